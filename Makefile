@@ -36,7 +36,7 @@ OR_NONE := || test $$? -eq 5
 
 GENERATORS := make_demo make_prices make_views make_format_docs make_cli_docs make_findings_docs make_published_items make_brief_schema make_api_docs make_dependency_docs make_examples make_screens make_checklist_docs campaign.page
 
-ANSWERS := guard.recorded_answers safe.recording check.cases format.answers session.test_resumed_answers
+ANSWERS := permissions.recorded_answers sanitize.recording check.cases format.answers session.test_resumed_answers
 
 .DEFAULT_GOAL := help
 .PHONY: help venv run test check bench interop interop-quick faults campaign fuzz mutation answers docs pins audit clean

@@ -88,7 +88,7 @@ def bare(folder: str) -> str:
 def read(folder: str) -> str:
     """Read envelopes and text through steno."""
     from steno.format.lines import read_records
-    from steno.store.read import FileSource
+    from steno.store.file_source import FileSource
 
     records = words = 0
     for path in transcripts(folder):
@@ -105,7 +105,7 @@ def load(path: str) -> str:
     """Open one session whole: nodes, leaf, conversation."""
     from steno.session.session import Session
     from steno.session.transcript import load as load_transcript
-    from steno.store.read import FileSource
+    from steno.store.file_source import FileSource
 
     session = Session(load_transcript(FileSource(path)))
     return f"{len(session.transcript.nodes)} records, {len(session.conversation())} in conversation"
@@ -113,10 +113,10 @@ def load(path: str) -> str:
 
 def check(path: str) -> str:
     """Check a folder as `steno check --json` does, or one file."""
-    from steno.check.files import check_files, everything_below
-    from steno.store.library import find
+    from steno.check.file_reports import check_files, find_all_files
+    from steno.store.session_lookup import find
 
-    found = everything_below(path, []) if os.path.isdir(path) else [find(path)]
+    found = find_all_files(path, []) if os.path.isdir(path) else [find(path)]
     records = findings = 0
     for report in check_files(found, problems=[]):
         records += sum(file.records for file in report.files)

@@ -31,8 +31,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from steno.guard.judge import Guard
-from steno.guard.rules import gather
+from steno.permissions.permission_checker import PermissionChecker
+from steno.permissions.permission_rules import parse_rules
 
 ROOT = Path(__file__).resolve().parent.parent
 WANTED = 200
@@ -147,8 +147,8 @@ def main() -> None:
 def why_asked(command: str, project: Path) -> str:
     """Return why a command needs approval in the default mode; empty when it runs unasked."""
     place, home = str(project), str(project.parent / "home")
-    rules = gather([], root=place, cwd=place, home=home)
-    guard = Guard(rules, "default", place, (place,), home=home)
+    rules = parse_rules([], root=place, cwd=place, home=home)
+    guard = PermissionChecker(rules, "default", place, (place,), home=home)
     decision = guard.judge("Bash", {"command": command}, cwd=place)
     return "" if decision.verdict == "allow" else decision.reason
 

@@ -14,9 +14,9 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 
-from steno.guard.confinement.launcher import Launcher
-from steno.guard.confinement.policy import Confinement
-from steno.guard.confinement.probe import find_mechanisms, probe_confinement
+from steno.permissions.sandbox.launcher import SandboxLauncher
+from steno.permissions.sandbox.mechanisms import find_mechanisms, probe_sandbox
+from steno.permissions.sandbox.policy import SandboxPolicy
 
 _ENV = {"PATH": "/usr/bin:/bin"}
 _COMMANDS = {"true": ["/bin/true"], "bash": ["/bin/bash", "-c", "ls >/dev/null"]}
@@ -30,7 +30,7 @@ async def _timed(start: Callable[[], Awaitable[int]]) -> float:
 
 
 async def _processor_ms(
-    start: Callable[[], Awaitable[int]], launcher: Launcher, rounds: int
+    start: Callable[[], Awaitable[int]], launcher: SandboxLauncher, rounds: int
 ) -> float:
     """Return the processor time of one start, without that of the helper's own."""
     spent: list[float] = []
@@ -46,8 +46,8 @@ async def _processor_ms(
     return (spent[1] - spent[0]) / rounds * 1000
 
 
-async def _compare(choice: str, argv: list[str], policy: Confinement, rounds: int) -> None:
-    launcher = Launcher(find_mechanisms({"STENO_CONFINEMENT": choice}))
+async def _compare(choice: str, argv: list[str], policy: SandboxPolicy, rounds: int) -> None:
+    launcher = SandboxLauncher(find_mechanisms({"STENO_CONFINEMENT": choice}))
     null = os.open(os.devnull, os.O_RDWR)
 
     async def confined() -> int:
@@ -74,14 +74,14 @@ async def _compare(choice: str, argv: list[str], policy: Confinement, rounds: in
     )
 
 
-def _fill(folder: str) -> Confinement:
+def _fill(folder: str) -> SandboxPolicy:
     work, scratch = f"{folder}/work", f"{folder}/scratch"
     os.mkdir(work)
     os.mkdir(scratch)
     for number in range(100):
         with open(f"{work}/file-{number}", "w", encoding="ascii") as file:
             file.write("x")
-    return Confinement(
+    return SandboxPolicy(
         cwd=work,
         readable=(work,),
         scratch=scratch,
@@ -95,7 +95,7 @@ def main(rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         policy = _fill(folder)
         for choice in ("", "namespaces", "landlock"):
-            if not probe_confinement({"STENO_CONFINEMENT": choice}).usable:
+            if not probe_sandbox({"STENO_CONFINEMENT": choice}).usable:
                 print(f"{choice or 'both':12} cannot be used here")
                 continue
             for argv in _COMMANDS.values():

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from table import Row, passed, row, show
 
 import agent
-from steno.model.server.minds import Reply, Said
-from steno.model.server.script import Script
+from steno.llm.testserver.responders import Reply, ReplyBlock
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 if TYPE_CHECKING:
     from tests.console.terminal import Terminal
 
-    from steno.model.server.minds import Mind
+    from steno.llm.testserver.responders import Responder
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -34,7 +34,7 @@ _FOOT: Final = re.compile(rb"\d+ out")
 _CLEARS: Final = (b"\x1b[2J", b"\x1b[3J", b"\x1bc", b"\x1b[?1049h")
 
 
-def terminal(folder: str, mind: "Mind", url: str = "") -> "Terminal":
+def terminal(folder: str, mind: "Responder", url: str = "") -> "Terminal":
     """Return a terminal as the tests have it; they lie beside this folder."""
     root = str(Path(__file__).resolve().parent.parent)
     if root not in sys.path:
@@ -71,7 +71,10 @@ def ready() -> float:
     """Return the CPU seconds until the prompt is there and takes keys."""
     best = 9.0
     for _ in range(3):
-        with tempfile.TemporaryDirectory() as folder, terminal(folder, Script()) as console:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            terminal(folder, ScriptedResponder()) as console,
+        ):
             console.open(wait="starting")
             best = min(best, cpu(console.child.pid))
             console.send("typed")
@@ -82,8 +85,8 @@ def ready() -> float:
 def streaming() -> tuple[float, float, int]:
     """Return bytes and CPU milliseconds per streamed token, and how often the screen was cleared."""
     words = [f"word{number} " + ("" if (number + 1) % 40 else "\n\n") for number in range(_TOKENS)]
-    said = Said({"type": "text", "text": "".join(words)}, tuple(words))
-    script = Script().on("go", Reply(content=(said,))).otherwise("Yes.")
+    said = ReplyBlock({"type": "text", "text": "".join(words)}, tuple(words))
+    script = ScriptedResponder().on("go", Reply(content=(said,))).otherwise("Yes.")
     with tempfile.TemporaryDirectory() as folder, terminal(folder, script) as console:
         console.open()
         console.say("first")
@@ -110,7 +113,7 @@ def long_talk(turns: int) -> list[Moment]:
         file.parent.mkdir()
         file.write_text("".join(f"Line {number} of what is read.\n" for number in range(120)))
         url = stack.enter_context(agent.served(file))
-        there = terminal(folder, Script(), url)
+        there = terminal(folder, ScriptedResponder(), url)
         console = stack.enter_context(there)
         console.open()
         pid, step = console.child.pid, max(turns // 10, 1)

@@ -41,24 +41,24 @@ class Searching:
     """The index of `STENO_HOME`, open: the first 20 hits of a query, with their excerpts."""
 
     def __init__(self) -> None:
-        from steno.index.opened import open_index
+        from steno.index.database import open_index
         from steno.index.search.finder import open_finder
 
-        self._index = open_index(fresh=False)
+        self._index = open_index(sync_first=False)
         self._finder = open_finder(self._index, when)
 
     def once(self, query: str, order: str) -> int:
         """Search as a page would: find, read again, cut out; order is `newest` or `ranked`."""
-        from steno.index.search.excerpts import excerpt_of
-        from steno.index.search.language import parse
-        from steno.index.search.reader import Reader
+        from steno.index.search.hit_text import HitReader, best_excerpt
+        from steno.index.search.query_parser import parse_query
 
         way = "rank" if order == "ranked" else "newest"
-        found = self._finder.find(parse(query), way, first=HITS)
-        with Reader(self._index.connection) as reader:
-            texts = reader.texts(found.messages)
+        found = self._finder.find(parse_query(query), way, limit=HITS)
+        with HitReader(self._index.connection) as reader:
+            texts = reader.read_texts(found.messages)
             shown = [
-                excerpt_of(each, found.wanted, found.scope, self._finder.cut) for each in texts
+                best_excerpt(each, found.query_forms, found.scope, self._finder.tokenize)
+                for each in texts
             ]
         return len(shown)
 

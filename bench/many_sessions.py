@@ -157,17 +157,17 @@ def memory() -> float:
 
 def measure(folder: Path, number: int) -> dict[str, Any]:
     """Return what was measured over that many sessions."""
-    from steno.index.home import Home
-    from steno.index.sync import sync
+    from steno.index.database import IndexLocation
+    from steno.index.sync.updater import sync
     from steno.web.app import make_app
-    from steno.web.gate import Keys
-    from steno.web.house import House
+    from steno.web.auth import LoginKeys
+    from steno.web.state.app_state import AppState
 
     root = folder / f"sessions-{number}"
     if not root.exists():
         write_sessions(root, number)
-    house = House(Home(str(folder / f"index-{number}"), (str(root),)))
-    keys = Keys(1)
+    house = AppState(IndexLocation(str(folder / f"index-{number}"), (str(root),)))
+    keys = LoginKeys(1)
     host, cookie = "127.0.0.1:1", f"{keys.cookie}={keys.token}"
     app = make_app(house, keys, frozenset((host,)))
     before = memory()
@@ -181,7 +181,7 @@ def measure(folder: Path, number: int) -> dict[str, Any]:
         during.append(took)
         work.join(0.05)
     indexed = time.perf_counter() - begun
-    house.state.syncing = False
+    house.index_status.syncing = False
 
     pages: dict[str, dict[str, float]] = {}
     for address in PAGES:

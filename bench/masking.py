@@ -69,14 +69,14 @@ def _clean(folder: str) -> dict[str, bytes]:
 
 def _child(name: str, folder: str) -> None:
     """Mask one text and print how long it took."""
-    from steno.safe.masking import edits_of
+    from steno.sanitize.secret_masker import find_edits
 
     data = (_clean(folder) if name in _CLEAN else _adversarial())[name]
-    edits_of(b"ghp_ password= " * 20)
+    find_edits(b"ghp_ password= " * 20)
     taken: list[float] = []
     for _ in range(_ROUNDS if name in _CLEAN else 1):
         begun = time.process_time()
-        edits_of(data)
+        find_edits(data)
         taken.append(time.process_time() - begun)
     print(json.dumps(min(taken) * 1000 * _MB / len(data)))
 

@@ -29,8 +29,8 @@ def lines(data: bytes) -> None:
 def decode(data: bytes) -> None:
     """Decode a line as a record, look at every part of it, and write it again."""
     from steno.format.encode import encode_line
+    from steno.format.lenient_json import decode_lenient
     from steno.format.lines import read_bytes
-    from steno.format.loose import loose
     from steno.format.records import Record
 
     for piece in read_bytes(data):
@@ -39,29 +39,35 @@ def decode(data: bytes) -> None:
         _ = (piece.type, piece.uuid, piece.time, piece.message, piece.damage)
         fields = piece.fields
         assert isinstance(fields, dict), "a record has no fields"
-        assert loose(encode_line(fields)) == loose(encode_line(loose(encode_line(fields)))), (
-            "written and read again it is another record"
-        )
+        assert decode_lenient(encode_line(fields)) == decode_lenient(
+            encode_line(decode_lenient(encode_line(fields)))
+        ), "written and read again it is another record"
 
 
 def shell(data: bytes) -> None:
     """Read a script; what is understood of it is the same the second time."""
-    from steno.guard.shell import read_script
+    from steno.permissions.shell.parser import parse_script
 
     script = data.decode("utf-8", "surrogateescape")
-    first = read_script(script)
-    assert first == read_script(script), "two readings differ"
-    assert all(command is not None for command in first.every()), "a command is missing"
+    first = parse_script(script)
+    assert first == parse_script(script), "two readings differ"
+    assert all(command is not None for command in first.all_commands()), "a command is missing"
 
 
 def paths(data: bytes) -> None:
     """Resolve a path; what is said to be inside of a folder is inside of it."""
     import os
 
-    from steno.guard.paths import Place, holds_protected, is_inside, why_protected, why_secret
+    from steno.permissions.paths import (
+        ResolvedPath,
+        holds_protected,
+        is_inside,
+        why_protected,
+        why_secret,
+    )
 
     folder = os.path.realpath(os.path.dirname(__file__))
-    place = Place.of(data.decode("utf-8", "surrogateescape"), folder)
+    place = ResolvedPath.of(data.decode("utf-8", "surrogateescape"), folder)
     why_protected(place)
     why_secret(place)
     holds_protected(place, (folder,))
@@ -74,7 +80,7 @@ def markdown(data: bytes) -> None:
     """Render Markdown; nothing in the page runs, loads or leaves the allowed schemes."""
     from html.parser import HTMLParser
 
-    from steno.web.render.markdown import markdown as rendered
+    from steno.web.render.markdown import markdown_markup as rendered
 
     class Checker(HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -97,12 +103,12 @@ _ACTIVE: Final = frozenset(
 
 def sse(data: bytes) -> None:
     """Read a stream of events whole and byte by byte: the events are the same."""
-    from steno.model.sse import Reader
+    from steno.llm.stream_decoder import SseParser
 
-    whole = Reader().feed(data)
-    reader = Reader()
+    whole = SseParser().feed(data)
+    reader = SseParser()
     assert whole == [event for at in range(len(data)) for event in reader.feed(data[at : at + 1])]
-    cut, half = Reader(), len(data) // 2
+    cut, half = SseParser(), len(data) // 2
     assert whole == [*cut.feed(data[:half]), *cut.feed(data[half:])]
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from steno import extras
-from steno.agent.mcp import Connections
-from steno.agent.mcp_servers import Server
+from steno.agent.mcp.connections import McpConnections
+from steno.agent.mcp.server_config import ServerConfig
 from steno.errors import BadRequest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -185,12 +185,12 @@ def test_an_mcp_server_without_the_extra_fails_with_the_install_command(
 
     async def go() -> None:
         servers = [
-            Server(name="one", kind="stdio", scope="local", command="true"),
-            Server(name="two", kind="http", scope="local", url="http://x"),
+            ServerConfig(name="one", kind="stdio", scope="local", command="true"),
+            ServerConfig(name="two", kind="http", scope="local", url="http://x"),
         ]
-        connections = Connections(servers, cwd=str(tmp_path), env={})
+        connections = McpConnections(servers, cwd=str(tmp_path), env={})
         connections.start()
-        await connections.settle(30)
+        await connections.wait_until_ready(30)
         states = connections.states()
         await connections.close()
         assert [state.status for state in states] == ["failed", "failed"]

@@ -58,7 +58,7 @@ def test_the_examples_in_the_map_hold() -> None:
     assert doctest.testmod(steno).failed == 0
 
 
-def test_the_map_names_every_room() -> None:
-    rooms = {path.parent.name for path in Path(steno.__file__).parent.glob("*/__init__.py")}
+def test_the_map_names_every_package() -> None:
+    packages = {path.parent.name for path in Path(steno.__file__).parent.glob("*/__init__.py")}
     assert steno.__doc__ is not None
-    assert {room for room in rooms if f"\n    {room} " not in steno.__doc__} == set()
+    assert {name for name in packages if f"\n    {name} " not in steno.__doc__} == set()

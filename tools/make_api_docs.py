@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from steno.web.api.openapi import document, document_bytes
-from steno.web.api.routes import ENDPOINTS
+from steno.web.api.openapi import ENDPOINTS, document, document_bytes
 
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "reference"
 MARK: Final = "<!-- Generated from src/steno/web/api by tools/make_api_docs.py; do not edit. -->"

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.report.brief import turn_content, values
-from steno.report.brief.values import SCHEMA_VERSION, BriefDocument
+from steno.report.brief import brief_document
+from steno.report.brief.brief_document import SCHEMA_VERSION, BriefDocument
 
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "reference"
 SCHEMA: Final = FOLDER / "brief.schema.json"
@@ -53,7 +53,7 @@ def build() -> dict[Path, str]:
 def make_schema() -> dict[str, Any]:
     """Return the JSON Schema: that of the structs, with the descriptions of their fields."""
     made = msgspec.json.schema(BriefDocument)
-    described = {**_described(turn_content), **_described(values)}
+    described = _described(brief_document)
     for name, definition in made["$defs"].items():
         properties = definition["properties"]
         for field, rules in properties.items():
@@ -93,7 +93,7 @@ def _text(node: ast.stmt) -> str:
 def _sections(schema: dict[str, Any]) -> list[str]:
     definitions = schema["$defs"]
     first = BriefDocument.__name__
-    names = [first, "Brief", "Asked"]
+    names = [first, "Brief", "BriefTurn"]
     names += [name for name in definitions if name not in names]
     return [_section(name, definitions[name]) for name in names]
 

@@ -17,8 +17,8 @@ from rich.text import Text
 from tests.console.terminal import ENTER, Terminal
 from tools.make_screens import FOLDER, THEME, own_faces
 
-from steno.model.server.minds import text, thinking, tool
-from steno.model.server.script import Script
+from steno.llm.testserver.responders import text, thinking, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 COLUMNS: Final = 100
 _COLOURS: Final = {"brown": "yellow"}
@@ -143,10 +143,10 @@ def sessions(console: Terminal) -> None:
     console.sees("1 branch abandoned")
 
 
-def script() -> Script:
+def script() -> ScriptedResponder:
     """Return what the model says."""
     return (
-        Script()
+        ScriptedResponder()
         .on("tide predicted", _TIDE)
         .on("measured curve", "It is drawn.")
         .on("axis of its own", "It has its own axis.")

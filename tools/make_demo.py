@@ -12,7 +12,7 @@ import msgspec
 from tests.builders.builder import Session
 from tests.builders.stories import common, stories
 
-from steno.demo.write import INDEX, RECORDING, Recording, read_recording
+from steno.demo.recording import INDEX, RECORDING, Recording, read_recording
 
 _DATE: Final = (2026, 11, 14, 0, 0, 0)
 _PRIVATE: Final = 0o600 << 16

@@ -15,11 +15,11 @@ from typing import Final
 from playwright.sync_api import sync_playwright
 from tools.stage import ROOT
 
-from steno.demo.write import write_demo
-from steno.index.home import Home
-from steno.index.sync import sync
-from steno.web.house import House
-from steno.web.serve import Server, listening
+from steno.demo.recording import write_demo
+from steno.index.database import IndexLocation
+from steno.index.sync.updater import sync
+from steno.web.http_server import Server, open_socket
+from steno.web.state.app_state import AppState
 
 FOLDER: Final = ROOT / "docs" / "images"
 PICTURES: Final = {
@@ -36,28 +36,28 @@ def main() -> None:
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         sys.exit("there is no Chromium")
-    with tempfile.TemporaryDirectory() as folder, listening("127.0.0.1", 0) as made:
-        house = House(Home(f"{folder}/index", (write_demo(f"{folder}/demo").root,)))
-        sync(house.home)
-        house.state.syncing, house.state.fresh = False, house.now()
-        server = Server(house, made)
-        thread = threading.Thread(target=server.run_here)
+    with tempfile.TemporaryDirectory() as folder, open_socket("127.0.0.1", 0) as made:
+        app_state = AppState(IndexLocation(f"{folder}/index", (write_demo(f"{folder}/demo").root,)))
+        sync(app_state.home)
+        app_state.index_status.syncing, app_state.index_status.updated = False, app_state.now()
+        server = Server(app_state, made)
+        thread = threading.Thread(target=server.run_until_stopped)
         thread.start()
         try:
             _take(server, path)
         finally:
             server.should_exit = True
             thread.join()
-            house.close()
+            app_state.close()
 
 
 def _take(server: Server, path: str) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page(
-            viewport={"width": WIDTH, "height": HEIGHT}, base_url=server.address.base
+            viewport={"width": WIDTH, "height": HEIGHT}, base_url=server.address.base_url
         )
-        page.goto(server.entrance().removeprefix(server.address.base))
+        page.goto(server.login_url().removeprefix(server.address.base_url))
         page.wait_for_url("**/")
         for name, way in PICTURES.items():
             page.goto(way)

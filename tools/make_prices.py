@@ -11,9 +11,8 @@ from typing import Final
 
 import msgspec
 
-from steno.report.price_data import PriceCatalogue
-from steno.report.price_import import import_catalogue
-from steno.report.prices import CATALOGUE
+from steno.report.price_sources import PriceCatalogue, import_catalogue
+from steno.report.pricing import CATALOGUE
 
 LICENCE: Final = Path(CATALOGUE).with_suffix(".LICENSE")
 

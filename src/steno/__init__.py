@@ -1,9 +1,9 @@
-"""steno: the record of what coding agents said and did.
+"""Browse, search, price, repair and export the sessions of coding agents.
 
-A session file is read byte for byte, told turn by turn, and never changed:
+Session files are read byte for byte and never changed:
 
 >>> import steno
->>> from steno.demo.write import write_demo
+>>> from steno.demo.recording import write_demo
 >>> folder = write_demo("demo").root
 >>> session = steno.open("One cent off", root=folder)
 >>> session.title.text, len(session.turns())
@@ -11,37 +11,38 @@ A session file is read byte for byte, told turn by turn, and never changed:
 >>> [step.verb for step in session.turns()[0].steps if step.kind == "tool"][:3]
 ['Read', 'Bash', 'Grep']
 
-Every record is a view on its bytes, and together with the gaps they are the file:
+A record is a view of its bytes. Records and gaps together are the whole file:
 
->>> found = steno.find("One cent off", root=folder)
->>> sum(piece.length for piece in steno.read(found.path)) == found.size
+>>> file = steno.find("One cent off", root=folder)
+>>> sum(piece.length for piece in steno.read(file.path)) == file.size
 True
->>> [each.title for each in steno.sessions(folder)][:2]
+>>> [session_file.title for session_file in steno.sessions(folder)][:2]
 ['Tag the release, but do not push.', 'Write the changelog, then.']
 
-A map of the house, from the ground up; imports go down only:
+Packages, from the bottom up; a package imports only from those above it in this list:
 
-    errors    one tree of exceptions
-    format    one line is one record: lines, records, blocks, dialects, what each kind may hold
-    safe      every way of untrusted text to a terminal, page or cell
-    session   many records are one session: graph, turns, sub-agents, compactions, replay
-    store     files: where sessions lie, how they are found, read and exchanged
-    check     the bench: what is wrong with a session, what is new in it, how it is mended
-    model     the Messages API: a client for it, and a strict server
-    guard     what an agent may do: rules, commands, paths, trust
-    tools     what an agent does it with: one file each
-    index     everything in one place: what is where, every word, what it cost
-    report    what people ask: usage and cost
-    agent     the agent: the loop, its record, what surrounds it
-    demo      recorded sessions to try things on
-    history   all of it for an agent that asks: quoted, in pages
-    web       the explorer: a page in a browser over all of it
-    console   a chat in a terminal: the face of the agent
-    acp       the same for editors, over the Agent Client Protocol
-    cli       the `steno` command
+    errors       exceptions
+    extras       optional dependencies
+    format       JSON Lines to records and back: lines, salvage, envelope, catalogue, dialects
+    sanitize     untrusted text to a terminal, a page, a CSV cell; secret masking
+    session      one session: transcript, turns, sub-agents, compactions, resume
+    store        files: discovery, reading, appending, atomic writes, archive, watching
+    check        findings, verdicts, drift, repair
+    llm          Messages API: client, retry policy, test server
+    permissions  permission rules, shell parsing, project trust, sandbox
+    demo         recorded demo sessions
+    tools        tool protocol, registry, built-in tools
+    index        SQLite and full-text index over all sessions
+    report       usage, cost, session list, brief, file history, comparison, export
+    agent        agent loop, conversation, context, hooks, checkpoints, sub-agents
+    mcp_server   MCP server: session history for agents
+    web          web explorer and JSON API
+    console      terminal chat
+    acp          Agent Client Protocol: the agent in editors
+    cli          the `steno` command
 
-Names are imported when they are first used, so `import steno` costs next to nothing. What they
-are is said in `__init__.pyi`.
+`docs/explanation/architecture.md` describes sub-packages and data flow. Names are imported when they
+are first used, so `import steno` costs next to nothing; `__init__.pyi` has their types.
 """
 
 from steno._version import __version__ as __version__
@@ -49,40 +50,40 @@ from steno._version import __version__ as __version__
 _PLACES = {
     "Ambiguous": "steno.errors",
     "BadRequest": "steno.errors",
-    "Block": "steno.format.blocks",
-    "Branch": "steno.session.story.branches",
-    "Compaction": "steno.session.story.compactions",
-    "Damage": "steno.format.spans",
-    "Document": "steno.format.blocks",
+    "Block": "steno.format.message",
+    "Branch": "steno.session.turns.branches",
+    "Compaction": "steno.session.turns.compactions",
+    "Damage": "steno.format.source",
+    "Document": "steno.format.message",
     "Gap": "steno.format.records",
-    "Image": "steno.format.blocks",
+    "Image": "steno.format.message",
     "Message": "steno.format.message",
     "NotFound": "steno.errors",
     "Piece": "steno.format.records",
-    "Prompt": "steno.session.story.prompts",
+    "Prompt": "steno.session.turns.prompts",
     "Record": "steno.format.records",
-    "RedactedThinking": "steno.format.blocks",
-    "ServerToolUse": "steno.format.blocks",
+    "RedactedThinking": "steno.format.message",
+    "ServerToolUse": "steno.format.message",
     "Session": "steno.session.session",
-    "SessionFile": "steno.store.library",
-    "Span": "steno.format.spans",
+    "SessionFile": "steno.store.session_lookup",
+    "Span": "steno.format.source",
     "StenoError": "steno.errors",
-    "Step": "steno.session.story.steps",
-    "Text": "steno.format.blocks",
-    "Thinking": "steno.format.blocks",
-    "Thread": "steno.session.story.threads",
-    "ToolReference": "steno.format.blocks",
-    "ToolResult": "steno.format.blocks",
-    "ToolUse": "steno.format.blocks",
-    "Totals": "steno.session.story.usage",
-    "Turn": "steno.session.story.turns",
-    "UnknownBlock": "steno.format.blocks",
+    "Step": "steno.session.turns.steps",
+    "Text": "steno.format.message",
+    "Thinking": "steno.format.message",
+    "Thread": "steno.session.turns.subagents",
+    "ToolReference": "steno.format.message",
+    "ToolResult": "steno.format.message",
+    "ToolUse": "steno.format.message",
+    "Totals": "steno.session.turns.usage",
+    "Turn": "steno.session.turns.turn_builder",
+    "UnknownBlock": "steno.format.message",
     "Unreadable": "steno.errors",
     "Usage": "steno.format.message",
-    "find": "steno.store.library",
-    "open": "steno.store.library:open_session",
-    "read": "steno.store.library",
-    "sessions": "steno.store.library",
+    "find": "steno.store.session_lookup",
+    "open": "steno.store.session_lookup:open_session",
+    "read": "steno.store.session_lookup",
+    "sessions": "steno.store.session_lookup",
 }
 
 

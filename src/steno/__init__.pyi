@@ -1,9 +1,10 @@
 from steno._version import __version__
 from steno.errors import Ambiguous, BadRequest, NotFound, StenoError, Unreadable
-from steno.format.blocks import (
+from steno.format.message import (
     Block,
     Document,
     Image,
+    Message,
     RedactedThinking,
     ServerToolUse,
     Text,
@@ -12,20 +13,20 @@ from steno.format.blocks import (
     ToolResult,
     ToolUse,
     UnknownBlock,
+    Usage,
 )
-from steno.format.message import Message, Usage
 from steno.format.records import Gap, Piece, Record
-from steno.format.spans import Damage, Span
+from steno.format.source import Damage, Span
 from steno.session.session import Session
-from steno.session.story.branches import Branch
-from steno.session.story.compactions import Compaction
-from steno.session.story.prompts import Prompt
-from steno.session.story.steps import Step
-from steno.session.story.threads import Thread
-from steno.session.story.turns import Turn
-from steno.session.story.usage import Totals
-from steno.store.library import SessionFile, find, read, sessions
-from steno.store.library import open_session as open
+from steno.session.turns.branches import Branch
+from steno.session.turns.compactions import Compaction
+from steno.session.turns.prompts import Prompt
+from steno.session.turns.steps import Step
+from steno.session.turns.subagents import Thread
+from steno.session.turns.turn_builder import Turn
+from steno.session.turns.usage import Totals
+from steno.store.session_lookup import SessionFile, find, read, sessions
+from steno.store.session_lookup import open_session as open
 
 __all__ = [
     "Ambiguous",

@@ -13,17 +13,6 @@ caller's mistake and for files that cannot be read.
     └── Busy               (OSError)       a session file that somebody else is writing to
 """
 
-__all__ = [
-    "Ambiguous",
-    "BadRequest",
-    "Busy",
-    "InDialect",
-    "NotFound",
-    "StenoError",
-    "Unreadable",
-    "Unwritable",
-]
-
 
 class StenoError(Exception):
     """The root. `str(error)` is one clear line; `hint` says what to do next."""

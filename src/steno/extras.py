@@ -15,7 +15,6 @@ from steno.errors import BadRequest
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
-__all__ = ["EXTRAS", "install_command", "missing", "require"]
 
 EXTRAS: Final = {
     "agent": {

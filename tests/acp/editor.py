@@ -20,16 +20,16 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from steno.acp.server import Host
-from steno.acp.setting import Setting
-from steno.agent.options import Options
+from steno.acp.editor_session import ServerConfig
+from steno.acp.server import AgentServer
+from steno.agent.config.agent_options import AgentOptions
 from steno.check.checkup import check
 from steno.format.source import BytesSource
-from steno.guard.trust import is_trusted
-from steno.model.client import Api
-from steno.model.endpoint import Endpoint
-from steno.model.server.app import Server
-from steno.model.server.minds import Mind
+from steno.llm.client import ApiClient
+from steno.llm.endpoint import Endpoint
+from steno.llm.testserver.responders import Responder
+from steno.llm.testserver.server import Server
+from steno.permissions.project_trust import is_trusted
 
 KEY: Final = "canary-key-of-nobody"
 _SECONDS: Final = 50.0
@@ -168,18 +168,24 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(folder: Path, mind: Mind, *, key: str = KEY, **given: Any) -> AsyncGenerator[Desk]:
+async def desk(
+    folder: Path, mind: Responder, *, key: str = KEY, **given: Any
+) -> AsyncGenerator[Desk]:
     """Open an editor whose agent is in this process, with that key and these options."""
     async with _at_a_server(folder, mind) as made:
         env = dict(made.env)
 
-        def options(cwd: str) -> Options:
+        def options(cwd: str) -> AgentOptions:
             trusted = is_trusted(cwd)
-            return Options(cwd=cwd, config=str(made.config), env=env, trusted=trusted, **given)
+            return AgentOptions(cwd=cwd, config=str(made.config), env=env, trusted=trusted, **given)
 
         endpoint = Endpoint(made.server.url, api_key=key)
-        host = Host(
-            Setting(options=options, model=lambda: Api(endpoint), price=lambda _model, _usage: 0)
+        host = AgentServer(
+            ServerConfig(
+                make_options=options,
+                open_model=lambda: ApiClient(endpoint),
+                price_response=lambda _model, _usage: 0,
+            )
         )
         theirs, ours = memory_transport_pair()
         offered: Any = host
@@ -194,7 +200,9 @@ async def desk(folder: Path, mind: Mind, *, key: str = KEY, **given: Any) -> Asy
 
 
 @asynccontextmanager
-async def program(folder: Path, mind: Mind, *arguments: str, **env: str) -> AsyncGenerator[Desk]:
+async def program(
+    folder: Path, mind: Responder, *arguments: str, **env: str
+) -> AsyncGenerator[Desk]:
     """Open an editor that has started `steno acp`."""
     async with _at_a_server(folder, mind) as made:
         made.env |= env
@@ -223,7 +231,7 @@ async def program(folder: Path, mind: Mind, *arguments: str, **env: str) -> Asyn
 
 
 @asynccontextmanager
-async def _at_a_server(folder: Path, mind: Mind) -> AsyncGenerator[Desk]:
+async def _at_a_server(folder: Path, mind: Responder) -> AsyncGenerator[Desk]:
     (folder / "project").mkdir(exist_ok=True)
     (folder / "home").mkdir(exist_ok=True)
     async with Server(mind, key=KEY) as server:

@@ -14,24 +14,23 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.agent.stage import Stage
+from tests.agent.loop_harness import Stage
 
-from steno.agent.checkpoints import Checkpoints
+from steno.agent.checkpoints.checkpointer import FileCheckpointer, RestoreResult
+from steno.agent.checkpoints.working_tree import TreeLimits
 from steno.agent.loop import Agent
 from steno.agent.recorder import Recorder
-from steno.agent.restoring import Restored
-from steno.agent.sessions import new
-from steno.agent.tree import Limits
+from steno.agent.writable_session import new_session
 from steno.errors import Busy, NotFound, Unreadable
 from steno.format.paths import file_history_name
 from steno.format.source import BytesSource
-from steno.model.server.minds import tool
-from steno.model.server.script import Script
+from steno.llm.testserver.responders import tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 from steno.session.transcript import load
-from steno.tools.bash import Bash
-from steno.tools.edit import Edit
-from steno.tools.read import Read
-from steno.tools.write import Write
+from steno.tools.builtin.bash import Bash
+from steno.tools.builtin.edit import Edit
+from steno.tools.builtin.read import Read
+from steno.tools.builtin.write import Write
 
 Tree = dict[str, tuple[int, bytes]]
 
@@ -57,12 +56,12 @@ class Desk:
         self.project.mkdir(exist_ok=True)
         self.config = str(folder / "config")
         self.settings = settings
-        self.recorder = new(self.config, str(self.project)).talk.recorder
+        self.recorder = new_session(self.config, str(self.project)).conversation.recorder
         self.notices: list[str] = []
         self.points = self._points()
 
-    def _points(self) -> Checkpoints:
-        points = Checkpoints(
+    def _points(self) -> FileCheckpointer:
+        points = FileCheckpointer(
             self.config,
             self.recorder,
             str(self.project),
@@ -74,7 +73,7 @@ class Desk:
 
     def prompt(self) -> str:
         """Say something; return the id of the prompt."""
-        (uuid,) = self.recorder.write(self.recorder.compose.prompt("go on"))
+        (uuid,) = self.recorder.write(self.recorder.composer.prompt("go on"))
         asyncio.run(self.points.begin(uuid))
         return uuid
 
@@ -82,7 +81,7 @@ class Desk:
         """Let a tool write or delete a file."""
 
         async def act() -> None:
-            async with self.points.call("Write"):
+            async with self.points.track_call("Write"):
                 path = self.project / name
                 self.points.before_change(str(path))
                 if data is None:
@@ -98,7 +97,7 @@ class Desk:
         """Let a command do something."""
 
         async def act() -> None:
-            async with self.points.call("Bash"):
+            async with self.points.track_call("Bash"):
                 work()
 
         asyncio.run(act())
@@ -106,7 +105,7 @@ class Desk:
     def resume(self) -> None:
         """Go on as a new process would."""
         self.recorder.close()
-        place = self.recorder.compose.place
+        place = self.recorder.composer.context
         self.recorder = Recorder(self.recorder.path, place, leaf=self.recorder.leaf)
         self.points = self._points()
         self.points.resume(load(BytesSource(Path(self.recorder.path).read_bytes())))
@@ -242,7 +241,7 @@ def test_what_was_changed_deleted_and_created_is_taken_back(
     done = desk.points.restore(prompt)
     assert desk.tree == before
     assert not (desk.project / "deep").exists()
-    assert (len(done.done), done.left) == (3, ())
+    assert (len(done.restored), done.skipped) == (3, ())
     assert set(desk.planned(prompt).values()) == {"unchanged"}
 
 
@@ -284,9 +283,9 @@ def test_a_restore_is_undone_by_another(desk: Desk) -> None:
     done = desk.points.restore(prompt)
     taken_back = desk.tree
     assert taken_back != after
-    again = desk.points.restore(done.undo)
+    again = desk.points.restore(done.undo_prompt)
     assert desk.tree == after
-    desk.points.restore(again.undo)
+    desk.points.restore(again.undo_prompt)
     assert desk.tree == taken_back
 
 
@@ -296,7 +295,7 @@ def test_twice_in_a_row_is_once(desk: Desk) -> None:
     desk.tool("a", b"two")
     desk.points.restore(prompt)
     count = len(desk.records())
-    assert desk.points.restore(prompt) == Restored((), ())
+    assert desk.points.restore(prompt) == RestoreResult((), ())
     assert len(desk.records()) == count
 
 
@@ -352,7 +351,7 @@ def test_what_somebody_else_has_changed_is_left_unless_forced(desk: Desk, *, res
     (desk.project / "a").write_bytes(b"by hand")
     if resumed:
         desk.resume()
-    assert [(Path(e.path).name, e.foreign) for e in desk.points.plan(prompt)] == [
+    assert [(Path(e.path).name, e.changed_externally) for e in desk.points.plan(prompt)] == [
         ("a", True),
         ("b", False),
     ]
@@ -361,7 +360,7 @@ def test_what_somebody_else_has_changed_is_left_unless_forced(desk: Desk, *, res
     assert (desk.project / "b").read_bytes() == b"two"
     done = desk.points.restore(prompt, force=True)
     assert (desk.project / "a").read_bytes() == b"one"
-    desk.points.restore(done.undo)
+    desk.points.restore(done.undo_prompt)
     assert (desk.project / "a").read_bytes() == b"by hand"
 
 
@@ -371,14 +370,14 @@ def test_what_is_changed_this_very_moment_is_left(
     (desk.project / "a").write_bytes(b"one")
     prompt = desk.prompt()
     desk.tool("a", b"two")
-    mark = desk.points._mark
+    mark = desk.points._record_snapshot
 
     def and_meanwhile(*given: Any) -> None:
         mark(*given)
         (desk.project / "a").write_bytes(b"by hand")
 
-    monkeypatch.setattr(desk.points, "_mark", and_meanwhile)
-    (left,) = desk.points.restore(prompt).left
+    monkeypatch.setattr(desk.points, "_record_snapshot", and_meanwhile)
+    (left,) = desk.points.restore(prompt).skipped
     assert "this very moment" in left.obstacle
     assert (desk.project / "a").read_bytes() == b"by hand"
 
@@ -427,7 +426,7 @@ def test_links_that_commands_make_and_change_are_taken_back(desk: Desk) -> None:
     desk.bash(work)
     desk.resume()
     done = desk.points.restore(prompt)
-    assert done.left == ()
+    assert done.skipped == ()
     assert desk.tree == before
 
 
@@ -448,7 +447,7 @@ def test_a_folder_that_became_a_link_leads_nowhere(desk: Desk, tmp_path: Path) -
     desk.bash(work)
     done = desk.points.restore(prompt, force=True)
     assert tree_of(outside) == {"made": ((outside / "made").stat().st_mode, b"not ours")}
-    assert {Path(e.path).name: "leads out" in e.obstacle for e in done.left} == {
+    assert {Path(e.path).name: "leads out" in e.obstacle for e in done.skipped} == {
         "a": True,
         "made": True,
     }
@@ -480,7 +479,7 @@ def test_files_and_folders_that_changed_places_change_back(desk: Desk) -> None:
         (desk.project / "folder").write_bytes(b"now a file")
 
     desk.bash(work)
-    assert desk.points.restore(prompt).left == ()
+    assert desk.points.restore(prompt).skipped == ()
     assert desk.tree == before
 
 
@@ -490,7 +489,7 @@ def test_a_folder_in_the_way_is_left_and_said(desk: Desk) -> None:
     desk.tool("a", None)
     (desk.project / "a").mkdir()
     (desk.project / "a/mine").write_bytes(b"by hand")
-    (left,) = desk.points.restore(prompt).left
+    (left,) = desk.points.restore(prompt).skipped
     assert "directory" in left.obstacle.lower()
     assert (desk.project / "a/mine").read_bytes() == b"by hand"
 
@@ -506,7 +505,7 @@ def test_a_backup_that_is_lost_or_damaged_is_not_brought_back(desk: Desk, damage
         backup.unlink()
     else:
         backup.write_bytes(b"bef")
-    (left,) = desk.points.restore(prompt).left
+    (left,) = desk.points.restore(prompt).skipped
     assert damage.replace("cut", "damaged") in left.obstacle
     assert (desk.project / "a").read_bytes() == b"after"
 
@@ -535,8 +534,8 @@ def test_a_file_that_cannot_be_read_stops_nothing_else(desk: Desk) -> None:
         desk.prompt()
         assert any("permission denied" in words for words in desk.notices)
         with pytest.raises(Unreadable):
-            desk.points._keep(str(desk.project / "locked"))
-        (left,) = desk.points.restore(first).left
+            desk.points._back_up(str(desk.project / "locked"))
+        (left,) = desk.points.restore(first).skipped
     assert "permission denied" in left.obstacle
     assert (desk.project / "a").read_bytes() == b"one"
     assert (desk.project / "locked").read_bytes() == b"y"
@@ -554,7 +553,7 @@ def test_what_a_command_does_to_an_unreadable_file_is_said(desk: Desk) -> None:
 
 
 def test_too_big_a_tree_is_said_once_and_files_of_tools_still_come_back(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, limits=Limits(files=2))
+    desk = Desk(tmp_path, limits=TreeLimits(files=2))
     for name in "abc":
         (desk.project / name).write_bytes(b"one")
     desk.prompt()
@@ -578,9 +577,9 @@ def test_commands_side_by_side_are_all_seen(desk: Desk) -> None:
     prompt = desk.prompt()
 
     async def act() -> None:
-        async with desk.points.call("Bash"):
+        async with desk.points.track_call("Bash"):
             (desk.project / "a").write_bytes(b"a")
-            async with desk.points.call("Bash"):
+            async with desk.points.track_call("Bash"):
                 (desk.project / "b").write_bytes(b"b")
             (desk.project / "c").write_bytes(b"c")
 
@@ -593,10 +592,10 @@ def test_commands_side_by_side_are_all_seen(desk: Desk) -> None:
 def test_what_runs_in_the_background_is_seen_at_the_next_look(desk: Desk) -> None:
     first = desk.prompt()
     running = True
-    desk.points.at_large = lambda: running
+    desk.points.has_background_commands = lambda: running
 
     async def act() -> None:
-        async with desk.points.call("Bash", background=True):
+        async with desk.points.track_call("Bash", background=True):
             pass
 
     asyncio.run(act())
@@ -617,7 +616,7 @@ def test_a_command_that_is_broken_off_is_looked_at_all_the_same(desk: Desk) -> N
     prompt = desk.prompt()
 
     async def act() -> None:
-        async with desk.points.call("Bash"):
+        async with desk.points.track_call("Bash"):
             (desk.project / "half").write_bytes(b"x")
             raise asyncio.CancelledError
 
@@ -670,7 +669,7 @@ def test_a_session_of_the_real_client_is_taken_back(
     )
     for folder in Path(desk.config).rglob("*"):
         folder.chmod(0o700)
-    place = msgspec.structs.replace(desk.recorder.compose.place, session_id=path.stem)
+    place = msgspec.structs.replace(desk.recorder.composer.context, session_id=path.stem)
     desk.recorder = Recorder(str(tmp_path / path.name), place)
     desk.points = desk._points()
     desk.points.resume(load(BytesSource(path.read_bytes())))
@@ -683,7 +682,7 @@ def test_a_session_of_the_real_client_is_taken_back(
     for prompt in (tools, first):
         done = desk.points.restore(prompt)
         assert {name: data for name, (_, data) in desk.tree.items()} == {"a.py": original}
-        assert done.left == ()
+        assert done.skipped == ()
     # And on from there: new versions, under new names.
     desk.prompt()
     tracked = desk.records()[-1]["snapshot"]["trackedFileBackups"]
@@ -764,7 +763,7 @@ def test_a_fork_can_take_back_what_was_changed_before_it(desk: Desk) -> None:
     prompt = desk.prompt()
     desk.tool("a", b"two")
     data, origin = Path(desk.recorder.path).read_bytes(), desk.recorder.session_id
-    desk.recorder = new(desk.config, str(desk.project)).talk.recorder
+    desk.recorder = new_session(desk.config, str(desk.project)).conversation.recorder
     desk.points = desk._points()
     desk.points.resume(load(BytesSource(data)), origin=origin)
     shutil.rmtree(Path(desk.config, "file-history", origin))
@@ -870,7 +869,7 @@ def _back(desk: Desk, moments: dict[str, Tree]) -> str:
     first = next(iter(moments))
     done = desk.points.restore(first)
     assert desk.tree == moments[first]
-    return done.undo or first
+    return done.undo_prompt or first
 
 
 @settings(max_examples=60)
@@ -894,7 +893,7 @@ def test_any_prompt_gives_exactly_the_tree_of_that_moment(
         else:
             _work(desk, kind, changes)
     for prompt, tree in [*moments.items(), *reversed(moments.items())]:
-        assert desk.points.restore(prompt).left == ()
+        assert desk.points.restore(prompt).skipped == ()
         assert desk.tree == tree
     assert desk.notices == []
 
@@ -911,18 +910,24 @@ def test_an_agent_with_real_tools_leaves_a_session_that_checks_clean(tmp_path: P
     edit = tool("Edit", file_path=str(project / "a.txt"), old_string="alpha", new_string="omega")
     write = tool("Write", file_path=str(project / "new/c.txt"), content="gamma\n")
     bash = tool("Bash", command="rm b.txt; printf x > d.txt; chmod 755 d.txt")
-    script = Script().on("go", [read]).then([edit, write, bash]).then("Done.").on("more", "Well.")
+    script = (
+        ScriptedResponder()
+        .on("go", [read])
+        .then([edit, write, bash])
+        .then("Done.")
+        .on("more", "Well.")
+    )
     stage = Stage(project, script)
     stage.tools = [Read(), Edit(), Write(), Bash()]
     before = tree_of(project)
 
-    async def act(agent: Agent) -> Checkpoints:
-        agent.caller.context.env = dict(os.environ)
-        points = Checkpoints(stage.config, agent.talk.recorder, stage.cwd)
-        agent.caller.context.before_change = points.before_change
-        agent.caller.keeping = points
-        await agent.turn("go")
-        await agent.turn("more")
+    async def act(agent: Agent) -> FileCheckpointer:
+        agent.executor.context.env = dict(os.environ)
+        points = FileCheckpointer(stage.config, agent.conversation.recorder, stage.cwd)
+        agent.executor.context.before_change = points.before_change
+        agent.executor.checkpointer = points
+        await agent.run_turn("go")
+        await agent.run_turn("more")
         return points
 
     points = stage.play(act)

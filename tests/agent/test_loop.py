@@ -5,23 +5,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.stage import Does, Says, Stage
+from tests.agent.loop_harness import Does, Says, Stage
 from tests.notation import notation
 
 from steno.agent import events
-from steno.agent.calls import Permission
-from steno.agent.gates import Gate
+from steno.agent.context.token_usage import TurnLimits
+from steno.agent.hooks.outcomes import HookOutcome
 from steno.agent.loop import Agent
-from steno.agent.meter import Limits
-from steno.guard.decision import Decision
-from steno.model.server.minds import Failure, bad_tool, text, thinking, tool
-from steno.model.server.minds import Gate as Door
-from steno.model.server.script import Script
-from steno.model.wire import Block
+from steno.agent.tool_executor import Approval
+from steno.llm.messages_api import Block
+from steno.llm.testserver.responders import ErrorReply, invalid_tool_call, text, thinking, tool
+from steno.llm.testserver.responders import ReleaseEvent as Door
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.permissions.permission_rules import Decision
 
 
 def test_a_prompt_gets_its_answer(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, Script().on("hello", "Good day."))
+    stage = Stage(tmp_path, ScriptedResponder().on("hello", "Good day."))
     (ended,) = stage.say("hello")
     assert (ended.reason, ended.text, ended.requests) == ("done", "Good day.", 1)
     assert notation(stage.talk.messages()) == ["u:hello", "a:Good day."]
@@ -29,7 +29,9 @@ def test_a_prompt_gets_its_answer(tmp_path: Path) -> None:
 
 
 def test_calls_are_made_and_their_results_sent_back(tmp_path: Path) -> None:
-    script = Script().on("go", [text("I do."), tool("Shout", what="a"), tool("Fail", what="b")])
+    script = ScriptedResponder().on(
+        "go", [text("I do."), tool("Shout", what="a"), tool("Fail", what="b")]
+    )
     stage = Stage(tmp_path, script.then("Done."))
     (ended,) = stage.say("go")
     assert ended.requests == 2
@@ -46,7 +48,9 @@ def test_calls_that_only_read_run_side_by_side(tmp_path: Path) -> None:
         await both.wait()
         return str(given["what"])
 
-    script = Script().on("go", [tool("Meet", what="1"), tool("Meet", what="2")]).then("Met.")
+    script = (
+        ScriptedResponder().on("go", [tool("Meet", what="1"), tool("Meet", what="2")]).then("Met.")
+    )
     stage = Stage(tmp_path, script)
     stage.tools.append(Does("Meet", meet, reads_only=True))
     assert stage.say("go")[0].text == "Met."
@@ -54,7 +58,7 @@ def test_calls_that_only_read_run_side_by_side(tmp_path: Path) -> None:
 
 
 def test_what_is_resumed_begins_with_the_very_bytes_sent_before(tmp_path: Path) -> None:
-    script = Script().on("one", [thinking("hm"), tool("Look", what="x")]).then("One.")
+    script = ScriptedResponder().on("one", [thinking("hm"), tool("Look", what="x")]).then("One.")
     stage = Stage(tmp_path, script.on("two", "Two."))
     stage.say("one")
     sent = stage.server.requests[-1].body["messages"]
@@ -69,28 +73,32 @@ def test_what_is_resumed_begins_with_the_very_bytes_sent_before(tmp_path: Path) 
 
 @pytest.mark.parametrize("mode", ["deny", "ask"])
 def test_what_is_not_allowed_is_not_done(tmp_path: Path, mode: str) -> None:
-    async def refuse(call: Block, decision: Decision) -> Permission:
+    async def refuse(call: Block, decision: Decision) -> Approval:
         assert call["name"] == "Shout"
         assert decision.verdict == "ask"
-        return Permission(granted=False, words="Rather not.")
+        return Approval(granted=False, message="Rather not.")
 
-    stage = Stage(tmp_path, Script().on("go", tool("Shout", what="a")).then("I see."))
+    stage = Stage(tmp_path, ScriptedResponder().on("go", tool("Shout", what="a")).then("I see."))
     stage.guard, stage.consent = Says(mode), refuse
     stage.say("go")
     assert not [each for each in stage.events if isinstance(each, events.ToolStarted)]
-    assert [each for each in stage.events if isinstance(each, events.Refused)]
+    assert [each for each in stage.events if isinstance(each, events.CallDenied)]
     stage.check()
 
 
 def test_a_hook_may_change_refuse_and_add(tmp_path: Path) -> None:
-    async def gates(event: str, facts: dict[str, Any]) -> Gate:
+    async def gates(event: str, facts: dict[str, Any]) -> HookOutcome:
         if event == "PreToolUse" and facts["tool_input"]["what"] == "a":
-            return Gate(given={"what": "changed"}, context=("Mind the gap.",))
+            return HookOutcome(tool_input={"what": "changed"}, context=("Mind the gap.",))
         if event == "PreToolUse":
-            return Gate(blocked=True, reason="Not that.")
-        return Gate()
+            return HookOutcome(blocked=True, reason="Not that.")
+        return HookOutcome()
 
-    script = Script().on("go", [tool("Shout", what="a"), tool("Shout", what="b")]).then("Done.")
+    script = (
+        ScriptedResponder()
+        .on("go", [tool("Shout", what="a"), tool("Shout", what="b")])
+        .then("Done.")
+    )
     stage = Stage(tmp_path, script)
     stage.gates = gates
     stage.say("go")
@@ -104,13 +112,13 @@ def test_a_hook_may_change_refuse_and_add(tmp_path: Path) -> None:
 def test_a_stop_hook_makes_it_go_on(tmp_path: Path) -> None:
     asked: list[bool] = []
 
-    async def gates(event: str, facts: dict[str, Any]) -> Gate:
+    async def gates(event: str, facts: dict[str, Any]) -> HookOutcome:
         if event != "Stop":
-            return Gate()
+            return HookOutcome()
         asked.append(facts["stop_hook_active"])
-        return Gate(blocked=not facts["stop_hook_active"], reason="Run the tests.")
+        return HookOutcome(blocked=not facts["stop_hook_active"], reason="Run the tests.")
 
-    stage = Stage(tmp_path, Script().on("go", "Done.").on("Run the tests", "They pass."))
+    stage = Stage(tmp_path, ScriptedResponder().on("go", "Done.").on("Run the tests", "They pass."))
     stage.gates = gates
     assert stage.say("go")[0].text == "They pass."
     assert asked == [False, True]
@@ -118,7 +126,7 @@ def test_a_stop_hook_makes_it_go_on(tmp_path: Path) -> None:
 
 
 def test_input_that_is_no_json_is_told_to_the_model(tmp_path: Path) -> None:
-    script = Script().on("go", bad_tool("Shout", '{"what": "a')).then("Sorry.")
+    script = ScriptedResponder().on("go", invalid_tool_call("Shout", '{"what": "a')).then("Sorry.")
     stage = Stage(tmp_path, script)
     stage.say("go")
     (result,) = stage.server.requests[-1].body["messages"][-1]["content"]
@@ -127,7 +135,7 @@ def test_input_that_is_no_json_is_told_to_the_model(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_is_not_there_is_told_to_the_model(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, Script().on("go", tool("Nowhere", what="a")).then("Sorry."))
+    stage = Stage(tmp_path, ScriptedResponder().on("go", tool("Nowhere", what="a")).then("Sorry."))
     stage.say("go")
     assert "There is no tool Nowhere." in notation(stage.server.requests[-1].body["messages"])[-1]
     stage.check()
@@ -135,7 +143,9 @@ def test_a_tool_that_is_not_there_is_told_to_the_model(tmp_path: Path) -> None:
 
 def test_an_answer_that_is_too_long_goes_on(tmp_path: Path) -> None:
     script = (
-        Script().on("go", "The first", stop_reason="max_tokens").on("limit of", "and the last.")
+        ScriptedResponder()
+        .on("go", "The first", stop_reason="max_tokens")
+        .on("limit of", "and the last.")
     )
     stage = Stage(tmp_path, script)
     (ended,) = stage.say("go")
@@ -144,8 +154,8 @@ def test_an_answer_that_is_too_long_goes_on(tmp_path: Path) -> None:
 
 
 def test_errors_that_pass_are_waited_out_and_recorded(tmp_path: Path) -> None:
-    busy = Failure(status=529, kind="overloaded_error", message="Overloaded")
-    stage = Stage(tmp_path, Script().on("go", "Done.", first=[busy, busy]))
+    busy = ErrorReply(status=529, kind="overloaded_error", message="Overloaded")
+    stage = Stage(tmp_path, ScriptedResponder().on("go", "Done.", first=[busy, busy]))
     assert stage.say("go")[0].reason == "done"
     assert len(stage.pauses) == 2
     assert stage.data.count(b'"subtype":"api_error"') == 2
@@ -153,8 +163,8 @@ def test_errors_that_pass_are_waited_out_and_recorded(tmp_path: Path) -> None:
 
 
 def test_errors_that_stay_end_the_turn_and_the_session_goes_on(tmp_path: Path) -> None:
-    bad = Failure(status=401, kind="authentication_error", message="invalid x-api-key")
-    stage = Stage(tmp_path, Script().on("two", "Two.").on("one", bad))
+    bad = ErrorReply(status=401, kind="authentication_error", message="invalid x-api-key")
+    stage = Stage(tmp_path, ScriptedResponder().on("two", "Two.").on("one", bad))
     first, second = stage.say("one", "two")
     assert (first.reason, second.reason) == ("error", "done")
     assert "invalid x-api-key" in first.text
@@ -162,7 +172,7 @@ def test_errors_that_stay_end_the_turn_and_the_session_goes_on(tmp_path: Path) -
 
 
 def test_an_empty_answer_ends_the_turn(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, Script().on("again", "Here.").on("go", []))
+    stage = Stage(tmp_path, ScriptedResponder().on("again", "Here.").on("go", []))
     first, second = stage.say("go", "again")
     assert (first.reason, second.text) == ("empty", "Here.")
     stage.check()
@@ -171,13 +181,13 @@ def test_an_empty_answer_ends_the_turn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (Limits(requests=2), "max_turns"),
-        (Limits(cost=2000), "max_budget"),
-        (Limits(seconds=0), "max_time"),
+        (TurnLimits(requests=2), "max_turns"),
+        (TurnLimits(cost=2000), "max_budget"),
+        (TurnLimits(seconds=0), "max_time"),
     ],
 )
-def test_limits_end_a_turn(tmp_path: Path, limits: Limits, reason: str) -> None:
-    stage = Stage(tmp_path, Script().otherwise(tool("Look", what="more")))
+def test_limits_end_a_turn(tmp_path: Path, limits: TurnLimits, reason: str) -> None:
+    stage = Stage(tmp_path, ScriptedResponder().otherwise(tool("Look", what="more")))
     stage.limits = limits
     assert stage.say("go")[0].reason == reason
     stage.check(allowed=("tools.interrupted",))
@@ -185,23 +195,23 @@ def test_limits_end_a_turn(tmp_path: Path, limits: Limits, reason: str) -> None:
 
 def test_breaking_in_keeps_what_was_said(tmp_path: Path) -> None:
     door = Door()
-    script = Script().on("go", [text("Half of ", door, "it.")]).on("on", "Going on.")
+    script = ScriptedResponder().on("go", [text("Half of ", door, "it.")]).on("on", "Going on.")
     stage = Stage(tmp_path, script)
 
-    async def act(agent: Agent) -> events.Ended:
+    async def act(agent: Agent) -> events.TurnEnded:
         grown = asyncio.Event()
 
         def emit(event: events.Event) -> None:
-            if isinstance(event, events.Grew):
+            if isinstance(event, events.ContentDelta):
                 grown.set()
 
-        agent.caller.emit = emit
-        turn = asyncio.create_task(agent.turn("go"))
+        agent.executor.emit = emit
+        turn = asyncio.create_task(agent.run_turn("go"))
         await grown.wait()
         agent.interrupt()
         ended = await turn
-        door.open()
-        await agent.turn("on")
+        door.release()
+        await agent.run_turn("on")
         return ended
 
     assert stage.play(act).reason == "interrupted"
@@ -218,16 +228,17 @@ def test_breaking_into_a_call_answers_it(tmp_path: Path) -> None:
         return ""
 
     stage = Stage(
-        tmp_path, Script().on("go", [tool("Hang"), tool("Look", what="x")]).on("on", "Yes.")
+        tmp_path,
+        ScriptedResponder().on("go", [tool("Hang"), tool("Look", what="x")]).on("on", "Yes."),
     )
     stage.tools.append(Does("Hang", hang))
 
-    async def act(agent: Agent) -> events.Ended:
-        turn = asyncio.create_task(agent.turn("go"))
+    async def act(agent: Agent) -> events.TurnEnded:
+        turn = asyncio.create_task(agent.run_turn("go"))
         await started.wait()
         agent.interrupt()
         ended = await turn
-        await agent.turn("on")
+        await agent.run_turn("on")
         return ended
 
     assert stage.play(act).reason == "interrupted"
@@ -235,15 +246,15 @@ def test_breaking_into_a_call_answers_it(tmp_path: Path) -> None:
 
 
 def test_what_comes_in_meanwhile_is_said_at_the_next_chance(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, Script().on("go", tool("Wait")).then("Never."))
+    stage = Stage(tmp_path, ScriptedResponder().on("go", tool("Wait")).then("Never."))
 
-    async def act(agent: Agent) -> events.Ended:
+    async def act(agent: Agent) -> events.TurnEnded:
         async def wait(_given: dict[str, Any]) -> str:
             agent.inbox.append(("Stop that.", False))
             return "waited"
 
-        agent.caller.tools = type(agent.caller.tools)([Does("Wait", wait)])
-        return await agent.turn("go")
+        agent.executor.tools = type(agent.executor.tools)([Does("Wait", wait)])
+        return await agent.run_turn("go")
 
     stage.play(act)
     assert "Stop that." in notation(stage.server.requests[-1].body["messages"])[-1]

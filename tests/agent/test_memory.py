@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.agent.memory import Memory, load_memory, mentions, prose
+from steno.agent.context.system_prompt import Memory, blank_code, import_mentions, load_memory
 
 
 class Place:
@@ -27,13 +27,13 @@ class Place:
         return load_memory(
             str(self.project),
             trusted=trusted,
-            outside=outside,
+            allow_outside=outside,
             env={"HOME": str(self.home)},
             managed=str(self.root / "etc"),
         )
 
     def texts(self, *, trusted: bool = True, outside: bool | None = None) -> list[str]:
-        return [part.text for part in self.load(trusted=trusted, outside=outside).parts]
+        return [part.text for part in self.load(trusted=trusted, outside=outside).files]
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def test_files_are_read_from_the_farthest_to_the_nearest(place: Place) -> None:
     place.write("home/.claude/CLAUDE.md", "2 user")
     place.write("etc/CLAUDE.md", "1 managed")
     memory = place.load()
-    assert [part.text[0] for part in memory.parts] == list("1234567")
-    assert [part.kind for part in memory.parts][-3:] == ["project", "project", "local"]
-    places = [memory.text.index(part.text) for part in memory.parts]
+    assert [part.text[0] for part in memory.files] == list("1234567")
+    assert [part.kind for part in memory.files][-3:] == ["project", "project", "local"]
+    places = [memory.text.index(part.text) for part in memory.files]
     assert places == sorted(places)
     assert str(place.project / "CLAUDE.md") in memory.text
 
@@ -90,8 +90,8 @@ def test_a_file_brings_in_others_relative_to_itself(place: Place) -> None:
     place.write("home/code/app/docs/b.md", "b")
     place.write("home/code/app/docs/with space.md", "c")
     memory = place.load()
-    assert [part.text for part in memory.parts][1:] == ["a, then @b.md", "b", "c"]
-    assert memory.parts[2].importer.endswith("docs/a.md")
+    assert [part.text for part in memory.files][1:] == ["a, then @b.md", "b", "c"]
+    assert memory.files[2].importer.endswith("docs/a.md")
 
 
 def test_the_home_folder_may_be_named(place: Place) -> None:
@@ -111,7 +111,7 @@ def test_imports_end_five_deep(place: Place) -> None:
     for number in range(1, 9):
         place.write(f"home/code/app/{number}.md", f"@{number + 1}.md")
     memory = place.load()
-    assert [Path(part.path).stem for part in memory.parts] == ["CLAUDE", "1", "2", "3", "4", "5"]
+    assert [Path(part.path).stem for part in memory.files] == ["CLAUDE", "1", "2", "3", "4", "5"]
     assert "6.md" in str(memory.notes[0])
 
 
@@ -152,13 +152,13 @@ def test_comments_among_people_are_not_for_the_model(place: Place) -> None:
 def test_a_hostile_file_takes_no_time(place: Place) -> None:
     for text in ("<!--\n", "`" * 3 + "\n", "` ``", "@a ", "[", "<!-- --> "):
         place.write("home/code/app/CLAUDE.md", text * (200_000 // len(text)))
-        assert len(place.load().parts) == 1
+        assert len(place.load().files) == 1
 
 
 def test_a_file_that_is_not_there_is_only_a_name(place: Place) -> None:
     place.write("home/code/app/CLAUDE.md", "@param @someone @~nobody/x @. @" + "x" * 5000)
     memory = place.load()
-    assert len(memory.parts) == 1
+    assert len(memory.files) == 1
     assert not memory.notes
 
 
@@ -167,7 +167,7 @@ def test_files_elsewhere_are_brought_in_only_where_that_is_allowed(place: Place)
     place.write("home/code/app/CLAUDE.md", f"@{place.root}/elsewhere/key @../../../elsewhere/key")
     assert place.texts()[1:] == ["secret"]
     memory = place.load(outside=False)
-    assert len(memory.parts) == 1
+    assert len(memory.files) == 1
     assert "outside" in str(memory.notes[0])
 
 
@@ -202,12 +202,12 @@ def test_a_file_beside_the_config_folder_is_read(place: Place) -> None:
 def test_too_much_is_cut_and_said(place: Place) -> None:
     place.write("home/code/app/CLAUDE.md", "x" * 300_000)
     memory = place.load()
-    assert len(memory.parts[0].text) == 256 * 1024
+    assert len(memory.files[0].text) == 256 * 1024
     assert "longer" in str(memory.notes[0])
     for number in range(8):
         place.write(f"home/code/app/.claude/rules/{number}.md", "y" * 250_000)
     memory = place.load()
-    assert sum(len(part.text) for part in memory.parts) <= 1 << 20
+    assert sum(len(part.text) for part in memory.files) <= 1 << 20
     assert "more memory than fits" in str(memory.notes[-1])
 
 
@@ -217,7 +217,7 @@ def test_bytes_that_are_no_text_are_left_out_and_a_mark_at_the_start_is_no_text(
     (place.project / "CLAUDE.md").write_bytes(b"\xef\xbb\xbfhi\r\n@pic")
     (place.project / "pic").write_bytes(b"\x89PNG\x00\x01")
     memory = place.load()
-    assert [part.text for part in memory.parts] == ["hi\n@pic"]
+    assert [part.text for part in memory.files] == ["hi\n@pic"]
     assert "no text" in str(memory.notes[0])
 
 
@@ -229,6 +229,6 @@ def test_a_pipe_is_not_waited_for(place: Place) -> None:
 def test_prose_keeps_every_place(place: Place) -> None:
     del place
     text = "a `b` c\n```\ncode\n```\nd ``e ` f`` g `"
-    assert len(prose(text)) == len(text)
-    assert prose(text).split() == ["a", "c", "d", "g", "`"]
-    assert mentions('@a "@b" `@c` @a x@d') == ("a", 'b"')
+    assert len(blank_code(text)) == len(text)
+    assert blank_code(text).split() == ["a", "c", "d", "g", "`"]
+    assert import_mentions('@a "@b" `@c` @a x@d') == ("a", 'b"')

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.house import House
+from tests.agent.headless_harness import House
 
-from steno.agent.mentions import Mention, mentions_of
-from steno.model.server.minds import tool
-from steno.model.server.script import Script
+from steno.agent.user_input import Mention, parse_mentions
+from steno.llm.testserver.responders import tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5Er"
@@ -20,7 +20,7 @@ PIXEL = base64.b64decode(
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.write("src/x.py", "a = 1\nb = 2\nc = 3\nd = 4\n")
     house.write("src/sub/y.txt", "y\n")
     house.write("x.md", "no newline")
@@ -41,7 +41,7 @@ def bodies(house: House) -> list[dict[str, Any]]:
 
 def test_names_are_found_in_words() -> None:
     text = 'see @a.py, (@b) @"c d#L2-3" @e#L7 @f#L3-L9. me@g.org `@h` @@i\n@j'
-    assert mentions_of(text) == [
+    assert parse_mentions(text) == [
         Mention("a.py,"),
         Mention("b)"),
         Mention("c d", 2, 3),
@@ -232,7 +232,7 @@ def test_a_picture_that_is_named_is_seen(house: House) -> None:
 def test_pictures_stay_in_their_place_in_a_session_that_goes_on_without_an_answer(
     tmp_path: Path,
 ) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.options.limits = type(house.options.limits)(requests=0)
     (house.project / "pic.png").write_bytes(PIXEL)
     house.write("x.md", "words")

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from steno.agent.settings import Settings, load_settings, merge
-from steno.agent.settings_layers import Source
-from steno.guard.trust import effect_of
+from steno.agent.config.settings import LayerSource, Settings, load_settings, merge_settings
+from steno.permissions.project_trust import filter_settings
 
 
 class Folder:
@@ -63,7 +62,7 @@ def test_the_highest_layer_that_has_a_value_wins(folder: Folder) -> None:
     folder.write("managed", {"model": "managed"})
     settings = folder.load(flags='{"model": "flags"}')
     assert settings.model == "managed"
-    assert settings.origin["model"] == "managed"
+    assert settings.origins["model"] == "managed"
 
 
 def test_a_higher_layer_hides_only_the_keys_that_it_has(folder: Folder) -> None:
@@ -72,7 +71,7 @@ def test_a_higher_layer_hides_only_the_keys_that_it_has(folder: Folder) -> None:
     settings = folder.load()
     found = (settings.model, settings.output_style, settings.language)
     assert found == ("b", "Learning", "French")
-    assert settings.origin["outputStyle"] == "user"
+    assert settings.origins["outputStyle"] == "user"
 
 
 def test_rules_of_all_layers_count_and_remember_theirs(folder: Folder) -> None:
@@ -95,7 +94,7 @@ def test_the_environment_is_merged_name_by_name(folder: Folder) -> None:
     folder.write("project", {"env": {"A": "project"}})
     settings = folder.load()
     assert settings.env == {"A": "project", "B": "1", "C": "true"}
-    assert settings.origin["env.A"] == "project"
+    assert settings.origins["env.A"] == "project"
 
 
 def test_hooks_of_all_layers_stand_one_after_the_other(folder: Folder) -> None:
@@ -173,7 +172,7 @@ def test_the_loader_goes_by_the_one_rule_of_trust(
         "model": "m",
         "unheardOf": {"command": "x"},
     }
-    effect = effect_of(value, layer, trusted=trusted)
+    effect = filter_settings(value, layer, trusted=trusted)
     path = folder.write(layer, value)
     settings = folder.load(trusted=trusted)
     path.write_text(json.dumps(effect.settings), "utf-8")
@@ -255,7 +254,7 @@ def test_a_project_cannot_lift_all_limits(folder: Folder) -> None:
     folder.write("local", {"permissions": {"defaultMode": "acceptEdits"}})
     settings = folder.load()
     assert settings.permissions.default_mode == "acceptEdits"
-    assert settings.origin["permissions.defaultMode"] == "local"
+    assert settings.origins["permissions.defaultMode"] == "local"
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '{"a": NaN}', '"x"', "[" * 5000, "\x00", "{} x"])
@@ -287,7 +286,7 @@ def test_a_value_of_the_wrong_kind_falls_through_to_the_layer_below(folder: Fold
 
 def test_flags_may_be_a_file(folder: Folder, tmp_path: Path) -> None:
     (tmp_path / "f.json").write_text('{"model": "f"}', "utf-8")
-    assert folder.load(flags=str(tmp_path / "f.json")).origin["model"] == "flags"
+    assert folder.load(flags=str(tmp_path / "f.json")).origins["model"] == "flags"
     assert "no such" in str(folder.load(flags=str(tmp_path / "none.json")).notes[0])
 
 
@@ -342,10 +341,10 @@ def test_a_pipe_in_the_place_of_a_file_does_not_hold_up_the_start(folder: Folder
 
 def test_the_last_line_of_a_console_is_written_by_whom_the_user_trusts() -> None:
     def read(project: dict[str, Any], *, trusted: bool, **user: Any) -> Settings:
-        return merge(
+        return merge_settings(
             [
-                Source("user", "/u/settings.json", json.dumps(user)),
-                Source("project", "/p/settings.json", json.dumps(project)),
+                LayerSource("user", "/u/settings.json", json.dumps(user)),
+                LayerSource("project", "/p/settings.json", json.dumps(project)),
             ],
             trusted=trusted,
         )
@@ -356,4 +355,4 @@ def test_the_last_line_of_a_console_is_written_by_whom_the_user_trusts() -> None
     assert read(theirs, trusted=True).status_line == "theirs"
     assert read({}, trusted=True, statusLine=mine).status_line == "mine"
     assert read({}, trusted=True, statusLine=mine, disableAllHooks=True).status_line == ""
-    assert read({}, trusted=True, preferredNotifChannel="iterm2").notices == "iterm2"
+    assert read({}, trusted=True, preferredNotifChannel="iterm2").notification_channel == "iterm2"

@@ -6,10 +6,16 @@ from typing import Any
 
 import pytest
 
-from steno.agent.commands import read_command
-from steno.agent.skills import Skill, SkillTool, discover_skills, listing, take_loaded
-from steno.tools.base import Tool, ToolFailure, ToolResult
+from steno.agent.config.skills import (
+    Skill,
+    SkillTool,
+    discover_skills,
+    list_skills,
+    parse_command,
+    take_opened_skills,
+)
 from steno.tools.context import ToolContext
+from steno.tools.protocol import Tool, ToolFailure, ToolResult
 
 DEMO = "---\nname: demo\ndescription: a demo skill\nwhen_to_use: for demos\n---\n# Demo skill\nDo the demo.\n"
 
@@ -53,12 +59,12 @@ def test_the_listing_has_a_line_for_each_that_the_model_may_open(tmp_path: Path)
     hidden = "---\ndescription: y\ndisable-model-invocation: true\n---\n"
     write(tmp_path / "config/skills/mine/SKILL.md", hidden)
     commands = [
-        read_command("---\ndescription: c\n---\n", "hello"),
-        read_command("---\ndescription: taken\n---\n", "demo"),
-        read_command("---\ndescription: also\n---\n", "mine"),
+        parse_command("---\ndescription: c\n---\n", "hello"),
+        parse_command("---\ndescription: taken\n---\n", "demo"),
+        parse_command("---\ndescription: also\n---\n", "mine"),
     ]
-    assert listing(found(tmp_path), commands) == "- demo: a demo skill for demos\n- hello: c"
-    assert listing(()) == ""
+    assert list_skills(found(tmp_path), commands) == "- demo: a demo skill for demos\n- hello: c"
+    assert list_skills(()) == ""
 
 
 def test_a_long_listing_gets_shorter_but_keeps_every_name() -> None:
@@ -66,7 +72,7 @@ def test_a_long_listing_gets_shorter_but_keeps_every_name() -> None:
         Skill(name=f"skill-{number}", folder="", path="", description="d" * 2000)
         for number in range(100)
     ]
-    text = listing(skills)
+    text = list_skills(skills)
     assert len(text) < 17_000
     assert all(f"- {skill.name}: d" in text for skill in skills)
 
@@ -78,13 +84,13 @@ def test_opening_a_skill_gives_its_text_as_sessions_keep_it(tmp_path: Path) -> N
     outcome = call(tool, place, skill="demo", args="one two")
     assert outcome.content == "Launching skill: demo"
     assert outcome.detail == {"success": True, "commandName": "demo"}
-    (loaded,) = take_loaded(place)
+    (loaded,) = take_opened_skills(place)
     assert loaded.call == "toolu_1"
     assert loaded.text == (
         f"Base directory for this skill: {path.parent}\n\n"
         "# Demo skill\nDo the demo.\n\n\nARGUMENTS: one two"
     )
-    assert take_loaded(place) == ()
+    assert take_opened_skills(place) == ()
 
 
 def test_the_text_is_read_when_the_skill_is_opened(tmp_path: Path) -> None:
@@ -94,7 +100,7 @@ def test_the_text_is_read_when_the_skill_is_opened(tmp_path: Path) -> None:
     body = "---\ndescription: d\n---\nnew in ${CLAUDE_SKILL_DIR} of ${CLAUDE_SESSION_ID}"
     write(path, body)
     call(tool, place, skill="/demo")
-    assert take_loaded(place)[0].text.endswith(f"new in {path.parent} of s-1")
+    assert take_opened_skills(place)[0].text.endswith(f"new in {path.parent} of s-1")
     path.unlink()
     with pytest.raises(ToolFailure, match="gone"):
         call(tool, place, skill="demo")
@@ -107,30 +113,30 @@ def test_commands_in_a_skill_run_through_whoever_judges_them(tmp_path: Path) -> 
         return f"<{line}>"
 
     place = context(tmp_path)
-    call(SkillTool(found(tmp_path), shell=shell), place, skill="demo", args="-u")
-    assert take_loaded(place)[0].text.endswith("\n\nNow: <date -u>")
+    call(SkillTool(found(tmp_path), run_shell=shell), place, skill="demo", args="-u")
+    assert take_opened_skills(place)[0].text.endswith("\n\nNow: <date -u>")
 
 
 def test_a_command_can_be_opened_too(tmp_path: Path) -> None:
     text = "---\ndescription: d\nallowed-tools: Read\nmodel: haiku\n---\nHi $0"
     place = context(tmp_path)
-    tool = SkillTool((), [read_command(text, "web:hello")])
+    tool = SkillTool((), [parse_command(text, "web:hello")])
     assert call(tool, place, skill="web:hello", args="you").content == "Launching skill: web:hello"
-    (loaded,) = take_loaded(place)
+    (loaded,) = take_opened_skills(place)
     assert (loaded.text, loaded.allowed_tools, loaded.model) == ("Hi you", ("Read",), "haiku")
 
 
 def test_what_is_not_there_or_not_for_the_model_is_refused(tmp_path: Path) -> None:
     hidden = "---\ndescription: y\ndisable-model-invocation: true\n---\n"
     write(tmp_path / "config/skills/mine/SKILL.md", hidden)
-    tool = SkillTool(found(tmp_path), [read_command(hidden, "also")])
+    tool = SkillTool(found(tmp_path), [parse_command(hidden, "also")])
     place = context(tmp_path)
     with pytest.raises(ToolFailure, match="There are: also, mine"):
         call(tool, place, skill="nosuch")
     for name in ("mine", "also"):
         with pytest.raises(ToolFailure, match="Only the user"):
             call(tool, place, skill=name)
-    assert take_loaded(place) == ()
+    assert take_opened_skills(place) == ()
 
 
 def test_the_tool_asks_for_a_name() -> None:

@@ -6,23 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.agent.stage import Does, Stage
+from tests.agent.loop_harness import Does, Stage
 
 from steno.agent import events
-from steno.agent.calls import Caller
 from steno.agent.conversation import Conversation
 from steno.agent.loop import Agent
 from steno.agent.recorder import Recorder
-from steno.agent.subagents import AgentTool, Kind
+from steno.agent.subagents import AgentTool, SubagentType
+from steno.agent.tool_executor import ToolExecutor
 from steno.check.checkup import check
 from steno.format.source import BytesSource
-from steno.model.server.minds import tool
-from steno.model.server.script import Script
-from steno.store.library import sessions
+from steno.llm.testserver.responders import tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.store.session_lookup import sessions
 from steno.tools.context import ToolContext
 from steno.tools.registry import ToolRegistry
 
-KINDS = (Kind("helper", "Helps."), Kind("looker", "Looks.", is_built_in=False))
+KINDS = (SubagentType("helper", "Helps."), SubagentType("looker", "Looks.", is_built_in=False))
 
 
 def with_agents(stage: Stage, agent: Agent, depth: int = 0) -> AgentTool:
@@ -32,7 +32,7 @@ def with_agents(stage: Stage, agent: Agent, depth: int = 0) -> AgentTool:
         assert kind in {"helper", "looker"}
         own = stage.talk.recorder
         path = Path(own.folder) / "subagents" / f"agent-{agent_id}.jsonl"
-        place = msgspec.structs.replace(own.compose.place, agent_id=agent_id)
+        place = msgspec.structs.replace(own.composer.context, agent_id=agent_id)
         inner = ToolContext(
             cwd=context.cwd,
             project=context.project,
@@ -40,21 +40,23 @@ def with_agents(stage: Stage, agent: Agent, depth: int = 0) -> AgentTool:
             folder=context.folder,
             env=context.env,
         )
-        caller = Caller(
+        caller = ToolExecutor(
             tools=ToolRegistry(stage.tools),
             context=inner,
-            guard=stage.guard,
+            permission_checker=stage.guard,
             emit=stage.events.append,
         )
         talk = Conversation(Recorder(str(path), place))
-        course = msgspec.structs.replace(agent.course, model=model or agent.course.model)
+        course = msgspec.structs.replace(
+            agent.request_config, model=model or agent.request_config.model
+        )
         made = Agent(agent.model, talk, caller, course, agent.meter)
         with_agents(stage, made, depth + 1)
         return made
 
-    made = AgentTool(spawn, KINDS, agent.caller.emit, depth=depth)
-    agent.caller.tools = ToolRegistry([*stage.tools, made])
-    agent.caller.context.notify = lambda words: agent.inbox.append((words, True))
+    made = AgentTool(spawn, KINDS, agent.executor.emit, depth=depth)
+    agent.executor.tools = ToolRegistry([*stage.tools, made])
+    agent.executor.context.notify = lambda words: agent.inbox.append((words, True))
     return made
 
 
@@ -62,7 +64,7 @@ def played(stage: Stage, *prompts: str) -> AgentTool:
     async def act(agent: Agent) -> AgentTool:
         made = with_agents(stage, agent)
         for prompt in prompts:
-            await agent.turn(prompt)
+            await agent.run_turn(prompt)
         await made.close()
         return made
 
@@ -84,7 +86,7 @@ def task(prompt: str, **more: Any) -> Any:
 
 
 def test_a_task_is_done_in_a_file_of_its_own(tmp_path: Path) -> None:
-    script = Script().on("go", task("count apples")).then("Three, it says.")
+    script = ScriptedResponder().on("go", task("count apples")).then("Three, it says.")
     script.on("count apples", tool("Look", what="x")).then("Three apples.")
     stage = Stage(tmp_path, script)
     played(stage, "go")
@@ -106,7 +108,9 @@ def test_a_task_is_done_in_a_file_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_reader_finds_the_sub_agent_with_its_call(tmp_path: Path) -> None:
-    script = Script().on("go", task("count apples", subagent_type="looker")).then("Done.")
+    script = (
+        ScriptedResponder().on("go", task("count apples", subagent_type="looker")).then("Done.")
+    )
     stage = Stage(tmp_path, script.on("count apples", "Three."))
     played(stage, "go")
     (found,) = sessions(stage.config)
@@ -116,7 +120,9 @@ def test_the_reader_finds_the_sub_agent_with_its_call(tmp_path: Path) -> None:
 
 
 def test_agents_of_one_response_work_side_by_side_and_below_each_other(tmp_path: Path) -> None:
-    script = Script().on("go", [task("first task"), task("second task")]).then("Both done.")
+    script = (
+        ScriptedResponder().on("go", [task("first task"), task("second task")]).then("Both done.")
+    )
     script.on("first task", task("inner task")).then("First.")
     stage = Stage(tmp_path, script.on("inner task", "Inner.").on("second task", "Second."))
     played(stage, "go")
@@ -127,8 +133,8 @@ def test_agents_of_one_response_work_side_by_side_and_below_each_other(tmp_path:
     ]
     assert sorted(depths) == [1, 1, 2]
     assert [each["content"][0]["text"] for each in details(stage)] == ["First.", "Second."]
-    within = [each for each in stage.events if isinstance(each, events.Within)]
-    assert {type(each.event) for each in within} >= {events.Answered, events.Ended}
+    within = [each for each in stage.events if isinstance(each, events.SubagentEvent)]
+    assert {type(each.event) for each in within} >= {events.ResponseReceived, events.TurnEnded}
     stage.check()
 
 
@@ -139,7 +145,7 @@ def test_agents_of_one_response_do_not_wait_for_each_other(tmp_path: Path) -> No
         await both.wait()
         return "met"
 
-    script = Script().on("go", [task("first"), task("second")]).then("Done.")
+    script = ScriptedResponder().on("go", [task("first"), task("second")]).then("Done.")
     script.on("first", tool("Meet")).then("One.").on("second", tool("Meet")).then("Two.")
     stage = Stage(tmp_path, script)
     stage.tools.append(Does("Meet", meet))
@@ -148,7 +154,7 @@ def test_agents_of_one_response_do_not_wait_for_each_other(tmp_path: Path) -> No
 
 
 def test_one_in_the_background_tells_when_it_is_done(tmp_path: Path) -> None:
-    script = Script().on("is done", "I have heard.")
+    script = ScriptedResponder().on("is done", "I have heard.")
     script.on("go", task("long work", run_in_background=True)).then("It works on.")
     stage = Stage(tmp_path, script.on("long work", "Finished."))
 
@@ -160,10 +166,10 @@ def test_one_in_the_background_tells_when_it_is_done(tmp_path: Path) -> None:
             agent.inbox.append((words, True))
             told.set()
 
-        agent.caller.context.notify = notify
-        await agent.turn("go")
+        agent.executor.context.notify = notify
+        await agent.run_turn("go")
         await told.wait()
-        await agent.turn("and now?")
+        await agent.run_turn("and now?")
         await made.close()
 
     stage.play(act)
@@ -174,7 +180,7 @@ def test_one_in_the_background_tells_when_it_is_done(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_and_too_deep_a_call_are_told_to_the_model(tmp_path: Path) -> None:
-    script = Script().on("go", task("x", subagent_type="nobody")).then("I see.")
+    script = ScriptedResponder().on("go", task("x", subagent_type="nobody")).then("I see.")
     script.on("deeper", task("deeper")).then("Up again.")
     stage = Stage(tmp_path, script)
     played(stage, "go", "deeper")
@@ -184,10 +190,10 @@ def test_an_unknown_kind_and_too_deep_a_call_are_told_to_the_model(tmp_path: Pat
 
 
 def test_a_sub_agent_that_fails_is_an_error_its_caller_reads(tmp_path: Path) -> None:
-    from steno.model.server.minds import Failure
+    from steno.llm.testserver.responders import ErrorReply
 
-    bad = Failure(status=400, kind="invalid_request_error", message="no")
-    script = Script().on("go", task("doomed")).then("A pity.").on("doomed", bad)
+    bad = ErrorReply(status=400, kind="invalid_request_error", message="no")
+    script = ScriptedResponder().on("go", task("doomed")).then("A pity.").on("doomed", bad)
     stage = Stage(tmp_path, script)
     played(stage, "go")
     (detail,) = details(stage)

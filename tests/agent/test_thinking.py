@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.whole import KEY, Whole
+from tests.agent.session_harness import KEY, Whole
 
-from steno.agent.compact import Compactor
-from steno.agent.headless import Printer
-from steno.agent.run import Shape, run
-from steno.agent.thinking import may_think, thinking_for
+from steno.agent.config.models import can_enable_thinking, thinking_parameter
+from steno.agent.context.compaction import ContextCompactor
+from steno.agent.headless import StructuredOutputTool, run_headless
+from steno.agent.headless_output import HeadlessPrinter
 from steno.errors import BadRequest
-from steno.model.client import Api
-from steno.model.endpoint import Endpoint
-from steno.model.server.app import Server
-from steno.model.server.minds import error, redacted, text, thinking, tool
-from steno.model.server.script import Script
+from steno.llm.client import ApiClient
+from steno.llm.endpoint import Endpoint
+from steno.llm.testserver.responders import error_reply, redacted_thinking, text, thinking, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.llm.testserver.server import Server
 
 _BUDGET = {"MAX_THINKING_TOKENS": "2048"}
 _ENABLED = {"type": "enabled", "budget_tokens": 2048}
@@ -46,22 +46,24 @@ def test_thinking_is_what_is_asked_for(
     asked: str, said: str | None, *, always: bool, wanted: dict[str, Any] | None
 ) -> None:
     env = {} if said is None else {"MAX_THINKING_TOKENS": said}
-    assert thinking_for(asked, env, always=always, max_tokens=32_000) == wanted
+    assert thinking_parameter(asked, env, by_default=always, max_tokens=32_000) == wanted
 
 
 def test_thinking_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(BadRequest):
-        thinking_for("", {"MAX_THINKING_TOKENS": "much"}, always=False, max_tokens=32_000)
+        thinking_parameter("", {"MAX_THINKING_TOKENS": "much"}, by_default=False, max_tokens=32_000)
     with pytest.raises(BadRequest):
-        thinking_for("deep", {}, always=False, max_tokens=32_000)
-    assert thinking_for("enabled", {}, always=False, max_tokens=1500) is None
+        thinking_parameter("deep", {}, by_default=False, max_tokens=32_000)
+    assert thinking_parameter("enabled", {}, by_default=False, max_tokens=1500) is None
 
 
 # Sent and sent back
 
 
-def _thinker() -> Script:
-    script = Script().on("work", [thinking("First I look."), redacted(), tool("Glob", pattern="*")])
+def _thinker() -> ScriptedResponder:
+    script = ScriptedResponder().on(
+        "work", [thinking("First I look."), redacted_thinking(), tool("Glob", pattern="*")]
+    )
     script.then([thinking("Now I know."), text("Nothing there.")])
     return script.on("and now", [thinking("Hm."), text("Still nothing.")])
 
@@ -96,11 +98,11 @@ def test_effort_and_thinking_of_ones_own_measure_are_sent(tmp_path: Path) -> Non
     assert whole.bodies[0]["thinking"] == {"type": "adaptive"}
     assert whole.bodies[0]["output_config"] == {"effort": "high"}
     whole.check()
-    plain = Whole(tmp_path, Script("Yes."))
+    plain = Whole(tmp_path, ScriptedResponder("Yes."))
     plain.say("work")
     assert not {"thinking", "output_config", "tool_choice"} & plain.bodies[0].keys()
     with pytest.raises(BadRequest, match="effort"):
-        Whole(tmp_path, Script(), effort="some").say("work")
+        Whole(tmp_path, ScriptedResponder(), effort="some").say("work")
 
 
 def test_settings_may_want_thinking_and_effort(tmp_path: Path) -> None:
@@ -113,7 +115,9 @@ def test_settings_may_want_thinking_and_effort(tmp_path: Path) -> None:
 
 def test_a_turn_that_began_without_thinking_goes_on_without(tmp_path: Path) -> None:
     # It breaks off in the middle of a turn with calls, and goes on with thinking switched on.
-    script = Script().on("work", tool("Glob", pattern="*")).then(error(400, "no more"))
+    script = (
+        ScriptedResponder().on("work", tool("Glob", pattern="*")).then(error_reply(400, "no more"))
+    )
     script.on("go on", tool("Glob", pattern="*.py")).then("Nothing.")
     script.on("and now", [thinking("Hm."), text("Still nothing.")])
     whole = Whole(tmp_path, script)
@@ -127,7 +131,11 @@ def test_a_turn_that_began_without_thinking_goes_on_without(tmp_path: Path) -> N
 
 
 def test_a_model_that_did_not_think_although_it_might_is_not_kept_from_it(tmp_path: Path) -> None:
-    script = Script().on("work", tool("Glob", pattern="*")).then([thinking("Hm."), text("Done.")])
+    script = (
+        ScriptedResponder()
+        .on("work", tool("Glob", pattern="*"))
+        .then([thinking("Hm."), text("Done.")])
+    )
     whole = Whole(tmp_path, script, env=_BUDGET)
     whole.say("work")
     assert [each.get("thinking") for each in whole.bodies] == [_ENABLED, _ENABLED]
@@ -139,15 +147,17 @@ def test_where_a_turn_begins_decides() -> None:
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
     words = {"type": "text", "text": "Hi."}
     prompt, answered = _message("user", words), _message("user", result)
-    assert may_think([prompt], set())
-    assert not may_think([prompt, _message("assistant", call), answered], set())
-    assert may_think([prompt, _message("assistant", call), answered], {"t1"})
-    assert may_think([prompt, _message("assistant", call), answered, prompt], set())
-    assert not may_think(
+    assert can_enable_thinking([prompt], set())
+    assert not can_enable_thinking([prompt, _message("assistant", call), answered], set())
+    assert can_enable_thinking([prompt, _message("assistant", call), answered], {"t1"})
+    assert can_enable_thinking([prompt, _message("assistant", call), answered, prompt], set())
+    assert not can_enable_thinking(
         [prompt, _message("assistant", call), _message("user", result, words)], set()
     )
-    assert may_think([prompt, _message("assistant", {"type": "thinking"}, call), answered], set())
-    assert may_think([prompt, _message("assistant", words), prompt], set())
+    assert can_enable_thinking(
+        [prompt, _message("assistant", {"type": "thinking"}, call), answered], set()
+    )
+    assert can_enable_thinking([prompt, _message("assistant", words), prompt], set())
 
 
 def _message(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:
@@ -157,17 +167,23 @@ def _message(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:
 # Forced calls
 
 
-def _answers(whole: Whole, shape: Shape) -> list[dict[str, Any]]:
+def _answers(whole: Whole, shape: StructuredOutputTool) -> list[dict[str, Any]]:
     lines: list[Any] = []
-    printer = Printer("json", whole.work.id, lines.append)
+    printer = HeadlessPrinter("json", whole.work.id, lines.append)
 
     async def prompts() -> AsyncIterator[str]:
         yield "tell me"
 
     async def together() -> None:
-        async with whole.server, Api(Endpoint(whole.server.url, api_key=KEY)) as api:
-            await run(
-                whole.options, whole.work, api, prompts(), printer, price=whole.price, shape=shape
+        async with whole.server, ApiClient(Endpoint(whole.server.url, api_key=KEY)) as api:
+            await run_headless(
+                whole.options,
+                whole.work,
+                api,
+                prompts(),
+                printer,
+                price=whole.price,
+                output_tool=shape,
             )
 
     asyncio.run(together())
@@ -178,10 +194,10 @@ def _answers(whole: Whole, shape: Shape) -> list[dict[str, Any]]:
 def test_an_answer_of_a_shape_is_forced_where_the_model_forgets_it(
     tmp_path: Path, env: dict[str, str]
 ) -> None:
-    script = Script().on("tell me", [thinking("Hm."), text("Four.")] if env else "Four.")
+    script = ScriptedResponder().on("tell me", [thinking("Hm."), text("Four.")] if env else "Four.")
     script.on("nothing else counts", tool("StructuredOutput", number=4)).then("Done.")
     whole = Whole(tmp_path, script, env=env)
-    shape = Shape({"type": "object", "properties": {"number": {"type": "integer"}}})
+    shape = StructuredOutputTool({"type": "object", "properties": {"number": {"type": "integer"}}})
     (result,) = _answers(whole, shape)
     assert result["structured_output"] == {"number": 4}
     forced = {"type": "tool", "name": "StructuredOutput"}
@@ -197,7 +213,12 @@ def test_an_answer_of_a_shape_is_forced_where_the_model_forgets_it(
 
 def test_a_session_without_figures_is_counted_before_it_overflows(tmp_path: Path) -> None:
     window, long = 6_000, "word " * 4_400
-    script = Script().on("<session>", "They said words.").on("first", "Yes.").on("more", "Fine.")
+    script = (
+        ScriptedResponder()
+        .on("<session>", "They said words.")
+        .on("first", "Yes.")
+        .on("more", "Fine.")
+    )
     whole = Whole(tmp_path, script, max_tokens=100, tools=())
     whole.say(f"first {long}")
     _forget_usage(Path(whole.path))
@@ -214,17 +235,19 @@ def test_a_session_without_figures_is_counted_before_it_overflows(tmp_path: Path
 
 
 def test_a_session_that_is_short_or_has_figures_is_not_counted(tmp_path: Path) -> None:
-    script = Script().on("first", "Yes.", usage={"input_tokens": 50_000}).on("more", "Fine.")
+    script = (
+        ScriptedResponder().on("first", "Yes.", usage={"input_tokens": 50_000}).on("more", "Fine.")
+    )
     whole = Whole(tmp_path, script)
     whole.say("first")
     whole.resume()
-    assert whole.work.context > 50_000
+    assert whole.work.context_size > 50_000
     whole.say("more")
     assert all(each.path == "/v1/messages" for each in whole.server.requests)
 
 
 def test_figures_of_a_resumed_session_lead_to_compaction_at_once(tmp_path: Path) -> None:
-    script = Script().on("first", "Yes.", usage={"input_tokens": 180_000})
+    script = ScriptedResponder().on("first", "Yes.", usage={"input_tokens": 180_000})
     script.on("Summarize", "They said yes.").on("more", "Fine.")
     whole = Whole(tmp_path, script)
     whole.say("first")
@@ -238,18 +261,18 @@ def test_an_endpoint_that_cannot_count_is_done_without(tmp_path: Path) -> None:
     class Deaf:
         """A model that answers, and does no more."""
 
-        def __init__(self, api: Api) -> None:
+        def __init__(self, api: ApiClient) -> None:
             self.stream = api.stream
 
-    script = Script().on("first", "Yes.").on("Summarize", "They did.")
+    script = ScriptedResponder().on("first", "Yes.").on("Summarize", "They did.")
     whole = Whole(tmp_path, script, max_tokens=100, tools=())
 
     async def act(started: Any) -> int:
         started.agent.model = Deaf(started.agent.model)
-        started.agent.talk.prompt("first " + "word " * 2_600)
-        started.agent.meter.context = 0
-        await Compactor(window=6_000)(started.agent)
-        return started.agent.meter.context
+        started.agent.conversation.add_prompt("first " + "word " * 2_600)
+        started.agent.meter.context_size = 0
+        await ContextCompactor(window=6_000)(started.agent)
+        return started.agent.meter.context_size
 
     assert whole.play(act) > 0
     assert [each.path for each in whole.server.requests] == []

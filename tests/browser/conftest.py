@@ -20,7 +20,7 @@ from playwright.sync_api import (
 from tests.chromium import chromium
 from tests.web.explorer import Explorer, explorer
 
-from steno.demo.write import write_demo
+from steno.demo.recording import write_demo
 
 _SIZES = {"desk": (1440, 900), "phone": (390, 844)}
 _PATIENCE = 240

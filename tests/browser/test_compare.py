@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Look
+from tests.web.compared_sessions import first_try, lay, second_try
 from tests.web.explorer import Explorer, explorer
-from tests.web.tries import first_try, lay, second_try
 
 Shot = Callable[..., Path]
 Theme = Literal["light", "dark"]

@@ -11,7 +11,7 @@ from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Look
 from tests.web.explorer import Explorer
 
-from steno.web.tags import tag_of
+from steno.web.urls import path_tag
 
 _SMOOTH = "/home/ada/tidegauge/src/tidegauge/smooth.py"
 _LETTER = "/home/ada/invoice-render/templates/letter.html"
@@ -23,9 +23,9 @@ _SEEN = [("desk", "light"), ("desk", "dark"), ("phone", "light"), ("phone", "dar
     ("name", "way"),
     [
         ("files", "/files"),
-        ("files-project", f"/files?project={tag_of('/home/ada/tidegauge')}"),
-        ("file", f"/files/{tag_of(_SMOOTH)}"),
-        ("file-outside", f"/files/{tag_of(_LETTER)}"),
+        ("files-project", f"/files?project={path_tag('/home/ada/tidegauge')}"),
+        ("file", f"/files/{path_tag(_SMOOTH)}"),
+        ("file-outside", f"/files/{path_tag(_LETTER)}"),
     ],
 )
 def test_everybody_can_use_the_files(
@@ -44,7 +44,7 @@ def test_everybody_can_use_the_files(
 
 
 def test_a_file_fills_the_window_and_no_more(demo: Explorer, look: Look) -> None:
-    page = look(demo, f"/files/{tag_of(_SMOOTH)}")
+    page = look(demo, f"/files/{path_tag(_SMOOTH)}")
     assert page.locator(".demo-note").count() == 1
     assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
     boxes = page.locator(".tri .col").evaluate_all(
@@ -56,7 +56,7 @@ def test_a_file_fills_the_window_and_no_more(demo: Explorer, look: Look) -> None
 
 
 def test_keys_go_through_time_and_back(demo: Explorer, look: Look) -> None:
-    page = look(demo, f"/files/{tag_of(_SMOOTH)}")
+    page = look(demo, f"/files/{path_tag(_SMOOTH)}")
     here = page.locator("ol.line > li.is-here b").first
     first = page.url
     page.keyboard.press("j")
@@ -74,7 +74,7 @@ def test_keys_go_through_time_and_back(demo: Explorer, look: Look) -> None:
 
 
 def test_any_two_points_can_be_compared(demo: Explorer, look: Look) -> None:
-    page = look(demo, f"/files/{tag_of(_SMOOTH)}")
+    page = look(demo, f"/files/{path_tag(_SMOOTH)}")
     expect(page.locator("select[name=a] option")).not_to_have_count(1)
     page.get_by_role("button", name="Compare").click()
     expect(page.get_by_role("heading", name="Between two points")).to_be_visible()
@@ -93,12 +93,12 @@ def test_a_file_is_found_by_part_of_its_path_and_opened(demo: Explorer, look: Lo
     page.locator("h1").click()
     page.keyboard.press("j")
     page.keyboard.press("o")
-    expect(page).to_have_url(f"{demo.base}/files/{tag_of(_SMOOTH)}")
+    expect(page).to_have_url(f"{demo.base}/files/{path_tag(_SMOOTH)}")
     expect(page.locator("h1")).to_contain_text("smooth.py")
 
 
 def test_folders_open_in_the_tree(demo: Explorer, look: Look) -> None:
-    page = look(demo, f"/files?project={tag_of('/home/ada/tidegauge')}")
+    page = look(demo, f"/files?project={path_tag('/home/ada/tidegauge')}")
     page.locator(".tree a", has_text="src/tidegauge").click()
     expect(page.locator(".tree .d1")).not_to_have_count(0)
     for path in page.locator(".fpath").all():

@@ -28,7 +28,7 @@ def test_everybody_can_use_the_page(
 def test_what_is_found_comes_in_by_itself_and_is_counted_in_the_bar(
     look: Look, tmp_path: Path, shot: Shot
 ) -> None:
-    from steno.demo.write import write_demo
+    from steno.demo.recording import write_demo
 
     root = write_demo(str(tmp_path / "demo")).root
     with explorer(str(tmp_path / "index"), root) as found:
@@ -36,7 +36,7 @@ def test_what_is_found_comes_in_by_itself_and_is_counted_in_the_bar(
         shot(page, "health-looking")
         expect(page.locator("#health")).to_have_attribute("data-busy", "")
         expect(page.locator(".case").first).to_be_visible()
-        number = found.house.ward.trouble
+        number = found.house.health_monitor.problem_count
         assert number > 0
         expect(page.locator(".nav [data-trouble]")).to_have_text(f"{number}")
         page.goto("/")
@@ -44,8 +44,8 @@ def test_what_is_found_comes_in_by_itself_and_is_counted_in_the_bar(
 
 
 def test_a_command_can_be_copied(demo: Explorer, look: Look) -> None:
-    demo.house.ward.look()
-    demo.house.ward.wait()
+    demo.house.health_monitor.start_check()
+    demo.house.health_monitor.wait()
     page = look(demo, "/health")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     line = page.locator(".cmdline").first
@@ -55,8 +55,8 @@ def test_a_command_can_be_copied(demo: Explorer, look: Look) -> None:
 
 
 def test_one_kind_of_harm_has_an_address(demo: Explorer, look: Look) -> None:
-    demo.house.ward.look()
-    demo.house.ward.wait()
+    demo.house.health_monitor.start_check()
+    demo.house.health_monitor.wait()
     page = look(demo, "/health")
     page.get_by_role("navigation", name="Harm").get_by_role("link", name="Damage").click()
     page.wait_for_url("**/health?harm=damage")

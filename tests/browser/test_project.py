@@ -8,14 +8,14 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Look
+from tests.web.compared_sessions import first_try, furnish, lay, second_try
 from tests.web.explorer import Explorer, explorer
-from tests.web.tries import first_try, furnish, lay, second_try
 
-from steno.web.tags import tag_of
+from steno.web.urls import path_tag
 
 Shot = Callable[..., Path]
 Theme = Literal["light", "dark"]
-_TIDE = f"/p/{tag_of('/home/ada/tidegauge')}"
+_TIDE = f"/p/{path_tag('/home/ada/tidegauge')}"
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Explo
     lay(root, first_try(str(project)), second_try(str(project)))
     furnish(root, project)
     with explorer(str(folder / "index"), str(root)) as found:
-        yield found, f"/p/{tag_of(str(project))}"
+        yield found, f"/p/{path_tag(str(project))}"
 
 
 @pytest.mark.parametrize("size", ["desk", "phone"])

@@ -253,11 +253,11 @@ def test_a_broken_line_is_told_and_mended(look: Look, tmp_path: Path) -> None:
         page = look(found, f"/s/{made.session_id}")
         page.wait_for_selector(".sess[data-heard]")
         expect(page.locator(".lost")).to_be_hidden()
-        found.house.news.close()
+        found.house.pubsub.close()
         expect(page.locator(".lost")).to_be_visible()
         assert page.locator("#t2 .prose").is_visible()
         # Whoever comes back is heard again, and hears what was missed.
-        found.house.news.closed = False
+        found.house.pubsub.closed = False
         written(made.turn("again", "here"), tmp_path / "config")
         found.refresh()
         expect(page.locator("#t3")).to_be_visible()
@@ -269,8 +269,8 @@ def test_a_broken_line_is_told_and_mended(look: Look, tmp_path: Path) -> None:
 def test_a_very_long_session_shows_its_end_first(
     look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: str
 ) -> None:
-    monkeypatch.setattr("steno.web.pages.session.BIG", 1000)
-    monkeypatch.setattr("steno.web.story.glimpse._TAIL", 20_000)
+    monkeypatch.setattr("steno.web.routes.session.BIG", 1000)
+    monkeypatch.setattr("steno.web.views.opened_session._TAIL", 20_000)
     made = long_session(60)
     with exploring(tmp_path, made) as (found, _):
         page = look(found, f"/s/{made.session_id}", size=size)

@@ -122,7 +122,7 @@ def test_a_new_session_comes_in_without_moving_what_is_read(tmp_path: Path, look
 def test_rows_that_came_to_rest_meanwhile_are_not_told_twice(
     tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steno.web.pages.sessions._PAGE", 5)
+    monkeypatch.setattr("steno.web.routes.sessions._PAGE", 5)
     # Were it not live, it would stand at the end.
     live = session(seed="early", full=True, start="2026-01-01T10:00:00.000Z").user("build")
     every = [*many()[:-1], live.assistant(tool("Bash", command="make one"))]

@@ -9,7 +9,7 @@ from tests.builders.ids import Ids
 from tests.builders.outcomes import Call, Room
 from tests.builders.shapes import Tokens, record
 
-from steno.format.slugs import slug
+from steno.format.paths import slug_for_path
 
 __all__ = ["BASE", "START", "ZERO", "Core", "Options"]
 
@@ -96,7 +96,7 @@ class Core:
     @property
     def folder(self) -> str:
         """The project's folder under `projects/`."""
-        return slug(self.cwd)
+        return slug_for_path(self.cwd)
 
     def much(self, tokens: int) -> Self:
         """Say that so many tokens were read which are too many to write down here."""

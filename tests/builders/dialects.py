@@ -9,8 +9,7 @@ from typing import Final
 
 from tests.builders.blocks import Json
 
-from steno.format.paths import dialect_session_path, session_path
-from steno.format.slugs import dialect_slug, slug
+from steno.format.paths import dialect_session_path, dialect_slug, session_path, slug_for_path
 
 __all__ = ["DIALECTS", "place", "translate"]
 
@@ -30,7 +29,7 @@ def place(dialect: str, cwd: str, session_id: str, stamp: str) -> str:
     """Return where a session's file lies below the configuration folder."""
     if dialect == "spec-004":
         return dialect_session_path(dialect_slug(cwd), stamp[:19].replace(":", "-"))
-    return session_path(slug(cwd), session_id)
+    return session_path(slug_for_path(cwd), session_id)
 
 
 def _flat(record: Json, names: dict[str, int]) -> Json:

@@ -48,8 +48,8 @@ def corpus(folder: Path, number: int) -> dict[str, Any]:
     """Write sessions, sync them, and search them."""
     from tests.index.searching import Searched
 
-    from steno.index.home import Home
-    from steno.index.sync import sync
+    from steno.index.database import IndexLocation
+    from steno.index.sync.updater import sync
 
     root = folder / "config"
     project = root / "projects" / "-home-ada"
@@ -63,7 +63,7 @@ def corpus(folder: Path, number: int) -> dict[str, Any]:
         (project / f"{name}.jsonl").write_bytes(data)
         size += len(data)
     begun = time.perf_counter()
-    sync(Home(str(folder / "index"), (str(root),)))
+    sync(IndexLocation(str(folder / "index"), (str(root),)))
     took = time.perf_counter() - begun
     found = Searched(folder, ())
     times: list[float] = []
@@ -128,7 +128,7 @@ def line(folder: Path, megabytes: int) -> dict[str, Any]:
     """Write a session with one long line among others, and read it."""
     from steno.format.lines import read_pieces
     from steno.format.records import Record
-    from steno.store.read import FileSource
+    from steno.store.file_source import FileSource
 
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "x.jsonl"

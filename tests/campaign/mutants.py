@@ -8,14 +8,14 @@ from typing import Any, Final, TypeAlias
 from tests.builders import VERSIONS, session, text, thinking, tool
 
 from steno.check.checkup import check
-from steno.check.repair.repair import repair_bytes
+from steno.check.repair.repair_job import repair_bytes
 from steno.format.encode import encode_line
 from steno.format.lines import read_bytes
 from steno.format.records import Record
 from steno.format.source import BytesSource
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import LATEST
 from steno.session.resume.replay import as_resumed
-from steno.session.resume.rules import breaches
 from steno.session.session import Session as Opened
 from steno.session.transcript import load
 
@@ -184,7 +184,7 @@ def holds(data: bytes) -> None:
     opened.turns()
     assert opened.branches is not None
     for finding in check(BytesSource(data)).findings:
-        span = finding.place.span
+        span = finding.location.span
         assert 0 <= span.offset <= span.offset + span.length <= len(data), finding
     done = repair_bytes(data)
     assert done.settled
@@ -195,7 +195,7 @@ def holds(data: bytes) -> None:
         assert found & {"chain.empty"}, found
     else:
         assert found == set()
-        assert breaches(sent) == []
+        assert find_breaches(sent) == []
     again = repair_bytes(done.data)
     assert again.edits == []
     assert again.data == done.data

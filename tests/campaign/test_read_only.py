@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.campaign.size import report
 
-from steno.demo.write import write_demo
+from steno.demo.recording import write_demo
 
 COMMANDS = (
     ("ls", "--all"),

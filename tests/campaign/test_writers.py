@@ -12,7 +12,7 @@ from tests.campaign.size import report, sized
 import steno
 from steno.format.lines import read_pieces
 from steno.format.records import Record
-from steno.store.read import FileSource
+from steno.store.file_source import FileSource
 
 ROOT = Path(__file__).parent.parent.parent
 PLACES = os.pathsep.join([str(ROOT), str(Path(steno.__file__).parent.parent)])

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.check.looked import NAME, bad, look
+from tests.check.rule_findings import NAME, bad, look
 
 from steno.check.evidence import Evidence
 from steno.check.verdict import verdicts

@@ -9,17 +9,17 @@ from tests.builders import Session, session
 from tests.conftest import NOW, WriteConfig
 
 from steno.check import doctor
-from steno.check.doctor import Diagnosis, examine, visit
-from steno.store.clock import moment
-from steno.store.found import Problem
-from steno.store.upkeep import cleanup_days
+from steno.check.doctor import Diagnosis, collect_files, inspect_files
+from steno.store.client_folders import cleanup_days
+from steno.store.discovered import Problem
+from steno.store.environment import parse_time
 
 DAY = 86_400
 GONE = "99999999-0000-4000-8000-000000000000"
 
 
 def now() -> float:
-    seconds = moment(NOW)
+    seconds = parse_time(NOW)
     assert seconds is not None
     return seconds
 
@@ -42,7 +42,7 @@ def age(path: Path, days: float) -> None:
 
 def look(folder: Path, problems: list[Problem] | None = None) -> Diagnosis:
     problems = [] if problems is None else problems
-    return examine(visit([str(folder)], problems), now(), problems=problems)
+    return inspect_files(collect_files([str(folder)], problems), now(), problems=problems)
 
 
 @pytest.fixture
@@ -193,9 +193,9 @@ def test_one_file_with_two_names_is_no_copy(home: Path) -> None:
 def test_what_cannot_be_read_is_a_problem(home: Path) -> None:
     (path,) = home.rglob("*.jsonl")
     problems: list[Problem] = []
-    patient = visit([str(home)], problems)
+    patient = collect_files([str(home)], problems)
     path.unlink()
-    found = examine(patient, now(), problems=problems)
+    found = inspect_files(patient, now(), problems=problems)
     assert found.sessions == 0
     assert str(path) in {problem.path for problem in problems}
 

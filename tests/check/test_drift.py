@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.builders import VERSIONS, session, text, thinking, tool
 from tests.builders.everything import everything
-from tests.check.watched import corpus, lines, seen, watch
+from tests.check.drift_records import corpus, lines, seen, watch
 
-from steno.check.drift import MOST
+from steno.check.drift import MAX_OBSERVATIONS
 from steno.format.catalogue import catalogue, load_catalogue
 
 Change = Callable[[dict[str, Any]], object]
@@ -100,7 +100,7 @@ def test_what_was_invented_in_the_cases_written_by_hand_is_named_and_nothing_els
 
 @pytest.mark.corpus
 def test_an_old_catalogue_names_what_the_new_client_brought(shared: Path) -> None:
-    facts = catalogue().until("2.1.42")
+    facts = catalogue().as_of("2.1.42")
     found = seen(watch(*corpus(shared, "real-client/2.1.325"), facts=facts).drifts())
     assert {
         ("UNKNOWN_TYPE", "api-request", ""),
@@ -228,11 +228,11 @@ def test_no_word_of_a_session_reaches_the_report() -> None:
 def test_free_names_do_not_fill_the_memory() -> None:
     files = [
         lines([{"type": f"novel-{n}-{m}", "uuid": "u"} for m in range(100)])
-        for n in range(MOST // 100 + 2)
+        for n in range(MAX_OBSERVATIONS // 100 + 2)
     ]
     names = lines([dict(talk()[0], **{f"zzz{n}": n}) for n in range(200)])
     observer = watch(names, *files)
-    assert len(observer.tallies) == MOST
+    assert len(observer.tallies) == MAX_OBSERVATIONS
     assert observer.left_out > 0
     fields = [drift for drift in observer.drifts() if drift.code == "NEW_FIELD"]
     assert len(fields) == 65
@@ -253,10 +253,10 @@ def test_damaged_and_odd_records_are_no_trouble() -> None:
 def test_a_catalogue_survives_being_written_and_cut() -> None:
     facts = catalogue()
     assert load_catalogue(facts.dump()) == facts
-    old = facts.until("2.1.42")
+    old = facts.as_of("2.1.42")
     assert load_catalogue(old.dump()) == old
     assert old.newest == "2.1.42"
     assert old.kind("last-prompt") is None
     assert old.tool("Agent") is None
     assert old.block("tool_reference") is None
-    assert facts.until("9.9.9") == facts
+    assert facts.as_of("9.9.9") == facts

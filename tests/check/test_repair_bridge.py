@@ -1,15 +1,13 @@
 """What a record is hung on whose parent is of no use."""
 
 import pytest
-from tests.check.drawn import calls, data_of, mended, parents, results, said, sent
+from tests.check.record_trees import calls, data_of, mended, parents, results, said, sent
 
-from steno.check.ancestry import Ancestry
 from steno.check.checkup import check
-from steno.check.graph import Graph
-from steno.check.repair import bridge
+from steno.check.record_graph import Ancestry, RecordGraph
+from steno.check.repair import chain_repairs
 from steno.format.source import BytesSource
-from steno.session.nodes import Node
-from steno.session.transcript import load
+from steno.session.transcript import Node, load
 
 LOST = 999_999
 
@@ -160,14 +158,14 @@ def test_a_file_from_end_to_beginning_is_gone_through_a_few_times(
         said(n, n - 1, n, f"{n}", f"m{n}" if n % 2 == 0 else "") for n in range(2, count + 1)
     ]
     compared = 0
-    plain = bridge._is_earlier
+    plain = chain_repairs._is_earlier
 
     def counted(node: Node, other: Node) -> bool:
         nonlocal compared
         compared += 1
         return plain(node, other)
 
-    monkeypatch.setattr(bridge, "_is_earlier", counted)
+    monkeypatch.setattr(chain_repairs, "_is_earlier", counted)
     done = mended(*records[::-1])
     assert compared < 8 * count
     assert parents(done) == {n: n - 1 for n in range(1, count + 1)}
@@ -185,11 +183,12 @@ def test_what_hangs_on_what_is_known_in_rings_and_below_what_is_lost() -> None:
             said(7, 1, 5, "Six?"),
         ]
     )
-    graph = Graph(load(BytesSource(data)))
+    graph = RecordGraph(load(BytesSource(data)))
     found = Ancestry(graph.members, graph.by_uuid)
     names = [None, *(said(n, 0, 0, "")["uuid"] for n in (1, 2, 3, 4, 5, 6, 7, LOST))]
     above = {
-        n: {m for m, name in enumerate(names) if found.leads(names[n], name)} for n in range(8)
+        n: {m for m, name in enumerate(names) if found.descends_from(names[n], name)}
+        for n in range(8)
     }
     assert above == {
         0: {0},

@@ -8,11 +8,11 @@ import pytest
 from tests.check.test_cases import CASES
 
 from steno.check.checkup import check
-from steno.check.repair.repair import Repaired, repair_bytes
+from steno.check.repair.repair_job import RepairResult, repair_bytes
 from steno.format.source import BytesSource
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import LATEST
 from steno.session.resume.replay import as_resumed
-from steno.session.resume.rules import breaches
 
 DIALECTS = ("seed000", "seed004")
 NOTHING: Final = ("empty_file", "only_summary", "drop_message")
@@ -27,14 +27,14 @@ def errors(data: bytes) -> list[str]:
     return [found.id for found in check(BytesSource(data)).findings if found.severity == "error"]
 
 
-def check_mended(data: bytes) -> Repaired:
+def check_mended(data: bytes) -> RepairResult:
     """Repair a file; it must resume, and a second repair must find nothing to do."""
     done = repair_bytes(data)
     assert done.settled
     assert errors(done.data) == []
     sent = as_resumed(done.transcript, LATEST, prompt="Go on.")
     assert sent
-    assert breaches(sent) == []
+    assert find_breaches(sent) == []
     assert repair_bytes(done.data).edits == []
     return done
 
@@ -86,5 +86,5 @@ def test_every_random_session_resumes(shared: Path) -> None:
             continue
         assert found == [], case["name"]
         sent = as_resumed(done.transcript, LATEST, prompt="Go on.") or []
-        assert breaches(sent) == [], case["name"]
+        assert find_breaches(sent) == [], case["name"]
         assert repair_bytes(done.data).edits == [], case["name"]

@@ -6,14 +6,13 @@ from functools import partial
 
 import pytest
 from tests.builders import session, tool
-from tests.check.mending import LOST, Records, at, broken, line_of, talk, told
+from tests.check.repair_checks import LOST, Records, at, broken, line_of, talk, told
 
 from steno.check.checkup import check
-from steno.check.graph import Graph
-from steno.check.repair.chain import mend_chain
-from steno.check.repair.edits import ASIDE, Drafts
-from steno.check.repair.leaf import mend_leaf
-from steno.check.repair.repair import repair, repair_bytes, stages_for
+from steno.check.record_graph import RecordGraph
+from steno.check.repair.chain_repairs import repair_chain, repair_leaf
+from steno.check.repair.edits import ASIDE_TYPE, EditPlan
+from steno.check.repair.repair_job import repair, repair_bytes, stages_for
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.resume.clients import LATEST
@@ -131,7 +130,7 @@ def test_a_parent_that_may_stand_on_a_line_too_long_to_read_is_left_alone() -> N
     lines = [encode_line(record) for record in records]
     hidden = line_of(records, 2) - 1
     lines[hidden] = lines[hidden].replace(b'"a.py"', b'"' + b"x" * 6000 + b'"', 1)
-    graph = Graph(load(BytesSource(b"".join(lines)), cap=5000))
+    graph = RecordGraph(load(BytesSource(b"".join(lines)), cap=5000))
     assert [note.id for gap in graph.transcript.gaps for note in gap.damage] == ["line.oversize"]
     stages = stages_for(None, LATEST, datetime.fromtimestamp(0, UTC))
     done = repair(graph, stages, lambda chunks: BytesSource(b"".join(chunks)))
@@ -148,9 +147,9 @@ def test_among_many_sub_agents_each_lost_parent_is_bridged_in_its_own() -> None:
             above = LOST if number == 2 else names.get(record["parentUuid"])
             own = {"uuid": names[record["uuid"]], "parentUuid": above}
             records.append({**record, **own, "isSidechain": True, "agentId": f"a{agent}"})
-    graph = Graph(load(BytesSource(b"".join(map(encode_line, records)))))
-    drafts = Drafts(graph, lambda _: 1)
-    mend_chain(drafts, client=LATEST)
+    graph = RecordGraph(load(BytesSource(b"".join(map(encode_line, records)))))
+    drafts = EditPlan(graph, lambda _: 1)
+    repair_chain(drafts, client=LATEST)
     assert len(drafts.edits) == agents
     given = {edit.uuid: edit.changes[0].after for edit in drafts.edits}
     assert all(uuid[:8] == str(parent)[:8] for uuid, parent in given.items())
@@ -214,7 +213,7 @@ def test_a_boundary_without_a_summary_is_set_aside_and_all_is_sent() -> None:
 
     records, done = broken(made, without)
     assert {edit.finding for edit in done.edits} == {"compaction.no-summary"}
-    (aside,) = [each for each in records if each["type"] == ASIDE]
+    (aside,) = [each for each in records if each["type"] == ASIDE_TYPE]
     assert aside["record"]["subtype"] == "compact_boundary"
     assert "Old?" in json.dumps(as_resumed(done.transcript, LATEST))
     assert done.lost == []
@@ -259,8 +258,8 @@ def test_a_session_goes_on_where_it_stood() -> None:
     made = session(seed="leaf").user("One?").assistant("One.").user("Two?").assistant("Two.")
     stood = made.records()[-1]["uuid"]
     data = made.rewind(1).user("Other?").assistant("Other.").bytes()
-    graph = Graph(load(BytesSource(data)))
-    stage = partial(mend_leaf, client=LATEST, goal=stood)
+    graph = RecordGraph(load(BytesSource(data)))
+    stage = partial(repair_leaf, client=LATEST, target=stood)
     done = repair(graph, [stage], lambda chunks: BytesSource(b"".join(chunks)))
     assert told(done) == [("chain.leaf", "insert", data.count(b"\n"))]
     assert done.data.startswith(data)

@@ -4,17 +4,16 @@ import json
 
 import pytest
 from tests.builders import image, png, session, text, thinking, tool
-from tests.check.drawn import calls, mended, results, said, sent, uuid
-from tests.check.mending import Records, at, broken, line_of, talk
+from tests.check.record_trees import calls, mended, results, said, sent, uuid
+from tests.check.repair_checks import Records, at, broken, line_of, talk
 
-from steno.check.repair.changes import LONGEST
-from steno.check.repair.edits import ASIDE, new_uuid
-from steno.check.repair.repair import repair_bytes
+from steno.check.repair.edits import ASIDE_TYPE, MAX_VALUE_LENGTH, new_uuid
+from steno.check.repair.repair_job import repair_bytes
 from steno.format.encode import encode_line
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import LATEST
-from steno.session.resume.mend import INTERRUPTED
+from steno.session.resume.entries import INTERRUPTED_CALL
 from steno.session.resume.replay import as_resumed
-from steno.session.resume.rules import breaches
 
 # Content
 
@@ -79,7 +78,7 @@ def test_what_a_change_shows_is_cut_to_what_can_be_read() -> None:
     _, done = broken(talk(), poison)
     (change,) = done.edits[0].changes
     assert isinstance(change.before, str)
-    assert len(change.before) == LONGEST + 1
+    assert len(change.before) == MAX_VALUE_LENGTH + 1
     assert change.after == []
 
 
@@ -119,7 +118,7 @@ def test_an_answer_of_text_that_is_none_is_set_aside() -> None:
 
     records, done = broken(talk(), poison)
     assert [edit.finding for edit in done.edits] == ["message.empty-text"]
-    assert any(each["type"] == ASIDE for each in records)
+    assert any(each["type"] == ASIDE_TYPE for each in records)
 
 
 @pytest.mark.parametrize("block", [{"thinking": 5, "signature": 7}, {"thinking": "Hm."}])
@@ -151,7 +150,7 @@ def test_a_line_that_goes_into_another_response_leaves_its_thinking_behind() -> 
         [text("And so.")],
         [text("Done.")],
     ]
-    assert [each["record"]["message"]["id"] for each in records if each["type"] == ASIDE]
+    assert [each["record"]["message"]["id"] for each in records if each["type"] == ASIDE_TYPE]
     assert any("signed for another response" in each for each in done.lost)
 
 
@@ -195,7 +194,7 @@ def test_a_call_without_a_result_is_answered_with_an_error() -> None:
     answer = next(each for each in records if each.get("uuid") == edit.uuid)
     (block,) = answer["message"]["content"]
     assert block["tool_use_id"] == call["message"]["content"][0]["id"]
-    assert (block["content"], block["is_error"]) == (INTERRUPTED, True)
+    assert (block["content"], block["is_error"]) == (INTERRUPTED_CALL, True)
     assert answer["parentUuid"] == answer["sourceToolAssistantUUID"] == call["uuid"]
     for field in ("sessionId", "cwd", "version", "userType"):
         assert answer[field] == call[field]
@@ -221,7 +220,7 @@ def test_a_result_without_its_call_is_set_aside_whole() -> None:
 
     records, done = broken(made, orphan)
     assert "tools.orphan-result" in {edit.finding for edit in done.edits}
-    (aside,) = [each for each in records if each["type"] == ASIDE]
+    (aside,) = [each for each in records if each["type"] == ASIDE_TYPE]
     assert aside["record"]["message"] == result["message"]
 
 
@@ -299,7 +298,7 @@ def test_a_call_whose_id_is_none_gets_one(name: object, *, both: bool) -> None:
     records, done = broken(talk(), poison)
     sent = as_resumed(done.transcript, LATEST, prompt="Go on.") or []
     assert sent
-    assert breaches(sent) == []
+    assert find_breaches(sent) == []
     assert ("a.py" in json.dumps(sent)) == both
     assert "a.py" in json.dumps(records)
 
@@ -310,8 +309,8 @@ def test_a_result_for_no_id_is_kept_aside(name: object) -> None:
         at(records, 2)["message"]["content"][0]["tool_use_id"] = name
 
     records, done = broken(talk(), poison)
-    assert breaches(as_resumed(done.transcript, LATEST, prompt="Go on.") or []) == []
-    assert "a.py" in json.dumps([each for each in records if each["type"] == ASIDE])
+    assert find_breaches(as_resumed(done.transcript, LATEST, prompt="Go on.") or []) == []
+    assert "a.py" in json.dumps([each for each in records if each["type"] == ASIDE_TYPE])
 
 
 def test_a_result_that_may_be_an_error_or_not_stays_a_result() -> None:

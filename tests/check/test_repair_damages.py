@@ -8,17 +8,17 @@ import msgspec
 import pytest
 from tests.builders import VERSIONS
 from tests.builders.everything import everything
-from tests.check.damages import damages_of
+from tests.check.damaged_sessions import damages_of
 
 from steno.check.checkup import check
-from steno.check.repair.edits import ASIDE
-from steno.check.repair.repair import Repaired, repair_bytes
+from steno.check.repair.edits import ASIDE_TYPE
+from steno.check.repair.repair_job import RepairResult, repair_bytes
 from steno.format.lines import read_bytes
 from steno.format.records import Record
 from steno.format.source import BytesSource
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import LATEST
 from steno.session.resume.replay import as_resumed
-from steno.session.resume.rules import breaches
 
 SURVIVING: Final = 0.999
 FEWEST: Final = 300
@@ -44,7 +44,7 @@ def names(data: bytes) -> set[str]:
     found: set[str] = set()
     for piece in read_bytes(data):
         if isinstance(piece, Record):
-            inner = piece.fields.get("record") if piece.type == ASIDE else None
+            inner = piece.fields.get("record") if piece.type == ASIDE_TYPE else None
             uuid = inner.get("uuid") if isinstance(inner, dict) else piece.uuid
             found.add(uuid or piece.line.decode("utf-8", "replace"))
     return found
@@ -55,7 +55,7 @@ def contents(data: bytes) -> list[frozenset[str]]:
     found: list[frozenset[str]] = []
     for piece in read_bytes(data):
         if isinstance(piece, Record):
-            inner = piece.fields.get("record") if piece.type == ASIDE else None
+            inner = piece.fields.get("record") if piece.type == ASIDE_TYPE else None
             found.append(frozenset(_parts(inner if isinstance(inner, dict) else piece.fields)))
     return found
 
@@ -85,13 +85,13 @@ def judge(name: str, broken: bytes, tally: _Tally) -> Iterator[str]:
     found = errors(data)
     if found not in ([], [_NOTHING]):
         yield f"{name}: {found}"
-    flaws = breaches(as_resumed(done.transcript, LATEST, prompt="Go on.") or [])
+    flaws = find_breaches(as_resumed(done.transcript, LATEST, prompt="Go on.") or [])
     if flaws and not found:
         yield f"{name}: {flaws}"
     yield from _survival(name, broken, done, tally)
 
 
-def _survival(name: str, broken: bytes, done: Repaired, tally: _Tally) -> Iterator[str]:
+def _survival(name: str, broken: bytes, done: RepairResult, tally: _Tally) -> Iterator[str]:
     before, after = names(broken), names(done.data)
     told = {edit.uuid for edit in done.edits}
     there = contents(broken)

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import pytest
 from tests.builders import session, text, thinking, tool
-from tests.check.mending import LOST, Records, at, late, talk
+from tests.check.repair_checks import LOST, Records, at, late, talk
 
 from steno.check.checkup import RULES, check
-from steno.check.repair.job import Wish, mend
+from steno.check.repair.repair_job import RepairOptions, run_repair
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
-from steno.store.workbench import Workbench
+from steno.store.replace import StagingArea
 
 NAME: Final = "aaaaaaaa-0000-4000-8000-000000000001"
 PROMISED: Final = sorted(name for name, rule in RULES.items() if "`steno repair`" in rule.hint)
@@ -186,8 +186,8 @@ def test_a_finding_that_repair_is_said_to_mend_is_mended(rule: str) -> None:
     data = BROKEN[rule]()
     name = "mine" if rule == "ids.file-name" else NAME
     assert rule in {found.id for found in check(BytesSource(data), name=name).findings}
-    with Workbench() as bench:
-        job = mend(BytesSource(data), name, Wish(name=NAME), bench)
+    with StagingArea() as bench:
+        job = run_repair(BytesSource(data), name, RepairOptions(name=NAME), bench)
         after = check(job.source, name=NAME)
         assert rule not in {found.id for found in after.findings}
-        assert job.proven
+        assert job.is_verified

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.campaign.mutants import holds
 
-from steno.check.repair.repair import repair_bytes
+from steno.check.repair.repair_job import repair_bytes
 from steno.session.resume.clients import LATEST
 from steno.session.resume.replay import as_resumed
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.check.small import (
+from tests.check.small_sessions import (
     SESSION,
     Records,
     blank,
@@ -13,21 +13,20 @@ from tests.check.small import (
     words,
 )
 
-from steno.check.evidence import Watchers, gather_evidence
+from steno.check.evidence import RecordView, RuleHooks, gather_evidence
 from steno.check.findings import Findings, Severity
 from steno.check.repair.edits import Edit
-from steno.check.repair.job import Job, State, Wish, mend
-from steno.check.seen import Seen
-from steno.check.verdict import Outcome, Verdict
+from steno.check.repair.repair_job import FileState, RepairJob, RepairOptions, run_repair
+from steno.check.verdict import ResumeOutcome, Verdict
 from steno.format.source import BytesSource
+from steno.session.resume.api_rules import Breach
 from steno.session.resume.clients import LATEST, client_for
-from steno.session.resume.rules import Breach
-from steno.store.workbench import Workbench
+from steno.store.replace import StagingArea
 
 
-def _mended(records: Records) -> Job:
-    with Workbench() as bench:
-        return mend(BytesSource(data_of(records)), SESSION, Wish(), bench)
+def _mended(records: Records) -> RepairJob:
+    with StagingArea() as bench:
+        return run_repair(BytesSource(data_of(records)), SESSION, RepairOptions(), bench)
 
 
 def test_a_blank_line_stays_in_a_response_that_says_something_elsewhere() -> None:
@@ -38,7 +37,9 @@ def test_a_blank_line_stays_in_a_response_that_says_something_elsewhere() -> Non
     assert _mended([prompt(1), *other, prompt(4), reply(5)]).edits == []
 
 
-def _job(*, errors: int = 0, wayward: bool = False, outcome: Outcome = "fully", **more: Any) -> Job:
+def _job(
+    *, errors: int = 0, wayward: bool = False, outcome: ResumeOutcome = "fully", **more: Any
+) -> RepairJob:
     """Return a repair that came to something."""
     verdicts = (
         Verdict(("2.1.200",), "partly", 1, 2),
@@ -46,10 +47,10 @@ def _job(*, errors: int = 0, wayward: bool = False, outcome: Outcome = "fully", 
     )
     counts: dict[Severity, int] = {"error": errors, "warning": 3, "info": 2}
     broken = tuple(more.pop("broken", ()))
-    after = State(9, counts, more.pop("verdicts", verdicts), broken, wayward)
-    before = State(9, {"error": 1}, (), ())
-    made: dict[str, Any] = {"edits": [], "settled": True, "wish": Wish(), **more}
-    return Job(before=before, after=after, source=BytesSource(b"x"), **made)
+    after = FileState(9, counts, more.pop("verdicts", verdicts), broken, wayward)
+    before = FileState(9, {"error": 1}, (), ())
+    made: dict[str, Any] = {"edits": [], "settled": True, "options": RepairOptions(), **more}
+    return RepairJob(before=before, after=after, source=BytesSource(b"x"), **made)
 
 
 @pytest.mark.parametrize(
@@ -63,16 +64,16 @@ def _job(*, errors: int = 0, wayward: bool = False, outcome: Outcome = "fully", 
         (_job(outcome="not at all"), False),
         (_job(broken=[Breach("role.first", 0, None, "x")]), False),
         (_job(verdicts=()), False),
-        (_job(wish=Wish(client=client_for("2.1.200"))), False),
+        (_job(options=RepairOptions(client=client_for("2.1.200"))), False),
         (_job(is_agent=True, verdicts=()), True),
         (_job(is_agent=True, verdicts=(), settled=False), False),
         (_job(is_agent=True, verdicts=(), errors=1), False),
     ],
 )
 def test_a_repair_is_proven_only_if_the_client_sends_all_and_nothing_is_wrong(
-    job: Job, *, proven: bool
+    job: RepairJob, *, proven: bool
 ) -> None:
-    assert job.proven is proven
+    assert job.is_verified is proven
 
 
 @pytest.mark.parametrize(
@@ -85,19 +86,19 @@ def test_a_repair_is_proven_only_if_the_client_sends_all_and_nothing_is_wrong(
     ],
 )
 def test_a_repair_is_hopeless_only_if_no_client_resumes_the_file(
-    job: Job, *, hopeless: bool
+    job: RepairJob, *, hopeless: bool
 ) -> None:
-    assert job.hopeless is hopeless
+    assert job.is_hopeless is hopeless
 
 
 def test_a_name_of_its_own_is_a_change_only_if_it_leaves_fewer_errors() -> None:
     edit = Edit("a.b", "change", 1, "", "what", "lost")
     assert not _job().changed
     assert _job(edits=[edit]).changed
-    assert _job(wish=Wish(name="x")).renamed
-    assert _job(wish=Wish(name="x")).changed
-    assert not _job(wish=Wish(name="x"), errors=1).renamed
-    assert not _job(wish=Wish(name="")).renamed
+    assert _job(options=RepairOptions(name="x")).renamed
+    assert _job(options=RepairOptions(name="x")).changed
+    assert not _job(options=RepairOptions(name="x"), errors=1).renamed
+    assert not _job(options=RepairOptions(name="")).renamed
     other = Edit("a.b", "change", 2, "", "what", "more")
     bare = Edit("a.b", "change", 3, "", "what")
     assert _job(edits=[edit, bare, other, edit]).lost == ["lost", "more"]
@@ -108,9 +109,9 @@ def test_a_record_among_plain_lines_has_the_bytes_of_its_line() -> None:
     data = data_of([prompt(1), reply(2), prompt(3), reply(4), prompt(5)])
     found: list[tuple[bytes, bytes, bytes]] = []
 
-    def look(seen: Seen, _: Findings) -> None:
+    def look(seen: RecordView, _: Findings) -> None:
         record = seen.record
         found.append((record.line, record.ending, data[seen.node.offset :][: seen.node.length]))
 
-    gather_evidence(BytesSource(data), watchers=Watchers(((look, None),)))
+    gather_evidence(BytesSource(data), hooks=RuleHooks(((look, None),)))
     assert found == [(line, b"\n", line + b"\n") for line in data.splitlines()]

@@ -8,22 +8,21 @@ import pytest
 from tests.builders import VERSIONS, Session, session, text, tool
 from tests.builders.everything import everything
 
-from steno.check.repair.job import Job, Wish, mend
-from steno.check.repair.parts import sessions_in
+from steno.check.repair.repair_job import RepairJob, RepairOptions, run_repair, sessions_in
 from steno.errors import NotFound
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.resume.clients import CLIENTS, Client, client_for
 from steno.session.resume.replay import as_resumed
 from steno.session.transcript import load
-from steno.store.workbench import Workbench
+from steno.store.replace import StagingArea
 
 NAME = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
-def mended(data: bytes, wish: Wish, name: str = NAME) -> tuple[Job, bytes]:
-    with Workbench() as bench:
-        job = mend(BytesSource(data), name, wish, bench)
+def mended(data: bytes, wish: RepairOptions, name: str = NAME) -> tuple[RepairJob, bytes]:
+    with StagingArea() as bench:
+        job = run_repair(BytesSource(data), name, wish, bench)
         return job, b"".join(job.chunks())
 
 
@@ -39,23 +38,24 @@ def test_a_session_ends_with_the_record_that_was_named() -> None:
     made = talk()
     lines = made.bytes().splitlines(keepends=True)
     until = made.records()[3]["uuid"]
-    job, data = mended(made.bytes(), Wish(until=until))
+    job, data = mended(made.bytes(), RepairOptions(until=until))
     assert data == b"".join(lines[:4])
     assert job.lost == [f"{len(lines) - 4} later records"]
-    assert job.proven
+    assert job.is_verified
 
 
 def test_the_beginning_of_an_id_will_do() -> None:
     made = talk()
     until = made.records()[3]["uuid"]
     assert (
-        mended(made.bytes(), Wish(until=until[:8]))[1] == mended(made.bytes(), Wish(until=until))[1]
+        mended(made.bytes(), RepairOptions(until=until[:8]))[1]
+        == mended(made.bytes(), RepairOptions(until=until))[1]
     )
 
 
 def test_the_last_record_leaves_all_as_it_is() -> None:
     made = talk()
-    job, data = mended(made.bytes(), Wish(until=made.records()[-1]["uuid"]))
+    job, data = mended(made.bytes(), RepairOptions(until=made.records()[-1]["uuid"]))
     assert (job.edits, data) == ([], made.bytes())
 
 
@@ -75,12 +75,12 @@ def test_a_session_ends_with_the_record_even_if_another_branch_was_named_before(
         if each["type"] == "assistant" and each["message"]["content"] == [text("Other.")]
     )
     data = b"".join(map(encode_line, records))
-    job, mended_data = mended(data, Wish(until=until, client=client))
+    job, mended_data = mended(data, RepairOptions(until=until, client=client))
     sent = json.dumps(as_resumed(load(BytesSource(mended_data)), client))
     assert "Other." in sent
     assert "Two." not in sent
     assert "More?" not in sent
-    assert job.proven
+    assert job.is_verified
 
 
 def test_a_repair_that_does_not_end_with_the_record_is_not_proven() -> None:
@@ -88,14 +88,14 @@ def test_a_repair_that_does_not_end_with_the_record_is_not_proven() -> None:
     records = made.records()
     records[-1]["message"]["content"] = []
     data = b"".join(map(encode_line, records))
-    job, _ = mended(data, Wish(until=records[-1]["uuid"]))
+    job, _ = mended(data, RepairOptions(until=records[-1]["uuid"]))
     assert job.after.wayward
-    assert not job.proven
+    assert not job.is_verified
 
 
 def test_a_record_that_is_not_there_is_refused() -> None:
     with pytest.raises(NotFound, match="no record is called"):
-        mended(talk().bytes(), Wish(until="no-such-record"))
+        mended(talk().bytes(), RepairOptions(until="no-such-record"))
 
 
 # One of several
@@ -108,10 +108,10 @@ def test_each_session_of_a_file_comes_out_alone() -> None:
     both = one.bytes() + other.bytes()
     assert list(sessions_in(load(BytesSource(both)))) == [one.session_id, other.session_id]
     for each in (one, other):
-        job, data = mended(both, Wish(session=each.session_id), each.session_id)
+        job, data = mended(both, RepairOptions(session=each.session_id), each.session_id)
         assert data == each.bytes()
         assert job.lost == []
-        assert job.proven
+        assert job.is_verified
 
 
 def test_what_is_no_record_goes_with_the_session_before_it_and_is_named() -> None:
@@ -119,10 +119,10 @@ def test_what_is_no_record_goes_with_the_session_before_it_and_is_named() -> Non
     one.user("Mine?").assistant("Mine.")
     other.user("Yours?").assistant("Yours.")
     both = one.bytes() + b"torn {\n" + other.bytes()
-    job, data = mended(both, Wish(session=one.session_id), one.session_id)
+    job, data = mended(both, RepairOptions(session=one.session_id), one.session_id)
     assert data == one.bytes()
     assert any("torn {" in each for each in job.lost)
-    job, data = mended(both, Wish(session=other.session_id), other.session_id)
+    job, data = mended(both, RepairOptions(session=other.session_id), other.session_id)
     assert data == other.bytes()
     assert job.lost == []
 
@@ -136,14 +136,14 @@ def test_slimming_changes_nothing_of_what_any_client_sends(version: str) -> None
         check_slim(made.bytes())
 
 
-def check_slim(data: bytes) -> Job:
+def check_slim(data: bytes) -> RepairJob:
     before = load(BytesSource(data))
-    job, slimmer = mended(data, Wish(slim=True))
+    job, slimmer = mended(data, RepairOptions(slim=True))
     after = load(BytesSource(slimmer))
     for client in CLIENTS:
         assert as_resumed(after, client) == as_resumed(before, client), client.version
     assert len(slimmer) <= len(data)
-    assert mended(slimmer, Wish(slim=True))[0].edits == []
+    assert mended(slimmer, RepairOptions(slim=True))[0].edits == []
     return job
 
 
@@ -156,9 +156,9 @@ def test_slimming_leaves_what_real_clients_send_as_it_is(shared: Path) -> None:
         # Older clients do not know the progress of newer ones, and stop at it.
         writer = CLIENTS.index(client_for(path.relative_to(folder).parts[0]))
         data = path.read_bytes()
-        if mended(data, Wish())[0].edits:
+        if mended(data, RepairOptions())[0].edits:
             continue
-        job, slimmer = mended(data, Wish(slim=True))
+        job, slimmer = mended(data, RepairOptions(slim=True))
         before, after = load(BytesSource(data)), load(BytesSource(slimmer))
         for client in CLIENTS[writer:]:
             assert as_resumed(after, client) == as_resumed(before, client), (path, client.version)
@@ -220,8 +220,8 @@ def record_of(line: bytes) -> dict[str, Any]:
 def test_of_a_sub_agents_file_only_the_lines_are_mended() -> None:
     records = [{**each, "isSidechain": True, "agentId": "a1"} for each in talk().records()]
     sound = b"".join(json.dumps(each).encode() + b"\n" for each in records[1:])
-    job, data = mended(sound + b'{"torn', Wish(), "agent-a1")
+    job, data = mended(sound + b'{"torn', RepairOptions(), "agent-a1")
     assert data == sound
     assert job.is_agent
-    assert not job.hopeless
-    assert job.proven
+    assert not job.is_hopeless
+    assert job.is_verified

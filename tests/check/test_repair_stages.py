@@ -4,11 +4,11 @@ import json
 
 import pytest
 from tests.builders import session, text, tool
-from tests.check.mending import LOST, Records, at, broken, line_of, talk, told
+from tests.check.repair_checks import LOST, Records, at, broken, line_of, talk, told
 
-from steno.check.graph import Graph
-from steno.check.repair.edits import ASIDE, Drafts
-from steno.check.repair.repair import repair, repair_bytes
+from steno.check.record_graph import RecordGraph
+from steno.check.repair.edits import ASIDE_TYPE, EditPlan
+from steno.check.repair.repair_job import repair, repair_bytes
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.resume.clients import LATEST
@@ -106,7 +106,7 @@ def test_a_time_that_cannot_be_read_is_replaced_and_named() -> None:
 def test_a_message_that_says_nothing_is_set_aside_whole() -> None:
     before = talk().records()
     records, done = broken(talk(), lambda records: at(records, 4).update(message=None))
-    (aside,) = [each for each in records if each["type"] == ASIDE]
+    (aside,) = [each for each in records if each["type"] == ASIDE_TYPE]
     assert aside["finding"] == "fields.no-message"
     assert aside["record"] == {**at(before, 4), "message": None}
     assert at(records, 4)["parentUuid"] == at(before, 3)["uuid"]
@@ -207,9 +207,9 @@ def test_of_two_records_with_one_id_the_later_counts_and_the_earlier_is_kept_asi
 
     records, done = broken(talk(), conflict)
     assert [edit.finding for edit in done.edits] == ["ids.conflict"]
-    (aside,) = [each for each in records if each["type"] == ASIDE]
+    (aside,) = [each for each in records if each["type"] == ASIDE_TYPE]
     assert aside["record"]["message"]["content"] == [text("Nothing.")]
-    assert [each for each in records if each["type"] != ASIDE] == talk().records()
+    assert [each for each in records if each["type"] != ASIDE_TYPE] == talk().records()
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -244,10 +244,10 @@ def test_what_no_stage_touches_stays_byte_for_byte() -> None:
 
 
 def test_a_stage_that_does_the_same_again_and_again_is_stopped() -> None:
-    graph = Graph(load(BytesSource(talk().bytes())))
+    graph = RecordGraph(load(BytesSource(talk().bytes())))
     runs: list[int] = []
 
-    def restless(drafts: Drafts) -> None:
+    def restless(drafts: EditPlan) -> None:
         runs.append(1)
         node = drafts.transcript.nodes[0]
         drafts.rewrite(node, "line.utf8", "write it again")

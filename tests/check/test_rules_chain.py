@@ -5,7 +5,7 @@ import re
 import pytest
 from tests.builders import VERSIONS, Session, session, tool
 from tests.builders.everything import everything
-from tests.check.looked import bad, ids, joined, look, messages
+from tests.check.rule_findings import bad, ids, joined, look, messages
 
 from steno.session.resume.clients import LATEST
 
@@ -156,7 +156,7 @@ def test_what_the_newest_client_bridges_is_not_out_of_reach() -> None:
     lines[3] = lines[3].replace(b'"uuid"', b'"formerly"')
     found = look(joined(*lines))
     assert found.graph.unreachable
-    assert found.graph.lost(LATEST) == []
+    assert found.graph.lost_messages(LATEST) == []
     assert messages(found, "chain.unreachable") == []
     assert "fields.no-uuid" in bad(found)
 

@@ -4,19 +4,18 @@ import json
 
 import pytest
 from tests.builders import VERSIONS, Session, session, tool
-from tests.check.looked import ids, joined, look, messages
+from tests.check.rule_findings import ids, joined, look, messages
 
-from steno.check.compacted import unsummed
-from steno.check.graph import Graph
-from steno.check.repair.repair import repair_bytes
+from steno.check.record_graph import RecordGraph
+from steno.check.repair.repair_job import repair_bytes
+from steno.check.rules.compaction import find_missing_summaries
 from steno.check.verdict import verdicts
 from steno.format.encode import encode
 from steno.format.source import BytesSource
-from steno.session.nodes import Node
 from steno.session.resume.clients import LATEST
 from steno.session.resume.replay import as_resumed
 from steno.session.session import Session as ReadSession
-from steno.session.transcript import load
+from steno.session.transcript import Node, load
 
 
 def compacted(version: str = "2.1.42") -> Session:
@@ -155,7 +154,7 @@ def test_a_logical_parent_that_is_not_there_is_told() -> None:
     assert [each[:2] for each in ids(look(data), "compaction")] == [("logical-parent", "info")]
 
 
-def many(boundaries: int) -> Graph:
+def many(boundaries: int) -> RecordGraph:
     """Return a file of nothing but boundaries, each off the chain, and one title behind them."""
     lines = [
         encode(
@@ -164,7 +163,9 @@ def many(boundaries: int) -> Graph:
         )
         for at in range(boundaries)
     ]
-    return Graph(load(BytesSource(joined(*lines, *session().user("Q").assistant("A").lines()))))
+    return RecordGraph(
+        load(BytesSource(joined(*lines, *session().user("Q").assistant("A").lines())))
+    )
 
 
 def test_many_boundaries_are_looked_at_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +182,7 @@ def test_many_boundaries_are_looked_at_in_one_pass(monkeypatch: pytest.MonkeyPat
 
         with monkeypatch.context() as patch:
             patch.setattr(Node, "is_message", property(count))
-            assert len(list(unsummed(graph))) == boundaries
+            assert len(list(find_missing_summaries(graph))) == boundaries
         return asked
 
     assert steps(400) < 2.5 * steps(200)

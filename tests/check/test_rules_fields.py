@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.builders import VERSIONS, Session, session, tool
 from tests.builders.everything import everything
-from tests.check.judged import changed, found, named
+from tests.check.changed_records import changed, found, named
 
 Records = list[dict[str, Any]]
 

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.builders import Session, session
-from tests.check.looked import NAME, ids, joined, look, messages
+from tests.check.rule_findings import NAME, ids, joined, look, messages
 
 
 def plain() -> Session:

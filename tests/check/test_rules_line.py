@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from tests.builders import VERSIONS, Session, session, text, tool
 from tests.builders.everything import everything
-from tests.check.judged import found, named
+from tests.check.changed_records import found, named
 from tests.corpus import transcripts
 
 from steno.check.rules import line as rules
 from steno.format.encode import encode_line
-from steno.format.flaws import flaws
-from steno.format.spans import HINTS
+from steno.format.salvage import find_flaws
+from steno.format.source import DAMAGE_HINTS
 
 
 def four() -> Session:
@@ -47,7 +47,7 @@ def test_each_damage_has_its_finding(made: Session, expected: list[tuple[str, st
 
 def test_every_damage_of_a_line_has_a_rule() -> None:
     known = {rule.id for rule in rules.RULES}
-    assert {name for name in HINTS if name.startswith("line.")} <= known
+    assert {name for name in DAMAGE_HINTS if name.startswith("line.")} <= known
 
 
 def test_a_raw_control_character_and_a_number_json_lacks_are_errors() -> None:
@@ -68,9 +68,9 @@ def test_an_oversize_line_is_said_with_its_size() -> None:
 def test_the_line_number_and_the_span_point_at_the_damage() -> None:
     (finding,) = found(four().duplicate_key(2), "line")
     lines = four().lines()
-    assert finding.place.line == 3
-    assert finding.place.span.offset == len(lines[0]) + len(lines[1]) + 2
-    assert finding.place.uuid == four().uuids()[2]
+    assert finding.location.line == 3
+    assert finding.location.span.offset == len(lines[0]) + len(lines[1]) + 2
+    assert finding.location.uuid == four().uuids()[2]
 
 
 @pytest.mark.parametrize("digits", [str(2**53 + 2), "-" + "9" * 17])
@@ -126,6 +126,6 @@ def test_the_quick_look_never_misses_what_the_slow_one_finds(shared: Path) -> No
             note.id
             for line in data.split(b"\n")
             if line.startswith(b"{") and line.endswith(b"}")
-            for note in flaws(line, 0)
+            for note in find_flaws(line, 0)
         }
         assert slow <= {each.id for each in found(data, "line")}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.builders import Session, image, png, raw, session, text, thinking, tool
-from tests.check.judged import changed, found, named
+from tests.check.changed_records import changed, found, named
 from tests.session.test_images import png_of
 
 Records = list[dict[str, Any]]

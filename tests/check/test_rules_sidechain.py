@@ -3,9 +3,9 @@
 import pytest
 from tests.builders import VERSIONS, Session, session, tool
 from tests.builders.everything import everything
-from tests.check.looked import bad, ids, joined, look, messages
+from tests.check.rule_findings import bad, ids, joined, look, messages
 
-from steno.check.evidence import AgentNote
+from steno.check.evidence import SubagentFileInfo
 from steno.format.encode import encode
 
 MAIN, SIDE = b'"isSidechain":false', b'"isSidechain":true'
@@ -21,8 +21,8 @@ def delegated() -> Session:
     return made.agent(lambda agent: agent.assistant("Seen.")).assistant("A")
 
 
-def note(agent_id: str, records: int = 2, flagged: int = 2) -> AgentNote:
-    return AgentNote(agent_id, f"agent-{agent_id}.jsonl", records, flagged)
+def note(agent_id: str, records: int = 2, flagged: int = 2) -> SubagentFileInfo:
+    return SubagentFileInfo(agent_id, f"agent-{agent_id}.jsonl", records, flagged)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

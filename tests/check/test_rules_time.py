@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.builders import Session, session
-from tests.check.judged import changed, found, named
+from tests.check.changed_records import changed, found, named
 
 
 def two() -> Session:

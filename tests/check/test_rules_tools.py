@@ -2,8 +2,8 @@
 
 import pytest
 from tests.builders import VERSIONS, session, tool
-from tests.check.looked import calls, ids, look, messages
-from tests.check.mending import late, line_of, talk
+from tests.check.repair_checks import late, line_of, talk
+from tests.check.rule_findings import calls, ids, look, messages
 
 from steno.format.encode import encode_line
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.builders import session, text, tool
-from tests.check.judged import changed, found, named
+from tests.check.changed_records import changed, found, named
 
 
 def of_version(version: str) -> bytes:

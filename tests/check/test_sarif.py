@@ -10,16 +10,15 @@ from tests.builders import session
 from tests.conftest import WriteConfig
 
 from steno.check.checkup import RULES
-from steno.check.files import FileReport, check_files, everything_below
-from steno.check.sarif import file_uri, sarif
-from steno.store.found import Problem
+from steno.check.file_reports import FileReport, check_files, file_uri, find_all_files, sarif_log
+from steno.store.discovered import Problem
 
 LEVELS = {"none", "note", "warning", "error"}
 
 
 def reports(config: WriteConfig) -> list[FileReport]:
     broken = session(seed="x").turn("One.", "First.").turn("Two.", "Second.").nul_run(2).torn_tail()
-    return list(check_files(everything_below(str(config(broken)), []), problems=[]))
+    return list(check_files(find_all_files(str(config(broken)), []), problems=[]))
 
 
 def run_of(log: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +27,7 @@ def run_of(log: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_log_is_what_the_schema_demands(config: WriteConfig) -> None:
-    log = sarif(reports(config), [Problem("denied", "/x y", "no")])
+    log = sarif_log(reports(config), [Problem("denied", "/x y", "no")])
     assert log["version"] == "2.1.0"
     assert log["$schema"].endswith("sarif-schema-2.1.0.json")
     run = run_of(log)
@@ -67,12 +66,12 @@ def check_result(result: dict[str, Any], rules: list[dict[str, Any]]) -> None:
 
 
 def test_every_rule_is_described_once() -> None:
-    rules = run_of(sarif([]))["tool"]["driver"]["rules"]
+    rules = run_of(sarif_log([]))["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == list(RULES)
 
 
 def test_nothing_found_is_an_empty_list_of_results() -> None:
-    run = run_of(sarif([]))
+    run = run_of(sarif_log([]))
     assert run["results"] == []
     assert run["invocations"][0]["executionSuccessful"] is True
 
@@ -82,7 +81,7 @@ def test_the_bytes_of_a_region_are_those_of_the_damage(config: WriteConfig) -> N
     data = Path(report.path).read_bytes()
     (nul,) = (
         result["locations"][0]["physicalLocation"]
-        for result in run_of(sarif(made))["results"]
+        for result in run_of(sarif_log(made))["results"]
         if result["ruleId"] == "line.nul-run"
     )
     region = nul["region"]
@@ -97,7 +96,7 @@ def test_the_bytes_of_a_region_are_those_of_the_damage(config: WriteConfig) -> N
 def test_files_below_the_base_are_named_relative_to_it(config: WriteConfig) -> None:
     made = reports(config)
     base = os.environ["CLAUDE_CONFIG_DIR"]
-    run = run_of(sarif(made, base=base))
+    run = run_of(sarif_log(made, base=base))
     root = run["originalUriBaseIds"]["%SRCROOT%"]["uri"]
     assert root.startswith("file:///")
     assert root.endswith("/")

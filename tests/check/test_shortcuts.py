@@ -6,24 +6,20 @@ from typing import Any
 
 import pytest
 from tests.builders import VERSIONS
-from tests.check.damages import damages_of
-from tests.check.looked import NAME
+from tests.check.damaged_sessions import damages_of
+from tests.check.rule_findings import NAME
 
-from steno.check.alike import are_usual_times
 from steno.check.checkup import check
-from steno.check.evidence import Watchers, gather_evidence
+from steno.check.client_readings import NEWEST_CLIENTS, ClientReadings
+from steno.check.evidence import RecordView, RuleHooks, are_usual_times, gather_evidence
 from steno.check.findings import Finding, Findings
-from steno.check.graph import Graph
-from steno.check.pairs import pair_up
-from steno.check.readings import NEWEST, Readings
+from steno.check.record_graph import RecordGraph, pair_tools
 from steno.check.rules import time
-from steno.check.seen import Seen
 from steno.format.source import BytesSource
-from steno.session.nodes import CONVERSATION, Node
+from steno.session.resume.record_chain import LeafMarker
 from steno.session.resume.replay import resumed_chain
-from steno.session.resume.walk import Marker
-from steno.session.story.layout import take_all
-from steno.session.transcript import Transcript, load
+from steno.session.transcript import CONVERSATION, Node, Transcript, load
+from steno.session.turns.branches import load_all_records
 
 ODD = (
     b'{"type":"user","uuid":"a","message":{"role":"user","content":{"type":"tool_result"}}}',
@@ -75,23 +71,23 @@ def test_nodes_are_the_same_whether_lines_or_records_were_read(shared: Path) -> 
 
 
 def test_the_kind_is_the_same_whether_lines_or_records_were_read(shared: Path) -> None:
-    def compare(seen: Seen, _: Findings) -> None:
+    def compare(seen: RecordView, _: Findings) -> None:
         kind = seen.kind
         assert kind == seen.record.kind
         assert seen.node.in_dialect == (seen.record.dialect != "claude")
 
-    watchers = Watchers(((compare, None),))
+    watchers = RuleHooks(((compare, None),))
     for data in (*(line + b"\n" for line in ODD), *files(shared)):
-        gather_evidence(BytesSource(data), name=NAME, watchers=watchers)
+        gather_evidence(BytesSource(data), name=NAME, hooks=watchers)
 
 
 def test_calls_and_results_pair_up_the_same_the_long_way(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    conversations = [Graph(load(BytesSource(data))).conversation for data in files(shared)]
-    short = [pair_up(each) for each in conversations]
-    monkeypatch.setattr("steno.check.pairs._all_answered", never)
-    assert short == [pair_up(each) for each in conversations]
+    conversations = [RecordGraph(load(BytesSource(data))).conversation for data in files(shared)]
+    short = [pair_tools(each) for each in conversations]
+    monkeypatch.setattr("steno.check.record_graph._all_answered", never)
+    assert short == [pair_tools(each) for each in conversations]
 
 
 def never(_: list[Node]) -> bool:
@@ -101,9 +97,9 @@ def never(_: list[Node]) -> bool:
 def test_readings_of_a_graph_are_those_of_the_clients(shared: Path) -> None:
     for data in files(shared):
         transcript = load(BytesSource(data), as_written=True)
-        graph = Graph(transcript)
-        for client in NEWEST.values():
-            short, long = graph.readings.of(client), Readings(transcript).of(client)
+        graph = RecordGraph(transcript)
+        for client in NEWEST_CLIENTS.values():
+            short, long = graph.readings.of(client), ClientReadings(transcript).of(client)
             assert (short.leaf, short.refused) == (long.leaf, long.refused)
             chain = resumed_chain(transcript, client)
             assert (short.chain is None) is (chain is None)
@@ -113,19 +109,19 @@ def test_readings_of_a_graph_are_those_of_the_clients(shared: Path) -> None:
 def test_the_last_mark_and_message_are_those_of_reading_on(shared: Path) -> None:
     for data in files(shared):
         transcript = load(BytesSource(data))
-        loaded = take_all(transcript)
+        loaded = load_all_records(transcript)
         newest, marker = read_on(transcript)
         assert loaded.newest is newest
         assert loaded.marker == marker
 
 
-def read_on(transcript: Transcript) -> tuple[Node | None, Marker | None]:
+def read_on(transcript: Transcript) -> tuple[Node | None, LeafMarker | None]:
     newest: Node | None = None
-    marker: Marker | None = None
+    marker: LeafMarker | None = None
     for node in transcript.nodes:
         if node.type == "last-prompt":
             envelope = transcript.record(node).envelope
-            marker = Marker(envelope.leaf_uuid, bool(envelope.explicit))
+            marker = LeafMarker(envelope.leaf_uuid, bool(envelope.explicit))
         elif node.uuid and is_said(node) and transcript.by_uuid[node.uuid] is node:
             newest = node
             if marker is not None:
@@ -150,8 +146,8 @@ def test_times_are_judged_the_same_one_by_one(
 
 def judged_times(source: BytesSource) -> list[Finding]:
     evidence = gather_evidence(source, name=NAME)
-    time.look(evidence)
-    evidence.findings.settle(())
+    time.on_end(evidence)
+    evidence.findings.resolve_deferred(())
     return list(evidence.findings)
 
 
@@ -165,10 +161,10 @@ def places(chain: list[Node] | None) -> set[int]:
 
 def test_nothing_is_out_of_reach_where_everything_is_connected(shared: Path) -> None:
     for data in files(shared):
-        graph = Graph(load(BytesSource(data)))
-        tops = {graph.tops[node.index] for node in graph.members}
-        begun = {graph.tops[node.index] for node in graph.roots}
+        graph = RecordGraph(load(BytesSource(data)))
+        tops = {graph.top_ancestors[node.index] for node in graph.members}
+        begun = {graph.top_ancestors[node.index] for node in graph.roots}
         aside = {top for top in tops if graph.transcript.nodes[top].sidechain}
-        odd = graph.dangling or graph.selfish or graph.forward or graph.cut_off
+        odd = graph.dangling or graph.self_parents or graph.forward or graph.cut_off
         if not odd and tops <= begun | aside:
             assert graph.unreachable == []

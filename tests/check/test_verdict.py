@@ -5,18 +5,17 @@ from pathlib import Path
 
 import pytest
 from tests.builders import VERSIONS, Session, session, thinking, tool
-from tests.check.looked import NAME, joined, look
-from tests.check.mending import late, talk
+from tests.check.repair_checks import late, talk
+from tests.check.rule_findings import NAME, joined, look
 
-from steno.check.readings import GENERATIONS, Readings
-from steno.check.verdict import Stretch, Verdict, verdicts
-from steno.format.blocks import Text, ToolResult, ToolUse
+from steno.check.client_readings import GENERATIONS, ClientReadings
+from steno.check.verdict import LineRange, Verdict, verdicts
 from steno.format.encode import encode_line
+from steno.format.message import Text, ToolResult, ToolUse
 from steno.format.source import BytesSource
-from steno.session.nodes import Node
 from steno.session.resume.clients import CLIENTS
 from steno.session.resume.replay import resumed_chain
-from steno.session.transcript import load
+from steno.session.transcript import Node, load
 
 GHOST = "99999999-0000-4000-8000-000000000009"
 
@@ -47,7 +46,7 @@ def test_a_plain_session_is_resumed_fully_by_all(version: str) -> None:
 def test_what_a_lost_link_costs_is_told_by_lines() -> None:
     found = judged(plain().retarget(3, None))["2.1.325"]
     assert (found.outcome, found.sent, found.there) == ("partly", 1, 4)
-    assert found.lost == (Stretch(1, 3),)
+    assert found.lost == (LineRange(1, 3),)
     assert found.words == "2.1.325 resumes 1 of 4 messages: lines 1 to 3 are lost"
 
 
@@ -161,7 +160,7 @@ def test_readings_are_those_of_the_clients(shared: Path) -> None:
     cases = sorted((shared / "corpus" / "resume-cases").glob("*/before.jsonl"))
     for path in cases:
         transcript = load(BytesSource(path.read_bytes()), as_written=True)
-        readings = Readings(transcript)
+        readings = ClientReadings(transcript)
         for client in CLIENTS:
             chain, reading = resumed_chain(transcript, client), readings.of(client)
             assert (chain is None) == (reading.chain is None) == bool(reading.refused), path
@@ -261,5 +260,5 @@ def test_a_late_result_is_lost_where_the_client_puts_an_error_in_its_place() -> 
     found = judged(data)
     line = 1 + next(n for n, each in enumerate(records) if "toolUseResult" in each)
     for client in ("2.1.200", "2.1.325"):
-        assert Stretch(line, line) in found[client].lost
+        assert LineRange(line, line) in found[client].lost
         assert "resumes it fully" not in found[client].words

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from steno.cli.main import run
-from steno.demo.write import DemoReport, write_demo
-from steno.store.places import demo_dir
+from steno.cli.entry_point import run
+from steno.demo.recording import DemoReport, write_demo
+from steno.store.environment import demo_dir
 
 
 class Ran(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.cli import base_install
 
-from steno.demo.write import DemoReport
+from steno.demo.recording import DemoReport
 
 ROOT = Path(__file__).resolve().parents[2]
 READING = [

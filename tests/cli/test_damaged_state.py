@@ -13,10 +13,10 @@ import pytest
 from tests.cli.conftest import Steno
 from tests.web.hostile_queries import App
 
-from steno.cli.main import run
-from steno.demo.write import write_demo
-from steno.index.home import index_of
-from steno.web.house import House
+from steno.cli.entry_point import run
+from steno.demo.recording import write_demo
+from steno.index.database import locate_index
+from steno.web.state.app_state import AppState
 
 _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("ls",),
@@ -75,11 +75,11 @@ def _make_state() -> dict[str, bytes]:
 
 def _explore() -> int:
     """Return the status of the first page; an index that is being made anew is waited for."""
-    from steno.index.sync import sync
+    from steno.index.sync.updater import sync
 
-    home = index_of()
+    home = locate_index()
     sync(home)
-    house = House(home)
+    house = AppState(home)
     app = App(house)
     try:
         return app.get("/").status
@@ -172,7 +172,7 @@ def _damage_all(
 
 def _move_index(home: Path) -> None:
     (old,) = (home / "index").iterdir()
-    old.rename(index_of().folder)
+    old.rename(locate_index().folder)
 
 
 def _same_name(home: Path, name: str) -> Path:

@@ -13,7 +13,7 @@ from tests.cli.conftest import Steno
 
 import steno as package
 from steno.cli.main import COMMANDS
-from steno.demo.write import DemoReport
+from steno.demo.recording import DemoReport
 
 SOURCE = str(Path(package.__file__).parent.parent)
 
@@ -98,7 +98,9 @@ def test_listing_imports_nothing_it_does_not_need(demo: DemoReport) -> None:
     heavy = {"rich", "markdown_it", "pygments", "subprocess", "pathlib", "dataclasses", "asyncio"}
     assert not heavy & modules
     assert not {
-        name for name in modules if name.startswith(("steno.demo", "steno.session.story.turns"))
+        name
+        for name in modules
+        if name.startswith(("steno.demo", "steno.session.turns.turn_builder"))
     }
 
 
@@ -107,7 +109,7 @@ def test_help_imports_no_command() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", code], env=environment(), capture_output=True, check=True
     )
-    assert not {"msgspec", "steno.cli.ls", "rich"} & set(ran.stderr.decode().split())
+    assert not {"msgspec", "steno.cli.commands.ls", "rich"} & set(ran.stderr.decode().split())
 
 
 def test_a_reader_that_goes_away_is_no_error(demo: DemoReport) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.console.terminal import Terminal
 
-from steno.model.server.minds import Mind
+from steno.llm.testserver.responders import Responder
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
     """Return what makes terminals, which are closed behind the test."""
     with ExitStack() as stack:
 
-        def make(mind: Mind, **more: Any) -> Terminal:
+        def make(mind: Responder, **more: Any) -> Terminal:
             return stack.enter_context(Terminal(tmp_path, mind, **more))
 
         yield make

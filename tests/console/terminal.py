@@ -24,8 +24,8 @@ import pyte
 
 from steno.check.checkup import check
 from steno.format.source import BytesSource
-from steno.model.server.app import Server, serving
-from steno.model.server.minds import Mind
+from steno.llm.testserver.responders import Responder
+from steno.llm.testserver.server import Server, run_server_in_thread
 
 KEY: Final = "canary-key-of-nobody"
 ESC: Final = "\x1b"
@@ -64,7 +64,7 @@ class Terminal:
     """One terminal, with a project, a home and a server around it."""
 
     def __init__(
-        self, folder: Path, mind: Mind, *, columns: int = 100, rows: int = 30, **env: str
+        self, folder: Path, mind: Responder, *, columns: int = 100, rows: int = 30, **env: str
     ) -> None:
         self.project = folder / "project"
         self.project.mkdir(exist_ok=True)
@@ -82,7 +82,7 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
 
     def __enter__(self) -> Self:
-        self.server = self._stack.enter_context(serving(self._mind, key=KEY))
+        self.server = self._stack.enter_context(run_server_in_thread(self._mind, key=KEY))
         return self
 
     def __exit__(

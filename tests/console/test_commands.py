@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tests.console.terminal import ENTER, ESC, F2, Terminal
 
-from steno.console.commands import Table
-from steno.model.server.minds import text, tool
-from steno.model.server.script import Script
+from steno.console.commands import CommandTable
+from steno.llm.testserver.responders import text, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 Make = Callable[..., Terminal]
 TRIED_ELSEWHERE = {"rewind", "undo", "diff", "fork", "rename", "tag", "resume", "vim", "paste"}
@@ -22,7 +22,7 @@ TRIED_ELSEWHERE = {"rewind", "undo", "diff", "fork", "rename", "tag", "resume", 
 
 def test_every_command_is_tried_somewhere() -> None:
     tried = Path(__file__).read_text()
-    names = {command.name for command in Table().commands}
+    names = {command.name for command in CommandTable().commands}
     assert names >= TRIED_ELSEWHERE
     assert [name for name in names - TRIED_ELSEWHERE if f'"/{name}' not in tried] == []
 
@@ -30,7 +30,7 @@ def test_every_command_is_tried_somewhere() -> None:
 def test_commands_that_tell(terminal: Make) -> None:
     todos = [{"content": "Look", "status": "in_progress", "activeForm": "Looking"}]
     run = tool("Bash", command="sleep 60", description="Sleeps", run_in_background=True)
-    script = Script().on("begin", [tool("TodoWrite", todos=todos), run]).then("Started.")
+    script = ScriptedResponder().on("begin", [tool("TodoWrite", todos=todos), run]).then("Started.")
     script.on("CLAUDE.md", "I wrote one.")
     console = terminal(script, rows=50)
     (console.config / "agents").mkdir(parents=True)
@@ -71,7 +71,7 @@ def test_commands_that_tell(terminal: Make) -> None:
 
 def test_commands_that_change_something(terminal: Make) -> None:
     key = "ghp_" + "a1B2c3D4" * 4
-    script = Script().on("Summarize this session", "They greeted each other.")
+    script = ScriptedResponder().on("Summarize this session", "They greeted each other.")
     script.on("hello", [text(f"Good day, {key}.")])
     console = terminal(script, rows=40)
     console.open()
@@ -100,7 +100,7 @@ def test_commands_that_change_something(terminal: Make) -> None:
 
 
 def test_commands_that_go_another_way(terminal: Make) -> None:
-    console = terminal(Script().otherwise("Yes."), rows=40)
+    console = terminal(ScriptedResponder().otherwise("Yes."), rows=40)
     console.open()
     console.say("/model")
     console.sees("Model, now opus-4-5")
@@ -148,7 +148,7 @@ def test_commands_that_go_another_way(terminal: Make) -> None:
 
 
 def test_what_was_chosen_lasts_and_stands_in_stenos_own_file(terminal: Make) -> None:
-    console = terminal(Script().otherwise("Yes."))
+    console = terminal(ScriptedResponder().otherwise("Yes."))
     own = console.home / "steno" / "config.toml"
     own.parent.mkdir(parents=True)
     own.write_text("# mine\n[archive]\nlevel = 5  # packs\n")
@@ -184,7 +184,7 @@ def test_what_was_chosen_lasts_and_stands_in_stenos_own_file(terminal: Make) -> 
 
 def test_the_end_of_a_task_is_told_when_it_comes(terminal: Make) -> None:
     run = tool("Bash", command="cat go", description="Waits", run_in_background=True)
-    script = Script().on("begin", run).then("Started.").otherwise("Yes.")
+    script = ScriptedResponder().on("begin", run).then("Started.").otherwise("Yes.")
     console = terminal(script)
     os.mkfifo(console.project / "go")
     console.open("--dangerously-skip-permissions")
@@ -204,7 +204,7 @@ def test_the_end_of_a_task_is_told_when_it_comes(terminal: Make) -> None:
 
 
 def test_a_command_is_not_lost_while_another_question_is_open(terminal: Make) -> None:
-    script = Script().on("go", tool("Bash", command="touch made")).then("Done.")
+    script = ScriptedResponder().on("go", tool("Bash", command="touch made")).then("Done.")
     console = terminal(script)
     console.open()
     console.say("go")

@@ -14,7 +14,7 @@ from tests.builders import Json, Session
 from tests.builders.generations import generation
 from tests.builders.stories import common, stories
 
-from steno.demo.write import MARKER, read_recording, write_demo
+from steno.demo.recording import MARKER, read_recording, write_demo
 from steno.errors import BadRequest
 
 

@@ -1,4 +1,4 @@
-"""The habits of the house, as far as a machine can see them."""
+"""Conventions of the repository, as far as a machine can check them."""
 
 import os
 import re

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 from tests.docs.pages import DOCS, ROOT, anchors, fences, name_of, pages, prose, read
 
-from steno.demo.write import write_demo
+from steno.demo.recording import write_demo
 from tools import make_cli_docs, make_examples, make_screens
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
@@ -20,6 +20,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|<(?:img|source)[^>]* src(?:set)?=\
 PROVEN = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 FILE = re.compile(r"`((?:src|tests|tools|docs|bench)/[\w./-]+)`")
 DOTTED = re.compile(r"`(steno(?:\.[A-Za-z_]\w*)+)`")
+ROOTS = (ROOT, ROOT / "src" / "steno")
 LANGUAGES = {"console", "json", "make", "python", "sh", "text", "toml", ""}
 
 
@@ -68,10 +69,19 @@ def test_every_page_of_the_docs_can_be_reached_from_the_index() -> None:
 
 @PAGES
 def test_files_and_names_that_pages_speak_of_are_there(page: Path) -> None:
+    if is_dated(page):
+        return
     text = read(page)
-    gone = [name for name in FILE.findall(text) if not (ROOT / name).exists()]
+    gone = [
+        name for name in FILE.findall(text) if not any((root / name).exists() for root in ROOTS)
+    ]
     gone += [name for name in DOTTED.findall(text) if not is_name(name)]
     assert gone == []
+
+
+def is_dated(page: Path) -> bool:
+    """Say whether a page is a decision that names modules as they were called before 0023."""
+    return page.parent.name == "decisions" and page.name < "0023"
 
 
 def is_name(name: str) -> bool:

@@ -7,7 +7,7 @@ from tests.docs.pages import DOCS, ROOT, read
 from tools.make_cli_docs import Found, commands
 
 import steno
-from steno.format.spans import HINTS
+from steno.format.source import DAMAGE_HINTS
 
 REFERENCE = DOCS / "reference"
 ROW = re.compile(r"^\| `([\w.-]+)`", re.MULTILINE)
@@ -56,7 +56,7 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_every_kind_of_damage_is_in_the_reference_and_no_other() -> None:
-    assert sorted(ROW.findall(read(REFERENCE / "damage.md"))) == sorted(HINTS)
+    assert sorted(ROW.findall(read(REFERENCE / "damage.md"))) == sorted(DAMAGE_HINTS)
 
 
 def test_every_variable_of_the_environment_is_in_the_reference() -> None:

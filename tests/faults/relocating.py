@@ -17,11 +17,14 @@ from tests.faults.steps import Fault, in_a_child
 from tests.store.relocate.moving import NEW, OLD, project, write
 
 from steno.errors import StenoError
-from steno.store.relocate.carry import apply, take_back
-from steno.store.relocate.pack import pack
+from steno.store.relocate.execution import (
+    apply_plan,
+    find_receipt,
+    new_receipt_folder,
+    undo_relocation,
+)
 from steno.store.relocate.plan import plan_move
-from steno.store.relocate.receipt import find_receipt, new_folder
-from steno.store.relocate.unpack import plan_unpack
+from steno.store.relocate.transfer import pack_project, plan_unpack
 
 __all__ = ["ARCHIVE", "CONFIG", "main", "operate"]
 
@@ -34,13 +37,13 @@ def operate(operation: str, place: Path) -> None:
     """Do the thing itself."""
     config = str(place / CONFIG)
     if operation == "undo":
-        take_back(find_receipt("last"))
+        undo_relocation(find_receipt("last"))
     elif operation == "unpack":
-        folder = new_folder()
+        folder = new_receipt_folder()
         plan = plan_unpack(str(place / ARCHIVE), NEW, config, folder)
-        apply(plan, "unpack", folder)
+        apply_plan(plan, "unpack", folder)
     else:
-        apply(plan_move(OLD, NEW, config))
+        apply_plan(plan_move(OLD, NEW, config))
 
 
 def prepare(operation: str, place: Path) -> None:
@@ -52,7 +55,7 @@ def prepare(operation: str, place: Path) -> None:
     if operation == "unpack":
         write(place / "other", project())
         (place / "other" / "history.jsonl").write_text(history)
-        pack(OLD, str(place / "other"), str(place / ARCHIVE))
+        pack_project(OLD, str(place / "other"), str(place / ARCHIVE))
         config.mkdir()
         (config / "history.jsonl").write_text('{"project":"/mine"}\n')
         return

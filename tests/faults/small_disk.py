@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.agent.stage import Stage
+from tests.agent.loop_harness import Stage
 from tests.faults.test_full_disk import check_file, script
 
 _PAGE: Final = 4096

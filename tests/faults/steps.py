@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from steno.errors import StenoError
-from steno.store.replace import keep_new, swap, undo
-from steno.store.scratch import Scratch, identify
+from steno.store.atomic import TempFile, file_identity
+from steno.store.replace import place_new, swap, undo
 
 __all__ = ["NAME", "NEW", "OLD", "main", "operate", "strike_every_step"]
 
@@ -35,11 +35,11 @@ def operate(operation: str, path: str) -> None:
     if operation == "undo":
         undo(path)
         return
-    seen = identify(path) if operation == "swap" else None
-    with Scratch(path) as scratch:
+    seen = file_identity(path) if operation == "swap" else None
+    with TempFile(path) as scratch:
         scratch.write(NEW[at : at + 8192] for at in range(0, len(NEW), 8192))
         if seen is None:
-            keep_new(scratch, path)
+            place_new(scratch, path)
         else:
             swap(scratch, path, seen)
 

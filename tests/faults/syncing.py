@@ -15,13 +15,15 @@ import sys
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from steno.index import database, texts
-from steno.index.home import Home
-from steno.index.sync import sync
+from steno.index import database, text_index
+from steno.index.database import IndexLocation
+from steno.index.sync.updater import sync
 
 _MOST: Final = 2_000
 _KILLED: Final = -signal.SIGKILL
-_WORDS: Final = ("begin", "add", "drop_file", "drop_batch", "commit", "close")
+_WORDS: Final = (
+    *("start_writing", "add_document", "remove_file", "remove_batch", "commit", "close"),
+)
 
 
 class _Blow:
@@ -38,7 +40,7 @@ class _Blow:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _child(at: int, note: int, home: Home) -> NoReturn:
+def _child(at: int, note: int, home: IndexLocation) -> NoReturn:
     blow = _Blow(at, note)
 
     class Connection(sqlite3.Connection):
@@ -59,7 +61,7 @@ def _child(at: int, note: int, home: Home) -> NoReturn:
 
     database.sqlite3.connect = struck
     for name in _WORDS:
-        whole = getattr(texts.Texts, name)
+        whole = getattr(text_index.TextIndex, name)
 
         def before(
             self: Any, *given: Any, _whole: Any = whole, _name: str = name, **named: Any
@@ -67,7 +69,7 @@ def _child(at: int, note: int, home: Home) -> NoReturn:
             blow.step(_name)
             return _whole(self, *given, **named)
 
-        setattr(texts.Texts, name, before)
+        setattr(text_index.TextIndex, name, before)
     code = 9
     try:
         sync(home, workers=0)
@@ -79,7 +81,7 @@ def _child(at: int, note: int, home: Home) -> NoReturn:
 def main(root: str, folder: Path) -> None:
     """Kill a sync at every step in turn."""
     for at in range(1, _MOST):
-        home = Home(str(folder / str(at)), (root,))
+        home = IndexLocation(str(folder / str(at)), (root,))
         shutil.copytree(folder / "before", home.folder)
         reading, writing = os.pipe()
         child = os.fork()

@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.agent.stage import Stage
+from tests.agent.loop_harness import Stage
 
-from steno.agent.compact import Compactor
-from steno.model.client import Api
-from steno.model.endpoint import Endpoint
-from steno.model.server.script import Script
+from steno.agent.context.compaction import ContextCompactor
+from steno.llm.client import ApiClient
+from steno.llm.endpoint import Endpoint
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 from steno.store import append
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ class _Blow:
 
 
 async def _talk(url: str, folder: Path) -> None:
-    stage = Stage(folder, Script())
-    async with Api(Endpoint(url, api_key="none")) as api:
+    stage = Stage(folder, ScriptedResponder())
+    async with ApiClient(Endpoint(url, api_key="none")) as api:
         agent: Agent = stage.agent(api)
         for prompt in PROMPTS:
-            await agent.turn(prompt)
+            await agent.run_turn(prompt)
             if prompt == "two":
-                await Compactor().compact(agent, "manual")
+                await ContextCompactor().compact(agent, "manual")
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from tests.faults.archiving import AFTER, BEFORE
 
 import steno
 from steno.store.archive.archive import Archive, archive_all
-from steno.store.archive.index import Index
+from steno.store.archive.journal import Journal
 
 ROOT = Path(__file__).parent.parent.parent
 PLACES = os.pathsep.join([str(ROOT), str(Path(steno.__file__).parent.parent)])
@@ -34,7 +34,7 @@ def strike(kind: str, folder: Path) -> list[tuple[Path, str, str]]:
     return [(folder / number, ended, step) for number, ended, step in tries]
 
 
-def kept(index: Index, archive: Archive, path: Path) -> list[bytes]:
+def kept(index: Journal, archive: Archive, path: Path) -> list[bytes]:
     """Return every generation of a file."""
     entry = archive.entry(index.path)
     files = index.generations(str(path))
@@ -45,7 +45,7 @@ def check(home: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is lost; what is there is sound; the next run keeps the rest."""
     archive = Archive(str(home / "steno"))
     (entry,) = archive.entries()
-    index = archive.index(entry)
+    index = archive.journal(entry)
     for name, data in BEFORE.items():
         there = kept(index, archive, home / "config" / name)
         assert there[0].startswith(data), step
@@ -53,7 +53,7 @@ def check(home: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STENO_HOME", str(home / "steno"))
     archive_all((str(home / "config"),))
     archive = Archive()
-    index = archive.index(archive.entry(entry.path))
+    index = archive.journal(archive.entry(entry.path))
     for name, data in AFTER.items():
         assert kept(index, archive, home / "config" / name)[-1] == data, step
     for name, data in BEFORE.items():
@@ -97,6 +97,6 @@ def test_a_full_disk_leaves_no_litter(tmp_path: Path) -> None:
     for home, ended, step in strike("ENOSPC", tmp_path):
         if ended == "refused" and step in ("write", "fsync"):
             archive = Archive(str(home / "steno"))
-            index = archive.index(archive.entries()[0])
+            index = archive.journal(archive.entries()[0])
             there = {path.name for path in Path(index.folder).glob("*.zst")}
-            assert there == {file.name for file in index.files.values()}, step
+            assert there == {file.copy_name for file in index.files.values()}, step

@@ -9,16 +9,16 @@ import pytest
 from tests.campaign.size import spread
 from tests.console.terminal import ENTER, Terminal
 
-from steno.model.server.minds import Gate, Reply, Said, text, tool
-from steno.model.server.script import Script
+from steno.llm.testserver.responders import ReleaseEvent, Reply, ReplyBlock, text, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 pytestmark = pytest.mark.faults
 
 
-def _script(gate: Gate) -> Script:
+def _script(gate: ReleaseEvent) -> ScriptedResponder:
     pieces = ("Half of", gate, " it.")
-    half = Said({"type": "text", "text": "Half of it."}, pieces)
-    script = Script().on("first", "Noted.").on("last", "All is there.")
+    half = ReplyBlock({"type": "text", "text": "Half of it."}, pieces)
+    script = ScriptedResponder().on("first", "Noted.").on("last", "All is there.")
     return script.on(
         "work",
         [
@@ -68,7 +68,7 @@ MOMENTS: dict[str, Callable[[Terminal], None]] = {
 def test_killed_at_any_moment_the_session_goes_on(
     tmp_path: Path, moment: str, number: signal.Signals
 ) -> None:
-    gate = Gate()
+    gate = ReleaseEvent()
     with Terminal(tmp_path, _script(gate)) as console:
         console.open()
         console.say("first thing")
@@ -76,7 +76,7 @@ def test_killed_at_any_moment_the_session_goes_on(
         console.idle()
         MOMENTS[moment](console)
         console.kill(number)
-        gate.open()
+        gate.release()
         console.open("-c")
         console.told("first thing", "Noted.")
         console.say("the last thing")

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.stage import Stage
+from tests.agent.loop_harness import Stage
 from tests.faults.test_full_disk import script
 
 from steno.agent import events
-from steno.agent.events import Ended
+from steno.agent.events import TurnEnded
 from steno.agent.loop import Agent
-from steno.agent.sessions import go_on
+from steno.agent.writable_session import resume_session
 from steno.errors import NotFound
 from steno.store import append
 
@@ -87,7 +87,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def interfere(
     folder: Path, at: int, how: str, other: Other, patch: pytest.MonkeyPatch
-) -> tuple[Stage, list[Ended], list[dict[str, bytes]], int]:
+) -> tuple[Stage, list[TurnEnded], list[dict[str, bytes]], int]:
     """Let something happen after a write of a turn; return what came of it and how many there were."""
     folder.mkdir()
     stage = Stage(folder, script())
@@ -97,16 +97,16 @@ def interfere(
         other.does(how, stage.path)
         left.append(contents(folder / "config"))
 
-    async def talk(agent: Agent) -> list[Ended]:
-        await agent.turn("hello")
+    async def talk(agent: Agent) -> list[TurnEnded]:
+        await agent.run_turn("hello")
         writes = After(at, act)
         patch.setattr(append, "os", writes)
         if not at:
             act()
-        ended = [await agent.turn("look at it")]
+        ended = [await agent.run_turn("look at it")]
         counts.append(writes.count)
         patch.setattr(append, "os", os)
-        return [*ended, await agent.turn("and this")]
+        return [*ended, await agent.run_turn("and this")]
 
     counts: list[int] = []
     return stage, stage.play(talk), left, counts[0]
@@ -130,7 +130,7 @@ def check_stopped(tmp_path: Path, at: int, how: str, other: Other, patch: Any) -
     stage.talk.recorder.close()
     if how != "move":
         try:
-            stage.work = go_on(stage.path, stage.cwd)
+            stage.work = resume_session(stage.path, stage.cwd)
         except NotFound:
             assert b'"role":"user"' not in stage.data
         else:
@@ -183,7 +183,7 @@ def test_a_file_deleted_at_any_write_is_there_again_and_said(
             assert at >= 15
             return
         assert [each.reason for each in ended] == ["done", "done"]
-        told = [each.words for each in stage.events if isinstance(each, events.Noticed)]
+        told = [each.text for each in stage.events if isinstance(each, events.Notice)]
         assert told == [f"{stage.path} was deleted; it was written again"]
         stage.check()
         stage.talk.recorder.close()

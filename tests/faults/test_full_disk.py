@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.stage import Stage
+from tests.agent.loop_harness import Stage
 from tests.faults.failing_writes import CODES, LENGTHS, failing
 
 import steno
 from steno.agent import events
-from steno.agent.compact import Compactor
-from steno.agent.events import Ended, Reason
+from steno.agent.context.compaction import ContextCompactor
+from steno.agent.events import EndReason, TurnEnded
 from steno.agent.loop import Agent
 from steno.check.checkup import check
 from steno.format.source import BytesSource
-from steno.model.server.minds import text, thinking, tool
-from steno.model.server.script import Script
+from steno.llm.testserver.responders import text, thinking, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 ROOT = Path(__file__).parent.parent.parent
 CAUSES = {
@@ -33,7 +33,7 @@ CAUSES = {
 _MOST = 100
 
 
-def script() -> Script:
+def script() -> ScriptedResponder:
     calls = [
         thinking("Hm."),
         text("I look."),
@@ -41,7 +41,7 @@ def script() -> Script:
         tool("Look", what="b"),
         tool("Fail", what="c"),
     ]
-    asked = Script().on("Summarize", "In short.").on("look at it", calls)
+    asked = ScriptedResponder().on("Summarize", "In short.").on("look at it", calls)
     return asked.then([text("And"), tool("Shout", what="x" * 9000)]).then("Seen.").otherwise("Yes.")
 
 
@@ -50,9 +50,9 @@ def acknowledged(stage: Stage) -> set[str]:
     ids: set[str] = set()
     for event in stage.events:
         match event:
-            case events.Prompted(_, uuid) | events.ToolEnded(_, _, _, uuid):
+            case events.PromptSubmitted(_, uuid) | events.ToolEnded(_, _, _, uuid):
                 ids.add(uuid)
-            case events.Answered(_, uuids):
+            case events.ResponseReceived(_, uuids):
                 ids.update(uuids)
             case _:
                 pass
@@ -73,8 +73,8 @@ def check_file(stage: Stage) -> None:
         assert bad == ({"tools.interrupted"} if open_calls else set()), bad
 
 
-async def compacted(agent: Agent) -> tuple[Reason, str]:
-    assert await Compactor().compact(agent, "manual")
+async def compacted(agent: Agent) -> tuple[EndReason, str]:
+    assert await ContextCompactor().compact(agent, "manual")
     return "done", ""
 
 
@@ -83,19 +83,19 @@ def strike(folder: Path, at: int, code: str, length: str, *, before: int) -> boo
     folder.mkdir()
     stage = Stage(folder, script())
 
-    async def talk(agent: Agent) -> tuple[list[Ended], bool]:
-        ended = [await agent.turn("hello") for _ in range(before)]
+    async def talk(agent: Agent) -> tuple[list[TurnEnded], bool]:
+        ended = [await agent.run_turn("hello") for _ in range(before)]
         with failing(at, code, length) as writes:
-            ended.append(await agent.turn("look at it"))
+            ended.append(await agent.run_turn("look at it"))
             if before and not writes.struck:
-                ended.append(await agent.work(compacted(agent)))
+                ended.append(await agent.run_as_turn(compacted(agent)))
         if not writes.struck:
             return ended, False
         check_file(stage)
         assert (ended[-1].reason, ended[-1].problem) == ("not_saved", CAUSES[code])
         assert stage.events[-1] == ended[-1]
         # There is room again: the same process goes on.
-        ended += [await agent.turn("look at it"), await agent.turn("and this")]
+        ended += [await agent.run_turn("look at it"), await agent.run_turn("and this")]
         return ended, True
 
     ended, struck = stage.play(talk)

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.agent.stage import Stage
+from tests.agent.loop_harness import Stage
 from tests.faults.power_loss import Recording, State, crash_states
 from tests.faults.test_full_disk import script
 
 from steno.agent.loop import Agent
-from steno.agent.sessions import go_on
+from steno.agent.writable_session import resume_session
 from steno.check.checkup import check
 from steno.errors import NotFound
 from steno.format.source import BytesSource
 from steno.store.archive.archive import Archive
-from steno.store.discover import found_at
-from steno.store.replace import exchange, keep_new, swap, undo
-from steno.store.scratch import Scratch, identify
+from steno.store.atomic import TempFile, file_identity
+from steno.store.discovery import discover_file
+from steno.store.replace import exchange, place_new, swap, undo
 
 SMOKE = 60
 STATES = int(os.environ.get("STENO_POWER_LOSS", "500"))
@@ -80,7 +80,7 @@ def talked(folder: Path) -> tuple[Recording, Stage]:
     async def talk(agent: Agent) -> None:
         with recording:
             for prompt in ("hello", "look at it", "and this", "and that"):
-                assert (await agent.turn(prompt)).reason == "done"
+                assert (await agent.run_turn(prompt)).reason == "done"
                 recording.acknowledge(str(len(stage.data)))
 
     recording = Recording(projects)
@@ -107,23 +107,23 @@ def check_talk(folder: Path, count: int) -> None:
         problems = [each for each in evidence.findings if each.severity != "info"]
         bad = {each.id for each in problems}
         # Whatever is wrong is wrong behind what was promised.
-        assert all(each.place.span.offset >= len(promised) for each in problems), state.cut
+        assert all(each.location.span.offset >= len(promised) for each in problems), state.cut
         if left == promised:
             assert bad == (set() if left else {"chain.empty"}), (state.cut, bad)
         found.update(bad)
         try:
-            work = go_on(str(path), stage.cwd)
+            work = resume_session(str(path), stage.cwd)
         except NotFound:
             assert not promised
             return
         # What was lost of the last turn is lost; what comes now is not.
-        work.talk.prompt("and on")
-        work.talk.end_turn()
-        work.talk.recorder.close()
+        work.conversation.add_prompt("and on")
+        work.conversation.end_turn()
+        work.conversation.recorder.close()
         assert path.read_bytes().startswith(left)
-        again = go_on(str(path), stage.cwd)
-        assert again.talk.messages()[-1]["content"][-1]["text"].endswith("and on")
-        again.talk.recorder.close()
+        again = resume_session(str(path), stage.cwd)
+        assert again.conversation.messages()[-1]["content"][-1]["text"].endswith("and on")
+        again.conversation.recorder.close()
 
     each_state(recording, count, folder, look)
     assert found <= EXPECTED, found
@@ -150,18 +150,18 @@ def recorded(operation: str, folder: Path) -> Recording:
     if operation != "keep_new":
         path.write_bytes(OLD)
     if operation == "undo":
-        with Scratch(str(path)) as scratch:
-            swap(scratch.write([NEW]), str(path), identify(str(path)))
+        with TempFile(str(path)) as scratch:
+            swap(scratch.write([NEW]), str(path), file_identity(str(path)))
     recording = Recording(root)
     with recording:
         if operation == "undo":
             undo(str(path))
         else:
-            seen = identify(str(path)) if operation != "keep_new" else None
-            with Scratch(str(path)) as scratch:
+            seen = file_identity(str(path)) if operation != "keep_new" else None
+            with TempFile(str(path)) as scratch:
                 scratch.write(NEW[at : at + 8192] for at in range(0, len(NEW), 8192))
                 if seen is None:
-                    keep_new(scratch, str(path))
+                    place_new(scratch, str(path))
                 else:
                     {"swap": swap, "exchange": exchange}[operation](scratch, str(path), seen)
         recording.acknowledge("done")
@@ -223,8 +223,8 @@ def check_archive(folder: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> 
         for part in range(len(parts)):
             path.write_bytes(b"".join(parts[: part + 1]))
             archive = Archive()
-            archive.keep(found_at(str(path)))
-            archive.tidy()
+            archive.keep(discover_file(str(path)))
+            archive.compact()
             recording.acknowledge(str(part + 1))
 
     def look(state: State, place: Path) -> None:
@@ -233,16 +233,16 @@ def check_archive(folder: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> 
         archive = Archive()
         if promised:
             entry = archive.entry(str(path))
-            index = archive.index(entry)
+            index = archive.journal(entry)
             file = index.latest(str(path))
             assert file is not None, state.cut
             there = b"".join(archive.source(entry, file).chunks())
             assert there.startswith(promised), state.cut
             assert b"".join(parts).startswith(there), state.cut
         # The next run makes it whole, whatever was left.
-        archive.keep(found_at(str(path)))
+        archive.keep(discover_file(str(path)))
         entry = archive.entry(str(path))
-        file = archive.index(entry).latest(str(path))
+        file = archive.journal(entry).latest(str(path))
         assert file is not None
         assert b"".join(archive.source(entry, file).chunks()) == b"".join(parts), state.cut
 

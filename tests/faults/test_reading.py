@@ -18,7 +18,7 @@ from steno.format.records import Piece, Record
 from steno.format.source import BytesSource, Source
 from steno.session.session import Session as Opened
 from steno.session.transcript import load
-from steno.store.read import FileSource
+from steno.store.file_source import FileSource
 
 pytestmark = pytest.mark.faults
 

@@ -11,8 +11,7 @@ from tests.faults.relocating import CONFIG, operate, prepare
 from tests.store.relocate.moving import project, seen, unflushed
 
 import steno
-from steno.store.relocate.carry import finish, take_back
-from steno.store.relocate.receipt import cut_off
+from steno.store.relocate.execution import find_interrupted, resume, undo_relocation
 
 ROOT = Path(__file__).parent.parent.parent
 PLACES = os.pathsep.join([str(ROOT), str(Path(steno.__file__).parent.parent)])
@@ -110,7 +109,7 @@ def test_killed_at_any_step_nothing_is_lost_and_it_can_be_finished_or_undone(
 
 def settle(operation: str, place: Path, *, back: bool) -> None:
     """Finish what was cut off, or take it back."""
-    left = cut_off()
+    left = find_interrupted()
     if operation == "undo":
         if left is not None or not is_back(place):
             operate("undo", place)
@@ -121,9 +120,9 @@ def settle(operation: str, place: Path, *, back: bool) -> None:
         if back:
             operate("undo", place)
     elif back:
-        take_back(left)
+        undo_relocation(left)
     else:
-        finish(left)
+        resume(left)
 
 
 def is_done(place: Path) -> bool:

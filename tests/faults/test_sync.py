@@ -11,9 +11,9 @@ from tests.campaign.size import spread
 from tests.index.dump import dump
 
 import steno
-from steno.demo.write import write_demo
-from steno.index.home import Home
-from steno.index.sync import sync
+from steno.demo.recording import write_demo
+from steno.index.database import IndexLocation
+from steno.index.sync.updater import sync
 
 ROOT = Path(__file__).parent.parent.parent
 PLACES = os.pathsep.join([str(ROOT), str(Path(steno.__file__).parent.parent)])
@@ -38,12 +38,12 @@ def change(root: Path) -> None:
 
 
 @pytest.fixture
-def struck(tmp_path: Path) -> list[tuple[Home, str]]:
+def struck(tmp_path: Path) -> list[tuple[IndexLocation, str]]:
     """An index for every step that a sync was killed at, and the step."""
     root = tmp_path / "sessions"
     write_demo(str(root))
     work = tmp_path / "work"
-    sync(Home(str(work / "before"), (str(root),)))
+    sync(IndexLocation(str(work / "before"), (str(root),)))
     change(root)
     ran = subprocess.run(
         [sys.executable, ROOT / "tests" / "faults" / "syncing.py", root, work],
@@ -54,10 +54,10 @@ def struck(tmp_path: Path) -> list[tuple[Home, str]]:
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     tries = [line.split() for line in ran.stdout.splitlines()]
-    return [(Home(str(work / number), (str(root),)), step) for number, step in tries]
+    return [(IndexLocation(str(work / number), (str(root),)), step) for number, step in tries]
 
 
-def check(tries: list[tuple[Home, str]]) -> None:
+def check(tries: list[tuple[IndexLocation, str]]) -> None:
     whole, step = tries[-1]
     assert step == "-"
     wanted = dump(whole, gone=True)
@@ -70,17 +70,21 @@ def check(tries: list[tuple[Home, str]]) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_killed_at_some_steps_the_next_sync_makes_it_good(struck: list[tuple[Home, str]]) -> None:
+def test_killed_at_some_steps_the_next_sync_makes_it_good(
+    struck: list[tuple[IndexLocation, str]],
+) -> None:
     assert len(struck) > 100
     chosen = [
         each
         for number, each in enumerate(struck[:-1])
-        if not number % EVERY or each[1] in ("commit", "begin", "close")
+        if not number % EVERY or each[1] in ("commit", "begin", "start_writing", "close")
     ]
     check([*chosen, struck[-1]])
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
-def test_killed_at_any_step_the_next_sync_makes_it_good(struck: list[tuple[Home, str]]) -> None:
+def test_killed_at_any_step_the_next_sync_makes_it_good(
+    struck: list[tuple[IndexLocation, str]],
+) -> None:
     check([*spread(struck[:-1], least=12), struck[-1]])

@@ -6,27 +6,27 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.agent.stage import Stage
+from tests.agent.loop_harness import Stage
 from tests.campaign.size import spread
 
 import steno
-from steno.agent.sessions import go_on
-from steno.model.server.app import serving
-from steno.model.server.minds import text, tool
-from steno.model.server.script import Script
+from steno.agent.writable_session import resume_session
+from steno.llm.testserver.responders import text, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.llm.testserver.server import run_server_in_thread
 
 ROOT = Path(__file__).parent.parent.parent
 PLACES = os.pathsep.join([str(ROOT), str(Path(steno.__file__).parent.parent)])
 
 
-def script() -> Script:
+def script() -> ScriptedResponder:
     calls = [
         text("I look."),
         tool("Look", what="a"),
         tool("Look", what="b"),
         tool("Fail", what="c"),
     ]
-    asked = Script().on("Summarize", "In short.").on("look at it", calls).then("Seen.")
+    asked = ScriptedResponder().on("Summarize", "In short.").on("look at it", calls).then("Seen.")
     return asked.otherwise("Yes.")
 
 
@@ -50,7 +50,7 @@ def check_goes_on(folder: Path) -> None:
         return
     stage = Stage(folder, script())
     try:
-        stage.work = go_on(str(files[0]), stage.cwd)
+        stage.work = resume_session(str(files[0]), stage.cwd)
     except LookupError:
         assert b'"type":"user"' not in files[0].read_bytes().split(b"\n")[0] + b"\n"
         return
@@ -62,7 +62,7 @@ def check_goes_on(folder: Path) -> None:
 def strike(tmp_path: Path, places: range, how: str) -> int:
     """Strike at these writes; return how often an agent was killed."""
     killed = 0
-    with serving(script()) as server:
+    with run_server_in_thread(script()) as server:
         for at in places:
             folder = tmp_path / f"{how}{at}"
             folder.mkdir()

@@ -19,7 +19,7 @@ from tests.faults.steps import STEPS, Fault, strike_every_step
 
 from steno.errors import StenoError
 from steno.report.export.steps_folder import StepsJob, StepsReport, sync_steps
-from steno.safe.masking import Masker
+from steno.sanitize.secret_masker import Masker
 
 __all__ = ["CutOff", "cut_off", "prepare", "sync", "tree"]
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from steno.format import objects
-from steno.format.depth import MAX_DEPTH, depth_of
+from steno.format import salvage as salvage_module
+from steno.format.lenient_json import MAX_DEPTH, decode_lenient, nesting_depth
 from steno.format.lines import read_bytes
-from steno.format.loose import loose
 from steno.format.records import Gap, Record
 from steno.format.salvage import salvage
 
@@ -19,12 +18,12 @@ BESIDE = b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1)
 
 PEAK = """
 import resource, sys
-from steno.format.depth import depth_of
-from steno.format.flaws import _LONE
+from steno.format.lenient_json import nesting_depth
+from steno.format.salvage import _LONE_SURROGATE
 line = b'{"a":"' + {unit} * ((24 << 20) // len({unit})) + b'","b":' + b"[" * 300 + b"]" * 300
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-found = depth_of(line)
-assert _LONE.search(line) is None
+found = nesting_depth(line)
+assert _LONE_SURROGATE.search(line) is None
 print(found, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
@@ -56,17 +55,17 @@ def test_depth_is_counted_without_holding_a_long_string(unit: bytes) -> None:
     ],
 )
 def test_brackets_inside_strings_do_not_nest(line: bytes, depth: int) -> None:
-    assert depth_of(line) == depth
+    assert nesting_depth(line) == depth
 
 
 @pytest.mark.parametrize("deep", [1, 6, 7, 300, 512])
 def test_a_value_of_a_sane_depth_is_read_whole(deep: int) -> None:
     raw = b'{"a":' * (deep - 1) + b'["caf\xc3\xa9",1,2.5,true,null]' + b"}" * (deep - 1)
-    assert loose(raw) == json.loads(raw)
+    assert decode_lenient(raw) == json.loads(raw)
 
 
 def test_a_value_that_nests_deeper_than_any_limit_is_none() -> None:
-    assert loose(b"[" * 513 + b"]" * 513) is None
+    assert decode_lenient(b"[" * 513 + b"]" * 513) is None
 
 
 def test_a_repeated_key_among_very_many_is_named() -> None:
@@ -108,7 +107,7 @@ class Counting(json.JSONDecoder):
 @pytest.fixture
 def decoder(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
     monkeypatch.setattr(Counting, "given", 0)
-    monkeypatch.setattr(objects, "_FORGIVING", Counting(strict=False, parse_int=len))
+    monkeypatch.setattr(salvage_module, "_FORGIVING", Counting(strict=False, parse_int=len))
     return Counting
 
 

@@ -7,12 +7,10 @@ import msgspec
 import pytest
 
 from steno.errors import BadRequest
-from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse
 from steno.format.catalogue import catalogue, load_catalogue
-from steno.format.compose import SYNTHETIC, Composer, Place, full_usage
-from steno.format.dialects.single import adapted_blocks, adapted_role, dialect_of
-from steno.format.encode import encode
-from steno.format.envelope import read_envelope
+from steno.format.dialects.record_dialect import dialect_blocks, dialect_of, dialect_role
+from steno.format.encode import SYNTHETIC, Composer, SessionContext, encode, full_usage
+from steno.format.message import Block, Text, Thinking, ToolResult, ToolUse, read_envelope
 
 USAGE = {"input_tokens": 5, "output_tokens": 6}
 
@@ -20,7 +18,9 @@ USAGE = {"input_tokens": 5, "output_tokens": 6}
 def composer(agent: str = "") -> Composer:
     ids = map("id{}".format, itertools.count(1))
     times = map("time{}".format, itertools.count(1))
-    place = Place(session_id="s", cwd="/w", version="2.1.325", git_branch="main", agent_id=agent)
+    place = SessionContext(
+        session_id="s", cwd="/w", version="2.1.325", git_branch="main", agent_id=agent
+    )
     return Composer(place, new_uuid=lambda: next(ids), now=lambda: next(times))
 
 
@@ -136,7 +136,7 @@ def test_the_duration_of_a_turn_counts_what_is_still_at_work_only_if_anything_is
 def test_the_way_in_and_the_name_in_words_stand_on_every_record_once_they_are_known() -> None:
     made = composer()
     assert not {"entrypoint", "slug"} & set(made.prompt("Q"))
-    made.place = msgspec.structs.replace(made.place, entrypoint="cli", slug="a-b-c")
+    made.context = msgspec.structs.replace(made.context, entrypoint="cli", slug="a-b-c")
     for record in (made.prompt("Q"), made.note("x"), made.attachment({"type": "x"})):
         assert (record["entrypoint"], record["slug"]) == ("cli", "a-b-c")
 
@@ -228,7 +228,7 @@ def test_the_end_of_a_turn_and_a_title_name_their_session() -> None:
 def adapted(line: bytes) -> tuple[str, str, tuple[Block, ...]]:
     envelope = read_envelope(line)
     assert envelope is not None
-    return dialect_of(envelope), adapted_role(envelope), adapted_blocks(envelope, line)
+    return dialect_of(envelope), dialect_role(envelope), dialect_blocks(envelope, line)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 import steno.format
-from steno.format import blocks, message, sidecars
-from steno.format.flaws import flaws
-from steno.format.loose import loose
-from steno.format.settings import MASK, Settings, settings
-from steno.format.spans import Span
+from steno.format import message, sidecars
+from steno.format.lenient_json import decode_lenient
+from steno.format.salvage import find_flaws
+from steno.format.sidecars import MASK, Settings, read_settings
+from steno.format.source import Span
 
 
 def structs() -> list[type[msgspec.Struct]]:
@@ -27,7 +27,7 @@ def structs() -> list[type[msgspec.Struct]]:
 
 
 # Read bit by bit, as they are asked for.
-FILLED_LATER = {"Record", "Envelope", "_Known", "_Odd", "Row"}
+FILLED_LATER = {"Record", "Envelope", "_StrictEnvelope", "_LenientEnvelope", "DialectRecord"}
 
 
 @pytest.mark.parametrize("kind", structs(), ids=lambda kind: kind.__qualname__)
@@ -36,11 +36,11 @@ def test_what_was_read_cannot_be_changed(kind: type[msgspec.Struct]) -> None:
 
 
 READERS = [
-    sidecars.agent_meta,
-    sidecars.custom_title,
-    sidecars.task,
-    sidecars.live_process,
-    sidecars.sessions_index,
+    sidecars.read_agent_meta,
+    sidecars.read_custom_title,
+    sidecars.read_task,
+    sidecars.read_live_process,
+    sidecars.read_sessions_index,
 ]
 
 
@@ -59,7 +59,9 @@ def test_an_entry_that_says_nothing_reads_as_nothing(kind: type[msgspec.Struct])
 
 
 def test_a_shape_that_is_odd_is_named_with_its_field_and_its_place() -> None:
-    entries, damage = sidecars.history(b'{"display":"a"}\n\n{"display":5,"timestamp":"x"}\n[]\n5x')
+    entries, damage = sidecars.read_history(
+        b'{"display":"a"}\n\n{"display":5,"timestamp":"x"}\n[]\n5x'
+    )
     assert [entry.display for entry in entries] == ["a", ""]
     assert [(note.id, note.span, note.message) for note in damage] == [
         ("sidecar.shape", Span(17, 29), "unexpected display"),
@@ -67,15 +69,15 @@ def test_a_shape_that_is_odd_is_named_with_its_field_and_its_place() -> None:
         ("sidecar.not-object", Span(47, 2), "JSON, but not an object"),
         ("sidecar.not-json", Span(50, 2), "not JSON"),
     ]
-    items, damage = sidecars.todos(b'[{"content":"a"}, 5, {"content":6}]')
+    items, damage = sidecars.read_todos(b'[{"content":"a"}, 5, {"content":6}]')
     assert [item.content for item in items] == ["a", ""]
     assert [note.message for note in damage] == ["unexpected todo", "unexpected content"]
-    nothing, (note,) = sidecars.todos(b"{}")
+    nothing, (note,) = sidecars.read_todos(b"{}")
     assert (nothing, note.message) == ((), "JSON, but not a list")
-    (entry,), damage = sidecars.history(b'{"pastedContents":{"1":{"id":1},"2":7}}')
+    (entry,), damage = sidecars.read_history(b'{"pastedContents":{"1":{"id":1},"2":7}}')
     assert [paste.id for paste in entry.pasted_contents] == [1]
     assert [note.message for note in damage] == ["unexpected pastedContents"]
-    (entry,), damage = sidecars.history(b'{"pastedContents":[]}')
+    (entry,), damage = sidecars.read_history(b'{"pastedContents":[]}')
     assert (entry.pasted_contents, len(damage)) == ((), 1)
 
 
@@ -94,21 +96,21 @@ def test_a_shape_that_is_odd_is_named_with_its_field_and_its_place() -> None:
     ],
 )
 def test_a_number_is_one_that_fits(raw: bytes, number: int) -> None:
-    value, damage = sidecars.live_process(b'{"pid":' + raw + b"}")
+    value, damage = sidecars.read_live_process(b'{"pid":' + raw + b"}")
     assert value is not None
     assert (value.pid, bool(damage)) == (number, number == 0)
 
 
 def test_lists_of_words_are_all_words_or_none() -> None:
     for raw, words in ((b'["a","b"]', ("a", "b")), (b'["a",5]', ()), (b'"a"', ()), (b"[]", ())):
-        value, damage = sidecars.task(b'{"blocks":' + raw + b"}")
+        value, damage = sidecars.read_task(b'{"blocks":' + raw + b"}")
         assert value is not None
         assert (value.blocks, bool(damage)) == (words, raw not in (b'["a","b"]', b"[]"))
 
 
 def test_the_older_name_of_a_session_counts_where_the_newer_is_missing() -> None:
     def named(raw: bytes) -> str:
-        value, _ = sidecars.live_process(raw)
+        value, _ = sidecars.read_live_process(raw)
         return value.session_id if value else "?"
 
     assert named(b'{"session_id":"old"}') == "old"
@@ -118,10 +120,10 @@ def test_the_older_name_of_a_session_counts_where_the_newer_is_missing() -> None
 
 
 def test_bytes_that_are_not_utf8_are_named_by_their_place() -> None:
-    value, (note,) = sidecars.text(b"ab\xff\xfec")
+    value, (note,) = sidecars.read_text(b"ab\xff\xfec")
     assert value == "ab��c"
     assert (note.id, note.span) == ("line.utf8", Span(2, 1))
-    assert sidecars.text("ü".encode()) == ("ü", ())
+    assert sidecars.read_text("ü".encode()) == ("ü", ())
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_bytes_that_are_not_utf8_are_named_by_their_place() -> None:
     ],
 )
 def test_a_backup_is_known_by_its_name(name: str, found: tuple[str, int] | None) -> None:
-    backup = sidecars.file_backup(name)
+    backup = sidecars.parse_backup_name(name)
     assert (backup and (backup.digest, backup.version)) == found
 
 
@@ -158,8 +160,8 @@ def test_usage_that_says_nothing_counts_nothing() -> None:
     assert message.Usage(-1, 7, 3, None, 4).counts == (0, 4, 7, 0, 3)
 
 
-def read(content: str) -> tuple[blocks.Block, ...]:
-    return blocks.decode_blocks(content.encode())
+def read(content: str) -> tuple[message.Block, ...]:
+    return message.decode_blocks(content.encode())
 
 
 def test_blocks_without_their_fields_are_empty() -> None:
@@ -167,60 +169,60 @@ def test_blocks_without_their_fields_are_empty() -> None:
         '[{"type":"tool_use"},{"type":"tool_result"},{"type":"image"},{"type":"document"},'
         '{"type":"tool_reference"},{"type":"text"},{"type":"thinking"}]'
     )
-    assert isinstance(call, blocks.ToolUse)
+    assert isinstance(call, message.ToolUse)
     assert (call.id, call.name, call.input, call.input) == ("", "", {}, {})
-    assert isinstance(result, blocks.ToolResult)
+    assert isinstance(result, message.ToolResult)
     assert (result.tool_use_id, result.blocks, result.text, result.is_error) == ("", (), "", None)
-    assert isinstance(image, blocks.Image)
+    assert isinstance(image, message.Image)
     assert (image.source, image.media_type) == ({}, "")
-    assert isinstance(document, blocks.Document)
+    assert isinstance(document, message.Document)
     assert document.title is None
-    assert isinstance(reference, blocks.ToolReference)
+    assert isinstance(reference, message.ToolReference)
     assert reference.tool_name == ""
-    assert isinstance(text, blocks.Text)
+    assert isinstance(text, message.Text)
     assert text.text == ""
-    assert isinstance(thinking, blocks.Thinking)
+    assert isinstance(thinking, message.Thinking)
     assert not any(msgspec.structs.astuple(thinking))
 
 
 def test_hidden_thinking_without_its_data_is_empty() -> None:
     (block,) = read('[{"type":"redacted_thinking"}]')
-    assert block == blocks.RedactedThinking("")
+    assert block == message.RedactedThinking("")
 
 
 def test_what_a_block_holds_is_read_once() -> None:
     (call,) = read('[{"type":"tool_use","input":{"a":1}}]')
-    assert isinstance(call, blocks.ToolUse)
+    assert isinstance(call, message.ToolUse)
     assert call.input == {"a": 1}
     assert call.input is call.input
     (result,) = read('[{"type":"tool_result","content":["x",{"type":"text","text":"y"},5]}]')
-    assert isinstance(result, blocks.ToolResult)
+    assert isinstance(result, message.ToolResult)
     assert result.blocks is result.blocks
     assert result.text == "x\ny"
-    assert result.blocks[2] == blocks.UnknownBlock("", {"value": 5})
+    assert result.blocks[2] == message.UnknownBlock("", {"value": 5})
     for odd in ("[1]", '"x"', "5"):
         (call,) = read('[{"type":"tool_use","input":' + odd + "}]")
-        assert isinstance(call, blocks.ToolUse)
+        assert isinstance(call, message.ToolUse)
         assert call.input == {}
 
 
 def test_content_of_every_shape_is_blocks() -> None:
-    assert read('"x"') == (blocks.Text("x"),)
+    assert read('"x"') == (message.Text("x"),)
     assert read("null") == ()
     assert read("[]") == ()
-    assert read("5") == (blocks.UnknownBlock("", {"value": 5}),)
+    assert read("5") == (message.UnknownBlock("", {"value": 5}),)
     odd = {"type": "text", "text": 5}
-    assert read('{"type":"text","text":5}') == (blocks.UnknownBlock("text", odd),)
-    assert read('[{"text":"x"}]') == (blocks.UnknownBlock("", {"text": "x"}),)
-    assert blocks.read_blocks(None) == ()
-    assert blocks.read_blocks("x") == (blocks.Text("x"),)
+    assert read('{"type":"text","text":5}') == (message.UnknownBlock("text", odd),)
+    assert read('[{"text":"x"}]') == (message.UnknownBlock("", {"text": "x"}),)
+    assert message.read_blocks(None) == ()
+    assert message.read_blocks("x") == (message.Text("x"),)
 
 
 def test_settings_show_what_is_set_and_mask_what_is_secret() -> None:
     raw = b"""{"model":"m","permissions":{"allow":["a",5],"ask":["b"],"deny":["c"]},
       "env":{"PLAIN":"value","ON":true},"apiKeyHelper":"run","nested":[{"token":"t","n":null}],
       "hooks":{"Stop":[{"matcher":"x","hooks":[{"command":"go"},{"command":5}]}, 7], "Odd": 5}}"""
-    value, damage = settings(raw)
+    value, damage = read_settings(raw)
     assert damage == ()
     assert value is not None
     assert (value.model, value.allow, value.ask, value.deny) == ("m", ("a",), ("b",), ("c",))
@@ -236,11 +238,11 @@ def test_settings_show_what_is_set_and_mask_what_is_secret() -> None:
         (b"[]", "sidecar.not-object", "JSON, but not an object"),
         (b"{", "sidecar.not-json", "not JSON"),
     ):
-        nothing, (note,) = settings(bad)
+        nothing, (note,) = read_settings(bad)
         assert nothing is None
         assert (note.id, note.span, note.message) == (name, Span(0, len(bad)), words)
     assert msgspec.structs.astuple(Settings()) == ("", (), (), (), (), (), "{}")
-    empty, _ = settings(b"{}")
+    empty, _ = read_settings(b"{}")
     assert empty is not None
     assert (empty.model, empty.allow, empty.hooks, empty.env_names) == ("", (), (), ())
 
@@ -248,7 +250,7 @@ def test_settings_show_what_is_set_and_mask_what_is_secret() -> None:
 def noted(line: bytes, offset: int = 100) -> list[tuple[str, int, int, str]]:
     return [
         (note.id, note.span.offset - offset, note.span.length, note.message)
-        for note in flaws(line, offset)
+        for note in find_flaws(line, offset)
     ]
 
 
@@ -283,22 +285,22 @@ def test_what_is_odd_inside_of_a_line_is_named_to_the_byte(
 
 
 def test_values_that_strict_json_does_not_have_are_made_harmless() -> None:
-    assert loose(b'{"a":NaN,"b":-Infinity}') == {"a": None, "b": None}
-    assert loose(b'{"\\ud800":["\\ud800x",{"k":"\\udfff"}]}') == {
+    assert decode_lenient(b'{"a":NaN,"b":-Infinity}') == {"a": None, "b": None}
+    assert decode_lenient(b'{"\\ud800":["\\ud800x",{"k":"\\udfff"}]}') == {
         "\ufffd": ["\ufffdx", {"k": "\ufffd"}]
     }
     # What is refused for another reason is decoded by another decoder, with a bound of its own.
     for digits, number in ((3999, int("7" * 3999)), (4000, float("7" * 4000))):
-        assert loose(b'{"n":NaN,"a":' + b"7" * digits + b"}") == {"n": None, "a": number}
-    assert loose(b" \t\0{}\0\n") == {}
-    assert loose("\ufeff{}".encode()) == {}
-    assert loose(b'{"a":"x\xffy"}') == {"a": "x\ufffdy"}
-    assert loose(b'{"a":true,"b":null,"c":1.5,"d":"x"}') == {
+        assert decode_lenient(b'{"n":NaN,"a":' + b"7" * digits + b"}") == {"n": None, "a": number}
+    assert decode_lenient(b" \t\0{}\0\n") == {}
+    assert decode_lenient("\ufeff{}".encode()) == {}
+    assert decode_lenient(b'{"a":"x\xffy"}') == {"a": "x\ufffdy"}
+    assert decode_lenient(b'{"a":true,"b":null,"c":1.5,"d":"x"}') == {
         "a": True,
         "b": None,
         "c": 1.5,
         "d": "x",
     }
-    assert loose(b"{") is None
+    assert decode_lenient(b"{") is None
     for depth, read in ((512, True), (513, False)):
-        assert (loose(b"[" * depth + b"]" * depth) is not None) == read, depth
+        assert (decode_lenient(b"[" * depth + b"]" * depth) is not None) == read, depth

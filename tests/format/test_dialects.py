@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.builders import session, text, tool
 
-from steno.format.blocks import Text, Thinking, ToolResult, ToolUse, UnknownBlock
 from steno.format.encode import encode_line
 from steno.format.lines import read_bytes
+from steno.format.message import Text, Thinking, ToolResult, ToolUse, UnknownBlock
 from steno.format.records import Record
 
 FENCE = re.compile(r"```jsonc?l?\n(.*?)```", re.DOTALL)

@@ -5,15 +5,15 @@ from itertools import product
 
 import pytest
 
-from steno.format import loose as loose_module
+from steno.format import lenient_json as loose_module
 from steno.format import salvage
-from steno.format.lines import Stretch, make_record, read_bytes, read_line, read_stretches
-from steno.format.loose import loose
-from steno.format.objects import Objects
-from steno.format.paths import Place, transcript_place
+from steno.format.lenient_json import decode_lenient
+from steno.format.lines import LineBatch, make_record, read_bytes, read_line, read_line_batches
+from steno.format.path_rewriter import PathRewriter
+from steno.format.paths import PathInfo, classify_transcript
 from steno.format.records import Gap, Record
-from steno.format.reroot import Reroot
-from steno.format.settings import MASK, settings
+from steno.format.salvage import ObjectScanner
+from steno.format.sidecars import MASK, read_settings
 from steno.format.source import BytesSource
 from steno.format.views import view_of
 from steno.format.views.base import GenericView
@@ -46,7 +46,7 @@ def test_objects_are_tried_until_more_than_the_allowance_is_spent(kind: str) -> 
     count, blanks = spends_exactly(item, read)
     for spare, found in ((1, True), (0, True), (-1, False)):
         line = line_of(item, count, blanks + spare)
-        last = [each.fields for each in Objects(line).behind(1)][-1:]
+        last = [each.fields for each in ObjectScanner(line).objects_from(1)][-1:]
         assert (last == [{"type": "user", "uuid": "a", "sessionId": "s"}]) is found, spare
 
 
@@ -54,24 +54,26 @@ def test_objects_where_a_value_may_stand_have_an_allowance_of_their_own() -> Non
     item, read = b'{"a":!', 5
     count, blanks = spends_exactly(item, read)
     line = line_of(item, count, blanks - 9)
-    assert not [each for each in Objects(line).behind(1) if "type" in each.fields]
+    assert not [each for each in ObjectScanner(line).objects_from(1) if "type" in each.fields]
     inner = line[: -len(GOOD) - 1] + b"," + GOOD
-    (found,) = [each for each in Objects(inner).behind(1) if "type" in each.fields]
+    (found,) = [each for each in ObjectScanner(inner).objects_from(1) if "type" in each.fields]
     assert (found.start, found.stop, found.inner) == (len(line) - len(GOOD), len(line), True)
 
 
 def test_an_object_begins_at_its_brace_or_at_blanks_before_it() -> None:
-    line = Objects(b'x \t\r{"a":1} {"b":2}')
-    first = line.at(1)
+    line = ObjectScanner(b'x \t\r{"a":1} {"b":2}')
+    first = line.object_at(1)
     assert first is not None
     assert tuple(first) == (1, 11, False, {"a": 1})
-    assert line.at(0) is None
-    assert Objects(b'{"a":1').at(0) is None
+    assert line.object_at(0) is None
+    assert ObjectScanner(b'{"a":1').object_at(0) is None
     # None begins behind the last place that names a type.
-    assert list(Objects(b' {"a":1}').behind(0)) == []
+    assert list(ObjectScanner(b' {"a":1}').objects_from(0)) == []
     whole = b' {"type":"x"}'
-    assert [tuple(each) for each in Objects(whole).behind(0)] == [(1, 13, False, {"type": "x"})]
-    assert list(Objects(whole).behind(2)) == []
+    assert [tuple(each) for each in ObjectScanner(whole).objects_from(0)] == [
+        (1, 13, False, {"type": "x"})
+    ]
+    assert list(ObjectScanner(whole).objects_from(2)) == []
 
 
 @pytest.mark.parametrize("before", [1, 2, 3])
@@ -88,31 +90,31 @@ def test_a_record_is_found_right_behind_the_bytes_that_are_none(before: int) -> 
 
 def test_only_a_line_from_brace_to_brace_is_sound() -> None:
     for ended, ending in ((True, b"\n"), (False, b"")):
-        record = make_record(Stretch(GOOD, 70, ended=ended))
+        record = make_record(LineBatch(GOOD, 70, ended=ended))
         assert record is not None
         assert (record.line, record.offset, record.ending) == (GOOD, 70, ending)
         assert record.uuid == "a"
         assert not record.notes
     for line in (b" " + GOOD, GOOD + b" ", GOOD + b"\r", GOOD[:-1], GOOD[1:], b"[]", b"", b"5"):
-        assert make_record(Stretch(line, 70, ended=True)) is None, line
+        assert make_record(LineBatch(line, 70, ended=True)) is None, line
 
 
 @pytest.mark.parametrize("after_zeros", [False, True])
 def test_zeros_stand_before_the_first_line_of_a_stretch_alone(*, after_zeros: bool) -> None:
-    stretch = Stretch(b"ab\n\ncde", 10, ended=False, after_zeros=after_zeros)
+    stretch = LineBatch(b"ab\n\ncde", 10, ended=False, after_zeros=after_zeros)
     assert [(line.data, line.offset, line.ended, line.after_zeros) for line in stretch.lines()] == [
         (b"ab", 10, False, after_zeros),
         (b"", 13, False, False),
         (b"cde", 14, False, False),
     ]
-    assert not Stretch(b"", 0, ended=True).after_zeros
+    assert not LineBatch(b"", 0, ended=True).after_zeros
 
 
 def test_reading_in_stretches_may_start_at_any_line() -> None:
     second = len(GOOD) + 1
     data = GOOD + b"\n" + GOOD + b"\n" + b"\0\0\0"
-    whole, end = read_stretches(BytesSource(data), second)
-    assert isinstance(whole, Stretch)
+    whole, end = read_line_batches(BytesSource(data), second)
+    assert isinstance(whole, LineBatch)
     assert (whole.offset, whole.data, whole.ended, whole.after_zeros) == (second, GOOD, True, False)
     assert isinstance(end, Gap)
     assert (end.offset, end.length, end.head) == (2 * second, 3, b"\0\0\0")
@@ -132,7 +134,7 @@ def test_what_an_attachment_holds_is_lifted_however_its_kind_goes_on() -> None:
 
 
 def test_settings_are_shown_with_two_blanks_for_each_level() -> None:
-    read, notes = settings(b'{"model":"m","env":{"A":"x"},"list":[1,{"my_key":[2,null]}]}')
+    read, notes = read_settings(b'{"model":"m","env":{"A":"x"},"list":[1,{"my_key":[2,null]}]}')
     assert read is not None
     assert not notes
     assert read.masked == "\n".join(
@@ -159,7 +161,7 @@ def test_settings_are_shown_with_two_blanks_for_each_level() -> None:
 @pytest.mark.parametrize(("levels", "shown"), [(63, "x"), (64, MASK), (65, MASK)])
 def test_settings_are_shown_64_levels_deep(levels: int, shown: str) -> None:
     for opened, closed in ((b"[", b"]"), (b'{"b":', b"}")):
-        read, _ = settings(b'{"a":' + opened * levels + b'"x"' + closed * levels + b"}")
+        read, _ = read_settings(b'{"a":' + opened * levels + b'"x"' + closed * levels + b"}")
         assert read is not None
         assert read.masked.count(shown) == 1
         other = MASK if shown == "x" else '"x"'
@@ -168,12 +170,12 @@ def test_settings_are_shown_64_levels_deep(levels: int, shown: str) -> None:
 
 @pytest.mark.parametrize("raw", [b'[1,2.5,"x",true,null,{"a":[-1e300]}]', b'"x"', b"0", b"null"])
 def test_every_kind_of_value_is_read_by_the_decoder_for_what_is_shallow(raw: bytes) -> None:
-    loose_module._shallow.cache_clear()
-    decoder = loose_module._shallow()
+    loose_module._shallow_decoder.cache_clear()
+    decoder = loose_module._shallow_decoder()
     expected = [1, 2.5, "x", True, None, {"a": [-1e300]}] if raw.startswith(b"[") else None
     if expected is not None:
         assert decoder.decode(raw) == expected
-    assert decoder.decode(raw) == loose(raw)
+    assert decoder.decode(raw) == decode_lenient(raw)
     assert [type(each) for each in decoder.decode(b'[1,1.0,"1",false]')] == [int, float, str, bool]
 
 
@@ -186,8 +188,8 @@ def test_sound_lines_are_not_searched_for_records(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(salvage, "salvage", refuse)
     data = (GOOD + b"\n") * 3 + b"{}\n" + GOOD
     assert [piece.offset for piece in read_bytes(data)] == [0, 43, 86, 129, 132]
-    for part in read_stretches(BytesSource(data)):
-        assert isinstance(part, Stretch)
+    for part in read_line_batches(BytesSource(data)):
+        assert isinstance(part, LineBatch)
         assert all(isinstance(p, Record) for line in part.lines() for p in read_line(line))
     with pytest.raises(AssertionError):
         list(read_bytes(b" " + GOOD))
@@ -196,12 +198,12 @@ def test_sound_lines_are_not_searched_for_records(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(("cap", "lines"), [(10, 1), (20, 1), (21, 2), (31, 2), (32, 3), (33, 3)])
 def test_a_stretch_has_as_many_lines_as_fit_below_the_cap(cap: int, lines: int) -> None:
     data = b"0123456789\n" * 13
-    first, *parts = read_stretches(BytesSource(data), cap=cap)
-    assert isinstance(first, Stretch)
+    first, *parts = read_line_batches(BytesSource(data), cap=cap)
+    assert isinstance(first, LineBatch)
     # The first line of a chunk may go on from the chunk before.
     assert (first.offset, first.data) == (0, b"0123456789")
     assert [
-        (part.offset, len(list(part.lines()))) for part in parts if isinstance(part, Stretch)
+        (part.offset, len(list(part.lines()))) for part in parts if isinstance(part, LineBatch)
     ] == [(11 + 11 * at, lines) for at in range(0, 12, lines)]
 
 
@@ -224,7 +226,7 @@ def test_what_begins_with_a_brace_behind_blanks_is_torn(line: bytes, name: str) 
 
 @pytest.mark.parametrize("rest", ["", "/a", "/a/ö"])
 def test_a_path_is_put_elsewhere_however_json_spells_it(rest: str) -> None:
-    paths = Reroot([("/home/ada/wörk", "/srv/nëw")])
+    paths = PathRewriter([("/home/ada/wörk", "/srv/nëw")])
     for ascii_only, escaped in product((False, True), (False, True)):
         before, after = (
             json.dumps({"cwd": folder + rest}, ensure_ascii=ascii_only)
@@ -232,13 +234,13 @@ def test_a_path_is_put_elsewhere_however_json_spells_it(rest: str) -> None:
         )
         if escaped:
             before, after = before.replace("/", "\\/"), after.replace("/", "\\/")
-        assert paths.apply(before.encode()) == (after.encode(), 1)
-        assert paths.back().apply(after.encode()) == (before.encode(), 1)
+        assert paths.rewrite(before.encode()) == (after.encode(), 1)
+        assert paths.inverse().rewrite(after.encode()) == (before.encode(), 1)
 
 
 def test_a_folder_of_sub_agents_is_a_folder_and_no_file() -> None:
-    assert transcript_place(("a", "b", "subagents")) == Place("unknown", "subagents", "b")
-    assert transcript_place(("a", "b", "subagents", "x.jsonl")) == Place(
+    assert classify_transcript(("a", "b", "subagents")) == PathInfo("unknown", "subagents", "b")
+    assert classify_transcript(("a", "b", "subagents", "x.jsonl")) == PathInfo(
         "unknown", "x.jsonl", "a", "b"
     )
 

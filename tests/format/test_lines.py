@@ -11,7 +11,7 @@ from tests.builders import session, text, tool
 from tests.corpus import transcripts
 
 from steno.format.encode import encode
-from steno.format.lines import LINE_CAP, read_bytes, read_line, read_pieces, read_stretches
+from steno.format.lines import LINE_CAP, read_bytes, read_line, read_line_batches, read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import BytesSource
 
@@ -234,7 +234,7 @@ def test_lines_of_stretches_make_the_same_pieces(cap: int) -> None:
     lines = [b'{"type":"mode"}', b"", b"\0\0" + b'{"type":"tag"}', b"x" * 90_000, b'{"torn', b"{}"]
     data = b"\n".join(lines * 40)
     made: list[Piece] = []
-    for stretch in read_stretches(BytesSource(data), cap=cap):
+    for stretch in read_line_batches(BytesSource(data), cap=cap):
         if isinstance(stretch, Gap):
             made.append(stretch)
         else:

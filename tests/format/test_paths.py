@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.format import paths, slugs
-from steno.format.paths import CONFIG_FOLDERS, Place, classify, transcript_place
+from steno.format import paths
+from steno.format.paths import CONFIG_FOLDERS, PathInfo, classify_path, classify_transcript
 
 SID = "62ecc684-5437-43ff-95cf-5c331fca7ea1"
 # The folder in which the real client made the two hashes below.
@@ -33,53 +33,53 @@ ANY_PATH = st.text(st.characters(), max_size=300)
 def test_a_slug_has_one_dash_for_each_character_that_is_no_letter_or_digit(
     path: str, slug: str
 ) -> None:
-    assert slugs.slug(path) == slug
+    assert paths.slug_for_path(path) == slug
 
 
 def test_a_long_slug_is_cut_and_ends_in_the_hash_that_the_real_client_computed() -> None:
-    slug = slugs.slug(LONG)
+    slug = paths.slug_for_path(LONG)
     assert slug.endswith("-longcomponent10-longcom-7lz9xt")
     assert len(slug) == 200 + len("-7lz9xt")
 
 
 def test_a_path_of_exactly_two_hundred_characters_is_not_cut() -> None:
-    assert len(slugs.slug("/" + "a" * 199)) == 200
-    assert len(slugs.slug("/" + "a" * 200)) > 200
+    assert len(paths.slug_for_path("/" + "a" * 199)) == 200
+    assert len(paths.slug_for_path("/" + "a" * 200)) > 200
 
 
 def test_the_hash_counts_astral_characters_as_two_code_units() -> None:
     # Computed with charCodeAt and 32-bit arithmetic, as the client's language does it.
-    assert slugs.slug("/" + "\N{GRINNING FACE}" * 150) == "-" * 200 + "-cmv0xd"
+    assert paths.slug_for_path("/" + "\N{GRINNING FACE}" * 150) == "-" * 200 + "-cmv0xd"
 
 
 @given(ANY_PATH)
 def test_a_slug_is_always_a_plain_and_bounded_name(path: str) -> None:
-    slug = slugs.slug(path)
+    slug = paths.slug_for_path(path)
     assert re.fullmatch(r"[A-Za-z0-9-]*", slug)
     assert len(slug) <= 200 + 1 + len("zik0zj")
 
 
 @given(ANY_PATH)
 def test_a_slug_of_a_short_slug_is_itself(path: str) -> None:
-    slug = slugs.slug(path)
+    slug = paths.slug_for_path(path)
     if len(slug) <= 200:
-        assert slugs.slug(slug) == slug
+        assert paths.slug_for_path(slug) == slug
 
 
 @given(st.text(st.characters(max_codepoint=0xFFFF), max_size=200))
 def test_a_short_slug_is_as_long_as_its_path(path: str) -> None:
-    assert len(slugs.slug(path)) == len(path)
+    assert len(paths.slug_for_path(path)) == len(path)
 
 
 @given(ANY_PATH)
 def test_the_first_candidate_is_the_slug_and_none_stands_twice(path: str) -> None:
-    candidates = slugs.slug_candidates(path)
+    candidates = paths.slug_candidates(path)
     assert len(set(candidates)) == len(candidates)
-    assert candidates[:1] == ((slugs.slug(path),) if path else ())
+    assert candidates[:1] == ((paths.slug_for_path(path),) if path else ())
 
 
 def test_candidates_hold_every_published_rule() -> None:
-    assert slugs.slug_candidates("/home/ada/my.work") == (
+    assert paths.slug_candidates("/home/ada/my.work") == (
         "-home-ada-my-work",
         "-home-ada-my.work",
         "home-ada-my-work",
@@ -89,7 +89,7 @@ def test_candidates_hold_every_published_rule() -> None:
 
 
 def test_candidates_of_a_long_path_hold_the_unshortened_name_of_older_clients() -> None:
-    assert LONG.replace("/", "-") in slugs.slug_candidates(LONG)
+    assert LONG.replace("/", "-") in paths.slug_candidates(LONG)
 
 
 @pytest.mark.parametrize(
@@ -105,17 +105,17 @@ def test_candidates_of_a_long_path_hold_the_unshortened_name_of_older_clients() 
     ],
 )
 def test_a_project_is_guessed_from_its_slug(slug: str, guess: str) -> None:
-    assert slugs.guess_project(slug) == guess
+    assert paths.guess_project(slug) == guess
 
 
 def test_the_guess_for_a_cut_slug_says_that_it_is_cut() -> None:
-    guess = slugs.guess_project(slugs.slug(LONG))
+    guess = paths.guess_project(paths.slug_for_path(LONG))
     assert guess.endswith("/longcomponent10/longcom…")
 
 
 @given(st.text())
 def test_guessing_takes_any_name(name: str) -> None:
-    assert isinstance(slugs.guess_project(name), str)
+    assert isinstance(paths.guess_project(name), str)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_the_name_of_a_backup_is_the_one_the_real_client_gave() -> None:
     assert paths.file_history_name(f"{WORK}/new.txt", 2) == "015610783682da44@v2"
 
 
-def place(role: paths.Role, **said: str) -> Place:
-    return Place(role, **said)
+def place(role: paths.Role, **said: str) -> PathInfo:
+    return PathInfo(role, **said)
 
 
 SIDE = f"projects/-p/{SID}"
@@ -249,13 +249,13 @@ PLACES = {
 
 @pytest.mark.parametrize("path", PLACES)
 def test_a_path_of_the_config_folder_says_what_it_is(path: str) -> None:
-    assert classify(path) == PLACES[path]
+    assert classify_path(path) == PLACES[path]
 
 
 @pytest.mark.parametrize("path", [p for p in PLACES if p])
 def test_folders_above_the_config_folder_change_nothing(path: str) -> None:
-    assert classify(f"home/ada/.claude/{path}") == PLACES[path]
-    assert classify(f"./{path}") == PLACES[path]
+    assert classify_path(f"home/ada/.claude/{path}") == PLACES[path]
+    assert classify_path(f"./{path}") == PLACES[path]
 
 
 @pytest.mark.parametrize(
@@ -275,8 +275,8 @@ def test_folders_above_the_config_folder_change_nothing(path: str) -> None:
         ("a/b/notes.md", place("unknown")),
     ],
 )
-def test_a_file_in_an_odd_place_is_known_by_its_own_name(path: str, expected: Place) -> None:
-    found = classify(path)
+def test_a_file_in_an_odd_place_is_known_by_its_own_name(path: str, expected: PathInfo) -> None:
+    found = classify_path(path)
     assert (found.role, found.slug, found.session_id, found.agent_id) == (
         expected.role,
         expected.slug,
@@ -286,14 +286,14 @@ def test_a_file_in_an_odd_place_is_known_by_its_own_name(path: str, expected: Pl
 
 
 def test_the_names_of_config_folders_mean_nothing_for_transcripts_that_lie_anywhere() -> None:
-    found = paths.transcript_place(["hooks", f"{SID}.jsonl"])
+    found = paths.classify_transcript(["hooks", f"{SID}.jsonl"])
     assert (found.role, found.slug) == ("session", "hooks")
 
 
 @given(st.text(max_size=200))
 def test_any_text_can_be_classified(path: str) -> None:
-    assert isinstance(classify(path), Place)
-    assert isinstance(paths.transcript_place([*path.split("/"), "x.jsonl"]), Place)
+    assert isinstance(classify_path(path), PathInfo)
+    assert isinstance(paths.classify_transcript([*path.split("/"), "x.jsonl"]), PathInfo)
 
 
 WORD = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1)
@@ -304,21 +304,21 @@ NAME = WORD.filter(lambda name: name not in {".", ".."})
 def test_what_is_built_is_what_is_read_back(
     project: str, session: str, agent: str, workflow: str
 ) -> None:
-    found = classify(paths.session_path(project, session))
+    found = classify_path(paths.session_path(project, session))
     assert (found.role, found.slug, found.session_id) == ("session", project, session)
     for built in (
         paths.agent_path(project, session, agent),
         paths.agent_path(project, session, agent, workflow=workflow),
-        paths.agent_path(project, session, agent, beside=True),
+        paths.agent_path(project, session, agent, next_to_session=True),
     ):
-        assert (classify(built).role, classify(built).agent_id) == ("agent", agent)
-        assert classify(paths.meta_path(built)).role == "agent-meta"
-    assert classify(paths.task_path(session, 3)).name == "3"
-    assert classify(f"todos/{paths.todo_name(session)}").session_id == session
-    assert classify(paths.file_history_path(session, "/x", 1)).session_id == session
-    assert classify(paths.dialect_session_path(project, "2025")).role == "session"
-    assert classify(paths.tool_result_path(project, session, "x.txt")).role == "tool-result"
-    assert classify(paths.plan_path("x")).name == "x"
+        assert (classify_path(built).role, classify_path(built).agent_id) == ("agent", agent)
+        assert classify_path(paths.meta_path(built)).role == "agent-meta"
+    assert classify_path(paths.task_path(session, 3)).name == "3"
+    assert classify_path(f"todos/{paths.todo_name(session)}").session_id == session
+    assert classify_path(paths.file_history_path(session, "/x", 1)).session_id == session
+    assert classify_path(paths.dialect_session_path(project, "2025")).role == "session"
+    assert classify_path(paths.tool_result_path(project, session, "x.txt")).role == "tool-result"
+    assert classify_path(paths.plan_path("x")).name == "x"
 
 
 @pytest.mark.corpus
@@ -332,7 +332,7 @@ def test_real_project_folders_are_named_by_the_cwd_in_their_records(shared: Path
         if not cwd or "longcomponent" in cwd or {"picker", "tui_worktree"} & set(file.parts):
             continue
         compared += 1
-        assert file.parent.name == slugs.slug(cwd), file
+        assert file.parent.name == paths.slug_for_path(cwd), file
     assert compared > 200
 
 
@@ -351,7 +351,7 @@ def test_every_file_of_the_real_config_folders_has_a_role(shared: Path) -> None:
     for config in shared.glob("corpus/real-client/*/*"):
         for file in config.rglob("*"):
             if file.is_file():
-                found = classify(file.relative_to(config).as_posix())
+                found = classify_path(file.relative_to(config).as_posix())
                 assert found.role != "unknown", file
                 roles.add(found.role)
     assert {"session", "agent", "agent-meta", "todo", "task", "tool-result", "history"} <= roles
@@ -360,41 +360,44 @@ def test_every_file_of_the_real_config_folders_has_a_role(shared: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "place"),
     [
-        (f"{SID}.jsonl", Place("session", f"{SID}.jsonl", "", SID)),
-        (f"p/{SID}.jsonl", Place("session", f"{SID}.jsonl", "p", SID)),
-        ("history.jsonl", Place("history", "history.jsonl")),
-        ("x/history.jsonl", Place("history", "history.jsonl", "x")),
-        ("p/x/history.jsonl", Place("history", "history.jsonl", "x")),
-        ("odd.jsonl", Place("unknown", "odd.jsonl")),
-        ("conversations/p/odd.jsonl", Place("session", "odd.jsonl", "p")),
-        ("a/conversations/p/odd.jsonl", Place("session", "odd.jsonl", "p")),
-        ("conversations/odd.jsonl", Place("unknown", "odd.jsonl", "conversations")),
-        ("agent-a1.jsonl", Place("agent", "agent-a1.jsonl", agent_id="a1")),
-        ("agent-.jsonl", Place("unknown", "agent-.jsonl")),
-        ("p/agent-a1.jsonl", Place("agent", "agent-a1.jsonl", "p", agent_id="a1")),
-        ("subagents/agent-a1.jsonl", Place("agent", "agent-a1.jsonl", agent_id="a1")),
-        ("s/subagents/agent-a1.jsonl", Place("agent", "agent-a1.jsonl", "", "s", "a1")),
-        ("p/s/subagents/agent-a1.jsonl", Place("agent", "agent-a1.jsonl", "p", "s", "a1")),
+        (f"{SID}.jsonl", PathInfo("session", f"{SID}.jsonl", "", SID)),
+        (f"p/{SID}.jsonl", PathInfo("session", f"{SID}.jsonl", "p", SID)),
+        ("history.jsonl", PathInfo("history", "history.jsonl")),
+        ("x/history.jsonl", PathInfo("history", "history.jsonl", "x")),
+        ("p/x/history.jsonl", PathInfo("history", "history.jsonl", "x")),
+        ("odd.jsonl", PathInfo("unknown", "odd.jsonl")),
+        ("conversations/p/odd.jsonl", PathInfo("session", "odd.jsonl", "p")),
+        ("a/conversations/p/odd.jsonl", PathInfo("session", "odd.jsonl", "p")),
+        ("conversations/odd.jsonl", PathInfo("unknown", "odd.jsonl", "conversations")),
+        ("agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", agent_id="a1")),
+        ("agent-.jsonl", PathInfo("unknown", "agent-.jsonl")),
+        ("p/agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", "p", agent_id="a1")),
+        ("subagents/agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", agent_id="a1")),
+        ("s/subagents/agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", "", "s", "a1")),
+        ("p/s/subagents/agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1")),
         (
             "p/s/subagents/workflows/w/agent-a1.jsonl",
-            Place("agent", "agent-a1.jsonl", "p", "s", "a1", "w"),
+            PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1", "w"),
         ),
         (
             "p/s/subagents/workflows/agent-a1.jsonl",
-            Place("agent", "agent-a1.jsonl", "p", "s", "a1"),
+            PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1"),
         ),
-        ("p/s/subagents/other/w/agent-a1.jsonl", Place("agent", "agent-a1.jsonl", "p", "s", "a1")),
+        (
+            "p/s/subagents/other/w/agent-a1.jsonl",
+            PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1"),
+        ),
         (
             "p/s/subagents/workflows/w/journal.jsonl",
-            Place("journal", "journal.jsonl", "p", "s", workflow="w"),
+            PathInfo("journal", "journal.jsonl", "p", "s", workflow="w"),
         ),
-        ("p/s/subagents/journal.jsonl", Place("unknown", "journal.jsonl", "p", "s")),
+        ("p/s/subagents/journal.jsonl", PathInfo("unknown", "journal.jsonl", "p", "s")),
     ],
 )
 def test_a_transcript_is_known_by_its_name_and_the_folders_around_it(
-    path: str, place: Place
+    path: str, place: PathInfo
 ) -> None:
-    assert transcript_place(path.split("/")) == place
+    assert classify_transcript(path.split("/")) == place
 
 
 def test_the_folders_without_transcripts_are_these() -> None:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from tests.builders import image, png, session, text, thinking, tool
 
-from steno.format.blocks import Image, Text, Thinking, ToolResult, ToolUse, UnknownBlock
 from steno.format.lines import read_bytes
+from steno.format.message import Image, Text, Thinking, ToolResult, ToolUse, UnknownBlock
 from steno.format.records import Record, read_time
 
 

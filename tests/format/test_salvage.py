@@ -6,8 +6,7 @@ import pytest
 
 from steno.format.lines import read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
-from steno.format.source import BytesSource
-from steno.format.spans import HINTS, Damage, Span
+from steno.format.source import DAMAGE_HINTS, BytesSource, Damage, Span
 
 GOOD = b'{"type":"user","uuid":"a","sessionId":"s"}'
 NEXT = b'{"type":"user","uuid":"b","sessionId":"s"}'
@@ -190,7 +189,7 @@ def test_the_cap_is_the_most_a_line_may_have(cap: int) -> None:
 
 
 def test_every_damage_has_its_hint() -> None:
-    for name, hint in HINTS.items():
+    for name, hint in DAMAGE_HINTS.items():
         assert Damage(name, Span(0, 0)).hint == hint
         assert name.partition(".")[0] in ("line", "sidecar")
     assert Damage("line.unheard-of", Span(0, 0)).hint == ""

@@ -10,19 +10,27 @@ from hypothesis import strategies as st
 
 from steno.format import sidecars
 from steno.format.paths import file_history_name
-from steno.format.settings import MASK, Hook, settings
-from steno.format.sidecars import FileBackup, HistoryEntry, Paste, Read, TodoItem
+from steno.format.sidecars import (
+    MASK,
+    FileBackup,
+    HistoryEntry,
+    Hook,
+    Paste,
+    ReadResult,
+    TodoItem,
+    read_settings,
+)
 
 SID = "62ecc684-5437-43ff-95cf-5c331fca7ea1"
 READERS = (
-    sidecars.agent_meta,
-    sidecars.custom_title,
-    sidecars.history,
-    sidecars.live_process,
-    sidecars.sessions_index,
-    sidecars.task,
-    sidecars.todos,
-    settings,
+    sidecars.read_agent_meta,
+    sidecars.read_custom_title,
+    sidecars.read_history,
+    sidecars.read_live_process,
+    sidecars.read_sessions_index,
+    sidecars.read_task,
+    sidecars.read_todos,
+    read_settings,
 )
 FIELD_NAMES = st.sampled_from(
     ["sessionId", "entries", "pastedContents", "timestamp", "blocks", "pid", "env", "hooks", "id"]
@@ -37,12 +45,12 @@ def as_bytes(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-def ids(read: Read[Any]) -> list[str]:
+def ids(read: ReadResult[Any]) -> list[str]:
     return [note.id for note in read[1]]
 
 
 def test_every_field_of_a_meta_file_is_read() -> None:
-    meta, damage = sidecars.agent_meta(
+    meta, damage = sidecars.read_agent_meta(
         as_bytes(
             {
                 "agentType": "general-purpose",
@@ -76,7 +84,7 @@ def test_every_field_of_a_meta_file_is_read() -> None:
 
 def test_a_field_of_the_wrong_type_costs_no_other_field() -> None:
     raw = as_bytes({"agentType": 7, "spawnDepth": "deep", "description": "x", "finished": None})
-    meta, damage = sidecars.agent_meta(raw)
+    meta, damage = sidecars.read_agent_meta(raw)
     assert meta is not None
     assert (meta.agent_type, meta.spawn_depth, meta.description) == ("", 0, "x")
     assert [(note.id, note.message) for note in damage] == [
@@ -98,7 +106,7 @@ def test_a_history_line_is_read_with_its_pastes() -> None:
             "sessionId": SID,
         }
     )
-    entries, damage = sidecars.history(raw + b"\n")
+    entries, damage = sidecars.read_history(raw + b"\n")
     assert damage == ()
     assert entries == (
         HistoryEntry(
@@ -116,7 +124,7 @@ def test_a_history_line_is_read_with_its_pastes() -> None:
 
 def test_a_bad_history_line_is_noted_where_it_lies_and_the_others_are_read() -> None:
     good = as_bytes({"display": "one"})
-    entries, damage = sidecars.history(good + b"\n\n{torn\n[]\n" + good)
+    entries, damage = sidecars.read_history(good + b"\n\n{torn\n[]\n" + good)
     assert [entry.display for entry in entries] == ["one", "one"]
     at = len(good) + 2
     assert [(note.id, note.span.offset, note.span.length) for note in damage] == [
@@ -126,32 +134,32 @@ def test_a_bad_history_line_is_noted_where_it_lies_and_the_others_are_read() -> 
 
 
 def test_pastes_that_are_no_object_are_noted() -> None:
-    entries, damage = sidecars.history(as_bytes({"display": "x", "pastedContents": [1]}))
+    entries, damage = sidecars.read_history(as_bytes({"display": "x", "pastedContents": [1]}))
     assert entries[0].pasted_contents == ()
     assert [note.message for note in damage] == ["unexpected pastedContents"]
 
 
 def test_a_todo_list_is_read_and_an_empty_one_is_no_damage() -> None:
     item = {"content": "First", "status": "in_progress", "activeForm": "Doing it"}
-    assert sidecars.todos(as_bytes([item])) == (
+    assert sidecars.read_todos(as_bytes([item])) == (
         (TodoItem(content="First", status="in_progress", active_form="Doing it"),),
         (),
     )
-    assert sidecars.todos(b"[]") == ((), ())
-    assert ids(sidecars.todos(b"[1]")) == ["sidecar.shape"]
-    assert ids(sidecars.todos(b"{}")) == ["sidecar.not-object"]
-    assert ids(sidecars.todos(b"")) == ["sidecar.not-json"]
+    assert sidecars.read_todos(b"[]") == ((), ())
+    assert ids(sidecars.read_todos(b"[1]")) == ["sidecar.shape"]
+    assert ids(sidecars.read_todos(b"{}")) == ["sidecar.not-object"]
+    assert ids(sidecars.read_todos(b"")) == ["sidecar.not-json"]
 
 
 def test_a_task_is_read_with_what_it_blocks() -> None:
-    item, damage = sidecars.task(as_bytes({"id": "1", "blocks": ["2"], "blockedBy": ["3", 4]}))
+    item, damage = sidecars.read_task(as_bytes({"id": "1", "blocks": ["2"], "blockedBy": ["3", 4]}))
     assert item is not None
     assert (item.id, item.blocks, item.blocked_by) == ("1", ("2",), ())
     assert [note.message for note in damage] == ["unexpected blockedBy"]
 
 
 def test_an_index_is_read_entry_by_entry() -> None:
-    index, damage = sidecars.sessions_index(
+    index, damage = sidecars.read_sessions_index(
         as_bytes(
             {
                 "version": 1,
@@ -167,8 +175,8 @@ def test_an_index_is_read_entry_by_entry() -> None:
 
 
 def test_a_live_process_is_read_in_both_spellings_of_its_session() -> None:
-    now, _ = sidecars.live_process(as_bytes({"pid": 4711, "sessionId": SID, "status": "busy"}))
-    older, _ = sidecars.live_process(as_bytes({"session_id": SID, "cwd": "/home/ada"}))
+    now, _ = sidecars.read_live_process(as_bytes({"pid": 4711, "sessionId": SID, "status": "busy"}))
+    older, _ = sidecars.read_live_process(as_bytes({"session_id": SID, "cwd": "/home/ada"}))
     assert now is not None
     assert older is not None
     assert (now.pid, now.session_id, now.status) == (4711, SID, "busy")
@@ -176,21 +184,21 @@ def test_a_live_process_is_read_in_both_spellings_of_its_session() -> None:
 
 
 def test_a_custom_title_is_read() -> None:
-    title, damage = sidecars.custom_title(b'{"customTitle":"my title"}')
+    title, damage = sidecars.read_custom_title(b'{"customTitle":"my title"}')
     assert title == sidecars.CustomTitle("my title")
     assert damage == ()
 
 
 def test_text_that_is_not_utf8_is_shown_and_noted() -> None:
-    assert sidecars.text("größe".encode()) == ("größe", ())
-    shown, damage = sidecars.text(b"ab\xffcd")
+    assert sidecars.read_text("größe".encode()) == ("größe", ())
+    shown, damage = sidecars.read_text(b"ab\xffcd")
     assert shown == "ab\N{REPLACEMENT CHARACTER}cd"
     assert [(note.id, note.span.offset) for note in damage] == [("line.utf8", 2)]
 
 
 @given(st.text(max_size=50), st.integers(0, 999_999_999))
 def test_a_backup_knows_its_file(path: str, version: int) -> None:
-    backup = sidecars.file_backup(file_history_name(path, version))
+    backup = sidecars.parse_backup_name(file_history_name(path, version))
     assert backup is not None
     assert backup.version == version
     assert backup.is_of(path)
@@ -199,8 +207,8 @@ def test_a_backup_knows_its_file(path: str, version: int) -> None:
 
 @pytest.mark.parametrize("name", ["", "x@v1", "094de626321f00d3", "../094de626321f00d3@v1"])
 def test_what_is_no_name_of_a_backup_is_none(name: str) -> None:
-    assert sidecars.file_backup(name) is None
-    assert sidecars.file_backup("094de626321f00d3@v7") == FileBackup("094de626321f00d3", 7)
+    assert sidecars.parse_backup_name(name) is None
+    assert sidecars.parse_backup_name("094de626321f00d3@v7") == FileBackup("094de626321f00d3", 7)
 
 
 SECRETS: dict[str, Any] = {
@@ -214,7 +222,7 @@ SECRETS: dict[str, Any] = {
 
 
 def test_no_secret_of_a_settings_file_gets_out() -> None:
-    read, damage = settings(as_bytes({"model": "opus", "cleanupPeriodDays": 30, **SECRETS}))
+    read, damage = read_settings(as_bytes({"model": "opus", "cleanupPeriodDays": 30, **SECRETS}))
     assert read is not None
     assert damage == ()
     assert "-value" not in str(read)
@@ -228,7 +236,7 @@ def test_no_secret_of_a_settings_file_gets_out() -> None:
 
 
 def test_permissions_and_hooks_of_a_settings_file_are_read() -> None:
-    read, _ = settings(
+    read, _ = read_settings(
         as_bytes(
             {
                 "permissions": {"allow": ["Bash(ls:*)"], "deny": ["Read(.env)", 3]},
@@ -281,12 +289,12 @@ def test_every_real_sidecar_is_read_without_a_note(shared: Path) -> None:
     real = shared / "corpus" / "real-client"
     read = 0
     for pattern, reader in (
-        ("*/*/projects/*/*/subagents/*.meta.json", sidecars.agent_meta),
-        ("*/*/projects/*/*/custom-title.json", sidecars.custom_title),
-        ("*/*/projects/*/sessions-index.json", sidecars.sessions_index),
-        ("*/*/history.jsonl", sidecars.history),
-        ("*/*/todos/*.json", sidecars.todos),
-        ("*/*/tasks/*/*.json", sidecars.task),
+        ("*/*/projects/*/*/subagents/*.meta.json", sidecars.read_agent_meta),
+        ("*/*/projects/*/*/custom-title.json", sidecars.read_custom_title),
+        ("*/*/projects/*/sessions-index.json", sidecars.read_sessions_index),
+        ("*/*/history.jsonl", sidecars.read_history),
+        ("*/*/todos/*.json", sidecars.read_todos),
+        ("*/*/tasks/*/*.json", sidecars.read_task),
     ):
         files = list(real.glob(pattern))
         assert files, pattern

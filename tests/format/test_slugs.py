@@ -2,13 +2,13 @@
 
 import pytest
 
-from steno.format.slugs import (
+from steno.format.paths import (
     SLUG_LIMIT,
     dialect_slug,
     guess_project,
-    slug,
+    slug_by_same_rule,
     slug_candidates,
-    slug_like,
+    slug_for_path,
 )
 
 
@@ -37,7 +37,7 @@ LONG = [
 
 @pytest.mark.parametrize("path", LONG)
 def test_a_long_path_ends_in_the_hash_that_javascript_computes(path: str) -> None:
-    made = slug(path)
+    made = slug_for_path(path)
     assert made[200] == "-"
     assert made[201:] == javascript_hash(path)
     assert len(made[:200]) == SLUG_LIMIT
@@ -50,9 +50,9 @@ def test_both_signs_of_the_hash_are_among_the_examples() -> None:
 
 
 def test_up_to_two_hundred_characters_nothing_is_cut() -> None:
-    assert slug("/" + "a" * 199) == "-" + "a" * 199
-    assert len(slug("/" + "a" * 200)) > 201
-    assert slug("/" + "\U0001f600" * 99) == "-" + "--" * 99
+    assert slug_for_path("/" + "a" * 199) == "-" + "a" * 199
+    assert len(slug_for_path("/" + "a" * 200)) > 201
+    assert slug_for_path("/" + "\U0001f600" * 99) == "-" + "--" * 99
 
 
 def test_every_rule_gives_its_candidate_once_and_the_likeliest_first() -> None:
@@ -79,14 +79,14 @@ def test_every_rule_gives_its_candidate_once_and_the_likeliest_first() -> None:
     ],
 )
 def test_the_rule_that_gave_a_name_gives_the_next(name: str, other: str) -> None:
-    assert slug_like(name, "/srv/a.b", "/x/y.z") == other
+    assert slug_by_same_rule(name, "/srv/a.b", "/x/y.z") == other
 
 
 def test_a_rule_gives_way_where_its_name_would_be_too_long_for_a_folder() -> None:
     fits, too_long = "/" + "y" * 254, "/" + "y" * 255
-    assert slug_like("_srv", "/srv", fits) == "_" + "y" * 254
-    assert slug_like("_srv", "/srv", too_long) == slug(too_long)
-    assert slug_like("_srv", "/srv", "/" + "ü" * 128) == slug("/" + "ü" * 128)
+    assert slug_by_same_rule("_srv", "/srv", fits) == "_" + "y" * 254
+    assert slug_by_same_rule("_srv", "/srv", too_long) == slug_for_path(too_long)
+    assert slug_by_same_rule("_srv", "/srv", "/" + "ü" * 128) == slug_for_path("/" + "ü" * 128)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from steno.format.catalogue import (
     load_catalogue,
     version_key,
 )
-from steno.format.lines import Stretch, read_line
+from steno.format.lines import LineBatch, read_line
 from steno.format.records import Record, read_time
 
 OLD: Fields = {"old": Field(("str",), versions=("1.0.0", "3.0.0"))}
@@ -71,7 +71,7 @@ def until(version: str) -> Fields:
 
 
 def test_of_each_entry_is_left_what_its_fields_leave() -> None:
-    cut = SMALL.until("1.7.0")
+    cut = SMALL.as_of("1.7.0")
     old = until("1.5.0")
     assert cut.tools == {
         "input": ToolEntry(old, {}),
@@ -104,7 +104,7 @@ def test_of_each_entry_is_left_what_its_fields_leave() -> None:
 
 
 def test_the_very_version_that_brought_something_has_it() -> None:
-    before, cut = SMALL.until("1.99.99"), SMALL.until("2.0.0")
+    before, cut = SMALL.as_of("1.99.99"), SMALL.as_of("2.0.0")
     assert set(cut.tools) == set(SMALL.tools)
     assert set(SMALL.tools) - set(before.tools) == {
         *("late input", "late result", "neither", "late"),
@@ -114,7 +114,7 @@ def test_the_very_version_that_brought_something_has_it() -> None:
         **until("2.0.0"),
         "late": Field(("num",), versions=("2.0.0", "2.0.0")),
     }
-    assert SMALL.until("3.0.0") == SMALL
+    assert SMALL.as_of("3.0.0") == SMALL
 
 
 def test_a_catalogue_is_read_as_it_was_written_and_asked_by_name() -> None:
@@ -164,7 +164,7 @@ def test_a_line_behind_zeros_is_no_line_of_its_own(*, ended: bool) -> None:
         (False, []),
         (True, [("line.nul-run", 7, 0, "zero bytes stand before it")]),
     ):
-        (record,) = read_line(Stretch(line, 7, ended=ended, after_zeros=zeros))
+        (record,) = read_line(LineBatch(line, 7, ended=ended, after_zeros=zeros))
         assert isinstance(record, Record)
         assert (record.offset, record.raw) == (7, line + b"\n" * ended)
         assert [

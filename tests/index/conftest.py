@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from steno.demo.write import write_demo
-from steno.index.home import Home
-from steno.index.sync import sync
+from steno.demo.recording import write_demo
+from steno.index.database import IndexLocation
+from steno.index.sync.updater import sync
 
 
 @pytest.fixture(scope="session")
@@ -19,11 +19,11 @@ def demo_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def make_index(tmp_path: Path) -> Callable[[Path], Home]:
+def make_index(tmp_path: Path) -> Callable[[Path], IndexLocation]:
     """Make an index of a folder."""
 
-    def make(root: Path, name: str = "index") -> Home:
-        home = Home(str(tmp_path / name), (str(root),))
+    def make(root: Path, name: str = "index") -> IndexLocation:
+        home = IndexLocation(str(tmp_path / name), (str(root),))
         sync(home)
         return home
 

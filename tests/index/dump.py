@@ -6,11 +6,10 @@ from typing import Any
 
 import tantivy
 
-from steno.index.database import open_to_read
-from steno.index.home import Home
-from steno.index.scan import path_from
-from steno.index.state import SHIFT
-from steno.index.texts import FAILED, open_texts
+from steno.index.database import IndexLocation, open_for_reading
+from steno.index.session_stats import FILE_ID_SHIFT
+from steno.index.sync.scan import path_from_column
+from steno.index.text_index import FAILED_TAG, open_text_index
 
 __all__ = ["dump"]
 
@@ -19,12 +18,12 @@ _BY_FILE = {"sessions": (), "turns": (2,), "usage": (2,), "links": (1,)}
 _MANY = 1_000_000
 
 
-def dump(home: Home, *, gone: bool = False) -> dict[str, Any]:
+def dump(home: IndexLocation, *, gone: bool = False) -> dict[str, Any]:
     """Return what is in the tables and words of an index; `gone` takes in files that are gone."""
-    connection = open_to_read(home.folder)
+    connection = open_for_reading(home.folder)
     assert connection is not None
     rows = connection.execute("SELECT id, path, gone FROM files").fetchall()
-    files = {file: path_from(path) for file, path, lost in rows if gone or lost is None}
+    files = {file: path_from_column(path) for file, path, lost in rows if gone or lost is None}
     said: dict[str, Any] = {"files": sorted(files.values())}
     for table, columns in _BY_MESSAGE.items():
         said[table] = sorted(_placed(connection, table, columns, files), key=repr)
@@ -60,12 +59,12 @@ def _placed(
     owner = 22
     for row in connection.execute(f"SELECT {names} FROM {table}"):
         values = list(row)
-        file = values[0] if owned else values[0] >> SHIFT
+        file = values[0] if owned else values[0] >> FILE_ID_SHIFT
         if file not in files:
             continue
         for column in columns:
             if values[column] is not None:
-                values[column] &= (1 << SHIFT) - 1
+                values[column] &= (1 << FILE_ID_SHIFT) - 1
         if owned:
             values[0] = files[file]
         if table == "sessions":
@@ -74,19 +73,19 @@ def _placed(
     return found
 
 
-def _words(home: Home, connection: sqlite3.Connection, files: dict[int, str]) -> Any:
-    texts = open_texts(home.folder)
+def _words(home: IndexLocation, connection: sqlite3.Connection, files: dict[int, str]) -> Any:
+    texts = open_text_index(home.folder)
     texts.index.reload()
     searcher = texts.index.searcher()
 
     def messages(query: tantivy.Query) -> Counter[tuple[str, int]]:
         hits = searcher.search(query, _MANY).hits
         ids = searcher.fast_field_values("message", [address for _, address in hits])
-        places = (divmod(int(each or 0), 1 << SHIFT) for each in ids)
+        places = (divmod(int(each or 0), 1 << FILE_ID_SHIFT) for each in ids)
         return Counter((files[file], offset) for file, offset in places if file in files)
 
     names = connection.execute("SELECT kind, name, id FROM names ORDER BY kind, name").fetchall()
-    names.append(("failed", "", FAILED))
+    names.append(("failed", "", FAILED_TAG))
     by_name = {
         (kind, name): found
         for kind, name, tag in names

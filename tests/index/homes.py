@@ -5,16 +5,16 @@ from typing import Any
 
 from tests.index.dump import dump
 
-from steno.index.home import Home
-from steno.index.sync import sync
+from steno.index.database import IndexLocation
+from steno.index.sync.updater import sync
 
 __all__ = ["NAME", "as_if_at_once", "home"]
 
 NAME = "00000000-0000-4000-8000-00000000000{}.jsonl"
 
 
-def home(root: Path, name: str = "index") -> Home:
-    return Home(str(root.parent.parent / name), (str(root.parent),))
+def home(root: Path, name: str = "index") -> IndexLocation:
+    return IndexLocation(str(root.parent.parent / name), (str(root.parent),))
 
 
 def as_if_at_once(root: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeVar
 
-from steno.index.search.language import FILTERS
+from steno.index.search.query_parser import FILTERS
 
 _ATOMS: Final = (
     *('"', "“", "”", "'", "`", "-", "--", "*", "**", "?", ":", "::", "/", "\\", "(", ")", "[", "]"),

@@ -8,23 +8,21 @@ from typing import Final
 import msgspec
 from tests.builders import Session, session, text, thinking, tool
 
-from steno.index.database import open_to_read
-from steno.index.home import Home
-from steno.index.opened import Index
-from steno.index.search.excerpts import Excerpt, excerpt_of
-from steno.index.search.finder import Finder, Found, Order
-from steno.index.search.language import parse
-from steno.index.search.reader import Reader, Text
-from steno.index.sync import sync
-from steno.report.clock import moment, when
+from steno.index.database import IndexLocation, SessionIndex, open_for_reading
+from steno.index.search.finder import Finder, SearchOrder, SearchResult
+from steno.index.search.hit_text import Excerpt, HitReader, HitText, best_excerpt
+from steno.index.search.query_parser import parse_query
+from steno.index.sync.updater import sync
+from steno.report.clock import time_range
+from steno.store.environment import parse_time
 
-NOW: Final = moment("2026-11-15T12:00:00Z") or 0.0
+NOW: Final = parse_time("2026-11-15T12:00:00Z") or 0.0
 
 
 class Hit(msgspec.Struct):
     """A message that was found, read again."""
 
-    text: Text
+    text: HitText
     excerpt: Excerpt | None
 
     @property
@@ -49,26 +47,26 @@ class Searched:
         self.root = folder / "config"
         for made in sessions:
             write(self.root, made)
-        self.home = Home(str(folder / name), (str(self.root),))
+        self.home = IndexLocation(str(folder / name), (str(self.root),))
         self.open()
 
     def open(self) -> None:
         """Sync, and open it anew."""
         sync(self.home)
-        connection = open_to_read(self.home.folder)
+        connection = open_for_reading(self.home.folder)
         assert connection is not None
-        self.index = Index(self.home, connection)
-        self.finder = Finder(connection, self.index.texts, lambda word: when(word, NOW))
+        self.index = SessionIndex(self.home, connection)
+        self.finder = Finder(connection, self.index.texts, lambda word: time_range(word, NOW))
 
-    def found(self, query: str, order: Order = "newest") -> Found:
-        return self.finder.find(parse(query), order)
+    def found(self, query: str, order: SearchOrder = "newest") -> SearchResult:
+        return self.finder.find(parse_query(query), order)
 
-    def hits(self, query: str, order: Order = "newest") -> list[Hit]:
+    def hits(self, query: str, order: SearchOrder = "newest") -> list[Hit]:
         found = self.found(query, order)
-        with Reader(self.index.connection) as reader:
+        with HitReader(self.index.connection) as reader:
             return [
-                Hit(read, excerpt_of(read, found.wanted, found.scope, self.finder.cut))
-                for read in reader.texts(found.messages)
+                Hit(read, best_excerpt(read, found.query_forms, found.scope, self.finder.tokenize))
+                for read in reader.read_texts(found.messages)
             ]
 
     def kinds(self, query: str) -> list[str]:

@@ -19,13 +19,13 @@ from tests.index.transcripts import Script
 
 from steno.errors import StenoError, Unwritable
 from steno.format.encode import encode_line
-from steno.index import recovery, sync, workers
-from steno.index.batch import Batch
-from steno.index.database import DATABASE, Damaged
-from steno.index.home import Home
-from steno.index.scan import Plan, scan
-from steno.index.texts import FOLDER, Texts
-from steno.store.found import Problem
+from steno.index import recovery
+from steno.index.database import DATABASE_NAME, IndexDamaged, IndexLocation
+from steno.index.sync import extract, updater
+from steno.index.sync.batch_writer import BatchWriter
+from steno.index.sync.scan import ScanPlan, scan_changes
+from steno.index.text_index import TEXT_FOLDER, TextIndex
+from steno.store.discovered import Problem
 
 
 def _answer(name: str, stamp: str, output: int = 5) -> bytes:
@@ -65,13 +65,13 @@ def test_a_copy_of_which_only_the_middle_differs_is_read_from_its_beginning(tmp_
 def test_a_file_that_is_read_anew_in_several_stretches_keeps_all_of_them(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "STRETCH", 900)
+    monkeypatch.setattr(extract, "STRETCH_SIZE", 900)
     path = root / NAME.format(1)
     path.write_bytes(_apart(prompts("one", "two", "three").bytes()))
-    sync.sync(home(root))
+    updater.sync(home(root))
     path.write_bytes(_apart(prompts("four", "five", "six", "seven", seed="other").bytes()))
     os.utime(path, (1_794_700_000, 1_794_700_000))
-    report = sync.sync(home(root))
+    report = updater.sync(home(root))
     assert (report.read, report.size) == (1, path.stat().st_size)
     assert dump(home(root)) == as_if_at_once(root)
 
@@ -79,10 +79,10 @@ def test_a_file_that_is_read_anew_in_several_stretches_keeps_all_of_them(
 def test_a_file_that_became_a_dangling_link_is_gone(root: Path) -> None:
     path = root / NAME.format(1)
     path.write_bytes(prompts("one").bytes())
-    sync.sync(home(root))
+    updater.sync(home(root))
     path.unlink()
     path.symlink_to(root / "nowhere")
-    report = sync.sync(home(root))
+    report = updater.sync(home(root))
     assert (report.files, report.read, report.gone) == (0, 0, 1)
 
 
@@ -92,14 +92,14 @@ def test_a_file_that_vanishes_before_it_is_read_is_reported_as_unreadable(
     paths = [root / NAME.format(number) for number in range(2)]
     for path in paths:
         path.write_bytes(prompts("one", seed=path.name).bytes())
-    run = Batch.run
+    run = BatchWriter.write
 
-    def vanish(self: Batch, plan: Plan, *rest: Any) -> int:
+    def vanish(self: BatchWriter, plan: ScanPlan, *rest: Any) -> int:
         paths[0].unlink()
         return run(self, plan, *rest)
 
-    monkeypatch.setattr(Batch, "run", vanish)
-    report = sync.sync(home(root))
+    monkeypatch.setattr(BatchWriter, "write", vanish)
+    report = updater.sync(home(root))
     (problem,) = report.problems
     assert isinstance(problem, Problem)
     assert (problem.kind, problem.path) == ("unreadable", str(paths[0]))
@@ -114,9 +114,9 @@ def test_words_reached_through_a_link_are_not_removed(root: Path, tmp_path: Path
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     Path(index.folder).mkdir()
-    link = Path(index.folder, FOLDER)
+    link = Path(index.folder, TEXT_FOLDER)
     link.symlink_to(elsewhere)
-    sync.sync(index)
+    updater.sync(index)
     assert link.is_symlink()
     assert any(elsewhere.iterdir())
     assert dump(index) == as_if_at_once(root)
@@ -126,11 +126,11 @@ def test_words_without_their_tables_are_removed(root: Path) -> None:
     index = home(root)
     path = root / NAME.format(1)
     path.write_bytes(prompts("one").bytes())
-    sync.sync(index)
-    for each in Path(index.folder).glob(f"{DATABASE}*"):
+    updater.sync(index)
+    for each in Path(index.folder).glob(f"{DATABASE_NAME}*"):
         each.unlink()
     path.write_bytes(prompts("two").bytes())
-    sync.sync(index)
+    updater.sync(index)
     assert dump(index) == as_if_at_once(root)
 
 
@@ -142,10 +142,10 @@ def test_a_copy_that_counts_in_place_of_one_taken_out_is_summed_on_its_own_day(
     paths[0].write_bytes(_answer("same", "2026-11-02T12:00:00.000Z", 9))
     paths[1].write_bytes(_answer("same", "2026-11-05T12:00:00.000Z", 3))
     paths[2].write_bytes(_answer("other", "2026-11-08T12:00:00.000Z", 4))
-    sync.sync(home(root))
+    updater.sync(home(root))
     days = [(row[0], row[8]) for row in dump(home(root))["days"]]
     assert [output for _, output in days] == [9, 4]
-    assert sync.forget_files(home(root), [str(paths[0]), str(root / "unknown")]) == 1
+    assert updater.remove_paths(home(root), [str(paths[0]), str(root / "unknown")]) == 1
     paths[0].unlink()
     assert dump(home(root)) == as_if_at_once(root)
     assert [row[8] for row in dump(home(root))["days"]] == [3, 4]
@@ -159,18 +159,18 @@ def test_sub_agents_of_a_session_that_was_taken_out_are_their_own(tmp_path: Path
     path.write_bytes(Script().user("One", sessionId=path.stem).bytes())
     look = Script().user("Look", sessionId=path.stem, isSidechain=True, agentId="a1")
     agent.write_bytes(look.bytes())
-    home = Home(str(tmp_path / "index"), (str(tmp_path / "c"),))
-    sync.sync(home)
+    home = IndexLocation(str(tmp_path / "index"), (str(tmp_path / "c"),))
+    updater.sync(home)
 
     def owners() -> list[tuple[bool, bool]]:
-        with sqlite3.connect(Path(home.folder, DATABASE)) as connection:
+        with sqlite3.connect(Path(home.folder, DATABASE_NAME)) as connection:
             query = "SELECT agent, owner = file FROM sessions ORDER BY agent"
             found = connection.execute(query).fetchall()
         connection.close()
         return [(bool(agent), bool(own)) for agent, own in found]
 
     assert owners() == [(False, True), (True, False)]
-    assert sync.forget_files(home, [str(path)]) == 1
+    assert updater.remove_paths(home, [str(path)]) == 1
     assert owners() == [(True, True)]
 
 
@@ -185,7 +185,7 @@ def test_days_are_summed_again_in_another_time_zone(
     for zone in ("UTC", "Pacific/Kiritimati", "Pacific/Kiritimati", "UTC"):
         monkeypatch.setenv("TZ", zone)
         time.tzset()
-        sync.sync(home(root))
+        updater.sync(home(root))
         days.append([row[0] for row in dump(home(root))["days"]])
     assert days == [["2026-11-02"], ["2026-11-03"], ["2026-11-03"], ["2026-11-02"]]
 
@@ -200,10 +200,10 @@ def test_more_than_32_days_are_summed_as_each_by_itself(root: Path) -> None:
         for number in range(40)
     ]
     path.write_bytes(b"".join(lines[:7]))
-    sync.sync(home(root))
+    updater.sync(home(root))
     with path.open("ab") as file:
         file.write(b"".join(lines[7:]))
-    sync.sync(home(root))
+    updater.sync(home(root))
     assert [row[8] for row in dump(home(root))["days"]] == list(range(40))
 
 
@@ -214,22 +214,22 @@ def test_a_batch_is_on_the_disk_before_its_words_are(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statements: list[str] = []
-    opened = sync.open_database
+    opened = updater.open_for_writing
 
     def traced(folder: str) -> sqlite3.Connection:
         connection = opened(folder)
         connection.set_trace_callback(statements.append)
         return connection
 
-    def commit(self: Texts) -> None:
+    def commit(self: TextIndex) -> None:
         statements.append("words")
         done(self)
 
-    done = Texts.commit
-    monkeypatch.setattr(sync, "open_database", traced)
-    monkeypatch.setattr(Texts, "commit", commit)
+    done = TextIndex.commit
+    monkeypatch.setattr(updater, "open_for_writing", traced)
+    monkeypatch.setattr(TextIndex, "commit", commit)
     (root / NAME.format(1)).write_bytes(prompts("one").bytes())
-    sync.sync(home(root))
+    updater.sync(home(root))
     kept = ("PRAGMA", "BEGIN", "COMMIT", "INSERT INTO batches", "INSERT INTO files", "words")
     told = [each for each in statements if each.startswith((*kept, "UPDATE batches"))]
     steps = [
@@ -269,17 +269,17 @@ def test_processes_that_read_are_started_at_once_and_ended_with_what_they_were_g
     made: list[Any] = []
     monkeypatch.setattr(_Pool, "made", made, raising=False)
     monkeypatch.setattr(futures, "ProcessPoolExecutor", _Pool)
-    with workers.Workers(0, 3):
+    with extract.WorkerPool(0, 3):
         assert [each[0] for each in made] == ["made", "asked"]
     (_, options, named), (_, asked), (_, ended) = made
     assert (options, asked) == ((3,), int)
-    assert named["initializer"] is vars(workers)["_leave_interrupts"]
+    assert named["initializer"] is vars(extract)["_ignore_interrupts"]
     assert named["mp_context"].get_start_method() in ("fork", "spawn")
     assert ended == {"wait": True, "cancel_futures": True}
     made.clear()
-    with workers.Workers(0, 0):
+    with extract.WorkerPool(0, 0):
         pass
-    with workers.Workers(0):
+    with extract.WorkerPool(0):
         pass
     assert made == []
 
@@ -288,25 +288,25 @@ def test_work_is_given_out_a_little_ahead_and_every_stretch_once(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two processes each has a job, and one waits; what is left of a file comes next."""
-    monkeypatch.setattr(workers, "STRETCH", 900)
-    monkeypatch.setattr(workers, "_JOB_FILES", 1)
+    monkeypatch.setattr(extract, "STRETCH_SIZE", 900)
+    monkeypatch.setattr(extract, "_MAX_JOB_FILES", 1)
     made: list[Any] = []
     monkeypatch.setattr(_Pool, "made", made, raising=False)
     paths = [root / NAME.format(number) for number in range(5)]
     for path in paths:
         path.write_bytes(_apart(prompts("one", "two", "three", seed=path.name).bytes()))
-    sync.sync(home(root))
-    with sqlite3.connect(Path(home(root).folder, DATABASE)) as connection:
+    updater.sync(home(root))
+    with sqlite3.connect(Path(home(root).folder, DATABASE_NAME)) as connection:
         connection.execute("UPDATE files SET size = -1, mark = x''")
-    tasks = scan(connection, home(root).roots).tasks
+    tasks = scan_changes(connection, home(root).roots).tasks
     connection.close()
-    work = vars(workers)["_Work"](tasks)
-    given = vars(work)["_given"]
+    work = vars(extract)["_JobQueue"](tasks)
+    given = vars(work)["_submitted"]
     read: list[tuple[int, int, int]] = []
     most = 0
-    for reaped in work.given_to(_Pool(), 2):
+    for reaped in work.run_in_pool(_Pool(), 2):
         most = max(most, len(given))
-        read.append((reaped.task, reaped.harvest.start, reaped.harvest.done))
+        read.append((reaped.task, reaped.extraction.start, reaped.extraction.end))
     assert (most, given) == (3, {})
     for number, path in enumerate(paths):
         places = [(start, done) for task, start, done in read if task == number]
@@ -330,13 +330,13 @@ def test_two_processes_read_where_there_is_much_and_more_than_one_core(
     cores: int | None, size: int, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    assert vars(workers.Workers(size))["_number"] == processes
+    assert vars(extract.WorkerPool(size))["_worker_count"] == processes
 
 
 def test_processes_are_forked_only_on_linux_and_without_other_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    context: Callable[[], Any] = vars(workers)["_context"]
+    context: Callable[[], Any] = vars(extract)["_process_context"]
     ended = threading.Event()
     thread = threading.Thread(target=ended.wait)
     methods: list[str] = []
@@ -357,7 +357,7 @@ def test_processes_are_forked_only_on_linux_and_without_other_threads(
 def test_processes_that_read_leave_interrupts_to_the_one_that_writes() -> None:
     before = signal.getsignal(signal.SIGINT)
     try:
-        vars(workers)["_leave_interrupts"]()
+        vars(extract)["_ignore_interrupts"]()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
@@ -383,30 +383,30 @@ def test_a_big_batch_takes_more_memory_and_both_cores() -> None:
         (False, {"heap_size": 16_000_000, "num_threads": 1}),
     ):
         engine: Any = _Engine()
-        texts = Texts(engine)
-        texts.begin(big=big)
-        texts.begin(big=not big)
+        texts = TextIndex(engine)
+        texts.start_writing(is_large=big)
+        texts.start_writing(is_large=not big)
         assert engine.asked == [expected]
 
 
 def test_a_batch_is_big_from_32_mib_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So is taking files out never."""
     asked: list[bool] = []
-    begin = Texts.begin
+    begin = TextIndex.start_writing
 
-    def noted(self: Texts, *, big: bool) -> None:
-        asked.append(big)
-        begin(self, big=big)
+    def noted(self: TextIndex, *, is_large: bool) -> None:
+        asked.append(is_large)
+        begin(self, is_large=is_large)
 
-    monkeypatch.setattr(Texts, "begin", noted)
+    monkeypatch.setattr(TextIndex, "start_writing", noted)
     path = root / NAME.format(1)
     path.write_bytes(prompts("one").bytes())
     size = path.stat().st_size
     for number, limit in enumerate((size - 1, size, size + 1)):
-        monkeypatch.setattr("steno.index.batch._BIG", limit)
-        sync.sync(home(root, f"index{number}"))
-    monkeypatch.setattr("steno.index.batch._BIG", 0)
-    sync.forget_files(home(root, "index0"), [str(path)])
+        monkeypatch.setattr("steno.index.sync.batch_writer._LARGE_BATCH_SIZE", limit)
+        updater.sync(home(root, f"index{number}"))
+    monkeypatch.setattr("steno.index.sync.batch_writer._LARGE_BATCH_SIZE", 0)
+    updater.remove_paths(home(root, "index0"), [str(path)])
     assert asked == [True, False, False, False]
 
 
@@ -422,25 +422,25 @@ def test_an_index_that_cannot_be_set_aside_is_not_recovered(
     def refuse(*_: str) -> None:
         raise error
 
-    monkeypatch.setattr(recovery, "set_aside", refuse)
-    assert not recovery.recover(Damaged("y"), str(tmp_path))
+    monkeypatch.setattr(recovery, "move_aside", refuse)
+    assert not recovery.recover(IndexDamaged("y"), str(tmp_path))
 
 
 def test_a_stretch_that_brings_nothing_is_not_asked_for_again(root: Path) -> None:
     """Half a line: it is not read over and over, and the file is as long as it is."""
     path = root / NAME.format(1)
     path.write_bytes(prompts("one").bytes() + b'{"type":"us')
-    report = sync.sync(home(root))
+    report = updater.sync(home(root))
     assert report.size == path.stat().st_size - len(b'{"type":"us')
-    again = sync.sync(home(root))
+    again = updater.sync(home(root))
     assert (again.files, again.read, again.size, again.gone, again.problems) == (1, 0, 0, 0, [])
 
 
 def test_the_session_of_a_message_that_no_table_knows_has_a_name(tmp_path: Path) -> None:
-    from steno.index.search.grouping import Group, groups_of
-    from steno.index.state import SHIFT
+    from steno.index.search.finder import HitGroup, group_hits
+    from steno.index.session_stats import FILE_ID_SHIFT
 
     made = Searched(tmp_path, [prompts("one")])
-    message = (77 << SHIFT) + 5
-    group = Group("@77", found=False, messages=[message], files={77: ""})
-    assert groups_of(made.index.connection, [message]) == [group]
+    message = (77 << FILE_ID_SHIFT) + 5
+    group = HitGroup("@77", has_session_file=False, messages=[message], files={77: ""})
+    assert group_hits(made.index.connection, [message]) == [group]

@@ -16,21 +16,18 @@ from tests.recorded_answers import assert_recorded
 
 from steno.format.records import Gap
 from steno.format.source import BytesSource
-from steno.index.database import DATABASE
-from steno.index.harvest import lines_of
-from steno.index.home import Home
-from steno.index.lines import decode_lines
+from steno.index.database import DATABASE_NAME, IndexLocation
+from steno.index.line_decoder import decode_lines
 from steno.index.search import scope
-from steno.index.search.finder import Order
-from steno.index.search.grep import Pattern
-from steno.index.search.language import parse
-from steno.index.search.leaves import leaves_of, reason_of_silence
-from steno.index.search.reader import Reader
-from steno.index.search.survey import survey
-from steno.index.state import SHIFT
-from steno.index.sync import sync
-from steno.index.texts import LONGEST_WORD
-from steno.store.archive import gone
+from steno.index.search.audit import classify_strings, unsearched_reason
+from steno.index.search.finder import SearchOrder, count_hits
+from steno.index.search.hit_text import HitReader, RegexPattern
+from steno.index.search.query_parser import parse_query
+from steno.index.session_stats import FILE_ID_SHIFT
+from steno.index.sync.extract import decoded_lines
+from steno.index.sync.updater import sync
+from steno.index.text_index import MAX_TOKEN_SIZE
+from steno.store.archive import catalogue
 
 ANSWERS: Final = Path(__file__).with_name("answers")
 
@@ -49,7 +46,7 @@ _PATHS: Final = (
 
 
 def test_every_path_is_meant_or_not_as_recorded() -> None:
-    test = vars(scope)["_path_test"]
+    test = vars(scope)["_make_path_test"]
     answers = {value: [path for path in _PATHS if test(value)(path)] or "none" for value in _VALUES}
     assert_recorded(ANSWERS / "file_filters.json", answers)
 
@@ -83,7 +80,7 @@ def test_a_folder_is_meant_from_the_root_only_with_a_slash_in_front(tmp_path: Pa
     ],
 )
 def test_the_first_hits_are_the_first_of_all_however_many_parts_they_have(
-    tmp_path: Path, query: str, order: Order
+    tmp_path: Path, query: str, order: SearchOrder
 ) -> None:
     """Messages of one to nine parts, each of which is a document with the word."""
     many = session(seed="parts")
@@ -91,30 +88,37 @@ def test_the_first_hits_are_the_first_of_all_however_many_parts_they_have(
         many.user([text(f"alpha {'beta' * (n % 2)} n{n}") for n in range(parts)])
         many.assistant(tool("Read", file_path="/a.py")).result("alpha beta gamma")
     made = Searched(tmp_path, [many.done(), prompts("alpha", "alpha beta", seed="single")])
-    assert made.finder.has_split
+    assert made.finder.has_split_messages
     everything = made.found(query, order).messages
     assert len(everything) >= 6
     for number in range(len(everything) + 2):
-        found = made.finder.find(parse(query), order, first=number)
+        found = made.finder.find(parse_query(query), order, limit=number)
         assert found.messages == everything[:number]
-        assert survey(made.finder, parse(query), order).first(number) == everything[:number]
+        assert (
+            count_hits(made.finder, parse_query(query), order).first_messages(number)
+            == everything[:number]
+        )
 
 
 @pytest.mark.parametrize("order", ["newest", "oldest", "rank"])
 @pytest.mark.parametrize("query", ["relay", "relay lighthouse", "elay", "tool:Bash", "file:*.py"])
-def test_the_first_none_of_all_hits_are_none(tmp_path: Path, query: str, order: Order) -> None:
+def test_the_first_none_of_all_hits_are_none(
+    tmp_path: Path, query: str, order: SearchOrder
+) -> None:
     made = Searched(tmp_path, [harbour(), ledger()])
     everything = made.found(query, order).messages
     for number in range(len(everything) + 2):
-        found = made.finder.find(parse(query), order, first=number)
+        found = made.finder.find(parse_query(query), order, limit=number)
         assert found.messages == everything[:number]
-        counted = survey(made.finder, parse(query), order)
-        assert counted.first(number) == everything[:number]
+        counted = count_hits(made.finder, parse_query(query), order)
+        assert counted.first_messages(number) == everything[:number]
         assert (
-            counted.first(number, {everything[0] >> SHIFT})
-            == [message for message in everything if message >> SHIFT == everything[0] >> SHIFT][
-                :number
-            ]
+            counted.first_messages(number, {everything[0] >> FILE_ID_SHIFT})
+            == [
+                message
+                for message in everything
+                if message >> FILE_ID_SHIFT == everything[0] >> FILE_ID_SHIFT
+            ][:number]
         )
 
 
@@ -129,9 +133,9 @@ def test_words_in_parts_of_several_messages_are_not_joined(tmp_path: Path) -> No
     ):
         many.user([text(word) for word in words]).assistant(text("Aye."))
     made = Searched(tmp_path, [many.done()])
-    assert made.finder.has_split
+    assert made.finder.has_split_messages
 
-    def said(query: str, order: Order) -> list[str]:
+    def said(query: str, order: SearchOrder) -> list[str]:
         hits = made.hits(query, order)
         return [" ".join(part.text for part in hit.text.parts) for hit in hits]
 
@@ -169,9 +173,9 @@ def test_a_failed_result_keeps_all_that_it_is_known_by(tmp_path: Path) -> None:
 def test_the_engine_alone_answers_what_is_plain(tmp_path: Path) -> None:
     """Not a scope of single messages, or one that is empty; no wildcard before a word."""
     made = Searched(tmp_path, [harbour(), ledger()])
-    assert not made.finder.has_split
+    assert not made.finder.has_split_messages
     plain = {
-        query: made.finder.plain(parse(query)) is not None
+        query: made.finder.engine_clauses(parse_query(query)) is not None
         for query in (
             *("relay", "relay blink", "relay -blink", "relay OR blink", '"the relay"', "rel*"),
             *("tool:Bash", "project:tide relay", "-tool:nothing relay", "-tool:Bash", "-in:input"),
@@ -184,13 +188,15 @@ def test_the_engine_alone_answers_what_is_plain(tmp_path: Path) -> None:
         *("relay *link", "relay -*link"),
     ]
     for query in [query for query, alone in plain.items() if alone]:
-        answer = made.finder.plain(parse(query))
+        answer = made.finder.engine_clauses(parse_query(query))
         messages = made.found(query).messages
         assert bool(messages) is (query != "relay blink")
         assert answer is not None
         assert answer[0].messages == []
-        assert made.finder.counts(answer[1]) == Counter(message >> SHIFT for message in messages)
-        assert made.finder.messages(answer[1], "newest") == messages
+        assert made.finder.count_by_file(answer[1]) == Counter(
+            message >> FILE_ID_SHIFT for message in messages
+        )
+        assert made.finder.find_messages(answer[1], "newest") == messages
 
 
 def test_words_of_messages_in_several_parts_are_joined_and_not_left_to_the_engine(
@@ -199,9 +205,9 @@ def test_words_of_messages_in_several_parts_are_joined_and_not_left_to_the_engin
     many = session(seed="parts").user([text("alpha"), text("beta")])
     many.assistant(text("gamma"), tool("Bash", command="delta")).result("ok")
     made = Searched(tmp_path, [many.done()])
-    assert made.finder.has_split
+    assert made.finder.has_split_messages
     plain = {
-        query: made.finder.plain(parse(query)) is not None
+        query: made.finder.engine_clauses(parse_query(query)) is not None
         for query in ("alpha", "alpha OR beta", "gamma delta", "gamma -delta", "tool:Bash")
     }
     assert [query for query, alone in plain.items() if alone] == [
@@ -211,7 +217,7 @@ def test_words_of_messages_in_several_parts_are_joined_and_not_left_to_the_engin
 
 @pytest.mark.parametrize("order", ["newest", "oldest"])
 def test_the_first_millisecond_of_all_is_a_time_and_zero_is_none(
-    tmp_path: Path, order: Order
+    tmp_path: Path, order: SearchOrder
 ) -> None:
     made = Searched(tmp_path, ())
     for number, time in enumerate(("00:00:00.000", "00:00:00.001", "00:00:00.002", "00:00:01.000")):
@@ -223,11 +229,11 @@ def test_the_first_millisecond_of_all_is_a_time_and_zero_is_none(
     said = [hit.text.parts[0].text for hit in made.hits("gull", order)]
     dated = ["gull n1", "gull n2", "gull n3"]
     assert said == ([*dated, "gull n0"] if order == "oldest" else [*reversed(dated), "gull n0"])
-    counted = survey(made.finder, parse("gull"), order)
-    assert counted.first(9) == made.found("gull", order).messages
-    assert [counted.first(number) for number in (1, 2)] == [
-        counted.first(9)[:1],
-        counted.first(9)[:2],
+    counted = count_hits(made.finder, parse_query("gull"), order)
+    assert counted.first_messages(9) == made.found("gull", order).messages
+    assert [counted.first_messages(number) for number in (1, 2)] == [
+        counted.first_messages(9)[:1],
+        counted.first_messages(9)[:2],
     ]
 
 
@@ -245,22 +251,22 @@ def test_the_tools_of_the_last_eight_files_are_remembered(tmp_path: Path) -> Non
     rows = made.index.connection.execute("SELECT result, name FROM tool_calls ORDER BY result")
     results: list[tuple[int, str]] = rows.fetchall()
     assert len(results) == 10
-    with Reader(made.index.connection) as reader:
+    with HitReader(made.index.connection) as reader:
         held: dict[int, Any] = vars(reader)["_tools"]
         for number, (message, name) in enumerate(results, 1):
-            (read,) = reader.texts([message])
+            (read,) = reader.read_texts([message])
             assert [part.tool for part in read.parts] == [name]
-            files = [each >> SHIFT for each, _ in results[:number]]
+            files = [each >> FILE_ID_SHIFT for each, _ in results[:number]]
             assert list(held) == files[-8:]
         # Only results do not name their tool: for others the tables are not asked.
         held.clear()
         rows = made.index.connection.execute("SELECT id FROM messages")
         others = {message for (message,) in rows} - {message for message, _ in results}
-        assert [read.lost for read in reader.texts(sorted(others))] == [""] * 20
+        assert [read.loss_reason for read in reader.read_texts(sorted(others))] == [""] * 20
         assert held == {}
         for message, _ in results[-8:]:
-            list(reader.texts([message]))
-        (again,) = reader.texts([results[-1][0]])
+            list(reader.read_texts([message]))
+        (again,) = reader.read_texts([results[-1][0]])
         assert again.parts[0].tool == results[-1][1]
         assert len(held) == 8
 
@@ -276,26 +282,26 @@ def test_a_pattern_takes_the_alarm_only_where_it_can_and_gives_it_back(
 
     before = signal.signal(signal.SIGALRM, mine)
     try:
-        with Pattern("b") as pattern:
+        with RegexPattern("b") as pattern:
             assert signal.getsignal(signal.SIGALRM) is not mine
-            assert pattern.spans("abc") == [(1, 2)]
+            assert pattern.find_spans("abc") == [(1, 2)]
             assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
         assert signal.getsignal(signal.SIGALRM) is mine
         assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
         found: list[object] = []
 
         def elsewhere() -> None:
-            with Pattern("b") as pattern:
-                found.extend([pattern.spans("abc"), signal.getsignal(signal.SIGALRM) is mine])
+            with RegexPattern("b") as pattern:
+                found.extend([pattern.find_spans("abc"), signal.getsignal(signal.SIGALRM) is mine])
 
         thread = threading.Thread(target=elsewhere)
         thread.start()
         thread.join()
         assert found == [[(1, 2)], True]
         monkeypatch.delattr(signal, "setitimer")
-        with Pattern("b") as pattern:
+        with RegexPattern("b") as pattern:
             assert signal.getsignal(signal.SIGALRM) is mine
-            assert pattern.spans("abc") == [(1, 2)]
+            assert pattern.find_spans("abc") == [(1, 2)]
     finally:
         signal.signal(signal.SIGALRM, before)
 
@@ -309,7 +315,7 @@ def test_blank_lines_behind_one_another_are_one_gap(last: bytes) -> None:
     size = len(line)
     data = line + b"\n\n\n" + line + b"\nx\n" + line + last
     seen: list[tuple[int, bytes, bool] | tuple[int, int, bytes, list[str]]] = []
-    for piece in lines_of(BytesSource(data)):
+    for piece in decoded_lines(BytesSource(data)):
         if isinstance(piece, tuple):
             seen.append((piece[2], piece[1], piece[3]))
             continue
@@ -334,17 +340,17 @@ def test_blank_lines_behind_one_another_are_one_gap(last: bytes) -> None:
 
 def _leaves(raw: bytes, said: str) -> tuple[dict[str, int], bool]:
     (line,) = decode_lines(raw)
-    made = leaves_of(line, raw, said)
-    return dict(made.sizes), made.odd
+    made = classify_strings(line, raw, said)
+    return dict(made.sizes), made.is_mismatched
 
 
 @pytest.mark.parametrize("letter", ["y", "é", "\N{CJK UNIFIED IDEOGRAPH-4E00}"])
 def test_words_without_end_are_counted_from_512_bytes_on(letter: str) -> None:
     width = len(letter.encode())
-    for size in (LONGEST_WORD // width - 1, -(-LONGEST_WORD // width), LONGEST_WORD):
+    for size in (MAX_TOKEN_SIZE // width - 1, -(-MAX_TOKEN_SIZE // width), MAX_TOKEN_SIZE):
         said = f"a {letter * size} b"
         raw = b'{"type":"user","uuid":"u","message":{"content":"' + said.encode() + b'"}}'
-        long = size * width if size * width >= LONGEST_WORD else 0
+        long = size * width if size * width >= MAX_TOKEN_SIZE else 0
         sizes, odd = _leaves(raw, said)
         assert (sizes["words"], sizes.get("long", 0), odd) == (
             len(said.encode()) - long,
@@ -360,9 +366,9 @@ def test_strings_of_an_unknown_layout_are_words_where_they_are_said() -> None:
     sizes, odd = _leaves(raw, "one\ntwo")
     assert (sizes["words"], odd) == (6, False)
     assert _leaves(raw, "one\ntwo\nthree")[1] is True
-    long = b"z" * LONGEST_WORD
+    long = b"z" * MAX_TOKEN_SIZE
     sizes, odd = _leaves(raw.replace(b"two", long), "one")
-    assert (sizes, odd) == ({"words": 3, "state": LONGEST_WORD}, False)
+    assert (sizes, odd) == ({"words": 3, "state": MAX_TOKEN_SIZE}, False)
 
 
 def test_what_other_blocks_call_input_is_not_said() -> None:
@@ -377,11 +383,11 @@ def test_why_a_record_is_silent() -> None:
     reasons: dict[str, str] = {}
     for kind in kinds:
         (line,) = decode_lines(b'{"type":"%s"}' % kind.encode())
-        reasons[kind] = reason_of_silence(line)
+        reasons[kind] = unsearched_reason(line)
         (spoken,) = decode_lines(b'{"type":"%s","message":{"content":"x"}}' % kind.encode())
-        assert reason_of_silence(spoken) == ""
+        assert unsearched_reason(spoken) == ""
     assert list(reasons.values()) == ["progress", "repeat", "state", "state", "", ""]
-    assert reason_of_silence(decode_lines(b"{}")[0]) == ""
+    assert unsearched_reason(decode_lines(b"{}")[0]) == ""
 
 
 # Syncs
@@ -391,13 +397,13 @@ def test_the_archive_is_only_looked_into_when_it_has_news(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
-    look = gone.gone_below
+    look = catalogue.archived_only_below
 
     def below(roots: tuple[str, ...], *others: Any) -> Any:
         asked.append(roots)
         return look(roots, *others)
 
-    monkeypatch.setattr(gone, "gone_below", below)
+    monkeypatch.setattr(catalogue, "archived_only_below", below)
     made = Searched(tmp_path, [prompts("alpha")])
     sync(made.home)
     assert asked == []
@@ -408,7 +414,7 @@ def test_the_archive_is_only_looked_into_when_it_has_news(
     for home, times in (
         (made.home, 1),
         (made.home, 1),
-        (Home(made.home.folder, (root, str(tmp_path))), 2),
+        (IndexLocation(made.home.folder, (root, str(tmp_path))), 2),
     ):
         sync(home)
         assert len(asked) == times
@@ -419,7 +425,7 @@ def test_a_title_of_its_own_stays_when_a_lent_one_goes(tmp_path: Path) -> None:
     """Two sessions of which a third has the titles; one of them has a title of its own."""
     folder = tmp_path / "config" / "projects" / "-p"
     folder.mkdir(parents=True)
-    home = Home(str(tmp_path / "index"), (str(tmp_path / "config"),))
+    home = IndexLocation(str(tmp_path / "index"), (str(tmp_path / "config"),))
     paths = [folder / f"0000000{n}-0000-4000-8000-000000000000.jsonl" for n in range(3)]
 
     def line(name: str, words: str) -> str:
@@ -429,7 +435,7 @@ def test_a_title_of_its_own_stays_when_a_lent_one_goes(tmp_path: Path) -> None:
         )
 
     def rows() -> list[tuple[str, int]]:
-        with sqlite3.connect(Path(home.folder, DATABASE)) as connection:
+        with sqlite3.connect(Path(home.folder, DATABASE_NAME)) as connection:
             query = "SELECT s.title, s.named FROM sessions s JOIN files f ON f.id = s.file"
             found = connection.execute(f"{query} ORDER BY f.path").fetchall()
         connection.close()
@@ -453,7 +459,7 @@ def test_lines_are_decoded_together_only_when_all_are_usual() -> None:
     for name, made in TRANSCRIPTS.items():
         data = made().bytes()
         at = 0
-        for piece in lines_of(BytesSource(data)):
+        for piece in decoded_lines(BytesSource(data)):
             if isinstance(piece, tuple):
                 _, raw, offset, ended = piece
                 assert data[offset : offset + len(raw)] == raw, name

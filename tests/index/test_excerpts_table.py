@@ -7,22 +7,21 @@ import pytest
 from tests.recorded_answers import assert_recorded
 
 from steno.errors import StenoError
-from steno.index import texts
+from steno.index import text_index
 from steno.index.search import finder
-from steno.index.search.excerpts import excerpt_of, stretch
-from steno.index.search.finder import Wanted
-from steno.index.search.language import Word
-from steno.index.search.reader import Text
-from steno.index.search.scope import Scope
-from steno.index.search.terms import Form, cutter, forms_of
-from steno.index.words import Part
+from steno.index.search.finder import QueryForms
+from steno.index.search.hit_text import HitText, best_excerpt, cut_excerpt
+from steno.index.search.query_parser import Word
+from steno.index.search.scope import SearchScope
+from steno.index.search.terms import TermForm, make_tokenizer, term_forms
+from steno.index.searchable_text import TextPart
 
 ANSWERS: Final = Path(__file__).with_name("answers")
 
 
 def _shown(text: str, *found: list[tuple[int, int]]) -> object:
-    made = stretch(Part("answer", text), [list(each) for each in found])
-    return [made.start, len(made.text), made.marks, made.begins, made.ends]
+    made = cut_excerpt(TextPart("answer", text), [list(each) for each in found])
+    return [made.start, len(made.text), made.marks, made.is_at_start, made.is_at_end]
 
 
 def test_stretches_of_long_texts_are_as_recorded() -> None:
@@ -66,19 +65,19 @@ def test_stretches_of_long_texts_are_as_recorded() -> None:
     assert_recorded(ANSWERS / "stretches.json", answers)
 
 
-def _forms(*words: str) -> list[tuple[Form, ...]]:
-    cut = cutter()
-    return [forms_of(Word(word), cut) for word in words]
+def _forms(*words: str) -> list[tuple[TermForm, ...]]:
+    cut = make_tokenizer()
+    return [term_forms(Word(word), cut) for word in words]
 
 
 def test_the_part_that_has_most_of_what_was_asked_is_shown() -> None:
-    cut = cutter()
+    cut = make_tokenizer()
     parts = [
-        Part("prompt", "alpha"),
-        Part("answer", "alpha beta"),
-        Part("output", "beta gamma", "Bash"),
+        TextPart("prompt", "alpha"),
+        TextPart("answer", "alpha beta"),
+        TextPart("output", "beta gamma", "Bash"),
     ]
-    text = Text(1, 2, 3, None, parts=parts)
+    text = HitText(1, 2, 3, None, parts=parts)
     answers: dict[str, Any] = {}
     for words in (
         (),
@@ -89,19 +88,22 @@ def test_the_part_that_has_most_of_what_was_asked_is_shown() -> None:
         ("delta",),
         ("alpha", "delta"),
     ):
-        for name, scope in (("all", Scope()), ("outputs", Scope(kinds=frozenset({"output"})))):
+        for name, scope in (
+            ("all", SearchScope()),
+            ("outputs", SearchScope(kinds=frozenset({"output"}))),
+        ):
             for pattern in (None, "amm", "zzz"):
 
                 def spans(said: str, pattern: str | None = pattern) -> list[tuple[int, int]]:
                     at = said.find(pattern or "")
                     return [(at, at + 3)] if at >= 0 else []
 
-                wanted = Wanted(_forms(*words), [], [])
-                made = excerpt_of(text, wanted, scope, cut, spans if pattern else None)
+                wanted = QueryForms(_forms(*words), [], [])
+                made = best_excerpt(text, wanted, scope, cut, spans if pattern else None)
                 shown = [made.part.kind, made.marks] if made else None
                 answers[f"{' '.join(words)} in {name}, pattern {pattern}"] = shown
     assert_recorded(ANSWERS / "excerpts.json", answers)
-    assert excerpt_of(Text(1, 2, 3, None), Wanted([], [], []), Scope(), cut) is None
+    assert best_excerpt(HitText(1, 2, 3, None), QueryForms([], [], []), SearchScope(), cut) is None
 
 
 def test_complaints_of_the_engine_are_said_in_our_words() -> None:
@@ -112,10 +114,10 @@ def test_complaints_of_the_engine_are_said_in_our_words() -> None:
         *("footer", "unexpected end", "UnexpectedEof", "malformed", "expected value", "EOF while"),
         *("invalid", "too many expansions", "No space left on device", "anything else"),
     ):  # fmt: skip
-        made: dict[str, object] = {"writing": vars(texts)["_unwritable"](ValueError(said))}
+        made: dict[str, object] = {"writing": vars(text_index)["_engine_error"](ValueError(said))}
         for name, guard in (
-            ("asking", vars(finder)["_refusals"]),
-            ("committing", vars(texts)["_telling"]),
+            ("asking", vars(finder)["_convert_engine_errors"]),
+            ("committing", vars(text_index)["_convert_engine_errors"]),
         ):
             with pytest.raises(StenoError) as refused, guard():
                 raise ValueError(said)

@@ -7,11 +7,10 @@ from tests.builders import session
 from tests.corpus import transcripts
 from tests.web.sessions import written
 
-from steno.index.database import open_database
-from steno.index.home import Home
-from steno.index.sync import sync
-from steno.store.discover import Discovery
-from steno.store.glance import glance
+from steno.index.database import IndexLocation, open_for_writing
+from steno.index.sync.updater import sync
+from steno.store.discovery import Discovery
+from steno.store.summary import summarize
 
 COMMAND = "<command-name>/init</command-name>\n<command-args></command-args>"
 EXIT = "<command-name>/exit</command-name>"
@@ -19,10 +18,10 @@ EXIT = "<command-name>/exit</command-name>"
 
 def _hidden(folder: Path, root: Path) -> tuple[dict[str, bool], dict[str, bool]]:
     """Return which sessions are hidden: in lists without an index, and in the index."""
-    looks = {found.path: glance(found, 0.0).hidden for found in Discovery(str(root)).sessions()}
-    home = Home(str(folder / "index"), (str(root),))
+    looks = {found.path: summarize(found, 0.0).hidden for found in Discovery(str(root)).sessions()}
+    home = IndexLocation(str(folder / "index"), (str(root),))
     sync(home)
-    connection = open_database(home.folder)
+    connection = open_for_writing(home.folder)
     rows = connection.execute(
         "SELECT f.path, s.hidden FROM sessions s JOIN files f ON f.id = s.file WHERE s.agent = ''"
     )

@@ -11,7 +11,10 @@ import steno.index
 
 ANSWERS: Final = Path(__file__).with_name("answers")
 # Numbers of the system, which are not the same everywhere.
-_SYSTEM: Final = ("_FLAGS", "_ALWAYS", "_NEW", "_CLOSED", "_NO_LINK", "_THROUGH", "_HOLDS")
+_SYSTEM: Final = (
+    *("_FLAGS", "_PEEK_FLAGS", "_READ_FLAGS", "_CREATE_FLAGS", "_TRAVERSE_FLAGS", "_OPEN_FLAGS"),
+    *("_CLOSE_ON_EXEC", "_NOFOLLOW", "_HAS_DIR_FD"),
+)
 
 
 def _is_limit(value: Any) -> bool:

@@ -7,18 +7,18 @@ import pytest
 from tests.recorded_answers import assert_recorded
 
 from steno.errors import BadRequest
-from steno.index.search.language import FILTERS, LONGEST, Word, parse
+from steno.index.search.query_parser import FILTERS, MAX_QUERY_LENGTH, Word, parse_query
 from steno.index.search.terms import (
-    Form,
-    cutter,
-    forms_of,
-    insides,
-    is_slow,
-    query_of,
-    shortest,
-    spans_in,
+    TermForm,
+    find_spans,
+    form_query,
+    infix_strings,
+    is_slow_form,
+    make_tokenizer,
+    shortest_length,
+    term_forms,
 )
-from steno.index.texts import open_texts
+from steno.index.text_index import open_text_index
 
 ANSWERS: Final = Path(__file__).with_name("answers")
 
@@ -45,13 +45,13 @@ QUERIES: Final = (
 
 def _answer(query: str) -> object:
     try:
-        found = parse(query)
+        found = parse_query(query)
     except BadRequest as error:
         return error
-    wanted = [["Q:" * word.quoted + word.text for word in group] for group in found.wanted]
+    wanted = [["Q:" * word.quoted + word.text for word in group] for group in found.required]
     answer: dict[str, object] = {"wanted": wanted}
-    if found.unwanted:
-        answer["unwanted"] = ["Q:" * word.quoted + word.text for word in found.unwanted]
+    if found.excluded:
+        answer["unwanted"] = ["Q:" * word.quoted + word.text for word in found.excluded]
     if found.filters:
         answer["filters"] = [(each.name, each.value, each.negated) for each in found.filters]
     return answer
@@ -63,9 +63,9 @@ def test_every_query_is_parsed_as_recorded() -> None:
 
 
 def test_a_query_may_have_so_many_letters_and_no_more() -> None:
-    assert parse("x" * LONGEST).wanted == ((Word("x" * 4_000),),)
+    assert parse_query("x" * MAX_QUERY_LENGTH).required == ((Word("x" * 4_000),),)
     with pytest.raises(BadRequest) as refused:
-        parse("x" * (LONGEST + 1))
+        parse_query("x" * (MAX_QUERY_LENGTH + 1))
     assert str(refused.value) == "the query is too long: 4,001 letters of at most 4,000"
 
 
@@ -86,9 +86,9 @@ def test_scripts_without_spaces_are_found_inside_of_runs_and_no_others_are() -> 
     """A run is opened on both sides from the first to the last letter of each range."""
     opened: list[int] = []
     for letter in sorted({near for code in _RUNS for near in (code - 1, code, code + 1)}):
-        (form, *_) = forms_of(Word(chr(letter)), _fixed)
-        if form.pieces != ((0, (chr(letter),)),):
-            assert form.pieces == ((0, ("", chr(letter), "")),)
+        (form, *_) = term_forms(Word(chr(letter)), _fixed)
+        if form.tokens != ((0, (chr(letter),)),):
+            assert form.tokens == ((0, ("", chr(letter), "")),)
             opened.append(letter)
     inside = [(_RUNS[at], _RUNS[at + 1]) for at in range(0, len(_RUNS), 2)]
     expected = {near for code in _RUNS for near in (code - 1, code, code + 1)}
@@ -135,9 +135,9 @@ WORDS: Final = (
 )
 
 
-def _written(form: Form) -> str:
+def _written(form: TermForm) -> str:
     """Write a form on one line: the place of each word, and its parts with `|` between."""
-    words = [f"{at}:{'|'.join(map(_shortened, piece))}" for at, piece in form.pieces]
+    words = [f"{at}:{'|'.join(map(_shortened, piece))}" for at, piece in form.tokens]
     return " ".join(words) if len(words) < 9 else f"{words[0]} … {words[-1]}"
 
 
@@ -147,7 +147,7 @@ def _shortened(text: str) -> str:
 
 def test_every_word_has_the_recorded_forms() -> None:
     """As typed, in quotes, and inside of longer words; with what a finder asks of the forms."""
-    cut = cutter()
+    cut = make_tokenizer()
     answers: dict[str, object] = {}
     for text in WORDS:
         answer: dict[str, object] = {}
@@ -157,11 +157,15 @@ def test_every_word_has_the_recorded_forms() -> None:
             ("wide", Word(text), True),
             ("quoted, wide", Word(text, quoted=True), True),
         ):
-            forms = forms_of(word, cut, wide=wide)
+            forms = term_forms(word, cut, widen=wide)
             made: list[object] = ["  ".join(map(_written, forms))]
             if forms:
-                slow = "".join("-s"[is_slow(form)] for form in forms)
-                made += [shortest(forms), slow, {_shortened(each) for each in insides(forms)}]
+                slow = "".join("-s"[is_slow_form(form)] for form in forms)
+                made += [
+                    shortest_length(forms),
+                    slow,
+                    {_shortened(each) for each in infix_strings(forms)},
+                ]
             if made != answer.get("typed"):
                 answer[way] = made
         answers[_shortened(text)] = answer
@@ -187,32 +191,32 @@ FOUND: Final = (
 
 
 def test_every_form_is_found_in_texts_at_the_recorded_places() -> None:
-    cut = cutter()
+    cut = make_tokenizer()
     answers: dict[str, object] = {}
     for query in FOUND:
-        forms = forms_of(Word(query), cut)
-        spans = {text: spans_in(forms, cut(text)) for text in TEXTS}
+        forms = term_forms(Word(query), cut)
+        spans = {text: find_spans(forms, cut(text)) for text in TEXTS}
         answers[query] = {text: found for text, found in spans.items() if found}
     assert_recorded(ANSWERS / "spans.json", answers)
 
 
 def test_no_more_than_two_hundred_matches_of_a_form_are_looked_for() -> None:
-    cut = cutter()
-    (form,) = forms_of(Word("a"), cut)
+    cut = make_tokenizer()
+    (form,) = term_forms(Word("a"), cut)
     for number, found in ((199, 199), (200, 200), (201, 200)):
-        assert len(spans_in((form,), cut("a " * number))) == found
+        assert len(find_spans((form,), cut("a " * number))) == found
 
 
 def test_the_engine_is_asked_for_each_form_in_its_own_way(tmp_path: Path) -> None:
-    schema = open_texts(str(tmp_path)).schema
+    schema = open_text_index(str(tmp_path)).schema
     asked = {
-        _written(form): repr(query_of(form, schema)).split("\n", 1)[0]
+        _written(form): repr(form_query(form, schema)).split("\n", 1)[0]
         for form in (
-            Form(((0, ("a",)),)),
-            Form(((0, ("a", "")),)),
-            Form(((0, ("a.b", "c")),)),
-            Form(((3, ("a",)), (4, ("b",)), (6, ("c",)))),
-            Form(((3, ("a", "")), (5, ("b+",)))),
+            TermForm(((0, ("a",)),)),
+            TermForm(((0, ("a", "")),)),
+            TermForm(((0, ("a.b", "c")),)),
+            TermForm(((3, ("a",)), (4, ("b",)), (6, ("c",)))),
+            TermForm(((3, ("a", "")), (5, ("b+",)))),
         )
     }
     assert_recorded(ANSWERS / "engine_queries.json", asked)

@@ -8,14 +8,13 @@ import pytest
 from tests.builders import session, text, tool
 from tests.index.searching import write
 
-from steno.index.database import open_to_read
-from steno.index.home import Home
+from steno.index.database import IndexLocation, open_for_reading
 
 OFFSET = (1 << 40) - 1
 
 
 @pytest.fixture
-def rows(tmp_path: Path, make_index: Callable[[Path], Home]) -> Callable[[str], list[Any]]:
+def rows(tmp_path: Path, make_index: Callable[[Path], IndexLocation]) -> Callable[[str], list[Any]]:
     made = session(seed="rows").user("Change it.")
     edit = tool("Edit", file_path="/a.py", old_string="x\ny", new_string="x\nz\nw")
     made.assistant(text("I look."), tool("Read", file_path="/a.py"), edit)
@@ -23,7 +22,7 @@ def rows(tmp_path: Path, make_index: Callable[[Path], Home]) -> Callable[[str], 
     made.result("no", error=True).assistant("It failed.").done().user("Again?").assistant("Yes.")
     write(tmp_path / "config", made)
     home = make_index(tmp_path / "config")
-    connection = open_to_read(home.folder)
+    connection = open_for_reading(home.folder)
     assert connection is not None
     return lambda sql: connection.execute(sql).fetchall()
 

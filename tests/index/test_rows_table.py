@@ -9,18 +9,19 @@ from tests.index.transcripts import TRANSCRIPTS
 from tests.recorded_answers import assert_recorded, plain
 
 from steno.format.source import BytesSource, Source
-from steno.index import harvest as reading
-from steno.index.harvest import harvest
-from steno.index.lines import decode_lines
-from steno.index.state import Harvest, State, decode_state, encode_state
+from steno.index.line_decoder import decode_lines
+from steno.index.session_stats import Extraction, ExtractionState, decode_state, encode_state
+from steno.index.sync import extract as reading
+from steno.index.sync.extract import extract_rows
 from steno.session.session import Session
-from steno.session.story.figures import figures_of
 from steno.session.transcript import load
+from steno.session.turns.session_facts import count_session
 
 ANSWERS: Final = Path(__file__).with_name("answers")
 _FILE: Final = 1
 _LISTS: Final = (
-    "messages", "turns", "calls", "answers", "edits", "links", "usage", "sizes", "docs"
+    "messages", "turns", "calls", "late_results", "edits", "links", "usage",
+    "edit_sizes", "documents",
 )  # fmt: skip
 _GROUPS: Final = 6
 
@@ -28,11 +29,11 @@ _GROUPS: Final = 6
 def _leave_untold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep what was counted line by line, also of a session that is not plain."""
 
-    def leave(source: Source, state: State) -> None:
+    def leave(source: Source, state: ExtractionState) -> None:
         assert source.size >= 0
         assert state.messages >= 0
 
-    monkeypatch.setattr(reading, "_tell", leave)
+    monkeypatch.setattr(reading, "_count_in_full", leave)
 
 
 def _changed(struct: msgspec.Struct) -> dict[str, Any]:
@@ -50,9 +51,9 @@ def _changed(struct: msgspec.Struct) -> dict[str, Any]:
     return found
 
 
-def _answer(made: Harvest) -> dict[str, Any]:
-    answer: dict[str, Any] = {"done": made.done}
-    if made.more:
+def _answer(made: Extraction) -> dict[str, Any]:
+    answer: dict[str, Any] = {"done": made.end}
+    if made.has_more:
         answer["more"] = True
     for name in _LISTS:
         rows = [_row(row) for row in getattr(made, name)]
@@ -100,7 +101,7 @@ def test_every_transcript_gives_the_recorded_rows(
     """All rows, all texts to search, and all that reading on has to know."""
     _leave_untold(monkeypatch)
     answers = {
-        name: _answer(harvest(BytesSource(TRANSCRIPTS[name]().bytes()), _FILE))
+        name: _answer(extract_rows(BytesSource(TRANSCRIPTS[name]().bytes()), _FILE))
         for name in _group(number)
     }
     assert_recorded(ANSWERS / f"rows_{number}.json", answers)
@@ -114,35 +115,35 @@ def test_a_transcript_read_line_by_line_is_read_as_at_once(
     _leave_untold(monkeypatch)
     for name in _group(number):
         data = TRANSCRIPTS[name]().bytes()
-        if data.count(b"\n") > 100 or harvest(BytesSource(data), _FILE).in_dialect:
+        if data.count(b"\n") > 100 or extract_rows(BytesSource(data), _FILE).in_dialect:
             # A file with records in a dialect is converted as a whole.
             continue
-        whole = harvest(BytesSource(data), _FILE)
+        whole = extract_rows(BytesSource(data), _FILE)
         parts = _in_stretches(data)
         assert _joined(parts) == _joined([whole]), name
         assert encode_state(parts[-1].state) == encode_state(whole.state), name
 
 
-def _in_stretches(data: bytes) -> list[Harvest]:
+def _in_stretches(data: bytes) -> list[Extraction]:
     """Read a file that grows by one line at a time."""
-    parts: list[Harvest] = []
-    start, state, end = 0, State(), 0
+    parts: list[Extraction] = []
+    start, state, end = 0, ExtractionState(), 0
     while end < len(data):
         end = data.index(b"\n", end) + 1
-        made = harvest(BytesSource(data[:end]), _FILE, start, state)
-        assert (made.start, made.done, made.more) == (start, end, False)
+        made = extract_rows(BytesSource(data[:end]), _FILE, start, state)
+        assert (made.start, made.end, made.has_more) == (start, end, False)
         parts.append(made)
-        start, state = made.done, decode_state(encode_state(made.state))
+        start, state = made.end, decode_state(encode_state(made.state))
     return parts
 
 
-def _joined(parts: list[Harvest]) -> dict[str, Any]:
+def _joined(parts: list[Extraction]) -> dict[str, Any]:
     calls = {row[:2]: list(row) for part in parts for row in part.calls}
     edits = {row[:2]: list(row) for part in parts for row in part.edits}
     for part in parts:
-        for message, ended, failed, asked, place in part.answers:
+        for message, ended, failed, asked, place in part.late_results:
             calls[asked, place][8:] = [message, ended, failed]
-        for added, removed, asked, place in part.sizes:
+        for added, removed, asked, place in part.edit_sizes:
             if (asked, place) in edits:
                 edits[asked, place][5:7] = [added, removed]
     usage: dict[str, list[Any]] = {}
@@ -158,7 +159,7 @@ def _joined(parts: list[Harvest]) -> dict[str, Any]:
         "messages": [row for part in parts for row in part.messages],
         "turns": sorted({row[1]: row for part in parts for row in part.turns}.items()),
         "links": [row for part in parts for row in part.links],
-        "docs": [doc for part in parts for doc in part.docs],
+        "docs": [doc for part in parts for doc in part.documents],
         "calls": sorted(calls.items()),
         "edits": sorted(edits.items()),
         "usage": usage,
@@ -172,11 +173,11 @@ def test_a_stretch_that_goes_on_gives_the_recorded_rows(monkeypatch: pytest.Monk
     for name in TRANSCRIPTS:
         data = TRANSCRIPTS[name]().bytes()
         cut = data.rfind(b"\n", 0, len(data) - 1) + 1
-        before = harvest(BytesSource(data[:cut]), _FILE)
-        made = harvest(BytesSource(data), _FILE, cut, before.state)
-        kept = {"answers": made.answers, "sizes": made.sizes, "turns": made.turns}
+        before = extract_rows(BytesSource(data[:cut]), _FILE)
+        made = extract_rows(BytesSource(data), _FILE, cut, before.state)
+        kept = {"answers": made.late_results, "sizes": made.edit_sizes, "turns": made.turns}
         rows = {field: [_row(row) for row in value] for field, value in kept.items() if value}
-        answers[name] = [made.start, made.done, rows]
+        answers[name] = [made.start, made.end, rows]
     assert_recorded(ANSWERS / "rows_of_last_lines.json", answers)
 
 
@@ -185,11 +186,11 @@ def test_every_transcript_has_the_figures_of_its_story() -> None:
     figures: dict[str, Any] = {}
     for name, script in TRANSCRIPTS.items():
         data = script().bytes()
-        state = harvest(BytesSource(data), _FILE).state
-        counted = msgspec.structs.replace(state.course.figures(), model=state.model)
+        state = extract_rows(BytesSource(data), _FILE).state
+        counted = msgspec.structs.replace(state.course.current_figures(), model=state.model)
         session = Session(load(BytesSource(data)))
         if state.main:
-            told = figures_of(session)
+            told = count_session(session)
             assert msgspec.structs.replace(counted, model="") == msgspec.structs.replace(
                 told, model=""
             ), name
@@ -202,21 +203,21 @@ def test_every_transcript_has_the_figures_of_its_story() -> None:
 def test_a_line_that_is_not_finished_is_left_for_later() -> None:
     data = TRANSCRIPTS["call"]().bytes()
     last = data.rfind(b"\n", 0, len(data) - 1) + 1
-    torn = harvest(BytesSource(data[: last + 20]), _FILE)
-    assert (torn.done, torn.more) == (last, True)
-    whole = harvest(BytesSource(data[:-1]), _FILE)
-    assert (whole.done, whole.more) == (len(data) - 1, False)
+    torn = extract_rows(BytesSource(data[: last + 20]), _FILE)
+    assert (torn.end, torn.has_more) == (last, True)
+    whole = extract_rows(BytesSource(data[:-1]), _FILE)
+    assert (whole.end, whole.has_more) == (len(data) - 1, False)
     assert len(decode_lines(data)) == data.count(b"\n")
 
 
 def test_a_stretch_ends_with_the_piece_that_reaches_its_limit() -> None:
     """Reading stops as soon as the limit is reached, and goes on from there."""
     data = TRANSCRIPTS["call"]().bytes() * 400
-    first = harvest(BytesSource(data), _FILE, limit=1)
-    assert (first.more, 0 < first.done < len(data)) == (True, True)
-    for limit, done in ((first.done - 1, first.done), (first.done, first.done)):
-        assert harvest(BytesSource(data), _FILE, limit=limit).done == done
-    assert harvest(BytesSource(data), _FILE, limit=first.done + 1).done > first.done
-    second = harvest(BytesSource(data), _FILE, first.done, first.state, limit=1)
-    assert (second.start, second.done > first.done) == (first.done, True)
-    assert harvest(BytesSource(data), _FILE).done == len(data)
+    first = extract_rows(BytesSource(data), _FILE, limit=1)
+    assert (first.has_more, 0 < first.end < len(data)) == (True, True)
+    for limit, done in ((first.end - 1, first.end), (first.end, first.end)):
+        assert extract_rows(BytesSource(data), _FILE, limit=limit).end == done
+    assert extract_rows(BytesSource(data), _FILE, limit=first.end + 1).end > first.end
+    second = extract_rows(BytesSource(data), _FILE, first.end, first.state, limit=1)
+    assert (second.start, second.end > first.end) == (first.end, True)
+    assert extract_rows(BytesSource(data), _FILE).end == len(data)

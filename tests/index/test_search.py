@@ -10,11 +10,10 @@ from tests.index.searching import Searched, harbour, ledger, prompts, write
 
 from steno.errors import BadRequest
 from steno.format.encode import encode_line
-from steno.index.search.finder import Order
-from steno.index.search.grouping import groups_of
-from steno.index.search.language import parse
-from steno.index.search.reader import Reader
-from steno.store.archive.catalogue import Entry
+from steno.index.search.finder import SearchOrder, group_hits
+from steno.index.search.hit_text import HitReader
+from steno.index.search.query_parser import parse_query
+from steno.store.archive.catalogue import CatalogueEntry
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +91,9 @@ def test_identifiers_are_found_whole_and_by_part(
 def test_a_word_that_stands_alone_somewhere_is_not_looked_for_inside_others(
     names: Searched,
 ) -> None:
-    assert not names.found("user").wide
+    assert not names.found("user").is_widened
     found = names.found("sername")
-    assert found.wide
+    assert found.is_widened
     assert {mark for hit in names.hits("sername") for mark in hit.marked} == {"serName"}
 
 
@@ -194,28 +193,30 @@ def test_what_cannot_be_is_said_in_one_line(two: Searched, query: str, said: str
 
 
 def test_a_filter_that_fits_nothing_says_which(two: Searched) -> None:
-    assert two.found("tool:Nothing x").scope.empty.startswith("no tool fits 'Nothing'; there are ")
-    assert two.found("project:nowhere x").scope.empty == "no project fits 'nowhere'"
-    assert two.found("session:nobody x").scope.empty == "no session goes by 'nobody'"
-    assert two.found("file:none.py x").scope.empty == "no tool was used on a file 'none.py'"
+    assert two.found("tool:Nothing x").scope.empty_reason.startswith(
+        "no tool fits 'Nothing'; there are "
+    )
+    assert two.found("project:nowhere x").scope.empty_reason == "no project fits 'nowhere'"
+    assert two.found("session:nobody x").scope.empty_reason == "no session goes by 'nobody'"
+    assert two.found("file:none.py x").scope.empty_reason == "no tool was used on a file 'none.py'"
 
 
 def test_a_list_that_was_cut_says_how_much_is_missing(tmp_path: Path) -> None:
     made = session().user("go")
     for number in range(10):
         made.assistant(tool(f"Tool{number}", x="y")).result("ok")
-    said = Searched(tmp_path, [made.done()]).found("tool:Nothing x").scope.empty
+    said = Searched(tmp_path, [made.done()]).found("tool:Nothing x").scope.empty_reason
     assert said.endswith(", Tool6, Tool7 … and 2 more")
 
 
 def test_a_sign_beside_words_is_left_out_and_said(two: Searched) -> None:
     found = two.found("lighthouse ->")
-    assert found.wanted.ignored == ["->"]
+    assert found.query_forms.ignored == ["->"]
     assert len(found.messages) == 5
 
 
 def test_the_newest_come_first_or_the_oldest_or_the_best(two: Searched) -> None:
-    def times(order: Order) -> list[int]:
+    def times(order: SearchOrder) -> list[int]:
         return [hit.text.time or 0 for hit in two.hits("relay", order)]
 
     newest = times("newest")
@@ -245,7 +246,7 @@ def test_a_word_is_left_out_wherever_in_a_message_it_stands(tmp_path: Path) -> N
     assert len(searched.found("role:user -heron").messages) == 1
     assert len(searched.found("role:user -heron -gull").messages) == 0
     assert len(searched.found("role:user -ferry -gull").messages) == 1
-    everything = searched.finder.find(parse("-ferry -gull"), alone=False).messages
+    everything = searched.finder.find(parse_query("-ferry -gull"), require_terms=False).messages
     assert len(everything) == len(searched.found("role:user role:assistant").messages) - 2
 
 
@@ -254,7 +255,7 @@ def test_what_has_no_time_comes_last_in_every_order(tmp_path: Path, query: str) 
     early = prompts("Old harbour lanterns.", "New harbour lanterns.", seed="early")
     both = session(seed="split").user([text("The lanterns"), text("of the harbour")]).done()
     searched = Searched(tmp_path, [harbour(), early, both])
-    orders: tuple[Order, ...] = ("newest", "oldest")
+    orders: tuple[SearchOrder, ...] = ("newest", "oldest")
     for order in orders:
         times = [hit.text.time for hit in searched.hits(query, order)]
         dated = [time for time in times if time]
@@ -262,7 +263,7 @@ def test_what_has_no_time_comes_last_in_every_order(tmp_path: Path, query: str) 
         assert times[3:] == [None] * (len(times) - 3)
         assert dated == sorted(dated, reverse=order == "newest")
         for first in range(1, len(times)):
-            found = searched.finder.find(parse(query), order, first=first).messages
+            found = searched.finder.find(parse_query(query), order, limit=first).messages
             assert found == searched.found(query, order).messages[:first]
 
 
@@ -277,7 +278,7 @@ def test_hits_are_grouped_by_session_with_its_sub_agents(tmp_path: Path) -> None
     made.agent(lambda agent: agent.assistant(text("Seven gulls."))).done()
     searched = Searched(tmp_path, [made, ledger()])
     found = searched.found("gulls OR relay")
-    groups = groups_of(searched.index.connection, found.messages)
+    groups = group_hits(searched.index.connection, found.messages)
     said = [(group.project, len(group.messages), len(group.agents)) for group in groups]
     # Said by the sub-agent, and again in its report.
     assert said == [("/home/ada/tidegauge", 3, 1), ("/home/ada/ledgerfold", 1, 0)]
@@ -303,7 +304,7 @@ def test_an_excerpt_is_cut_from_the_text_where_it_says(tmp_path: Path) -> None:
     assert excerpt is not None
     assert long[excerpt.start : excerpt.start + len(excerpt.text)] == excerpt.text
     assert excerpt.text.startswith("here is the albatross")
-    assert (excerpt.begins, excerpt.ends, hit.marked) == (False, False, ["albatross"])
+    assert (excerpt.is_at_start, excerpt.is_at_end, hit.marked) == (False, False, ["albatross"])
 
 
 def test_a_record_that_changed_is_not_shown_as_if_it_had_not(tmp_path: Path) -> None:
@@ -315,7 +316,7 @@ def test_a_record_that_changed_is_not_shown_as_if_it_had_not(tmp_path: Path) -> 
     assert hit.excerpt is None
     path.write_bytes(b"{}\n")
     (hit,) = searched.hits("albatross")
-    assert (hit.text.lost, hit.excerpt) == ("changed", None)
+    assert (hit.text.loss_reason, hit.excerpt) == ("changed", None)
 
 
 def test_a_file_that_is_gone_is_still_found_and_said_to_be_gone(tmp_path: Path) -> None:
@@ -324,7 +325,7 @@ def test_a_file_that_is_gone_is_still_found_and_said_to_be_gone(tmp_path: Path) 
     write(searched.root, made).unlink()
     searched.open()
     (hit,) = searched.hits("albatross")
-    assert (hit.text.lost, hit.excerpt) == ("gone", None)
+    assert (hit.text.loss_reason, hit.excerpt) == ("gone", None)
 
 
 def test_what_is_gone_and_archived_is_read_from_the_archive(tmp_path: Path) -> None:
@@ -336,13 +337,13 @@ def test_what_is_gone_and_archived_is_read_from_the_archive(tmp_path: Path) -> N
     write(searched.root, made).unlink()
     searched.open()
     (hit,) = searched.hits("albatross")
-    assert (hit.text.lost, hit.text.archived, hit.marked) == ("", True, ["albatross"])
+    assert (hit.text.loss_reason, hit.text.archived, hit.marked) == ("", True, ["albatross"])
 
 
 def test_the_catalogue_of_the_archive_is_read_once_for_many_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from steno.store.archive import gone
+    from steno.store.archive import catalogue as catalogue_module
     from steno.store.archive.archive import archive_all
 
     made = [prompts("The albatross.", seed=f"gone {number}") for number in range(3)]
@@ -355,34 +356,34 @@ def test_the_catalogue_of_the_archive_is_read_once_for_many_files(
         path.unlink()
     searched.open()
     read: list[str] = []
-    was = gone.read_entries
+    was = catalogue_module.read_entries
 
-    def counted(path: str) -> tuple[dict[str, Entry], int, int]:
+    def counted(path: str) -> tuple[dict[str, CatalogueEntry], int, int]:
         read.append(path)
         return was(path)
 
-    monkeypatch.setattr(gone, "read_entries", counted)
-    found = [gone.gone_at(str(path)) for path in paths]
+    monkeypatch.setattr(catalogue_module, "read_entries", counted)
+    found = [catalogue_module.archived_at(str(path)) for path in paths]
     assert [each.path for each in found if each] == [str(path.resolve()) for path in paths]
     assert len(paths) == 5
     assert len(read) == 1
     with Path(read[0]).open("ab") as catalogue:
         catalogue.write(b"{}\n")
-    assert gone.gone_at(str(paths[0])) is not None
-    assert gone.gone_at(str(tmp_path / "nowhere.jsonl")) is None
+    assert catalogue_module.archived_at(str(paths[0])) is not None
+    assert catalogue_module.archived_at(str(tmp_path / "nowhere.jsonl")) is None
     assert len(read) == 2
 
 
 def test_a_message_that_left_the_index_is_left_out(two: Searched) -> None:
-    with Reader(two.index.connection) as reader:
-        assert list(reader.texts([1 << 60])) == []
+    with HitReader(two.index.connection) as reader:
+        assert list(reader.read_texts([1 << 60])) == []
 
 
 def test_words_that_a_sync_has_not_finished_adding_are_not_found(tmp_path: Path) -> None:
-    from steno.index.database import open_database
+    from steno.index.database import open_for_writing
 
     searched = Searched(tmp_path, [prompts("The albatross is here.")])
-    connection = open_database(searched.home.folder)
+    connection = open_for_writing(searched.home.folder)
     connection.execute("UPDATE batches SET open = 1")
     assert searched.found("albatross").messages == []
     connection.close()
@@ -407,15 +408,15 @@ def test_damaged_lines_are_searched_as_far_as_they_can_be_read(tmp_path: Path) -
     assert searched.kinds("cormorant") == ["note"]
     for word in ("herons", "ferries"):
         (hit,) = searched.hits(word)
-        assert (hit.marked, hit.text.lost) == ([word], "")
+        assert (hit.marked, hit.text.loss_reason) == ([word], "")
 
 
-@pytest.mark.parametrize("order", get_args(Order))
-def test_the_first_hits_are_the_first_of_all(two: Searched, order: Order) -> None:
+@pytest.mark.parametrize("order", get_args(SearchOrder))
+def test_the_first_hits_are_the_first_of_all(two: Searched, order: SearchOrder) -> None:
     for query in ("the", "lighthouse", "in:output a", '"the relay"', "the -lighthouse"):
-        everything = two.finder.find(parse(query), order).messages
+        everything = two.finder.find(parse_query(query), order).messages
         for first in (1, 2, 5, 1000):
-            found = two.finder.find(parse(query), order, first=first).messages
+            found = two.finder.find(parse_query(query), order, limit=first).messages
             assert found == everything[:first], (query, first)
 
 

@@ -12,30 +12,30 @@ from tests.builders import VERSIONS, image, png, session, text, thinking, tool
 from tests.builders.everything import everything
 from tests.index.searching import Searched, harbour, ledger, prompts, write
 
-from steno.index.home import Home
-from steno.index.search.audit import REASONS, Account, audit
-from steno.index.texts import LONGEST_WORD
+from steno.index.database import IndexLocation
+from steno.index.search.audit import AUDIT_REASONS, FileAudit, audit_index
+from steno.index.text_index import MAX_TOKEN_SIZE
 
 
-def accounts(searched: Searched) -> list[Account]:
+def accounts(searched: Searched) -> list[FileAudit]:
     steps: list[int] = []
-    found = list(audit(searched.index.connection, searched.index.texts, steps.append))
+    found = list(audit_index(searched.index.connection, searched.index.texts, steps.append))
     assert sum(steps) == sum(account.size for account in found)
     for account in found:
         assert sum(account.bytes.values()) == account.size, account
-        assert set(account.bytes) <= set(REASONS)
-        assert not account.odd, account
+        assert set(account.bytes) <= set(AUDIT_REASONS)
+        assert not account.mismatched, account
     return found
 
 
-def only(searched: Searched) -> Account:
+def only(searched: Searched) -> FileAudit:
     (account,) = accounts(searched)
     return account
 
 
 def test_the_sums_are_the_sizes_of_the_files(tmp_path: Path) -> None:
     found = accounts(Searched(tmp_path, (harbour(), ledger())))
-    assert all(account.is_whole for account in found)
+    assert all(account.is_complete for account in found)
     assert all(account.documents == account.indexed > 0 for account in found)
 
 
@@ -70,7 +70,7 @@ def test_progress_is_named_apart_from_repeats(tmp_path: Path) -> None:
     account = only(searched)
     assert (account.bytes["progress"], account.records["progress"]) == (len(line), 1)
     assert account.bytes["repeat"] == before
-    assert "only copy" in REASONS["progress"]
+    assert "only copy" in AUDIT_REASONS["progress"]
 
 
 def test_a_copy_of_an_unknown_shape_is_searched(tmp_path: Path) -> None:
@@ -78,16 +78,16 @@ def test_a_copy_of_an_unknown_shape_is_searched(tmp_path: Path) -> None:
     made.result("short", detail={"neverSeen": "cormorant short", "deep": [{"x": "albatross"}]})
     searched = Searched(tmp_path, [made.done()])
     assert searched.kinds("cormorant albatross") == ["output"]
-    assert only(searched).is_whole
+    assert only(searched).is_complete
 
 
 def test_words_without_end_and_data_are_counted_apart(tmp_path: Path) -> None:
-    made = prompts("a " + "y" * LONGEST_WORD + " b", "c " + "z" * (LONGEST_WORD - 1))
+    made = prompts("a " + "y" * MAX_TOKEN_SIZE + " b", "c " + "z" * (MAX_TOKEN_SIZE - 1))
     made.user("go").assistant(tool("Write", file_path="/x", content="A" * 5000)).result("ok")
     searched = Searched(tmp_path, [made.done()])
     account = only(searched)
-    assert (account.bytes["long"], account.bytes["data"]) == (LONGEST_WORD, 5000)
-    assert len(searched.found("z" * (LONGEST_WORD - 1)).messages) == 1
+    assert (account.bytes["long"], account.bytes["data"]) == (MAX_TOKEN_SIZE, 5000)
+    assert len(searched.found("z" * (MAX_TOKEN_SIZE - 1)).messages) == 1
 
 
 def test_what_is_torn_unread_or_lost_is_named_with_its_bytes(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_what_is_torn_unread_or_lost_is_named_with_its_bytes(tmp_path: Path) -> 
     account = only(searched)
     assert account.bytes["unreadable"] >= 29
     assert account.bytes["unread"] == len(b'{"type":"us')
-    assert not account.is_whole
+    assert not account.is_complete
 
 
 def test_a_file_that_is_gone_is_counted_with_its_last_size(tmp_path: Path) -> None:
@@ -115,27 +115,27 @@ def test_a_file_that_is_gone_is_counted_with_its_last_size(tmp_path: Path) -> No
 
 
 def test_what_should_be_in_the_index_and_is_not_is_missing(tmp_path: Path) -> None:
-    from steno.index.database import open_database
+    from steno.index.database import open_for_writing
 
     searched = Searched(tmp_path, [prompts("Seven gulls.")])
-    connection = open_database(searched.home.folder)
+    connection = open_for_writing(searched.home.folder)
     connection.execute("DELETE FROM messages WHERE id = (SELECT min(id) FROM messages)")
     connection.close()
     account = only(searched)
     assert account.records["missing"] == 1
-    assert not account.is_whole
+    assert not account.is_complete
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_kind_of_record_is_accounted_for(tmp_path: Path, version: str) -> None:
     searched = Searched(tmp_path, everything(version))
-    assert all(account.is_whole for account in accounts(searched))
+    assert all(account.is_complete for account in accounts(searched))
 
 
 @pytest.mark.corpus
 def test_every_byte_of_real_sessions_is_accounted_for(tmp_path: Path, shared: Path) -> None:
     searched = Searched(tmp_path, ())
-    searched.home = Home(searched.home.folder, (str(shared / "corpus"),))
+    searched.home = IndexLocation(searched.home.folder, (str(shared / "corpus"),))
     searched.open()
     found = accounts(searched)
     assert len(found) > 100
@@ -160,7 +160,7 @@ def test_planted_words_are_found_as_often_as_grep_finds_them(tmp_path: Path, sha
         for line in path.read_bytes().split(b"\n")
     ]
     searched = Searched(tmp_path, ())
-    searched.home = Home(searched.home.folder, (str(out / ".claude"),))
+    searched.home = IndexLocation(searched.home.folder, (str(out / ".claude"),))
     searched.open()
     assert truth
     for needle, planted in truth.items():
@@ -170,4 +170,4 @@ def test_planted_words_are_found_as_often_as_grep_finds_them(tmp_path: Path, sha
         assert len(hits) == number >= planted > 0
         assert Counter(mark for hit in hits for mark in hit.marked)[needle] == number
     assert len(searched.found("zqneedle*").messages) == sum(b"zqneedle" in line for line in lines)
-    assert all(account.is_whole or account.bytes["unread"] for account in accounts(searched))
+    assert all(account.is_complete or account.bytes["unread"] for account in accounts(searched))

@@ -10,7 +10,7 @@ from tests.index.nasty import queries
 from tests.index.searching import Hit, Searched, harbour, ledger
 
 from steno.errors import BadRequest
-from steno.index.search.grep import Pattern
+from steno.index.search.hit_text import RegexPattern
 
 NUMBER = int(os.environ.get("STENO_QUERIES", "2000"))
 
@@ -63,8 +63,8 @@ def test_any_text_can_be_searched_for(two: Searched) -> None:
 def test_any_pattern_is_one_or_is_refused(text: str) -> None:
     said = ""
     try:
-        with Pattern(text, patience=0.2) as pattern:
-            pattern.spans("aab ba\nab 019")
+        with RegexPattern(text, time_limit=0.2) as pattern:
+            pattern.find_spans("aab ba\nab 019")
     except BadRequest as error:
         said = str(error)
     assert "\n" not in said

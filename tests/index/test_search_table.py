@@ -11,20 +11,16 @@ from tests.index.searching import NOW, Searched, harbour, ledger, prompts, write
 from tests.recorded_answers import assert_recorded, plain
 
 from steno.errors import BadRequest
-from steno.index.search.excerpts import Excerpt, excerpt_of
-from steno.index.search.finder import Finder, Order
-from steno.index.search.grep import Pattern
-from steno.index.search.grouping import groups_of
-from steno.index.search.language import FILTERS, parse
-from steno.index.search.reader import Reader
-from steno.index.search.scope import ROLES, Scope, scope_of
-from steno.index.search.survey import survey
-from steno.index.state import SHIFT
-from steno.index.words import KINDS, Part
-from steno.report.clock import when
+from steno.index.search.finder import Finder, SearchOrder, count_hits, group_hits
+from steno.index.search.hit_text import Excerpt, HitReader, RegexPattern, best_excerpt
+from steno.index.search.query_parser import FILTERS, parse_query
+from steno.index.search.scope import ROLES, SearchScope, build_scope
+from steno.index.searchable_text import TEXT_KINDS, TextPart
+from steno.index.session_stats import FILE_ID_SHIFT
+from steno.report.clock import time_range
 
 ANSWERS: Final = Path(__file__).with_name("answers")
-_OFFSET: Final = (1 << SHIFT) - 1
+_OFFSET: Final = (1 << FILE_ID_SHIFT) - 1
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +54,7 @@ def _place(found: Searched) -> Callable[[int], str]:
     paths = {file: Path(path) for file, path in rows}
 
     def place(message: int) -> str:
-        path = paths[message >> SHIFT]
+        path = paths[message >> FILE_ID_SHIFT]
         line = path.read_bytes()[: message & _OFFSET].count(b"\n")
         name = path.relative_to(found.root / "projects").parts[0].rsplit("-", 1)[-1]
         return f"{name}{'/agent' * ('agent' in path.name)}:{line}"
@@ -91,7 +87,7 @@ QUERIES: Final = (
         "branch:i",
     ),
     *("model:fern", "model:claude relay", "-model:cedar relay", "model:none", "model:FERN lamp"),
-    *(f"in:{kind}" for kind in KINDS),
+    *(f"in:{kind}" for kind in TEXT_KINDS),
     *("in:prompts relay", "in:summaries", "in:answers in:thinking relay", "-in:prompt relay"),
     *("in:prompt in:answer lamp", "in:nothing", "-in:answer -in:prompt lamp", "in:Title"),
     *(f"role:{role} relay" for role in ROLES),
@@ -158,44 +154,44 @@ QUERIES: Final = (
 )
 
 
-def _searched(found: Searched, query: str, order: Order) -> object:
+def _searched(found: Searched, query: str, order: SearchOrder) -> object:
     place = _place(found)
     try:
-        asked = parse(query)
+        asked = parse_query(query)
         made = found.finder.find(asked, order)
     except BadRequest as error:
         return error
-    counted = survey(found.finder, asked, order)
-    assert counted.first(10_000) == made.messages
+    counted = count_hits(found.finder, asked, order)
+    assert counted.first_messages(10_000) == made.messages
     answer: dict[str, Any] = {"found": [place(each) for each in made.messages]}
     if order == "newest":
         answer["scope"] = _scope(made.scope)
-        answer["wide"] = made.wide
-        answer["ignored"] = made.wanted.ignored
-        answer["groups"] = [len(each) for each in made.wanted.groups]
+        answer["wide"] = made.is_widened
+        answer["ignored"] = made.query_forms.ignored
+        answer["groups"] = [len(each) for each in made.query_forms.groups]
         answer["excerpts"] = [_excerpt(each) for each in _excerpts(found, query)]
         answer = {name: value for name, value in answer.items() if value or name == "found"}
     return answer
 
 
-def _scope(scope: Scope) -> dict[str, Any]:
+def _scope(scope: SearchScope) -> dict[str, Any]:
     """Return what a scope leaves that a new one does not."""
-    new = Scope()
+    new = SearchScope()
     found: dict[str, Any] = {}
     for name in scope.__struct_fields__:
         value = getattr(scope, name)
         if value != getattr(new, name):
-            many = name in ("messages", "no_messages")
+            many = name in ("messages", "excluded_messages")
             found[name] = len(value) if many else value
     return found
 
 
 def _excerpts(found: Searched, query: str) -> list[Excerpt | None]:
     made = found.found(query)
-    with Reader(found.index.connection) as reader:
+    with HitReader(found.index.connection) as reader:
         return [
-            excerpt_of(read, made.wanted, made.scope, found.finder.cut)
-            for read in reader.texts(made.messages)
+            best_excerpt(read, made.query_forms, made.scope, found.finder.tokenize)
+            for read in reader.read_texts(made.messages)
         ]
 
 
@@ -206,7 +202,15 @@ def _excerpt(made: Excerpt | None) -> object:
     for start, end in reversed(made.marks):
         marked = f"{marked[:start]}«{marked[start:end]}»{marked[end:]}"
     part = made.part
-    return [part.kind, part.tool, part.failed, made.start, made.begins, made.ends, marked[:80]]
+    return [
+        part.kind,
+        part.tool,
+        part.failed,
+        made.start,
+        made.is_at_start,
+        made.is_at_end,
+        marked[:80],
+    ]
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -221,7 +225,7 @@ def test_every_query_finds_what_is_recorded(
 
 @pytest.mark.parametrize("order", ["oldest", "rank"])
 def test_every_order_is_as_recorded(
-    four: Searched, order: Order, monkeypatch: pytest.MonkeyPatch
+    four: Searched, order: SearchOrder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "getcwd", lambda: "/home/ada/pier")
     answers: dict[str, object] = {}
@@ -234,33 +238,36 @@ def test_every_order_is_as_recorded(
 
 def test_the_first_so_many_of_every_order_are_the_first_of_all(four: Searched) -> None:
     for query in ("relay", "the -relay", "systemctl relay", "ight", "file:*.py", "lamp"):
-        for order in get_args(Order):
-            every = four.finder.find(parse(query), order).messages
+        for order in get_args(SearchOrder):
+            every = four.finder.find(parse_query(query), order).messages
             for first in (1, 2, 3, len(every), len(every) + 1):
-                assert four.finder.find(parse(query), order, first=first).messages == every[:first]
-            counted = survey(four.finder, parse(query), order)
-            for file in counted.files:
-                own = [each for each in every if each >> SHIFT == file]
-                assert counted.files[file] == len(own)
+                assert (
+                    four.finder.find(parse_query(query), order, limit=first).messages
+                    == every[:first]
+                )
+            counted = count_hits(four.finder, parse_query(query), order)
+            for file in counted.counts_by_file:
+                own = [each for each in every if each >> FILE_ID_SHIFT == file]
+                assert counted.counts_by_file[file] == len(own)
                 for number in (1, 2, 100):
-                    assert counted.first(number, {file}) == own[:number]
-            assert counted.first(100, set(counted.files)) == every
+                    assert counted.first_messages(number, {file}) == own[:number]
+            assert counted.first_messages(100, set(counted.counts_by_file)) == every
 
 
 def test_what_is_not_asked_alone_may_want_nothing(four: Searched) -> None:
     """Beside a pattern a query need not have words; then all of the scope is meant."""
-    every = four.finder.find(parse(""), alone=False).messages
+    every = four.finder.find(parse_query(""), require_terms=False).messages
     ((known,),) = four.index.connection.execute("SELECT count(*) FROM messages")
     assert len(set(every)) == len(every) <= known
-    without = four.finder.find(parse("-relay"), alone=False).messages
-    assert set(every) - set(without) == set(four.finder.find(parse("relay")).messages)
+    without = four.finder.find(parse_query("-relay"), require_terms=False).messages
+    assert set(every) - set(without) == set(four.finder.find(parse_query("relay")).messages)
 
 
 def test_sessions_of_hits_are_as_recorded(four: Searched) -> None:
     place = _place(four)
     answers: dict[str, object] = {}
     for query in ("lamp", "relay", "tower", "lighthouse"):
-        groups = groups_of(four.index.connection, four.found(query).messages)
+        groups = group_hits(four.index.connection, four.found(query).messages)
         made: list[Any] = []
         for group in groups:
             fields = plain(group)
@@ -271,20 +278,22 @@ def test_sessions_of_hits_are_as_recorded(four: Searched) -> None:
             made.append(fields)
         answers[query] = made
     assert_recorded(ANSWERS / "search_groups.json", answers)
-    (unknown,) = groups_of(four.index.connection, [(99 << SHIFT) + 5, (99 << SHIFT) + 7])
-    assert (unknown.id, unknown.found, unknown.messages) == (
-        "@99", False, [(99 << SHIFT) + 5, (99 << SHIFT) + 7],
+    (unknown,) = group_hits(
+        four.index.connection, [(99 << FILE_ID_SHIFT) + 5, (99 << FILE_ID_SHIFT) + 7]
+    )
+    assert (unknown.id, unknown.has_session_file, unknown.messages) == (
+        "@99", False, [(99 << FILE_ID_SHIFT) + 5, (99 << FILE_ID_SHIFT) + 7],
     )  # fmt: skip
     assert (unknown.files, unknown.agents) == ({99: ""}, {})
 
 
 def test_too_many_words_are_refused_and_as_many_as_allowed_are_not(four: Searched) -> None:
-    assert four.finder.find(parse(" ".join(f"w{n}" for n in range(64)))).messages == []
+    assert four.finder.find(parse_query(" ".join(f"w{n}" for n in range(64)))).messages == []
     with pytest.raises(BadRequest) as refused:
-        four.finder.find(parse(" ".join(f"w{n}" for n in range(65))))
+        four.finder.find(parse_query(" ".join(f"w{n}" for n in range(65))))
     assert str(refused.value) == "more than 64 words"
     with pytest.raises(BadRequest):
-        four.finder.find(parse("x " + " ".join(f"-w{n}" for n in range(64))))
+        four.finder.find(parse_query("x " + " ".join(f"-w{n}" for n in range(64))))
 
 
 def test_a_pattern_finds_what_is_recorded() -> None:
@@ -294,35 +303,39 @@ def test_a_pattern_finds_what_is_recorded() -> None:
     for shape in ("relay", "Relay", r"\Drelay", r"^the", r"y$", "", "x*", "(", "a" * 1000,
                   "a" * 1001, r"\\Drelay", r"\w\d", "a", "(?=a)", "[[a]", "(" * 500, r"\S+"):  # fmt: skip
         try:
-            pattern = Pattern(shape)
+            pattern = RegexPattern(shape)
         except BadRequest as error:
             answers[shape[:30] + f" ({len(shape)})"] = error
             continue
         with pattern:
-            answers[shape[:30] + f" ({len(shape)})"] = [pattern.spans(each) for each in texts]
-        assert (pattern.slow, pattern.cut) == (0, 0)
+            answers[shape[:30] + f" ({len(shape)})"] = [pattern.find_spans(each) for each in texts]
+        assert (pattern.slow_count, pattern.truncated_count) == (0, 0)
     assert_recorded(ANSWERS / "patterns.json", answers)
-    assert [len(Pattern("a").spans("a" * number)) for number in (199, 200, 201)] == [199, 200, 200]
+    assert [len(RegexPattern("a").find_spans("a" * number)) for number in (199, 200, 201)] == [
+        199,
+        200,
+        200,
+    ]
 
 
 def test_a_pattern_looks_only_at_the_beginning_of_a_text_without_end() -> None:
-    pattern = Pattern("b")
-    assert pattern.spans("a" * 3_999_999 + "b") == [(3_999_999, 4_000_000)]
-    assert pattern.cut == 0
-    assert pattern.spans("a" * 4_000_000 + "b") == []
-    assert pattern.spans("a" * 4_000_000 + "b") == []
-    assert (pattern.cut, pattern.slow) == (1, 0)
+    pattern = RegexPattern("b")
+    assert pattern.find_spans("a" * 3_999_999 + "b") == [(3_999_999, 4_000_000)]
+    assert pattern.truncated_count == 0
+    assert pattern.find_spans("a" * 4_000_000 + "b") == []
+    assert pattern.find_spans("a" * 4_000_000 + "b") == []
+    assert (pattern.truncated_count, pattern.slow_count) == (1, 0)
 
 
 def test_a_pattern_chooses_among_messages(four: Searched) -> None:
-    every = four.finder.find(parse(""), alone=False).messages
+    every = four.finder.find(parse_query(""), require_terms=False).messages
     steps: list[int] = []
-    scope = scope_of(
-        four.index.connection, parse("in:prompt").filters, lambda word: when(word, NOW)
+    scope = build_scope(
+        four.index.connection, parse_query("in:prompt").filters, lambda word: time_range(word, NOW)
     )
     place = _place(four)
-    with Reader(four.index.connection) as reader, Pattern("relay") as pattern:
-        fitting = pattern.among(reader, every, scope, steps.append)
+    with HitReader(four.index.connection) as reader, RegexPattern("relay") as pattern:
+        fitting = pattern.filter_messages(reader, every, scope, steps.append)
     assert sorted(map(place, fitting)) == ["ledgerfold:0", "north:0", "pier:0"]
     lengths = dict(four.index.connection.execute("SELECT id, length FROM messages"))
     assert steps == [lengths[each] for each in sorted(every)]
@@ -341,38 +354,43 @@ def test_the_engine_is_asked_within_the_scope(four: Searched) -> None:
     answers = {
         name: [f"{occur!r} {query!r}" for occur, query in scope.clauses(four.finder.schema)]
         for name, scope in {
-            "nothing": Scope(),
-            "tags": Scope(tags=[frozenset({3, 2}), frozenset({5})], no_tags=frozenset({7})),
-            "files": Scope(files=frozenset({2, 1}), no_files=frozenset({3})),
-            "no files": Scope(files=frozenset()),
-            "since": Scope(since=5),
-            "since the beginning": Scope(since=0),
-            "since before": Scope(since=-5),
-            "since one": Scope(since=1),
-            "until": Scope(until=9),
-            "both": Scope(since=4, until=9),
+            "nothing": SearchScope(),
+            "tags": SearchScope(
+                tags=[frozenset({3, 2}), frozenset({5})], excluded_tags=frozenset({7})
+            ),
+            "files": SearchScope(files=frozenset({2, 1}), excluded_files=frozenset({3})),
+            "no files": SearchScope(files=frozenset()),
+            "since": SearchScope(since=5),
+            "since the beginning": SearchScope(since=0),
+            "since before": SearchScope(since=-5),
+            "since one": SearchScope(since=1),
+            "until": SearchScope(until=9),
+            "both": SearchScope(since=4, until=9),
         }.items()
     }
     assert_recorded(ANSWERS / "search_clauses.json", answers)
-    assert [Scope(messages=frozenset({1}), no_messages=frozenset({2})).takes(n) for n in (1, 2, 3)] == [
+    assert [SearchScope(messages=frozenset({1}), excluded_messages=frozenset({2})).includes_message(n) for n in (1, 2, 3)] == [
         True, False, False,
     ]  # fmt: skip
-    assert (Scope().picks, Scope(messages=frozenset()).picks) == (False, True)
-    assert Scope(no_messages=frozenset({1})).picks
+    assert (SearchScope().selects_messages, SearchScope(messages=frozenset()).selects_messages) == (
+        False,
+        True,
+    )
+    assert SearchScope(excluded_messages=frozenset({1})).selects_messages
 
 
 def test_parts_fit_a_scope_by_kind_tool_and_failure() -> None:
-    bash, read = Part("output", "x", "Bash", failed=True), Part("output", "x", "Read")
-    answer = Part("answer", "x")
+    bash, read = TextPart("output", "x", "Bash", failed=True), TextPart("output", "x", "Read")
+    answer = TextPart("answer", "x")
     for scope, fitting in (
-        (Scope(), [bash, read, answer]),
-        (Scope(kinds=frozenset({"answer"})), [answer]),
-        (Scope(tools=frozenset({"Bash"})), [bash]),
-        (Scope(no_tools=frozenset({"Bash"})), [read, answer]),
-        (Scope(failed=True), [bash]),
-        (Scope(failed=False), [read, answer]),
+        (SearchScope(), [bash, read, answer]),
+        (SearchScope(kinds=frozenset({"answer"})), [answer]),
+        (SearchScope(tools=frozenset({"Bash"})), [bash]),
+        (SearchScope(excluded_tools=frozenset({"Bash"})), [read, answer]),
+        (SearchScope(failed=True), [bash]),
+        (SearchScope(failed=False), [read, answer]),
     ):
-        assert [part for part in (bash, read, answer) if scope.fits(part)] == fitting
+        assert [part for part in (bash, read, answer) if scope.includes_part(part)] == fitting
 
 
 def test_names_that_fit_nothing_are_listed_as_far_as_there_is_room(tmp_path: Path) -> None:
@@ -381,12 +399,12 @@ def test_names_that_fit_nothing_are_listed_as_far_as_there_is_room(tmp_path: Pat
         made.assistant(tool(f"Tool{number}")).result("ok")
     found = Searched(tmp_path, [made.done()])
     listed = "Tool0, Tool1, Tool2, Tool3, Tool4, Tool5, Tool6, Tool7 … and 1 more"
-    assert found.found("tool:zz").scope.empty == f"no tool fits 'zz'; there are {listed}"
+    assert found.found("tool:zz").scope.empty_reason == f"no tool fits 'zz'; there are {listed}"
     long = "z" * 61
-    assert found.found(f"tool:{long} tool:y").scope.empty == (
+    assert found.found(f"tool:{long} tool:y").scope.empty_reason == (
         f"no tool fits 'y' or 'y'; there are {listed}".replace("'y' or", f"'{'z' * 60}' or")
     )
-    assert found.found("branch:zz").scope.empty == "no branch fits 'zz'"
+    assert found.found("branch:zz").scope.empty_reason == "no branch fits 'zz'"
 
 
 def test_words_of_an_unfinished_batch_are_left_out_of_counts_and_hits(tmp_path: Path) -> None:
@@ -394,6 +412,6 @@ def test_words_of_an_unfinished_batch_are_left_out_of_counts_and_hits(tmp_path: 
     connection = found.index.connection
     connection.execute("PRAGMA query_only = OFF")
     connection.execute("UPDATE batches SET open = 1")
-    finder = Finder(connection, found.index.texts, lambda word: when(word, NOW))
-    assert finder.find(parse("alpha")).messages == []
-    assert survey(finder, parse("alpha")).files == {}
+    finder = Finder(connection, found.index.texts, lambda word: time_range(word, NOW))
+    assert finder.find(parse_query("alpha")).messages == []
+    assert count_hits(finder, parse_query("alpha")).counts_by_file == {}

@@ -13,19 +13,23 @@ from tests.builders.step_files import OVER, RUNNING, session_file, session_id
 from tests.corpus import transcripts
 from tests.published.files import FILES, FLAT
 
-from steno.format.dialects.detection import convert_source, converted
+from steno.format.dialects.detection import convert_if_dialect, convert_source
 from steno.format.source import BytesSource
 from steno.index import database
-from steno.index.database import DATABASE, VERSION, open_database
-from steno.index.harvest import harvest
-from steno.index.home import Home
-from steno.index.sync import sync
-from steno.report.listing import Choice, counts_of, lengths_of, list_sessions
-from steno.session.step_records import StepCounts, count_record
+from steno.index.database import DATABASE_NAME, SCHEMA_VERSION, IndexLocation, open_for_writing
+from steno.index.sync.extract import extract_rows
+from steno.index.sync.updater import sync
+from steno.report.session_list import (
+    SessionFilter,
+    count_by_feature,
+    count_by_step_records,
+    list_sessions,
+)
+from steno.session.session_status import StepCounts, count_record
 from steno.session.transcript import load
-from steno.store.clock import now
-from steno.store.count import count_step_records
-from steno.store.discover import found_at
+from steno.store.discovery import discover_file
+from steno.store.environment import now
+from steno.store.session_counts import count_step_records
 
 KINDS: list[Any] = [
     {"type": "user", "message": {"role": "user", "content": "Go"}},
@@ -45,17 +49,17 @@ KINDS: list[Any] = [
 
 def _counts(data: bytes, path: Path) -> list[StepCounts | None]:
     path.write_bytes(data)
-    source = converted(BytesSource(data))
-    if harvest(source, 1).in_dialect:
+    source = convert_if_dialect(BytesSource(data))
+    if extract_rows(source, 1).in_dialect:
         source = convert_source(source)
     transcript = load(source)
     exported = StepCounts()
     for node in transcript.nodes:
         exported = count_record(exported, transcript.record(node))
-    gathered = harvest(source, 1)
+    gathered = extract_rows(source, 1)
     if gathered.in_dialect:
-        gathered = harvest(convert_source(source), 1)
-    return [exported, gathered.state.step_counts, count_step_records(found_at(str(path)))]
+        gathered = extract_rows(convert_source(source), 1)
+    return [exported, gathered.state.step_counts, count_step_records(discover_file(str(path)))]
 
 
 @given(
@@ -105,16 +109,16 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> sqlite3.Connection:
                 number = records * 100 + answered * 10 + running
                 time = RUNNING if running else OVER
                 session_file(folder / "claude", number, records, answered=answered, time=time)
-    home = Home(str(folder / "index"), (str(folder / "claude"),))
+    home = IndexLocation(str(folder / "index"), (str(folder / "claude"),))
     sync(home)
-    return open_database(home.folder)
+    return open_for_writing(home.folder)
 
 
-def _choice(**options: Any) -> Choice:
-    return Choice(now=int(now() * 1000), **options)
+def _choice(**options: Any) -> SessionFilter:
+    return SessionFilter(now=int(now() * 1000), **options)
 
 
-def _numbers(connection: sqlite3.Connection, choice: Choice) -> set[int]:
+def _numbers(connection: sqlite3.Connection, choice: SessionFilter) -> set[int]:
     rows = list_sessions(connection, choice, limit=99).rows
     return {int(row.id.replace("-", "")[-8:], 16) for row in rows}
 
@@ -138,9 +142,9 @@ def test_002_list_rule_in_the_index_is_the_one_of_exports(connection: sqlite3.Co
 
 
 def test_002_list_rule_counts_do_not_depend_on_rows(connection: sqlite3.Connection) -> None:
-    assert lengths_of(connection, _choice(min_steps=7)) == ({5: 12, 7: 8, 10: 4}, 7)
-    assert lengths_of(connection, _choice(listed=True)) == ({5: 10, 10: 4}, 12)
-    assert counts_of(connection, _choice(listed=True), ())[0]["answered"] == 7
+    assert count_by_step_records(connection, _choice(min_steps=7)) == ({5: 12, 7: 8, 10: 4}, 7)
+    assert count_by_step_records(connection, _choice(listed=True)) == ({5: 10, 10: 4}, 12)
+    assert count_by_feature(connection, _choice(listed=True), ())[0]["answered"] == 7
     assert list_sessions(connection, _choice(listed=True), limit=1).total == 12
 
 
@@ -157,9 +161,9 @@ def test_an_index_of_the_version_before_is_upgraded_and_read_again(tmp_path: Pat
     session_file(root, 1, 9)
     flat = root / "projects" / "-home-ada-tide" / f"{session_id(2)}.jsonl"
     flat.write_bytes(FLAT[0]().data)
-    home = Home(str(tmp_path / "index"), (str(root),))
+    home = IndexLocation(str(tmp_path / "index"), (str(root),))
     Path(home.folder).mkdir()
-    old = sqlite3.connect(Path(home.folder) / DATABASE)
+    old = sqlite3.connect(Path(home.folder) / DATABASE_NAME)
     for script in ("schema.sql", "schema-2.sql", "schema-3.sql"):
         old.executescript((Path(database.__file__).parent / script).read_text())
     old.execute("PRAGMA user_version = 3")
@@ -176,8 +180,8 @@ def test_an_index_of_the_version_before_is_upgraded_and_read_again(tmp_path: Pat
     old.commit()
     old.close()
     sync(home)
-    connection = open_database(home.folder)
-    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    connection = open_for_writing(home.folder)
+    assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
     assert database.has_schema(connection)
     rows = connection.execute("SELECT id, step_records, answered, dialect FROM sessions").fetchall()
     assert sorted(rows) == [

@@ -13,14 +13,14 @@ from tests.index.searching import prompts, write
 from tests.store.test_archive import talk, with_agent
 
 from steno.errors import Busy
-from steno.index.batch import Batch
-from steno.index.home import Home
-from steno.index.sync import forget, forget_gone, sync
-from steno.store import read
+from steno.index.database import IndexLocation
+from steno.index.sync.batch_writer import BatchWriter
+from steno.index.sync.updater import remove_gone, reset_index, sync
+from steno.store import file_source
 from steno.store.archive.archive import archive_all
-from steno.store.lock import Lock
+from steno.store.file_lock import FileLock
 
-MakeIndex = Callable[..., Home]
+MakeIndex = Callable[..., IndexLocation]
 
 
 @pytest.fixture
@@ -37,18 +37,18 @@ def sessions_in(root: Path) -> list[Path]:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
     """Every read of a session file: path, offset, length."""
     reads: list[tuple[str, int, int]] = []
-    whole = read.FileSource.read
+    whole = file_source.FileSource.read
 
-    def watched(self: read.FileSource, offset: int, length: int) -> bytes:
+    def watched(self: file_source.FileSource, offset: int, length: int) -> bytes:
         data = whole(self, offset, length)
         reads.append((self.path, offset, len(data)))
         return data
 
-    monkeypatch.setattr(read.FileSource, "read", watched)
+    monkeypatch.setattr(file_source.FileSource, "read", watched)
     return reads
 
 
-def fingerprint(home: Home) -> dict[str, tuple[int, int]]:
+def fingerprint(home: IndexLocation) -> dict[str, tuple[int, int]]:
     """Return size and time of every file of an index."""
     return {
         str(path): (path.stat().st_size, path.stat().st_mtime_ns)
@@ -165,14 +165,14 @@ def test_half_a_line_waits_for_its_other_half(root: Path, make_index: MakeIndex)
 def test_with_workers_or_without_the_index_is_the_same(
     demo_root: Path, tmp_path: Path, make_index: MakeIndex
 ) -> None:
-    home = Home(str(tmp_path / "workers"), (str(demo_root),))
+    home = IndexLocation(str(tmp_path / "workers"), (str(demo_root),))
     sync(home, workers=2)
     assert dump(home) == dump(make_index(demo_root))
 
 
 def test_two_syncs_do_not_get_into_each_others_way(root: Path, make_index: MakeIndex) -> None:
     home = make_index(root)
-    with Lock(f"{home.folder}/sync.lock"), pytest.raises(Busy):
+    with FileLock(f"{home.folder}/sync.lock"), pytest.raises(Busy):
         sync(home, wait=False)
 
 
@@ -183,15 +183,15 @@ def test_what_was_forgotten_is_read_again_but_not_what_is_gone(
     before = dump(home)
     sessions_in(root)[0].unlink()
     sync(home)
-    forget(home)
+    reset_index(home)
     assert sync(home).read > 1
     assert dump(home, gone=True) == before
 
 
 def test_several_roots_are_one_index(root: Path, demo_root: Path, tmp_path: Path) -> None:
-    both = Home(str(tmp_path / "both"), (str(demo_root), str(root)))
+    both = IndexLocation(str(tmp_path / "both"), (str(demo_root), str(root)))
     sync(both)
-    one = Home(str(tmp_path / "one"), (str(root),))
+    one = IndexLocation(str(tmp_path / "one"), (str(root),))
     sync(one)
     # A copy from another machine is searched, but counts nothing.
     assert len(dump(both)["files"]) == 2 * len(dump(one)["files"])
@@ -202,7 +202,7 @@ def test_words_that_are_damaged_are_made_anew(root: Path, make_index: MakeIndex)
     home = make_index(root)
     before = dump(home)
     (Path(home.folder) / "words" / "meta.json").write_text("{")
-    forget(home)
+    reset_index(home)
     sync(home)
     assert dump(home) == before
 
@@ -212,21 +212,21 @@ def test_what_is_only_in_the_archive_is_read_from_there(
 ) -> None:
     folder = config(with_agent("one"), talk("two"))
     archive_all()
-    whole = Home(str(tmp_path / "whole"), (str(folder),))
+    whole = IndexLocation(str(tmp_path / "whole"), (str(folder),))
     sync(whole)
     # One that is there already when the others are found in the archive.
     lives = next(folder.glob("projects/*/*.jsonl"))
     others = [path for path in folder.rglob("*.jsonl") if lives.stem not in str(path)]
-    begun = Home(str(tmp_path / "begun"), (str(lives),))
+    begun = IndexLocation(str(tmp_path / "begun"), (str(lives),))
     sync(begun)
-    begun = Home(begun.folder, (str(folder),))
+    begun = IndexLocation(begun.folder, (str(folder),))
     for path in others:
         path.unlink()
     sync(begun)
     assert sorted(dump(begun, gone=True)["files"]) == sorted(dump(whole)["files"])
     for path in folder.rglob("*.jsonl"):
         path.unlink()
-    late = Home(str(tmp_path / "late"), (str(folder),))
+    late = IndexLocation(str(tmp_path / "late"), (str(folder),))
     assert sync(late).read == 3
     assert sync(late).read == 0
     sync(whole)
@@ -235,21 +235,21 @@ def test_what_is_only_in_the_archive_is_read_from_there(
 
 
 def test_what_is_gone_can_be_taken_out(root: Path, demo_root: Path, tmp_path: Path) -> None:
-    both = Home(str(tmp_path / "both"), (str(demo_root), str(root)))
+    both = IndexLocation(str(tmp_path / "both"), (str(demo_root), str(root)))
     sync(both)
     sessions_in(root)[0].unlink()
     sync(both)
-    less = Home(both.folder, (str(root),))
+    less = IndexLocation(both.folder, (str(root),))
     before = len(dump(both, gone=True)["files"])
-    assert forget_gone(less) == before - len(dump(less)["files"]) > 1
-    fresh = Home(str(tmp_path / "fresh"), (str(root),))
+    assert remove_gone(less) == before - len(dump(less)["files"]) > 1
+    fresh = IndexLocation(str(tmp_path / "fresh"), (str(root),))
     sync(fresh)
     assert dump(less) == dump(fresh)
-    assert forget_gone(less) == 0
+    assert remove_gone(less) == 0
 
 
 def test_words_of_a_batch_that_was_never_finished_are_dropped_by_the_next_one(
-    tmp_path: Path, make_index: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, make_index: Callable[..., IndexLocation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "config"
     made = prompts("the first question", seed="first")
@@ -258,11 +258,11 @@ def test_words_of_a_batch_that_was_never_finished_are_dropped_by_the_next_one(
     # More of a file that is known: what is read of it again must not be there twice.
     write(root, made.user("the second question").assistant("Aye.").done())
 
-    def cut_off(_batch: Batch) -> None:
+    def cut_off(_batch: BatchWriter) -> None:
         raise OSError("cut off between the words and the tables")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Batch, "_close", cut_off)
+        patch.setattr(BatchWriter, "_finish_batch", cut_off)
         with pytest.raises(OSError, match="cut off"):
             sync(home)
     write(root, prompts("the third question", seed="third"))

@@ -11,10 +11,9 @@ import pytest
 from tests.index.transcripts import TRANSCRIPTS, Script, call, result
 from tests.recorded_answers import assert_recorded
 
-from steno.index.database import DATABASE
-from steno.index.home import Home
-from steno.index.scan import path_from
-from steno.index.sync import forget, forget_files, forget_gone, sync
+from steno.index.database import DATABASE_NAME, IndexLocation
+from steno.index.sync.scan import path_from_column
+from steno.index.sync.updater import remove_gone, remove_paths, reset_index, sync
 from steno.store.archive.archive import archive_all
 
 ANSWERS: Final = Path(__file__).with_name("answers")
@@ -33,7 +32,7 @@ class Steps:
         self.root = folder / "config"
         self.folder = self.root / "projects" / "-p"
         self.folder.mkdir(parents=True)
-        self.home = Home(str(folder / "index"), (str(self.root), str(folder / "more")))
+        self.home = IndexLocation(str(folder / "index"), (str(self.root), str(folder / "more")))
         (folder / "more").mkdir()
         self.more = folder / "more"
         self.answers: dict[str, object] = {}
@@ -62,7 +61,7 @@ class Steps:
             planned.append(size)
             return planned.append
 
-        report = sync(self.home, planned=plan, **options)
+        report = sync(self.home, start_progress=plan, **options)
         problems = [[each.kind, self._plain(each.path)] for each in report.problems]
         said = [report.files, report.read, report.size, report.gone, problems]
         answer: dict[str, Any] = {"report": said, "planned": planned, **self._changes()}
@@ -72,7 +71,7 @@ class Steps:
         self.answers[name] = answer
 
     def _changes(self) -> dict[str, Any]:
-        connection = sqlite3.connect(Path(self.home.folder, DATABASE))
+        connection = sqlite3.connect(Path(self.home.folder, DATABASE_NAME))
         changes: dict[str, Any] = {}
         for table in _TABLES:
             cursor = connection.execute(f"SELECT * FROM {table}")
@@ -108,7 +107,9 @@ class Steps:
                 found.append(f"{value >> 40}@{value & ((1 << 40) - 1)}")
             else:
                 is_path = name in ("root", "path")
-                found.append(self._plain(path_from(row[names.index(name)])) if is_path else value)
+                found.append(
+                    self._plain(path_from_column(row[names.index(name)])) if is_path else value
+                )
         return tuple(found)
 
     @staticmethod
@@ -185,11 +186,11 @@ def test_copies_sub_agents_titles_and_days(steps: Steps) -> None:
         steps.path(4), lent.bytes().replace(b"Lent", b"Late") + fork.bytes()))  # fmt: skip
     steps.step("the lender says nothing", lambda: steps.write(steps.path(4), fork.bytes()))
     steps.step("the highest copy goes", three.unlink)
-    steps.step("gone ones are forgotten", lambda: forget_gone(steps.home))
-    steps.step("one is forgotten", lambda: forget_files(steps.home, [str(two), "/nowhere"]))
-    steps.step("none is forgotten", lambda: forget_files(steps.home, ["/nowhere"]))
-    steps.step("everything is read again", lambda: forget(steps.home))
-    steps.step("nothing is gone", lambda: forget_gone(steps.home))
+    steps.step("gone ones are forgotten", lambda: remove_gone(steps.home))
+    steps.step("one is forgotten", lambda: remove_paths(steps.home, [str(two), "/nowhere"]))
+    steps.step("none is forgotten", lambda: remove_paths(steps.home, ["/nowhere"]))
+    steps.step("everything is read again", lambda: reset_index(steps.home))
+    steps.step("nothing is gone", lambda: remove_gone(steps.home))
     assert_recorded(ANSWERS / "sync_copies.json", steps.answers)
 
 
@@ -209,7 +210,7 @@ def test_figures_in_every_band_and_without_a_day(steps: Steps) -> None:
     steps.step("one of them more", lambda: steps.write(
         steps.path(3), Script().bot("x", name="d1", timestamp="2026-10-01T13:00:00.000Z").bytes()))  # fmt: skip
     steps.step("many go", lambda: steps.path(2).unlink())
-    steps.step("forgotten", lambda: forget_gone(steps.home))
+    steps.step("forgotten", lambda: remove_gone(steps.home))
     assert_recorded(ANSWERS / "sync_days.json", steps.answers)
 
 
@@ -226,7 +227,7 @@ def test_two_roots_odd_names_and_what_is_only_archived(steps: Steps) -> None:
     two.unlink()
     steps.step("one of them gone")
     fresh = Steps(steps.root.parent / "other", steps.top)
-    fresh.home = Home(fresh.home.folder, (str(steps.root),))
+    fresh.home = IndexLocation(fresh.home.folder, (str(steps.root),))
     fresh.step("a new index knows it from the archive")
     fresh.step("and does not read it again")
     (steps.root.parent / "link.jsonl").symlink_to(one)

@@ -10,10 +10,9 @@ from tests.index.searching import Searched, write
 
 from steno.format.lines import read_records
 from steno.format.source import BytesSource
-from steno.index.database import DATABASE
-from steno.index.home import Home
-from steno.index.sync import sync
-from steno.session.story.usage import Counter
+from steno.index.database import DATABASE_NAME, IndexLocation
+from steno.index.sync.updater import sync
+from steno.session.turns.usage import UsageCounter
 
 
 def test_a_record_without_a_time_is_in_no_time(tmp_path: Path) -> None:
@@ -34,12 +33,12 @@ def test_a_record_without_a_time_is_in_no_time(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_was_cut_off_is_made_good_even_where_no_file_has_changed(
-    tmp_path: Path, make_index: Callable[..., Home]
+    tmp_path: Path, make_index: Callable[..., IndexLocation]
 ) -> None:
     write(tmp_path / "config", session(seed="cut").turn("one", "ok"))
     home = make_index(tmp_path / "config")
     wanted = dump(home)
-    database = Path(home.folder) / DATABASE
+    database = Path(home.folder) / DATABASE_NAME
     with sqlite3.connect(database) as connection:
         connection.execute("INSERT INTO batches (id, open) VALUES (77, 1)")
         ((broken,),) = connection.execute("SELECT count(*) FROM batches WHERE open")
@@ -63,7 +62,7 @@ def test_of_lines_with_equal_output_the_last_one_counts() -> None:
         (((1, 5), (2, 4)), (1, 5)),
         (((1, 5), (2, 6)), (2, 6)),
     ):
-        counter = Counter()
+        counter = UsageCounter()
         data = b"".join(line % (at, *figure) for at, figure in enumerate(figures))
         for record in read_records(BytesSource(data)):
             counter.add(record)

@@ -18,12 +18,13 @@ from tests.index.homes import NAME, as_if_at_once, home
 import steno
 from steno.errors import Unreadable, Unwritable
 from steno.format.encode import encode_line
-from steno.index import batch, harvest, state, texts, workers
-from steno.index.state import Harvest
-from steno.index.sync import sync
-from steno.index.tables import Tables
-from steno.report.brief import as_markdown, brief_of
-from steno.store.read import FileSource
+from steno.index import session_stats, text_index
+from steno.index.session_stats import Extraction
+from steno.index.sync import batch_writer, extract
+from steno.index.sync.batch_writer import TableWriter
+from steno.index.sync.updater import sync
+from steno.report.brief import as_markdown, build_brief
+from steno.store.file_source import FileSource
 
 
 def talk(seed: str = "talk", turns: int = 3) -> bytes:
@@ -110,11 +111,11 @@ def test_a_rewrite_of_the_same_size_survives_a_crash(
     path.write_bytes(bytes(data))
     os.utime(path, (1, 1))
 
-    def crash(_: batch.Batch) -> None:
+    def crash(_: batch_writer.BatchWriter) -> None:
         raise RuntimeError("struck")
 
     with monkeypatch.context() as patch:
-        patch.setattr(batch.Batch, "_close", crash)
+        patch.setattr(batch_writer.BatchWriter, "_finish_batch", crash)
         with pytest.raises(RuntimeError, match="struck"):
             sync(home(root))
     sync(home(root))
@@ -145,13 +146,13 @@ def test_an_interrupt_at_any_step_leaves_a_sound_index(
 
     with monkeypatch.context() as patch:
         for owner, name in (
-            (texts.Texts, "begin"),
-            (texts.Texts, "add"),
-            (texts.Texts, "commit"),
-            (Tables, "take"),
-            (Tables, "settle"),
-            (workers, "_read"),
-            (batch, "recount"),
+            (text_index.TextIndex, "start_writing"),
+            (text_index.TextIndex, "add_document"),
+            (text_index.TextIndex, "commit"),
+            (TableWriter, "write_extraction"),
+            (TableWriter, "update_file"),
+            (extract, "_run_job"),
+            (batch_writer, "update_counted_copies"),
         ):
             patch.setattr(owner, name, counting(getattr(owner, name)))
         if left > 0:
@@ -184,7 +185,7 @@ def test_calls_that_are_never_answered_do_not_pile_up(root: Path) -> None:
         made.assistant(tool("Bash", command="ls"))
     path.write_bytes(made.bytes())
     sync(home(root))
-    kept = harvest.harvest(FileSource(str(path)), 1).state
+    kept = extract.extract_rows(FileSource(str(path)), 1).state
     assert len(kept.open) == 1_000
 
 
@@ -206,15 +207,15 @@ def test_a_worker_that_is_killed_is_replaced(root: Path, monkeypatch: pytest.Mon
     for number in range(4):
         (root / NAME.format(number)).write_bytes(talk(str(number)))
     here = os.getpid()
-    real = harvest.harvest
+    real = extract.extract_rows
 
-    def fatal(*given: Any, **named: Any) -> Harvest:
+    def fatal(*given: Any, **named: Any) -> Extraction:
         if os.getpid() != here:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*given, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(harvest, "harvest", fatal)
+        patch.setattr(extract, "extract_rows", fatal)
         sync(home(root), workers=2)
     assert dump(home(root)) == as_if_at_once(root)
 
@@ -228,12 +229,12 @@ def test_a_full_disk_is_said_as_such(root: Path, monkeypatch: pytest.MonkeyPatch
 
         def wait_merging_threads(self) -> None: ...
 
-    def begin(self: texts.Texts, *, big: bool) -> None:
-        del big
+    def begin(self: text_index.TextIndex, *, is_large: bool) -> None:
+        del is_large
         self._writer = cast("Any", Full())
 
     with monkeypatch.context() as patch:
-        patch.setattr(texts.Texts, "begin", begin)
+        patch.setattr(text_index.TextIndex, "start_writing", begin)
         with pytest.raises(Unwritable, match="No space left") as caught:
             sync(home(root))
     assert caught.value.hint == "make room and try again"
@@ -261,7 +262,9 @@ def test_what_was_read_by_other_rules_is_read_again(
 ) -> None:
     (root / NAME.format(1)).write_bytes(talk())
     sync(home(root))
-    monkeypatch.setattr("steno.index.sync.RULES", f"{state.RULES}+")
+    monkeypatch.setattr(
+        "steno.index.sync.updater.EXTRACTION_RULES", f"{session_stats.EXTRACTION_RULES}+"
+    )
     assert sync(home(root)).read == 1
     assert sync(home(root)).read == 0
 
@@ -282,7 +285,7 @@ def test_an_index_that_cannot_be_written_can_be_read(
     def refused(_: str) -> ReadOnly:
         return ReadOnly()
 
-    monkeypatch.setattr("steno.index.database._connect", refused)
+    monkeypatch.setattr("steno.index.database._connect_database", refused)
     assert dump(home(root)) == before
 
 
@@ -312,11 +315,11 @@ def test_a_file_that_is_itself_again_after_a_crash_is_read_again(
     before = dump(home(root))
     data = rewritten(path)
 
-    def crash(_: batch.Batch) -> None:
+    def crash(_: batch_writer.BatchWriter) -> None:
         raise RuntimeError("struck")
 
     with monkeypatch.context() as patch:
-        patch.setattr(batch.Batch, "_close", crash)
+        patch.setattr(batch_writer.BatchWriter, "_finish_batch", crash)
         with pytest.raises(RuntimeError, match="struck"):
             sync(home(root))
     path.write_bytes(data)
@@ -328,14 +331,14 @@ def test_a_file_that_is_itself_again_after_a_crash_is_read_again(
 def test_an_interrupt_ends_the_reading(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         (root / NAME.format(number)).write_bytes(talk(str(number)))
-    take = Tables.take
+    take = TableWriter.write_extraction
 
-    def interrupted(self: Tables, found: Harvest) -> None:
+    def interrupted(self: TableWriter, found: Extraction) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         take(self, found)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Tables, "take", interrupted)
+        patch.setattr(TableWriter, "write_extraction", interrupted)
         with pytest.raises(KeyboardInterrupt):
             sync(home(root), workers=0)
     assert sum(done > 0 for _, done in dump(home(root))["read"]) == 1
@@ -386,7 +389,7 @@ def test_a_turn_that_took_longer_than_any_can_does_not_stop_the_sync(
     sync(home(root))
     assert len(dump(home(root))["sessions"]) == 1
     opened = steno.open(str(root / NAME.format(1)))
-    assert "Done." in as_markdown(brief_of(opened))
+    assert "Done." in as_markdown(build_brief(opened))
 
 
 @pytest.mark.parametrize("figure", ["1e400", "1e300", "-1e300"])

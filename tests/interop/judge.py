@@ -12,13 +12,12 @@ from typing import Final, NamedTuple
 from tests.interop.client import QUICK, SID, Resumed
 from tests.notation import notation, without_prompt
 
-from steno.check.graph import Graph
-from steno.check.repair.repair import Repaired
-from steno.format.blocks import Text, ToolResult
+from steno.check.record_graph import RecordGraph
+from steno.check.repair.repair_job import RepairResult
+from steno.format.message import Text, ToolResult
 from steno.format.source import BytesSource
-from steno.session.nodes import Node
 from steno.session.session import Session
-from steno.session.transcript import Transcript, load
+from steno.session.transcript import Node, Transcript, load
 
 __all__ = ["Made", "fresh", "missing_texts", "names_much", "predicted", "seed", "sent"]
 
@@ -49,7 +48,7 @@ def sent(resumed: Resumed) -> list[str]:
 
 
 def missing_texts(
-    data: bytes, done: Repaired, messages: Sequence[object], whole: bytes = b""
+    data: bytes, done: RepairResult, messages: Sequence[object], whole: bytes = b""
 ) -> list[str]:
     """Return the texts of a conversation that were neither sent nor named by the repair.
 
@@ -64,7 +63,7 @@ def missing_texts(
     held = _held(data)
     return [
         said
-        for node in Graph(transcript).conversation
+        for node in RecordGraph(transcript).conversation
         if node.is_message and node.uuid not in named and not node.synthetic_error
         for said in _texts(transcript, node)
         if _quoted(said) not in request
@@ -74,21 +73,21 @@ def missing_texts(
     ]
 
 
-def names_much(data: bytes, done: Repaired, meant: bytes = b"") -> bool:
+def names_much(data: bytes, done: RepairResult, meant: bytes = b"") -> bool:
     """Whether a repair leaves out much of a conversation: to name it is no excuse for losing it.
 
     Where the file as it was `meant` is known, only what was said there counts, up to the record
     that the damaged file goes on from.
     """
-    graph = Graph(load(BytesSource(meant or data)))
-    leaf = Graph(load(BytesSource(data))).leaf
+    graph = RecordGraph(load(BytesSource(meant or data)))
+    leaf = RecordGraph(load(BytesSource(data))).leaf
     if leaf is not None and leaf.uuid in graph.by_uuid:
         graph.leaf = graph.by_uuid[leaf.uuid]
     messages = {node.uuid for node in graph.messages}
     return len(messages & _named(done)) > max(_FEW, len(messages) * _SHARE)
 
 
-def _named(done: Repaired) -> set[str | None]:
+def _named(done: RepairResult) -> set[str | None]:
     named = {edit.uuid for edit in done.edits if edit.lost or edit.action in _OUT}
     return {*named, *(each.uuid for each in done.left)}
 

@@ -18,8 +18,8 @@ from tests.builders import session
 from tests.interop.runner import SETTINGS, asked_of, loopback_up, run_client
 from tests.interop.server import Server
 
-from steno.format.slugs import slug
-from steno.store.relocate.carry import apply
+from steno.format.paths import slug_for_path
+from steno.store.relocate.execution import apply_plan
 from steno.store.relocate.plan import plan_move
 
 __all__ = ["FIRST", "GONE", "TITLE"]
@@ -72,7 +72,7 @@ def go_on(scene: Scene, prompt: str) -> dict[str, Any]:
     scene.names = {**names, "CLAUDE_CONFIG_DIR": str(lost)}
     without = scene.asks(prompt, scene.new, "--continue")
     scene.names = names
-    apply(plan_move(str(scene.old), str(scene.new), str(scene.config)))
+    apply_plan(plan_move(str(scene.old), str(scene.new), str(scene.config)))
     on = scene.asks(prompt, scene.new, "--continue")
     again = scene.asks(prompt, scene.new, "--resume", str(first["id"]))
     folders = sorted(path.name for path in (scene.config / "projects").iterdir())
@@ -82,7 +82,7 @@ def go_on(scene: Scene, prompt: str) -> dict[str, Any]:
         "continued": on,
         "resumed": again,
         "folders": folders,
-        "wanted": [slug(str(scene.new))],
+        "wanted": [slug_for_path(str(scene.new))],
         "new": str(scene.new),
     }
 
@@ -92,7 +92,7 @@ def pick(scene: Scene, _: str) -> dict[str, Any]:
     import pexpect
 
     made = session(seed="pick", cwd=GONE).title(TITLE).user("Where is it?").assistant("Here.")
-    folder = scene.config / "projects" / slug(GONE)
+    folder = scene.config / "projects" / slug_for_path(GONE)
     folder.mkdir(parents=True)
     (folder / f"{made.session_id}.jsonl").write_bytes(made.bytes())
     state: dict[str, Any] = {
@@ -102,7 +102,7 @@ def pick(scene: Scene, _: str) -> dict[str, Any]:
         "projects": {GONE: {"hasTrustDialogAccepted": True, "allowedTools": []}},
     }
     (scene.config / ".claude.json").write_text(json.dumps(state))
-    apply(plan_move(GONE, str(scene.old), str(scene.config)))
+    apply_plan(plan_move(GONE, str(scene.old), str(scene.config)))
     with Server() as server:
         names = {**scene.names, "ANTHROPIC_BASE_URL": server.url, "TERM": "xterm-256color"}
         picker = pexpect.spawn(

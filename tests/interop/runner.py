@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from tests.interop.server import Server
 
-from steno.format.slugs import slug
+from steno.format.paths import slug_for_path
 
 __all__ = ["SETTINGS", "asked_of", "loopback_up", "run", "run_client", "stop"]
 
@@ -94,7 +94,7 @@ def _resume(job: dict[str, Any]) -> dict[str, Any]:
 
 def _in_home(home: Path, job: dict[str, Any], server: Server) -> dict[str, Any]:
     project, config = home / "project", home / "config"
-    folder = config / "projects" / slug(str(project))
+    folder = config / "projects" / slug_for_path(str(project))
     for each in (project, folder, home / "tmp"):
         each.mkdir(parents=True)
     path = folder / f"{job['name']}.jsonl"

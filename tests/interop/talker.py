@@ -17,8 +17,8 @@ from typing import Any
 
 from tests.interop.runner import SETTINGS, loopback_up, run, stop
 
-from steno.model.server.app import serving
-from steno.model.server.script_file import read_script
+from steno.llm.testserver.scripted_responder import parse_script_file
+from steno.llm.testserver.server import run_server_in_thread
 
 
 def main() -> None:
@@ -48,7 +48,7 @@ def _talk(home: Path, talk: dict[str, Any]) -> dict[str, Any]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
     script = json.dumps(talk["script"]).replace("{project}", str(project)).encode()
-    with serving(read_script(script)) as server:
+    with run_server_in_thread(parse_script_file(script)) as server:
         names = {
             **SETTINGS,
             "ANTHROPIC_BASE_URL": server.url,

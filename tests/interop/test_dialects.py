@@ -11,7 +11,7 @@ from tests.published.files import Known, in_a_clients_file
 from tests.published.forms import Client
 from tests.published.test_dialects import sent_in_order
 
-from steno.check.repair.repair import repair_bytes
+from steno.check.repair.repair_job import repair_bytes
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
 

@@ -8,39 +8,46 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.agent.stage import Does, Stage
+from tests.agent.loop_harness import Does, Stage
 from tests.interop.client import LIMIT, QUICK, Job, resume_all
 from tests.interop.judge import predicted, sent
 from tests.notation import notation
 
-from steno.agent.compact import Compactor
+from steno.agent.context.compaction import ContextCompactor
 from steno.agent.loop import Agent
-from steno.agent.sessions import fork, go_on, prompts, rewind
-from steno.model.server.minds import Failure, bad_tool, cut, text, thinking, tool
-from steno.model.server.script import Script
+from steno.agent.writable_session import fork_session, list_prompts, resume_session, rewind_session
+from steno.llm.testserver.responders import (
+    ErrorReply,
+    cut_reply,
+    invalid_tool_call,
+    text,
+    thinking,
+    tool,
+)
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
 
 NEWEST = "2.1.325"
 OLDER = ("2.0.76", "2.1.42")
-BUSY = Failure(status=529, kind="overloaded_error", message="Overloaded")
+BUSY = ErrorReply(status=529, kind="overloaded_error", message="Overloaded")
 
 
 def plain(folder: Path) -> Stage:
-    stage = Stage(folder, Script().on("hello", "Good day."))
+    stage = Stage(folder, ScriptedResponder().on("hello", "Good day."))
     stage.say("hello")
     return stage
 
 
 def several(folder: Path) -> Stage:
-    stage = Stage(folder, Script().otherwise("Yes."))
+    stage = Stage(folder, ScriptedResponder().otherwise("Yes."))
     stage.say("one", "two", "three")
     return stage
 
 
 def at_terminal(folder: Path) -> Stage:
     """Turns that end with how long they took, a plan that names the session, a compaction."""
-    script = Script().on("Summarize", "In short.").on("go", tool("Look", what="a"))
+    script = ScriptedResponder().on("Summarize", "In short.").on("go", tool("Look", what="a"))
     stage = Stage(folder, script.then("Done.").otherwise("Yes."))
     stage.interactive = True
     stage.guard.mode = "plan"
@@ -48,8 +55,8 @@ def at_terminal(folder: Path) -> Stage:
     stage.guard.mode = "default"
 
     async def act(agent: Agent) -> None:
-        await Compactor().compact(agent, "manual")
-        await agent.turn("three")
+        await ContextCompactor().compact(agent, "manual")
+        await agent.run_turn("three")
 
     stage.play(act)
     stage.resume()
@@ -61,7 +68,9 @@ def at_terminal(folder: Path) -> Stage:
 
 def calls(folder: Path) -> Stage:
     script = (
-        Script().on("go", [text("I look."), tool("Look", what="a")]).then(tool("Fail", what="b"))
+        ScriptedResponder()
+        .on("go", [text("I look."), tool("Look", what="a")])
+        .then(tool("Fail", what="b"))
     )
     stage = Stage(folder, script.then("Done."))
     stage.say("go", "and")
@@ -70,14 +79,16 @@ def calls(folder: Path) -> Stage:
 
 def parallel(folder: Path) -> Stage:
     many = [tool("Look", what=str(number)) for number in range(4)]
-    stage = Stage(folder, Script().on("go", [text("All."), *many]).then("Done."))
+    stage = Stage(folder, ScriptedResponder().on("go", [text("All."), *many]).then("Done."))
     stage.say("go")
     return stage
 
 
 def thought(folder: Path) -> Stage:
     script = (
-        Script().on("go", [thinking("hm"), tool("Look", what="a")]).then([thinking("so"), "Done."])
+        ScriptedResponder()
+        .on("go", [thinking("hm"), tool("Look", what="a")])
+        .then([thinking("so"), "Done."])
     )
     stage = Stage(folder, script)
     stage.say("go")
@@ -93,7 +104,7 @@ def resumed(folder: Path) -> Stage:
 
 def forked(folder: Path) -> Stage:
     stage = calls(folder)
-    stage.work = fork(stage.config, stage.path, stage.cwd)
+    stage.work = fork_session(stage.config, stage.path, stage.cwd)
     stage.say("on the fork")
     return stage
 
@@ -101,62 +112,69 @@ def forked(folder: Path) -> Stage:
 def rewound(folder: Path) -> Stage:
     stage = several(folder)
     stage.talk.recorder.close()
-    stage.work = rewind(stage.path, stage.cwd, prompts(stage.path)[1][0])
+    stage.work = rewind_session(stage.path, stage.cwd, list_prompts(stage.path)[1][0])
     stage.say("otherwise")
     return stage
 
 
 def compacted(folder: Path) -> Stage:
-    stage = Stage(folder, Script().on("Summarize", "In short.").otherwise("Yes."))
+    stage = Stage(folder, ScriptedResponder().on("Summarize", "In short.").otherwise("Yes."))
 
     async def act(agent: Agent) -> None:
-        await agent.turn("one")
-        await agent.turn("two")
-        await Compactor().compact(agent, "manual")
-        await agent.turn("three")
+        await agent.run_turn("one")
+        await agent.run_turn("two")
+        await ContextCompactor().compact(agent, "manual")
+        await agent.run_turn("three")
 
     stage.play(act)
     return stage
 
 
 def compacted_twice(folder: Path) -> Stage:
-    script = Script().on("Summarize", "In short.").on("go", tool("Look", what="a")).then("Yes.")
+    script = (
+        ScriptedResponder()
+        .on("Summarize", "In short.")
+        .on("go", tool("Look", what="a"))
+        .then("Yes.")
+    )
     stage = Stage(folder, script.otherwise("Well."))
 
     async def act(agent: Agent) -> None:
         for prompt in ("go", "two", "go on"):
-            await agent.turn(prompt)
-            await Compactor().compact(agent, "manual")
-        await agent.turn("end")
+            await agent.run_turn(prompt)
+            await ContextCompactor().compact(agent, "manual")
+        await agent.run_turn("end")
 
     stage.play(act)
     return stage
 
 
 def compacted_alone(folder: Path) -> Stage:
-    script = Script().on("Summarize", "In short.").on("Write one", "In short.")
+    script = ScriptedResponder().on("Summarize", "In short.").on("Write one", "In short.")
     stage = Stage(folder, script.otherwise(tool("Look", what="x " * 300)))
-    stage.fit = Compactor(window=4_000)
+    stage.fit = ContextCompactor(window=4_000)
     stage.limits = type(stage.limits)(requests=14)
     stage.say("look for it")
     return stage
 
 
 def retried(folder: Path) -> Stage:
-    stage = Stage(folder, Script().on("go", "Done.", first=[BUSY, BUSY]))
+    stage = Stage(folder, ScriptedResponder().on("go", "Done.", first=[BUSY, BUSY]))
     stage.say("go")
     return stage
 
 
 def failed(folder: Path) -> Stage:
-    bad = Failure(status=401, kind="authentication_error", message="no")
-    stage = Stage(folder, Script().on("two", "Two.").on("one", bad))
+    bad = ErrorReply(status=401, kind="authentication_error", message="no")
+    stage = Stage(folder, ScriptedResponder().on("two", "Two.").on("one", bad))
     stage.say("one", "two")
     return stage
 
 
 def broken_json(folder: Path) -> Stage:
-    stage = Stage(folder, Script().on("go", bad_tool("Look", '{"wh')).then("Sorry."))
+    stage = Stage(
+        folder, ScriptedResponder().on("go", invalid_tool_call("Look", '{"wh')).then("Sorry.")
+    )
     stage.say("go")
     return stage
 
@@ -164,7 +182,9 @@ def broken_json(folder: Path) -> Stage:
 def cut_off(folder: Path) -> Stage:
     blocks = [text("The beginning."), text("More of it.")]
     script = (
-        Script().on("cut off on its way", "The end.").on("go", "Done.", first=[cut(blocks, 900)])
+        ScriptedResponder()
+        .on("cut off on its way", "The end.")
+        .on("go", "Done.", first=[cut_reply(blocks, 900)])
     )
     stage = Stage(folder, script)
     stage.say("go")
@@ -173,7 +193,9 @@ def cut_off(folder: Path) -> Stage:
 
 def too_long(folder: Path) -> Stage:
     script = (
-        Script().on("limit of", "and the last.").on("go", "The first", stop_reason="max_tokens")
+        ScriptedResponder()
+        .on("limit of", "and the last.")
+        .on("go", "The first", stop_reason="max_tokens")
     )
     stage = Stage(folder, script)
     stage.say("go")
@@ -181,27 +203,27 @@ def too_long(folder: Path) -> Stage:
 
 
 def empty(folder: Path) -> Stage:
-    stage = Stage(folder, Script().on("again", "Here.").on("go", []))
+    stage = Stage(folder, ScriptedResponder().on("again", "Here.").on("go", []))
     stage.say("go", "again")
     return stage
 
 
 def limited(folder: Path) -> Stage:
-    stage = Stage(folder, Script().otherwise(tool("Look", what="more")))
+    stage = Stage(folder, ScriptedResponder().otherwise(tool("Look", what="more")))
     stage.limits = type(stage.limits)(requests=3)
     stage.say("go")
     return stage
 
 
 def refused(folder: Path) -> Stage:
-    stage = Stage(folder, Script().on("go", tool("Shout", what="a")).then("I see."))
+    stage = Stage(folder, ScriptedResponder().on("go", tool("Shout", what="a")).then("I see."))
     stage.guard.decision = type(stage.guard.decision)("deny", "Not here.")
     stage.say("go")
     return stage
 
 
 def unicode(folder: Path) -> Stage:
-    stage = Stage(folder, Script().otherwise('日本語 \u2028 \u0007 🙂 \\ "'))
+    stage = Stage(folder, ScriptedResponder().otherwise('日本語 \u2028 \u0007 🙂 \\ "'))
     stage.say("ünïcödé \u2029 \x00 🙃")
     return stage
 
@@ -256,9 +278,9 @@ def trimmed(folder: Path) -> Stage:
     async def much(given: dict[str, Any]) -> str:
         return f"{given['what']} " * 500
 
-    stage = Stage(folder, Script().on("look", tool("Much", what="word")).then("Done."))
+    stage = Stage(folder, ScriptedResponder().on("look", tool("Much", what="word")).then("Done."))
     stage.tools.append(Does("Much", much))
-    stage.fit = Compactor(window=8_000)
+    stage.fit = ContextCompactor(window=8_000)
     stage.say(*(f"look {number}" for number in range(10)))
     assert b'"microcompact_boundary"' in stage.data
     assert b'"compact_boundary"' not in stage.data
@@ -292,8 +314,8 @@ def test_sessions_of_the_real_client_go_on_here_and_there_again(
             folder.mkdir()
             copy = folder / path.name
             copy.write_bytes(path.read_bytes())
-            stage = Stage(folder, Script().otherwise("Yes."), signed=False)
-            stage.work = go_on(str(copy), stage.cwd)
+            stage = Stage(folder, ScriptedResponder().otherwise("Yes."), signed=False)
+            stage.work = resume_session(str(copy), stage.cwd)
             (ended,) = stage.say("go on")
             assert (ended.reason, list(stage.server.refused)) == ("done", []), scene
             stages[scene] = stage

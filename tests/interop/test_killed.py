@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.console.moments import MOMENTS, killed
+from tests.console.kill_points import MOMENTS, killed
 from tests.console.terminal import Terminal
 from tests.interop.client import LIMIT, Job, resume_all
 from tests.interop.judge import predicted, sent
 from tests.notation import notation
 
-from steno.agent.sessions import go_on
-from steno.model.server.minds import Mind
+from steno.agent.writable_session import resume_session
+from steno.llm.testserver.responders import Responder
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
 
@@ -29,7 +29,7 @@ def terminals(tmp_path: Path) -> Iterator[Callable[[str], Callable[..., Terminal
     with ExitStack() as stack:
 
         def named(name: str) -> Callable[..., Terminal]:
-            def make(mind: Mind, **more: Any) -> Terminal:
+            def make(mind: Responder, **more: Any) -> Terminal:
                 folder = tmp_path / name
                 folder.mkdir()
                 return stack.enter_context(Terminal(folder, mind, **more))
@@ -43,7 +43,7 @@ def told(data: bytes, folder: Path) -> list[str]:
     """Return what steno would send of a session that it goes on with."""
     copy = folder / "aaaaaaaa-0000-4000-8000-000000000001.jsonl"
     copy.write_bytes(data)
-    return notation(go_on(str(copy), str(folder)).talk.messages())
+    return notation(resume_session(str(copy), str(folder)).conversation.messages())
 
 
 def test_both_go_on_from_the_last_whole_record(

@@ -13,8 +13,8 @@ from tests.interop.client import LIMIT, QUICK, Job, resume_all
 from tests.interop.damages import damaged, sound
 from tests.interop.judge import fresh, missing_texts, names_much, predicted, seed, sent
 
-from steno.check.graph import Graph
-from steno.check.repair.repair import Repaired, repair_bytes
+from steno.check.record_graph import RecordGraph
+from steno.check.repair.repair_job import RepairResult, repair_bytes
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
 
@@ -79,7 +79,7 @@ def test_repaired_random_sessions_lose_nothing_unnamed(shared: Path, tmp_path: P
 
 def check(
     before: dict[str, bytes],
-    done: dict[str, Repaired],
+    done: dict[str, RepairResult],
     version: str,
     *,
     whole: bytes = b"",
@@ -98,7 +98,7 @@ def check(
     for (name, each), answer in zip(done.items(), answers, strict=True):
         got, want = sent(answer), predicted(each.data, version)
         # A blow may leave nothing to resume; then the client must refuse the file, as predicted.
-        if got != want or (not got and Graph(each.transcript).messages):
+        if got != want or (not got and RecordGraph(each.transcript).messages):
             wrong[name] = {"sent": got, "predicted": want, "said": answer.err}
         missing = missing_texts(before[name], each, answer.messages or [], whole)
         if missing:

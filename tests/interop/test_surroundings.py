@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.agent.house import House
+from tests.agent.headless_harness import House
 from tests.interop.client import LIMIT, Job, resume_all
 from tests.interop.judge import predicted, sent
 from tests.notation import notation
 
-from steno.model.server.minds import Failure, tool
-from steno.model.server.script import Script
+from steno.llm.testserver.responders import ErrorReply, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
 
@@ -68,22 +68,22 @@ def hooks_that_object(folder: Path) -> House:
 
 
 def hooks_around_a_failure(folder: Path) -> House:
-    bad = Failure(status=401, kind="authentication_error", message="no")
-    house = House(folder, Script().on("two", "Two.").on("one", bad))
+    bad = ErrorReply(status=401, kind="authentication_error", message="no")
+    house = House(folder, ScriptedResponder().on("two", "Two.").on("one", bad))
     house.hook("UserPromptSubmit", context("UserPromptSubmit"))
     house.say("one", "two")
     return house
 
 
 def a_command(folder: Path) -> House:
-    house = House(folder, Script().otherwise("Yes."))
+    house = House(folder, ScriptedResponder().otherwise("Yes."))
     house.write("~/commands/hello.md", "Say hello to $ARGUMENTS.")
     house.say("/hello you", "/nosuch", "on")
     return house
 
 
 def a_skill(folder: Path) -> House:
-    house = House(folder, Script().on("Base directory", "Done."))
+    house = House(folder, ScriptedResponder().on("Base directory", "Done."))
     house.write("~/skills/demo/SKILL.md", "---\ndescription: x\n---\nDo it.")
     house.script.on("go", tool("Skill", skill="demo", args="one"))
     house.say("go", "/demo two")
@@ -91,20 +91,20 @@ def a_skill(folder: Path) -> House:
 
 
 def without_the_model(folder: Path) -> House:
-    house = House(folder, Script().otherwise("Yes."))
+    house = House(folder, ScriptedResponder().otherwise("Yes."))
     house.say("one", "/cost", "/context", "two")
     return house
 
 
 def compacted(folder: Path) -> House:
-    house = House(folder, Script().on("Summarize", "In short.").otherwise("Yes."))
+    house = House(folder, ScriptedResponder().on("Summarize", "In short.").otherwise("Yes."))
     house.hook("SessionStart", "echo anew", matcher="compact")
     house.say("one", "two", "/compact keep it", "three")
     return house
 
 
 def hooks_that_keep_prompts_out(folder: Path) -> House:
-    house = House(folder, Script().otherwise("Yes."))
+    house = House(folder, ScriptedResponder().otherwise("Yes."))
     log = house.scripts / "UserPromptSubmit.log"
     stop = '{"continue":false,"stopReason":"halt"}'
     house.hook("UserPromptSubmit", f"tail -n 1 {log} | grep -q secret && exit 2; exit 0")
@@ -138,11 +138,11 @@ def test_the_real_client_sends_what_the_engine_would(tmp_path: Path) -> None:
     assert got == want
     for name, answer in zip(houses, answers, strict=True):
         theirs = reminders(answer.messages or [])
-        assert reminders(houses[name].work.talk.messages()) <= theirs, name
+        assert reminders(houses[name].work.conversation.messages()) <= theirs, name
 
 
 def test_files_that_were_named_are_sent_again_by_the_real_client(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.write("src/x.py", "a = 1\nb = 2\n")
     house.write("ü.md", "words")
     (house.project / "pic.png").write_bytes(base64.b64decode(PIXEL))
@@ -151,13 +151,13 @@ def test_files_that_were_named_are_sent_again_by_the_real_client(tmp_path: Path)
     data = house.path.read_bytes()
     (answer,) = resume_all(NEWEST, [Job(data)])
     assert sent(answer) == predicted(data, NEWEST)
-    assert reminders(house.work.talk.messages()) <= reminders(answer.messages or [])
+    assert reminders(house.work.conversation.messages()) <= reminders(answer.messages or [])
     assert PIXEL in json.dumps(answer.messages)
 
 
 def ours(house: House) -> list[str]:
     """Return what the engine would send, but for reminders that the next prompt takes in."""
-    said = notation(house.work.talk.messages())
+    said = notation(house.work.conversation.messages())
     return said[:-1] if said[-1] == "u:" else said
 
 

@@ -19,8 +19,8 @@ from tests.builders.stories import stories
 from tests.index.dump import dump
 
 from steno.format.encode import encode_line
-from steno.index.home import Home
-from steno.index.sync import sync
+from steno.index.database import IndexLocation
+from steno.index.sync.updater import sync
 
 LINES = [encode_line(record) for story in stories() for record in story.records()]
 LONELY = (
@@ -46,7 +46,7 @@ class Schedule(RuleBasedStateMachine):
     def begin(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.root = Path(self.folder.name) / "projects"
-        self.home = Home(str(Path(self.folder.name) / "index"), (str(self.root),))
+        self.home = IndexLocation(str(Path(self.folder.name) / "index"), (str(self.root),))
         self.root.mkdir()
         self.clock = count(1_700_000_000)
         self.names = count()
@@ -55,7 +55,7 @@ class Schedule(RuleBasedStateMachine):
         if not hasattr(self, "folder"):
             return
         sync(self.home)
-        fresh = Home(self.home.folder + "-fresh", self.home.roots)
+        fresh = IndexLocation(self.home.folder + "-fresh", self.home.roots)
         sync(fresh)
         now, then = dump(self.home), dump(fresh)
         if "days" not in now:

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from tests.builders import VERSIONS, session, text, thinking, tool
 
 from steno.check.checkup import check
-from steno.check.repair.repair import repair_bytes
+from steno.check.repair.repair_job import repair_bytes
 from steno.format.lines import read_bytes
 from steno.format.source import BytesSource
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import LATEST
 from steno.session.resume.replay import as_resumed
-from steno.session.resume.rules import breaches
 
 _NOTHING = {"chain.empty"}
 
@@ -127,5 +127,5 @@ def test_a_beaten_session_is_mended(data: bytes) -> None:
         assert found & _NOTHING
     else:
         assert found == set()
-        assert breaches(sent) == []
+        assert find_breaches(sent) == []
     assert repair_bytes(mended).edits == []

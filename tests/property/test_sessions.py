@@ -10,13 +10,12 @@ from tests.builders import answer, session, text, thinking, tool
 
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
-from steno.report.brief import as_markdown, brief_of
-from steno.report.export.markdown import markdown
-from steno.report.export.plain import plain
-from steno.report.export.steps import steps_of
+from steno.report.brief import as_markdown, build_brief
+from steno.report.export.export_formats import render_markdown, render_plain_text
+from steno.report.export.steps_format import session_steps
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import CLIENTS
 from steno.session.resume.replay import as_resumed
-from steno.session.resume.rules import breaches
 from steno.session.session import Session
 from steno.session.transcript import load
 
@@ -97,14 +96,14 @@ def test_odd_values_anywhere_never_raise(data: bytes) -> None:
 @settings(max_examples=300)
 @given(odd_sessions())
 def test_messages_keep_the_rules_whatever_is_odd(data: bytes) -> None:
-    assert breaches(Session(load(BytesSource(data))).messages()) == []
+    assert find_breaches(Session(load(BytesSource(data))).messages()) == []
 
 
 @settings(max_examples=100)
 @given(odd_sessions())
 def test_whatever_is_odd_can_be_told_in_brief_and_to_others(data: bytes) -> None:
     found = Session(load(BytesSource(data)), name=ID)
-    assert as_markdown(brief_of(found), budget=500)
-    assert "".join(markdown(found, "full"))
-    assert "".join(plain(found, "full"))
-    assert len(steps_of(found)) <= len(found.transcript.nodes)
+    assert as_markdown(build_brief(found), budget=500)
+    assert "".join(render_markdown(found, "full"))
+    assert "".join(render_plain_text(found, "full"))
+    assert len(session_steps(found)) <= len(found.transcript.nodes)

@@ -6,16 +6,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steno.agent.sizes import estimate
-from steno.agent.spoken import Spoken
-from steno.model.bodies import body_of
-from steno.model.wire import Request
+from steno.agent.context.token_estimate import estimate_messages
+from steno.agent.conversation import MessageBuffer
+from steno.llm.messages_api import Request, encode_request
+from steno.session.resume.api_rules import NO_CONTENT, fix_block
 from steno.session.resume.clients import STENO
 from steno.session.resume.entries import Entry
-from steno.session.resume.replay import joined_users
-from steno.session.resume.rules import NOTHING, fixed_block
-from steno.session.resume.trims import trimmed
-from steno.session.resume.valid import BEGINNING
+from steno.session.resume.replay import MISSING_BEGINNING, join_user_entries, trim_message
 
 NAMES = st.sampled_from(["toolu_1", "toolu_2", "toolu_1-again", "", 7])
 WORDS = st.sampled_from(["", " ", "word", "größe", "half \ud800 a pair", "word " * 100])
@@ -67,7 +64,7 @@ def proven(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for message in messages:
         role, blocks = message["role"], [dict(block) for block in message["content"]]
         if not found and role != "user":
-            found.append({"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
+            found.append({"role": "user", "content": [{"type": "text", "text": MISSING_BEGINNING}]})
         if role == "assistant":
             renamed = new_names(blocks, used)
         for kind, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
@@ -77,13 +74,13 @@ def proven(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 ]
                 for block, name in zip(same_id, chain(names, repeat(names[-1])), strict=False):
                     block[key] = name
-        good = [fixed for block in blocks if (fixed := fixed_block(block, role)) is not None]
+        good = [fixed for block in blocks if (fixed := fix_block(block, role)) is not None]
         if role == "assistant" and message is not messages[-1]:
             good = [block for block in good if block["type"] != "server_tool_use"]
         if role == "user":
             results = [block for block in good if block["type"] == "tool_result"]
             good = results + [block for block in good if block["type"] != "tool_result"]
-        found.append({"role": role, "content": good or [{"type": "text", "text": NOTHING}]})
+        found.append({"role": role, "content": good or [{"type": "text", "text": NO_CONTENT}]})
     return found
 
 
@@ -115,19 +112,19 @@ class Whole:
         if role == "user":
             self.since.append(Entry(role, list(blocks), kind=kind))
             return
-        self.settled += [*joined_users(self.since, STENO), Entry(role, list(blocks))]
+        self.settled += [*join_user_entries(self.since, STENO), Entry(role, list(blocks))]
         self.since = []
 
     def fail(self, words: str) -> None:
         self.since.append(Entry("assistant", [{"type": "text", "text": words}], error=True))
 
     def messages(self) -> list[dict[str, Any]]:
-        entries = [*self.settled, *joined_users(self.since, STENO)]
+        entries = [*self.settled, *join_user_entries(self.since, STENO)]
         found = proven(
             [{"role": each.role, "content": each.blocks} for each in entries if each.blocks]
         )
         for upto, calls in self.trims:
-            found[:upto] = [trimmed(message, calls) for message in found[:upto]]
+            found[:upto] = [trim_message(message, calls) for message in found[:upto]]
         return found
 
 
@@ -142,31 +139,31 @@ def test_bit_by_bit_or_at_once_the_request_is_the_same(
     acts: list[list[Any]], before: list[tuple[str, list[dict[str, Any]]]]
 ) -> None:
     begun = proven([{"role": role, "content": blocks} for role, blocks in before])
-    spoken, whole = Spoken(begun), Whole(begun)
+    spoken, whole = MessageBuffer(begun), Whole(begun)
     for act in chain.from_iterable(acts):
         if act == "trim":
-            calls = results_in(spoken.settled)
-            whole.trims.append((len(spoken.settled), calls))
+            calls = results_in(spoken.settled_messages)
+            whole.trims.append((len(spoken.settled_messages), calls))
             spoken.trim(calls)
         elif act == "send":
             same(spoken, whole.messages())
         elif act == "fail":
-            spoken.fail("It broke.")
+            spoken.append_error("It broke.")
             whole.fail("It broke.")
         else:
             whole.say(*act)
-            spoken.say(*act)
+            spoken.append(*act)
     same(spoken, whole.messages())
 
 
-def same(spoken: Spoken, wanted: list[dict[str, Any]]) -> None:
+def same(spoken: MessageBuffer, wanted: list[dict[str, Any]]) -> None:
     assert spoken.messages() == wanted
-    assert spoken.tokens == estimate(wanted)
+    assert spoken.tokens == estimate_messages(wanted)
     if wanted and wanted[-1]["content"][-1]["type"] != "thinking":
         *blocks, last = wanted[-1]["content"]
         marked = {**last, "cache_control": {"type": "ephemeral"}}
         wanted = [*wanted[:-1], {**wanted[-1], "content": [*blocks, marked]}]
-    assert body_of(asking(spoken.wire())) == body_of(asking(wanted))
+    assert encode_request(asking(spoken.wire())) == encode_request(asking(wanted))
 
 
 def asking(messages: Any) -> Request:

@@ -16,25 +16,23 @@ from hypothesis import strategies as st
 from tests.builders import VERSIONS, session, tool
 from tests.index.searching import NOW
 
-from steno.agent.conversation import Conversation, Tail
-from steno.agent.sessions import go_on, new
-from steno.index.database import open_to_read
-from steno.index.home import Home
-from steno.index.opened import Index
+from steno.agent.conversation import Conversation, RetainedTail
+from steno.agent.writable_session import new_session, resume_session
+from steno.index.database import IndexLocation, SessionIndex, open_for_reading
 from steno.index.search.finder import Finder
-from steno.index.search.language import parse
-from steno.index.search.reader import Reader
-from steno.index.sync import sync
-from steno.model.wire import Response
-from steno.report.brief import brief_of
-from steno.report.clock import when
+from steno.index.search.hit_text import HitReader
+from steno.index.search.query_parser import parse_query
+from steno.index.sync.updater import sync
+from steno.llm.messages_api import Response
+from steno.report.brief import build_brief
+from steno.report.clock import time_range
 from steno.session.session import Session
 from steno.session.transcript import load
-from steno.store.count import count_turns
-from steno.store.discover import found_at
-from steno.store.glance import glance
-from steno.store.read import FileSource
-from steno.tools.base import ToolResult
+from steno.store.discovery import discover_file
+from steno.store.file_source import FileSource
+from steno.store.session_counts import count_turns
+from steno.store.summary import summarize
+from steno.tools.protocol import ToolResult
 
 Action = str
 ACTIONS: Final = ("ask", "work", "full", "compact")
@@ -111,25 +109,25 @@ def by_description(root: Path, chosen: list[Action]) -> Path:
 
 def by_engine(root: Path, chosen: list[Action]) -> Path:
     """Write a session as steno's own engine does, which says the last turn again."""
-    work = new(str(root), "/w")
-    talk = work.talk
+    work = new_session(str(root), "/w")
+    talk = work.conversation
     number = 0
     for number, action in enumerate(chosen):
         if action == "compact":
             _compact(talk, "manual")
-            talk.prompt("<command-name>/compact</command-name>", typed="")
-            talk.prompt("<local-command-stdout>Compacted</local-command-stdout>", typed="")
+            talk.add_prompt("<command-name>/compact</command-name>", typed="")
+            talk.add_prompt("<local-command-stdout>Compacted</local-command-stdout>", typed="")
             continue
         words = f"prompt{number} please"
-        talk.submit(words, typed=words, mode="default", interactive=True)
+        talk.add_user_prompt(words, typed=words, mode="default", interactive=True)
         if action != "ask":
             call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {}}
-            talk.response(Response(id=f"c{number}", model="claude-x", blocks=[call]))
-            talk.result(f"t{number}", ToolResult("x"))
+            talk.add_response(Response(id=f"c{number}", model="claude-x", blocks=[call]))
+            talk.add_result(f"t{number}", ToolResult("x"))
         if action == "full":
             _compact(talk, "auto")
         said = {"type": "text", "text": "Aye."}
-        talk.response(Response(id=f"m{number}", model="claude-x", blocks=[said]))
+        talk.add_response(Response(id=f"m{number}", model="claude-x", blocks=[said]))
         talk.end_turn()
     talk.recorder.close()
     return Path(talk.recorder.path)
@@ -142,8 +140,12 @@ def _compact(talk: Conversation, trigger: str) -> None:
         for place, message in enumerate(messages)
         if message["role"] == "user" and "prompt" in str(message["content"])
     ]
-    tail = Tail(messages[starts[-1] :], "claude-x") if starts else Tail([], "claude-x")
-    talk.compact("So far.", tail, trigger=trigger, tokens=9, after=3, seconds=0.1)
+    tail = (
+        RetainedTail(messages[starts[-1] :], "claude-x") if starts else RetainedTail([], "claude-x")
+    )
+    talk.replace_by_summary(
+        "So far.", tail, trigger=trigger, tokens_before=9, tokens_after=3, seconds=0.1
+    )
 
 
 def _put(root: Path, name: str, data: bytes) -> Path:
@@ -156,25 +158,27 @@ def _put(root: Path, name: str, data: bytes) -> Path:
 
 def counts_of(root: Path, path: Path, last: str) -> dict[str, int]:
     """Return how many turns each part of steno says there are; `last` is a word of the last one."""
-    home = Home(f"{root}-index", (str(root),))
+    home = IndexLocation(f"{root}-index", (str(root),))
     sync(home)
-    connection = open_to_read(home.folder)
+    connection = open_for_reading(home.folder)
     assert connection is not None
     with connection:
         asked_for = "SELECT turns, steps, title FROM sessions WHERE agent = ''"
         (row,) = connection.execute(asked_for).fetchall()
-        finder = Finder(connection, Index(home, connection).texts, lambda word: when(word, NOW))
-        with Reader(connection) as reader:
-            hits = reader.texts(finder.find(parse(last), "newest").messages)
+        finder = Finder(
+            connection, SessionIndex(home, connection).texts, lambda word: time_range(word, NOW)
+        )
+        with HitReader(connection) as reader:
+            hits = reader.read_texts(finder.find(parse_query(last), "newest").messages)
     found = Session(load(FileSource(str(path))))
     turns = found.turns()
-    assert row[2] == found.title.text == glance(found_at(str(path)), 0).title
+    assert row[2] == found.title.text == summarize(discover_file(str(path)), 0).title
     assert row[1] == sum(step.kind in ("tool", "agent", "error") for t in turns for step in t.steps)
     return {
         "show": len(turns),
-        "brief": len(brief_of(found).turns),
+        "brief": len(build_brief(found).turns),
         "index": row[0],
-        "ls without an index": count_turns(found_at(str(path))) or 0,
+        "ls without an index": count_turns(discover_file(str(path))) or 0,
         **{f"search, hit {number}": hit.turn for number, hit in enumerate(hits)},
     }
 
@@ -207,8 +211,8 @@ def test_every_part_counts_the_same_turns(
 
 def test_a_session_that_was_compacted_goes_on_with_the_turn_it_had_come_to(tmp_path: Path) -> None:
     path = by_engine(tmp_path, ["ask", "full", "compact"])
-    work = go_on(str(path), "/w")
-    figures = work.talk.figures
+    work = resume_session(str(path), "/w")
+    figures = work.conversation.counters
     assert (figures.turn_index, figures.prompt_index) == (2, 2)
     assert figures.dropped_tokens == 12
-    work.talk.recorder.close()
+    work.conversation.recorder.close()

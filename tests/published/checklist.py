@@ -297,7 +297,7 @@ ITEMS: Final = (
         "hooks are shown while they run; what they said is an attachment",
         (
             *_own("a_hook_that_runs_is_live_and_no_progress_record"),
-            "tests/console/test_stream.py::test_a_hook_is_a_line_while_it_runs",
+            "tests/console/test_event_renderer.py::test_a_hook_is_a_line_while_it_runs",
         ),
         "no `progress` record, as in 2.1.200 and later",
     ),

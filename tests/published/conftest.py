@@ -12,8 +12,8 @@ from tests.published.surfaces import place
 from tests.web.explorer import Explorer, explorer
 
 from steno.session.session import Session
-from steno.store.discover import found_at
-from steno.store.library import open_found
+from steno.store.discovery import discover_file
+from steno.store.session_lookup import open_file_session
 
 
 class OnDisk(NamedTuple):
@@ -41,7 +41,7 @@ def opened(on_disk: OnDisk) -> Generator[Open]:
     held: list[Session] = []
 
     def open_one(name: str) -> Session:
-        held.append(open_found(found_at(str(on_disk.paths[name]))))
+        held.append(open_file_session(discover_file(str(on_disk.paths[name]))))
         return held[-1]
 
     yield open_one

@@ -13,8 +13,8 @@ from steno.format.records import Record
 from steno.format.source import BytesSource
 from steno.session.resume.replay import valid_messages
 from steno.session.session import Session
-from steno.session.story.steps import Step
 from steno.session.transcript import load
+from steno.session.turns.steps import Step
 
 Json = dict[str, Any]
 Open = Callable[[str], Session]

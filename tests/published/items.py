@@ -382,7 +382,7 @@ OTHERS: Final = (
     Item("003.4.stop_hook", "`stop_hook_summary`", reading("003", "003.4.stop_hook")),
     Item("003.4.duration", "`turn_duration`", reading("003", "003.4.duration")),
     Item("003.5.backup", "backups fill what no tool recorded",
-         "tests/report/test_files.py::test_backups_fill_what_no_tool_recorded"),
+         "tests/report/test_file_history.py::test_backups_fill_what_no_tool_recorded"),
     Item("003.5.names", "names of backups",
          "tests/format/test_paths.py::test_the_name_of_a_backup_is_the_one_the_real_client_gave"),
     Item("003.6.complete", "`complete`", reading("003", "003.6.complete"),

@@ -4,7 +4,7 @@ import json
 from typing import Any, Self, TypeAlias
 
 from steno.format.source import BytesSource
-from steno.report.brief import Brief, brief_of
+from steno.report.brief import Brief, build_brief
 from steno.session.session import Session
 from steno.session.transcript import load
 
@@ -101,7 +101,7 @@ class ContextFile:
         return Session(load(BytesSource(self.data())), name=SESSION)
 
     def brief(self, **options: Any) -> Brief:
-        return brief_of(self.session(), **options)
+        return build_brief(self.session(), **options)
 
 
 def call(name: str, tool: str, **given: Any) -> Json:

@@ -12,14 +12,14 @@ import pytest
 from tests.published.example import Example
 from tests.web.explorer import Explorer
 
-from steno.cli.main import run
-from steno.index.search.grouping import groups_of
-from steno.index.state import SHIFT
-from steno.report.brief.choose import Place, briefs_of
-from steno.report.listing import Choice, Listed, list_sessions
-from steno.session.story.figures import figures_of
-from steno.store.discover import found_at
-from steno.store.library import open_found
+from steno.cli.entry_point import run
+from steno.index.search.finder import group_hits
+from steno.index.session_stats import FILE_ID_SHIFT
+from steno.report.brief.brief_builder import SessionFile, build_briefs
+from steno.report.session_list import SessionFilter, SessionRow, list_sessions
+from steno.session.turns.session_facts import count_session
+from steno.store.discovery import discover_file
+from steno.store.session_lookup import open_file_session
 
 ALL: Final = 10_000
 _STATES: Final = {
@@ -68,10 +68,10 @@ def steno(*arguments: object, code: int = 0) -> bytes:
     return out.buffer.read()
 
 
-def listed_by(explorer: Explorer) -> list[Listed]:
+def listed_by(explorer: Explorer) -> list[SessionRow]:
     """Return the sessions in the index."""
     with explorer.house.index() as index:
-        return list_sessions(index.connection, Choice(), limit=ALL).rows
+        return list_sessions(index.connection, SessionFilter(), limit=ALL).rows
 
 
 def every_surface(explorer: Explorer) -> dict[str, dict[str, Said]]:
@@ -127,8 +127,8 @@ def _said_by_ls(explorer: Explorer) -> dict[str, Said]:
 
 def _said_by_show(path: str) -> Said:
     shown = json.loads(steno("show", path, "--json"))
-    with open_found(found_at(path)) as session:
-        steps = figures_of(session).steps
+    with open_file_session(discover_file(path)) as session:
+        steps = count_session(session).steps
     return Said(one_line(shown["title"]), len(shown["turns"]), steps, _over(shown["status"]))
 
 
@@ -138,12 +138,12 @@ def _over(status: str) -> str:
 
 
 def _said_by_brief(path: str) -> Said:
-    (brief,) = briefs_of([Place(path)])
+    (brief,) = build_briefs([SessionFile(path)])
     turns = len(brief.turns) + brief.elsewhere
     return Said(one_line(brief.title), turns, status=_over(brief.standing))
 
 
-def _said_by_list(explorer: Explorer, rows: list[Listed]) -> dict[str, Said]:
+def _said_by_list(explorer: Explorer, rows: list[SessionRow]) -> dict[str, Said]:
     paths = {row.key: row.path for row in rows}
     said: dict[str, Said] = {}
     way = "/?part=rows"
@@ -164,7 +164,7 @@ def _said_by_list(explorer: Explorer, rows: list[Listed]) -> dict[str, Said]:
     return said
 
 
-def _said_by_page(explorer: Explorer, row: Listed) -> Said:
+def _said_by_page(explorer: Explorer, row: SessionRow) -> Said:
     text = explorer.get(f"/s/{row.key}?whole=1").text
     title = re.search(r"<h1>(.*?)</h1>", text, re.DOTALL)
     facts = re.search(r"<span>([\d,]+) turns?, ([\d,]+) steps?</span>", text)
@@ -183,18 +183,18 @@ def _said_by_search(explorer: Explorer) -> dict[str, Said]:
     """Return the titles, and how many turns there are if a hit in the last prompt is right."""
     with explorer.house.index() as index:
         messages = [row[0] for row in index.connection.execute("SELECT id FROM messages")]
-        groups = groups_of(index.connection, messages)
+        groups = group_hits(index.connection, messages)
         turns = dict(index.connection.execute("SELECT id, turn FROM messages").fetchall())
     said: dict[str, Said] = {}
     for group in groups:
         files = {path: file for file, path in group.files.items()}
         number = None
-        if group.found and not group.rewound and group.path in files:
-            with open_found(found_at(group.path)) as session:
+        if group.has_session_file and not group.has_rewound_turns and group.path in files:
+            with open_file_session(discover_file(group.path)) as session:
                 told = session.turns()
             prompts = [turn for turn in told if turn.prompt is not None]
             if prompts and prompts[-1].prompt is not None:
-                place = (files[group.path] << SHIFT) + prompts[-1].prompt.node.offset
+                place = (files[group.path] << FILE_ID_SHIFT) + prompts[-1].prompt.node.offset
                 if turns.get(place):
                     number = turns[place] + len(told) - prompts[-1].number
         said[group.path] = Said(one_line(group.title), number)

@@ -11,13 +11,13 @@ from tests.published.forms import Client, Json, call, lines
 
 from steno.check.checkup import check
 from steno.check.verdict import verdicts
-from steno.format.slugs import slug
+from steno.format.paths import slug_for_path
 from steno.format.source import BytesSource
 from steno.session.resume.clients import CLIENTS, LATEST
 from steno.session.resume.replay import as_resumed
 from steno.session.session import Session
-from steno.session.story.compactions import summary_text
 from steno.session.transcript import load
+from steno.session.turns.compactions import summary_text
 
 pytestmark = pytest.mark.corpus
 OLD, NEW = ("1.0.128", "2.0.76"), ("2.1.29", "2.1.42", "2.1.325")
@@ -75,9 +75,9 @@ def results(records: list[Json]) -> list[Json]:
 
 
 def test_every_sign_but_letters_and_digits_becomes_a_dash_in_a_folder_name() -> None:
-    assert slug("/home/ada/my_work.v2") == "-home-ada-my-work-v2"
-    assert slug("/ünï/日本") == "--n----"
-    assert len(slug("/" + "a" * 300)) < 220
+    assert slug_for_path("/home/ada/my_work.v2") == "-home-ada-my-work-v2"
+    assert slug_for_path("/ünï/日本") == "--n----"
+    assert len(slug_for_path("/" + "a" * 300)) < 220
 
 
 def test_sub_agents_moved_into_a_folder_of_the_session(shared: Path) -> None:

@@ -12,9 +12,9 @@ from tests.published.forms import Client, Flat, Nested, call
 from tests.published.surfaces import every_surface, steno
 from tests.web.explorer import Explorer, explorer
 
-from steno.history.asked import Show
-from steno.history.library import Library
-from steno.history.telling import shown
+from steno.mcp_server.session_access import SessionAccess
+from steno.mcp_server.tool_answers import show_answer
+from steno.mcp_server.tool_io import ShowInput
 
 NAME: Final = "0c9be80c-c704-4d9f-928e-22f500ed824f"
 _CANARY: Final = re.compile(rb"ZAP\w*")
@@ -186,11 +186,11 @@ def test_pages_and_interfaces_leave_out_what_is_deleted(path: Path, tmp_path: Pa
         assert b"ZAPprompt" in found.get(f"/s/{row['key']}/record/{uuid}").body
     assert len(pages) > 10
     assert {way for way, body in pages.items() if _found(body)} == set()
-    library = Library((root,))
+    library = SessionAccess((root,))
     for number in (1, 2):
-        told = "\n".join(shown(Show(session=NAME, turn=number, detail=True), library))
+        told = "\n".join(show_answer(ShowInput(session=NAME, turn=number, detail=True), library))
         assert _found(told.encode()) == set()
-    told = "\n".join(shown(Show(session=NAME, record=uuid), library))
+    told = "\n".join(show_answer(ShowInput(session=NAME, record=uuid), library))
     assert _found(told.encode()) == set()
 
 

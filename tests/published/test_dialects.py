@@ -9,19 +9,19 @@ from tests.published.files import FILES, FLAT, Known
 from tests.published.forms import Flat, Nested, call
 
 from steno.check.checkup import check
-from steno.check.repair.repair import repair_bytes
+from steno.check.repair.repair_job import repair_bytes
 from steno.check.verdict import verdicts
-from steno.format.dialects.converted import ConvertedSource
+from steno.format.dialects.converted_source import ConvertedSource
 from steno.format.source import BytesSource
-from steno.index.harvest import harvest
-from steno.session.follow import Follower
+from steno.index.sync.extract import extract_rows
+from steno.session.live_turns import Follower
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import CLIENTS, Client
 from steno.session.resume.replay import as_resumed, valid_messages
-from steno.session.resume.rules import breaches
 from steno.session.session import Session
 from steno.session.transcript import load
-from steno.store.glance import glance
-from steno.store.library import find
+from steno.store.session_lookup import find
+from steno.store.summary import summarize
 
 OLDER = (
     "dropped_by_compaction",
@@ -68,7 +68,7 @@ def test_every_prompt_begins_a_turn(known: Known) -> None:
 
 def test_everything_but_what_is_hidden_is_sent(known: Known) -> None:
     messages = valid_messages(load(BytesSource(known.data)))
-    assert list(breaches([*messages, {"role": "user", "content": "Go on."}])) == []
+    assert list(find_breaches([*messages, {"role": "user", "content": "Go on."}])) == []
     assert sent_in_order(messages, known)
 
 
@@ -100,13 +100,13 @@ def test_every_line_leads_back_to_its_record(known: Known) -> None:
     for node in transcript.nodes:
         span = source.original_span(node.offset)
         original = json.loads(known.data[span.offset : span.offset + span.length])
-        if not source.inserted(node.offset):
+        if not source.is_inserted(node.offset):
             assert original["uuid"] == node.uuid
 
 
 def test_reading_by_parts_is_reading_at_once(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(load(BytesSource(known.data)).source.chunks())
-    monkeypatch.setattr("steno.format.dialects.converted._HELD", 0)
+    monkeypatch.setattr("steno.format.dialects.converted_source._MAX_CACHED_BYTES", 0)
     source = load(BytesSource(known.data)).source
     assert b"".join(source.chunks()) == whole
     for start in range(0, len(whole), 97):
@@ -183,7 +183,8 @@ def test_results_between_statuses_are_told_as_they_come() -> None:
     file.says("Answer.")
     follower = Follower()
     events = [each for line in file.data().splitlines(True) for each in follower.feed(line)]
-    ended = [(each.step.verb, each.step.state) for each in events if each.kind == "outcome"]
+    outcomes = [each.step for each in events if each.kind == "outcome" and each.step]
+    ended = [(step.verb, step.state) for step in outcomes]
     assert ended == [("Read", "ok"), ("Write", "failed")]
 
 
@@ -197,9 +198,9 @@ def test_what_is_not_active_is_not_the_end_of_a_session(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(file.data())
     assert str(Session(load(BytesSource(file.data()))).status()) == "finished"
-    assert glance(find(str(path)), 0.0).ending == "answered"
+    assert summarize(find(str(path)), 0.0).ending == "answered"
     source = load(BytesSource(file.data())).source
-    assert harvest(source, 1).state.ending == "answered"
+    assert extract_rows(source, 1).state.ending == "answered"
 
 
 def test_an_error_behind_a_status_is_the_result_of_the_call() -> None:

@@ -9,7 +9,7 @@ from tests.published.files import FILES
 from tests.published.forms import Client, Flat, Json
 
 from steno.check.checkup import check
-from steno.cli.drift import command
+from steno.cli.commands.maintenance.drift import command
 from steno.format.source import BytesSource
 
 PAGE = "docs/reference/published-descriptions.md"
@@ -96,7 +96,7 @@ def test_the_content_of_a_file_in_a_snapshot_is_told(tmp_path: Path) -> None:
     assert ("TYPE_MISMATCH", "file-history-snapshot", path) in found
     data = b"".join(json.dumps(each).encode() + b"\n" for each in records)
     noted = [each for each in check(BytesSource(data)).findings if each.id == "fields.backup-text"]
-    assert [(each.severity, each.place.line) for each in noted] == [("info", 2)]
+    assert [(each.severity, each.location.line) for each in noted] == [("info", 2)]
     backup = {"backupFileName": "a@v1", "version": 1, "backupTime": TIME}
     data = json.dumps(snapshot({"a.md": backup})).encode() + b"\n"
     found_ids = {each.id for each in check(BytesSource(data)).findings}

@@ -13,21 +13,20 @@ from tests.published.surfaces import differences, every_surface, steno
 from tests.published.test_dialects import sent_in_order
 
 from steno.check.checkup import check
-from steno.check.repair.repair import repair_bytes
+from steno.check.repair.repair_job import repair_bytes
 from steno.format.lines import read_bytes
 from steno.format.source import BytesSource
-from steno.index.search.finder import open_finder
-from steno.index.search.grouping import groups_of
-from steno.index.search.language import parse
+from steno.index.search.finder import group_hits, open_finder
+from steno.index.search.query_parser import parse_query
 from steno.report import clock
-from steno.report.brief.gather import brief_of
+from steno.report.brief.brief_builder import build_brief
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import CLIENTS
 from steno.session.resume.replay import as_resumed, valid_messages
-from steno.session.resume.rules import breaches
 from steno.session.session import Session
 from steno.session.transcript import load
-from steno.store.discover import found_at
-from steno.store.library import open_found
+from steno.store.discovery import discover_file
+from steno.store.session_lookup import open_file_session
 
 OWN = sorted(set(EXAMPLES) - set(FILES))
 """What is not tried as a file of a dialect already."""
@@ -82,7 +81,7 @@ def test_turns_begin_with_the_prompts(example: Example) -> None:
 
 def test_messages_are_valid_and_whole(example: Example) -> None:
     messages = valid_messages(load(BytesSource(example.data)))
-    assert list(breaches([*messages, {"role": "user", "content": "Go on."}])) == []
+    assert list(find_breaches([*messages, {"role": "user", "content": "Go on."}])) == []
     assert sent_in_order(messages, example.known)
 
 
@@ -119,20 +118,20 @@ def _texts(shown: dict[str, object]) -> list[str]:
 
 def test_brief_asks_what_was_asked(on_disk: OnDisk) -> None:
     for name, path in on_disk.paths.items():
-        with open_found(found_at(str(path))) as session:
-            brief = brief_of(session)
+        with open_file_session(discover_file(str(path))) as session:
+            brief = build_brief(session)
         assert [each.text for each in brief.turns] == list(EXAMPLES[name].prompts), name
 
 
 def test_search_finds_each_session_by_its_words_and_none_that_is_hidden(on_disk: OnDisk) -> None:
     explorer = on_disk.explorer
     with explorer.house.index() as index:
-        finder = open_finder(index, lambda text: clock.meant(text, clock.now()))
+        finder = open_finder(index, lambda text: clock.parse_time_range(text, clock.now()))
         assert finder is not None
 
         def paths(words: str) -> set[str]:
-            found = finder.find(parse(f'"{words}"'), "newest")
-            return {group.path for group in groups_of(index.connection, found.messages)}
+            found = finder.find(parse_query(f'"{words}"'), "newest")
+            return {group.path for group in group_hits(index.connection, found.messages)}
 
         for name, path in on_disk.paths.items():
             known = EXAMPLES[name]

@@ -12,23 +12,22 @@ from tests.published.random_files import FORMS, Drawn, draw
 from tests.published.test_dialects import sent_in_order
 
 from steno.check.checkup import check
-from steno.check.repair.repair import repair_bytes
+from steno.check.repair.repair_job import repair_bytes
 from steno.check.verdict import verdicts
 from steno.format.dialects import detection
 from steno.format.source import BytesSource
-from steno.index.home import index_of
-from steno.index.opened import open_index
-from steno.index.sync import sync
-from steno.session.follow import Follower
+from steno.index.database import locate_index, open_index
+from steno.index.sync.updater import sync
+from steno.session.live_turns import Follower
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import LATEST
 from steno.session.resume.replay import as_resumed, valid_messages
-from steno.session.resume.rules import breaches
 from steno.session.session import Session
-from steno.session.story.figures import figures_of
-from steno.session.transcript import grown, load
-from steno.store.count import count_turns
-from steno.store.glance import glance
-from steno.store.library import find
+from steno.session.transcript import load, load_growth
+from steno.session.turns.session_facts import count_session
+from steno.store.session_counts import count_turns
+from steno.store.session_lookup import find
+from steno.store.summary import summarize
 
 NAME = "0c9be80c-c704-4d9f-928e-22f500ed824f"
 SEEDS = range(7)
@@ -48,7 +47,7 @@ def written(folder: Path, data: bytes) -> str:
 
 def severe(data: bytes) -> list[tuple[str, int]]:
     found = check(BytesSource(data), name=NAME).findings
-    return [(each.id, each.place.line) for each in found if each.severity != "info"]
+    return [(each.id, each.location.line) for each in found if each.severity != "info"]
 
 
 def test_a_random_file_says_the_same_everywhere(drawn: Drawn, tmp_path: Path) -> None:
@@ -56,14 +55,14 @@ def test_a_random_file_says_the_same_everywhere(drawn: Drawn, tmp_path: Path) ->
     turns = session.turns()
     assert [turn.prompt.text for turn in turns if turn.prompt] == drawn.prompts
     found = find(written(tmp_path, drawn.data))
-    look = glance(found, 0.0)
+    look = summarize(found, 0.0)
     assert (look.title, look.dialect) == (session.title.text, session.transcript.dialect)
-    assert count_turns(found) == len(turns) == figures_of(session).turns
+    assert count_turns(found) == len(turns) == count_session(session).turns
 
 
 def test_of_a_random_file_everything_but_what_is_hidden_is_sent(drawn: Drawn) -> None:
     messages = valid_messages(load(BytesSource(drawn.data)))
-    assert list(breaches([*messages, {"role": "user", "content": "Go on."}])) == []
+    assert list(find_breaches([*messages, {"role": "user", "content": "Go on."}])) == []
     known = Known(drawn.data, (), tuple(drawn.present), tuple(drawn.absent))
     assert sent_in_order(messages, known)
 
@@ -85,8 +84,8 @@ def test_a_random_file_that_grows_is_read_as_at_once(drawn: Drawn) -> None:
     ends = [at + 1 for at, byte in enumerate(drawn.data) if byte == ord("\n")]
     transcript = load(BytesSource(drawn.data[: ends[0]]))
     for end in ends[1 :: max(1, len(ends) // 5)]:
-        transcript = grown(transcript, BytesSource(drawn.data[:end]))
-    transcript = grown(transcript, BytesSource(drawn.data))
+        transcript = load_growth(transcript, BytesSource(drawn.data[:end]))
+    transcript = load_growth(transcript, BytesSource(drawn.data))
     assert [str(turn.prompt) for turn in Session(transcript).turns()] == [
         str(turn.prompt) for turn in whole
     ]
@@ -249,7 +248,7 @@ def test_the_index_reads_a_file_again_when_a_dialect_appears_in_it(tmp_path: Pat
         file.user(f"Prompt {number}")
         file.says(f"Answer {number}")
     path = Path(written(tmp_path / "claude", file.data()))
-    home = index_of(str(tmp_path / "claude"))
+    home = locate_index(str(tmp_path / "claude"))
     sync(home)
     file.raw(type="user", message="hidden words", isDeleted=True)
     file.raw(type="user", message="flat words")
@@ -271,7 +270,7 @@ def test_a_broken_file_of_a_dialect_is_read_and_repaired() -> None:
             _break(rng, rng.choice(records))
             data = lines(records)[: -rng.choice((0, 0, 20)) or None]
             messages = valid_messages(load(BytesSource(data)))
-            assert list(breaches([*messages, {"role": "user", "content": "Go on."}])) == []
+            assert list(find_breaches([*messages, {"role": "user", "content": "Go on."}])) == []
             done = repair_bytes(data)
             assert done.settled
             assert repair_bytes(done.data).edits == []

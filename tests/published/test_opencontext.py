@@ -5,21 +5,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent.stage import Stage
+from tests.agent.loop_harness import Stage
 from tests.builders import Session as Made
 from tests.builders import session, tool
 from tests.published.opencontext import PROJECT, SESSION, ContextFile, backup, call
-from tests.session.opened import opened
+from tests.session.open_sessions import opened
 
-from steno.agent.compact import Compactor
+from steno.agent.context.compaction import ContextCompactor
 from steno.agent.loop import Agent
 from steno.format.source import BytesSource
-from steno.index.opened import open_index
-from steno.model.server.script import Script
-from steno.report.brief import Brief, as_json, as_markdown, brief_of
-from steno.report.files.history import history
-from steno.report.files.session import files_of
-from steno.report.files.touched import Choice, in_order, touched
+from steno.index.database import open_index
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.report.brief import Brief, as_json, as_markdown, build_brief
+from steno.report.file_history.history import history
+from steno.report.file_history.touched_files import (
+    TouchedFilter,
+    files_of_session,
+    list_touched_files,
+    sort_touched,
+)
 from steno.session.session import Session
 from steno.session.transcript import load
 
@@ -176,7 +180,7 @@ def test_003_sub_agents_of_every_layout_have_prompt_work_and_report(
 ) -> None:
     made = opened(delegated(version))
     assert len(made.agent_files) == files
-    (turn,) = brief_of(made).turns
+    (turn,) = build_brief(made).turns
     (agent,) = turn.agents
     assert (agent.kind, agent.task, agent.prompt) == ("Explore", "Find it", "Find where.")
     assert [each.text for each in agent.texts] == ["I search.", "In a.py."]
@@ -199,7 +203,7 @@ def test_003_sub_agents_are_found_on_the_disk_in_every_layout(
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(data)
         monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(root))
-        (turn,) = brief_of(steno.open("last")).turns
+        (turn,) = build_brief(steno.open("last")).turns
         assert [(each.prompt, each.report) for each in turn.agents] == [("Find where.", "In a.py.")]
 
 
@@ -282,7 +286,7 @@ def test_003_sub_agents_of_sub_agents_name_the_one_that_started_them() -> None:
         child.assistant(tool("Agent", description="B", prompt="Do B"))
         return child.agent(lambda inner: inner.assistant("B done.")).assistant("A done.")
 
-    (turn,) = brief_of(opened(one.agent(work).assistant("Done.").done())).turns
+    (turn,) = build_brief(opened(one.agent(work).assistant("Done.").done())).turns
     first, second = turn.agents
     assert (first.task, first.parent_id, second.task) == ("A", "", "B")
     assert second.parent_id == first.agent_id != ""
@@ -372,7 +376,7 @@ def test_003_files_lists_what_only_snapshots_name(
     open_index(root).close()
     path.write_bytes(data)
     with open_index(root) as index:
-        rows = {each.path: each for each in touched(index.connection)}
+        rows = {each.path: each for each in list_touched_files(index.connection)}
         assert {name: each.source for name, each in rows.items()} == {
             f"{PROJECT}/a.py": "calls",
             f"{PROJECT}/gen.py": "snapshot",
@@ -380,11 +384,13 @@ def test_003_files_lists_what_only_snapshots_name(
         }
         gen = rows[f"{PROJECT}/gen.py"]
         assert (gen.edits, gen.backups, gen.sessions) == (0, 2, 1)
-        changed = Choice(changed=True, words="gen")
-        assert [each.path for each in touched(index.connection, changed, limit=1)] == [gen.path]
-        assert touched(index.connection, Choice(project="/elsewhere")) == []
-        assert in_order(rows.values(), "path")[0].path == f"{PROJECT}/a.py"
-        mine = {each.path: each for each in files_of(index.connection, SESSION)}
+        changed = TouchedFilter(changed=True, words="gen")
+        assert [each.path for each in list_touched_files(index.connection, changed, limit=1)] == [
+            gen.path
+        ]
+        assert list_touched_files(index.connection, TouchedFilter(project="/elsewhere")) == []
+        assert sort_touched(rows.values(), "path")[0].path == f"{PROJECT}/a.py"
+        mine = {each.path: each for each in files_of_session(index.connection, SESSION)}
         assert (mine[gen.path].source, mine[gen.path].turns) == ("snapshot", [1])
         told = history(index.connection, gen.path)
         assert told is not None
@@ -460,17 +466,17 @@ def test_003_compacted_sessions_are_told_whole_in_the_form_of_001() -> None:
 
 
 def test_003_compacted_sessions_are_told_whole_in_the_form_of_steno(tmp_path: Path) -> None:
-    script = Script().on("Summarize", "They spoke of apples.").otherwise("Yes.")
+    script = ScriptedResponder().on("Summarize", "They spoke of apples.").otherwise("Yes.")
     stage = Stage(tmp_path, script)
 
     async def act(agent: Agent) -> None:
-        await agent.turn("Tell me of apples.")
-        await agent.turn("And now?")
-        assert await Compactor().compact(agent, "manual", "")
-        await agent.turn("Go on.")
+        await agent.run_turn("Tell me of apples.")
+        await agent.run_turn("And now?")
+        assert await ContextCompactor().compact(agent, "manual", "")
+        await agent.run_turn("Go on.")
 
     stage.play(act)
-    brief = brief_of(Session(load(BytesSource(stage.data)), name=SESSION))
+    brief = build_brief(Session(load(BytesSource(stage.data)), name=SESSION))
     # The last turn is said again below the summary, and is told once all the same.
     prompts = list(dict.fromkeys(turn.text for turn in brief.turns))
     assert prompts == ["Tell me of apples.", "And now?", "Go on."]

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.agent.house import House
+from tests.agent.headless_harness import House
 from tests.notation import notation
 
-from steno.format.slugs import slug
+from steno.format.paths import slug_for_path
 from steno.format.source import BytesSource
-from steno.model.server.minds import text, thinking, tool
+from steno.llm.testserver.responders import text, thinking, tool
 from steno.session.resume.replay import valid_messages
 from steno.session.session import Session
 from steno.session.transcript import load
@@ -124,7 +124,7 @@ def session_id(p: Played) -> bool:
 
 
 def place(p: Played) -> bool:
-    return p.house.path.parent == p.house.config / "projects" / slug(str(p.house.project))
+    return p.house.path.parent == p.house.config / "projects" / slug_for_path(str(p.house.project))
 
 
 def project_slug(p: Played) -> bool:

@@ -20,7 +20,7 @@ from tests.published.documented import (
 from tests.published.examples import EXAMPLES
 from tests.published.test_client_fields import drifts, records_of
 
-from steno.format.slugs import slug
+from steno.format.paths import slug_for_path
 from steno.format.source import BytesSource
 from steno.session.resume.replay import valid_messages
 from steno.session.session import Session
@@ -46,7 +46,7 @@ def agent_file(opened: Open) -> bool:
 
 def project_of_slug(opened: Open) -> bool:
     cwd = "/Users/ada/work/mtools"
-    return slug(cwd) == "-Users-ada-work-mtools" and opened("compacted").project == cwd
+    return slug_for_path(cwd) == "-Users-ada-work-mtools" and opened("compacted").project == cwd
 
 
 def graph(opened: Open) -> bool:
@@ -263,7 +263,7 @@ def agent_reports(opened: Open) -> bool:
 
 def compacted_summary(_: Open) -> bool:
     """No client sends a title: the finding says so, and a repair makes a message of it."""
-    from steno.check.repair.repair import repair_bytes
+    from steno.check.repair.repair_job import repair_bytes
 
     done = repair_bytes(EXAMPLES["compacted"].data)
     said = json.dumps(valid_messages(done.transcript))

@@ -13,24 +13,24 @@ from tests.published.documented import (
 from tests.published.examples import EXAMPLES
 from tests.published.test_client_fields import drifts, records_of
 
-from steno.check.published import FORMS
-from steno.format.blocks import Image
-from steno.format.slugs import slug
+from steno.format.dialects.record_dialect import PUBLISHED_FORMS
+from steno.format.message import Image
+from steno.format.paths import slug_for_path
 from steno.format.source import BytesSource
-from steno.report.export.steps import steps_of
+from steno.report.export.steps_format import session_steps
 from steno.session.session import Session
-from steno.session.step_records import StepCounts, is_listed
+from steno.session.session_status import StepCounts, is_listed
 from steno.session.transcript import load
 
 
 def skipped_types(opened: Open) -> bool:
-    kinds = {each["raw_uuid"] for each in steps_of(opened("command_turn"))}
+    kinds = {each["raw_uuid"] for each in session_steps(opened("command_turn"))}
     own = {each["uuid"] for each in records_of("command_turn") if "uuid" in each}
     return kinds == own
 
 
 def _steps(opened: Open, name: str) -> list[Json]:
-    return steps_of(opened(name))
+    return session_steps(opened(name))
 
 
 def step_types(opened: Open) -> bool:
@@ -53,7 +53,7 @@ def step_fields(opened: Open) -> bool:
 def step_summary(_: Open) -> bool:
     made = ClientForm(EXAMPLES["command_turn"].name)
     made.user("word " * 100)
-    (step,) = steps_of(Session(load(BytesSource(made.data())), name=made.session))
+    (step,) = session_steps(Session(load(BytesSource(made.data())), name=made.session))
     return len(step["content_summary"]) == 200
 
 
@@ -85,19 +85,19 @@ def snapshot_is_skipped(opened: Open) -> bool:
 
 def sidechains_are_skipped(opened: Open) -> bool:
     session = opened("sidechain_file")
-    return len(session.all_agents) == 1 and len(steps_of(session)) == 4
+    return len(session.all_agents) == 1 and len(session_steps(session)) == 4
 
 
 def odd_names_are_skipped(opened: Open) -> bool:
     session = opened("sub_agent")
     (agent,) = session.all_agents
     alone = Session(agent.transcript, name="agent-ab97f57")
-    return steps_of(alone) == [] and steps_of(session) != []
+    return session_steps(alone) == [] and session_steps(session) != []
 
 
 def empty_files_are_skipped(_: Open) -> bool:
     name = EXAMPLES["command_turn"].name
-    return steps_of(Session(load(BytesSource(b"")), name=name)) == []
+    return session_steps(Session(load(BytesSource(b"")), name=name)) == []
 
 
 def listed(status: str, count: int, *, answered: bool, shown: bool) -> Check:
@@ -153,11 +153,13 @@ def usage_is_counted(opened: Open) -> bool:
 def retry_event_is_explained(_: Open) -> bool:
     """`drift` says that it is a form of the description, and what the client writes."""
     told = {(code, kind) for code, kind, _, _ in drifts(records_of("system_error"))}
-    return ("PUBLISHED_FORM", "system/error") in told and "api_error" in FORMS["system/error"]
+    return ("PUBLISHED_FORM", "system/error") in told and "api_error" in PUBLISHED_FORMS[
+        "system/error"
+    ]
 
 
 def encoded_path(opened: Open) -> bool:
-    return slug("/Users/bob/Repos/frago") == "-Users-bob-Repos-frago" and (
+    return slug_for_path("/Users/bob/Repos/frago") == "-Users-bob-Repos-frago" and (
         opened("command_turn").project == "/Users/bob/Repos/frago"
     )
 

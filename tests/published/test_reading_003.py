@@ -6,7 +6,7 @@ import pytest
 from tests.published.documented import Check, Open, steps
 from tests.published.test_client_fields import drifts, records_of
 
-from steno.report.brief.gather import brief_of
+from steno.report.brief.brief_builder import build_brief
 
 
 def turns_are_prompts(opened: Open) -> bool:
@@ -69,12 +69,12 @@ def complete_is_known(_: Open) -> bool:
 
 
 def brief_intent(opened: Open) -> bool:
-    brief = brief_of(opened("thread_of_turns"))
+    brief = build_brief(opened("thread_of_turns"))
     return [each.text for each in brief.turns] == ["Fix the login bug", "Thanks"]
 
 
 def _turn(opened: Open, name: str) -> Any:
-    return brief_of(opened(name)).turns[0]
+    return build_brief(opened(name)).turns[0]
 
 
 def brief_texts(opened: Open) -> bool:

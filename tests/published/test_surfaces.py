@@ -17,8 +17,8 @@ from tests.published.test_dialects import sent_in_order
 import steno
 from steno.check.checkup import check
 from steno.format.source import BytesSource
-from steno.model.server.app import Server, serving
-from steno.model.server.script import Script
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.llm.testserver.server import Server, run_server_in_thread
 
 
 def thoughts() -> Known:
@@ -139,7 +139,7 @@ def test_what_is_deleted_is_shown_on_request(tmp_path: Path) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving(Script().otherwise("Yes."), key=KEY) as found:
+    with run_server_in_thread(ScriptedResponder().otherwise("Yes."), key=KEY) as found:
         yield found
 
 

@@ -12,14 +12,13 @@ from tests.conftest import WriteConfig
 from tests.gitting import Repo
 
 from steno.errors import BadRequest, Unreadable
-from steno.index.opened import open_index
-from steno.report.blame import Blame, blame
-from steno.report.blame.weave import lines_of, weave
-from steno.report.files.rebuild import rebuild
-from steno.report.files.recorded import touches_in
+from steno.index.database import open_index
+from steno.report.blame import FileBlame, attribute_lines, blame, split_lines
+from steno.report.file_history.touch_finder import touches_in
+from steno.report.file_history.version_builder import build_versions
 from steno.session.transcript import load
-from steno.store.library import open_session
-from steno.store.read import FileSource
+from steno.store.file_source import FileSource
+from steno.store.session_lookup import open_session
 
 git = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 
@@ -34,12 +33,12 @@ def _edited(made: Session, path: Path, old: str, new: str) -> Session:
     ).result()
 
 
-def _blame(root: Path, path: Path, **more: Any) -> Blame:
+def _blame(root: Path, path: Path, **more: Any) -> FileBlame:
     with open_index(str(root)) as index:
         return blame(index.connection, str(path), open_session, **more)
 
 
-def _told(found: Blame) -> list[tuple[str, str]]:
+def _told(found: FileBlame) -> list[tuple[str, str]]:
     """Return each line with who wrote it: the prompt, the commit's words, or the kind."""
     made: list[tuple[str, str]] = []
     for line in found.lines:
@@ -305,15 +304,15 @@ def test_blame_of_the_corpus_is_what_the_recorded_patches_say(shared: Path) -> N
         with FileSource(str(path)) as source:
             chains = touches_in(load(source))
         for name, results in recorded.items():
-            versions = rebuild(chains.get(name, []))
+            versions = build_versions(chains.get(name, []))
             changes = [at for at, each in enumerate(versions) if each.verb in ("write", "edit")]
             expected = _simulated(results)
             last = versions[changes[-1]].text if changes else None
             if expected is None or last is None or len(changes) != len(results):
                 counts["left out"] += 1
                 continue
-            marks = weave(versions[: changes[-1] + 1], last).marks
-            lines = lines_of(last)
+            marks = attribute_lines(versions[: changes[-1] + 1], last).marks
+            lines = split_lines(last)
             assert len(marks) == len(lines)
             # What was rebuilt is what the patches alone make of the file, line by line.
             assert [_spaced(line) for line in lines] == [line for line, _ in expected]

@@ -9,9 +9,9 @@ from tests.builders import session
 from tests.cli.conftest import Steno, steno
 from tests.conftest import WriteConfig
 
-from steno.report.clock import now
-from steno.report.retention import Retention, retention_words
+from steno.report.retention import Retention, retention_warning
 from steno.store.archive.archive import archive_all
+from steno.store.environment import now
 
 __all__ = ["steno"]
 
@@ -116,4 +116,4 @@ def test_doctor_says_the_same(steno: Steno, config: WriteConfig) -> None:
 )
 def test_the_words(sessions: int, overdue: int, left: float | None, said: str) -> None:
     first = None if left is None else now() + left * DAY
-    assert retention_words(Retention(30, sessions, overdue, 0, first), now()) == said
+    assert retention_warning(Retention(30, sessions, overdue, 0, first), now()) == said

@@ -13,10 +13,10 @@ from tests.published.files import FILES, FLAT
 
 from steno.errors import BadRequest, Unreadable, Unwritable
 from steno.report.export import steps_folder
-from steno.report.export.steps import SYNC_VERSION, Source
 from steno.report.export.steps_folder import StepsJob, StepsReport, sync_steps
-from steno.safe.masking import Masker
-from steno.store.discover import found_at
+from steno.report.export.steps_format import SYNC_VERSION, Source
+from steno.sanitize.secret_masker import Masker
+from steno.store.discovery import discover_file
 
 
 @pytest.fixture
@@ -116,11 +116,11 @@ def test_002_sync_what_is_cached_is_read_again_after_any_change(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, path = tmp_path / "out", path_of(root, 2)
-    monkeypatch.setattr("steno.report.export.source_cache._SETTLED_NS", 0)
+    monkeypatch.setattr("steno.report.export.steps_folder._SETTLED_NANOS", 0)
     run(root, out)
     with monkeypatch.context() as reading:
         # What is not read is not missed.
-        reading.delattr("steno.report.export.steps_folder._digest")
+        reading.delattr("steno.report.export.steps_folder._hash_file")
         reading.delattr("steno.report.export.steps_folder.read_steps")
         assert len(run(root, out).unchanged) == 3
     before = path.stat()
@@ -203,7 +203,7 @@ def test_002_sync_a_selection_leaves_other_sessions_and_removes_gone_ones(
     path_of(root, 1).unlink()
     (path_of(root, 2).parent / "agent-a318043.jsonl").write_bytes(step_lines(session_id(2), 4))
     job = StepsJob(str(out), (str(root),), Masker())
-    report = sync_steps(job, [found_at(str(path_of(root, 2)))])
+    report = sync_steps(job, [discover_file(str(path_of(root, 2)))])
     assert report.skipped == []
     assert (report.written, report.unchanged, report.removed) == (
         [],
@@ -364,7 +364,7 @@ def test_002_sync_a_full_disk_ends_the_run(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("steno.store.beneath.Folder.put", full)
+    monkeypatch.setattr("steno.store.dirfd.Directory.replace_file", full)
     with pytest.raises(Unwritable):
         run(root, out)
 

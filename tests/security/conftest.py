@@ -8,7 +8,7 @@ from tests.chromium import chromium
 from tests.security.hostile import hostile_root
 from tests.web.explorer import Explorer, explorer
 
-from steno.demo.write import write_demo
+from steno.demo.recording import write_demo
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Generator[Explorer]:
     folder = tmp_path_factory.mktemp("hostile")
     root = hostile_root(folder / "root")
     with explorer(str(folder / "index"), str(root)) as found:
-        found.house.ward.look()
-        found.house.ward.wait()
+        found.house.health_monitor.start_check()
+        found.house.health_monitor.wait()
         yield found
 
 

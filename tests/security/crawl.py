@@ -16,7 +16,7 @@ from tests.security.ask import Line
 from tests.web.explorer import Explorer
 
 from steno.web.app import ADDRESSES
-from steno.web.paint import links
+from steno.web.templating import links
 
 __all__ = ["crawl", "filled", "is_stream", "routes"]
 

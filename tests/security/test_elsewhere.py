@@ -15,8 +15,8 @@ from socket import INADDR_ANY
 import pytest
 from tests.cli.conftest import Steno, steno
 
-from steno.web.gate import Keys
-from steno.web.serve import Address, is_loopback
+from steno.web.auth import LoginKeys
+from steno.web.http_server import ServerAddress, is_loopback
 
 __all__ = ["steno"]
 
@@ -66,13 +66,13 @@ def test_which_addresses_are_this_machine_s_own(host: str, *, own: bool) -> None
 
 
 def test_what_an_explorer_may_be_called() -> None:
-    here = Address(80, "127.0.0.1").hosts
+    here = ServerAddress(80, "127.0.0.1").hosts
     assert "127.0.0.1:80" in here
     assert "10.0.0.1:80" not in here
-    one = Address(80, "10.0.0.1").hosts
+    one = ServerAddress(80, "10.0.0.1").hosts
     assert "10.0.0.1:80" in one
     assert "10.0.0.2:80" not in one
-    every = Address(80, _EVERY).hosts
+    every = ServerAddress(80, _EVERY).hosts
     assert {"10.0.0.1:80", "[fe80::1]:80", "localhost:80"} <= {
         each for each in ("10.0.0.1:80", "[fe80::1]:80", "localhost:80") if each in every
     }
@@ -81,14 +81,14 @@ def test_what_an_explorer_may_be_called() -> None:
 
 
 def test_a_word_opens_as_often_as_it_is_said() -> None:
-    keys = Keys(1, word=_WORD)
-    assert keys.swap(_WORD)
-    assert keys.swap(_WORD)
-    assert keys.holds("", f"Bearer {_WORD}")
+    keys = LoginKeys(1, user_token=_WORD)
+    assert keys.redeem(_WORD)
+    assert keys.redeem(_WORD)
+    assert keys.is_authenticated("", f"Bearer {_WORD}")
     for wrong in ("", "Bearer", "Bearer ", f"Basic {_WORD}", _WORD, f"Bearer {_WORD}x"):
-        assert not keys.holds("", wrong)
-    assert not Keys(1).holds("", "Bearer ")
-    assert not Keys(1).swap("")
+        assert not keys.is_authenticated("", wrong)
+    assert not LoginKeys(1).is_authenticated("", "Bearer ")
+    assert not LoginKeys(1).redeem("")
 
 
 @contextmanager

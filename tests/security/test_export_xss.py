@@ -11,12 +11,12 @@ from tests.security.hostile import hostile_root
 from tests.security.payloads import MARK
 from tests.security.test_xss import LISTEN, OPEN
 
-from steno.demo.write import write_demo
-from steno.report.export.files import Job, write_all
-from steno.safe.masking import Masker
-from steno.store.library import newest_first, open_found
-from steno.web.export import folder
-from steno.web.export.folder import one_page, pages_of
+from steno.demo.recording import write_demo
+from steno.report.export.session_export import ExportJob, write_files
+from steno.sanitize.secret_masker import Masker
+from steno.store.session_lookup import open_file_session, sessions_newest_first
+from steno.web.export import session_pages as folder
+from steno.web.export.session_pages import render_page_bytes, render_pages
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -84,9 +84,9 @@ def reader(browser: Browser) -> Generator[Reader]:
 
 
 def _exported(root: str, out: Path, *, level: Any = "full") -> list[Path]:
-    job = Job(level=level, masker=Masker(), out=f"{out}/")
-    files = newest_first((root,))
-    return [Path(path) for path in write_all(pages_of(files, job), job)]
+    job = ExportJob(level=level, masker=Masker(), out=f"{out}/")
+    files = sessions_newest_first((root,))
+    return [Path(path) for path in write_files(render_pages(files, job), job)]
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_no_hostile_page_runs_asks_for_or_breaks_anything(
 def test_a_page_paints_code_when_it_is_looked_at_and_changes_no_letter_of_it(
     reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder, "_COLOURED", 0)
+    monkeypatch.setattr(folder, "_MAX_HIGHLIGHTED_SESSIONS", 0)
     root = write_demo(str(tmp_path / "demo")).root
     painted = 0
     for path in _exported(root, tmp_path / "out"):
@@ -136,11 +136,11 @@ def test_every_turn_and_every_step_is_shown_without_a_network(
     reader: Reader, tmp_path: Path
 ) -> None:
     root = write_demo(str(tmp_path / "demo")).root
-    for found in newest_first((root,)):
+    for found in sessions_newest_first((root,)):
         page = tmp_path / "page.html"
-        page.write_bytes(one_page(found, Job(masker=Masker())))
+        page.write_bytes(render_page_bytes(found, ExportJob(masker=Masker())))
         reader.see(page)
-        with open_found(found) as session:
+        with open_file_session(found) as session:
             turns = session.turns()
             steps = sum(step.kind != "queued" for turn in turns for step in turn.steps)
         shown = reader.page.locator("article.turn").count()

@@ -13,8 +13,8 @@ from tests.security.ask import raw, request
 from tests.security.crawl import filled, routes
 from tests.web.explorer import Explorer
 
-from steno.web.gate import HEADERS, Gate, Keys
-from steno.web.serve import Address
+from steno.web.auth import SECURITY_HEADERS, AuthMiddleware, LoginKeys
+from steno.web.http_server import ServerAddress
 
 _PORT: Final = 4321
 _OK: Final = 200
@@ -133,8 +133,8 @@ def _scope(method: str, headers: dict[str, str | None]) -> dict[str, Any]:
 
 
 def test_every_combination_is_answered_by_the_first_step_that_says_no() -> None:
-    keys, pages = Keys(_PORT), _Answers()
-    gate = Gate(pages, keys, Address(_PORT).hosts)
+    keys, pages = LoginKeys(_PORT), _Answers()
+    gate = AuthMiddleware(pages, keys, ServerAddress(_PORT).hosts)
     known = {"port": _PORT, "token": keys.token}
 
     async def every() -> int:
@@ -154,7 +154,7 @@ def test_every_combination_is_answered_by_the_first_step_that_says_no() -> None:
             assert pages.started["status"] == status, headers
             assert (pages.reached > before) == (status == _OK)
             sent = {key.decode(): value.decode() for key, value in pages.started["headers"]}
-            assert all(sent[key] == value for key, value in HEADERS)
+            assert all(sent[key] == value for key, value in SECURITY_HEADERS)
             number += 1
         return number
 
@@ -184,7 +184,7 @@ def _wrong(table: Mapping[Any, bool]) -> list[Any]:
 
 @pytest.mark.parametrize("way", [way for way, _ in routes()])
 def test_nothing_gets_past_the_gate_to_any_page(demo: Explorer, way: str) -> None:
-    known = {"port": demo.port, "token": demo.server.keys.token}
+    known = {"port": demo.port, "token": demo.server.login_keys.token}
     address = filled(way, demo)
     for asked in _deviations():
         host, method, site, origin, cookie = asked
@@ -206,7 +206,7 @@ def test_nothing_gets_past_the_gate_to_any_page(demo: Explorer, way: str) -> Non
         else:
             assert said.status == status, (address, pairs)
             assert len(said.body) < 200
-        for key, value in HEADERS:
+        for key, value in SECURITY_HEADERS:
             assert said.headers[key] == value, (address, pairs, key)
         assert "set-cookie" not in said.headers
 
@@ -220,7 +220,7 @@ def test_a_head_has_no_body(demo: Explorer, way: str) -> None:
 
 
 def test_a_code_works_once_whoever_asks(demo: Explorer) -> None:
-    code = demo.server.keys.code
+    code = demo.server.login_keys.code
     host = ("Host", f"127.0.0.1:{demo.port}")
     refused: list[tuple[list[tuple[str, str]], int]] = [
         ([("Host", f"evil.test:{demo.port}")], 421),
@@ -253,7 +253,7 @@ def test_a_code_works_once_whoever_asks(demo: Explorer) -> None:
 def test_an_entrance_leads_nowhere_else(demo: Explorer, to: str) -> None:
     from urllib.parse import quote
 
-    code = demo.server.keys.code
+    code = demo.server.login_keys.code
     said = demo.ask(f"/enter?code={code}&to={quote(to, safe='%')}")
     assert said.status == _OK
     assert said.headers["refresh"] == "0; url=/"

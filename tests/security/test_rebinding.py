@@ -92,7 +92,7 @@ def reader(browser: Browser, demo: Explorer) -> BrowserContext:
 
 def test_a_name_that_leads_here_gets_nothing(reader: BrowserContext, demo: Explorer) -> None:
     page = reader.new_page()
-    for way in ("/", "/health", f"/enter?code={demo.server.keys.code}", "/favicon.ico"):
+    for way in ("/", "/health", f"/enter?code={demo.server.login_keys.code}", "/favicon.ico"):
         answer = page.goto(f"http://rebound.test:{demo.port}{way}")
         assert answer is not None
         assert answer.status == 421

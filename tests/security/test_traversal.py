@@ -12,9 +12,9 @@ from tests.security.ask import Line, raw, request
 from tests.security.crawl import filled
 from tests.web.explorer import Explorer
 
-from steno.web import pages
+from steno.web import routes
 from steno.web.app import PAGES
-from steno.web.paint import static_bytes, static_names
+from steno.web.templating import static_bytes, static_names
 
 _FOREIGN: Final = "this-is-not-yours-81d0"
 _UPS: Final = (
@@ -80,7 +80,7 @@ def _variants(secret: Path) -> list[str]:
 def _asked(page: str) -> list[str]:
     """Return every name that a page looks for in the query of its address."""
     module = page.partition(":")[0]
-    file = Path(next(iter(pages.__path__))) / f"{module}.py"
+    file = Path(next(iter(routes.__path__))) / f"{module}.py"
     return sorted(set(_ASKED.findall(file.read_text())))
 
 

@@ -11,9 +11,9 @@ from tests.security.ask import raw, request
 from tests.web.explorer import Explorer
 
 from steno.web import app
-from steno.web.gate import HEADERS
-from steno.web.house import House
-from steno.web.wire import Wire
+from steno.web.auth import SECURITY_HEADERS
+from steno.web.http_server import HttpConnection
+from steno.web.state.app_state import AppState
 
 
 def _host(demo: Explorer) -> tuple[str, str]:
@@ -64,7 +64,7 @@ def test_two_hosts_are_none(demo: Explorer, second: str) -> None:
 def test_what_is_no_request_is_refused_with_all_headers(demo: Explorer, data: bytes) -> None:
     said = raw(demo.port, data + b"\r\n\r\n")
     assert said.status in {400, 421}
-    for name, value in HEADERS:
+    for name, value in SECURITY_HEADERS:
         assert said.headers[name] == value
 
 
@@ -112,7 +112,7 @@ def test_a_socket_for_anything_but_pages_is_refused(demo: Explorer) -> None:
 
 
 def test_another_kind_of_connection_is_ended() -> None:
-    from steno.web.gate import Gate, Keys
+    from steno.web.auth import AuthMiddleware, LoginKeys
 
     sent: list[str] = []
 
@@ -125,7 +125,7 @@ def test_another_kind_of_connection_is_ended() -> None:
     async def never(*_: object) -> None:
         pytest.fail("the gate was passed")
 
-    gate = Gate(never, Keys(1), frozenset())
+    gate = AuthMiddleware(never, LoginKeys(1), frozenset())
 
     async def knock() -> None:
         await gate({"type": "websocket"}, receive, send)
@@ -146,7 +146,7 @@ def test_slow_readers_and_slow_writers_keep_nobody_waiting(demo: Explorer) -> No
 
 
 def test_who_never_asks_is_hung_up_on(demo: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Wire, "patience", 0.05)
+    monkeypatch.setattr(HttpConnection, "request_timeout", 0.05)
     with socket.create_connection(("127.0.0.1", demo.port), timeout=20) as line:
         line.sendall(b"GET / HTT")
         assert line.recv(1) == b""
@@ -155,16 +155,16 @@ def test_who_never_asks_is_hung_up_on(demo: Explorer, monkeypatch: pytest.Monkey
 def test_a_fault_is_a_plain_page_and_is_told_once(
     demo: Explorer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(_house: House, *_: object) -> None:
+    def broken(_house: AppState, *_: object) -> None:
         raise ZeroDivisionError("secret \x1b[31m words")
 
-    from steno.web.gate import Gate, Keys
-    from steno.web.serve import Address
+    from steno.web.auth import AuthMiddleware, LoginKeys
+    from steno.web.http_server import ServerAddress
 
-    monkeypatch.setattr("steno.web.pages.sessions.sessions", broken)
-    keys = Keys(demo.port)
-    made = app.make_app(demo.house, keys, Address(demo.port).hosts)
-    assert isinstance(made, Gate)
+    monkeypatch.setattr("steno.web.routes.sessions.session_list_page", broken)
+    keys = LoginKeys(demo.port)
+    made = app.make_app(demo.house, keys, ServerAddress(demo.port).hosts)
+    assert isinstance(made, AuthMiddleware)
 
     async def ask() -> list[MutableMapping[str, Any]]:
         sent: list[MutableMapping[str, Any]] = []
@@ -194,7 +194,7 @@ def test_a_fault_is_a_plain_page_and_is_told_once(
     for _ in range(2):
         start, body = asyncio.run(ask())
         assert start["status"] == 500
-        assert {(a.encode(), b.encode()) for a, b in HEADERS} <= set(start["headers"])
+        assert {(a.encode(), b.encode()) for a, b in SECURITY_HEADERS} <= set(start["headers"])
         assert b"secret" not in body["body"]
         assert b"Traceback" not in body["body"]
     told = capfd.readouterr().err

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import VERSIONS, Json, Session, session, tool
-from tests.session.opened import check_sound, opened
+from tests.session.open_sessions import check_sound, opened
 
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.session import Session as Opened
-from steno.session.story.branches import Branch
 from steno.session.transcript import load
+from steno.session.turns.branches import Branch
 
 
 def branches(made: Session) -> list[Branch]:

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from steno.errors import BadRequest
+from steno.session.resume.api_rules import ImageHeader, decoded_size, image_flaw, read_header
 from steno.session.resume.clients import CLIENTS, LATEST, STENO, Client, client_for
-from steno.session.resume.images import ImageHeader, decoded_size, image_flaw, read_header
 
 NEWEST: Final[dict[str, Any]] = {
     "splits_glued": True,

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 from tests.builders import VERSIONS, Json, session, text, tool
-from tests.session.opened import check_sound, opened, sessions_below
+from tests.session.open_sessions import check_sound, opened, sessions_below
 
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.session import Session as Opened
-from steno.session.story.compactions import summary_text
 from steno.session.transcript import load
+from steno.session.turns.compactions import summary_text
 
 
 @pytest.mark.parametrize("version", VERSIONS)

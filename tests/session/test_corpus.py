@@ -6,9 +6,9 @@ import pytest
 from tests.corpus import transcripts
 
 from steno.format.source import BytesSource
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import CLIENTS
 from steno.session.resume.replay import as_resumed, valid_messages
-from steno.session.resume.rules import breaches
 from steno.session.transcript import load
 
 pytestmark = pytest.mark.corpus
@@ -22,7 +22,7 @@ def test_what_would_be_sent_of_real_files_keeps_the_rules(shared: Path) -> None:
     """One file is a window that begins inside a conversation: there the assistant begins."""
     broken: dict[str, list[str]] = {}
     for path in real(shared):
-        found = breaches(as_resumed(load(BytesSource(path.read_bytes()))) or [])
+        found = find_breaches(as_resumed(load(BytesSource(path.read_bytes()))) or [])
         if found:
             broken[path.name] = [breach.rule for breach in found]
     assert broken == {"large-conversation.jsonl": ["role.first"]}
@@ -31,7 +31,7 @@ def test_what_would_be_sent_of_real_files_keeps_the_rules(shared: Path) -> None:
 def test_valid_messages_keep_the_rules_without_exception(shared: Path) -> None:
     files = transcripts(shared)
     for path in files:
-        assert breaches(valid_messages(load(BytesSource(path.read_bytes())))) == [], path
+        assert find_breaches(valid_messages(load(BytesSource(path.read_bytes())))) == [], path
     assert len(files) > 400
 
 

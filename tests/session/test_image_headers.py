@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from steno.session.resume.images import ImageHeader, read_header
+from steno.session.resume.api_rules import ImageHeader, read_header
 
 
 def _png(width: int, height: int, chunk: bytes = b"IHDR") -> bytes:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import Json, image, png
 
-from steno.session.resume.images import (
+from steno.session.resume.api_rules import (
     MAX_BYTES,
     ImageHeader,
     decoded_size,
@@ -130,7 +130,7 @@ def test_base64_is_told_the_same_without_the_library_that_is_fast(odd: str, befo
     data = "A" * before + odd
     fast = decoded_size(data)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("steno.session.resume.images._finder", lambda: None)
+        patched.setattr("steno.session.resume.api_rules._finder", lambda: None)
         assert decoded_size(data) == fast
 
 

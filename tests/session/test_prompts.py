@@ -6,8 +6,8 @@ from tests.builders import Json, image, session, text, tool
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.session import Session
-from steno.session.story.prompts import _without_reminders, inside, origin_of, prompt_of
 from steno.session.transcript import Transcript, load
+from steno.session.turns.prompts import _without_reminders, origin_of, read_prompt, tag_content
 
 
 def said(content: str | list[Json], **fields: object) -> Transcript:
@@ -68,7 +68,7 @@ def test_a_prompt_is_shown_without_its_tags() -> None:
     ):
         transcript = said(content)
         record = transcript.record(transcript.nodes[0])
-        prompt = prompt_of(record, transcript.nodes[0], origin_of(record))
+        prompt = read_prompt(record, transcript.nodes[0], origin_of(record))
         assert (prompt.text, prompt.name) == (expected, name)
 
 
@@ -76,14 +76,14 @@ def test_pictures_are_counted() -> None:
     made = session().user([image(b"a"), text("What is this?"), image(b"b")])
     transcript = load(BytesSource(made.bytes()))
     node = next(node for node in transcript.nodes if node.type == "user")
-    prompt = prompt_of(transcript.record(node), node, "human")
+    prompt = read_prompt(transcript.record(node), node, "human")
     assert (prompt.images, prompt.text, prompt.by_person) == (2, "What is this?", True)
 
 
 def test_a_tag_without_an_end_runs_to_the_end() -> None:
-    assert inside("<a>open", "a") == "open"
-    assert inside("no tag", "a") == ""
-    assert inside("<a", "a") == ""
+    assert tag_content("<a>open", "a") == "open"
+    assert tag_content("no tag", "a") == ""
+    assert tag_content("<a", "a") == ""
 
 
 @pytest.mark.timeout(15)

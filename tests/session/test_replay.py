@@ -11,10 +11,9 @@ from tests.notation import notation
 
 from steno.errors import BadRequest
 from steno.format.source import BytesSource
+from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import CLIENTS, client_for
-from steno.session.resume.replay import as_resumed, resumed_leaf, valid_messages
-from steno.session.resume.rules import breaches
-from steno.session.resume.valid import make_valid
+from steno.session.resume.replay import as_resumed, make_valid, resumed_leaf, valid_messages
 from steno.session.session import Session
 from steno.session.transcript import load
 
@@ -208,7 +207,7 @@ def test_messages_are_valid_whatever_the_session_holds() -> None:
         tool("Bash", command="x")
     )
     messages = valid_messages(load(BytesSource(built.bytes())))
-    assert breaches(messages) == []
+    assert find_breaches(messages) == []
     assert messages[0]["role"] == "user"
 
 
@@ -259,7 +258,7 @@ def test_messages_are_valid_whatever_the_session_holds() -> None:
     ],
 )
 def test_each_rule_of_the_api_can_be_broken(messages: list[dict[str, Any]], rule: str) -> None:
-    assert rule in {breach.rule for breach in breaches(messages)}
+    assert rule in {breach.rule for breach in find_breaches(messages)}
 
 
 def test_mending_leaves_sound_messages_alone() -> None:
@@ -272,8 +271,8 @@ def test_a_call_id_that_two_responses_use_is_made_unique() -> None:
     result = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
     again = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
     messages = [{"role": "user", "content": "go"}, *again, *again, *again]
-    assert {breach.rule for breach in breaches(messages)} == {"tool_use.unique"}
-    assert breaches(make_valid(messages)) == []
+    assert {breach.rule for breach in find_breaches(messages)} == {"tool_use.unique"}
+    assert find_breaches(make_valid(messages)) == []
 
 
 @pytest.mark.parametrize("marked", [False, True])

@@ -24,9 +24,9 @@ from tests.session.changed_sessions import BASES, changed_sessions
 
 from steno.errors import BadRequest
 from steno.format.source import BytesSource
+from steno.session.resume.api_rules import block_flaw, find_breaches, fix_block
 from steno.session.resume.clients import CLIENTS, LATEST, STENO, Client, client_for
 from steno.session.resume.replay import as_resumed, resumed_leaf, valid_messages
-from steno.session.resume.rules import block_flaw, breaches, fixed_block
 from steno.session.transcript import Transcript, load
 
 FOLDER: Final = Path(__file__).parent / "recorded"
@@ -112,9 +112,9 @@ def _blocks() -> Iterator[str]:
         said: defaultdict[str, list[str]] = defaultdict(list)
         for (number, fields), role in product(enumerate(_FIELDS), (*_ROLES, "robot")):
             block = {"type": kind, **fields} if kind else fields
-            fixed = fixed_block(block, role)
+            fixed = fix_block(block, role)
             sent = "as it is" if fixed == block else _compact(fixed)
-            found = breaches([{"role": role, "content": [block]}])
+            found = find_breaches([{"role": role, "content": [block]}])
             broken = " ".join(f"{one.rule}@{one.message},{one.block}" for one in found)
             flaw = block_flaw(block, role) or "sound"
             said[f"{flaw}; {sent}; {broken}"].append(f"{role[0]}{number}")
@@ -446,7 +446,7 @@ def test_what_is_sent_of_sessions_with_one_thing_changed_is_what_was_recorded(at
 
 def test_whatever_is_changed_what_is_sent_can_be_sent() -> None:
     for name, data in (*_made(), *changed_sessions()):
-        assert breaches(valid_messages(load(BytesSource(data)))) == [], name
+        assert find_breaches(valid_messages(load(BytesSource(data)))) == [], name
 
 
 @pytest.mark.corpus

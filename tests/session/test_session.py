@@ -6,7 +6,7 @@ import pytest
 from tests.builders import VERSIONS, session, text, tool
 from tests.builders.stories import stories
 from tests.corpus import transcripts
-from tests.session.opened import check_sound, opened, opened_file, sessions_below
+from tests.session.open_sessions import check_sound, opened, opened_file, sessions_below
 
 from steno.errors import Ambiguous, NotFound
 from steno.format.source import BytesSource

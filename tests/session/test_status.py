@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 from tests.builders import Session, session, tool
-from tests.session.opened import opened, sessions_below
+from tests.session.open_sessions import opened, sessions_below
 
-from steno.session.story.status import LIVE, QUIET, TOOL, status_of
+from steno.session.turns.session_facts import (
+    ANSWERED_LIVE_SECONDS,
+    MODEL_LIVE_SECONDS,
+    TOOL_LIVE_SECONDS,
+    status_of,
+)
 
 BASH = tool("Bash", command="make")
 ASK = tool("AskUserQuestion", questions=[{"question": "Which?"}])
@@ -20,7 +25,7 @@ def standing(made: Session, age: float | None = None) -> str:
 def test_an_answered_session_waits_while_it_is_fresh() -> None:
     made = session("2.1.42").turn("go", "done")
     assert standing(made, 1) == "waiting"
-    assert standing(made, LIVE + 1) == "finished"
+    assert standing(made, ANSWERED_LIVE_SECONDS + 1) == "finished"
     assert standing(made) == "finished"
 
 
@@ -35,7 +40,7 @@ def test_an_open_call_is_running_until_it_is_too_old() -> None:
     made = session("2.1.42").user("go").assistant(BASH)
     assert opened(made).status(1).reason == "Bash make"
     assert standing(made, 1) == "running"
-    assert standing(made, TOOL + 1) == "interrupted"
+    assert standing(made, TOOL_LIVE_SECONDS + 1) == "interrupted"
     assert standing(made) == "interrupted"
 
 
@@ -52,7 +57,7 @@ def test_a_prompt_or_a_result_without_an_answer() -> None:
         session("2.1.325").user("go").assistant("Let me", stop="tool_use"),
     ):
         assert standing(made, 1) == "running"
-        assert standing(made, QUIET + 1) == "interrupted"
+        assert standing(made, MODEL_LIVE_SECONDS + 1) == "interrupted"
 
 
 def test_an_interruption_and_a_failure_are_what_they_are() -> None:
@@ -93,7 +98,7 @@ def test_real_sessions_stand_as_they_should(shared: Path, place: str, expected: 
 
 
 @pytest.mark.parametrize("call", [BASH, ASK])
-@pytest.mark.parametrize("age", [1, TOOL + 1, None])
+@pytest.mark.parametrize("age", [1, TOOL_LIVE_SECONDS + 1, None])
 def test_a_call_is_not_open_any_more_when_the_client_was_closed(
     call: Any, age: float | None
 ) -> None:

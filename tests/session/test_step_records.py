@@ -7,7 +7,7 @@ from tests.builders.step_files import session_id, step_lines
 
 from steno.format.lines import read_bytes
 from steno.format.records import Record
-from steno.session.step_records import (
+from steno.session.session_status import (
     StepCounts,
     count_record,
     is_listed,

@@ -1,9 +1,9 @@
 """The small parts of a step."""
 
 from tests.builders import redacted_thinking, server_tool, session, thinking, tool
-from tests.session.opened import opened
+from tests.session.open_sessions import opened
 
-from steno.session.story.steps import one_line
+from steno.session.turns.steps import one_line
 
 
 def test_one_line_says_that_there_is_more() -> None:

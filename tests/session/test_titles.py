@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 from tests.builders import session, text
-from tests.session.opened import opened, opened_file
+from tests.session.open_sessions import opened, opened_file
 
 from steno.format.source import BytesSource
 from steno.session.session import Session as Opened
-from steno.session.story.titles import (
+from steno.session.transcript import load
+from steno.session.turns.titles import (
     UNTITLED,
     choose_title,
     first_prompt,
-    own_summary,
     summaries_in,
+    summary_for,
     title_of,
 )
-from steno.session.transcript import load
 
 
 def test_the_order_is_that_of_the_clients_own_list() -> None:
@@ -52,7 +52,7 @@ def test_a_summary_is_looked_for_in_the_whole_project() -> None:
     assert opened(made).title.text == "go"
     found = Opened(opened(made).transcript, name=made.session_id, summaries=pairs)
     assert (found.title.text, found.title.source) == ("Going and done", "summary")
-    assert own_summary({"a"}, [("a", "one"), ("b", "two"), ("a", "three")]) == "three"
+    assert summary_for({"a"}, [("a", "one"), ("b", "two"), ("a", "three")]) == "three"
 
 
 def test_the_last_prompt_is_better_than_the_first_but_not_if_it_is_no_prompt() -> None:

@@ -3,10 +3,10 @@
 import pytest
 from tests.builders import VERSIONS, Session, answer, session, text, thinking, tool
 from tests.builders.stories import stories
-from tests.session.opened import check_sound, opened
+from tests.session.open_sessions import check_sound, opened
 
 from steno.session.session import Session as Opened
-from steno.session.story.turns import Turn
+from steno.session.turns.turn_builder import Turn
 
 
 def turns(made: Session) -> list[Turn]:

@@ -1,12 +1,12 @@
 """Tokens are counted once per response."""
 
 from tests.builders import session, text, tool
-from tests.session.opened import opened
+from tests.session.open_sessions import opened
 
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
-from steno.session.story.usage import Counter, Totals, is_placeholder, totals_of
 from steno.session.transcript import load
+from steno.session.turns.usage import Totals, UsageCounter, totals_of, writes_placeholder_usage
 
 
 def test_the_lines_of_one_response_are_counted_once() -> None:
@@ -27,7 +27,7 @@ def test_placeholder_figures_are_marked_as_estimates() -> None:
     assert opened(session("2.1.42").turn("go", "done")).usage.estimated
     assert not opened(session("2.1.325").turn("go", "done")).usage.estimated
     assert not opened(session("2.0.76").turn("go", "done")).usage.estimated
-    assert not is_placeholder("next")
+    assert not writes_placeholder_usage("next")
 
 
 def test_what_the_client_said_itself_costs_nothing() -> None:
@@ -50,7 +50,7 @@ def test_odd_figures_are_no_reason_to_fail() -> None:
         b'"usage":{"input_tokens":-4,"output_tokens":"many","cache_read_input_tokens":9}}}\n'
     )
     transcript = load(BytesSource(line))
-    counter = Counter()
+    counter = UsageCounter()
     counter.add_nodes(transcript, transcript.nodes)
     for node in transcript.nodes:
         counter.add(transcript.record(node))
@@ -84,7 +84,7 @@ def test_of_lines_with_equal_output_the_last_one_counts() -> None:
     transcript = load(BytesSource(data))
     found = totals_of(transcript, transcript.nodes)
     assert (found.messages, found.output, found.input) == (1, 7, 102)
-    counter = Counter()
+    counter = UsageCounter()
     for node in transcript.nodes:
         counter.add(transcript.record(node))
     assert counter.totals().input == 102

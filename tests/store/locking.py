@@ -15,7 +15,7 @@ from steno.store.session_lock import SessionLock
 def main() -> None:
     """Take the lock, say so, hold it."""
     try:
-        lock = SessionLock.take(sys.argv[1])
+        lock = SessionLock.acquire(sys.argv[1])
     except Busy as error:
         sys.stdout.write(f"{error} | {error.hint}\n")
         sys.exit(3)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steno.errors import Busy, Unwritable
-from steno.store import append, disk
+from steno.store import append, atomic
 from steno.store.append import Appender, FileState
 
 LINE = b'{"type":"user","n":%d}\n'
@@ -200,7 +200,7 @@ def test_what_is_synced_was_flushed_first_the_file_then_its_name(
         name = str(Path(f"/proc/self/fd/{descriptor}").readlink())
         flushed.append((os.path.relpath(name, tmp_path), os.fstat(descriptor).st_size))
 
-    for module in (append, disk):
+    for module in (append, atomic):
         monkeypatch.setattr(module, "os", Recorded(fsync=fsync))
     with Appender(str(path)) as file:
         assert [name for name, _ in flushed] == ["."]

@@ -18,12 +18,12 @@ import steno
 from steno.errors import BadRequest, NotFound
 from steno.format.source import BytesSource, Source
 from steno.session.transcript import load
-from steno.store.archive import keep
-from steno.store.archive.archive import Archive, Kept, archive_all
-from steno.store.archive.index import File, Index
+from steno.store.archive import writer
+from steno.store.archive.archive import Archive, ArchivedSession, archive_all
+from steno.store.archive.journal import FileGeneration, Journal
 from steno.store.config import CONFIG_FILE, read_config
-from steno.store.discover import Discovery, found_at
-from steno.store.places import steno_home
+from steno.store.discovery import Discovery, discover_file
+from steno.store.environment import steno_home
 
 NAME = "5f0e1d2c-0000-4000-8000-000000000001.jsonl"
 
@@ -41,16 +41,16 @@ def with_agent(seed: str = "agent") -> Session:
     return made.agent(lambda agent: agent.assistant("It was looked at.")).assistant("Done.")
 
 
-def kept_at(path: Path, *, full: bool = False) -> Kept:
-    return Archive().keep(found_at(str(path)), full=full)
+def kept_at(path: Path, *, full: bool = False) -> ArchivedSession:
+    return Archive().keep(discover_file(str(path)), full=full)
 
 
-def index_of(path: Path) -> Index:
+def index_of(path: Path) -> Journal:
     archive = Archive()
-    return archive.index(archive.entry(str(path)))
+    return archive.journal(archive.entry(str(path)))
 
 
-def bytes_of(index: Index, file: File) -> bytes:
+def bytes_of(index: Journal, file: FileGeneration) -> bytes:
     archive = Archive()
     return b"".join(archive.source(archive.entry(index.path), file).chunks())
 
@@ -86,13 +86,15 @@ def test_every_file_that_goes_with_a_session_is_kept(config: WriteConfig) -> Non
     assert archive_all().sessions == 1
     index = index_of(path)
     discovery = Discovery(str(folder))
-    found = found_at(str(path))
+    found = discover_file(str(path))
     wanted = [found, *discovery.agents(found), *discovery.sidecars(found)]
-    assert sorted(file.path for file in index.newest()) == sorted(each.path for each in wanted)
+    assert sorted(file.path for file in index.latest_generations()) == sorted(
+        each.path for each in wanted
+    )
     assert {str(each) for each in extra} < {each.path for each in wanted}
-    for file in index.newest():
+    for file in index.latest_generations():
         assert bytes_of(index, file) == Path(file.path).read_bytes()
-        assert unpacked(Path(index.data_path(file))) == Path(file.path).read_bytes()
+        assert unpacked(Path(index.copy_path(file))) == Path(file.path).read_bytes()
 
 
 def test_a_copy_is_an_ordinary_zstd_file(tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_a_copy_is_an_ordinary_zstd_file(tmp_path: Path) -> None:
     kept_at(path)
     (file,) = index_of(path).files.values()
     assert len(file.frames) == 4
-    assert unpacked(Path(index_of(path).data_path(file))) == path.read_bytes()
+    assert unpacked(Path(index_of(path).copy_path(file))) == path.read_bytes()
 
 
 def test_only_what_is_new_is_written(tmp_path: Path) -> None:
@@ -151,8 +153,8 @@ def test_a_file_exchanged_for_one_that_goes_on_is_the_same_generation(tmp_path: 
 def test_a_change_in_the_middle_is_found_by_a_full_comparison_and_by_verify(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keep, "FRAME", 100)
-    monkeypatch.setattr(keep, "_ENDS", 100)
+    monkeypatch.setattr(writer, "FRAME_SIZE", 100)
+    monkeypatch.setattr(writer, "_COMPARED_TAIL_SIZE", 100)
     path = tmp_path / NAME
     before = b"".join(b"line %04d\n" % number for number in range(100))
     path.write_bytes(before)
@@ -244,20 +246,20 @@ def test_whatever_happens_to_a_file_all_that_was_ever_kept_is_read_back(
     archive = Archive(str(home))
     history: list[bytes] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keep, "FRAME", 64)
-        patch.setattr(keep, "_ENDS", 64)
+        patch.setattr(writer, "FRAME_SIZE", 64)
+        patch.setattr(writer, "_COMPARED_TAIL_SIZE", 64)
         for kind, size in [("", 0), *steps]:
             schedule.step(kind, size)
-            archive.keep(found_at(str(schedule.path)), full=kind == "full")
+            archive.keep(discover_file(str(schedule.path)), full=kind == "full")
             history.append(schedule.path.read_bytes())
     entry = archive.entry(str(schedule.path))
-    index = archive.index(entry)
+    index = archive.journal(entry)
     there = [b"".join(archive.source(entry, f).chunks()) for f in index.files.values()]
     assert there[-1] == history[-1]
     for content in history:
         assert any(each.startswith(content) for each in there)
     for file, data in zip(index.files.values(), there, strict=True):
-        assert unpacked(Path(index.data_path(file))) == data
+        assert unpacked(Path(index.copy_path(file))) == data
     assert list(archive.verify()) == []
 
 
@@ -277,11 +279,11 @@ def test_any_span_is_read_as_from_the_file(
     archive = Archive(str(home))
     path.touch()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keep, "FRAME", 64)
+        patch.setattr(writer, "FRAME_SIZE", 64)
         for number, size in enumerate(sizes):
             with path.open("ab") as file:
                 file.write(bytes([number]) * size)
-            archive.keep(found_at(str(path)))
+            archive.keep(discover_file(str(path)))
     there: Source = archive.source(archive.entry(str(path)))
     wanted = BytesSource(path.read_bytes())
     assert there.size == wanted.size
@@ -293,20 +295,20 @@ def test_any_span_is_read_as_from_the_file(
 def test_reading_a_span_unpacks_only_its_frames(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keep, "FRAME", 1000)
+    monkeypatch.setattr(writer, "FRAME_SIZE", 1000)
     path = tmp_path / NAME
     path.write_bytes(bytes(range(250)) * 40)
     kept_at(path)
     archive = Archive()
     source = archive.source(archive.entry(str(path)))
     asked: list[int] = []
-    unpack = source._data.unpacked
+    unpack = source._reader.read_frame
 
-    def watched(frame: keep.Frame) -> bytes:
+    def watched(frame: writer.FrameLine) -> bytes:
         asked.append(frame.offset)
         return unpack(frame)
 
-    monkeypatch.setattr(source._data, "unpacked", watched)
+    monkeypatch.setattr(source._reader, "read_frame", watched)
     assert source.read(2990, 20) == path.read_bytes()[2990:3010]
     assert asked == [2000, 3000]
 
@@ -354,7 +356,7 @@ def test_a_session_that_is_gone_is_found_opened_and_listed(config: WriteConfig) 
 def test_a_sub_agent_that_is_gone_is_found_by_its_id(config: WriteConfig) -> None:
     made = with_agent()
     path = written(config, made)
-    agent = Discovery("").agents(found_at(str(path)))[0]
+    agent = Discovery("").agents(discover_file(str(path)))[0]
     archive_all()
     for each in path.parent.rglob("*.jsonl"):
         each.unlink()
@@ -389,12 +391,12 @@ def test_only_sessions_from_below_the_root_are_found(config: WriteConfig, tmp_pa
 def test_without_an_archive_nothing_of_it_is_imported(config: WriteConfig) -> None:
     config(talk())
     script = (
-        "import sys; from steno.store.library import newest_first\n"
-        "assert len(newest_first(archived=True)) == 1\n"
+        "import sys; from steno.store.session_lookup import sessions_newest_first\n"
+        "assert len(sessions_newest_first(archived=True)) == 1\n"
         "print(sorted(name for name in sys.modules if 'store.archive.' in name))"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "['steno.store.archive.opened']"
+    assert ran.stdout.strip() == "['steno.store.archive.file_access']"
 
 
 # How it is kept
@@ -467,26 +469,26 @@ def test_those_who_come_often_let_small_news_wait(
     config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(config, talk())
-    archive_all(patient=True)
+    archive_all(defer_active=True)
     with path.open("ab") as file:
         file.write(b'{"type":"user"}\n')
     os.utime(path, (0, 1_800_000_000))
     monkeypatch.setenv("STENO_NOW", "2027-01-15T08:01:00Z")
-    assert archive_all(patient=True).files == 0
+    assert archive_all(defer_active=True).files == 0
     monkeypatch.setenv("STENO_NOW", "2027-01-15T18:01:00Z")
-    assert archive_all(patient=True).files == 1
+    assert archive_all(defer_active=True).files == 1
 
 
 def test_a_file_from_the_future_is_not_waited_for(
     config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(config, talk())
-    archive_all(patient=True)
+    archive_all(defer_active=True)
     with path.open("ab") as file:
         file.write(b'{"type":"user"}\n')
     os.utime(path, (0, 1_800_000_000))
     monkeypatch.setenv("STENO_NOW", "2026-01-15T08:01:00Z")
-    assert archive_all(patient=True).files == 1
+    assert archive_all(defer_active=True).files == 1
 
 
 def test_what_sub_agents_write_counts_too(
@@ -494,7 +496,7 @@ def test_what_sub_agents_write_counts_too(
 ) -> None:
     folder = config(with_agent())
     (agent,) = (each for each in folder.rglob("agent-*.jsonl"))
-    archive_all(patient=True)
+    archive_all(defer_active=True)
     monkeypatch.setenv("STENO_NOW", "2027-01-15T08:01:00Z")
 
     def grow(number: int) -> None:
@@ -504,9 +506,9 @@ def test_what_sub_agents_write_counts_too(
 
     # The session's own file was last written long ago; its sub-agent is at work.
     grow(1)
-    assert archive_all(patient=True).files == 0
+    assert archive_all(defer_active=True).files == 0
     grow(5000)
-    assert archive_all(patient=True).files == 1
+    assert archive_all(defer_active=True).files == 1
 
 
 def test_whoever_keeps_everything_is_told_how_much_that_is(config: WriteConfig) -> None:
@@ -519,17 +521,17 @@ def test_whoever_keeps_everything_is_told_how_much_that_is(config: WriteConfig) 
         plans.append(total)
         return done.append
 
-    archive_all(planned=planned)
+    archive_all(start_progress=planned)
     assert plans == [size]
     assert sum(done) == size
-    archive_all(planned=planned)
+    archive_all(start_progress=planned)
     assert plans == [size]
 
 
 def test_sessions_that_are_known_to_have_changed_can_be_named(config: WriteConfig) -> None:
     one, two = written(config, talk("one")), written(config, talk("two"))
     assert two != one
-    assert archive_all(sessions=[found_at(str(one))]).sessions == 1
+    assert archive_all(sessions=[discover_file(str(one))]).sessions == 1
     assert [entry.path for entry in Archive().entries()] == [str(one)]
 
 
@@ -540,7 +542,7 @@ def test_a_replaced_file_that_begins_and_ends_alike_is_archived_byte_for_byte(
     path = tmp_path / "config" / "projects" / "-p" / NAME
     path.parent.mkdir(parents=True)
     line = b'{"type":"user","n":%07d,"x":"' + b"y" * 970 + b'"}\n'
-    lines = [line % number for number in range(5 * keep.FRAME // 1000)]
+    lines = [line % number for number in range(5 * writer.FRAME_SIZE // 1000)]
     path.write_bytes(b"".join(lines))
     kept_at(path)
     # Another file in its place: longer, with other bytes in the middle alone.

@@ -11,11 +11,11 @@ from tests.store.test_archive import NAME, bytes_of, index_of, kept_at, talk, un
 
 import steno
 from steno.errors import NotFound, Unreadable, Unwritable
-from steno.store.archive import keep
+from steno.store.archive import writer
 from steno.store.archive.archive import Archive, archive_all
 from steno.store.archive.catalogue import Catalogue
-from steno.store.archive.index import INDEX
-from steno.store.archive.opened import CATALOGUE
+from steno.store.archive.journal import JOURNAL_FILE
+from steno.store.environment import CATALOGUE_PATH
 
 FIRST = b"".join(b"first %d\n" % number for number in range(40))
 MORE = b"".join(b"more %d\n" % number for number in range(40))
@@ -29,8 +29,8 @@ class Two:
         self.path.write_bytes(FIRST)
         kept_at(self.path)
         index = index_of(self.path)
-        self.journal = Path(index.folder) / INDEX
-        self.copy = Path(index.data_path(index.files[1]))
+        self.journal = Path(index.folder) / JOURNAL_FILE
+        self.copy = Path(index.copy_path(index.files[1]))
         self.before = (self.journal.read_bytes(), self.copy.read_bytes())
         with self.path.open("ab") as file:
             file.write(MORE)
@@ -122,9 +122,9 @@ def test_a_damaged_copy_can_be_mended_as_often_as_it_takes(tmp_path: Path) -> No
     two = Two(tmp_path)
     for number in (1, 2, 3):
         index = index_of(two.path)
-        assert index.session is not None
-        assert index.session.number == number
-        Path(index.data_path(index.session)).unlink()
+        assert index.session_file is not None
+        assert index.session_file.number == number
+        Path(index.copy_path(index.session_file)).unlink()
         assert kept_at(two.path).healed == 1
         assert list(Archive().verify()) == []
     assert len(index_of(two.path).generations(str(two.path))) == 1
@@ -152,7 +152,7 @@ def test_damage_to_what_is_nowhere_else_is_told_for_ever(tmp_path: Path) -> None
     assert failure.copy == str(two.copy)
     assert "backup" in failure.hint
     two.path.unlink()
-    copy = index_of(two.path).data_path(index_of(two.path).files[2])
+    copy = index_of(two.path).copy_path(index_of(two.path).files[2])
     Path(copy).write_bytes(b"")
     assert ["backup" in failure.hint for failure in Archive().verify()] == [True, True]
 
@@ -166,8 +166,8 @@ def test_a_bit_that_flips_in_the_journal_is_mended_where_nothing_is_lost(tmp_pat
         two.put(bytes(flipped), two.after[1])
         kept_at(two.path, full=True)
         index = index_of(two.path)
-        assert index.session is not None
-        assert bytes_of(index, index.session) == FIRST + MORE
+        assert index.session_file is not None
+        assert bytes_of(index, index.session_file) == FIRST + MORE
         failures = list(Archive().verify())
         mended += not failures
         assert all("--forget" in failure.hint for failure in failures)
@@ -219,7 +219,7 @@ def test_a_lost_journal_does_not_cost_the_copies(tmp_path: Path) -> None:
     index = index_of(two.path)
     assert [bytes_of(index, file) for file in index.files.values()] == [FIRST + MORE]
     assert unpacked(two.copy) == FIRST + MORE
-    assert index.data_path(index.files[2]) != str(two.copy)
+    assert index.copy_path(index.files[2]) != str(two.copy)
 
 
 def test_a_damaged_frame_is_no_session_and_no_traceback(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_lost_catalogue_is_made_again(config: WriteConfig) -> None:
     path = written(config, talk())
     archive_all()
     path.unlink()
-    catalogue = Path(Archive().folder) / CATALOGUE[-1]
+    catalogue = Path(Archive().folder) / CATALOGUE_PATH[-1]
     for damage in (b"", catalogue.read_bytes().replace(b"path", b"patj")):
         catalogue.write_bytes(damage)
         assert list(steno.sessions()) == []
@@ -261,7 +261,7 @@ def test_a_lost_catalogue_is_made_again(config: WriteConfig) -> None:
 def test_a_line_of_the_catalogue_that_was_cut_off_does_no_harm(config: WriteConfig) -> None:
     one = written(config, talk("one"))
     archive_all()
-    catalogue = Path(Archive().folder) / CATALOGUE[-1]
+    catalogue = Path(Archive().folder) / CATALOGUE_PATH[-1]
     catalogue.write_bytes(catalogue.read_bytes()[:-9])
     two = written(config, talk("two"))
     archive_all()
@@ -274,10 +274,10 @@ def test_the_catalogue_does_not_grow_without_end(tmp_path: Path) -> None:
     kept_at(path)
     archive = Archive()
     (entry,) = archive.entries()
-    lines = Path(archive.folder) / CATALOGUE[-1]
+    lines = Path(archive.folder) / CATALOGUE_PATH[-1]
     lines.write_bytes(lines.read_bytes() * 500)
     archive = Archive()
-    archive.tidy()
+    archive.compact()
     assert lines.read_bytes().count(b"\n") == 1
     assert Archive().entries() == [entry]
 
@@ -409,8 +409,8 @@ def test_a_line_is_written_only_when_its_frame_is_on_the_disk(
     two = Two(tmp_path)
     with two.path.open("ab") as file:
         file.write(b"x" * 5000)
-    monkeypatch.setattr(keep, "FRAME", 1000)
-    monkeypatch.setattr(keep, "_COMMIT", 2)
+    monkeypatch.setattr(writer, "FRAME_SIZE", 1000)
+    monkeypatch.setattr(writer, "_FRAMES_PER_COMMIT", 2)
     write, fsync = os.write, os.fsync
     steps: list[str] = []
 
@@ -447,9 +447,9 @@ def test_one_writes_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path = tmp_path / NAME
     path.write_bytes(FIRST)
     held: list[bool] = []
-    commit = keep.Keeper.commit
+    commit = writer.ArchiveWriter.commit
 
-    def watched(self: keep.Keeper) -> None:
+    def watched(self: writer.ArchiveWriter) -> None:
         with (Path(Archive().folder) / "lock").open("rb") as other:
             try:
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -458,7 +458,7 @@ def test_one_writes_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
                 held.append(True)
         commit(self)
 
-    monkeypatch.setattr(keep.Keeper, "commit", watched)
+    monkeypatch.setattr(writer.ArchiveWriter, "commit", watched)
     kept_at(path)
     assert held == [True]
 
@@ -480,7 +480,7 @@ def test_a_file_cut_short_while_it_is_read_is_told_and_the_others_are_kept(
         summary = archive_all()
     assert [problem.path for problem in summary.problems] == [str(path)]
     index = index_of(path)
-    assert bytes_of(index, index.newest()[-1]) == b"one"
+    assert bytes_of(index, index.latest_generations()[-1]) == b"one"
     assert archive_all().files == 1
     assert list(Archive().verify()) == []
 
@@ -497,6 +497,6 @@ def test_two_archivers_at_once_keep_everything_once(config: WriteConfig) -> None
     entries = Archive().entries()
     assert len(entries) == 6
     for entry in entries:
-        files = Archive().index(entry).files.values()
+        files = Archive().journal(entry).files.values()
         assert len({file.path for file in files}) == len(files)
         assert all(file.size == Path(file.path).stat().st_size for file in files)

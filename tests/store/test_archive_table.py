@@ -13,38 +13,39 @@ from tests.index.transcripts import TRANSCRIPTS
 from tests.recorded_answers import assert_recorded, plain
 
 from steno.errors import NotFound, StenoError
-from steno.store.archive import keep
-from steno.store.archive.archive import Archive, archive_all
-from steno.store.archive.catalogue import Entry, entry_of, folder_name, read_entries
-from steno.store.archive.gather import Names, groups
-from steno.store.archive.gone import (
-    agents_in,
-    beside,
-    gone_at,
-    gone_below,
-    is_kept,
-    kept_as,
-    kept_number,
+from steno.store.archive import writer
+from steno.store.archive.archive import Archive, PathResolver, archive_all, session_groups
+from steno.store.archive.catalogue import (
+    CatalogueEntry,
+    archived_agents,
+    archived_at,
+    archived_count,
+    archived_only_below,
+    archived_sidecar,
+    catalogue_entry,
+    folder_name,
+    is_archived,
+    is_archived_as,
+    read_entries,
 )
-from steno.store.archive.index import (
+from steno.store.archive.file_access import archive_exists, lazy_source, open_file, open_transcript
+from steno.store.archive.journal import (
+    ArchiveSource,
     FileLine,
-    Frame,
-    Head,
-    Index,
-    Mended,
-    Seen,
-    chained,
+    FrameLine,
+    Journal,
+    RepairLine,
+    SessionLine,
+    StateLine,
+    chain_digest,
     decode_line,
+    decode_path,
     encode_line,
-    path_of,
-    read_index,
-    said_path,
+    encode_path,
+    read_journal,
 )  # fmt: skip
-from steno.store.archive.opened import has_archive, open_anywhere, opened, source_of
-from steno.store.archive.source import ArchiveSource
-from steno.store.archived import archive_stamp
-from steno.store.discover import discover, found_at
-from steno.store.places import steno_home
+from steno.store.discovery import discover, discover_file
+from steno.store.environment import archive_stamp, steno_home
 
 ANSWERS: Final = Path(__file__).with_name("answers")
 ONE: Final = "11111111-0000-4000-8000-000000000001"
@@ -82,7 +83,7 @@ class Steps:
             planned.append(size)
             return planned.append
 
-        made = archive_all((str(self.root),), planned=plan, **options)
+        made = archive_all((str(self.root),), start_progress=plan, **options)
         totals = [
             made.sessions,
             made.files,
@@ -91,7 +92,7 @@ class Steps:
             made.rewritten,
             made.healed,
         ]
-        self.note(name, {"totals": totals, "kept": made.kept, "problems": made.problems,
+        self.note(name, {"totals": totals, "kept": made.archived, "problems": made.problems,
                          "planned": planned, "archive": self.held()})  # fmt: skip
 
     def held(self) -> dict[str, Any]:
@@ -99,14 +100,14 @@ class Steps:
         archive = Archive()
         found: dict[str, Any] = {"entries": archive.entries()}
         for entry in archive.entries():
-            index = archive.index(entry)
-            files = [[file.number, file.path, file.role, file.generation, file.size, file.reach, file.name,
-                      file.mtime_ns, file.broken, index.is_replaced(file), len(file.frames), len(file.loose)]
+            index = archive.journal(entry)
+            files = [[file.number, file.path, file.role, file.generation, file.size, file.known_size, file.copy_name,
+                      file.mtime_ns, file.break_reason, index.is_replaced(file), len(file.frames), len(file.detached_frames)]
                      for file in index.files.values()]  # fmt: skip
-            latest = [file.number for file in index.newest()]
+            latest = [file.number for file in index.latest_generations()]
             generations = [file.number for file in index.generations(index.path)]
             found[entry.path] = {"files": files, "latest": latest, "generations": generations,
-                                 "damage": index.damage, "standing": len(index.standing()),
+                                 "damage": index.damage_messages, "standing": len(index.valid_generations()),
                                  "copies": sorted(each.name for each in Path(index.folder).iterdir())}  # fmt: skip
         return found
 
@@ -140,7 +141,7 @@ def _data(name: str) -> bytes:
 def test_a_session_that_grows_is_rewritten_and_goes(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keep, "FRAME", 500)
+    monkeypatch.setattr(writer, "FRAME_SIZE", 500)
     path, data = steps.session(), _data("call")
     lines = data.splitlines(keepends=True)
     agent = path.with_suffix("") / "subagents" / "agent-aaaa1111.jsonl"
@@ -162,7 +163,7 @@ def test_a_session_that_grows_is_rewritten_and_goes(
     steps.step("gone", path.unlink)
     archive = Archive()
     for entry in archive.entries():
-        for file in archive.index(entry).files.values():
+        for file in archive.journal(entry).files.values():
             read = b"".join(archive.source(entry, file).chunks())
             assert len(read) == file.size
     entry = archive.entry(str(path))
@@ -191,7 +192,7 @@ def test_damage_is_said_healed_and_never_restored(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each kind of damage to a copy or a journal: what is said of it, and what `full` makes of it."""
-    monkeypatch.setattr(keep, "FRAME", 400)
+    monkeypatch.setattr(writer, "FRAME_SIZE", 400)
     path = steps.session()
 
     def copy(folder: Path) -> Path:
@@ -229,7 +230,7 @@ def test_damage_is_said_healed_and_never_restored(
             said["restored"] = Archive().restore(entry, str(steps.top / name))
         except StenoError as error:
             said["restored"] = error
-        said["full"] = Archive().keep(found_at(str(path)), full=True)
+        said["full"] = Archive().keep(discover_file(str(path)), full=True)
         said["after"] = list(Archive().verify())
         said["held"] = steps.held()
         steps.note(name, said)
@@ -240,59 +241,63 @@ def test_what_is_gone_is_found_in_the_archive(steps: Steps) -> None:
     one, two = steps.session(), steps.session(TWO)
     agent = one.with_suffix("") / "subagents" / "agent-aaaa1111.jsonl"
     named = steps.project / "talk.jsonl"
-    assert (has_archive(), archive_stamp(), kept_number()) == (False, "", 0)
+    assert (archive_exists(), archive_stamp(), archived_count()) == (False, "", 0)
     steps.write(one, _data("call"))
     steps.write(agent, _data("agent's own file"))
     steps.write(one.with_suffix("") / "custom-title.json", b'{"customTitle":"T"}')
     steps.write(two, _data("two turns"))
     steps.write(named, _data("edit"))
     archive_all((str(steps.root),))
-    assert has_archive()
+    assert archive_exists()
     catalogue = Path(steno_home()) / "archive" / "sessions.jsonl"
     assert archive_stamp() == f"{catalogue.stat().st_mtime_ns} {catalogue.stat().st_size}"
-    assert kept_number() == 3
-    found = found_at(str(one))
-    assert is_kept(found)
-    assert not kept_as(found.path, found.size + 1, found.mtime_ns)
-    assert not kept_as(found.path, found.size, found.mtime_ns + 1)
-    assert not kept_as(str(one) + "x", found.size, found.mtime_ns)
+    assert archived_count() == 3
+    found = discover_file(str(one))
+    assert is_archived(found)
+    assert not is_archived_as(found.path, found.size + 1, found.mtime_ns)
+    assert not is_archived_as(found.path, found.size, found.mtime_ns + 1)
+    assert not is_archived_as(str(one) + "x", found.size, found.mtime_ns)
     living = list(discover(str(steps.root)))
-    assert gone_below([str(steps.root)], living) == []
+    assert archived_only_below([str(steps.root)], living) == []
     data = one.read_bytes()
     one.unlink()
     agent.unlink()
     named.unlink()
     living = list(discover(str(steps.root)))
-    gone = gone_below([str(steps.root)], living)
-    assert gone_below([str(steps.top / "elsewhere")], living) == []
-    assert [each.path for each in gone_below([str(one)], living)] == [str(one)]
+    gone = archived_only_below([str(steps.root)], living)
+    assert archived_only_below([str(steps.top / "elsewhere")], living) == []
+    assert [each.path for each in archived_only_below([str(one)], living)] == [str(one)]
     (session,) = (each for each in gone if each.path == str(one))
     steps.note("gone", gone)
-    steps.note("agents", agents_in(session))
-    assert gone_at(str(one)) == msgspec.structs.replace(session, root=str(one))
-    assert gone_at(str(agent)) == msgspec.structs.replace(agents_in(session)[0], root=str(agent))
-    assert gone_at(str(two) + "x") is None
-    assert beside(session, str(one.with_suffix("") / "custom-title.json"), 5) == b'{"cus'
-    assert beside(session, str(one) + "x", 5) is None
-    with open_anywhere(str(one)) as source, opened(session) as other:
+    steps.note("agents", archived_agents(session))
+    assert archived_at(str(one)) == msgspec.structs.replace(session, root=str(one))
+    assert archived_at(str(agent)) == msgspec.structs.replace(
+        archived_agents(session)[0], root=str(agent)
+    )
+    assert archived_at(str(two) + "x") is None
+    assert archived_sidecar(session, str(one.with_suffix("") / "custom-title.json"), 5) == b'{"cus'
+    assert archived_sidecar(session, str(one) + "x", 5) is None
+    with open_transcript(str(one)) as source, open_file(session) as other:
         assert (source.size, source.read(0, 9), other.read(3, 4)) == (
             len(data),
             data[:9],
             data[3:7],
         )
-    assert b"".join(source_of(session).chunks()) == data
+    assert b"".join(lazy_source(session).chunks()) == data
     moved = steps.root / "projects" / "-q" / one.name
     steps.write(moved, data)
-    assert [e.path for e in gone_below([str(steps.root)], discover(str(steps.root)))] == [
+    assert [e.path for e in archived_only_below([str(steps.root)], discover(str(steps.root)))] == [
         str(named)
     ]
     steps.write(moved, data[:-1])
-    again = gone_below([str(steps.root)], discover(str(steps.root)))
+    again = archived_only_below([str(steps.root)], discover(str(steps.root)))
     assert [each.path for each in again] == [str(one), str(named)]
     archive = Archive()
     for name, paths in ((ONE, [one]), (ONE[:4], [one]), (ONE[:3], []), (ONE.upper(), [one]),
                         (str(two), [two]), ("talk", [named]), ("tal", []), ("zzzz", [])):  # fmt: skip
-        assert [entry.path for entry in archive.named(name)] == [str(each) for each in paths], name
+        assert [entry.path for entry in archive.find_entries(name)] == [
+            str(each) for each in paths
+        ], name
     assert_recorded(ANSWERS / "archive_gone.json", steps.answers)
 
 
@@ -310,9 +315,9 @@ def test_who_comes_often_waits_for_more(steps: Steps, monkeypatch: pytest.Monkey
     ):  # fmt: skip
         steps.write(path, b"x" * size)
         monkeypatch.setattr("steno.store.archive.archive.now", lambda age=age: steps.clock + age)
-        (pending,) = Archive().pending(groups((str(steps.root),), []), patient=True)
+        (pending,) = Archive().pending(session_groups((str(steps.root),), []), defer_active=True)
         waits[name] = not pending[1]
-        (other,) = Archive().pending(groups((str(steps.root),), []))
+        (other,) = Archive().pending(session_groups((str(steps.root),), []))
         assert other[1]
     assert waits == {
         "a little, now": True, "a little, an hour ago": False, "a little, nearly": True,
@@ -324,7 +329,7 @@ def test_who_comes_often_waits_for_more(steps: Steps, monkeypatch: pytest.Monkey
 def test_spans_of_a_kept_file_are_those_of_the_file(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keep, "FRAME", 10)
+    monkeypatch.setattr(writer, "FRAME_SIZE", 10)
     path = steps.session()
     data = bytes(range(65, 65 + 47))
     steps.write(path, data)
@@ -346,12 +351,12 @@ def test_spans_of_a_kept_file_are_those_of_the_file(
 
 def test_lines_of_a_journal_are_written_and_read_to_the_letter() -> None:
     lines: list[Any] = [
-        Head("/a"), Head("/\ufffd", "2fff", 1), FileLine(1, "/a", role="session", session_id="s", agent_id="g"),
-        Frame(1, 0, 5, 0, 9, 77, "d" * 64, "c" * 64), Seen(1, 5, 99, 3, 0o600, 1.5), Mended(2.0),
+        SessionLine("/a"), SessionLine("/\ufffd", "2fff", 1), FileLine(1, "/a", role="session", session_id="s", agent_id="g"),
+        FrameLine(1, 0, 5, 0, 9, 77, "d" * 64, "c" * 64), StateLine(1, 5, 99, 3, 0o600, 1.5), RepairLine(2.0),
     ]  # fmt: skip
     answers = {repr(line): encode_line(line) for line in lines}
     assert_recorded(ANSWERS / "archive_lines.json", answers)
-    decoder = msgspec.json.Decoder(Head | FileLine | Frame | Seen | Mended)
+    decoder = msgspec.json.Decoder(SessionLine | FileLine | FrameLine | StateLine | RepairLine)
     for line in lines:
         raw = encode_line(line)[:-1]
         assert decode_line(raw, decoder) == line
@@ -360,17 +365,19 @@ def test_lines_of_a_journal_are_written_and_read_to_the_letter() -> None:
         assert decode_line(raw[:-1], decoder) is None
     assert decode_line(b"", decoder) is None
     for path in ("/a", "/é", os.fsdecode(b"/\xff")):
-        assert path_of(*said_path(path)) == path
-    assert said_path(os.fsdecode(b"/\xff")) == ("/\ufffd", "2fff")
-    assert path_of("/a", "zz") == "/a"
-    assert chained("", "a") != chained("a", "") or chained("a", "b") == chained("a", "b")
+        assert decode_path(*encode_path(path)) == path
+    assert encode_path(os.fsdecode(b"/\xff")) == ("/\ufffd", "2fff")
+    assert decode_path("/a", "zz") == "/a"
+    assert chain_digest("", "a") != chain_digest("a", "") or chain_digest("a", "b") == chain_digest(
+        "a", "b"
+    )
 
 
 def test_a_journal_says_what_is_missing_of_a_file(tmp_path: Path) -> None:
     def frame(
         offset: int, at: int, before: str = "", digest: str = "d" * 64, number: int = 1
-    ) -> Frame:
-        return Frame(number, offset, 5, at, 3, 0, digest, chained(before, digest))
+    ) -> FrameLine:
+        return FrameLine(number, offset, 5, at, 3, 0, digest, chain_digest(before, digest))
 
     first = frame(0, 0)
     answers: dict[str, object] = {}
@@ -380,8 +387,8 @@ def test_a_journal_says_what_is_missing_of_a_file(tmp_path: Path) -> None:
         "a gap in the copy": [first, frame(5, 4, first.chain)],
         "a broken chain": [first, frame(5, 3, "x")],
         "behind a break": [first, frame(6, 3, first.chain), frame(5, 3, first.chain)],
-        "a stray": [first, frame(0, 0, number=7), Seen(8, 1, 1)],
-        "seen longer": [first, Seen(1, 9, 44)],
+        "a stray": [first, frame(0, 0, number=7), StateLine(8, 1, 1)],
+        "seen longer": [first, StateLine(1, 9, 44)],
         "instead": [first, FileLine(2, "/s", instead=1), frame(0, 0, number=2)],
         "instead, but shorter": [
             first,
@@ -390,23 +397,23 @@ def test_a_journal_says_what_is_missing_of_a_file(tmp_path: Path) -> None:
             frame(0, 0, number=2),
         ],
         "instead of a later one": [first, FileLine(2, "/s", instead=3)],
-        "mended": [first, Mended(1.0)],
+        "mended": [first, RepairLine(1.0)],
     }.items():
-        index = Index(str(tmp_path))
-        index.torn = [4]
-        for line in (Head("/s"), FileLine(1, "/s", role="session"), *lines):
-            index.take(line)
+        index = Journal(str(tmp_path))
+        index.damaged_lines = [4]
+        for line in (SessionLine("/s"), FileLine(1, "/s", role="session"), *lines):
+            index.add_line(line)
         files = [
-            [f.size, f.reach, f.packed, f.mtime_ns, f.broken, len(f.loose)]
+            [f.size, f.known_size, f.packed, f.mtime_ns, f.break_reason, len(f.detached_frames)]
             for f in index.files.values()
         ]
-        session = index.session
-        answers[name] = [files, index.damage, [f.number for f in index.standing()],
-                         session.number if session else None, sorted(index.strays)]  # fmt: skip
+        session = index.session_file
+        answers[name] = [files, index.damage_messages, [f.number for f in index.valid_generations()],
+                         session.number if session else None, sorted(index.unnamed_numbers)]  # fmt: skip
     assert_recorded(ANSWERS / "archive_journal.json", answers)
-    assert Index(str(tmp_path)).session is None
-    assert read_index(str(tmp_path)).path == ""
-    assert entry_of(Index(str(tmp_path))) is None
+    assert Journal(str(tmp_path)).session_file is None
+    assert read_journal(str(tmp_path)).path == ""
+    assert catalogue_entry(Journal(str(tmp_path))) is None
 
 
 def test_names_of_folders_and_lines_of_the_catalogue(tmp_path: Path) -> None:
@@ -416,17 +423,21 @@ def test_names_of_folders_and_lines_of_the_catalogue(tmp_path: Path) -> None:
     path = tmp_path / "sessions.jsonl"
     assert read_entries(str(path)) == ({}, 0, 0)
     good = [
-        Entry("/a", folder="a-1", size=3),
-        Entry("/b", folder="b-1"),
-        Entry("/a", folder="a-1", size=4),
+        CatalogueEntry("/a", folder="a-1", size=3),
+        CatalogueEntry("/b", folder="b-1"),
+        CatalogueEntry("/a", folder="a-1", size=4),
     ]
-    bad = [Entry("/c", folder="../x"), Entry("/d", folder=".hidden"), Entry("/e", folder="a/b")]
+    bad = [
+        CatalogueEntry("/c", folder="../x"),
+        CatalogueEntry("/d", folder=".hidden"),
+        CatalogueEntry("/e", folder="a/b"),
+    ]
     data = b"".join(map(encode_line, [*good, *bad]))
     path.write_bytes(data + b"torn\n" + b"half")
     entries, whole, lines = read_entries(str(path))
     assert entries == {"/a": good[2], "/b": good[1]}
     assert (whole, lines) == (len(data) + 5, 7)
-    assert Names().real(str(path)) == str(path)
+    assert PathResolver().resolve(str(path)) == str(path)
     (tmp_path / "link").symlink_to(tmp_path)
-    assert Names().real(str(tmp_path / "link" / "x")) == str(tmp_path / "x")
-    assert list(groups((str(tmp_path),), [])) == []
+    assert PathResolver().resolve(str(tmp_path / "link" / "x")) == str(tmp_path / "x")
+    assert list(session_groups((str(tmp_path),), [])) == []

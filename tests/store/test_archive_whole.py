@@ -9,11 +9,17 @@ from tests.store.relocate.moving import unflushed
 from tests.store.test_archive import NAME, kept_at
 
 from steno.errors import Unreadable
-from steno.store.archive import keep
-from steno.store.archive.archive import Archive
-from steno.store.archive.index import INDEX, Frame, Index, chained, encode_line, read_index
-from steno.store.archive.opened import has_archive, open_anywhere
-from steno.store.archive.restore import Restored
+from steno.store.archive import writer
+from steno.store.archive.archive import Archive, RestoreResult
+from steno.store.archive.file_access import archive_exists, open_transcript
+from steno.store.archive.journal import (
+    JOURNAL_FILE,
+    FrameLine,
+    Journal,
+    chain_digest,
+    encode_line,
+    read_journal,
+)
 
 FIRST: Final = b"".join(b"line %d\n" % number for number in range(300))
 LOST: Final = (
@@ -31,7 +37,7 @@ class Kept:
         kept_at(self.path)
         self.path.unlink()
         self.entry = Archive().entry(str(self.path))
-        self.journal = Path(Archive().folder_of(self.entry)) / INDEX
+        self.journal = Path(Archive().folder_of(self.entry)) / JOURNAL_FILE
         self.lines = self.journal.read_bytes().splitlines(keepends=True)
 
     def without(self, *numbers: int) -> None:
@@ -42,13 +48,13 @@ class Kept:
         ]
         self.journal.write_bytes(b"".join(damaged))
 
-    def restored(self) -> list[Restored]:
+    def restored(self) -> list[RestoreResult]:
         return Archive().restore(self.entry)
 
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
-    monkeypatch.setattr(keep, "FRAME", 1000)
+    monkeypatch.setattr(writer, "FRAME_SIZE", 1000)
     monkeypatch.setattr(os, "fsync", unflushed)
     made = Kept(tmp_path)
     # Whose folder it is, the file, three frames, and what was seen.
@@ -71,7 +77,7 @@ def test_a_file_that_damaged_lines_leave_a_part_of_is_not_written(
 ) -> None:
     kept.without(*numbers)
     reason = f"{said.format(name=NAME)}; {LOST}"
-    assert kept.restored() == [Restored(str(kept.path), "damaged", 0, reason)]
+    assert kept.restored() == [RestoreResult(str(kept.path), "damaged", 0, reason)]
     assert list(kept.path.parent.iterdir()) == []
 
 
@@ -80,28 +86,28 @@ def test_a_file_whose_frames_are_all_named_is_written_whole(
     kept: Kept, numbers: tuple[int, ...]
 ) -> None:
     kept.without(*numbers)
-    assert kept.restored() == [Restored(str(kept.path), "written", len(FIRST))]
+    assert kept.restored() == [RestoreResult(str(kept.path), "written", len(FIRST))]
     assert kept.path.read_bytes() == FIRST
 
 
 def test_files_that_are_not_named_are_told_by_the_journal(kept: Kept) -> None:
     kept.without(2)
     reason = "line 2 of index.jsonl is damaged; index.jsonl speaks of file 1, which is not named"
-    assert kept.restored() == [Restored(str(kept.journal), "damaged", 0, f"{reason}; {LOST}")]
+    assert kept.restored() == [RestoreResult(str(kept.journal), "damaged", 0, f"{reason}; {LOST}")]
 
 
 def test_lines_that_are_gone_without_a_trace_are_noticed(kept: Kept) -> None:
     kept.journal.write_bytes(b"".join(kept.lines[:4] + kept.lines[5:]))
     reason = f"a part of it is missing; {LOST}"
-    assert kept.restored() == [Restored(str(kept.path), "damaged", 0, reason)]
+    assert kept.restored() == [RestoreResult(str(kept.path), "damaged", 0, reason)]
 
 
 def test_bytes_that_are_not_what_the_journal_says_are_not_written(kept: Kept) -> None:
-    index = read_index(str(kept.journal.parent))
+    index = read_journal(str(kept.journal.parent))
     frame = index.files[1].frames[0]
     other = "0" * 64
-    lie = Frame(frame.n, frame.offset, frame.length, frame.at, frame.packed, frame.check, other,
-                chained("", other))  # fmt: skip
+    lie = FrameLine(frame.n, frame.offset, frame.length, frame.at, frame.packed, frame.check, other,
+                chain_digest("", other))  # fmt: skip
     kept.journal.write_bytes(b"".join(kept.lines[:2]) + encode_line(lie))
     assert kept.restored()[0].state == "damaged"
     assert list(kept.path.parent.iterdir()) == []
@@ -115,11 +121,11 @@ def test_an_empty_file_is_put_back_and_its_lost_copy_is_told(tmp_path: Path) -> 
     kept_at(path)
     path.unlink()
     entry = Archive().entry(str(path))
-    index: Index = Archive().index(entry)
+    index: Journal = Archive().journal(entry)
     assert list(Archive().verify()) == []
-    Path(index.data_path(index.files[1])).unlink()
+    Path(index.copy_path(index.files[1])).unlink()
     assert [failure.message for failure in Archive().verify()] == ["the copy is gone"]
-    assert Archive().restore(entry) == [Restored(str(path), "written", 0)]
+    assert Archive().restore(entry) == [RestoreResult(str(path), "written", 0)]
     assert path.read_bytes() == b""
 
 
@@ -128,16 +134,16 @@ def test_a_path_that_is_nowhere_is_an_error_with_and_without_an_archive(
 ) -> None:
     path = tmp_path / NAME
     said = f"cannot read {path}: no such file or directory"
-    assert not has_archive()
+    assert not archive_exists()
     with pytest.raises(Unreadable) as none:
-        open_anywhere(str(path))
+        open_transcript(str(path))
     (tmp_path / f"x{NAME}").write_bytes(FIRST)
     kept_at(tmp_path / f"x{NAME}")
-    assert has_archive() is True
+    assert archive_exists() is True
     with pytest.raises(Unreadable) as other:
-        open_anywhere(str(path))
+        open_transcript(str(path))
     assert (str(none.value), str(other.value)) == (said, said)
     for name in ("STENO_HOME", "XDG_DATA_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     # Without a home there is no archive either, and no error.
-    assert has_archive() is False
+    assert archive_exists() is False

@@ -10,29 +10,27 @@ from tests.index.transcripts import Script
 from tests.store.relocate.moving import unflushed
 
 from steno.errors import BadRequest, StenoError, Unreadable, Unwritable
-from steno.format.paths import Place
+from steno.format.paths import PathInfo
 from steno.format.sidecars import LiveProcess
-from steno.store import agents, beneath, glance, read, replace, upkeep
-from steno.store.archive import keep
-from steno.store.archive.archive import Kept, Summary
-from steno.store.archive.index import Frame
-from steno.store.archive.keep import Change
-from steno.store.beneath import Folder
-from steno.store.busy import is_running
+from steno.store import client_folders, dirfd, file_source, replace, summary
+from steno.store.archive import writer
+from steno.store.archive.archive import ArchivedSession, ArchiveReport
+from steno.store.archive.catalogue import MovedSession, read_moves, record_moves
+from steno.store.archive.journal import FrameLine
+from steno.store.archive.writer import ArchivedChange
+from steno.store.atomic import TempFile, file_identity
+from steno.store.client_folders import find_copies, tool_result_path
 from steno.store.config import parse_config
-from steno.store.discover import discover, found_at
-from steno.store.folder import tool_result_path
-from steno.store.found import Found, Problem
-from steno.store.library import find
-from steno.store.placing import place
-from steno.store.presence import process_start
-from steno.store.read import FileSource, PathSource
-from steno.store.relocate.manifest import travels
-from steno.store.relocate.moved import Moved, moved_to, note_moved
-from steno.store.scratch import Scratch, identify
-from steno.store.upkeep import copies
-from steno.store.walk import MAX_DEPTH
-from steno.store.watch.company import Company
+from steno.store.dirfd import Directory
+from steno.store.discovered import MAX_DEPTH, DiscoveredFile, Problem
+from steno.store.discovery import discover, discover_file
+from steno.store.file_source import FileSource, PathSource
+from steno.store.relocate.transfer import is_transferable
+from steno.store.safe_output import write_output_file
+from steno.store.session_lock import is_running, process_start_time
+from steno.store.session_lookup import find
+from steno.store.watch import incremental
+from steno.store.watch.multi_tail import MultiTail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,9 +49,11 @@ def _talk(session: str, words: str = "Go") -> bytes:
     return Script().user(words, sessionId=session).bot("x", sessionId=session).bytes()
 
 
-def _found(path: Path) -> Found:
+def _found(path: Path) -> DiscoveredFile:
     status = path.stat()
-    return Found(str(path), status.st_size, status.st_mtime_ns, Place("session"), str(path.parent))
+    return DiscoveredFile(
+        str(path), status.st_size, status.st_mtime_ns, PathInfo("session"), str(path.parent)
+    )
 
 
 def _open_files() -> int:
@@ -63,12 +63,12 @@ def _open_files() -> int:
 # Archive
 
 
-def _frame(number: int, length: int) -> Frame:
-    return Frame(1, number, length, 0, 0, 0, "", "")
+def _frame(number: int, length: int) -> FrameLine:
+    return FrameLine(1, number, length, 0, 0, 0, "", "")
 
 
 def test_a_file_is_known_by_its_first_frame_and_enough_of_the_last_ones() -> None:
-    ends: Callable[[list[Frame]], list[Frame]] = vars(keep)["_ends"]
+    ends: Callable[[list[FrameLine]], list[FrameLine]] = vars(writer)["_end_frames"]
     enough = 1 << 16
     for lengths, chosen in (
         ([], []),
@@ -85,16 +85,19 @@ def test_a_file_is_known_by_its_first_frame_and_enough_of_the_last_ones() -> Non
 
 
 def test_what_a_run_did_is_counted_by_kind() -> None:
-    new = Change("a", 10, 4, 1, begun=True)
-    longer = Change("b", 5, 2, 3)
-    rewritten = Change("c", 7, 3, 2, begun=True)
-    healed = Change("d", 9, 5, 2, begun=True, healed=True)
-    one, two = Kept("s", (new, longer, rewritten, healed)), Kept("t", (rewritten,))
+    new = ArchivedChange("a", 10, 4, 1, begun=True)
+    longer = ArchivedChange("b", 5, 2, 3)
+    rewritten = ArchivedChange("c", 7, 3, 2, begun=True)
+    healed = ArchivedChange("d", 9, 5, 2, begun=True, healed=True)
+    one, two = (
+        ArchivedSession("s", (new, longer, rewritten, healed)),
+        ArchivedSession("t", (rewritten,)),
+    )
     assert (one.added, one.packed, one.rewritten, one.healed) == (31, 14, 1, 1)
     for change, counts in ((new, (0, 0)), (longer, (0, 0)), (rewritten, (1, 0)), (healed, (0, 1))):
-        only = Kept("s", (change,))
+        only = ArchivedSession("s", (change,))
         assert (only.rewritten, only.healed) == counts
-    both = Summary(2, (one, two))
+    both = ArchiveReport(2, (one, two))
     assert (both.files, both.added, both.packed, both.rewritten, both.healed) == (5, 38, 17, 2, 1)
 
 
@@ -128,17 +131,17 @@ def test_a_file_that_was_exchanged_is_not_read_on_and_is_closed(tmp_path: Path) 
         _written(tmp_path / "b", data)
         (tmp_path / "b").replace(path)
         with pytest.raises(Unreadable, match="changed while it was read"):
-            source.opened()
+            source.open()
     assert _open_files() == before
     same = PathSource(str(path))
     with path.open("ab") as more:
         more.write(b"!")
-    with same.opened() as file:
+    with same.open() as file:
         assert file.size == 19
 
 
 def test_what_was_read_for_the_last_question_answers_the_next_one(tmp_path: Path) -> None:
-    window: int = vars(read)["_WINDOW"]
+    window: int = vars(file_source)["_WINDOW_SIZE"]
     path = _written(tmp_path / "a", bytes(index % 251 for index in range(3 * window)))
     data = path.read_bytes()
     source = PathSource(str(path))
@@ -190,7 +193,7 @@ def test_only_regular_names_travel() -> None:
         ("projects/-p/memory/" + "\xe9" * 127, True),
         ("projects/-p/memory/" + "\xe9" * 128, False),
     ):
-        assert travels(name) is may, name
+        assert is_transferable(name) is may, name
 
 
 def test_moves_are_noted_each_on_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,30 +201,30 @@ def test_moves_are_noted_each_on_a_line_of_its_own(monkeypatch: pytest.MonkeyPat
     path.parent.mkdir(parents=True)
     monkeypatch.setattr(os, "fsync", unflushed)
     one, two = b'{"old":"/a","new":"/b","size":3}\n', b'{"old":"/c","new":"/d","size":4}\n'
-    note_moved([])
+    record_moves([])
     assert not path.exists()
-    note_moved([Moved("/a", "/b", 3)])
-    note_moved([Moved("/c", "/d", 4), Moved("/a", "/b", 3)])
+    record_moves([MovedSession("/a", "/b", 3)])
+    record_moves([MovedSession("/c", "/d", 4), MovedSession("/a", "/b", 3)])
     assert path.read_bytes() == one + two + one
     path.write_bytes(one + b"torn")
-    note_moved([Moved("/c", "/d", 4)])
+    record_moves([MovedSession("/c", "/d", 4)])
     assert path.read_bytes() == one + b"torn\n" + two
     # Further moves are followed to the end, and a circle is left some time.
-    note_moved([Moved("/b", "/e", 5)])
-    assert {old: (each.new, each.size) for old, each in moved_to().items()} == {
+    record_moves([MovedSession("/b", "/e", 5)])
+    assert {old: (each.new, each.size) for old, each in read_moves().items()} == {
         "/a": ("/e", 3), "/c": ("/d", 4), "/b": ("/e", 5),
     }  # fmt: skip
-    note_moved([Moved("/e", "/a", 6)])
-    assert {old: each.new for old, each in moved_to().items()} == {
+    record_moves([MovedSession("/e", "/a", 6)])
+    assert {old: each.new for old, each in read_moves().items()} == {
         "/b": "/a",
         "/c": "/d",
         "/e": "/a",
     }
     path.unlink()
     path.mkdir()
-    assert moved_to() == {}
+    assert read_moves() == {}
     with pytest.raises(Unwritable) as refused:
-        note_moved([Moved("/a", "/b", 3)])
+        record_moves([MovedSession("/a", "/b", 3)])
     assert str(refused.value) == f"cannot write {path}: is a directory"
 
 
@@ -244,7 +247,7 @@ def test_a_broken_config_file_is_told_by_line_once(text: str, said: str) -> None
 
 def test_a_process_is_the_one_that_was_noted_only_if_it_began_then() -> None:
     me = os.getpid()
-    began = process_start(me)
+    began = process_start_time(me)
     assert began.isdecimal()
     for pid, start, running in (
         (me, began, True),
@@ -291,18 +294,21 @@ def test_a_sub_agent_named_in_full_is_not_taken_for_the_beginning_of_another(
 
 
 def test_a_last_record_longer_than_a_look_is_read_whole(tmp_path: Path) -> None:
-    end: int = vars(glance)["END"]
+    end: int = vars(summary)["END_SIZE"]
     title = {"type": "custom-title", "customTitle": "Tides", "sessionId": ONE, "pad": ""}
     for pad in (end // 2, 2 * end, 5 * end):
         for blank in (b"", b"\n" * (end + 5)):
             last = json.dumps({**title, "pad": "p" * pad}).encode() + b"\n"
             data = _talk(ONE) + _talk(ONE, "y" * (2 * end)) + last + blank
             path = _written(tmp_path / f"{ONE}.jsonl", data)
-            assert glance.glance(found_at(str(path)), 0.0).title == "Tides", (pad, len(blank))
+            assert summary.summarize(discover_file(str(path)), 0.0).title == "Tides", (
+                pad,
+                len(blank),
+            )
 
 
 def test_files_with_other_ends_are_not_read_to_tell_copies(tmp_path: Path) -> None:
-    ends: int = vars(upkeep)["_ENDS"]
+    ends: int = vars(client_folders)["_COMPARED_END_SIZE"]
     body = b"x" * (3 * ends)
     made = {
         "a": body + b"1",
@@ -315,7 +321,7 @@ def test_files_with_other_ends_are_not_read_to_tell_copies(tmp_path: Path) -> No
     files = [_found(_written(tmp_path / name, data)) for name, data in made.items()]
     problems: list[Problem] = []
     done: list[int] = []
-    groups = copies(files, problems, done.append)
+    groups = find_copies(files, problems, done.append)
     assert [[Path(each.path).name for each in group] for group in groups] == [["a", "d"]]
     assert (sum(done), problems) == (2 * (3 * ends + 1), [])
 
@@ -334,9 +340,9 @@ def test_a_file_that_goes_while_copies_are_told_is_a_problem(
                 raise Unreadable(f"{path} is gone")
             super().__init__(path)
 
-    monkeypatch.setattr(upkeep, "FileSource", Going)
+    monkeypatch.setattr(client_folders, "FileSource", Going)
     problems: list[Problem] = []
-    groups = copies(files, problems)
+    groups = find_copies(files, problems)
     assert groups == [(files[0], files[2])]
     assert problems == [Problem("unreadable", files[1].path, f"{files[1].path} is gone")]
 
@@ -350,28 +356,28 @@ def test_a_sub_agent_is_of_the_session_whose_folder_it_is_in(tmp_path: Path) -> 
     for path in (own, beside):
         made = Script().user("Look", isSidechain=True, agentId=path.stem[6:], sessionId=TWO)
         _written(path, made.bytes())
-    company = Company()
-    list(company.hear([str(own), str(beside)]))
+    company = MultiTail()
+    list(company.read_changes([str(own), str(beside)]))
     assert {Path(each.path).stem: (each.session_id, each.agent_id) for each in company} == {
         "agent-abcd1234": (ONE, "abcd1234"), "agent-eeee5555": (TWO, "eeee5555"),
     }  # fmt: skip
     (first, *_) = (each for each in company if each.agent_id == "abcd1234")
-    assert first.brief().kind == ""
+    assert first.agent_brief().kind == ""
     _written(own.with_suffix(".meta.json"), b'{"agentType":"Explore","description":"d"}')
-    assert (first.brief().kind, first.brief().description) == ("Explore", "d")
+    assert (first.agent_brief().kind, first.agent_brief().description) == ("Explore", "d")
 
 
 def test_only_a_transcript_that_was_read_is_read_on(tmp_path: Path) -> None:
     found = _found(_written(tmp_path / f"{ONE}.jsonl", _talk(ONE)))
-    later: Callable[..., Any] = vars(agents)["_Later"]
+    later: Callable[..., Any] = vars(incremental)["_LazyTranscript"]
     unread = later(found)
-    assert unread.before is None
-    assert later(found, unread).before is None
+    assert unread.previous is None
+    assert later(found, unread).previous is None
     assert len(unread.nodes) == 2
     after = later(found, unread)
-    assert after.before is unread
+    assert after.previous is unread
     assert len(after.nodes) == 2
-    assert after.before is None
+    assert after.previous is None
 
 
 # Writing
@@ -384,11 +390,11 @@ def test_without_links_a_new_file_takes_only_a_free_name(
     def refused(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(beneath.os, "link", refused)
-    with Folder(str(tmp_path)) as folder:
-        folder.add("a", b"one")
+    monkeypatch.setattr(dirfd.os, "link", refused)
+    with Directory(str(tmp_path)) as folder:
+        folder.add_file("a", b"one")
         with pytest.raises(FileExistsError):
-            folder.add("a", b"two")
+            folder.add_file("a", b"two")
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("a", b"one")]
 
 
@@ -396,17 +402,17 @@ def test_a_file_that_appears_or_changes_meanwhile_is_not_written_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a"
-    real = Folder.open
+    real = Directory.open
 
-    def appears(self: Folder, name: str, flags: int, mode: int = 0o666) -> int:
+    def appears(self: Directory, name: str, flags: int, mode: int = 0o666) -> int:
         (tmp_path / "new").write_bytes(b"theirs")
         (tmp_path / "new").replace(path)
         return real(self, name, flags, mode)
 
-    monkeypatch.setattr(Folder, "open", appears)
+    monkeypatch.setattr(Directory, "open", appears)
     for force, said in ((False, "came into being meanwhile"), (True, "was exchanged meanwhile")):
         with pytest.raises(Unwritable) as refused:
-            place(str(path), b"mine", force=force)
+            write_output_file(str(path), b"mine", force=force)
         assert str(refused.value) == f"{path} {said}"
         assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("a", b"theirs")]
 
@@ -423,11 +429,11 @@ def test_an_exchange_that_fails_is_told_and_leaves_the_file(
         ("replace", f"cannot write {path}: no space left on device", b"old"),
         ("fsync", f"{path} was exchanged, but may not be on the disk yet: no space left on device", b"new"),
     ):  # fmt: skip
-        with Scratch(str(path)) as scratch, monkeypatch.context() as patch:
+        with TempFile(str(path)) as scratch, monkeypatch.context() as patch:
             scratch.write([b"new"])
             patch.setattr(replace.os, name, full)
             with pytest.raises(Unwritable) as refused:
-                vars(replace)["_put"](scratch.path, str(path))
+                vars(replace)["_replace_file"](scratch.path, str(path))
             assert str(refused.value) == said
         assert path.read_bytes() == left
-    assert identify(str(path)).size == 3
+    assert file_identity(str(path)).size == 3

@@ -9,9 +9,8 @@ import pytest
 from tests.docs.pages import DOCS, fences, read
 
 from steno.errors import BadRequest, Unreadable, Unwritable
-from steno.store.config import CONFIG_FILE, KEYS, read_config
-from steno.store.config_set import set_config
-from steno.store.places import steno_home
+from steno.store.config import CONFIG_FILE, CONFIG_KEYS, read_config, set_config
+from steno.store.environment import steno_home
 
 
 def write(text: str | bytes) -> Path:
@@ -81,7 +80,7 @@ def test_a_file_without_end_is_refused() -> None:
 def test_every_key_is_in_the_reference_with_the_same_words() -> None:
     page = read(DOCS / "reference" / "configuration.md")
     rows = dict(re.findall(r"^\| `([\w.]+)` \| (.+) \|$", page, re.MULTILINE))
-    assert rows == KEYS
+    assert rows == CONFIG_KEYS
 
 
 def test_the_example_of_the_reference_is_a_config_file() -> None:

@@ -10,11 +10,10 @@ import pytest
 from tests.recorded_answers import assert_recorded, plain
 
 from steno.errors import BadRequest, StenoError, Unreadable, Unwritable
-from steno.store.config import Config, parse_config, read_config
-from steno.store.config_set import set_config
-from steno.store.kept import keep, kept, read_private, write_private
-from steno.store.places import config_dir, demo_dir, home_dir, steno_home
-from steno.store.plain import read_plain
+from steno.store.atomic import read_cache, read_private, write_cache, write_private
+from steno.store.config import Config, parse_config, read_config, set_config
+from steno.store.discovered import read_regular_file
+from steno.store.environment import config_dir, demo_dir, home_dir, steno_home
 
 ANSWERS: Final = Path(__file__).with_name("answers")
 TEXTS: Final = (
@@ -133,8 +132,8 @@ def test_a_config_file_is_read_from_its_place(tmp_path: Path) -> None:
 
 def test_the_line_of_a_word_is_the_first_outside_of_comments() -> None:
     made = Config("/c", text="# on\nson = 1\non-x = 2\n  on = 3 # level\nlevel = 4\n")
-    assert [made.line(word) for word in ("on", "son", "level", "absent", "x")] == [4, 2, 5, 1, 1]
-    error = made.complaint("level", "is odd", "do this")
+    assert [made.line_of(word) for word in ("on", "son", "level", "absent", "x")] == [4, 2, 5, 1, 1]
+    error = made.error_at("level", "is odd", "do this")
     assert (str(error), error.hint) == ("/c, line 5: is odd", "do this")
 
 
@@ -190,7 +189,7 @@ def test_what_is_set_already_is_not_written_again(monkeypatch: pytest.MonkeyPatc
     def refuse(name: str, data: bytes) -> bool:
         return bool(name and data) and False
 
-    monkeypatch.setattr("steno.store.config_set.write_private", refuse)
+    monkeypatch.setattr("steno.store.config.write_private", refuse)
     with pytest.raises(Unwritable, match="cannot be written"):
         set_config("console", "model", "other")
 
@@ -217,41 +216,41 @@ def test_private_files_hold_what_was_written_and_are_their_owners(tmp_path: Path
 
 def test_caches_are_checked_and_damaged_ones_set_aside() -> None:
     path = Path(steno_home()) / "cache"
-    assert kept("cache") is None
-    assert keep("cache", b"data")
-    assert kept("cache") == b"data"
+    assert read_cache("cache") is None
+    assert write_cache("cache", b"data")
+    assert read_cache("cache") == b"data"
     raw = path.read_bytes()
     assert raw.startswith(b"steno-cache 1 ")
     assert raw.endswith(b"\ndata")
     assert len(raw) == len(b"steno-cache 1 ") + 33 + 4
     for damage in (raw[:-1], raw + b"x", raw.replace(b"data", b"dota"), b"", b"x"):
         path.write_bytes(damage)
-        assert kept("cache") is None
+        assert read_cache("cache") is None
         assert not path.exists()
     aside = [each for each in path.parent.iterdir() if each.name.startswith("cache.damaged-")]
     assert len(aside) == 3
     path.write_bytes(b'{"old": 1}')
-    assert kept("cache") is None
+    assert read_cache("cache") is None
     assert path.exists()
-    assert keep("cache", b"")
-    assert kept("cache") == b""
+    assert write_cache("cache", b"")
+    assert read_cache("cache") == b""
     path.unlink()
     path.mkdir()
-    assert kept("cache") is None
+    assert read_cache("cache") is None
     assert not path.exists()
 
 
 def test_a_plain_file_is_read_up_to_a_size(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"x" * (1 << 20))
-    assert read_plain(str(path), 1 << 20) == path.read_bytes()
+    assert read_regular_file(str(path), 1 << 20) == path.read_bytes()
     path.write_bytes(b"x" * ((1 << 20) + 1))
     with pytest.raises(BadRequest) as large:
-        read_plain(str(path), 1 << 20)
+        read_regular_file(str(path), 1 << 20)
     assert str(large.value) == f"{path} is larger than 1 MB"
     for name, said in (("none", "no such file or directory"), (".", "not a regular file")):
         with pytest.raises(Unreadable) as refused:
-            read_plain(str(tmp_path / name), 1 << 20)
+            read_regular_file(str(tmp_path / name), 1 << 20)
         assert str(refused.value) == f"cannot read {tmp_path / name}: {said}"
 
 

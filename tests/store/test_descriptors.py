@@ -13,19 +13,17 @@ from tests.store.relocate.moving import unflushed
 from steno.errors import StenoError
 from steno.store.append import Appender
 from steno.store.archive.archive import Archive, archive_all
-from steno.store.archive.opened import open_anywhere, opened
-from steno.store.beneath import Folder
-from steno.store.discover import found_at
-from steno.store.disk import read_all
-from steno.store.found import peek
-from steno.store.glance import glance, shown_project
-from steno.store.lock import Lock
-from steno.store.presence import Presence
-from steno.store.read import FileSource, PathSource
-from steno.store.relocate.moved import Moved, note_moved
+from steno.store.archive.catalogue import MovedSession, record_moves
+from steno.store.archive.file_access import open_file, open_transcript
+from steno.store.atomic import TempFile, file_identity, read_all
+from steno.store.dirfd import Directory
+from steno.store.discovered import peek
+from steno.store.discovery import discover_file
+from steno.store.file_lock import FileLock
+from steno.store.file_source import FileSource, PathSource
 from steno.store.replace import exchange, swap, undo
-from steno.store.scratch import Scratch, identify
-from steno.store.session_lock import SessionLock
+from steno.store.session_lock import SessionAnnouncement, SessionLock
+from steno.store.summary import project_in_listing, summarize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,15 +41,15 @@ def _open() -> list[str]:
 
 
 def _exchanged(path: Path) -> None:
-    with Scratch(str(path)) as scratch:
+    with TempFile(str(path)) as scratch:
         scratch.write([b"new\n"])
-        exchange(scratch, str(path), identify(str(path)))
+        exchange(scratch, str(path), file_identity(str(path)))
 
 
 def _repaired(path: Path) -> None:
-    with Scratch(str(path)) as scratch:
+    with TempFile(str(path)) as scratch:
         scratch.write([path.read_bytes(), b"more\n"])
-        swap(scratch, str(path), identify(str(path)))
+        swap(scratch, str(path), file_identity(str(path)))
     undo(str(path))
 
 
@@ -59,13 +57,13 @@ def _failing(path: Path) -> None:
     def chunks() -> "list[bytes]":
         raise OSError(5, "Input/output error")
 
-    with Scratch(str(path)) as scratch:
+    with TempFile(str(path)) as scratch:
         scratch.write(each for each in chunks())
 
 
 def _held(path: Path) -> None:
-    with SessionLock.take(str(path), live=False):
-        SessionLock.take(str(path), live=False)
+    with SessionLock.acquire(str(path), check_clients=False):
+        SessionLock.acquire(str(path), check_clients=False)
 
 
 def _appended(path: Path) -> None:
@@ -75,8 +73,8 @@ def _appended(path: Path) -> None:
 
 
 def _through(path: str, name: str = "") -> None:
-    with Folder(path) as folder:
-        folder.put("put", b"x", folder.status(name) if name else None)
+    with Directory(path) as folder:
+        folder.replace_file("put", b"x", folder.status(name) if name else None)
 
 
 def test_nothing_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +89,7 @@ def test_nothing_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     other.write_bytes(b"other\n")
     (tmp_path / "link").symlink_to(path.parent)
     os.mkfifo(tmp_path / "pipe")
-    found = found_at(str(path))
+    found = discover_file(str(path))
     actions: dict[str, Callable[[], object]] = {
         "a folder": lambda: _through(str(tmp_path)),
         "a folder with a file like another": lambda: _through(str(tmp_path), "other"),
@@ -99,27 +97,27 @@ def test_nothing_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         "a folder that is a link": lambda: _through(str(tmp_path / "link")),
         "an appender": lambda: _appended(path),
         "an appender of a folder": lambda: _appended(tmp_path),
-        "a lock": lambda: Lock(str(tmp_path / "lock")).__enter__().__exit__(None, None, None),
+        "a lock": lambda: FileLock(str(tmp_path / "lock")).__enter__().__exit__(None, None, None),
         "a session lock that is held": lambda: _held(path),
-        "a note of a live client": lambda: Presence(str(config), ONE, "/p", "1").__enter__().__exit__(None, None, None),
+        "a note of a live client": lambda: SessionAnnouncement(str(config), ONE, "/p", "1").__enter__().__exit__(None, None, None),
         "a pipe": lambda: FileSource(str(tmp_path / "pipe")),
         "the head of a pipe": lambda: peek(str(tmp_path / "pipe"), 9, []),
         "the head of a folder": lambda: peek(str(tmp_path), 9, []),
         "the head of a file": lambda: peek(str(path), 9, []),
         "all of a file": lambda: read_all(str(path)),
         "a file by its path": lambda: [*PathSource(str(path)).chunks(), PathSource(str(path)).read(0, 9)],
-        "a glance": lambda: (glance(found, 0.0), shown_project(found)),
+        "a glance": lambda: (summarize(found, 0.0), project_in_listing(found)),
         "an exchange": lambda: _exchanged(other),
         "a repair": lambda: _repaired(other),
         "a write that fails": lambda: _failing(other),
-        "a note of a move": lambda: note_moved([Moved("/a", "/b", 1)]),
+        "a note of a move": lambda: record_moves([MovedSession("/a", "/b", 1)]),
         "archiving": lambda: archive_all((str(config),)),
         "archiving again": lambda: Archive().keep(found, full=True),
         "proving": lambda: list(Archive().verify()),
         "reading from the archive": lambda: b"".join(Archive().source(Archive().entry(str(path))).chunks()),
         "restoring": lambda: Archive().restore(Archive().entry(str(path)), str(tmp_path / "to")),
-        "a session wherever it is": lambda: open_anywhere(str(path)).close(),
-        "a found session": lambda: opened(found).close(),
+        "a session wherever it is": lambda: open_transcript(str(path)).close(),
+        "a found session": lambda: open_file(found).close(),
     }  # fmt: skip
     before = _open()
     for name, act in actions.items():

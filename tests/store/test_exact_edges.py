@@ -12,25 +12,25 @@ from tests.store.relocate.moving import unflushed
 from tests.store.test_archive import kept_at
 
 from steno.errors import Ambiguous, NotFound, Unreadable, Unwritable
-from steno.store import beneath, damaged_state, disk, replace, scratch
-from steno.store.archive import keep
+from steno.store import atomic, damaged_files, dirfd, replace
+from steno.store.archive import writer
 from steno.store.archive.archive import Archive
-from steno.store.beneath import Folder
-from steno.store.busy import is_fresh
-from steno.store.count import count_agents
-from steno.store.discover import found_at
-from steno.store.found import is_folder, listed
-from steno.store.glance import END, glance
-from steno.store.library import find
-from steno.store.placing import place
-from steno.store.read import FileSource
-from steno.store.relocate import carry
-from steno.store.replace import backups, swap
-from steno.store.scratch import Scratch, identify
-from steno.store.watch import Watch
-from steno.store.watch.company import Speaker
-from steno.store.watch.ears import Ear, Heard, Lost, Quiet
-from steno.store.watch.growing import Growing
+from steno.store.atomic import TempFile, file_identity
+from steno.store.dirfd import Directory
+from steno.store.discovered import is_folder, list_folder
+from steno.store.discovery import discover_file
+from steno.store.file_source import FileSource
+from steno.store.relocate import execution
+from steno.store.replace import list_backups, swap
+from steno.store.safe_output import write_output_file
+from steno.store.session_counts import count_agents
+from steno.store.session_lock import is_recently_written
+from steno.store.session_lookup import find
+from steno.store.summary import END_SIZE, summarize
+from steno.store.watch import FileWatcher
+from steno.store.watch.incremental import IncrementalReader
+from steno.store.watch.multi_tail import FollowedFile
+from steno.store.watch.watcher import ActivityEnded, EventsLost, FsEventListener, PathsChanged
 
 ONE: Final = "11111111-2222-4000-8000-000000000001"
 DEAD: Final = 4_194_305
@@ -98,9 +98,9 @@ def test_only_sub_agents_that_were_asked_something_are_counted(tmp_path: Path) -
         path = folder / f"agent-a{number:06}.jsonl"
         first = Script().raw({"type": "mode", "mode": "Warmup"}) if number == 3 else Script()
         path.write_bytes(first.user(words, isSidechain=True, agentId=f"a{number:06}").bytes())
-        files.append(found_at(str(path)))
-    assert [count_agents(found_at(str(session)), [each]) for each in files] == [0, 0, 1, 1, 1]
-    assert count_agents(found_at(str(session)), files) == 3
+        files.append(discover_file(str(path)))
+    assert [count_agents(discover_file(str(session)), [each]) for each in files] == [0, 0, 1, 1, 1]
+    assert count_agents(discover_file(str(session)), files) == 3
 
 
 # What is left behind
@@ -119,10 +119,10 @@ def test_what_dead_runs_left_is_swept_and_nothing_else(
     ]
     for name in names:
         (tmp_path / name).write_bytes(b"x")
-    assert scratch.sweep(str(tmp_path / "a.jsonl")) == [str(tmp_path / names[0])]
+    assert atomic.remove_stale_temp_files(str(tmp_path / "a.jsonl")) == [str(tmp_path / names[0])]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
-    assert scratch.sweep_folder(str(tmp_path)) == [str(tmp_path / names[1])]
-    assert scratch.sweep_folder(str(tmp_path / "none")) == []
+    assert atomic.remove_stale_in_folder(str(tmp_path)) == [str(tmp_path / names[1])]
+    assert atomic.remove_stale_in_folder(str(tmp_path / "none")) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[2:])
 
 
@@ -140,7 +140,7 @@ def test_of_damaged_folders_files_and_links_the_last_three_are_kept(tmp_path: Pa
     old[3].mkdir()
     old[4].write_bytes(b"x")
     place.mkdir()
-    new = damaged_state.set_aside(str(place), "the state", folder=True)
+    new = damaged_files.move_aside(str(place), "the state", only_folder=True)
     assert sorted(tmp_path.glob("state*")) == [*old[3:], Path(new)]
     assert (elsewhere / "kept").read_bytes() == b"x"
 
@@ -155,13 +155,13 @@ def test_a_folder_that_another_process_makes_first_was_there(
         return path == str(tmp_path)
 
     monkeypatch.setattr(os.path, "isdir", is_only_folder)
-    assert disk.make_folder(str(tmp_path / "new")) is True
-    assert disk.make_folder(str(tmp_path / "new")) is False
+    assert atomic.make_private_folder(str(tmp_path / "new")) is True
+    assert atomic.make_private_folder(str(tmp_path / "new")) is False
 
 
 def test_a_link_to_itself_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    (entry,) = listed(str(tmp_path), [])
+    (entry,) = list_folder(str(tmp_path), [])
     assert is_folder(entry, links=True) is False
     assert is_folder(entry, links=False) is False
 
@@ -170,22 +170,22 @@ def test_a_link_to_itself_is_no_folder(tmp_path: Path) -> None:
 def test_files_are_put_and_added_where_folders_can_be_held_open_and_where_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, holds: bool
 ) -> None:
-    monkeypatch.setattr(beneath, "_HOLDS", holds)
+    monkeypatch.setattr(dirfd, "_HAS_DIR_FD", holds)
     monkeypatch.chdir("/")
-    with pytest.raises(FileNotFoundError), Folder(str(tmp_path / "a" / "b")) as folder:
+    with pytest.raises(FileNotFoundError), Directory(str(tmp_path / "a" / "b")) as folder:
         folder.status("none")
-    with Folder(str(tmp_path / "a" / "b"), make=True) as folder:
-        folder.add("one", b"1")
+    with Directory(str(tmp_path / "a" / "b"), make=True) as folder:
+        folder.add_file("one", b"1")
         with pytest.raises(FileExistsError):
-            folder.add("one", b"2")
+            folder.add_file("one", b"2")
         status = folder.status("one")
-        put = folder.put("one", b"22", status)
+        put = folder.replace_file("one", b"22", status)
         assert (put.st_size, put.st_mode) == (2, status.st_mode)
-        assert (folder.standing == folder.path) is (not holds)
-        assert [path.name for path in Path(folder.standing).iterdir()] == ["one"]
-    assert folder.standing == folder.path
+        assert (folder.stable_path == folder.path) is (not holds)
+        assert [path.name for path in Path(folder.stable_path).iterdir()] == ["one"]
+    assert folder.stable_path == folder.path
     assert (tmp_path / "a" / "b" / "one").read_bytes() == b"22"
-    assert place(str(tmp_path / "a" / "two"), b"3") == str(tmp_path / "a" / "two")
+    assert write_output_file(str(tmp_path / "a" / "two"), b"3") == str(tmp_path / "a" / "two")
     assert (tmp_path / "a" / "two").read_bytes() == b"3"
 
 
@@ -196,17 +196,17 @@ def test_a_receipt_that_cannot_be_written_leaves_the_file_as_it_was(tmp_path: Pa
     path = _session(tmp_path)
     before = path.read_bytes()
     (tmp_path / "projects" / "-p" / f"{ONE}.jsonl.before-repair.json").mkdir()
-    seen = identify(str(path))
-    with Scratch(str(path)) as written:
+    seen = file_identity(str(path))
+    with TempFile(str(path)) as written:
         written.write([b"new\n"])
         with pytest.raises(Unwritable) as refused:
-            swap(written, str(path), seen, live=False)
+            swap(written, str(path), seen, check_clients=False)
     assert str(refused.value).startswith(f"cannot write {path}.before-repair.json: ")
     assert path.read_bytes() == before
     # A second name of the file itself is no backup.
-    assert backups(str(path)) == []
+    assert list_backups(str(path)) == []
     path.unlink()
-    assert backups(str(path)) == [f"{path}.before-repair"]
+    assert list_backups(str(path)) == [f"{path}.before-repair"]
 
 
 def test_on_windows_nothing_is_asked_that_it_cannot_answer(
@@ -215,17 +215,21 @@ def test_on_windows_nothing_is_asked_that_it_cannot_answer(
     """No signal to a process, which would end it; no folder is flushed; no file is held open."""
     path = str(_session(tmp_path))
     none = str(tmp_path / "none" / "x")
-    seen = identify(path)
+    seen = file_identity(path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "name", "nt")
-        ran = [scratch.alive(DEAD), scratch.alive(0), scratch.alive(-1)]
-        flushed = [disk.flush_folder(none), vars(replace)["_flush"](none)]
-        with vars(replace)["_Held"](none) as held:
+        ran = [
+            atomic.is_process_alive(DEAD),
+            atomic.is_process_alive(0),
+            atomic.is_process_alive(-1),
+        ]
+        flushed = [atomic.sync_folder(none), vars(replace)["_sync_parent"](none)]
+        with vars(replace)["_OpenOriginal"](none) as held:
             written = held.was_written(seen, none)
     assert ran == [True, False, False]
     assert flushed == [None, None]
     assert written is False
-    assert scratch.alive(DEAD) is False
+    assert atomic.is_process_alive(DEAD) is False
 
 
 def test_sessions_are_carried_last_and_their_sub_agents_before_them() -> None:
@@ -239,7 +243,7 @@ def test_sessions_are_carried_last_and_their_sub_agents_before_them() -> None:
         Carried("/agent-2/memory.md", session=False),
         Carried("/p/agent-3.md", session=False),
     ]
-    order = sorted(steps, key=vars(carry)["_sessions_last"])
+    order = sorted(steps, key=vars(execution)["_sessions_last"])
     assert [step.source for step in order] == [
         *("/p/agent-3.md", "/agent-2/memory.md", "/p/agent-1.jsonl", "/p/x.jsonl"),
     ]
@@ -251,15 +255,15 @@ def test_sessions_are_carried_last_and_their_sub_agents_before_them() -> None:
 def test_a_file_that_began_anew_goes_on_from_there(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"first\n")
-    growing = Growing(str(path), 0)
-    assert b"".join(growing.more()) == b"first\n"
+    growing = IncrementalReader(str(path), 0)
+    assert b"".join(growing.read_new()) == b"first\n"
     path.unlink()
     path.write_bytes(b"new\n")
     looks: list[tuple[bool, bytes]] = []
     for added in (b"", b"more\n", b"", b"and more\n"):
         with path.open("ab") as file:
             file.write(added)
-        looks.append((growing.began_anew(), b"".join(growing.more())))
+        looks.append((growing.detect_replacement(), b"".join(growing.read_new())))
     assert looks == [(True, b"new\n"), (False, b"more\n"), (False, b""), (False, b"and more\n")]
 
 
@@ -268,12 +272,12 @@ def test_what_a_sub_agent_is_was_told_once(tmp_path: Path) -> None:
     path = tmp_path / "agent-a318043.jsonl"
     note = tmp_path / "agent-a318043.meta.json"
     path.write_bytes(Script().user("Look", isSidechain=True).bytes())
-    agent = Speaker(str(path), ONE, "a318043")
-    session = Speaker(str(path), ONE)
-    assert agent.brief().kind == ""
+    agent = FollowedFile(str(path), ONE, "a318043")
+    session = FollowedFile(str(path), ONE)
+    assert agent.agent_brief().kind == ""
     for kind, told in (("first", "first"), ("second", "first")):
         note.write_text(json.dumps({"agentType": kind, "description": "d"}))
-        assert (agent.brief().kind, session.brief().kind) == (told, "")
+        assert (agent.agent_brief().kind, session.agent_brief().kind) == (told, "")
 
 
 def test_the_first_whole_line_of_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:
@@ -282,12 +286,12 @@ def test_the_first_whole_line_of_the_end_of_a_long_file_is_read(tmp_path: Path) 
     start = Script().user("One").bot("Two").bytes()
     note = b'{"type":"mode","mode":"%s"}\n'
     for inside in (1, 2, 50):
-        last = note % (b"y" * (END - len(title) - inside - len(note) + 2))
-        data = start + note % (b"x" * (2 * END)) + title + last
+        last = note % (b"y" * (END_SIZE - len(title) - inside - len(note) + 2))
+        data = start + note % (b"x" * (2 * END_SIZE)) + title + last
         path = tmp_path / f"{ONE}.jsonl"
         path.write_bytes(data)
-        assert len(title + last) == END - inside
-        assert glance(found_at(str(path)), 0.0).title == "Own"
+        assert len(title + last) == END_SIZE - inside
+        assert summarize(discover_file(str(path)), 0.0).title == "Own"
 
 
 # The archive
@@ -309,9 +313,9 @@ def test_each_change_says_how_much_it_added_and_how_much_that_takes(file: Path) 
             more.write(Script().user(f"More {number}").bytes())
         (change,) = kept_at(file).changes
         archive = Archive()
-        index = archive.index(archive.entry(str(file)))
+        index = archive.journal(archive.entry(str(file)))
         (kept,) = index.files.values()
-        sizes.append(Path(index.data_path(kept)).stat().st_size)
+        sizes.append(Path(index.copy_path(kept)).stat().st_size)
         assert change.packed == sizes[-1] - (sizes[-2] if number else 0)
         assert change.added == file.stat().st_size - before
         before = file.stat().st_size
@@ -330,7 +334,7 @@ def test_a_file_that_is_as_it_was_is_not_opened_again(
             opened.append(path)
             super().__init__(path)
 
-    monkeypatch.setattr(keep, "FileSource", Watched)
+    monkeypatch.setattr(writer, "FileSource", Watched)
     assert kept_at(file).changes == ()
     assert opened == []
     os.utime(file, (1e9, 1e9))
@@ -343,7 +347,7 @@ def test_the_name_of_a_new_copy_is_on_the_disk_before_its_line(
 ) -> None:
     """What is only added to a copy has its name already."""
     steps: list[str] = []
-    flush, write = keep.flush_folder, keep.append
+    flush, write = writer.sync_folder, writer.write_all
 
     def flushed(folder: str) -> None:
         steps.append("folder")
@@ -353,8 +357,8 @@ def test_the_name_of_a_new_copy_is_on_the_disk_before_its_line(
         steps.append("write")
         write(descriptor, data)
 
-    monkeypatch.setattr(keep, "flush_folder", flushed)
-    monkeypatch.setattr(keep, "append", appended)
+    monkeypatch.setattr(writer, "sync_folder", flushed)
+    monkeypatch.setattr(writer, "write_all", appended)
     kept_at(file)
     assert steps[-2:] == ["folder", "write"]
     steps.clear()
@@ -371,9 +375,9 @@ def test_a_copy_that_cannot_be_written_to_is_said(
     def refuse(path: str, flags: int) -> int:
         if path.endswith(".zst"):
             raise PermissionError(13, "Permission denied", path)
-        return disk.open_private(path, flags)
+        return atomic.open_private(path, flags)
 
-    monkeypatch.setattr(keep, "open_private", refuse)
+    monkeypatch.setattr(writer, "open_private", refuse)
     with pytest.raises((Unwritable, Unreadable)) as refused:
         kept_at(file)
     assert str(refused.value).startswith("cannot write ")
@@ -414,29 +418,29 @@ def test_an_ear_passes_on_what_it_is_told_and_waits_longer_when_it_is_quiet(
     _Notify.asked.clear()
     _Notify.answers[:] = [{(1, "/a")}, "timeout", {(2, "/b")}, last]
     said: SimpleQueue[Any] = SimpleQueue()
-    ear = Ear(["/x", "/y"], said, deep=deep)
+    ear = FsEventListener(["/x", "/y"], said, recursive=deep)
     ear.close()
     busy, quiet = (200, 40, 5_000), (200, 400, 0)
     options = (["/x", "/y"], False, False, 0, deep, True)
     assert _Notify.asked == [options, busy, busy, quiet, busy, ("closed",)]
     heard = [said.get_nowait() for _ in range(said.qsize())]
     assert heard == [
-        Heard(frozenset({(1, "/a")})),
-        Quiet(),
-        Heard(frozenset({(2, "/b")})),
-        *([] if last == "stop" else [Lost("broken")]),
+        PathsChanged(frozenset({(1, "/a")})),
+        ActivityEnded(),
+        PathsChanged(frozenset({(2, "/b")})),
+        *([] if last == "stop" else [EventsLost("broken")]),
     ]
 
 
 def test_a_watch_that_is_stopped_is_woken(tmp_path: Path) -> None:
-    made = Watch([str(tmp_path)])
+    made = FileWatcher([str(tmp_path)])
     made.stop()
-    assert vars(made)["_said"].get_nowait() is None
+    assert vars(made)["_events"].get_nowait() is None
 
 
 def test_a_file_is_fresh_for_less_than_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STENO_NOW", "2026-11-15T12:00:00Z")
     now = 1_794_744_000_000
     ages = (-3_001, -3_000, -2_999, 0, 2_999, 3_000, 3_001)
-    fresh = [age for age in ages if is_fresh((now - age) * 1_000_000)]
+    fresh = [age for age in ages if is_recently_written((now - age) * 1_000_000)]
     assert fresh == [-2_999, 0, 2_999]

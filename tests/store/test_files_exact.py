@@ -13,26 +13,29 @@ import pytest
 
 from steno.errors import Busy, NotFound, Unwritable
 from steno.format.sidecars import LiveProcess
-from steno.store import disk
+from steno.store import atomic
 from steno.store.append import Appender, FileState
 from steno.store.archive.catalogue import Catalogue
-from steno.store.busy import is_running
-from steno.store.clock import now
-from steno.store.damaged_state import on_damage, set_aside
-from steno.store.disk import append, flush_folder, make_folder, open_private, read_all
-from steno.store.presence import process_start
-from steno.store.replace import backups, exchange, keep_new, swap, undo
-from steno.store.scratch import (
-    Identity,
-    Scratch,
-    alive,
-    identify,
-    real_file,
-    sweep,
-    sweep_folder,
-    unreadable,
-    unwritable,
+from steno.store.atomic import (
+    FileIdentity,
+    TempFile,
+    file_identity,
+    is_process_alive,
+    make_private_folder,
+    open_private,
+    read_all,
+    real_path,
+    remove_stale_in_folder,
+    remove_stale_temp_files,
+    sync_folder,
+    unreadable_error,
+    unwritable_error,
+    write_all,
 )  # fmt: skip
+from steno.store.damaged_files import add_damage_listener, move_aside
+from steno.store.environment import now
+from steno.store.replace import exchange, list_backups, place_new, swap, undo
+from steno.store.session_lock import is_running, process_start_time
 
 AGED: Final = 1_790_000_000
 DEAD: Final = 4_194_305
@@ -70,10 +73,10 @@ def _names(folder: Path) -> list[str]:
     ],
 )
 def test_what_cannot_be_written_is_said_with_what_helps(code: int, hint: str) -> None:
-    error = unwritable("/x", OSError(code, "Some Reason"))
+    error = unwritable_error("/x", OSError(code, "Some Reason"))
     assert (str(error), error.hint) == ("cannot write /x: some reason", hint)
-    assert str(unwritable("/x", OSError("Alone"))) == "cannot write /x: alone"
-    assert str(unreadable("/x", OSError(code, "Why"))) == "cannot read /x: why"
+    assert str(unwritable_error("/x", OSError("Alone"))) == "cannot write /x: alone"
+    assert str(unreadable_error("/x", OSError(code, "Why"))) == "cannot read /x: why"
 
 
 # Appending
@@ -201,9 +204,9 @@ def test_private_files_and_folders_whatever_the_umask(tmp_path: Path) -> None:
     try:
         path = tmp_path / "a"
         descriptor = open_private(str(path), os.O_RDWR | os.O_CREAT)
-        append(descriptor, b"x" * 100_000)
+        write_all(descriptor, b"x" * 100_000)
         os.close(descriptor)
-        assert make_folder(str(tmp_path / "b" / "c"))
+        assert make_private_folder(str(tmp_path / "b" / "c"))
     finally:
         os.umask(before)
     assert (_mode(path), _mode(tmp_path / "b"), _mode(tmp_path / "b" / "c")) == (
@@ -211,7 +214,7 @@ def test_private_files_and_folders_whatever_the_umask(tmp_path: Path) -> None:
         0o700,
         0o700,
     )
-    assert not make_folder(str(tmp_path / "b"))
+    assert not make_private_folder(str(tmp_path / "b"))
     assert read_all(str(path)) == b"x" * 100_000
     assert read_all(str(tmp_path / "none")) == b""
     path.chmod(0o644)
@@ -220,27 +223,27 @@ def test_private_files_and_folders_whatever_the_umask(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(path)
     with pytest.raises(OSError, match="symbolic link"):
         open_private(str(tmp_path / "link"), os.O_RDONLY)
-    assert not make_folder(str(path))
+    assert not make_private_folder(str(path))
     with pytest.raises(NotADirectoryError):
-        make_folder(str(path / "below"))
+        make_private_folder(str(path / "below"))
 
 
 def test_a_folder_that_cannot_be_flushed_is_left_but_a_failing_disk_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flush_folder(str(tmp_path))
+    sync_folder(str(tmp_path))
     for code, harmless in ((errno.EINVAL, True), (errno.EBADF, True), (errno.EACCES, True),
                            (errno.ENOTSUP, True), (errno.EISDIR, True), (errno.EIO, False)):  # fmt: skip
 
         def fail(_: int, code: int = code) -> None:
             raise OSError(code, "no")
 
-        monkeypatch.setattr(disk.os, "fsync", fail)
+        monkeypatch.setattr(atomic.os, "fsync", fail)
         if harmless:
-            flush_folder(str(tmp_path))
+            sync_folder(str(tmp_path))
         else:
             with pytest.raises(OSError, match="no"):
-                flush_folder(str(tmp_path))
+                sync_folder(str(tmp_path))
 
 
 # Damaged files
@@ -248,13 +251,13 @@ def test_a_folder_that_cannot_be_flushed_is_left_but_a_failing_disk_is_said(
 
 def test_what_is_set_aside_keeps_three_and_is_told(tmp_path: Path) -> None:
     told: list[str] = []
-    on_damage(told.append)
-    on_damage(told.append)
+    add_damage_listener(told.append)
+    add_damage_listener(told.append)
     path = tmp_path / "state"
     made: list[str] = []
     for number in range(5):
         path.write_text(str(number))
-        made.append(set_aside(str(path), "the state"))
+        made.append(move_aside(str(path), "the state"))
         # The newest is never one of those that are removed.
         assert Path(made[-1]).read_text() == str(number)
     assert told[-5:] == [
@@ -265,12 +268,12 @@ def test_what_is_set_aside_keeps_three_and_is_told(tmp_path: Path) -> None:
     assert len(_names(tmp_path)) == 3
     path.write_text("x")
     with pytest.raises(NotADirectoryError):
-        set_aside(str(path), "x", folder=True)
+        move_aside(str(path), "x", only_folder=True)
     path.unlink()
     with pytest.raises(FileNotFoundError):
-        set_aside(str(path), "x")
+        move_aside(str(path), "x")
     path.mkdir()
-    assert Path(set_aside(str(path), "x", folder=True)).is_dir()
+    assert Path(move_aside(str(path), "x", only_folder=True)).is_dir()
 
 
 # Scratch files
@@ -278,7 +281,7 @@ def test_what_is_set_aside_keeps_three_and_is_told(tmp_path: Path) -> None:
 
 def test_a_scratch_file_holds_what_was_written_and_goes(tmp_path: Path) -> None:
     target = tmp_path / "s.jsonl"
-    with Scratch(str(target)) as scratch:
+    with TempFile(str(target)) as scratch:
         assert scratch.write([b"one", b"", b"two"]) is scratch
         path = Path(scratch.path)
         assert path.parent == tmp_path
@@ -288,17 +291,17 @@ def test_a_scratch_file_holds_what_was_written_and_goes(tmp_path: Path) -> None:
         import hashlib
 
         assert scratch.digest == hashlib.sha256(b"onetwo").hexdigest()
-        assert scratch.identity == Identity.of(path.stat()) == identify(str(path))
+        assert scratch.identity == FileIdentity.from_status(path.stat()) == file_identity(str(path))
         assert scratch.source().read(0, 9) == b"onetwo"
         like = _aged(tmp_path / "like").stat()
-        scratch.dress(like, time=False)
+        scratch.copy_metadata(like, with_time=False)
         assert _mode(path) == 0o640
         assert int(path.stat().st_mtime) != AGED
-        scratch.dress(like)
+        scratch.copy_metadata(like)
         assert path.stat().st_mtime == AGED
     assert _names(tmp_path) == ["like"]
     with pytest.raises(Unwritable) as refused:
-        Scratch(str(tmp_path / "none" / "x")).write([b"x"])
+        TempFile(str(tmp_path / "none" / "x")).write([b"x"])
     assert str(refused.value) == f"cannot write {tmp_path}/none/x: no such file or directory"
 
     def failing() -> Any:
@@ -306,7 +309,7 @@ def test_a_scratch_file_holds_what_was_written_and_goes(tmp_path: Path) -> None:
         raise OSError(errno.ENOSPC, "full")
 
     with pytest.raises(Unwritable, match="full"):
-        Scratch(str(target)).write(failing())
+        TempFile(str(target)).write(failing())
     assert _names(tmp_path) == ["like"]
 
 
@@ -324,29 +327,31 @@ def test_what_dead_runs_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
     }
     for name in left:
         (tmp_path / name).write_text("x")
-    removed = sweep(str(tmp_path / "a"))
+    removed = remove_stale_temp_files(str(tmp_path / "a"))
     assert sorted(removed) == sorted(str(tmp_path / name) for name, gone in left.items() if gone)
     assert _names(tmp_path) == sorted(name for name, gone in left.items() if not gone)
-    assert sweep_folder(str(tmp_path)) == [str(tmp_path / f".b.{DEAD}-0123456789ab.steno-tmp")]
-    assert sweep_folder(str(tmp_path / "none")) == []
+    assert remove_stale_in_folder(str(tmp_path)) == [
+        str(tmp_path / f".b.{DEAD}-0123456789ab.steno-tmp")
+    ]
+    assert remove_stale_in_folder(str(tmp_path / "none")) == []
     (tmp_path / "link").symlink_to(tmp_path / "a")
-    assert real_file(str(tmp_path / "link")) == str(tmp_path / "a")
+    assert real_path(str(tmp_path / "link")) == str(tmp_path / "a")
 
 
 def test_processes_are_told_alive_or_not() -> None:
-    assert alive(os.getpid())
-    assert not any(map(alive, (0, -1, DEAD, 10**30)))
+    assert is_process_alive(os.getpid())
+    assert not any(map(is_process_alive, (0, -1, DEAD, 10**30)))
     child = subprocess.Popen([sys.executable, "-c", "pass"], stdout=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.read()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     # Ended, and not heard of yet.
-    assert not alive(child.pid)
+    assert not is_process_alive(child.pid)
     child.wait()
     child.stdout.close()
-    start = process_start(os.getpid())
+    start = process_start_time(os.getpid())
     assert start.isdecimal()
-    assert process_start(DEAD) == ""
+    assert process_start_time(DEAD) == ""
     assert is_running(LiveProcess(pid=os.getpid(), proc_start=start))
     assert is_running(LiveProcess(pid=os.getpid(), proc_start=""))
     assert is_running(LiveProcess(pid=os.getpid(), proc_start="later"))
@@ -359,8 +364,8 @@ def test_processes_are_told_alive_or_not() -> None:
 
 def test_a_file_is_exchanged_and_brought_back(tmp_path: Path) -> None:
     path = _aged(tmp_path / "s.jsonl")
-    seen = identify(str(path))
-    with Scratch(str(path)) as scratch:
+    seen = file_identity(str(path))
+    with TempFile(str(path)) as scratch:
         done = swap(scratch.write([b"new\n"]), str(path), seen)
     backup = Path(f"{path}.before-repair")
     assert (done.path, done.backup) == (str(path), str(backup))
@@ -368,21 +373,21 @@ def test_a_file_is_exchanged_and_brought_back(tmp_path: Path) -> None:
     assert (_mode(path), path.stat().st_mtime, _mode(backup)) == (0o640, AGED, 0o640)
     receipt = json.loads(Path(f"{backup}.json").read_text())
     assert (receipt["size"], bool(receipt["version"]), receipt["time"]) == (4, True, now())
-    assert backups(str(path)) == [str(backup)]
-    seen = identify(str(path))
-    with Scratch(str(path)) as scratch:
+    assert list_backups(str(path)) == [str(backup)]
+    seen = file_identity(str(path))
+    with TempFile(str(path)) as scratch:
         second = swap(scratch.write([b"newer\n"]), str(path), seen)
     assert second.backup == f"{path}.before-repair-2"
-    assert backups(str(path)) == [str(backup), second.backup]
+    assert list_backups(str(path)) == [str(backup), second.backup]
     back = undo(str(path))
-    assert (back.path, back.kept) == (str(path), f"{path}.undone")
-    assert (path.read_bytes(), Path(back.kept).read_bytes()) == (b"new\n", b"newer\n")
+    assert (back.path, back.repaired) == (str(path), f"{path}.undone")
+    assert (path.read_bytes(), Path(back.repaired).read_bytes()) == (b"new\n", b"newer\n")
     path.write_bytes(b"more\n")
     with pytest.raises(Busy) as changed:
         undo(str(path))
     assert str(changed.value) == f"{path} is no longer what the repair wrote"
     assert changed.value.hint == f"the file as it was before is {backup}"
-    assert undo(str(path), force=True).kept == f"{path}.undone-2"
+    assert undo(str(path), force=True).repaired == f"{path}.undone-2"
     assert path.read_bytes() == b"old\n"
     with pytest.raises(NotFound) as never:
         undo(str(path))
@@ -392,10 +397,10 @@ def test_a_file_is_exchanged_and_brought_back(tmp_path: Path) -> None:
 
 def test_a_file_that_changed_is_not_exchanged(tmp_path: Path) -> None:
     path = _aged(tmp_path / "s.jsonl")
-    seen = identify(str(path))
+    seen = file_identity(str(path))
     path.write_bytes(b"other\n")
     for act in (swap, exchange):
-        with Scratch(str(path)) as scratch, pytest.raises(Busy) as refused:
+        with TempFile(str(path)) as scratch, pytest.raises(Busy) as refused:
             act(scratch.write([b"new\n"]), str(path), seen)
         assert str(refused.value) == f"{path} changed since it was read"
         assert refused.value.hint == "nothing was changed; try again"
@@ -406,8 +411,8 @@ def test_an_exchange_keeps_nothing_and_sweeps_what_was_left(tmp_path: Path) -> N
     path = _aged(tmp_path / "s.jsonl")
     (tmp_path / "s.jsonl.before-move").write_text("left")
     (tmp_path / "s.jsonl.before-move-3").write_text("left")
-    with Scratch(str(path)) as scratch:
-        exchange(scratch.write([b"new\n"]), str(path), identify(str(path)))
+    with TempFile(str(path)) as scratch:
+        exchange(scratch.write([b"new\n"]), str(path), file_identity(str(path)))
     assert (path.read_bytes(), _mode(path), path.stat().st_mtime) == (b"new\n", 0o640, AGED)
     assert _names(tmp_path) == ["s.jsonl"]
 
@@ -415,12 +420,12 @@ def test_an_exchange_keeps_nothing_and_sweeps_what_was_left(tmp_path: Path) -> N
 def test_a_new_file_is_placed_only_where_nothing_is(tmp_path: Path) -> None:
     like = _aged(tmp_path / "like")
     target = tmp_path / "new"
-    with Scratch(str(target)) as scratch:
-        assert keep_new(scratch.write([b"x"]), str(target), like=str(like)) == str(target)
+    with TempFile(str(target)) as scratch:
+        assert place_new(scratch.write([b"x"]), str(target), template=str(like)) == str(target)
     assert (target.read_bytes(), _mode(target)) == (b"x", 0o640)
     assert target.stat().st_mtime != AGED
-    with Scratch(str(target)) as scratch, pytest.raises(Unwritable) as refused:
-        keep_new(scratch.write([b"y"]), str(target))
+    with TempFile(str(target)) as scratch, pytest.raises(Unwritable) as refused:
+        place_new(scratch.write([b"y"]), str(target))
     assert str(refused.value) == f"cannot write {target}: file exists"
     assert (target.read_bytes(), _names(tmp_path)) == (b"x", ["like", "new"])
 
@@ -436,16 +441,16 @@ def test_without_links_files_are_copied(
 
     monkeypatch.setattr(os, "link", link)
     path = _aged(tmp_path / "s.jsonl")
-    with Scratch(str(path)) as scratch:
-        done = swap(scratch.write([b"new\n"]), str(path), identify(str(path)))
+    with TempFile(str(path)) as scratch:
+        done = swap(scratch.write([b"new\n"]), str(path), file_identity(str(path)))
     backup = Path(done.backup)
     assert (backup.read_bytes(), _mode(backup), backup.stat().st_mtime) == (b"old\n", 0o640, AGED)
     assert path.read_bytes() == b"new\n"
     target = tmp_path / "t"
-    with Scratch(str(target)) as scratch:
-        keep_new(scratch.write([b"x"]), str(target))
-    with Scratch(str(target)) as scratch, pytest.raises(Unwritable, match="file exists"):
-        keep_new(scratch.write([b"y"]), str(target))
+    with TempFile(str(target)) as scratch:
+        place_new(scratch.write([b"x"]), str(target))
+    with TempFile(str(target)) as scratch, pytest.raises(Unwritable, match="file exists"):
+        place_new(scratch.write([b"y"]), str(target))
     assert target.read_bytes() == b"x"
 
 
@@ -457,8 +462,8 @@ def test_a_link_that_fails_otherwise_is_said(
 
     path = _aged(tmp_path / "s.jsonl")
     monkeypatch.setattr(os, "link", link)
-    with Scratch(str(path)) as scratch, pytest.raises(Unwritable) as refused:
-        swap(scratch.write([b"new\n"]), str(path), identify(str(path)))
+    with TempFile(str(path)) as scratch, pytest.raises(Unwritable) as refused:
+        swap(scratch.write([b"new\n"]), str(path), file_identity(str(path)))
     assert str(refused.value) == f"cannot write {path}: broken"
     assert (path.read_bytes(), _names(tmp_path)) == (b"old\n", ["s.jsonl"])
 
@@ -477,24 +482,24 @@ def test_every_exchange_sweeps_what_dead_runs_left_and_leaves_nothing_open(tmp_p
 
     before = held()
     made = left()
-    with Scratch(str(path)) as scratch:
+    with TempFile(str(path)) as scratch:
         scratch.write([b"new\n"]).source()
-        swap(scratch, str(path), identify(str(path)))
+        swap(scratch, str(path), file_identity(str(path)))
         assert held() == before
     assert not made.exists()
     made = left()
     undo(str(path))
     assert not made.exists()
     made = left()
-    with Scratch(str(path)) as scratch:
+    with TempFile(str(path)) as scratch:
         scratch.write([b"newer\n"]).source()
-        exchange(scratch, str(path), identify(str(path)))
+        exchange(scratch, str(path), file_identity(str(path)))
         assert held() == before
     assert not made.exists()
     made = left("other")
-    with Scratch(str(tmp_path / "other")) as scratch:
+    with TempFile(str(tmp_path / "other")) as scratch:
         scratch.write([b"x"]).source()
-        keep_new(scratch, str(tmp_path / "other"))
+        place_new(scratch, str(tmp_path / "other"))
         assert held() == before
     assert not made.exists()
     made = left("sessions.jsonl")

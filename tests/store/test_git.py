@@ -8,7 +8,7 @@ import pytest
 from tests.gitting import Repo
 
 from steno.store import git
-from steno.store.git import is_in_one, repository_of
+from steno.store.git import find_repository, is_in_work_tree
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 
@@ -21,10 +21,10 @@ def test_lines_say_their_commits_and_renames_are_followed(tmp_path: Path) -> Non
     repo.commit("Rename", when="2026-01-02T10:00:00Z")
     path = repo.write("two words.py", "a\nb2\nc\n")
     second = repo.commit("Change é", when="2026-01-03T10:00:00Z", who="Bob")
-    found = repository_of(str(path))
+    found = find_repository(str(path))
     assert found is not None
     name = found.name_of(str(path))
-    rows = found.annotated(name)
+    rows = found.annotate(name)
     assert [(row.text, row.commit.hash, row.commit.author) for row in rows] == [
         ("a", first, "Ada"),
         ("b2", second, "Bob"),
@@ -32,7 +32,7 @@ def test_lines_say_their_commits_and_renames_are_followed(tmp_path: Path) -> Non
     ]
     assert rows[1].commit.summary == "Change é"
     assert rows[1].commit.time == 1767434400
-    assert [(was.name, was.until) for was in found.names_before(name)] == [("one.py", 1767348000)]
+    assert [(was.name, was.until) for was in found.former_names(name)] == [("one.py", 1767348000)]
 
 
 def test_a_rename_that_is_not_committed_is_known(tmp_path: Path) -> None:
@@ -40,10 +40,10 @@ def test_a_rename_that_is_not_committed_is_known(tmp_path: Path) -> None:
     repo.write("old.py", "a\nb\n")
     repo.commit("Begin")
     repo.run("mv", "old.py", "new.py")
-    found = repository_of(str(tmp_path / "new.py"))
+    found = find_repository(str(tmp_path / "new.py"))
     assert found is not None
-    assert [(was.name, was.until) for was in found.names_before("new.py")] == [("old.py", None)]
-    assert found.annotated("new.py") == []
+    assert [(was.name, was.until) for was in found.former_names("new.py")] == [("old.py", None)]
+    assert found.annotate("new.py") == []
 
 
 def test_other_work_trees_are_told(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_other_work_trees_are_told(tmp_path: Path) -> None:
     path = repo.write("a.py", "a\n")
     repo.commit("Begin")
     repo.run("worktree", "add", "-q", str(tmp_path / "other"))
-    found = repository_of(str(path))
+    found = find_repository(str(path))
     assert found is not None
     assert found.work_trees() == [str(tmp_path / "other")]
 
@@ -59,15 +59,15 @@ def test_other_work_trees_are_told(tmp_path: Path) -> None:
 def test_where_there_is_no_repository_or_no_git_nothing_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert repository_of(str(tmp_path / "a.py")) is None
+    assert find_repository(str(tmp_path / "a.py")) is None
     repo = Repo(tmp_path / "r")
     path = repo.write("a.py", "a\n")
-    found = repository_of(str(path))
+    found = find_repository(str(path))
     assert found is not None
-    assert found.annotated("a.py") == []
-    assert found.names_before("a.py") == []
+    assert found.annotate("a.py") == []
+    assert found.former_names("a.py") == []
     monkeypatch.setenv("PATH", "")
-    assert repository_of(str(path)) is None
+    assert find_repository(str(path)) is None
 
 
 def test_variables_that_point_git_elsewhere_do_not_count(
@@ -81,9 +81,9 @@ def test_variables_that_point_git_elsewhere_do_not_count(
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.fsmonitor")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "touch " + str(tmp_path / "ran"))
-    found = repository_of(str(path))
+    found = find_repository(str(path))
     assert found is not None
-    assert len(found.annotated("a.py")) == 1
+    assert len(found.annotate("a.py")) == 1
     assert not (tmp_path / "ran").exists()
 
 
@@ -137,10 +137,10 @@ def test_nothing_that_a_repository_names_is_run(tmp_path: Path) -> None:
     # Touched since, so that whoever looks at the work tree has to look into it.
     path.write_text("a\nb\nc\n")
     os.utime(path, (1, 1))
-    found = repository_of(str(path))
+    found = find_repository(str(path))
     assert found is not None
-    assert [row.text for row in found.annotated("b.py")] == ["a", "b"]
-    assert [was.name for was in found.names_before("b.py")] == ["a.py"]
+    assert [row.text for row in found.annotate("b.py")] == ["a", "b"]
+    assert [was.name for was in found.former_names("b.py")] == ["a.py"]
     found.work_trees()
     assert not ran.exists()
 
@@ -166,9 +166,9 @@ def test_what_is_missing_is_not_fetched(tmp_path: Path) -> None:
         "core.sshCommand": str(script),
     }.items():
         repo.run("config", name, value)
-    found = repository_of(str(path))
+    found = find_repository(str(path))
     assert found is not None
-    assert found.annotated("a.py") == []
+    assert found.annotate("a.py") == []
     assert not ran.exists()
 
 
@@ -176,13 +176,13 @@ def test_git_is_not_waited_for_forever(tmp_path: Path, monkeypatch: pytest.Monke
     repo = Repo(tmp_path / "r")
     path = repo.write("a.py", "a\n")
     repo.commit("Begin")
-    found = repository_of(str(path))
+    found = find_repository(str(path))
     assert found is not None
-    assert not found.slow
-    monkeypatch.setattr(git, "_MOST", 1)
-    assert found.annotated("a.py") == []
-    assert found.slow
-    monkeypatch.setattr(git, "_TIME", 1e-6)
-    assert repository_of(str(path)) is None
-    assert is_in_one(str(path))
-    assert not is_in_one(str(tmp_path / "a.py"))
+    assert not found.timed_out
+    monkeypatch.setattr(git, "_MAX_OUTPUT", 1)
+    assert found.annotate("a.py") == []
+    assert found.timed_out
+    monkeypatch.setattr(git, "_TIMEOUT", 1e-6)
+    assert find_repository(str(path)) is None
+    assert is_in_work_tree(str(path))
+    assert not is_in_work_tree(str(tmp_path / "a.py"))

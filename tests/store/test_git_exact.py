@@ -11,8 +11,8 @@ from tests.gitting import Repo
 from tests.recorded_answers import assert_recorded
 
 from steno.store import git
-from steno.store.git import Repository, is_in_one, repository_of
-from steno.store.project import ProjectFolder, ProjectText
+from steno.store.client_folders import ProjectFolder, ProjectTextFile
+from steno.store.git import Repository, find_repository, is_in_work_tree
 
 ANSWERS: Final = Path(__file__).with_name("answers")
 _needs_git: Final = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
@@ -38,10 +38,10 @@ def test_git_is_asked_with_everything_put_out_that_runs_a_program(
     monkeypatch.setattr(subprocess, "run", watched)
     monkeypatch.setenv("GIT_DIR", "/elsewhere")
     monkeypatch.setenv("GIT_EXTERNAL_DIFF", "/bin/false")
-    found = repository_of(str(path))
+    found = find_repository(str(path))
     assert found is not None
-    found.annotated("a.py")
-    found.names_before("a.py")
+    found.annotate("a.py")
+    found.former_names("a.py")
     found.work_trees()
     answers: dict[str, object] = {}
     for command, options, env in asked:
@@ -58,7 +58,7 @@ def test_git_is_asked_with_everything_put_out_that_runs_a_program(
 
 
 def test_answers_of_git_are_read_as_recorded() -> None:
-    rows, renames = vars(git)["_rows"], vars(git)["_renames"]
+    rows, renames = vars(git)["_parse_blame"], vars(git)["_parse_renames"]
     head = (
         b"abc 1 1 2\nauthor Ada\nauthor-mail <a>\ncommitter-time 99\nsummary Did it\nfilename x\n"
     )
@@ -81,9 +81,9 @@ def test_git_that_is_slow_says_too_much_or_fails_says_nothing(
     repo = Repo(tmp_path / "r")
     path = repo.write("a.py", "a\n")
     repo.commit("Begin")
-    found = repository_of(str(path))
+    found = find_repository(str(path))
     assert found is not None
-    assert (found.annotated("none.py"), found.slow) == ([], False)
+    assert (found.annotate("none.py"), found.timed_out) == ([], False)
     assert found.name_of(str(path)) == "a.py"
     (tmp_path / "link").symlink_to(tmp_path / "r")
     assert found.name_of(str(tmp_path / "link" / "a.py")) == "a.py"
@@ -92,33 +92,33 @@ def test_git_that_is_slow_says_too_much_or_fails_says_nothing(
         cwd=found.top, capture_output=True, check=True,
     ).stdout)  # fmt: skip
     with monkeypatch.context() as patch:
-        patch.setattr(git, "_MOST", size)
-        assert len(found.annotated("a.py")) == 1
-        assert not found.slow
-        patch.setattr(git, "_MOST", size - 1)
-        assert (found.annotated("a.py"), found.slow) == ([], True)
-        patch.setattr(git, "_TIME", 0.0)
+        patch.setattr(git, "_MAX_OUTPUT", size)
+        assert len(found.annotate("a.py")) == 1
+        assert not found.timed_out
+        patch.setattr(git, "_MAX_OUTPUT", size - 1)
+        assert (found.annotate("a.py"), found.timed_out) == ([], True)
+        patch.setattr(git, "_TIMEOUT", 0.0)
         other = Repository(str(shutil.which("git")), found.top)
-        assert (other.names_before("a.py"), other.work_trees(), other.slow) == ([], [], True)
-        assert repository_of(str(path)) is None
-    assert repository_of(str(tmp_path / "x")) is None
-    assert Repository("/no/such/program", found.top).annotated("a.py") == []
+        assert (other.former_names("a.py"), other.work_trees(), other.timed_out) == ([], [], True)
+        assert find_repository(str(path)) is None
+    assert find_repository(str(tmp_path / "x")) is None
+    assert Repository("/no/such/program", found.top).annotate("a.py") == []
     for program in (None, "git"):
 
         def which(_: str, program: str | None = program) -> str | None:
             return program
 
         monkeypatch.setattr(shutil, "which", which)
-        assert repository_of(str(path)) is None
+        assert find_repository(str(path)) is None
 
 
 def test_a_file_looks_as_if_it_lay_in_a_repository(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
-    assert not is_in_one(str(tmp_path / "a" / "b" / "x"))
+    assert not is_in_work_tree(str(tmp_path / "a" / "b" / "x"))
     (tmp_path / "a" / ".git").symlink_to("nowhere")
-    assert is_in_one(str(tmp_path / "a" / "b" / "x"))
-    assert is_in_one(str(tmp_path / "a" / "x"))
-    assert not is_in_one(str(tmp_path / "x"))
+    assert is_in_work_tree(str(tmp_path / "a" / "b" / "x"))
+    assert is_in_work_tree(str(tmp_path / "a" / "x"))
+    assert not is_in_work_tree(str(tmp_path / "x"))
 
 
 # Project folders
@@ -135,7 +135,7 @@ def test_files_of_a_project_are_read_up_to_a_size_and_no_link_leads_out(tmp_path
     (tmp_path / "secret").write_text("s")
     os.mkfifo(root / "pipe")
     folder = ProjectFolder(str(root))
-    assert folder.is_there
+    assert folder.exists
     cut = {
         name: (len(made.text), made.size, made.is_cut)
         for name in "abc"
@@ -146,14 +146,14 @@ def test_files_of_a_project_are_read_up_to_a_size_and_no_link_leads_out(tmp_path
         "b": (most, most, False),
         "c": (most, most + 1, True),
     }
-    assert folder.text("docs/d.md") == ProjectText("docs/d.md", "\ufffdwords", 6)
+    assert folder.text("docs/d.md") == ProjectTextFile("docs/d.md", "\ufffdwords", 6)
     assert folder.read("in") == (b"\xffwords", 6)
     for name in ("none", "docs", "pipe", "a\0b"):
         assert folder.text(name) is None
-    assert folder.refused == []
+    assert folder.refused_names == []
     for name in ("out", "../secret", "", "out"):
         assert folder.read(name) is None
-    assert folder.refused == ["out", "../secret", ""]
+    assert folder.refused_names == ["out", "../secret", ""]
 
 
 def test_names_below_a_folder_are_found_to_a_depth_and_a_number(tmp_path: Path) -> None:
@@ -164,16 +164,16 @@ def test_names_below_a_folder_are_found_to_a_depth_and_a_number(tmp_path: Path) 
         (below / "x.md").write_text("x")
         (below / "y.txt").write_text("y")
     folder = ProjectFolder(str(root))
-    assert folder.names("top", ".md") == [
+    assert folder.list_names("top", ".md") == [
         "top/0/1/2/x.md", "top/0/1/x.md", "top/0/x.md", "top/x.md",
     ]  # fmt: skip
-    assert folder.names("none", ".md") == []
+    assert folder.list_names("none", ".md") == []
     many = root / "many"
     many.mkdir()
     for number in range(205):
         (many / f"{number:03}.md").write_text("x")
-    names = folder.names("many", ".md")
+    names = folder.list_names("many", ".md")
     assert (len(names), names[0], names[-1]) == (200, "many/000.md", "many/199.md")
     for path in ("relative", "//remote/x", "\\\\remote\\x", "/", str(tmp_path / "none"), "/a\0b"):
         other = ProjectFolder(path)
-        assert (other.is_there, other.text("x"), other.names("x", ".md")) == (False, None, [])
+        assert (other.exists, other.text("x"), other.list_names("x", ".md")) == (False, None, [])

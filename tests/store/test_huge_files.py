@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tests.builders import session
 
-from steno.store.count import count_turns
-from steno.store.discover import found_at
-from steno.store.glance import glance
-from steno.store.library import newest_first, seen
-from steno.store.read import FileSource
+from steno.store.discovery import discover_file
+from steno.store.file_source import FileSource
+from steno.store.session_counts import count_turns
+from steno.store.session_lookup import sessions_newest_first, summarize_files
+from steno.store.summary import summarize
 
 _MOST_READ = 24 << 20
 _GIGABYTE = 1 << 30
@@ -56,9 +56,9 @@ def _huge(path: Path, kind: str) -> None:
 def test_a_listing_reads_the_two_ends_of_a_huge_file(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "huge.jsonl"
     _huge(path, kind)
-    found = found_at(str(path))
+    found = discover_file(str(path))
     with _counted() as number:
-        look = glance(found, 0.0)
+        look = summarize(found, 0.0)
         assert count_turns(found) is None
     assert number[0] <= _MOST_READ
     if kind != "hole alone":
@@ -80,6 +80,6 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
             made.bind(name.format(5))
         finally:
             os.chdir(here)
-        files = newest_first(str(tmp_path), [])
-        shown = [found.path for found, _ in seen(files, 0.0, [])]
+        files = sessions_newest_first(str(tmp_path), [])
+        shown = [found.path for found, _ in summarize_files(files, 0.0, [])]
     assert [Path(path).name for path in shown] == [name.format(1)]

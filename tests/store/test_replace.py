@@ -13,11 +13,17 @@ from typing import Any
 import pytest
 
 from steno.errors import Busy, NotFound, StenoError, Unreadable, Unwritable
-from steno.store.busy import is_growing, writer_of
-from steno.store.discover import discover
-from steno.store.read import FileSource
-from steno.store.replace import backups, keep_new, swap, undo
-from steno.store.scratch import Identity, Scratch, alive, identify, sweep
+from steno.store.atomic import (
+    FileIdentity,
+    TempFile,
+    file_identity,
+    is_process_alive,
+    remove_stale_temp_files,
+)
+from steno.store.discovery import discover
+from steno.store.file_source import FileSource
+from steno.store.replace import list_backups, place_new, swap, undo
+from steno.store.session_lock import is_being_written, live_writer
 
 SID = "5f0e1d2c-0000-4000-8000-000000000001"
 OLD = b'{"type":"user"}\n{"type":"assi'
@@ -33,8 +39,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def exchange(path: Path, data: bytes = NEW) -> str:
-    seen = identify(str(path))
-    with Scratch(str(path)) as scratch:
+    seen = file_identity(str(path))
+    with TempFile(str(path)) as scratch:
         return swap(scratch.write([data]), str(path), seen).backup
 
 
@@ -47,7 +53,7 @@ def beside(path: Path) -> list[str]:
 
 
 def test_a_scratch_file_is_private_beside_its_target_and_gone_afterwards(path: Path) -> None:
-    with Scratch(str(path)) as scratch:
+    with TempFile(str(path)) as scratch:
         scratch.write([b"one\n", b"", b"two\n"])
         made = Path(scratch.path)
         assert made.parent == path.parent
@@ -64,7 +70,7 @@ def test_a_scratch_file_is_gone_when_what_fills_it_fails(path: Path) -> None:
         yield b"one\n"
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), Scratch(str(path)) as scratch:
+    with pytest.raises(KeyboardInterrupt), TempFile(str(path)) as scratch:
         scratch.write(chunks())
     assert beside(path) == ["S.jsonl"]
 
@@ -76,7 +82,7 @@ def test_short_writes_are_continued(path: Path, monkeypatch: pytest.MonkeyPatch)
         return real(descriptor, bytes(data)[:3])
 
     monkeypatch.setattr(os, "write", short)
-    with Scratch(str(path)) as scratch:
+    with TempFile(str(path)) as scratch:
         scratch.write([b"one long line\n", b"another\n"])
         assert scratch.source().read(0, 99) == b"one long line\nanother\n"
 
@@ -86,7 +92,7 @@ def test_a_full_disk_is_said_in_words_and_leaves_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     monkeypatch.setattr(os, "write", failing(code))
-    with Scratch(str(path)) as scratch, pytest.raises(Unwritable, match=r"cannot write .*jsonl: "):
+    with TempFile(str(path)) as scratch, pytest.raises(Unwritable, match=r"cannot write .*jsonl: "):
         scratch.write([NEW])
     assert beside(path) == ["S.jsonl"]
     assert path.read_bytes() == OLD
@@ -100,16 +106,16 @@ def failing(code: int) -> Callable[..., Any]:
 
 
 def test_a_folder_that_is_not_there_is_said_in_words(tmp_path: Path) -> None:
-    with Scratch(str(tmp_path / "none" / "a.jsonl")) as scratch, pytest.raises(Unwritable):
+    with TempFile(str(tmp_path / "none" / "a.jsonl")) as scratch, pytest.raises(Unwritable):
         scratch.write([NEW])
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300])
 def test_a_name_no_file_can_have_is_said_in_words(tmp_path: Path, name: str) -> None:
     with pytest.raises(StenoError):
-        identify(str(tmp_path / name))
+        file_identity(str(tmp_path / name))
     if "\0" not in name:
-        with Scratch(str(tmp_path / name)) as scratch, pytest.raises(Unwritable):
+        with TempFile(str(tmp_path / name)) as scratch, pytest.raises(Unwritable):
             scratch.write([NEW])
 
 
@@ -129,7 +135,7 @@ def test_what_a_killed_run_left_is_swept_and_what_a_live_one_holds_is_not(path: 
     other = path.with_name(f".other.jsonl.{dead_pid()}-0123456789ab.steno-tmp")
     for each in (dead, live, other):
         each.write_bytes(b"half")
-    assert sweep(str(path)) == [str(dead)]
+    assert remove_stale_temp_files(str(path)) == [str(dead)]
     assert live.exists()
     assert other.exists()
 
@@ -147,8 +153,8 @@ def test_an_exchange_sweeps_first(path: Path) -> None:
 def test_a_new_file_gets_the_mode_of_the_one_it_was_made_from(path: Path) -> None:
     os.utime(path, ns=(1, 2_000_000_000))
     new = path.with_name("new.jsonl")
-    with Scratch(str(new)) as scratch:
-        keep_new(scratch.write([NEW]), str(new), like=str(path))
+    with TempFile(str(new)) as scratch:
+        place_new(scratch.write([NEW]), str(new), template=str(path))
     assert new.read_bytes() == NEW
     assert stat.S_IMODE(new.stat().st_mode) == 0o640
     # Clients delete what is old: a new file must not be.
@@ -162,12 +168,12 @@ def test_a_new_file_never_takes_the_place_of_another(
 ) -> None:
     if not links:
         monkeypatch.setattr(os, "link", failing(errno.EPERM))
-    with Scratch(str(path)) as scratch, pytest.raises(Unwritable, match="file exists"):
-        keep_new(scratch.write([NEW]), str(path))
+    with TempFile(str(path)) as scratch, pytest.raises(Unwritable, match="file exists"):
+        place_new(scratch.write([NEW]), str(path))
     dangling = path.with_name("dangling.jsonl")
     dangling.symlink_to(path.with_name("elsewhere"))
-    with Scratch(str(path)) as scratch, pytest.raises(Unwritable, match="file exists"):
-        keep_new(scratch.write([NEW]), str(dangling))
+    with TempFile(str(path)) as scratch, pytest.raises(Unwritable, match="file exists"):
+        place_new(scratch.write([NEW]), str(dangling))
     assert path.read_bytes() == OLD
     assert beside(path) == ["S.jsonl", "dangling.jsonl"]
 
@@ -262,8 +268,8 @@ def test_a_link_to_a_session_stays_a_link(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["grow", "rewrite", "replace", "remove", "folder"])
 def test_a_file_that_changed_is_left_alone(path: Path, change: str) -> None:
-    seen = identify(str(path))
-    with Scratch(str(path)) as scratch:
+    seen = file_identity(str(path))
+    with TempFile(str(path)) as scratch:
         scratch.write([NEW])
         if change == "grow":
             path.write_bytes(OLD + b"more")
@@ -277,7 +283,7 @@ def test_a_file_that_changed_is_left_alone(path: Path, change: str) -> None:
             path.with_name("x").rename(path)
         elif change == "folder":
             path.mkdir()
-        assert is_growing(str(path), seen)
+        assert is_being_written(str(path), seen)
         with pytest.raises(Busy):
             swap(scratch, str(path), seen)
     assert not path.with_name(f"{SID}.jsonl.before-repair").exists()
@@ -337,7 +343,7 @@ def test_a_read_only_folder_is_said_in_words(path: Path, monkeypatch: pytest.Mon
         return real(name, flags, *more)
 
     monkeypatch.setattr(os, "open", guarded)
-    with Scratch(str(path)) as scratch, pytest.raises(Unwritable) as said:
+    with TempFile(str(path)) as scratch, pytest.raises(Unwritable) as said:
         scratch.write([NEW])
     assert "read-only" in str(said.value)
     assert "nothing was changed" in said.value.hint
@@ -353,7 +359,7 @@ def test_undo_brings_the_old_file_back_and_keeps_the_repaired_one(path: Path) ->
     done = undo(str(path))
     assert path.read_bytes() == OLD
     assert path.stat().st_ino == inode
-    assert Path(done.kept).read_bytes() == NEW
+    assert Path(done.repaired).read_bytes() == NEW
     assert beside(path) == ["S.jsonl", "S.jsonl.undone"]
 
 
@@ -379,7 +385,7 @@ def test_undo_leaves_a_session_alone_that_has_gone_on(path: Path) -> None:
     assert path.read_bytes() == NEW + b"more\n"
     done = undo(str(path), force=True)
     assert path.read_bytes() == OLD
-    assert Path(done.kept).read_bytes() == NEW + b"more\n"
+    assert Path(done.repaired).read_bytes() == NEW + b"more\n"
 
 
 @pytest.mark.parametrize("receipt", [None, b"", b"{}", b"[]", b'{"size":"x","sha256":1}'])
@@ -404,11 +410,11 @@ def test_a_file_that_is_gone_cannot_be_undone(path: Path) -> None:
 
 def test_the_second_name_a_killed_run_gave_the_file_is_no_backup(path: Path) -> None:
     path.with_name(f"{SID}.jsonl.before-repair").hardlink_to(path)
-    assert backups(str(path)) == []
+    assert list_backups(str(path)) == []
     with pytest.raises(NotFound):
         undo(str(path))
     assert exchange(path).endswith(".before-repair")
-    assert backups(str(path)) == [f"{path}.before-repair"]
+    assert list_backups(str(path)) == [f"{path}.before-repair"]
 
 
 # Writers that say nothing
@@ -431,7 +437,7 @@ def test_a_file_that_was_written_a_moment_ago_may_still_grow(
     at = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp())
     os.utime(path, (at, at))
     monkeypatch.setenv("STENO_NOW", moment)
-    assert is_growing(str(path), identify(str(path))) is growing
+    assert is_being_written(str(path), file_identity(str(path))) is growing
 
 
 # Live clients
@@ -449,19 +455,19 @@ def live_session(home: Path, pid: int) -> Path:
 
 def test_a_session_that_a_live_client_has_open_is_left_alone(tmp_path: Path) -> None:
     made = live_session(tmp_path / "c", os.getpid())
-    seen = identify(str(made))
-    found = writer_of(str(made))
+    seen = file_identity(str(made))
+    found = live_writer(str(made))
     assert found is not None
     assert found.pid == os.getpid()
-    assert is_growing(str(made), seen)
+    assert is_being_written(str(made), seen)
     with pytest.raises(Busy, match=rf"process {os.getpid()}"):
         exchange(made)
     assert made.read_bytes() == OLD
-    with Scratch(str(made)) as scratch:
-        swap(scratch.write([NEW]), str(made), seen, live=False)
+    with TempFile(str(made)) as scratch:
+        swap(scratch.write([NEW]), str(made), seen, check_clients=False)
     with pytest.raises(Busy):
         undo(str(made))
-    undo(str(made), live=False)
+    undo(str(made), check_clients=False)
 
 
 def test_a_sub_agent_of_a_live_session_is_left_alone(tmp_path: Path) -> None:
@@ -469,16 +475,16 @@ def test_a_sub_agent_of_a_live_session_is_left_alone(tmp_path: Path) -> None:
     agent = made.with_suffix("") / "subagents" / "agent-abc.jsonl"
     agent.parent.mkdir(parents=True)
     agent.write_bytes(OLD)
-    assert writer_of(str(agent)) is not None
+    assert live_writer(str(agent)) is not None
 
 
 def test_the_remains_of_a_dead_client_or_of_another_session_do_not_matter(tmp_path: Path) -> None:
     made = live_session(tmp_path / "c", dead_pid())
     (tmp_path / "c" / "sessions" / "1.json").write_text('{"pid":1,"sessionId":"other"}')
     (tmp_path / "c" / "sessions" / "2.json").write_text(f'{{"pid":-1,"sessionId":"{SID}"}}')
-    assert writer_of(str(made)) is None
+    assert live_writer(str(made)) is None
     os.utime(made, (1_000_000_000, 1_000_000_000))
-    assert not is_growing(str(made), identify(str(made)))
+    assert not is_being_written(str(made), file_identity(str(made)))
     exchange(made)
     assert made.read_bytes() == NEW
 
@@ -492,17 +498,21 @@ def test_a_process_that_only_has_the_number_of_a_dead_client_does_not_matter(
     began = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     told = f'{{"pid":{os.getpid()},"sessionId":"{SID}","procStart":"%s"}}'
     entry.write_text(told % began)
-    assert writer_of(str(made)) is not None
+    assert live_writer(str(made)) is not None
     entry.write_text(told % (int(began) + 1))
-    assert writer_of(str(made)) is None
+    assert live_writer(str(made)) is None
     entry.write_text(told % "Sun Nov 15 2026")
-    assert writer_of(str(made)) is not None
+    assert live_writer(str(made)) is not None
 
 
 def test_an_identity_is_of_the_file_behind_a_link(path: Path) -> None:
     link = path.with_name("link.jsonl")
     link.symlink_to(path)
-    assert identify(str(link)) == identify(str(path)) == Identity.of(path.stat())
+    assert (
+        file_identity(str(link))
+        == file_identity(str(path))
+        == FileIdentity.from_status(path.stat())
+    )
     with FileSource(str(path)) as source:
         assert source.identity == (path.stat().st_dev, path.stat().st_ino)
 
@@ -513,9 +523,9 @@ def test_a_process_that_has_ended_is_not_alive_although_nobody_has_heard_of_it()
     if child == 0:
         os._exit(0)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-    assert not alive(child)
+    assert not is_process_alive(child)
     os.waitpid(child, 0)
-    assert alive(os.getpid())
+    assert is_process_alive(os.getpid())
 
 
 def test_another_file_of_the_same_size_is_not_what_the_repair_wrote(path: Path) -> None:

@@ -18,9 +18,9 @@ import pytest
 import steno
 from steno.errors import Busy, Unwritable
 from steno.store import session_lock
-from steno.store.lock import take
+from steno.store.atomic import TempFile, file_identity
+from steno.store.file_lock import lock_descriptor
 from steno.store.replace import exchange, swap, undo
-from steno.store.scratch import Scratch, identify
 from steno.store.session_lock import SessionLock, lock_path, refuse_if_locked
 
 ROOT = Path(__file__).parent.parent.parent
@@ -56,7 +56,7 @@ def held(session: Path) -> Generator["subprocess.Popen[str]"]:
 
 def test_the_lock_is_no_file_among_the_sessions_and_leaves_nothing(session: Path) -> None:
     before = sorted(session.parent.parent.parent.rglob("*"))
-    lock = SessionLock.take(str(session))
+    lock = SessionLock.acquire(str(session))
     path = Path(lock_path(str(session)))
     assert path.is_relative_to(os.environ["STENO_HOME"])
     assert path.stat().st_mode & 0o777 == 0o600
@@ -70,13 +70,13 @@ def test_the_lock_is_no_file_among_the_sessions_and_leaves_nothing(session: Path
 def test_a_second_one_is_refused_at_once_and_told_who_has_it(session: Path) -> None:
     with held(session) as process:
         with pytest.raises(Busy) as raised:
-            SessionLock.take(str(session))
+            SessionLock.acquire(str(session))
         words = str(raised.value)
         assert f"{SID}.jsonl is in use by process {process.pid}, since 2026-11-15 12:00:00" in words
         assert "--fork-session" in raised.value.hint
         with pytest.raises(Busy):
             refuse_if_locked(str(session))
-    SessionLock.take(str(session)).release()
+    SessionLock.acquire(str(session)).release()
     refuse_if_locked(str(session))
 
 
@@ -85,7 +85,7 @@ def test_a_killed_holder_is_followed_at_once(session: Path) -> None:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         assert Path(lock_path(str(session))).exists()
-        with SessionLock.take(str(session)) as lock:
+        with SessionLock.acquire(str(session)) as lock:
             assert json.loads(Path(lock.path).read_bytes())["pid"] == os.getpid()
     assert not Path(lock_path(str(session))).exists()
 
@@ -101,8 +101,8 @@ def test_one_session_has_one_lock_whatever_it_is_called_by(session: Path, how: s
         other = session.parent.parent / "other" / session.name
     elif how == "sub-agent":
         other = session.with_suffix("") / "subagents" / "agent-a1b2c3.jsonl"
-    with SessionLock.take(str(session)), pytest.raises(Busy, match="this process"):
-        SessionLock.take(str(other))
+    with SessionLock.acquire(str(session)), pytest.raises(Busy, match="this process"):
+        SessionLock.acquire(str(other))
     assert lock_path(str(session)) != lock_path(str(session.with_name("other.jsonl")))
 
 
@@ -117,12 +117,12 @@ def test_what_a_dead_process_left_is_not_told_as_the_holder(
     for pid, start in ((gone.pid, ""), (os.getppid(), "1")):
         path.write_text(json.dumps({"pid": pid, "start": start, "host": os.uname().nodename}))
         descriptor = os.open(path, os.O_RDWR)
-        assert take(descriptor, wait=False)
-        monkeypatch.setattr(session_lock, "_PAUSE", 0)
+        assert lock_descriptor(descriptor, wait=False)
+        monkeypatch.setattr(session_lock, "_READ_PAUSE", 0)
         with pytest.raises(Busy, match="in use by another process"):
-            SessionLock.take(str(session))
+            SessionLock.acquire(str(session))
         os.close(descriptor)
-        SessionLock.take(str(session)).release()
+        SessionLock.acquire(str(session)).release()
 
 
 def test_a_holder_on_another_host_is_named_with_it(session: Path) -> None:
@@ -130,9 +130,9 @@ def test_a_holder_on_another_host_is_named_with_it(session: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"pid": 7, "host": "elsewhere", "time": 0.0}))
     descriptor = os.open(path, os.O_RDWR)
-    assert take(descriptor, wait=False)
+    assert lock_descriptor(descriptor, wait=False)
     with pytest.raises(Busy, match="process 7 on elsewhere, since 1970"):
-        SessionLock.take(str(session))
+        SessionLock.acquire(str(session))
     os.close(descriptor)
 
 
@@ -144,12 +144,12 @@ def test_nonsense_in_a_lock_file_does_no_harm(
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     descriptor = os.open(path, os.O_RDWR)
-    assert take(descriptor, wait=False)
-    monkeypatch.setattr(session_lock, "_PAUSE", 0)
+    assert lock_descriptor(descriptor, wait=False)
+    monkeypatch.setattr(session_lock, "_READ_PAUSE", 0)
     with pytest.raises(Busy, match="another process"):
-        SessionLock.take(str(session))
+        SessionLock.acquire(str(session))
     os.close(descriptor)
-    SessionLock.take(str(session)).release()
+    SessionLock.acquire(str(session)).release()
 
 
 def test_a_file_system_without_locks_is_refused_with_a_way_out(
@@ -158,25 +158,25 @@ def test_a_file_system_without_locks_is_refused_with_a_way_out(
     def none(_descriptor: int, *, wait: bool) -> bool:
         raise OSError(37, f"No locks available, wait={wait}")
 
-    monkeypatch.setattr(session_lock, "take", none)
+    monkeypatch.setattr(session_lock, "lock_descriptor", none)
     with pytest.raises(Unwritable, match="no locks available") as raised:
-        SessionLock.take(str(session))
+        SessionLock.acquire(str(session))
     assert "STENO_HOME" in raised.value.hint
 
 
 def test_a_forked_child_that_ends_leaves_the_lock_to_its_parent(session: Path) -> None:
-    with SessionLock.take(str(session)) as lock:
+    with SessionLock.acquire(str(session)) as lock:
         child = get_context("fork").Process(target=lock.release)
         child.start()
         child.join()
         assert Path(lock.path).exists()
         with pytest.raises(Busy):
-            SessionLock.take(str(session))
+            SessionLock.acquire(str(session))
 
 
 def test_a_lock_that_nobody_refers_to_is_released(session: Path) -> None:
-    SessionLock.take(str(session))
-    SessionLock.take(str(session)).release()
+    SessionLock.acquire(str(session))
+    SessionLock.acquire(str(session)).release()
 
 
 # Everything that writes a session respects it
@@ -184,8 +184,8 @@ def test_a_lock_that_nobody_refers_to_is_released(session: Path) -> None:
 
 def test_a_repair_in_place_and_its_undo_respect_the_lock(session: Path) -> None:
     def put(how: Any) -> None:
-        with Scratch(str(session)) as scratch:
-            how(scratch.write([b"new\n"]), str(session), identify(str(session)))
+        with TempFile(str(session)) as scratch:
+            how(scratch.write([b"new\n"]), str(session), file_identity(str(session)))
 
     with held(session):
         for how in (swap, exchange):
@@ -206,7 +206,7 @@ def test_a_repair_in_place_and_its_undo_respect_the_lock(session: Path) -> None:
 def _race(path: str, barrier: Barrier, decided: Barrier, results: Any) -> None:
     barrier.wait()
     try:
-        lock = SessionLock.take(path)
+        lock = SessionLock.acquire(path)
     except Busy as error:
         results.put(str(error))
         decided.wait()
@@ -249,7 +249,7 @@ def _take_and_leave(path: str, barrier: Barrier, rounds: int, results: Any) -> N
     taken = 0
     for _ in range(rounds):
         try:
-            with SessionLock.take(path, live=False):
+            with SessionLock.acquire(path, check_clients=False):
                 descriptor = os.open(mark, os.O_CREAT | os.O_EXCL)
                 os.close(descriptor)
                 mark.unlink()
@@ -265,7 +265,7 @@ def _take_and_leave(path: str, barrier: Barrier, rounds: int, results: Any) -> N
 def test_a_lock_that_is_released_and_removed_is_never_two_processes(
     session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_lock, "_READS", 1)
+    monkeypatch.setattr(session_lock, "_MAX_READS", 1)
     context = get_context("fork")
     results, barrier = context.Queue(), context.Barrier(4)
     racers = [

@@ -10,30 +10,44 @@ from tests.index.transcripts import TRANSCRIPTS, Script
 from tests.recorded_answers import assert_recorded, plain
 
 from steno.errors import StenoError
-from steno.store.discover import (
-    Discovery,
-    agents_of,
-    config_of,
-    discover,
-    files_below,
-    found_at,
-    sidecars_of,
+from steno.store.client_folders import (
+    ConfigFolder,
+    cleanup_days,
+    find_copies,
+    find_leftovers,
+    is_config_folder,
+    tool_result_path,
 )
-from steno.store.folder import ConfigFolder, tool_result_path
-from steno.store.found import (
-    Found,
+from steno.store.discovered import (
+    MAX_DEPTH,
+    DiscoveredFile,
     Problem,
     is_transcript,
-    listed,
+    list_folder,
+    path_context,
     peek,
-    problem_of,
+    problem_from_error,
     session_id_in,
+    watched_folders,
 )
-from steno.store.glance import Glance
-from steno.store.library import find, lent_titles, newest_first, open_session, sessions
-from steno.store.listed import roots_of
-from steno.store.upkeep import cleanup_days, copies, is_config, leftovers
-from steno.store.walk import MAX_DEPTH, folder_names, folders_walked
+from steno.store.discovery import (
+    Discovery,
+    config_folder_of,
+    discover,
+    discover_agents,
+    discover_file,
+    discover_sidecars,
+    files_below,
+)
+from steno.store.session_lookup import (
+    find,
+    foreign_titles,
+    open_session,
+    resolve_roots,
+    sessions,
+    sessions_newest_first,
+)
+from steno.store.summary import SessionSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +166,7 @@ def _without(value: Any, top: str) -> Any:
     if isinstance(value, list):
         return [_without(each, top) for each in value]
     if isinstance(value, dict):
-        if value.get("") == "Found":
+        if value.get("") == "DiscoveredFile":
             place = value["place"]
             place = " ".join(str(place[k]) for k in place if k and place[k])
             agents = [_without(each, top) for each in value["agents"]]
@@ -175,7 +189,7 @@ def test_a_walk_finds_exactly_what_is_recorded(tree: Path) -> None:
             "sessions": list(first.sessions()),
             "transcripts": list(second.transcripts()),
             "problems": sorted(set(map(repr, first.problems + second.problems))),
-            "walked": folders_walked(root),
+            "walked": watched_folders(root),
         })  # fmt: skip
     assert_recorded(ANSWERS / "tree_walk.json", answers)
 
@@ -188,11 +202,11 @@ def test_what_belongs_to_each_session_is_as_recorded(tree: Path) -> None:
             "agents": discovery.with_agents(found).agents,
             "sidecars": discovery.sidecars(found),
         })  # fmt: skip
-        alone = [each.path for each in agents_of(found.path)]
+        alone = [each.path for each in discover_agents(found.path)]
         assert alone == [each.path for each in discovery.agents(found)]
-        assert agents_of(found) == discovery.agents(found)
-        alone = [each.path for each in sidecars_of(found.path)]
-        assert alone == [each.path for each in sidecars_of(found)]
+        assert discover_agents(found) == discovery.agents(found)
+        alone = [each.path for each in discover_sidecars(found.path)]
+        assert alone == [each.path for each in discover_sidecars(found)]
     assert_recorded(ANSWERS / "tree_belongs.json", answers)
 
 
@@ -210,7 +224,7 @@ def test_every_part_of_a_config_folder_is_read_as_recorded(tree: Path) -> None:
         "other backup": lambda: made.backup_path(ONE, "other"),
         "missing backup": lambda: made.backup_path(ONE, "0123456789abcdef@v2"),
         "backup of none": lambda: made.backup_path(TWO, "0123456789abcdef@v1"),
-        "live": made.live, "memory": lambda: made.memory("-p"), "no memory": lambda: made.memory("-q"),
+        "live": made.live_processes, "memory": lambda: made.memory("-p"), "no memory": lambda: made.memory("-q"),
         "memory outside": lambda: made.memory("../x"),
         "index": lambda: made.sessions_index("-p"), "no index": lambda: made.sessions_index("-q"),
         "index outside": lambda: made.sessions_index("a/b"),
@@ -218,10 +232,10 @@ def test_every_part_of_a_config_folder_is_read_as_recorded(tree: Path) -> None:
         "commands": made.commands, "skills": made.skills, "hooks": made.hooks, "jobs": made.jobs,
         "pastes": made.pastes, "snapshots": made.shell_snapshots,
         "settings": made.settings, "local settings": lambda: made.settings(local=True),
-        "title": lambda: made.custom_title(found_at(str(tree / f"projects/-p/{ONE}.jsonl"))),
-        "no title": lambda: made.custom_title(found_at(str(tree / f"projects/-p/{TWO}.jsonl"))),
-        "meta": lambda: made.agent_meta(agents_of(str(tree / f"projects/-p/{ONE}.jsonl"))[-1]),
-        "no meta": lambda: made.agent_meta(agents_of(str(tree / f"projects/-p/{ONE}.jsonl"))[0]),
+        "title": lambda: made.custom_title(discover_file(str(tree / f"projects/-p/{ONE}.jsonl"))),
+        "no title": lambda: made.custom_title(discover_file(str(tree / f"projects/-p/{TWO}.jsonl"))),
+        "meta": lambda: made.agent_meta(discover_agents(str(tree / f"projects/-p/{ONE}.jsonl"))[-1]),
+        "no meta": lambda: made.agent_meta(discover_agents(str(tree / f"projects/-p/{ONE}.jsonl"))[0]),
         "text of a folder": lambda: made.text(str(tree / "projects")),
         "missing text": lambda: made.text(str(tree / "none")),
     }  # fmt: skip
@@ -231,10 +245,10 @@ def test_every_part_of_a_config_folder_is_read_as_recorded(tree: Path) -> None:
     answers["damage"] = _shown(tree, made.damage)
     assert [found.path for found in made.sessions()] == [f.path for f in discover(str(tree))]
     assert_recorded(ANSWERS / "tree_config.json", answers)
-    around = ConfigFolder.around(str(tree / f"projects/-p/{ONE}.jsonl"))
+    around = ConfigFolder.containing(str(tree / f"projects/-p/{ONE}.jsonl"))
     assert around is not None
     assert around.path == str(tree)
-    assert ConfigFolder.around("/x/y.jsonl") is None
+    assert ConfigFolder.containing("/x/y.jsonl") is None
     assert ConfigFolder(str(tree / "nowhere")).projects() == []
 
 
@@ -259,13 +273,13 @@ NAMES: Final = (
 
 
 def test_every_name_finds_the_recorded_session(tree: Path) -> None:
-    def storms(look: Glance) -> bool:
+    def storms(look: SessionSummary) -> bool:
         return "storm" in look.title
 
     answers: dict[str, object] = {}
     for name in NAMES:
         for way in ("", " among the storms"):
-            options: dict[str, Any] = {"among": storms} if way else {}
+            options: dict[str, Any] = {"session_filter": storms} if way else {}
             try:
                 made: Any = find(name, str(tree), cwd=str(tree), **options).path
             except StenoError as error:
@@ -277,19 +291,19 @@ def test_every_name_finds_the_recorded_session(tree: Path) -> None:
 
 def test_sessions_are_listed_newest_first_with_their_titles(tree: Path) -> None:
     problems: list[Problem] = []
-    found = newest_first(str(tree), problems)
+    found = sessions_newest_first(str(tree), problems)
     times = [each.mtime_ns for each in found]
     assert times == sorted(times, reverse=True)
     assert {problem.kind for problem in problems} >= {"dangling", "not-a-file", "special", "loop"}
-    both = newest_first([str(tree), str(tree / "projects")])
+    both = sessions_newest_first([str(tree), str(tree / "projects")])
     assert [each.path for each in both] == [each.path for each in found]
     shown = [(each.id, each.title, each.turns) for each in sessions(str(tree))]
     hidden = [(each.id, each.title) for each in sessions(str(tree), hidden=True)]
     assert_recorded(ANSWERS / "tree_sessions.json", {"shown": shown, "hidden": hidden})
     with open_session(ONE, str(tree)) as session:
         assert [agent.path for agent in session.agent_files]
-    assert roots_of(["/a", "/b"]) == ("/a", "/b")
-    assert roots_of("/a") == ("/a",)
+    assert resolve_roots(["/a", "/b"]) == ("/a", "/b")
+    assert resolve_roots("/a") == ("/a",)
 
 
 def test_old_titles_are_lent_by_the_sessions_beside(tmp_path: Path) -> None:
@@ -301,26 +315,26 @@ def test_old_titles_are_lent_by_the_sessions_beside(tmp_path: Path) -> None:
                           ("2.1.0", []), ("10.0", []), ("", [])):  # fmt: skip
         path = tmp_path / "b.jsonl"
         path.write_bytes(Script().user("One", version=version).bot("x", version=version).bytes())
-        assert lent_titles(found_at(str(path))) == lent, version
-        assert lent_titles(found_at(str(path)), version) == lent
+        assert foreign_titles(discover_file(str(path))) == lent, version
+        assert foreign_titles(discover_file(str(path)), version) == lent
     assert find("Lent", str(tmp_path)).path == str(tmp_path / "b.jsonl")
 
 
 def test_leftovers_and_copies_are_as_recorded(tree: Path) -> None:
     problems: list[Problem] = []
-    left = leftovers(str(tree), [ONE.upper()], problems)
-    more = leftovers(str(tree), [ONE, GONE], [])
+    left = find_leftovers(str(tree), [ONE.upper()], problems)
+    more = find_leftovers(str(tree), [ONE, GONE], [])
     read: list[int] = []
     files = list(Discovery(str(tree)).transcripts())
-    same = copies(files, problems, read.append)
+    same = find_copies(files, problems, read.append)
     assert_recorded(
         ANSWERS / "tree_upkeep.json",
         _shown(
             tree, {"left": left, "more": more, "copies": same, "read": read, "problems": problems}
         ),
     )
-    assert is_config(str(tree))
-    assert not is_config(str(tree / "projects"))
+    assert is_config_folder(str(tree))
+    assert not is_config_folder(str(tree / "projects"))
 
 
 def test_copies_are_told_by_size_ends_and_all_their_bytes(tmp_path: Path) -> None:
@@ -329,18 +343,18 @@ def test_copies_are_told_by_size_ends_and_all_their_bytes(tmp_path: Path) -> Non
     cases = {"one": data, "two": data, "middle": data[:edge] + b"x" + data[edge + 1 :],
              "start": b"x" + data[1:], "end": data[:-1] + b"x", "short": data[:-1], "none": b"",
              "none too": b"", "small": b"s", "small too": b"s"}  # fmt: skip
-    found: list[Found] = []
+    found: list[DiscoveredFile] = []
     for name, content in cases.items():
         path = tmp_path / f"{name}.jsonl"
         path.write_bytes(content)
-        found.append(found_at(str(path)))
+        found.append(discover_file(str(path)))
     os.link(tmp_path / "one.jsonl", tmp_path / "linked.jsonl")
-    found.append(found_at(str(tmp_path / "linked.jsonl")))
-    groups = [[Path(each.path).stem for each in group] for group in copies(found, [])]
+    found.append(discover_file(str(tmp_path / "linked.jsonl")))
+    groups = [[Path(each.path).stem for each in group] for group in find_copies(found, [])]
     assert groups == [["one", "two"], ["small", "small too"]]
     (tmp_path / "small.jsonl").unlink()
     problems: list[Problem] = []
-    assert len(copies(found, problems)) == 1
+    assert len(find_copies(found, problems)) == 1
     assert [problem.kind for problem in problems] == ["unreadable"]
 
 
@@ -381,21 +395,21 @@ def test_files_and_errors_are_looked_at_without_harm(tree: Path, tmp_path: Path)
         ("missing", "no file can have that name"),
     ]
     problems.clear()
-    assert listed(str(path), problems) == []
-    kinds = [problem_of("/x", OSError(code, "said")).kind for code in (2, 13, 1, 40, 5)]
+    assert list_folder(str(path), problems) == []
+    kinds = [problem_from_error("/x", OSError(code, "said")).kind for code in (2, 13, 1, 40, 5)]
     assert kinds == ["missing", "denied", "denied", "loop", "unreadable"]
-    assert problem_of("/x", OSError()) == Problem("unreadable", "/x", "")
-    assert [entry.name for entry in listed(str(tree / "plans"), [])] == ["a-plan.md", "x.txt"]
-    below = list(files_below(str(tree / "plans"), [], prefix="plans", starting="a"))
+    assert problem_from_error("/x", OSError()) == Problem("unreadable", "/x", "")
+    assert [entry.name for entry in list_folder(str(tree / "plans"), [])] == ["a-plan.md", "x.txt"]
+    below = list(files_below(str(tree / "plans"), [], prefix="plans", name_prefix="a"))
     assert [Path(each.path).name for each in below] == ["a-plan.md"]
     assert list(files_below(str(tree / "none"), problems, prefix="x")) == []
 
 
 def test_folders_and_their_names() -> None:
-    assert folder_names("/a/b/c/d/e/f/g/h") == ("c", "d", "e", "f", "g", "h")
-    assert folder_names("/a") == ("a",)
-    assert folder_names("/") == ()
+    assert path_context("/a/b/c/d/e/f/g/h") == ("c", "d", "e", "f", "g", "h")
+    assert path_context("/a") == ("a",)
+    assert path_context("/") == ()
     for path, config in (("/h/.claude/projects/p/s.jsonl", "/h/.claude"), ("/projects/p/s.jsonl", "/"),
                          ("/h/projects/s.jsonl", ""), ("/h/conversations/p/s.jsonl", "/h"), ("/h/x/y/s", ""),
                          ("/a/projects/b/projects/c/s.jsonl", "/a/projects/b")):  # fmt: skip
-        assert config_of(path) == config, path
+        assert config_folder_of(path) == config, path

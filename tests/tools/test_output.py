@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.tools.base import ToolFailure
 from steno.tools.context import ToolContext
 from steno.tools.output import (
-    LIMIT,
-    Capture,
-    Cleaner,
-    Log,
-    harmless,
-    persisted,
-    save,
+    MAX_OUTPUT_LENGTH,
+    OutputCapture,
+    OutputDecoder,
+    OutputLog,
+    escape_controls,
+    save_output,
+    saved_output_message,
 )
+from steno.tools.protocol import ToolFailure
 
 ESCAPES = (
     b"\x1b[1;31mred\x1b[0m",
@@ -49,56 +49,56 @@ ESCAPES = (
     ],
 )
 def test_controls_are_taken_out_or_made_visible(raw: bytes, text: str) -> None:
-    assert Cleaner().feed(raw, last=True) == text
+    assert OutputDecoder().decode(raw, last=True) == text
 
 
 @given(st.lists(st.sampled_from(ESCAPES), max_size=6), st.data())
 def test_where_the_pieces_are_cut_changes_nothing(parts: list[bytes], data: st.DataObject) -> None:
     raw = b"".join(parts)
     at = data.draw(st.integers(0, len(raw)))
-    cleaner = Cleaner()
-    whole = Cleaner().feed(raw, last=True)
-    assert cleaner.feed(raw[:at]) + cleaner.feed(raw[at:], last=True) == whole
+    cleaner = OutputDecoder()
+    whole = OutputDecoder().decode(raw, last=True)
+    assert cleaner.decode(raw[:at]) + cleaner.decode(raw[at:], last=True) == whole
 
 
 @given(st.binary(max_size=400))
 def test_no_control_comes_through(raw: bytes) -> None:
-    text = Cleaner().feed(raw, last=True)
+    text = OutputDecoder().decode(raw, last=True)
     assert all(letter in "\t\n" or letter >= " " for letter in text)
-    assert harmless(text) == text
+    assert escape_controls(text) == text
 
 
 def test_a_sequence_without_end_is_shown_in_the_end() -> None:
-    cleaner = Cleaner()
-    text = "".join(cleaner.feed(b"\x1b]" + b"x" * 1000) for _ in range(10))
+    cleaner = OutputDecoder()
+    text = "".join(cleaner.decode(b"\x1b]" + b"x" * 1000) for _ in range(10))
     assert len(text) > 5000
 
 
 def test_a_capture_keeps_the_beginning_as_text_and_all_as_bytes() -> None:
-    capture = Capture()
+    capture = OutputCapture()
     piece = b"0123456789" * 1000
     for _ in range(100):
-        capture.take(piece)
-    assert len(capture.text) == LIMIT + 1
+        capture.add(piece)
+    assert len(capture.text) == MAX_OUTPUT_LENGTH + 1
     assert capture.length == capture.size == 1_000_000
-    assert b"".join(capture.pieces()) == piece * 100
+    assert b"".join(capture.raw_chunks()) == piece * 100
     capture.close()
 
 
 @pytest.mark.parametrize("most", [10, 300_000])
 def test_a_capture_has_an_end_and_says_so(most: int) -> None:
-    capture = Capture(most)
+    capture = OutputCapture(most)
     for _ in range(4):
-        capture.take(b"x" * 100_000)
-    kept = b"".join(capture.pieces())
+        capture.add(b"x" * 100_000)
+    kept = b"".join(capture.raw_chunks())
     note = f"\n[{400_000 - most} more bytes were not kept]\n".encode()
     assert kept == b"x" * most + note
     capture.close()
 
 
 def test_a_preview_ends_with_a_line_or_in_the_middle_of_a_long_one() -> None:
-    assert persisted("a\n" * 2000, "/p", 4000).count("a\n") == 1000
-    assert "b" * 2000 + "\n...\n" in persisted("b" * 4000, "/p", 4000)
+    assert saved_output_message("a\n" * 2000, "/p", 4000).count("a\n") == 1000
+    assert "b" * 2000 + "\n...\n" in saved_output_message("b" * 4000, "/p", 4000)
 
 
 def make(tmp_path: Path) -> ToolContext:
@@ -106,8 +106,8 @@ def make(tmp_path: Path) -> ToolContext:
 
 
 def test_saving_leaves_one_private_file(tmp_path: Path) -> None:
-    path, size = save(make(tmp_path), "toolu_1", [b"one", b"two"])
-    save(make(tmp_path), "toolu_1", [b"again"])
+    path, size = save_output(make(tmp_path), "toolu_1", [b"one", b"two"])
+    save_output(make(tmp_path), "toolu_1", [b"again"])
     assert size == 6
     assert Path(path).read_bytes() == b"again"
     assert Path(path).stat().st_mode & 0o777 == 0o600
@@ -117,44 +117,44 @@ def test_saving_leaves_one_private_file(tmp_path: Path) -> None:
 def test_saving_does_not_follow_a_link_that_waits_there(tmp_path: Path) -> None:
     (tmp_path / "tool-results").mkdir()
     (tmp_path / "tool-results" / "toolu_1.txt").symlink_to(tmp_path / "victim")
-    save(make(tmp_path), "toolu_1", [b"x"])
+    save_output(make(tmp_path), "toolu_1", [b"x"])
     assert not (tmp_path / "victim").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_a_failure_in_words(tmp_path: Path) -> None:
     (tmp_path / "tool-results").write_text("no folder", "utf-8")
     with pytest.raises(ToolFailure, match="could not be saved"):
-        save(make(tmp_path), "toolu_1", [b"x"])
+        save_output(make(tmp_path), "toolu_1", [b"x"])
 
 
 def test_a_log_gives_what_is_new_and_no_letter_in_halves(tmp_path: Path) -> None:
-    log = Log(str(tmp_path / "log"))
+    log = OutputLog(str(tmp_path / "log"))
     letter = "ü".encode()
-    log.take(b"one" + letter[:1])
-    assert log.unread(last=False) == "one"
-    log.take(letter[1:] + b"two")
-    assert log.unread(last=False) == "ütwo"
-    assert log.unread(last=True) == ""
+    log.add(b"one" + letter[:1])
+    assert log.read_new(last=False) == "one"
+    log.add(letter[1:] + b"two")
+    assert log.read_new(last=False) == "ütwo"
+    assert log.read_new(last=True) == ""
     log.close()
 
 
 def test_a_log_gives_the_newest_of_too_much_and_says_where_the_rest_is(tmp_path: Path) -> None:
     path = str(tmp_path / "log")
-    log = Log(path)
+    log = OutputLog(path)
     for number in range(100_000):
-        log.take(f"{number}\n".encode())
-    text = log.unread(last=False)
+        log.add(f"{number}\n".encode())
+    text = log.read_new(last=False)
     log.close()
     assert text.startswith(f"[earlier output is in {path}]\n")
     assert text.endswith("\n99999\n")
-    assert len(text) < LIMIT + 200
+    assert len(text) < MAX_OUTPUT_LENGTH + 200
 
 
 def test_the_file_of_a_log_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log = Log(str(path), most=1000)
+    log = OutputLog(str(path), max_size=1000)
     for _ in range(100):
-        log.take(b"x" * 64)
+        log.add(b"x" * 64)
     log.close()
     assert path.read_bytes() == b"x" * 1000 + b"\n[what was printed after this was not kept]\n"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -162,12 +162,12 @@ def test_the_file_of_a_log_is_bounded(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_output_but_not_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("steno.tools.output._nameless_file", _broken)
-    capture = Capture()
+    monkeypatch.setattr("steno.tools.output._open_unlinked_file", _broken)
+    capture = OutputCapture()
     for _ in range(4):
-        capture.take(b"y" * 100_000)
-    assert len(capture.text) == LIMIT + 1
-    assert b"more bytes were not kept" in b"".join(capture.pieces())
+        capture.add(b"y" * 100_000)
+    assert len(capture.text) == MAX_OUTPUT_LENGTH + 1
+    assert b"more bytes were not kept" in b"".join(capture.raw_chunks())
 
 
 def _broken() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.tools.patch import changes, structured_patch
+from steno.tools.patch import diff_lines, structured_patch
 
 _TEXTS = st.lists(st.sampled_from(["a", "b", "c", "", "  d"]), max_size=14).map("\n".join)
 
@@ -61,7 +61,7 @@ def test_a_patch_is_no_longer_than_it_must_be(old: str, new: str) -> None:
         for j, other in enumerate(after):
             same = table[i][j] + 1
             table[i + 1][j + 1] = same if one == other else max(table[i][j + 1], table[i + 1][j])
-    said = sum(b - a + d - c for a, b, c, d in changes(before, after))
+    said = sum(b - a + d - c for a, b, c, d in diff_lines(before, after))
     assert said == len(before) + len(after) - 2 * table[-1][-1]
 
 

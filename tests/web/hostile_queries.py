@@ -12,8 +12,8 @@ import msgspec
 
 import steno.web
 from steno.web.app import ADDRESSES, make_app
-from steno.web.gate import Keys
-from steno.web.house import House
+from steno.web.auth import LoginKeys
+from steno.web.state.app_state import AppState
 
 _HOST = "127.0.0.1:1"
 _VALUES: tuple[str | bytes, ...] = (
@@ -46,8 +46,8 @@ class Reply(msgspec.Struct, frozen=True):
 class App:
     """The explorer without a socket."""
 
-    def __init__(self, house: House) -> None:
-        keys = Keys(1)
+    def __init__(self, house: AppState) -> None:
+        keys = LoginKeys(1)
         self._cookie = f"{keys.cookie}={keys.token}"
         self._app = make_app(house, keys, frozenset((_HOST,)))
         self._loop = asyncio.new_event_loop()

@@ -21,18 +21,17 @@ from tests.web.hostile_queries import App
 from tests.web.sessions import exploring, session_called, written
 from tools.make_api_docs import FOLDER, build
 
-from steno.demo.write import write_demo
-from steno.index.home import Home
-from steno.index.sync import sync
-from steno.report import words
-from steno.report.usage.cells import By
-from steno.session.story.figures import figures_of
-from steno.store.library import open_session
-from steno.web.api.cursors import make_cursor
-from steno.web.api.parameters import Paged
-from steno.web.api.routes import ENDPOINTS, PATHS, VERSION, Endpoint
-from steno.web.house import House
-from steno.web.serve import Server, listening
+from steno.demo.recording import write_demo
+from steno.index.database import IndexLocation
+from steno.index.sync.updater import sync
+from steno.report import humanize
+from steno.report.usage.usage_query import Grouping
+from steno.session.turns.session_facts import count_session
+from steno.store.session_lookup import open_session
+from steno.web.api.openapi import API_PATHS, API_V1_PREFIX, ENDPOINTS, Endpoint
+from steno.web.api.parameters import Paged, make_cursor
+from steno.web.http_server import Server, open_socket
+from steno.web.state.app_state import AppState
 
 __all__ = ["steno"]
 
@@ -47,10 +46,10 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Generator[Api]:
         # Commands go by the time of the file: nothing is at work.
         os.utime(path, (1_790_000_000, 1_790_000_000))
     with explorer(str(folder / "index"), root, str(folder / "dialects")) as found:
-        found.house.ward.look()
-        found.house.ward.wait()
+        found.house.health_monitor.start_check()
+        found.house.health_monitor.wait()
         # One check will do.
-        found.house.ward._rested = float("inf")
+        found.house.health_monitor._last_ended = float("inf")
         yield Api(found)
 
 
@@ -62,7 +61,7 @@ def test_the_document_is_openapi() -> None:
 
 
 def test_the_document_names_every_address_and_no_other() -> None:
-    assert set(DOCUMENT["paths"]) == set(PATHS)
+    assert set(DOCUMENT["paths"]) == set(API_PATHS)
 
 
 def test_the_reference_in_docs_is_current() -> None:
@@ -131,7 +130,7 @@ def test_figures_are_those_of_the_page_and_of_the_commands(api: Api, steno: Sten
             assert each[name] == row[name], (each["id"], name)
         shown = steno("show", "--json", row["path"]).json
         with open_session(row["path"]) as opened:
-            figures = figures_of(opened)
+            figures = count_session(opened)
         assert (each["turns"], each["steps"]) == (len(shown["turns"]), figures.steps), each["id"]
         detail = api.get(f"/sessions/{each['key']}")
         assert detail["dialect"] == row["dialect"]
@@ -146,12 +145,14 @@ def test_figures_are_those_of_the_page_and_of_the_commands(api: Api, steno: Sten
             # The rows of a report are rounded so that they add up to its total.
             assert abs(each["usage"]["cost_micro_usd"] - cost["cost_micro_usd"]) <= 1
         page = api.explorer.get(f"/s/{each['key']}").text
-        counted = f"{words.count(each['turns'], 'turn')}, {words.count(each['steps'], 'step')}"
+        counted = (
+            f"{humanize.count(each['turns'], 'turn')}, {humanize.count(each['steps'], 'step')}"
+        )
         assert counted in page, each["id"]
 
 
 @pytest.mark.parametrize("query", [{}, {"since": "2026-11-07", "until": "2026-11-13"}])
-@pytest.mark.parametrize("by", get_args(By))
+@pytest.mark.parametrize("by", get_args(Grouping))
 def test_usage_is_what_the_command_prints(
     api: Api, steno: Steno, by: str, query: dict[str, str]
 ) -> None:
@@ -166,8 +167,8 @@ def test_drift_is_what_the_command_prints(tmp_path: Path, steno: Steno) -> None:
     with exploring(tmp_path, *made) as (found, (path, _)):
         with path.open("ab") as file:
             file.write(b'{"type":"glitter","uuid":"g","sessionId":"s","version":"2.1.325"}\n')
-        found.house.ward.look()
-        found.house.ward.wait()
+        found.house.health_monitor.start_check()
+        found.house.health_monitor.wait()
         drift = Api(found).get("/drift")
         printed = steno("drift", "--json", "--root", tmp_path / "config").json
     assert drift.pop("check")["complete"]
@@ -197,7 +198,7 @@ def test_health_is_what_the_page_shows(api: Api) -> None:
 def test_steps_are_those_of_the_export(api: Api, steno: Steno, tmp_path: Path) -> None:
     key = session_called(api.explorer, "Smooth the curve")
     with api.explorer.house.index() as index:
-        path = api.explorer.house.place(index, key).path
+        path = api.explorer.house.session_ref(index, key).path
     steno("export", path, "--format", "steps", "-o", tmp_path / "out", "--no-redact")
     (file,) = (tmp_path / "out").rglob("steps.jsonl")
     exported = [json.loads(line) for line in file.read_text().splitlines()]
@@ -530,7 +531,7 @@ def test_head_says_what_get_says_without_a_body(api: Api, endpoint: Endpoint) ->
     way = way_to(api, endpoint)
     got = api.ask(way)
     head = api.explorer.ask(
-        f"{VERSION}{way}", method="HEAD", headers={"cookie": api.explorer.cookie}
+        f"{API_V1_PREFIX}{way}", method="HEAD", headers={"cookie": api.explorer.cookie}
     )
     assert (head.status, head.body) == (200, b"")
     for name in ("etag", "content-type", "content-length", "cache-control"):
@@ -551,7 +552,7 @@ def test_a_tag_changes_with_what_it_is_for(tmp_path: Path) -> None:
 
 def way_to(api: Api, endpoint: Endpoint) -> str:
     """Return a way to an endpoint at which there is something."""
-    way = endpoint.path.removeprefix(VERSION)
+    way = endpoint.path.removeprefix(API_V1_PREFIX)
     (each,) = api.get("/tasks", limit=1)["tasks"]
     (file,) = api.get("/files", limit=1)["files"]
     way = way.replace("{key}", each["id"]).replace("{id}", each["id"])
@@ -582,7 +583,7 @@ def test_a_wrong_parameter_is_refused_by_its_name(api: Api, endpoint: Endpoint) 
             assert (status, error["code"]) == (400, "bad_request"), (name, value)
             assert error["message"].startswith(f"{name}: "), (name, value, error)
         fine = "true" if kind["type"] == "boolean" else "1"
-        twice = api.explorer.get(f"{VERSION}{way}?{name}={fine}&{name}={fine}")
+        twice = api.explorer.get(f"{API_V1_PREFIX}{way}?{name}={fine}&{name}={fine}")
         assert twice.status == 400
         assert f"{name}: given more than once" in twice.text
 
@@ -618,7 +619,7 @@ def test_what_is_not_there_is_said_in_json(api: Api, way: str) -> None:
 def test_the_gate_refuses_in_json(
     api: Api, status: int, code: str, method: str, headers: dict[str, str]
 ) -> None:
-    for path in PATHS:
+    for path in API_PATHS:
         answer = api.explorer.ask(path, method=method, headers=headers)
         assert (answer.status, json.loads(answer.body)["error"]["code"]) == (status, code)
         assert answer.headers["content-type"] == "application/json"
@@ -628,17 +629,17 @@ def test_the_gate_refuses_in_json(
 
 def test_a_bearer_is_let_in(tmp_path: Path) -> None:
     word = "0123456789abcdef0123456789abcdef"
-    house = House(Home(str(tmp_path / "index"), (str(tmp_path / "config"),)))
+    house = AppState(IndexLocation(str(tmp_path / "index"), (str(tmp_path / "config"),)))
     sync(house.home)
-    with listening("127.0.0.1", 0) as made:
-        server = Server(house, made, word=word)
-        thread = threading.Thread(target=server.run_here)
+    with open_socket("127.0.0.1", 0) as made:
+        server = Server(house, made, user_token=word)
+        thread = threading.Thread(target=server.run_until_stopped)
         thread.start()
         try:
             found = Explorer(house, server)
             for bearer, status in ((word, 200), (f"{word}x", 401), ("", 401)):
                 answer = found.ask(
-                    f"{VERSION}/sessions", headers={"authorization": f"Bearer {bearer}"}
+                    f"{API_V1_PREFIX}/sessions", headers={"authorization": f"Bearer {bearer}"}
                 )
                 assert answer.status == status
         finally:
@@ -648,9 +649,9 @@ def test_a_bearer_is_let_in(tmp_path: Path) -> None:
 
 
 def test_without_an_index_the_client_is_told_to_try_again(tmp_path: Path) -> None:
-    app = App(House(Home(str(tmp_path / "index"), (str(tmp_path),))))
+    app = App(AppState(IndexLocation(str(tmp_path / "index"), (str(tmp_path),))))
     for way in ("/sessions", "/sessions/x", "/usage", "/files", "/tasks"):
-        reply = app.get(f"{VERSION}{way}")
+        reply = app.get(f"{API_V1_PREFIX}{way}")
         assert (reply.status, json.loads(reply.body)["error"]["code"]) == (503, "not_ready")
     app.close()
 
@@ -726,7 +727,7 @@ def test_no_request_writes_anything(tmp_path: Path) -> None:
         found.get("/usage")
         before = {folder: snapshot(folder) for folder in (root, home)}
         ask_everything(Api(found), every=4)
-        found.house.ward.wait()
+        found.house.health_monitor.wait()
         assert {folder: snapshot(folder) for folder in (root, home)} == before
 
 

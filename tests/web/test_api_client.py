@@ -10,13 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.cli.commands.test_explore import running
 from tests.cli.conftest import Steno, steno
-from tests.cli.test_explore import running
 from tools.make_api_docs import FOLDER
 
-from steno.demo.write import write_demo
-from steno.store.places import demo_dir
-from steno.web.api.routes import ENDPOINTS
+from steno.demo.recording import write_demo
+from steno.store.environment import demo_dir
+from steno.web.api.openapi import ENDPOINTS
 
 __all__ = ["steno"]
 

@@ -9,12 +9,11 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steno.index.database import open_database
-from steno.index.home import Home
-from steno.index.sync import sync
+from steno.index.database import IndexLocation, open_for_writing
+from steno.index.sync.updater import sync
 from steno.web.api.parameters import SessionParameters
-from steno.web.api.sessions import list_page
-from steno.web.house import House
+from steno.web.api.session_endpoints import list_sessions_page
+from steno.web.state.app_state import AppState
 
 _SORTS = ("newest", "oldest", "longest", "turns", "largest", "added")
 _TIMES = st.none() | st.integers(0, 5)
@@ -53,17 +52,17 @@ def test_every_session_is_on_exactly_one_page_while_others_are_added(
     sort: Any,
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        home = Home(folder, (str(Path(folder) / "nothing"),))
+        home = IndexLocation(folder, (str(Path(folder) / "nothing"),))
         sync(home)
-        connection = open_database(folder)
+        connection = open_for_writing(folder)
         for number, facts in enumerate(first, 1):
             _add(connection, number, facts)
-        house = House(home)
+        house = AppState(home)
         seen: list[str] = []
         number, more = len(first), list(later)
         parameters = SessionParameters(limit=limit, sort=sort)
         while True:
-            page = list_page(house, {}, parameters)
+            page = list_sessions_page(house, {}, parameters)
             assert len(page.sessions) <= limit
             seen += [each.id for each in page.sessions]
             if page.next_cursor is None:
@@ -79,14 +78,14 @@ def test_every_session_is_on_exactly_one_page_while_others_are_added(
 
 
 def test_a_list_needs_no_session_file(tmp_path: Path) -> None:
-    home = Home(str(tmp_path), (str(tmp_path / "nothing"),))
+    home = IndexLocation(str(tmp_path), (str(tmp_path / "nothing"),))
     sync(home)
-    connection = open_database(home.folder)
+    connection = open_for_writing(home.folder)
     for number in range(1, 4):
         _add(connection, number, (number, 0, 1, 10))
     connection.close()
-    house = House(home)
-    assert [each.path for each in list_page(house, {}, SessionParameters()).sessions] == [
+    house = AppState(home)
+    assert [each.path for each in list_sessions_page(house, {}, SessionParameters()).sessions] == [
         "/r/3.jsonl",
         "/r/2.jsonl",
         "/r/1.jsonl",

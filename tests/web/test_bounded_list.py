@@ -15,10 +15,9 @@ from tests.builders import session, tool
 from tests.web.hostile_queries import App
 from tests.web.sessions import last_record, written
 
-from steno.index.database import open_database
-from steno.index.home import Home
-from steno.index.sync import sync
-from steno.web.house import House
+from steno.index.database import IndexLocation, open_for_writing
+from steno.index.sync.updater import sync
+from steno.web.state.app_state import AppState
 
 _NOW = 1_800_000_000.0
 _MOST_BYTES = 200_000
@@ -36,10 +35,10 @@ class Work(msgspec.Struct, frozen=True):
     size: int
 
 
-def _fill(home: Home, number: int, *, live: bool) -> None:
+def _fill(home: IndexLocation, number: int, *, live: bool) -> None:
     """Put sessions into an index, as a sync of that many files would; all files are fresh."""
     sync(home)
-    connection = open_database(home.folder)
+    connection = open_for_writing(home.folder)
     ended = int(_NOW * 1000) - (60_000 if live else 30 * 86_400_000)
     files = [(n, f"/r/{n}.jsonl", 4096, int(_NOW * 1e9), 1, n, 4096) for n in range(1, number + 1)]
     rows = [
@@ -87,14 +86,14 @@ def _counted(statements: list[str], calls: list[int]) -> Generator[None]:
 
 
 def _work(folder: Path, number: int, address: str, *, live: bool) -> Work:
-    home = Home(str(folder / f"index{number}"), (str(folder / "nothing"),))
+    home = IndexLocation(str(folder / f"index{number}"), (str(folder / "nothing"),))
     _fill(home, number, live=live)
-    house = House(home, now=lambda: _NOW)
+    house = AppState(home, now=lambda: _NOW)
     path, _, query = address.partition("?")
     warm = App(house)
     warm.get(path, query)
     warm.close()
-    house.kept = type(house.kept)()
+    house.index_cache = type(house.index_cache)()
     statements: list[str] = []
     calls = [0]
     with _counted(statements, calls):
@@ -121,11 +120,11 @@ def test_the_time_of_a_file_alone_does_not_make_a_session_live(tmp_path: Path) -
     made = session(seed="old", full=True).user("go").assistant(tool("Bash", command="make"))
     path = written(made, tmp_path / "config")
     last = last_record(path)
-    home = Home(str(tmp_path / "index"), (str(tmp_path / "config"),))
+    home = IndexLocation(str(tmp_path / "index"), (str(tmp_path / "config"),))
     now = last + 86_400 * 3
     os.utime(path, (now, now))
     sync(home)
-    house = House(home, now=lambda: now)
+    house = AppState(home, now=lambda: now)
     app = App(house)
     assert b"Live now" not in app.get("/").body
     with path.open("ab") as file:
@@ -139,9 +138,9 @@ def test_the_time_of_a_file_alone_does_not_make_a_session_live(tmp_path: Path) -
 
 
 def test_five_live_sessions_are_on_top_and_the_others_one_filter_away(tmp_path: Path) -> None:
-    home = Home(str(tmp_path / "index"), (str(tmp_path / "nothing"),))
+    home = IndexLocation(str(tmp_path / "index"), (str(tmp_path / "nothing"),))
     _fill(home, 70, live=True)
-    house = House(home, now=lambda: _NOW)
+    house = AppState(home, now=lambda: _NOW)
     app = App(house)
     text = app.get("/").body.decode()
     box = text[

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.builders.stories.kit import bash, begin
+from tests.web.compared_sessions import PROMPT, first_try, lay, second_try
 from tests.web.explorer import Explorer, explorer
-from tests.web.tries import PROMPT, first_try, lay, second_try
 
 _STORM = "6429f00f-fc3c-4f28-a384-ea05996b9683"
 _FORK = "6fffb971-6d3b-44ed-8a1a-d8cbb390f365"

@@ -7,24 +7,24 @@ from pathlib import Path
 import pytest
 from tests.builders import session, tool
 
-from steno.report.export.files import Job
-from steno.safe.html import Html
-from steno.store.library import newest_first
-from steno.web.export import folder
-from steno.web.export.aside import Aside
-from steno.web.export.folder import pages_of
+from steno.report.export.session_export import ExportJob
+from steno.sanitize.html import SafeHtml
+from steno.store.session_lookup import sessions_newest_first
+from steno.web.export import session_pages as folder
+from steno.web.export.page_frame import DeferredPieces
+from steno.web.export.session_pages import render_pages
 
 _NASTY = "\0" + "0\0" + "a\0b" + "\x000\x00"
 
 
 def test_what_is_laid_aside_stands_where_it_was_also_inside_of_another() -> None:
-    aside = Aside()
-    inner = aside.lay(Html("<b>"), Html("inner…"), Html("</b>"))
-    outer = aside.lay(Html("<p>"), inner, Html("</p>"))
-    page = b"".join(aside.parts(f"<main>→ {outer} and {inner}</main>"))
+    aside = DeferredPieces()
+    inner = aside.defer_step(SafeHtml("<b>"), SafeHtml("inner…"), SafeHtml("</b>"))
+    outer = aside.defer_step(SafeHtml("<p>"), inner, SafeHtml("</p>"))
+    page = b"".join(aside.to_bytes(f"<main>→ {outer} and {inner}</main>"))
     assert page.decode() == "<main>→ <p><b>inner…</b></p> and <b>inner…</b></main>"
-    assert aside.taken() == len("inner…".encode()) + len("<b>inner…</b>".encode())
-    assert aside.taken() == 0
+    assert aside.take_length() == len("inner…".encode()) + len("<b>inner…</b>".encode())
+    assert aside.take_length() == 0
 
 
 def _root(folder: Path) -> Path:
@@ -40,8 +40,8 @@ def _root(folder: Path) -> Path:
 
 
 def test_zero_bytes_in_a_session_are_shown_and_stand_for_nothing(tmp_path: Path) -> None:
-    files = newest_first((str(_root(tmp_path)),))
-    pages = {name: b"".join(parts) for name, parts in pages_of(files, Job())}
+    files = sessions_newest_first((str(_root(tmp_path)),))
+    pages = {name: b"".join(parts) for name, parts in render_pages(files, ExportJob())}
     assert len(pages) == len(files) + 1
     for data in pages.values():
         assert b"\0" not in data
@@ -54,9 +54,9 @@ def test_zero_bytes_in_a_session_are_shown_and_stand_for_nothing(tmp_path: Path)
 def test_of_many_sessions_the_pages_paint_code_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, *, painted: bool
 ) -> None:
-    monkeypatch.setattr(folder, "_COLOURED", most)
-    files = newest_first((str(_root(tmp_path)),))
-    for name, parts in pages_of(files, Job()):
+    monkeypatch.setattr(folder, "_MAX_HIGHLIGHTED_SESSIONS", most)
+    files = sessions_newest_first((str(_root(tmp_path)),))
+    for name, parts in render_pages(files, ExportJob()):
         data = b"".join(parts)
         if name != "index.html":
             code = data.partition(b"<main")[2]
@@ -71,7 +71,7 @@ def test_the_name_of_an_unknown_record_is_as_short_as_any(tmp_path: Path) -> Non
     odd = {"type": "<b>" + "odd" * 2000, "uuid": "odd", "parentUuid": None, "timestamp": ""}
     data = made.bytes() + json.dumps(odd).encode() + b"\n"
     (place / f"{made.session_id}.jsonl").write_bytes(data)
-    (found,) = newest_first((str(tmp_path),))
-    page = folder.one_page(found, Job()).decode()
+    (found,) = sessions_newest_first((str(tmp_path),))
+    page = folder.render_page_bytes(found, ExportJob()).decode()
     names = re.findall(r"<b>(&lt;b&gt;(?:odd)*o?d?)</b>", page)
     assert [len(name) for name in names] == [len("&lt;b&gt;") + 97]

@@ -10,14 +10,17 @@ from urllib.parse import quote
 import pytest
 from tests.builders import session, tool
 from tests.conftest import WriteConfig
-from tests.report.filing import PATH, edit, read, write
+from tests.report.file_history_cases import PATH, edit, read, write
 from tests.web.explorer import Explorer, explorer
 
-from steno.report.files.touched import Choice, projects, touched
-from steno.report.files.values import Version
-from steno.web.files.shelf import shelf_of
-from steno.web.files.tree import rows_of, tree_of
-from steno.web.tags import tag_of
+from steno.report.file_history.file_versions import Version
+from steno.report.file_history.touched_files import (
+    TouchedFilter,
+    list_touched_files,
+    touched_projects,
+)
+from steno.web.urls import path_tag
+from steno.web.views.file_pages import build_tree, file_cache_of, tree_rows
 
 _ROW = re.compile(r'<a class="fpath" href="([^"]*)" title="([^"]*)">')
 _TREE = re.compile(r'<li class="d(\d)"><a href="([^"]*)"([^>]*)>.*?<span>([^<]*)</span>')
@@ -30,7 +33,7 @@ def _rows(text: str) -> list[str]:
 
 def _versions(demo: Explorer, path: str) -> tuple[Version, ...]:
     with demo.house.index() as index:
-        return shelf_of(demo.house).history(demo.house, index, path).versions
+        return file_cache_of(demo.house).history(demo.house, index, path).versions
 
 
 # The list
@@ -38,7 +41,7 @@ def _versions(demo: Explorer, path: str) -> tuple[Version, ...]:
 
 def test_every_file_that_was_touched_is_listed_with_its_address(demo: Explorer) -> None:
     with demo.house.index() as index:
-        known = touched(index.connection)
+        known = list_touched_files(index.connection)
     found = _ROW.findall(demo.get("/files").text)
     assert len(found) == len(known) > 10
     for address, _ in found:
@@ -48,10 +51,12 @@ def test_every_file_that_was_touched_is_listed_with_its_address(demo: Explorer) 
 def test_a_project_shows_its_own_files_and_its_folders(demo: Explorer) -> None:
     with demo.house.index() as index:
         project = next(
-            each.path for each in projects(index.connection) if each.path.endswith("tidegauge")
+            each.path
+            for each in touched_projects(index.connection)
+            if each.path.endswith("tidegauge")
         )
-        mine = touched(index.connection, Choice(project=project))
-    text = demo.get(f"/files?project={tag_of(project)}").text
+        mine = list_touched_files(index.connection, TouchedFilter(project=project))
+    text = demo.get(f"/files?project={path_tag(project)}").text
     assert _rows(text) == [each.path for each in mine]
     folders = [(unescape(href), name) for _, href, _, name in _TREE.findall(text) if "/" in name]
     (href, name), *_ = folders
@@ -76,7 +81,7 @@ def test_filters_are_in_the_address(demo: Explorer) -> None:
     assert all("smooth" in path for path in _rows(demo.get("/files?q=smooth").text))
     changed = _rows(demo.get("/files?changed=1").text)
     with demo.house.index() as index:
-        rows = touched(index.connection)
+        rows = list_touched_files(index.connection)
     assert sorted(changed) == sorted(row.path for row in rows if row.edits)
     assert len(_rows(demo.get("/files?since=today").text)) < len(rows)
     empty = demo.get("/files?q=nothing+of+this+name")
@@ -103,10 +108,12 @@ def test_odd_addresses_get_plain_answers(demo: Explorer, way: str, status: int) 
 def test_folders_with_only_one_folder_in_them_are_one_row(demo: Explorer) -> None:
     with demo.house.index() as index:
         project = next(
-            each.path for each in projects(index.connection) if each.path.endswith("tidegauge")
+            each.path
+            for each in touched_projects(index.connection)
+            if each.path.endswith("tidegauge")
         )
-        files = touched(index.connection, Choice(project=project))
-    names = [row.name for row in rows_of(tree_of(files, project), "")]
+        files = list_touched_files(index.connection, TouchedFilter(project=project))
+    names = [row.name for row in tree_rows(build_tree(files, project), "")]
     assert "src/tidegauge" in names
     assert "src" not in names
 
@@ -140,7 +147,7 @@ def chained(config: WriteConfig, tmp_path: Path) -> Generator[Explorer]:
 
 
 def test_the_timeline_tells_what_happened_newest_first(chained: Explorer) -> None:
-    text = chained.get(f"/files/{tag_of(PATH)}").text
+    text = chained.get(f"/files/{path_tag(PATH)}").text
     assert [what for _, _, what in _ENTRY.findall(text)] == [
         "Edited",
         "Changed outside",
@@ -154,7 +161,7 @@ def test_the_timeline_tells_what_happened_newest_first(chained: Explorer) -> Non
 
 def test_any_version_is_shown_in_full_and_as_a_diff(chained: Explorer) -> None:
     for version in _versions(chained, PATH):
-        whole = chained.get(f"/files/{tag_of(PATH)}?v={version.name}&view=after").text
+        whole = chained.get(f"/files/{path_tag(PATH)}?v={version.name}&view=after").text
         if version.text is None:
             assert "Nobody recorded" in whole
             continue
@@ -166,32 +173,32 @@ def test_any_version_is_shown_in_full_and_as_a_diff(chained: Explorer) -> None:
         assert unescape(re.sub("<[^>]*>", "", found[2])).split("\n") == lines
         assert found[1].split("\n") == [str(number) for number in range(1, len(lines) + 1)]
     last = _versions(chained, PATH)[-1]
-    diff = chained.get(f"/files/{tag_of(PATH)}?v={last.name}").text
+    diff = chained.get(f"/files/{path_tag(PATH)}?v={last.name}").text
     assert len(re.findall(r'<tr class="add">', diff)) == last.added == 1
     assert len(re.findall(r'<tr class="del">', diff)) == last.removed == 1
-    before = chained.get(f"/files/{tag_of(PATH)}?v={last.name}&view=before").text
+    before = chained.get(f"/files/{path_tag(PATH)}?v={last.name}&view=before").text
     assert "drei" not in before.partition("<main")[2].partition("<form")[0]
 
 
 def test_a_diff_between_any_two_points_has_an_address(chained: Explorer) -> None:
     versions = _versions(chained, PATH)
-    text = chained.get(f"/files/{tag_of(PATH)}?a={versions[0].name}&b={versions[-1].name}").text
+    text = chained.get(f"/files/{path_tag(PATH)}?a={versions[0].name}&b={versions[-1].name}").text
     assert "Between two points" in text
     assert len(re.findall(r'<tr class="add">', text)) == 2
     assert len(re.findall(r'<tr class="del">', text)) == 2
     swap = re.search(r'href="([^"]*)">Swap', text)
     assert swap is not None
     assert chained.get(unescape(swap[1])).status == 200
-    assert chained.get(f"/files/{tag_of(PATH)}?a=x&b=y").status == 404
-    assert chained.get(f"/files/{tag_of(PATH)}?v=x").status == 404
+    assert chained.get(f"/files/{path_tag(PATH)}?a=x&b=y").status == 404
+    assert chained.get(f"/files/{path_tag(PATH)}?v=x").status == 404
 
 
 def test_a_version_leads_to_its_step_in_the_session(demo: Explorer) -> None:
     with demo.house.index() as index:
-        rows = touched(index.connection)
+        rows = list_touched_files(index.connection)
     for row in rows:
         for version in _versions(demo, row.path):
-            text = demo.get(f"/files/{tag_of(row.path)}?v={version.name}").text
+            text = demo.get(f"/files/{path_tag(row.path)}?v={version.name}").text
             found = re.search(r'href="([^"]*)" data-open', text)
             assert found is not None
             key = f"/s/{version.session}"
@@ -205,10 +212,10 @@ def test_a_version_leads_to_its_step_in_the_session(demo: Explorer) -> None:
 
 def test_what_was_rewound_is_struck_out(demo: Explorer) -> None:
     with demo.house.index() as index:
-        paths = [row.path for row in touched(index.connection)]
+        paths = [row.path for row in list_touched_files(index.connection)]
     abandoned = [path for path in paths if any(each.abandoned for each in _versions(demo, path))]
     assert abandoned
-    text = demo.get(f"/files/{tag_of(abandoned[0])}").text
+    text = demo.get(f"/files/{path_tag(abandoned[0])}").text
     assert '<li class="gone' in text
 
 
@@ -217,10 +224,10 @@ def test_pages_follow_the_index(config: WriteConfig, tmp_path: Path) -> None:
     write(made, "one\n")
     root = config(made)
     with explorer(str(tmp_path / "index"), str(root)) as found:
-        assert "1 touch in" in found.get(f"/files/{tag_of(PATH)}").text
+        assert "1 touch in" in found.get(f"/files/{path_tag(PATH)}").text
         edit(made, "one", "two").assistant("Done.").done()
         config(made)
-        text = found.refresh().get(f"/files/{tag_of(PATH)}").text
+        text = found.refresh().get(f"/files/{path_tag(PATH)}").text
     assert "2 touches in" in text
     assert "Edited" in text
 
@@ -232,7 +239,7 @@ def test_a_file_whose_sessions_are_gone_says_so(config: WriteConfig, tmp_path: P
     with explorer(str(tmp_path / "index"), str(root)) as found:
         shutil.rmtree(root / "projects")
         found.refresh()
-        text = found.get(f"/files/{tag_of(PATH)}").text
+        text = found.get(f"/files/{path_tag(PATH)}").text
     assert "1 touch cannot be read any more" in text
     assert "Nothing of this file can be shown" in text
 
@@ -242,12 +249,12 @@ def test_files_known_from_backups_alone_are_marked(config: WriteConfig, tmp_path
     made.snapshot("x", of=made.prompts[0], backups={"gen/<b>.py": "x = 1\n"})
     made.assistant("Done.").done()
     with explorer(str(tmp_path / "index"), str(config(made))) as found:
-        project = tag_of("/home/ada/tidegauge")
+        project = path_tag("/home/ada/tidegauge")
         for way in ("/files", f"/files?project={project}&changed=1"):
             text = found.get(way).text
             assert "&lt;b&gt;.py" in text
             assert "from backups" in text
-        page = found.get(f"/files/{tag_of('/home/ada/tidegauge/gen/<b>.py')}").text
+        page = found.get(f"/files/{path_tag('/home/ada/tidegauge/gen/<b>.py')}").text
     assert "Known from the client" in page
 
 
@@ -257,8 +264,8 @@ def test_hostile_names_and_texts_stay_text(config: WriteConfig, tmp_path: Path) 
     made.assistant(tool("Write", file_path=path, content="</pre><script>alert(2)</script>\n"))
     made.result().done()
     with explorer(str(tmp_path / "index"), str(config(made))) as found:
-        project = tag_of("/home/ada/tidegauge")
-        for way in ("/files", f"/files?project={project}", f"/files/{tag_of(path)}"):
+        project = path_tag("/home/ada/tidegauge")
+        for way in ("/files", f"/files?project={project}", f"/files/{path_tag(path)}"):
             text = found.get(way).text
             assert "<img src=x" not in text
             assert "<script>alert" not in text

@@ -9,7 +9,7 @@ from tests.web.explorer import Explorer
 from tests.web.hostile_queries import App, requests
 
 from steno.web.app import ADDRESSES
-from steno.web.tags import tag_of
+from steno.web.urls import path_tag
 
 _MOST_BYTES = 2_000_000
 
@@ -24,7 +24,7 @@ def app(demo: Explorer) -> Generator[App]:
 def _real(demo: Explorer) -> tuple[list[str], list[str]]:
     with demo.house.index() as index:
         rows = index.connection.execute("SELECT DISTINCT id, project FROM sessions").fetchall()
-    return [name for name, _ in rows], [tag_of(project) for _, project in rows]
+    return [name for name, _ in rows], [path_tag(project) for _, project in rows]
 
 
 def _ask_all(demo: Explorer, app: App, seed: int, number: int) -> None:

@@ -10,8 +10,8 @@ import pytest
 from tests.builders import document, image, session, text, tool
 from tests.builders.blocks import pdf, png
 from tests.web.explorer import Explorer, explorer
-from tests.web.inside import PICTURE
 from tests.web.sessions import exploring
+from tests.web.step_samples import PICTURE
 
 _SVG = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
 
@@ -50,8 +50,8 @@ def test_a_picture_is_sent_as_what_it_is(pictures: tuple[Explorer, str, str]) ->
 def test_a_picture_of_a_sub_agent_has_an_address_too(pictures: tuple[Explorer, str, str]) -> None:
     one, key, agent = pictures
     with one.house.index() as index:
-        place = one.house.agent_place(index, key, agent)
-    with one.house.session(place) as opened:
+        place = one.house.subagent_ref(index, key, agent)
+    with one.house.open_session(place) as opened:
         node = next(each for each in opened.transcript.nodes if each.results)
     answer = one.get(f"/s/{key}/a/{agent}/image/{node.offset}-0")
     assert (answer.status, answer.body) == (200, PICTURE)

@@ -9,14 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.builders.stories.kit import begin
+from tests.web.compared_sessions import KEY, OUTSIDE, first_try, furnish, lay, second_try
 from tests.web.explorer import Explorer, explorer
-from tests.web.tries import KEY, OUTSIDE, first_try, furnish, lay, second_try
 
-from steno.format.paths import plan_path
-from steno.format.slugs import slug
-from steno.report.project import Project, gather
-from steno.report.project.figures import weeks_of
-from steno.web.tags import tag_of
+from steno.format.paths import plan_path, slug_for_path
+from steno.report.project_overview import ProjectOverview, load_project_overview, weekly_usage
+from steno.web.urls import path_tag
 
 _TIDE = "/home/ada/tidegauge"
 _NASTY = '"><img src=x onerror=alert(1)>\u202e<script>alert(2)</script>'
@@ -39,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Generator[_Made]:
     planned.user("Plan it.").assistant("Planned.").exit()
     keys = lay(root, first_try(str(project)), second_try(str(project)), planned)
     furnish(root, project)
-    memory = root / "projects" / slug(str(project)) / "memory"
+    memory = root / "projects" / slug_for_path(str(project)) / "memory"
     memory.mkdir()
     (memory / "MEMORY.md").write_text("# Fonts\n\n- They are **subset**, <b>always</b>\n")
     (memory / "more.md").write_text("x" * 70_000)
@@ -49,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Generator[_Made]:
 
 
 def _page(of: Explorer, path: str) -> str:
-    answer = of.get(f"/p/{tag_of(path)}")
+    answer = of.get(f"/p/{path_tag(path)}")
     assert answer.status == 200
     return unescape(answer.text)
 
@@ -59,9 +57,9 @@ def _section(text: str, name: str) -> str:
     return text[start : text.index("</section>", start)]
 
 
-def _known(of: Explorer, path: str) -> Project:
+def _known(of: Explorer, path: str) -> ProjectOverview:
     with of.house.index() as index:
-        return gather(index.connection, path, of.house.prices, of.house.now())
+        return load_project_overview(index.connection, path, of.house.prices, of.house.now())
 
 
 def test_the_sums_are_those_of_its_sessions(demo: Explorer) -> None:
@@ -77,14 +75,14 @@ def test_the_sums_are_those_of_its_sessions(demo: Explorer) -> None:
     assert sums.cost == sum(week.cost for week in found.weeks) > 0
     text = _page(demo, _TIDE)
     assert text.count('<li data-stop data-key="') == rows[0]
-    assert f'href="/?project={tag_of(_TIDE)}"' in text
+    assert f'href="/?project={path_tag(_TIDE)}"' in text
 
 
 def test_weeks_go_on_to_this_one_and_quiet_ones_are_there(demo: Explorer) -> None:
     with demo.house.index() as index:
         later = demo.house.now() + 21 * 86_400
-        weeks = weeks_of(index.connection, _TIDE, demo.house.prices, later)
-        old = weeks_of(index.connection, _TIDE, demo.house.prices, later + 400 * 86_400)
+        weeks = weekly_usage(index.connection, _TIDE, demo.house.prices, later)
+        old = weekly_usage(index.connection, _TIDE, demo.house.prices, later + 400 * 86_400)
     assert [week.cost for week in weeks[-2:]] == [0, 0]
     assert weeks[0].cost > 0
     assert len({week.monday for week in weeks}) == len(weeks)
@@ -100,7 +98,7 @@ def test_instructions_and_memory_are_rendered(made: _Made) -> None:
     memory = _section(text, "memory")
     assert "<strong>subset</strong>" in memory
     assert "10,000 more letters are in the file" in memory
-    assert "&lt;b&gt;always" in made.of.get(f"/p/{tag_of(made.path)}").text
+    assert "&lt;b&gt;always" in made.of.get(f"/p/{path_tag(made.path)}").text
 
 
 def test_no_link_out_of_the_project_is_followed(made: _Made) -> None:
@@ -222,7 +220,7 @@ def test_hostile_names_stay_words(tmp_path: Path) -> None:
     (root / "settings.json").write_text(json.dumps(hooks))
     (root / ".claude.json").write_text(json.dumps({"mcpServers": {_NASTY: {"command": _NASTY}}}))
     with explorer(str(tmp_path / "index"), str(root)) as of:
-        text = of.get(f"/p/{tag_of(path)}").text
+        text = of.get(f"/p/{path_tag(path)}").text
     assert "<img" not in text
     assert "<script>alert" not in text
     assert "\u202e" not in text

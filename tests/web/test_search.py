@@ -10,15 +10,15 @@ from tests.builders import session
 from tests.web.explorer import Explorer
 from tests.web.sessions import exploring
 
-from steno.index.opened import Index
+from steno.index.database import SessionIndex
 from steno.index.search.finder import open_finder
-from steno.index.search.language import parse
-from steno.report.clock import meant
+from steno.index.search.query_parser import parse_query
+from steno.report.clock import parse_time_range
 
 
-def _found(index: Index, text: str) -> int:
-    finder = open_finder(index, lambda word: meant(word, 0.0))
-    return len(finder.find(parse(text)).messages)
+def _found(index: SessionIndex, text: str) -> int:
+    finder = open_finder(index, lambda word: parse_time_range(word, 0.0))
+    return len(finder.find(parse_query(text)).messages)
 
 
 @pytest.mark.parametrize("text", ["tide", "the", "tool:Bash", '"upside down"', "test* -tide"])
@@ -123,7 +123,7 @@ def test_a_filter_that_leaves_nothing_says_so(demo: Explorer) -> None:
 def test_pages_of_hits_follow_each_other_without_a_gap(
     tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steno.web.listed.found._FIRST", 4)
+    monkeypatch.setattr("steno.web.routes.search._FIRST", 4)
     made = [
         session(seed=f"s{number}", start=f"2026-10-{number + 1:02}T10:00:00.000Z").turn(
             "the heron", "a heron " * number

@@ -12,8 +12,8 @@ from tests.web.explorer import Explorer
 from tests.web.sessions import exploring, session_called
 
 from steno.session.session import Session as Opened
-from steno.web.pages import session as pages
-from steno.web.story import tale as tales
+from steno.web.routes import session as pages
+from steno.web.views import session_view as tales
 
 
 def texts(html: str) -> str:
@@ -261,7 +261,7 @@ def test_of_a_very_long_file_the_last_turns_come_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "BIG", 1000)
-    monkeypatch.setattr("steno.web.story.glimpse._TAIL", 20_000)
+    monkeypatch.setattr("steno.web.views.opened_session._TAIL", 20_000)
     made = long_session(60)
     with exploring(tmp_path, made) as (found, _):
         way = f"/s/{made.session_id}"
@@ -442,15 +442,15 @@ def test_a_session_that_takes_long_to_read_keeps_no_other_waiting(
 ) -> None:
     slow, quick = session(seed="slow").turn("one", "ok"), session(seed="quick").turn("two", "ok")
     begun, go_on = threading.Event(), threading.Event()
-    plain = tales.Tale
+    plain = tales.SessionView
 
-    def told(opened: Opened, *given: Any, **more: Any) -> tales.Tale:
+    def told(opened: Opened, *given: Any, **more: Any) -> tales.SessionView:
         if opened.id == slow.session_id:
             begun.set()
             assert go_on.wait(60)
         return plain(opened, *given, **more)
 
-    monkeypatch.setattr(tales, "Tale", told)
+    monkeypatch.setattr(tales, "SessionView", told)
     with exploring(tmp_path, slow, quick) as (found, _):
         waiting = threading.Thread(target=found.get, args=(f"/s/{slow.session_id}",))
         waiting.start()

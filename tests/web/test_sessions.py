@@ -11,18 +11,18 @@ from tests.builders.step_files import OVER, RUNNING, session_file, session_id
 from tests.published.files import FILES
 from tests.web.explorer import Explorer
 from tests.web.sessions import exploring, last_record, written
-from tests.web.test_live import streaming
+from tests.web.test_session_stream import streaming
 
-from steno.report.listing import (
-    Choice,
-    Sort,
-    costs_of,
+from steno.report.session_list import (
+    SessionFilter,
+    SessionSort,
     list_sessions,
+    usage_by_session,
 )
-from steno.report.usage.indexed import count_index
-from steno.report.usage.totals import report_of
-from steno.report.usage.wanted import Wanted
-from steno.web.tags import tag_of
+from steno.report.usage.usage_from_index import count_indexed_usage
+from steno.report.usage.usage_query import UsageQuery
+from steno.report.usage.usage_report import build_report
+from steno.web.urls import path_tag
 
 _OLD = "2026-01-01T00:00:00.000Z"
 _TITLE = re.compile(r'<div class="title"><a href="([^"]*)">([^<]*)</a>')
@@ -55,7 +55,7 @@ def test_a_filter_leaves_what_fits_and_can_be_taken_away(demo: Explorer) -> None
             "SELECT project, count(*) FROM sessions WHERE agent = '' AND NOT hidden "
             "GROUP BY project ORDER BY 2 DESC"
         ).fetchone()
-    way = f"/?project={tag_of(path)}"
+    way = f"/?project={path_tag(path)}"
     assert len(_titles(demo, way)) == number
     chosen = re.search(
         r'<a href="([^"]*)" aria-current="true"><span>[^<]*</span>', demo.get(way).text
@@ -205,20 +205,20 @@ def test_what_is_broken_can_be_asked_for(tmp_path: Path) -> None:
         paths[0].write_bytes(b"\n".join([data[0][: len(data[0]) // 2], *data[1:]]))
         found.refresh()
         assert "Damaged" not in found.get("/").text
-        found.house.ward.look()
-        found.house.ward.wait()
+        found.house.health_monitor.start_check()
+        found.house.health_monitor.wait()
         assert "Damaged" in found.get("/").text
         assert _keys(found.get("/?status=damaged").text) == [torn.session_id]
 
 
 @pytest.mark.parametrize("sort", ["newest", "oldest", "longest", "turns", "largest"])
-def test_the_list_goes_on_where_it_stopped(demo: Explorer, sort: Sort) -> None:
+def test_the_list_goes_on_where_it_stopped(demo: Explorer, sort: SessionSort) -> None:
     with demo.house.index() as index:
-        whole = list_sessions(index.connection, Choice(sort=sort), limit=100).rows
+        whole = list_sessions(index.connection, SessionFilter(sort=sort), limit=100).rows
         some: list[int] = []
         after = None
         while len(some) < len(whole):
-            part = list_sessions(index.connection, Choice(sort=sort), limit=4, after=after)
+            part = list_sessions(index.connection, SessionFilter(sort=sort), limit=4, after=after)
             some += [row.file for row in part.rows]
             after = (part.rows[-1].rank, part.rows[-1].file)
     assert some == [row.file for row in whole]
@@ -237,10 +237,10 @@ def test_a_project_that_is_not_there_is_said_so(demo: Explorer) -> None:
 
 def test_what_a_session_cost_is_what_the_usage_report_says(demo: Explorer) -> None:
     with demo.house.index() as index:
-        rows = list_sessions(index.connection, Choice(), limit=100).rows
-        costs = costs_of(index.connection, [row.file for row in rows], demo.house.prices)
-        cells = count_index(index.connection, Wanted(by="session"), demo.house.prices)
-        report = report_of(cells, "session", demo.house.prices)
+        rows = list_sessions(index.connection, SessionFilter(), limit=100).rows
+        costs = usage_by_session(index.connection, [row.file for row in rows], demo.house.prices)
+        cells = count_indexed_usage(index.connection, UsageQuery(by="session"), demo.house.prices)
+        report = build_report(cells, "session", demo.house.prices)
     said = {line.names[0]: line.figures.exact for line in report.lines}
     assert {file: figures.exact for file, figures in costs.items()} == {
         row.file: said[row.id] for row in rows if row.id in said
@@ -271,7 +271,7 @@ def test_a_session_at_work_says_what_it_does_and_how_full_its_context_is(tmp_pat
 def test_live_sessions_stand_above_all_others_wherever_they_would_stand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steno.web.pages.sessions._PAGE", 5)
+    monkeypatch.setattr("steno.web.routes.sessions._PAGE", 5)
     live = at_work()
     every = [
         session(seed=f"s{n}", full=True, start="2026-12-01T00:00:00.000Z").turn(f"ask {n}", "ok")
@@ -360,11 +360,11 @@ def test_projects_of_one_name_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_an_index_that_is_newer_than_the_clock_is_fresh(demo: Explorer) -> None:
-    before = demo.house.state.fresh
+    before = demo.house.index_status.updated
     try:
-        demo.house.state.fresh = demo.house.now() + 60
+        demo.house.index_status.updated = demo.house.now() + 60
         assert "Index up to date" in demo.get("/").text
-        demo.house.state.fresh = demo.house.now() - 120
+        demo.house.index_status.updated = demo.house.now() - 120
         assert "Index updated 2 minutes ago" in demo.get("/").text
     finally:
-        demo.house.state.fresh = before
+        demo.house.index_status.updated = before

@@ -10,18 +10,18 @@ from urllib.parse import urlencode
 
 import msgspec
 import pytest
-from tests.report.made import MODEL, SESSION, answer, path_of, usage, write
+from tests.report.usage_cases import MODEL, SESSION, answer, path_of, usage, write
 from tests.web.explorer import Explorer, explorer
 
-from steno.cli.main import run
-from steno.report.usage.indexed import count_index
-from steno.report.usage.totals import Report, report_of
-from steno.report.usage.wanted import Wanted
-from steno.web.kept import Kept
-from steno.web.pages import usage as usage_page
-from steno.web.paint import money
-from steno.web.tags import tag_of
-from steno.web.warm import warm
+from steno.cli.entry_point import run
+from steno.report.humanize import money
+from steno.report.usage.usage_from_index import count_indexed_usage
+from steno.report.usage.usage_query import UsageQuery
+from steno.report.usage.usage_report import UsageReport, build_report
+from steno.web.http_server import preload
+from steno.web.routes import usage_overview as usage_page
+from steno.web.state.caches import IndexCache
+from steno.web.urls import path_tag
 
 _STRIP = re.compile(r"<dt>([^<]*)</dt><dd>(?:<a[^>]*>)?([^<]*)")
 _MARK = re.compile(r'<a href="(/usage/[^"]*)"[^>]*><title>([^<]*)</title>')
@@ -86,10 +86,10 @@ def shown(request: pytest.FixtureRequest, demo: Explorer) -> tuple[Explorer, str
     return found, str(root)
 
 
-def _report(of: Explorer, by: Any) -> Report:
+def _report(of: Explorer, by: Any) -> UsageReport:
     with of.house.index() as index:
-        cells = count_index(index.connection, Wanted(by), of.house.prices)
-    return report_of(cells, by, of.house.prices)
+        cells = count_indexed_usage(index.connection, UsageQuery(by), of.house.prices)
+    return build_report(cells, by, of.house.prices)
 
 
 @pytest.fixture
@@ -339,7 +339,7 @@ def test_what_is_merely_odd_is_answered(demo: Explorer, way: str) -> None:
 
 
 def test_a_project_that_is_not_there_is_said_so(demo: Explorer) -> None:
-    assert demo.get(f"/usage/lines?project={tag_of('/nowhere')}").status == 404
+    assert demo.get(f"/usage/lines?project={path_tag('/nowhere')}").status == 404
 
 
 def test_what_is_written_meanwhile_counts_at_the_next_look(tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def test_nothing_at_all_is_said_in_a_sentence(tmp_path: Path) -> None:
 def test_what_is_opened_first_is_made_ahead(
     demo: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    demo.house.kept = Kept()
-    warm(demo.house)
+    demo.house.index_cache = IndexCache()
+    preload(demo.house)
     monkeypatch.setattr(usage_page, "_values", None)
     assert demo.get("/usage").status == 200

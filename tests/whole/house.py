@@ -18,54 +18,63 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from steno.agent import events
-from steno.agent.events import Ended, Event
-from steno.agent.headless import Printer
-from steno.agent.run import run
-from steno.agent.sessions import Work, fork, go_on, new, prompts, rewind
-from steno.agent.sizes import text_of
-from steno.agent.start import Options, People, Started, start
-from steno.check.files import check_files, everything_below
+from steno.agent.agent_session import AgentSession, build_session
+from steno.agent.config.agent_options import AgentCallbacks, AgentOptions
+from steno.agent.context.token_usage import message_text
+from steno.agent.events import Event, TurnEnded
+from steno.agent.headless import run_headless
+from steno.agent.headless_output import HeadlessPrinter
+from steno.agent.writable_session import (
+    WritableSession,
+    fork_session,
+    list_prompts,
+    new_session,
+    resume_session,
+    rewind_session,
+)
+from steno.check.file_reports import check_files, find_all_files
 from steno.format.source import BytesSource
-from steno.model.client import Api
-from steno.model.endpoint import Endpoint
-from steno.model.retry import Patience
-from steno.model.server.app import Server, Settings
-from steno.model.server.minds import Answer as Said
-from steno.model.server.minds import Asked, Mind, Reply, text
-from steno.model.wire import Block, Message
+from steno.llm.client import ApiClient
+from steno.llm.endpoint import Endpoint
+from steno.llm.messages_api import Block, Message
+from steno.llm.retry_policy import RetryPolicy
+from steno.llm.testserver.request_handler import ServerSettings
+from steno.llm.testserver.responders import Answer as Said
+from steno.llm.testserver.responders import Reply, Responder, ResponderRequest, text
+from steno.llm.testserver.server import Server
 from steno.session.resume.replay import valid_messages
 from steno.session.transcript import load
-from steno.store.read import FileSource
+from steno.store.file_source import FileSource
 
 if TYPE_CHECKING:
-    from steno.agent.calls import Permission
-    from steno.guard.decision import Decision
-    from steno.store.found import Problem
+    from steno.agent.tool_executor import Approval
+    from steno.permissions.permission_rules import Decision
+    from steno.store.discovered import Problem
 
 KEY: Final = "canary-key-of-nobody"
 PROOF: Final = "What was said so far?"
-Act = Callable[[Started], Awaitable[Any]]
+Act = Callable[[AgentSession], Awaitable[Any]]
 
 
 class _Proving:
     """A mind that knows the prompt of the proof, and leaves all others to another."""
 
-    def __init__(self, mind: Mind) -> None:
+    def __init__(self, mind: Responder) -> None:
         self.mind = mind
 
-    def answer(self, asked: Asked) -> Said:
-        if asked.prompt_is_last and asked.prompt.endswith(PROOF):
+    def answer(self, request: ResponderRequest) -> Said:
+        if request.prompt_is_last and request.prompt.endswith(PROOF):
             return Reply(content=(text("All of it."),))
-        return self.mind.answer(asked)
+        return self.mind.answer(request)
 
-    def vouches(self, thinking: str, signature: str) -> bool:
-        return self.mind.vouches(thinking, signature)
+    def accepts_thinking(self, thinking: str, signature: str) -> bool:
+        return self.mind.accepts_thinking(thinking, signature)
 
 
 class House:
     """A project, a home, a server, and one session at a time."""
 
-    def __init__(self, folder: Path, mind: Mind, **options: Any) -> None:
+    def __init__(self, folder: Path, mind: Responder, **options: Any) -> None:
         self.project = folder / "project"
         self.home = folder / "home"
         self.project.mkdir(parents=True)
@@ -74,10 +83,10 @@ class House:
         self.options: dict[str, Any] = {"mode": "bypassPermissions", **options}
         self.server = Server(_Proving(mind), key=KEY, keep=5000)
         self.events: list[Event] = []
-        self.consent: Callable[[Block, Decision], Awaitable[Permission]] | None = None
+        self.consent: Callable[[Block, Decision], Awaitable[Approval]] | None = None
         self.ask: Any = None
-        self.patience = Patience(retries=3)
-        self.work: Work | None = None
+        self.patience = RetryPolicy(retries=3)
+        self.work: WritableSession | None = None
         self.live: list[Message] = []
         self.price = 1000
         self._outdated = 0
@@ -116,13 +125,15 @@ class House:
             async with self.server, self._api() as api:
                 work = self._work()
                 made = self._options(options)
-                people = People(emit=self._hear, consent=self.consent, ask=self.ask)
-                started = start(made, work, api, people, self._price)
+                people = AgentCallbacks(
+                    emit=self._hear, request_approval=self.consent, ask_user=self.ask
+                )
+                started = build_session(made, work, api, people, self._price)
                 try:
                     return await act(started)
                 finally:
                     await started.close()
-                    self.live = copy.deepcopy(started.agent.talk.messages())
+                    self.live = copy.deepcopy(started.agent.conversation.messages())
 
         return asyncio.run(together())
 
@@ -133,21 +144,21 @@ class House:
         if self.watch is not None:
             self.watch(_bare(event))
 
-    def say(self, *said: str | list[Block], **options: Any) -> list[Ended]:
+    def say(self, *said: str | list[Block], **options: Any) -> list[TurnEnded]:
         """Say things in turn; return how each turn ended."""
 
-        async def talk(started: Started) -> list[Ended]:
-            return [await started.agent.turn(prompt) for prompt in said]
+        async def talk(started: AgentSession) -> list[TurnEnded]:
+            return [await started.agent.run_turn(prompt) for prompt in said]
 
         return self.play(talk, **options)
 
-    def broken_off(self, prompt: str, when: Callable[[Event], bool]) -> Ended:
+    def broken_off(self, prompt: str, when: Callable[[Event], bool]) -> TurnEnded:
         """Say something, and break in as soon as an event is the one that is waited for."""
 
-        async def talk(started: Started) -> Ended:
+        async def talk(started: AgentSession) -> TurnEnded:
             seen = asyncio.Event()
             self.watch = lambda event: seen.set() if when(event) else None
-            turn = asyncio.create_task(started.agent.turn(prompt))
+            turn = asyncio.create_task(started.agent.run_turn(prompt))
             waiting = asyncio.create_task(seen.wait())
             await asyncio.wait([turn, waiting], return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
@@ -170,12 +181,14 @@ class House:
         async def together() -> int:
             async with self.server, self._api() as api:
                 work = self._work()
-                printer = Printer("stream-json", work.id, lambda line: lines.append(_object(line)))
+                printer = HeadlessPrinter(
+                    "stream-json", work.id, lambda line: lines.append(_object(line))
+                )
                 made = self._options(options)
                 try:
-                    return await run(made, work, api, given(), printer, price=self._price)
+                    return await run_headless(made, work, api, given(), printer, price=self._price)
                 finally:
-                    self.live = copy.deepcopy(work.talk.messages())
+                    self.live = copy.deepcopy(work.conversation.messages())
 
         return asyncio.run(together()), lines
 
@@ -189,51 +202,51 @@ class House:
     def resume(self) -> None:
         """Go on with the session as a new process does."""
         self._leave()
-        self.work = go_on(self.path, str(self.project))
+        self.work = resume_session(self.path, str(self.project))
 
     def fork(self) -> None:
         """Go on in a copy of the session."""
         self._leave()
-        self.work = fork(str(self.config), self.path, str(self.project))
+        self.work = fork_session(str(self.config), self.path, str(self.project))
 
     def rewind(self, number: int) -> None:
         """Go back to before a prompt, the first being 0."""
-        uuid, _ = prompts(self.path)[number]
+        uuid, _ = list_prompts(self.path)[number]
         self._leave()
-        self.work = rewind(self.path, str(self.project), uuid)
+        self.work = rewind_session(self.path, str(self.project), uuid)
         self._outdated = len(self.sent)
 
     def _leave(self) -> None:
         """Let the session go, as a process does that ends."""
         if self.work is not None:
-            self.work.talk.recorder.close()
+            self.work.conversation.recorder.close()
 
-    def _work(self) -> Work:
+    def _work(self) -> WritableSession:
         if self.work is None:
-            self.work = new(str(self.config), str(self.project))
+            self.work = new_session(str(self.config), str(self.project))
         return self.work
 
-    def _options(self, more: dict[str, Any]) -> Options:
+    def _options(self, more: dict[str, Any]) -> AgentOptions:
         mine: dict[str, Any] = {
             "cwd": str(self.project),
             "config": str(self.config),
             "env": self.env,
         }
-        return Options(**{**mine, **self.options, **more})
+        return AgentOptions(**{**mine, **self.options, **more})
 
-    def _api(self) -> Api:
+    def _api(self) -> ApiClient:
         async def at_once(_seconds: float) -> None:
             await asyncio.sleep(0)
 
         endpoint = Endpoint(self.server.url, api_key=KEY)
-        return Api(endpoint, sleep=at_once, random=lambda: 0.5, patience=self.patience)
+        return ApiClient(endpoint, sleep=at_once, random=lambda: 0.5, retry_policy=self.patience)
 
     # What is left of it
 
     @property
     def path(self) -> str:
         assert self.work is not None
-        return self.work.talk.recorder.path
+        return self.work.conversation.recorder.path
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -284,7 +297,7 @@ class House:
 
     def _checks_clean(self) -> None:
         problems: list[Problem] = []
-        found = everything_below(str(self.config), problems)
+        found = find_all_files(str(self.config), problems)
         bad = [
             (each.id, each.message, Path(file.path).name)
             for report in check_files(found, problems=problems)
@@ -323,11 +336,11 @@ class House:
         path = other / Path(self.path).relative_to(self.config)
         mine, before = self.work, self.sent[-1:]
         saved = self.live, list(self.events), self.consent, self.ask
-        self.work = go_on(str(path), str(self.project))
+        self.work = resume_session(str(path), str(self.project))
         # Without a window: what is looked for is what was said, not a summary of it.
-        desk, self.server._desk.settings = self.server._desk.settings, Settings(key=KEY)
+        desk, self.server._handler.settings = self.server._handler.settings, ServerSettings(key=KEY)
         (ended,) = self.say(PROOF, config=str(other), window=10_000_000)
-        self.server._desk.settings = desk
+        self.server._handler.settings = desk
         again = self.sent[-1]
         assert ended.text == "All of it."
         assert [_bare_message(each) for each in again["messages"]] == _joined(saved[0], PROOF)
@@ -362,11 +375,13 @@ def _in_agents_file(path: Path) -> list[Message]:
 
 def _is_beginning(sent: list[Message], said: list[Message]) -> bool:
     """Whether a request is one of that conversation, by its first words."""
-    return text_of(_bare_message(sent[0])["content"][:1]) == text_of(said[0]["content"][:1])
+    return message_text(_bare_message(sent[0])["content"][:1]) == message_text(
+        said[0]["content"][:1]
+    )
 
 
 def _bare(event: Event) -> Event:
-    while isinstance(event, events.Within):
+    while isinstance(event, events.SubagentEvent):
         event = event.event
     return event
 

@@ -20,24 +20,24 @@ from hypothesis import strategies as st
 from tests.builders import image, png
 from tests.whole.house import House
 
+from steno.agent.agent_session import AgentSession
+from steno.agent.context.token_usage import TurnLimits
 from steno.agent.events import Event
-from steno.agent.meter import Limits
-from steno.agent.sessions import prompts
-from steno.agent.start import Started
-from steno.model.server.minds import (
+from steno.agent.writable_session import list_prompts
+from steno.llm.messages_api import ApiError
+from steno.llm.testserver.responders import (
     Answer,
-    Asked,
-    Failure,
+    ErrorReply,
     Reply,
-    Said,
-    bad_tool,
-    redacted,
-    refuse,
+    ReplyBlock,
+    ResponderRequest,
+    invalid_tool_call,
+    redacted_thinking,
+    refusal_reply,
     text,
     thinking,
     tool,
 )
-from steno.model.wire import ApiError
 
 STORIES: Final = int(os.environ.get("STENO_ANYTHING", "60"))
 LONGEST: Final = 8
@@ -52,19 +52,19 @@ class Chance:
         self.below: dict[str, list[Answer]] = {}
         self.summaries: list[Answer] = []
 
-    def answer(self, asked: Asked) -> Answer:
-        system = str(asked.body.get("system"))
+    def answer(self, request: ResponderRequest) -> Answer:
+        system = str(request.body.get("system"))
         if "You are a coding agent" in system:
             return self._next(self.answers)
         if "You write down what happened" in system:
             return self._next(self.summaries)
-        first = asked.messages[0]["content"][0]["text"]
+        first = request.messages[0]["content"][0]["text"]
         return self._next(self.below.get(str(first), []))
 
     def _next(self, answers: list[Answer]) -> Answer:
         return answers.pop(0) if answers else Reply(content=(text("Done."),))
 
-    def vouches(self, thinking: str, signature: str) -> bool:
+    def accepts_thinking(self, thinking: str, signature: str) -> bool:
         del thinking, signature
         return False
 
@@ -94,12 +94,12 @@ CALLS = st.sampled_from(
         tool("Skill", skill="sewing"),
         tool("AskUserQuestion", questions=[]),
         tool("Zebra"),
-        bad_tool("Glob", '{"patt'),
-        bad_tool("Glob", ""),
+        invalid_tool_call("Glob", '{"patt'),
+        invalid_tool_call("Glob", ""),
     ]
 )
 WORDS = st.sampled_from([text("So."), text("Well", ", ", "then."), text(" \n"), text("ü" * 50)])
-THOUGHTS = st.sampled_from([thinking("Hm."), thinking("Let ", "me."), redacted()])
+THOUGHTS = st.sampled_from([thinking("Hm."), thinking("Let ", "me."), redacted_thinking()])
 
 
 def replies(tasks: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -120,10 +120,10 @@ def replies(tasks: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         lambda both: ("reply", both[0], {"cut_after": both[1]})
     )
     broken = st.tuples(blocks, st.sampled_from([429, 500, 529])).map(
-        lambda both: ("reply", both[0], {"breaks": Failure(status=both[1], message="busy")})
+        lambda both: ("reply", both[0], {"breaks": ErrorReply(status=both[1], message="busy")})
     )
     failed = st.sampled_from([0, 400, 401, 413, 429, 500, 529]).map(
-        lambda status: ("failure", Failure(status=status, message="no"), none)
+        lambda status: ("failure", ErrorReply(status=status, message="no"), none)
     )
     return st.one_of(plain, plain, plain, words, stopped, is_cut, broken, failed)
 
@@ -186,7 +186,7 @@ class Story:
             case ("fork",) if self.house.live:
                 self.house.fork()
             case ("rewind", place, turn) if self.house.live:
-                there = len(prompts(self.house.path))
+                there = len(list_prompts(self.house.path))
                 if there:
                     self.house.rewind(place % there)
                 self.happens(turn)
@@ -197,11 +197,11 @@ class Story:
         self.mind.answers = [self.made(each) for each in answers]
         self.mind.summaries = []
 
-        async def act(started: Started) -> None:
+        async def act(started: AgentSession) -> None:
             self.house.watch = breaking(started.agent.interrupt, breaks)
-            await started.agent.turn(said)
+            await started.agent.run_turn(said)
 
-        self.house.play(act, limits=Limits(requests=limit))
+        self.house.play(act, limits=TurnLimits(requests=limit))
         self.house.watch = None
 
     def made(self, drawn: tuple[str, Any, dict[str, Any]]) -> Answer:
@@ -211,10 +211,10 @@ class Story:
             return what
         content = [self.task(each) if isinstance(each, Task) else each for each in what]
         if how.get("stop_reason") == "refusal":
-            return refuse("No.")
+            return refusal_reply("No.")
         return Reply(content=tuple(content), **how)
 
-    def task(self, task: Task) -> Said:
+    def task(self, task: Task) -> ReplyBlock:
         self.tasks += 1
         prompt = f"task {self.tasks}."
         self.mind.below[prompt] = [self.made(each) for each in task.answers]

@@ -11,23 +11,23 @@ import pytest
 from tests.whole.house import House
 
 from steno.agent import events
-from steno.agent.calls import Permission
+from steno.agent.agent_session import AgentSession
+from steno.agent.context.token_usage import TurnLimits
 from steno.agent.events import Event
-from steno.agent.meter import Limits
-from steno.agent.start import Started
-from steno.guard.decision import Decision
-from steno.model.server.minds import Failure, Said, cut, text, thinking, tool
-from steno.model.server.minds import Gate as Door
-from steno.model.server.script import Script
-from steno.model.wire import Block
-from steno.tools.base import Spec, ToolResult
+from steno.agent.tool_executor import Approval
+from steno.llm.messages_api import Block
+from steno.llm.testserver.responders import ErrorReply, ReplyBlock, cut_reply, text, thinking, tool
+from steno.llm.testserver.responders import ReleaseEvent as Door
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.permissions.permission_rules import Decision
 from steno.tools.context import ToolContext
+from steno.tools.protocol import ToolResult, ToolSpec
 
 
 class Slow:
     """A tool that says when it is at work, and does not end."""
 
-    spec = Spec(
+    spec = ToolSpec(
         name="Slow",
         description="Takes its time.",
         schema={"type": "object", "properties": {}},
@@ -43,7 +43,7 @@ class Slow:
             await self.behind.done.wait()
             for _ in range(50):
                 await asyncio.sleep(0)
-            context.progress(call, "The other one is done.")
+            context.on_progress(call, "The other one is done.")
         await asyncio.Event().wait()
         return ToolResult("never")
 
@@ -51,7 +51,7 @@ class Slow:
 class Quick:
     """A tool that is done at once."""
 
-    spec = Spec(
+    spec = ToolSpec(
         name="Quick",
         description="Is quick.",
         schema={"type": "object", "properties": {}},
@@ -67,7 +67,7 @@ class Quick:
         return ToolResult("quickly done")
 
 
-def task(prompt: str, **more: Any) -> Said:
+def task(prompt: str, **more: Any) -> ReplyBlock:
     return tool("Agent", description="a task", prompt=prompt, **more)
 
 
@@ -77,7 +77,7 @@ def started(name: str) -> Callable[[Event], bool]:
 
 
 def grew(kind: str) -> Callable[[Event], bool]:
-    return lambda event: isinstance(event, events.Grew) and event.kind == kind
+    return lambda event: isinstance(event, events.ContentDelta) and event.kind == kind
 
 
 async def there(path: Path) -> None:
@@ -94,7 +94,7 @@ async def there(path: Path) -> None:
 
 
 def test_calls_of_all_kinds_in_one_response(tmp_path: Path) -> None:
-    script = Script()
+    script = ScriptedResponder()
     house = House(tmp_path, script, mode="acceptEdits", disallowed=("Bash(rm:*)",))
     house.file("a.txt", "one\n")
     calls = [
@@ -122,13 +122,13 @@ def test_calls_of_all_kinds_in_one_response(tmp_path: Path) -> None:
 
 
 def test_what_was_done_before_somebody_broke_in_stays_done(tmp_path: Path) -> None:
-    script = Script()
+    script = ScriptedResponder()
     quick = Quick()
     house = House(tmp_path, script, extra_tools=(quick, Slow(behind=quick)))
     house.file("a.txt", "one\n")
     script.on("go", [tool("Write", file_path="b", content="b"), tool("Read", file_path="a.txt")])
     script.then([tool("Quick"), tool("Slow"), tool("Write", file_path="c", content="c")])
-    ended = house.broken_off("go", lambda event: isinstance(event, events.ToolGrew))
+    ended = house.broken_off("go", lambda event: isinstance(event, events.ToolOutput))
     assert ended.reason == "interrupted"
     assert [each.get("is_error", False) for each in house.results] == [
         False,
@@ -146,16 +146,16 @@ def test_questions_of_calls_side_by_side_come_one_by_one(tmp_path: Path) -> None
     asked: list[str] = []
     open_now = 0
 
-    async def consent(call: Block, _decision: Decision) -> Permission:
+    async def consent(call: Block, _decision: Decision) -> Approval:
         nonlocal open_now
         open_now += 1
         assert open_now == 1
         asked.append(str(call["input"]["file_path"]))
         await asyncio.sleep(0)
         open_now -= 1
-        return Permission(granted=len(asked) != 2, words="Not that one.")
+        return Approval(granted=len(asked) != 2, message="Not that one.")
 
-    script = Script()
+    script = ScriptedResponder()
     house = House(tmp_path / "house", script, mode="default")
     house.consent = consent
     for name in "abc":
@@ -175,7 +175,7 @@ def agents_of(house: House) -> list[dict[str, Any]]:
 
 
 def test_below_each_other_and_side_by_side_with_totals_that_are_right(tmp_path: Path) -> None:
-    script = Script()
+    script = ScriptedResponder()
     house = House(tmp_path, script)
     house.file("a.txt", "one\n")
     script.on("go", [task("first task"), task("second task")]).then("Both done.")
@@ -212,7 +212,7 @@ def _usage_in(path: Path) -> dict[str, int]:
 
 
 def test_a_definition_says_which_tools_and_which_model(tmp_path: Path) -> None:
-    script = Script()
+    script = ScriptedResponder()
     house = House(tmp_path, script)
     (house.config / "agents").mkdir()
     (house.config / "agents" / "looker.md").write_text(
@@ -236,7 +236,7 @@ def test_a_definition_says_which_tools_and_which_model(tmp_path: Path) -> None:
 
 
 def test_without_a_kind_the_usual_one_works(tmp_path: Path) -> None:
-    script = Script().on("go", task("write it")).then("Done.")
+    script = ScriptedResponder().on("go", task("write it")).then("Done.")
     house = House(tmp_path, script)
     script.on("write it", tool("Write", file_path="b", content="b")).then("Written.")
     house.say("go")
@@ -247,16 +247,16 @@ def test_without_a_kind_the_usual_one_works(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (Failure(status=400, kind="invalid_request_error", message="no"), "error"),
-        (Failure(status=529, kind="overloaded_error", message="busy"), "error"),
+        (ErrorReply(status=400, kind="invalid_request_error", message="no"), "error"),
+        (ErrorReply(status=529, kind="overloaded_error", message="busy"), "error"),
         ([], "completed"),
-        (cut([text("Half of it.")], 120), "error"),
+        (cut_reply([text("Half of it.")], 120), "error"),
     ],
 )
 def test_one_that_fails_says_so_and_the_others_go_on(
     tmp_path: Path, answer: Any, status: str
 ) -> None:
-    script = Script().on("go", [task("doomed"), task("fine")]).then("A pity.")
+    script = ScriptedResponder().on("go", [task("doomed"), task("fine")]).then("A pity.")
     house = House(tmp_path, script.on("doomed", answer).on("fine", "Fine."))
     assert house.say("go")[0].text == "A pity."
     assert [each["status"] for each in agents_of(house)] == [status, "completed"]
@@ -264,7 +264,7 @@ def test_one_that_fails_says_so_and_the_others_go_on(
 
 
 def test_broken_off_a_sub_agent_leaves_both_files_sound(tmp_path: Path) -> None:
-    script = Script().on("go", [task("slow one"), task("quick one"), task("slow too")])
+    script = ScriptedResponder().on("go", [task("slow one"), task("quick one"), task("slow too")])
     house = House(tmp_path, script, extra_tools=())
     script.on("slow one", task("slow below"))
     script.on("slow below", tool("Bash", command="sleep 600")).on("quick one", "Quick.")
@@ -275,7 +275,7 @@ def test_broken_off_a_sub_agent_leaves_both_files_sound(tmp_path: Path) -> None:
 
 
 def test_what_a_sub_agent_left_running_ends_with_it(tmp_path: Path) -> None:
-    script = Script().on("go", task("start it")).then("Done.")
+    script = ScriptedResponder().on("go", task("start it")).then("Done.")
     house = House(tmp_path, script)
     command = f"echo $$ > {tmp_path}/pid; exec sleep 600"
     script.on("start it", tool("Bash", command=command, run_in_background=True))
@@ -289,19 +289,19 @@ def test_what_a_sub_agent_left_running_ends_with_it(tmp_path: Path) -> None:
 
 
 def test_in_the_background_it_tells_when_it_is_done(tmp_path: Path) -> None:
-    script = Script().on("is done", "I heard.")
+    script = ScriptedResponder().on("is done", "I heard.")
     script.on("go", task("long work", run_in_background=True)).then("It works.")
     script.on("long work", tool("Glob", pattern="*")).then("Finished.").on("and", "Yes.")
     house = House(tmp_path, script)
 
-    async def act(begun: Started) -> None:
+    async def act(begun: AgentSession) -> None:
         told = asyncio.Event()
-        context = begun.agent.caller.context
+        context = begun.agent.executor.context
         notify = context.notify
         context.notify = lambda words: (notify(words), told.set())[0]
-        await begun.agent.turn("go")
+        await begun.agent.run_turn("go")
         await told.wait()
-        await begun.agent.turn("and now?")
+        await begun.agent.run_turn("and now?")
 
     house.play(act)
     assert agents_of(house)[0]["status"] == "async_launched"
@@ -310,7 +310,9 @@ def test_in_the_background_it_tells_when_it_is_done(tmp_path: Path) -> None:
 
 
 def test_in_the_background_it_is_ended_with_the_session(tmp_path: Path) -> None:
-    script = Script().on("go", task("long work", run_in_background=True)).then("It works.")
+    script = (
+        ScriptedResponder().on("go", task("long work", run_in_background=True)).then("It works.")
+    )
     script.on("long work", [text("I ", Door())])
     house = House(tmp_path, script)
     house.say("go")
@@ -318,8 +320,8 @@ def test_in_the_background_it_is_ended_with_the_session(tmp_path: Path) -> None:
 
 
 def test_sub_agents_spend_what_the_session_may_spend(tmp_path: Path) -> None:
-    script = Script().on("go", task("dear work")).then("Done.")
-    house = House(tmp_path, script, limits=Limits(cost=5000))
+    script = ScriptedResponder().on("go", task("dear work")).then("Done.")
+    house = House(tmp_path, script, limits=TurnLimits(cost=5000))
     script.on("dear work", tool("Glob", pattern="*"))
     for _ in range(20):
         script.then(tool("Glob", pattern="*"))
@@ -333,8 +335,8 @@ def test_sub_agents_spend_what_the_session_may_spend(tmp_path: Path) -> None:
 
 
 def test_before_the_answer_begins(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("go", "Never.", after=Door()))
-    ended = house.broken_off("go", lambda event: isinstance(event, events.Asked))
+    house = House(tmp_path, ScriptedResponder().on("go", "Never.", after=Door()))
+    ended = house.broken_off("go", lambda event: isinstance(event, events.RequestSent))
     assert ended.reason == "interrupted"
     house.proves()
 
@@ -348,10 +350,12 @@ def test_in_the_middle_of_every_kind_of_block(tmp_path: Path, kind: str) -> None
             thinking("Hm."),
             text("I look."),
             tool("Glob", pattern="*"),
-            Said({"type": "tool_use", "id": "", "name": "Glob", "input": {}}, ('{"pat', Door())),
+            ReplyBlock(
+                {"type": "tool_use", "id": "", "name": "Glob", "input": {}}, ('{"pat', Door())
+            ),
         ],
     }
-    house = House(tmp_path, Script().on("go", blocks[kind]))
+    house = House(tmp_path, ScriptedResponder().on("go", blocks[kind]))
     house.broken_off("go", grew(kind))
     assert ("I will " in str(house.live)) == (kind == "text")
     assert "tool_use" not in str(house.live)
@@ -359,7 +363,9 @@ def test_in_the_middle_of_every_kind_of_block(tmp_path: Path, kind: str) -> None
 
 
 def test_while_a_tool_works(tmp_path: Path) -> None:
-    script = Script().on("go", [text("I wait."), tool("Bash", command="sleep 600"), tool("Slow")])
+    script = ScriptedResponder().on(
+        "go", [text("I wait."), tool("Bash", command="sleep 600"), tool("Slow")]
+    )
     house = House(tmp_path, script, extra_tools=(Slow(),))
     house.broken_off("go", started("Bash"))
     assert [each.get("is_error") for each in house.results] == [True, True]
@@ -385,14 +391,14 @@ def test_while_a_question_is_open(tmp_path: Path, kind: str) -> None:
         "question": tool("AskUserQuestion", questions=[question]),
         "hook": tool("Glob", pattern="*"),
     }
-    house = House(tmp_path, Script().on("go", call[kind]), mode="default")
+    house = House(tmp_path, ScriptedResponder().on("go", call[kind]), mode="default")
     house.consent = house.ask = ask
     if kind == "hook":
         run = [{"type": "command", "command": f"touch {tmp_path}/ran; sleep 600"}]
         house.settings(hooks={"PreToolUse": [{"hooks": run}]})
 
-    async def act(begun: Started) -> events.Ended:
-        turn = asyncio.create_task(begun.agent.turn("go"))
+    async def act(begun: AgentSession) -> events.TurnEnded:
+        turn = asyncio.create_task(begun.agent.run_turn("go"))
         if kind == "hook":
             await there(tmp_path / "ran")
         else:
@@ -407,13 +413,13 @@ def test_while_a_question_is_open(tmp_path: Path, kind: str) -> None:
 
 
 def test_while_a_prompt_is_looked_at(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("second", "Yes.").on("first", "Yes."))
+    house = House(tmp_path, ScriptedResponder().on("second", "Yes.").on("first", "Yes."))
     house.say("first")
     run = [{"type": "command", "command": f"touch {tmp_path}/ran; sleep 600"}]
     house.settings(hooks={"UserPromptSubmit": [{"hooks": run}]})
 
-    async def act(begun: Started) -> events.Ended:
-        turn = asyncio.create_task(begun.agent.turn("second"))
+    async def act(begun: AgentSession) -> events.TurnEnded:
+        turn = asyncio.create_task(begun.agent.run_turn("second"))
         await there(tmp_path / "ran")
         begun.agent.interrupt()
         return await turn
@@ -426,13 +432,13 @@ def test_while_a_prompt_is_looked_at(tmp_path: Path) -> None:
 
 def test_while_it_is_compacted(tmp_path: Path) -> None:
     door = Door()
-    script = Script().on("Summarize", "Never.", after=door).otherwise("Yes. " * 500)
+    script = ScriptedResponder().on("Summarize", "Never.", after=door).otherwise("Yes. " * 500)
     house = House(tmp_path, script, window=4_000, max_tokens=1_000)
 
-    async def act(begun: Started) -> events.Ended:
+    async def act(begun: AgentSession) -> events.TurnEnded:
         for number in range(20):
-            turn = asyncio.create_task(begun.agent.turn(f"{number} {'word ' * 300}"))
-            reached = asyncio.create_task(door.reached())
+            turn = asyncio.create_task(begun.agent.run_turn(f"{number} {'word ' * 300}"))
+            reached = asyncio.create_task(door.wait_until_reached())
             await asyncio.wait([turn, reached], return_when=asyncio.FIRST_COMPLETED)
             if reached.done():
                 begun.agent.interrupt()
@@ -447,7 +453,7 @@ def test_while_it_is_compacted(tmp_path: Path) -> None:
 
 
 def test_again_and_again(tmp_path: Path) -> None:
-    script = Script().on("talk", [text("I talk ", Door())]).on("done", "Done.")
+    script = ScriptedResponder().on("talk", [text("I talk ", Door())]).on("done", "Done.")
     script.on("work", tool("Slow"))
     house = House(tmp_path, script, extra_tools=(Slow(),))
     for _ in range(3):

@@ -10,23 +10,31 @@ from tests.builders import image, png
 from tests.whole.house import KEY, House
 
 from steno.agent import events
-from steno.agent.events import Ended
-from steno.agent.meter import Limits
-from steno.agent.sessions import prompts
-from steno.agent.start import Started
-from steno.model.server.app import Server
-from steno.model.server.minds import Failure, Reply, cut, refuse, text, thinking, tool
-from steno.model.server.script import Script
-from steno.model.wire import ApiError
+from steno.agent.agent_session import AgentSession
+from steno.agent.context.token_usage import TurnLimits
+from steno.agent.events import TurnEnded
+from steno.agent.writable_session import list_prompts
+from steno.llm.messages_api import ApiError
+from steno.llm.testserver.responders import (
+    ErrorReply,
+    Reply,
+    cut_reply,
+    refusal_reply,
+    text,
+    thinking,
+    tool,
+)
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.llm.testserver.server import Server
 
 SUMMARY = "They spoke of apples."
 PICTURE = image(png([[(0, 0, 0)]]))
 
 
-def talkative() -> Script:
+def talkative() -> ScriptedResponder:
     """Return a mind that looks, thinks, and gives tasks to others."""
     return (
-        Script()
+        ScriptedResponder()
         .on("Summarize", SUMMARY)
         .on("Write one summary", f"{SUMMARY} And of pears.")
         .on("count", "Three.")
@@ -79,11 +87,11 @@ def test_again_and_again(tmp_path: Path) -> None:
 def test_in_one_run_with_files_that_were_worked_on(tmp_path: Path) -> None:
     house = lived_in(tmp_path)
 
-    async def act(started: Started) -> None:
+    async def act(started: AgentSession) -> None:
         for prompt in ("look", "hello"):
-            await started.agent.turn(prompt)
+            await started.agent.run_turn(prompt)
         await started.compactor.compact(started.agent, "manual")
-        await started.agent.turn("and on")
+        await started.agent.run_turn("and on")
         await started.compactor.compact(started.agent, "manual")
 
     house.play(act)
@@ -92,7 +100,7 @@ def test_in_one_run_with_files_that_were_worked_on(tmp_path: Path) -> None:
 
 
 def test_by_itself_between_turns_and_in_the_middle_of_one(tmp_path: Path) -> None:
-    script = Script().on("Summarize", SUMMARY).on("Write one", SUMMARY)
+    script = ScriptedResponder().on("Summarize", SUMMARY).on("Write one", SUMMARY)
     script.on("work", [thinking("More."), tool("Grep", pattern="word", output_mode="content")])
     for _ in range(12):
         script.then([text("On."), tool("Grep", pattern="word", output_mode="content")])
@@ -103,7 +111,7 @@ def test_by_itself_between_turns_and_in_the_middle_of_one(tmp_path: Path) -> Non
     assert before >= 1
     house.proves()
     house.resume()
-    house.say("work", limits=Limits(requests=12))
+    house.say("work", limits=TurnLimits(requests=12))
     assert len(house.happened(events.Compacted)) >= before + 2
     house.proves()
 
@@ -113,16 +121,16 @@ def test_by_itself_between_turns_and_in_the_middle_of_one(tmp_path: Path) -> Non
     [
         Reply(content=()),
         text(" "),
-        refuse(),
-        refuse("I will not."),
-        Failure(status=400, kind="invalid_request_error", message="no"),
-        Failure(status=529, kind="overloaded_error", message="busy"),
-        cut([text("They spoke "), text("of")], 500),
+        refusal_reply(),
+        refusal_reply("I will not."),
+        ErrorReply(status=400, kind="invalid_request_error", message="no"),
+        ErrorReply(status=529, kind="overloaded_error", message="busy"),
+        cut_reply([text("They spoke "), text("of")], 500),
     ],
 )
 @pytest.mark.parametrize("how", ["auto", "manual"])
 def test_without_a_summary_everything_stays(tmp_path: Path, answer: Any, how: str) -> None:
-    script = Script().on("Summarize", answer).otherwise("Yes. " * 100)
+    script = ScriptedResponder().on("Summarize", answer).otherwise("Yes. " * 100)
     house = House(tmp_path, script)
     house.say("Remember the apples.", "And the pears.")
     house.resume()
@@ -166,7 +174,7 @@ def test_taken_back_to_before_it_was_compacted(tmp_path: Path) -> None:
     house.say("first", "second", "third")
     house.compact()
     house.say("fourth")
-    (uuid, said), *_ = prompts(house.path)
+    (uuid, said), *_ = list_prompts(house.path)
     assert uuid
     house.rewind(-1)
     house.say("otherwise")
@@ -184,7 +192,7 @@ def test_what_can_be_gone_back_to_is_what_the_user_said(tmp_path: Path) -> None:
     house.settings()
     house.compact()
     house.say("third")
-    said = [words for _, words in prompts(house.path)]
+    said = [words for _, words in list_prompts(house.path)]
     assert len(said) == 2
     assert "look second" in said[0]
     assert said[1] == "third"
@@ -230,7 +238,7 @@ def test_a_session_that_changes_its_model_goes_on(tmp_path: Path) -> None:
 
 
 def test_broken_off_everywhere_and_then_compacted(tmp_path: Path) -> None:
-    script = Script().on("Summarize", SUMMARY).on("Write one", SUMMARY).otherwise("Yes.")
+    script = ScriptedResponder().on("Summarize", SUMMARY).on("Write one", SUMMARY).otherwise("Yes.")
     house = House(tmp_path, script)
     script.on(re.compile(r"sleep$"), [text("I sleep."), tool("Bash", command="sleep 600")])
     house.say("hello")
@@ -241,7 +249,7 @@ def test_broken_off_everywhere_and_then_compacted(tmp_path: Path) -> None:
     house.resume()
     house.broken_off("sleep", lambda event: isinstance(event, events.ToolStarted))
     assert [each["lastPrompt"] for each in house.records if "lastPrompt" in each][-1] == "sleep"
-    assert [words for _, words in prompts(house.path)][-1] == "sleep"
+    assert [words for _, words in list_prompts(house.path)][-1] == "sleep"
     house.resume()
     assert house.compact()
     house.say("hello")
@@ -257,10 +265,10 @@ def test_a_change_by_another_program_between_two_turns_stops_the_next_one(tmp_pa
         with Path(house.path).open("ab") as file:
             file.write(foreign)
 
-    async def act(started: Started) -> list[Ended]:
-        ended = [await started.agent.turn("second")]
+    async def act(started: AgentSession) -> list[TurnEnded]:
+        ended = [await started.agent.run_turn("second")]
         another_writes()
-        return [*ended, *[await started.agent.turn("third") for _ in range(2)]]
+        return [*ended, *[await started.agent.run_turn("third") for _ in range(2)]]
 
     second, third, again = house.play(act)
     assert (second.reason, third.reason, again.reason) == ("done", "not_saved", "not_saved")
@@ -276,14 +284,14 @@ def test_a_window_never_overflows_not_even_after_a_break_or_with_large_results(
     tmp_path: Path,
 ) -> None:
     window = 16_000
-    script = Script().on("Summarize", SUMMARY).on("Write one", SUMMARY)
+    script = ScriptedResponder().on("Summarize", SUMMARY).on("Write one", SUMMARY)
     script.on(
         re.compile(r"^word.*read all$"),
         [tool("Read", file_path=f"{number}.txt") for number in range(5)],
     )
     script.then("Read.")
     house = House(tmp_path, script.otherwise("Yes."), window=window, max_tokens=500)
-    house.server = Server(house.server.mind, key=KEY, keep=5000, window=window)
+    house.server = Server(house.server.responder, key=KEY, keep=5000, window=window)
     for number in range(5):
         house.file(f"{number}.txt", f"{'word ' * 40}\n" * 40)
     ended = house.say("hello", f"{'word ' * 800} read all", "hello")

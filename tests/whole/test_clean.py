@@ -5,31 +5,36 @@ from pathlib import Path
 from tests.whole.house import House
 from tests.whole.test_tools import QUESTION, TODO, edit, furnish, multi, read, write
 
-from steno.check.files import check_files, everything_below
-from steno.model.server.minds import Failure, redacted, text, thinking, tool
-from steno.model.server.script import Script
+from steno.check.file_reports import check_files, find_all_files
+from steno.llm.testserver.responders import ErrorReply, redacted_thinking, text, thinking, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 
-BUSY = Failure(status=529, kind="overloaded_error", message="Overloaded")
+BUSY = ErrorReply(status=529, kind="overloaded_error", message="Overloaded")
 TASK = {"description": "find it", "prompt": "look below", "subagent_type": "general-purpose"}
 
 
 def remarks(house: House) -> list[tuple[str, str]]:
     """Return everything that a check has to say, be it ever so small."""
-    found = everything_below(str(house.config), [])
+    found = find_all_files(str(house.config), [])
     files = [file for report in check_files(found, problems=[]) for file in report.files]
     assert files
     return [(each.id, each.message) for file in files for each in file.findings]
 
 
 def test_a_chat_with_every_tool_checks_without_a_remark(tmp_path: Path) -> None:
-    script = Script()
+    script = ScriptedResponder()
     house = House(tmp_path, script, effort="high")
     furnish(house)
     script.on("Summarize", "In short.")
     script.on("look below", [text("I look."), read("a.txt")]).then("Found.")
     script.on(
         "go",
-        [thinking("hm"), redacted("Zm9v"), text("I look."), *map(read, ("a.txt", "none.txt"))],
+        [
+            thinking("hm"),
+            redacted_thinking("Zm9v"),
+            text("I look."),
+            *map(read, ("a.txt", "none.txt")),
+        ],
         first=[BUSY],
     )
     script.then([read("picture.png"), read("book.ipynb"), read("paper.pdf")])

@@ -15,23 +15,23 @@ import pytest
 from tests.whole.house import KEY
 from tests.whole.test_program import Program
 
-from steno.model.server.app import serving
-from steno.model.server.minds import Gate as Door
-from steno.model.server.minds import text, tool
-from steno.model.server.script import Script
+from steno.llm.testserver.responders import ReleaseEvent as Door
+from steno.llm.testserver.responders import text, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.llm.testserver.server import run_server_in_thread
 from steno.store.session_lock import lock_path
 
 WAITING = Path(__file__).parent / "waiting.py"
 
 
 @pytest.fixture
-def script() -> Script:
-    return Script().otherwise("Yes.")
+def script() -> ScriptedResponder:
+    return ScriptedResponder().otherwise("Yes.")
 
 
 @pytest.fixture
-def program(tmp_path: Path, script: Script) -> Iterator[Program]:
-    with serving(script, key=KEY) as server:
+def program(tmp_path: Path, script: ScriptedResponder) -> Iterator[Program]:
+    with run_server_in_thread(script, key=KEY) as server:
         yield Program(tmp_path, server)
 
 
@@ -41,7 +41,7 @@ def opened_at_last(door: Door) -> Generator[None]:
     try:
         yield
     finally:
-        door.open()
+        door.release()
 
 
 def begun(program: Program) -> Path:
@@ -92,7 +92,7 @@ def first_to_end(both: "list[subprocess.Popen[str]]") -> "subprocess.Popen[str]"
         time.sleep(0.01)
 
 
-def race(program: Program, script: Script, path: Path, number: int) -> None:
+def race(program: Program, script: ScriptedResponder, path: Path, number: int) -> None:
     """Let two programs go on with one session at once: one does, one is refused."""
     door = Door()
     # A scene is for all prompts with its words: `number 1` would answer number 10 as well, through
@@ -114,7 +114,7 @@ def race(program: Program, script: Script, path: Path, number: int) -> None:
     assert re.search(rf"is in use by process {winner.pid}, since \d{{4}}-", err), err
     assert "--fork-session" in err
     door.wait_reached()
-    door.open()
+    door.release()
     out, err = winner.communicate()
     assert (winner.returncode, out) == (0, "Half\n"), err
     added = path.read_bytes()
@@ -125,7 +125,7 @@ def race(program: Program, script: Script, path: Path, number: int) -> None:
 
 
 def test_of_two_that_go_on_together_one_runs_and_one_is_refused(
-    program: Program, script: Script
+    program: Program, script: ScriptedResponder
 ) -> None:
     path = begun(program)
     for number in range(3):
@@ -135,14 +135,16 @@ def test_of_two_that_go_on_together_one_runs_and_one_is_refused(
 
 @pytest.mark.faults
 @pytest.mark.timeout(900)
-def test_of_two_that_go_on_together_fifty_times(program: Program, script: Script) -> None:
+def test_of_two_that_go_on_together_fifty_times(
+    program: Program, script: ScriptedResponder
+) -> None:
     path = begun(program)
     for number in range(50):
         race(program, script, path, number)
     program.run("check")
 
 
-def test_two_new_sessions_of_one_id_are_one(program: Program, script: Script) -> None:
+def test_two_new_sessions_of_one_id_are_one(program: Program, script: ScriptedResponder) -> None:
     door = Door()
     script.on("go", [text("Half", door)])
     name = "0f0e0d0c-0000-4000-8000-00000000000a"
@@ -151,7 +153,7 @@ def test_two_new_sessions_of_one_id_are_one(program: Program, script: Script) ->
     _, err = loser.communicate()
     assert loser.returncode in (2, 3), err
     assert "in use by process" in err or "already" in err
-    door.open()
+    door.release()
     for each in both:
         if each is not loser:
             out, err = each.communicate()
@@ -160,7 +162,7 @@ def test_two_new_sessions_of_one_id_are_one(program: Program, script: Script) ->
 
 
 def test_while_one_works_others_are_refused_and_nothing_is_written(
-    program: Program, script: Script
+    program: Program, script: ScriptedResponder
 ) -> None:
     path = begun(program)
     (prompt,) = [
@@ -187,14 +189,16 @@ def test_while_one_works_others_are_refused_and_nothing_is_written(
         # A copy is no other writer.
         program.chat(*name, "--fork-session", "in a copy")
         assert path.read_bytes() == before
-        door.open()
+        door.release()
         first.communicate()
     assert first.returncode == 0
     program.chat("--resume", path.stem, "more")
     assert not list(Path(program.env["STENO_HOME"], "locks").iterdir())
 
 
-def test_after_a_kill_the_next_one_goes_on_at_once(program: Program, script: Script) -> None:
+def test_after_a_kill_the_next_one_goes_on_at_once(
+    program: Program, script: ScriptedResponder
+) -> None:
     path = begun(program)
     for number in range(3):
         door = Door()
@@ -203,14 +207,14 @@ def test_after_a_kill_the_next_one_goes_on_at_once(program: Program, script: Scr
             door.wait_reached()
             first.send_signal(signal.SIGKILL)
             first.communicate()
-        door.open()
+        door.release()
         assert Path(lock_path(str(path), env=program.env)).exists()
         assert program.chat("--resume", path.stem, f"on {number}")["result"] == "Yes."
     program.run("check")
 
 
 def test_a_command_that_outlives_a_killed_agent_does_not_hold_the_session(
-    program: Program, script: Script, tmp_path: Path
+    program: Program, script: ScriptedResponder, tmp_path: Path
 ) -> None:
     path = begun(program)
     pid = tmp_path / "pid"
@@ -229,7 +233,7 @@ def test_a_command_that_outlives_a_killed_agent_does_not_hold_the_session(
 
 
 def test_a_full_disk_is_told_in_one_line_and_the_session_goes_on(
-    program: Program, script: Script
+    program: Program, script: ScriptedResponder
 ) -> None:
     import resource
 

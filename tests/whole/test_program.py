@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from tests.whole.house import KEY
 
-from steno.model.server.app import Server, serving
-from steno.model.server.minds import Gate as Door
-from steno.model.server.minds import Said, text, tool
-from steno.model.server.script import Script
+from steno.llm.testserver.responders import ReleaseEvent as Door
+from steno.llm.testserver.responders import ReplyBlock, text, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.llm.testserver.server import Server, run_server_in_thread
 
 
 class Program:
@@ -81,21 +81,23 @@ def _flat(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def script() -> Script:
-    return Script().otherwise("Yes.")
+def script() -> ScriptedResponder:
+    return ScriptedResponder().otherwise("Yes.")
 
 
 @pytest.fixture
-def program(tmp_path: Path, script: Script) -> Iterator[Program]:
-    with serving(script, key=KEY) as server:
+def program(tmp_path: Path, script: ScriptedResponder) -> Iterator[Program]:
+    with run_server_in_thread(script, key=KEY) as server:
         yield Program(tmp_path, server)
 
 
-def task(prompt: str) -> Said:
+def task(prompt: str) -> ReplyBlock:
     return tool("Agent", description="a task", prompt=prompt)
 
 
-def test_run_taken_back_forked_and_gone_on_with(program: Program, script: Script) -> None:
+def test_run_taken_back_forked_and_gone_on_with(
+    program: Program, script: ScriptedResponder
+) -> None:
     (program.project / "a.txt").write_text("one\n")
     script.on("look", [text("I look."), tool("Read", file_path="a.txt"), task("count")])
     script.then("Seen.").on("count", tool("Glob", pattern="*")).then("Three.")
@@ -119,7 +121,7 @@ def test_run_taken_back_forked_and_gone_on_with(program: Program, script: Script
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_commands_run_ends_them_all(
-    program: Program, script: Script, tmp_path: Path, number: signal.Signals
+    program: Program, script: ScriptedResponder, tmp_path: Path, number: signal.Signals
 ) -> None:
     pid = tmp_path / "pid"
     script.on("go", [task("work"), task("wait")])
@@ -139,7 +141,9 @@ def test_a_signal_while_commands_run_ends_them_all(
     program.proves()
 
 
-def test_limits_and_errors_have_their_codes_and_go_on(program: Program, script: Script) -> None:
+def test_limits_and_errors_have_their_codes_and_go_on(
+    program: Program, script: ScriptedResponder
+) -> None:
     script.on("more", [text("More."), tool("Glob", pattern="*")])
     for _ in range(9):
         script.then(tool("Glob", pattern="*"))

@@ -17,12 +17,12 @@ from tests.whole.test_tools import furnish
 from tests.whole.written import Written
 
 from steno.agent import events
-from steno.agent.sessions import go_on, new
-from steno.agent.start import Started
+from steno.agent.agent_session import AgentSession
+from steno.agent.writable_session import new_session, resume_session
 from steno.format.catalogue import catalogue
-from steno.format.slugs import slug
-from steno.model.server.minds import text, thinking, tool
-from steno.model.server.script import Script
+from steno.format.paths import slug_for_path
+from steno.llm.testserver.responders import text, thinking, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 from steno.session.resume.clients import LATEST
 
 Records = list[dict[str, Any]]
@@ -57,23 +57,23 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 def test_each_new_session_has_a_random_id_of_its_own(tmp_path: Path) -> None:
-    works = [new(str(tmp_path), "/w") for _ in range(3)]
+    works = [new_session(str(tmp_path), "/w") for _ in range(3)]
     assert [uuid.UUID(work.id).version for work in works] == [4, 4, 4]
     assert len({work.id for work in works}) == 3
 
 
 def test_the_file_is_named_for_the_session_in_the_folder_of_its_project(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.say("go")
     assert house.work is not None
-    folder = house.config / "projects" / slug(os.path.realpath(house.project))
+    folder = house.config / "projects" / slug_for_path(os.path.realpath(house.project))
     assert Path(house.path) == folder / f"{house.work.id}.jsonl"
     assert Path(house.path).stat().st_mode & 0o777 == 0o600
     assert {each["sessionId"] for each in house.records if "sessionId" in each} == {house.work.id}
 
 
 def test_every_record_says_the_folder_the_branch_and_the_version(tmp_path: Path) -> None:
-    script = Script().on("go", tool("Bash", command="git checkout -qb other; cd sub"))
+    script = ScriptedResponder().on("go", tool("Bash", command="git checkout -qb other; cd sub"))
     house = House(tmp_path, script.then("Done."))
     (house.project / "sub").mkdir()
     git(house.project, "init", "-qb", "main")
@@ -100,7 +100,7 @@ def test_each_record_is_one_line_of_compact_json(written: Written) -> None:
 
 
 def test_a_file_only_grows_whatever_is_done(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("Summarize", "In short.").otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().on("Summarize", "In short.").otherwise("Yes."))
     house.say("one", "two")
     before = Path(house.path).read_bytes()
     for act in (house.compact, house.resume, lambda: house.rewind(-1), lambda: house.say("on")):
@@ -118,7 +118,7 @@ def test_every_record_of_the_conversation_has_an_id_of_its_own(written: Written)
 
 
 def test_each_record_hangs_on_the_one_before_it(tmp_path: Path) -> None:
-    script = Script().on(
+    script = ScriptedResponder().on(
         "go", [text("Look."), tool("Read", file_path="a"), tool("Glob", pattern="*")]
     )
     house = House(tmp_path, script.then("Done.").otherwise("Yes."))
@@ -130,7 +130,7 @@ def test_each_record_hangs_on_the_one_before_it(tmp_path: Path) -> None:
 
 
 def test_what_a_file_was_is_kept_before_it_is_changed(tmp_path: Path) -> None:
-    script = Script().on("go", tool("Read", file_path="a.txt"))
+    script = ScriptedResponder().on("go", tool("Read", file_path="a.txt"))
     script.then(tool("Edit", file_path="a.txt", old_string="old", new_string="new")).then("Done.")
     house = House(tmp_path, script)
     house.file("a.txt", "old words")
@@ -161,7 +161,7 @@ def test_times_are_iso_and_rise(written: Written) -> None:
 
 
 def test_messages_go_out_by_turns_of_user_and_assistant(tmp_path: Path) -> None:
-    script = Script().on("go", tool("Read", file_path="a")).then("Done.")
+    script = ScriptedResponder().on("go", tool("Read", file_path="a")).then("Done.")
     house = House(tmp_path, script.otherwise("Yes."))
     house.file("a", "a")
     house.say("go", "and")
@@ -171,7 +171,7 @@ def test_messages_go_out_by_turns_of_user_and_assistant(tmp_path: Path) -> None:
 
 
 def test_every_request_defines_the_tools(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.say("go", "and")
     first, second = (each["tools"] for each in house.sent)
     assert first == second
@@ -184,7 +184,8 @@ def test_every_request_defines_the_tools(tmp_path: Path) -> None:
 def test_each_block_of_a_streamed_answer_is_a_record(tmp_path: Path) -> None:
     calls = [tool("Read", file_path="a"), tool("Glob", pattern="*")]
     house = House(
-        tmp_path, Script().on("go", [thinking("hm"), text("Look."), *calls]).then("Done.")
+        tmp_path,
+        ScriptedResponder().on("go", [thinking("hm"), text("Look."), *calls]).then("Done."),
     )
     house.file("a", "a")
     house.say("go")
@@ -203,7 +204,7 @@ def test_each_block_of_a_streamed_answer_is_a_record(tmp_path: Path) -> None:
 
 
 def test_records_of_one_answer_share_the_id_of_its_request(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("go", [text("a"), text("b")]).otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().on("go", [text("a"), text("b")]).otherwise("Yes."))
     house.say("go", "and")
     ids: dict[str, set[str]] = {}
     for each in house.records:
@@ -219,14 +220,16 @@ def test_records_of_one_answer_share_the_id_of_its_request(tmp_path: Path) -> No
 def test_why_an_answer_stopped_decides_what_comes_next(
     tmp_path: Path, stop: str, requests: int
 ) -> None:
-    script = Script().on("limit of", "the end").on("go", "Yes.", stop_reason=stop)
+    script = ScriptedResponder().on("limit of", "the end").on("go", "Yes.", stop_reason=stop)
     house = House(tmp_path, script)
     (ended,) = house.say("go")
     assert (ended.reason, ended.requests) == ("done", requests)
 
 
 def test_calls_are_made_only_when_the_answer_stopped_for_them(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("go", tool("Bash", command="touch here")).then("Done."))
+    house = House(
+        tmp_path, ScriptedResponder().on("go", tool("Bash", command="touch here")).then("Done.")
+    )
     (ended,) = house.say("go")
     assert (ended.requests, ended.text) == (2, "Done.")
     assert (house.project / "here").exists()
@@ -238,7 +241,8 @@ def test_calls_are_made_only_when_the_answer_stopped_for_them(tmp_path: Path) ->
 def test_the_input_of_a_call_reaches_the_tool_as_it_was_streamed(tmp_path: Path) -> None:
     words = 'quotes " and \\ and\nlines, ü, 日本 🙂'
     house = House(
-        tmp_path, Script().on("go", tool("Write", file_path="a", content=words)).then("Done.")
+        tmp_path,
+        ScriptedResponder().on("go", tool("Write", file_path="a", content=words)).then("Done."),
     )
     house.say("go")
     (call,) = blocks_of(house.records, "tool_use")
@@ -247,7 +251,9 @@ def test_the_input_of_a_call_reaches_the_tool_as_it_was_streamed(tmp_path: Path)
 
 
 def test_results_are_blocks_of_the_user_that_name_their_call(tmp_path: Path) -> None:
-    script = Script().on("go", [tool("Bash", command="echo so"), tool("Read", file_path="none")])
+    script = ScriptedResponder().on(
+        "go", [tool("Bash", command="echo so"), tool("Read", file_path="none")]
+    )
     house = House(tmp_path, script.then("Done."))
     house.say("go")
     calls = blocks_of(house.records, "tool_use")
@@ -296,7 +302,7 @@ def test_results_keep_what_the_client_keeps_of_them_and_nothing_of_it_is_sent(
 
 
 def test_every_tool_takes_the_keys_that_the_client_knows(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.say("go")
     for each in house.sent[-1]["tools"]:
         entry = catalogue().tool(each["name"])
@@ -309,7 +315,7 @@ def test_results_of_parallel_calls_are_all_there_in_order_before_the_next_reques
     tmp_path: Path,
 ) -> None:
     calls = [tool("Bash", command=f"sleep 0.{3 - n}; echo {n}") for n in range(3)]
-    house = House(tmp_path, Script().on("go", calls).then("Done."))
+    house = House(tmp_path, ScriptedResponder().on("go", calls).then("Done."))
     house.say("go")
     results = [each for each in house.records if "toolUseResult" in each]
     assert [each["toolUseResult"]["stdout"] for each in results] == ["0", "1", "2"]
@@ -329,7 +335,11 @@ def test_results_of_parallel_calls_are_all_there_in_order_before_the_next_reques
 
 
 def with_agent(folder: Path) -> House:
-    script = Script().on("the task", tool("Bash", command="echo inside")).then("Three apples.")
+    script = (
+        ScriptedResponder()
+        .on("the task", tool("Bash", command="echo inside"))
+        .then("Three apples.")
+    )
     script.on("go", tool("Agent", description="Count", prompt="the task")).then("It is done.")
     house = House(folder, script)
     house.say("go")
@@ -351,7 +361,7 @@ def test_a_sub_agent_has_a_file_and_a_note_beside_it(tmp_path: Path) -> None:
 
 def test_a_sub_agent_asks_calls_and_answers_by_itself_also_below_another(tmp_path: Path) -> None:
     script = (
-        Script()
+        ScriptedResponder()
         .on("the inner task", "Two.")
         .on("the outer task", tool("Agent", description="d", prompt="the inner task"))
     )
@@ -414,11 +424,11 @@ def test_the_totals_of_a_sub_agent_are_those_of_its_file(tmp_path: Path) -> None
 
 def test_what_answers_took_is_recorded_as_the_api_said_it(tmp_path: Path) -> None:
     usage = {"input_tokens": 7, "output_tokens": 5, "cache_read_input_tokens": 90}
-    house = House(tmp_path, Script().on("go", "Yes.", usage=usage))
+    house = House(tmp_path, ScriptedResponder().on("go", "Yes.", usage=usage))
 
-    async def ask(started: Started) -> int:
-        await started.agent.turn("go")
-        return started.agent.meter.context
+    async def ask(started: AgentSession) -> int:
+        await started.agent.run_turn("go")
+        return started.agent.meter.context_size
 
     context = house.play(ask)
     (answer,) = [each for each in house.records if each["type"] == "assistant"]
@@ -430,7 +440,7 @@ def test_what_answers_took_is_recorded_as_the_api_said_it(tmp_path: Path) -> Non
 def test_a_conversation_that_grows_too_long_is_summed_up_before_it_is_refused(
     tmp_path: Path,
 ) -> None:
-    script = Script().on("Summarize", "In short.").on("Write one", "In short.")
+    script = ScriptedResponder().on("Summarize", "In short.").on("Write one", "In short.")
     house = House(tmp_path, script.otherwise("word " * 600), window=12_000, max_tokens=1_000)
     ended = house.say(*(f"{number} {'word ' * 300}" for number in range(9)))
     assert {each.reason for each in ended} == {"done"}
@@ -441,7 +451,7 @@ def test_a_conversation_that_grows_too_long_is_summed_up_before_it_is_refused(
 
 
 def compacted(folder: Path) -> tuple[House, dict[str, Any], dict[str, Any], Records]:
-    house = House(folder, Script().on("Summarize", "In short.").otherwise("Yes."))
+    house = House(folder, ScriptedResponder().on("Summarize", "In short.").otherwise("Yes."))
     house.say("one", "two")
     before = chain_of(house.records)[-1]
     house.compact()
@@ -478,24 +488,32 @@ def test_the_chain_begins_anew_at_a_boundary_that_names_what_was_before(tmp_path
 
 def test_what_a_command_prints_is_live_and_no_record(tmp_path: Path) -> None:
     house = House(
-        tmp_path, Script().on("go", tool("Bash", command="echo one; echo two")).then("Done.")
+        tmp_path,
+        ScriptedResponder().on("go", tool("Bash", command="echo one; echo two")).then("Done."),
     )
     house.say("go")
-    grown = "".join(each.text for each in house.happened(events.ToolGrew))
+    grown = "".join(each.text for each in house.happened(events.ToolOutput))
     assert grown.split() == ["one", "two"]
     assert no_progress(house)
 
 
 def test_what_a_sub_agent_does_is_live_and_no_record(tmp_path: Path) -> None:
     house = with_agent(tmp_path)
-    within = [each for each in house.events if isinstance(each, events.Within)]
+    within = [each for each in house.events if isinstance(each, events.SubagentEvent)]
     kinds = {type(each.event) for each in within}
-    assert {events.ToolStarted, events.ToolGrew, events.ToolEnded, events.Answered} <= kinds
+    assert {
+        events.ToolStarted,
+        events.ToolOutput,
+        events.ToolEnded,
+        events.ResponseReceived,
+    } <= kinds
     assert no_progress(house)
 
 
 def test_a_hook_that_runs_is_live_and_no_progress_record(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("go", tool("Bash", command="true")).then("Done."))
+    house = House(
+        tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("Done.")
+    )
     command = "cat > /dev/null; echo heard"
     run = [{"hooks": [{"type": "command", "command": command}]}]
     house.settings(hooks={"PreToolUse": run, "Stop": run})
@@ -531,20 +549,22 @@ def test_the_newest_client_writes_no_progress_records(shared: Path) -> None:
 
 
 def test_a_session_is_read_back_as_it_was_said(tmp_path: Path) -> None:
-    script = Script().on("go", [text("a"), tool("Read", file_path="a"), tool("Glob", pattern="*")])
+    script = ScriptedResponder().on(
+        "go", [text("a"), tool("Read", file_path="a"), tool("Glob", pattern="*")]
+    )
     house = House(tmp_path, script.then([text("b"), text("c")]).otherwise("Yes."))
     house.file("a", "a")
     house.say("go", "and")
     said = house.live
     house.resume()
     assert house.work is not None
-    assert house.work.talk.messages() == said
+    assert house.work.conversation.messages() == said
     # The blocks of an answer, which are a record each, are one message again.
     assert [len(each["content"]) for each in said] == [1, 3, 2, 2, 1, 1]
 
 
 def test_a_new_prompt_hangs_on_the_last_record_of_the_conversation(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.say("one", "two")
     last = chain_of(house.records)[-1]["uuid"]
     house.resume()
@@ -562,17 +582,17 @@ def test_a_new_prompt_hangs_on_the_last_record_of_the_conversation(tmp_path: Pat
 def test_a_session_that_was_compacted_goes_on_from_its_summary(tmp_path: Path) -> None:
     house, _, _, _ = compacted(tmp_path)
     assert house.work is not None
-    house.work.talk.recorder.close()
-    work = go_on(house.path, str(house.project))
-    messages = work.talk.messages()
-    work.talk.recorder.close()
+    house.work.conversation.recorder.close()
+    work = resume_session(house.path, str(house.project))
+    messages = work.conversation.messages()
+    work.conversation.recorder.close()
     assert "In short." in str(messages[0])
     assert "one" not in str(messages)
     assert messages == house.live
 
 
 def test_every_tool_of_the_table_runs_here(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     furnish(house)
     house.say("go")
     known = {each["name"] for each in house.sent[-1]["tools"]}

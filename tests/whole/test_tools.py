@@ -10,11 +10,11 @@ import pytest
 from tests.builders import image, png
 from tests.whole.house import House
 
-from steno.agent.start import Started
-from steno.model.server.minds import Said, text, tool
-from steno.model.server.script import Script
-from steno.tools.base import Spec, ToolResult
+from steno.agent.agent_session import AgentSession
+from steno.llm.testserver.responders import ReplyBlock, text, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 from steno.tools.context import ToolContext
+from steno.tools.protocol import ToolResult, ToolSpec
 
 NOTEBOOK = json.dumps(
     {
@@ -65,36 +65,36 @@ def furnish(house: House) -> None:
     (skills / "sewing" / "SKILL.md").write_text("---\ndescription: Sews.\n---\nUse a needle.")
 
 
-def read(path: str, **more: Any) -> Said:
+def read(path: str, **more: Any) -> ReplyBlock:
     return tool("Read", file_path=path, **more)
 
 
-def edit(path: str, old: str, new: str, **more: Any) -> Said:
+def edit(path: str, old: str, new: str, **more: Any) -> ReplyBlock:
     return tool("Edit", file_path=path, old_string=old, new_string=new, **more)
 
 
-def multi(path: str, *edits: tuple[str, str]) -> Said:
+def multi(path: str, *edits: tuple[str, str]) -> ReplyBlock:
     changes = [{"old_string": old, "new_string": new} for old, new in edits]
     return tool("MultiEdit", file_path=path, edits=changes)
 
 
-def write(path: str, content: str) -> Said:
+def write(path: str, content: str) -> ReplyBlock:
     return tool("Write", file_path=path, content=content)
 
 
-def cell(path: str, **more: Any) -> Said:
+def cell(path: str, **more: Any) -> ReplyBlock:
     return tool("NotebookEdit", notebook_path=path, **more)
 
 
-def bash(command: str, **more: Any) -> Said:
+def bash(command: str, **more: Any) -> ReplyBlock:
     return tool("Bash", command=command, **more)
 
 
-def grep(**given: Any) -> Said:
+def grep(**given: Any) -> ReplyBlock:
     return tool("Grep", **given)
 
 
-FINE: dict[str, tuple[list[Said], str]] = {
+FINE: dict[str, tuple[list[ReplyBlock], str]] = {
     "text is read": ([read("a.txt")], "1\tone"),
     "some lines are read": ([read("a.txt", offset=2, limit=1)], "2\ttwo"),
     "an empty file is read": ([read("empty.txt")], "empty"),
@@ -174,7 +174,7 @@ FINE: dict[str, tuple[list[Said], str]] = {
     ),
 }
 
-BAD: dict[str, tuple[list[Said], str]] = {
+BAD: dict[str, tuple[list[ReplyBlock], str]] = {
     "no such file": ([read("nowhere.txt")], "nowhere.txt"),
     "a folder is no file": ([read("sub")], "sub"),
     "what is no text": ([read("binary.dat")], "binary"),
@@ -227,9 +227,9 @@ BAD: dict[str, tuple[list[Said], str]] = {
 }
 
 
-def played(tmp_path: Path, calls: list[Said]) -> House:
+def played(tmp_path: Path, calls: list[ReplyBlock]) -> House:
     """Let calls be made one after the other, each in a response of its own."""
-    script = Script().on("count the apples", "Three apples.")
+    script = ScriptedResponder().on("count the apples", "Three apples.")
     house = House(tmp_path, script)
     furnish(house)
     script.on("go", [text("First."), calls[0]])
@@ -278,7 +278,7 @@ def test_changes_are_what_they_say_they_are(tmp_path: Path) -> None:
 
 
 def test_what_runs_in_the_background_is_read_and_ended(tmp_path: Path) -> None:
-    script = Script()
+    script = ScriptedResponder()
     house = House(tmp_path, script)
 
     def of_it(name: str, **more: Any) -> Callable[[Any], Any]:
@@ -294,13 +294,13 @@ def test_what_runs_in_the_background_is_read_and_ended(tmp_path: Path) -> None:
 
 
 def test_its_end_is_told_as_soon_as_there_is_a_chance(tmp_path: Path) -> None:
-    script = Script().on("<task-notification>", "I heard.")
+    script = ScriptedResponder().on("<task-notification>", "I heard.")
     house = House(tmp_path, script)
     script.on("go", bash("true", run_in_background=True)).then("It runs.").on("now?", "Yes.")
 
-    async def act(started: Started) -> None:
+    async def act(started: AgentSession) -> None:
         told = asyncio.Event()
-        context = started.agent.caller.context
+        context = started.agent.executor.context
         notify = context.notify
 
         def tell(words: str) -> None:
@@ -308,9 +308,9 @@ def test_its_end_is_told_as_soon_as_there_is_a_chance(tmp_path: Path) -> None:
             told.set()
 
         context.notify = tell
-        await started.agent.turn("go")
+        await started.agent.run_turn("go")
         await told.wait()
-        await started.agent.turn("And now?")
+        await started.agent.run_turn("And now?")
 
     house.play(act)
     assert "completed" in str(house.live)
@@ -327,7 +327,7 @@ def test_what_is_too_much_to_say_is_kept_in_a_file(tmp_path: Path) -> None:
 
 
 def test_more_images_than_may_be_large_are_made_up_for(tmp_path: Path) -> None:
-    script = Script()
+    script = ScriptedResponder()
     house = House(tmp_path, script)
     large = png([[(0, 0, 0)] * 2100])
     paths = [house.file(f"{number}.png", large) for number in range(24)]
@@ -340,7 +340,9 @@ def test_somebody_answers(tmp_path: Path) -> None:
     async def ask(kind: str, _what: dict[str, Any]) -> dict[str, Any] | None:
         return {"answers": {"Which?": "B"}} if kind == "question" else None
 
-    script = Script().on("go", tool("AskUserQuestion", questions=[QUESTION])).then("B it is.")
+    script = (
+        ScriptedResponder().on("go", tool("AskUserQuestion", questions=[QUESTION])).then("B it is.")
+    )
     house = House(tmp_path, script)
     house.ask = ask
     house.say("go")
@@ -352,7 +354,7 @@ def test_a_plan_is_made_first_and_then_followed(tmp_path: Path) -> None:
     async def ask(_kind: str, what: dict[str, Any]) -> dict[str, Any]:
         return {"approved": True, "mode": "acceptEdits" if what["step"] == "exit" else None}
 
-    script = Script()
+    script = ScriptedResponder()
     house = House(tmp_path, script, mode="acceptEdits")
     house.ask = ask
     plan = str(house.config / "plans" / "x.md")
@@ -372,7 +374,7 @@ def test_a_plan_is_made_first_and_then_followed(tmp_path: Path) -> None:
 
 
 def test_no_tool_is_forgotten(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     furnish(house)
     house.say("go")
     there = {each["name"] for each in house.sent[0]["tools"]}
@@ -386,7 +388,7 @@ def test_no_tool_is_forgotten(tmp_path: Path) -> None:
 class Awkward:
     """A tool that returns whatever it was made with, as a server of somebody's might."""
 
-    spec = Spec(name="Awkward", description="Returns.", schema={"type": "object"})
+    spec = ToolSpec(name="Awkward", description="Returns.", schema={"type": "object"})
 
     def __init__(self, outcome: ToolResult) -> None:
         self.outcome = outcome
@@ -423,7 +425,11 @@ AWKWARD: dict[str, ToolResult] = {
 
 @pytest.mark.parametrize("name", AWKWARD)
 def test_whatever_a_tool_returns_can_be_said(tmp_path: Path, name: str) -> None:
-    script = Script().on("go", [tool("Awkward", n=1), tool("Glob", pattern="*")]).then("Done.")
+    script = (
+        ScriptedResponder()
+        .on("go", [tool("Awkward", n=1), tool("Glob", pattern="*")])
+        .then("Done.")
+    )
     house = House(tmp_path, script, extra_tools=(Awkward(AWKWARD[name]),))
     assert house.say("go")[0].text == "Done."
     house.proves()

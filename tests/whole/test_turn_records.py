@@ -14,14 +14,14 @@ from tests.whole.house import House
 from tests.whole.written import Written
 
 from steno.agent import events
-from steno.agent.slugs import plan_slug, session_slug
-from steno.agent.started import Started
+from steno.agent.agent_session import AgentSession
+from steno.agent.recorder import plan_slug, session_slug
 from steno.errors import Unwritable
-from steno.model.server.minds import Failure, tool
-from steno.model.server.script import Script
+from steno.llm.testserver.responders import ErrorReply, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 from steno.store.append import Appender
 
-WRONG = Failure(status=401, kind="authentication_error", message="no")
+WRONG = ErrorReply(status=401, kind="authentication_error", message="no")
 WORDS = re.compile(r"[a-z]+-[a-z]+-[a-z]+")
 
 
@@ -37,7 +37,7 @@ def durations(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_each_turn_at_a_terminal_ends_with_how_long_it_took(tmp_path: Path) -> None:
-    script = Script().on("go", tool("Bash", command="true")).then("Done.")
+    script = ScriptedResponder().on("go", tool("Bash", command="true")).then("Done.")
     house = House(tmp_path, script.otherwise("Yes."))
     house.say("go", "and")
     records = house.records
@@ -58,14 +58,14 @@ def test_each_turn_at_a_terminal_ends_with_how_long_it_took(tmp_path: Path) -> N
 
 
 def test_nobody_reads_durations_behind_a_prompt_without_a_terminal(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.headless("go")
     assert durations(house.records) == []
     house.proves()
 
 
 def test_a_turn_that_was_broken_off_has_no_duration_and_one_that_failed_has(tmp_path: Path) -> None:
-    script = Script().on("long", tool("Bash", command="sleep 60")).on("wrong", WRONG)
+    script = ScriptedResponder().on("long", tool("Bash", command="sleep 60")).on("wrong", WRONG)
     house = House(tmp_path, script.otherwise("Yes."))
     house.broken_off("long", lambda event: isinstance(event, events.ToolStarted))
     assert durations(house.records) == []
@@ -76,11 +76,11 @@ def test_a_turn_that_was_broken_off_has_no_duration_and_one_that_failed_has(tmp_
 
 
 def test_commands_that_ask_the_model_nothing_have_no_duration(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("Summarize", "In short.").otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().on("Summarize", "In short.").otherwise("Yes."))
 
-    async def hear(started: Started) -> None:
+    async def hear(started: AgentSession) -> None:
         for said in ("one", "/usage", "/compact"):
-            await started.hear(said)
+            await started.submit(said)
 
     house.play(hear)
     assert len(durations(house.records)) == 1
@@ -88,7 +88,7 @@ def test_commands_that_ask_the_model_nothing_have_no_duration(tmp_path: Path) ->
 
 def test_a_turn_that_leaves_sub_agents_at_work_says_how_many(tmp_path: Path) -> None:
     call = tool("Agent", description="d", prompt="wait for it", run_in_background=True)
-    script = Script().on("wait for it", tool("Bash", command="sleep 60")).then("Late.")
+    script = ScriptedResponder().on("wait for it", tool("Bash", command="sleep 60")).then("Late.")
     house = House(tmp_path, script.on("go", call).then("It runs."))
     house.say("go")
     (record,) = durations(house.records)
@@ -96,7 +96,7 @@ def test_a_turn_that_leaves_sub_agents_at_work_says_how_many(tmp_path: Path) -> 
 
 
 def test_the_count_of_messages_goes_on_as_the_client_loads_a_session(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("Summarize", "In short.").otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().on("Summarize", "In short.").otherwise("Yes."))
     house.say("one", "two")
     house.resume()
     house.say("three")
@@ -117,7 +117,7 @@ def _is_boundary(record: dict[str, Any]) -> bool:
 def test_a_duration_that_cannot_be_saved_is_told_like_any_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.say("one")
     append = Appender.append
 
@@ -159,7 +159,7 @@ def slugs_of(records: list[dict[str, Any]]) -> list[str]:
 
 
 def test_a_session_has_a_name_in_words_from_its_first_compaction_on(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("Summarize", "In short.").otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().on("Summarize", "In short.").otherwise("Yes."))
     house.say("one", "two")
     assert set(slugs_of(house.records)) == {""}
     house.compact()
@@ -176,7 +176,7 @@ def test_a_session_has_a_name_in_words_from_its_first_compaction_on(tmp_path: Pa
 
 
 def test_a_fork_begins_without_a_name_in_words_and_gets_its_own(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("Summarize", "In short.").otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().on("Summarize", "In short.").otherwise("Yes."))
     house.say("one")
     house.compact()
     first = house.records[-2].get("slug")
@@ -189,7 +189,7 @@ def test_a_fork_begins_without_a_name_in_words_and_gets_its_own(tmp_path: Path) 
 
 
 def test_a_session_that_begins_with_a_plan_is_named_by_its_prompt(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("A plan."))
+    house = House(tmp_path, ScriptedResponder().otherwise("A plan."))
     house.say("Think: move the tests, then the rest", mode="plan")
     assert house.work is not None
     slug = plan_slug(house.work.id, "Think: move the tests, then the rest")
@@ -202,11 +202,11 @@ def test_a_session_that_begins_with_a_plan_is_named_by_its_prompt(tmp_path: Path
 
 
 def test_the_plan_file_has_the_name_of_the_session(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("A plan."))
+    house = House(tmp_path, ScriptedResponder().otherwise("A plan."))
 
-    async def plan(started: Started) -> str:
-        await started.agent.turn("Move the tests")
-        return str(started.agent.caller.context.plan.file)
+    async def plan(started: AgentSession) -> str:
+        await started.agent.run_turn("Move the tests")
+        return str(started.agent.executor.context.plan.file)
 
     path = house.play(plan, mode="plan")
     assert Path(path).parent == house.config / "plans"
@@ -216,7 +216,7 @@ def test_the_plan_file_has_the_name_of_the_session(tmp_path: Path) -> None:
 
 
 def test_sub_agents_carry_the_name_of_their_session(tmp_path: Path) -> None:
-    script = Script().on("Summarize", "In short.").on("task", "Done.")
+    script = ScriptedResponder().on("Summarize", "In short.").on("task", "Done.")
     script.on("go", tool("Agent", description="d", prompt="task")).then("It is done.")
     house = House(tmp_path, script.otherwise("Yes."))
     house.say("one")
@@ -238,17 +238,17 @@ def test_a_name_in_words_is_always_a_plain_file_name(prompt: str) -> None:
 
 @pytest.mark.parametrize("slug", ["../../x", "a/b", "a\x1b[31m", "", "-", "a" * 300, ".."])
 def test_a_session_with_a_hostile_name_in_words_gets_a_plain_one(tmp_path: Path, slug: str) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.say("one", mode="plan")
     assert house.work is not None
-    house.work.talk.recorder.close()
+    house.work.conversation.recorder.close()
     path = Path(house.path)
     old = house.records[0]["slug"]
     path.write_bytes(path.read_bytes().replace(json.dumps(old).encode(), json.dumps(slug).encode()))
 
-    async def plan(started: Started) -> str:
-        await started.agent.turn("and on")
-        return str(started.agent.caller.context.plan.file)
+    async def plan(started: AgentSession) -> str:
+        await started.agent.run_turn("and on")
+        return str(started.agent.executor.context.plan.file)
 
     house.resume()
     written = Path(house.play(plan, mode="plan"))
@@ -276,7 +276,12 @@ def test_names_in_words_of_the_client_have_the_same_form(shared: Path) -> None:
 
 
 def test_a_plan_that_is_begun_in_the_middle_names_the_session(tmp_path: Path) -> None:
-    script = Script().on("go", tool("EnterPlanMode")).then(tool("Read", file_path="a")).then("So.")
+    script = (
+        ScriptedResponder()
+        .on("go", tool("EnterPlanMode"))
+        .then(tool("Read", file_path="a"))
+        .then("So.")
+    )
     house = House(tmp_path, script, mode="default")
     house.file("a", "a")
 
@@ -320,13 +325,15 @@ def test_records_say_by_which_way_the_session_was_worked_on(written: Written) ->
 
 
 def test_a_call_that_was_cut_off_is_answered_by_the_way_that_goes_on(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("go", tool("Bash", command="true")).then("Done."))
+    house = House(
+        tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("Done.")
+    )
     house.say("go")
     path = Path(house.path)
     lines = path.read_bytes().splitlines(keepends=True)
     call = next(place for place, line in enumerate(lines) if b'"tool_use"' in line)
     assert house.work is not None
-    house.work.talk.recorder.close()
+    house.work.conversation.recorder.close()
     path.write_bytes(b"".join(lines[: call + 1]))
     house.resume()
     house.headless("go on")

@@ -9,27 +9,27 @@ import pytest
 from tests.whole.house import House
 
 from steno.agent import events
-from steno.agent.calls import Permission
-from steno.agent.events import Ended
-from steno.agent.meter import Limits
-from steno.agent.start import Started
-from steno.guard.decision import MODES, Decision
-from steno.model.server.minds import (
-    Failure,
+from steno.agent.agent_session import AgentSession
+from steno.agent.context.token_usage import TurnLimits
+from steno.agent.events import TurnEnded
+from steno.agent.tool_executor import Approval
+from steno.llm.messages_api import Block
+from steno.llm.testserver.responders import (
+    ErrorReply,
     Reply,
-    Said,
-    bad_tool,
-    cut,
-    redacted,
-    refuse,
+    ReplyBlock,
+    cut_reply,
+    invalid_tool_call,
+    redacted_thinking,
+    refusal_reply,
     text,
     thinking,
     tool,
 )
-from steno.model.server.script import Script
-from steno.model.wire import Block
+from steno.llm.testserver.scripted_responder import ScriptedResponder
+from steno.permissions.permission_rules import PERMISSION_MODES, Decision
 
-BUSY = Failure(status=529, kind="overloaded_error", message="Overloaded")
+BUSY = ErrorReply(status=529, kind="overloaded_error", message="Overloaded")
 
 # What the model may answer
 
@@ -37,16 +37,18 @@ BUSY = Failure(status=529, kind="overloaded_error", message="Overloaded")
 @pytest.mark.parametrize(
     "failure",
     [
-        Failure(status=429, kind="rate_limit_error", message="slow down"),
-        Failure(status=500, kind="api_error", message="oops"),
+        ErrorReply(status=429, kind="rate_limit_error", message="slow down"),
+        ErrorReply(status=500, kind="api_error", message="oops"),
         BUSY,
-        Failure(status=0),
+        ErrorReply(status=0),
         Reply(content=(text("Half"),), breaks=BUSY),
         Reply(content=(text("Half"),), cut_after=300),
     ],
 )
 def test_what_passes_is_waited_out(tmp_path: Path, failure: Any) -> None:
-    script = Script().on("cut off", "Whole.").on("go", "Whole.", first=[failure, failure])
+    script = (
+        ScriptedResponder().on("cut off", "Whole.").on("go", "Whole.", first=[failure, failure])
+    )
     house = House(tmp_path, script)
     code, lines = house.headless("go")
     assert (code, lines[-1]["subtype"], lines[-1]["result"]) == (0, "success", "Whole.")
@@ -56,15 +58,15 @@ def test_what_passes_is_waited_out(tmp_path: Path, failure: Any) -> None:
 @pytest.mark.parametrize(
     "failure",
     [
-        Failure(status=400, kind="invalid_request_error", message="no"),
-        Failure(status=401, kind="authentication_error", message="no"),
-        Failure(status=413, kind="request_too_large", message="no"),
+        ErrorReply(status=400, kind="invalid_request_error", message="no"),
+        ErrorReply(status=401, kind="authentication_error", message="no"),
+        ErrorReply(status=413, kind="request_too_large", message="no"),
         BUSY,
-        Failure(status=0),
+        ErrorReply(status=0),
     ],
 )
 def test_what_stays_ends_the_turn_and_the_session_goes_on(tmp_path: Path, failure: Any) -> None:
-    script = Script().on("two", "Two.").on("one", failure)
+    script = ScriptedResponder().on("two", "Two.").on("one", failure)
     house = House(tmp_path, script)
     code, lines = house.headless("one")
     assert (code, lines[-1]["type"], lines[-1]["is_error"]) == (1, "result", True)
@@ -76,10 +78,10 @@ def test_what_stays_ends_the_turn_and_the_session_goes_on(tmp_path: Path, failur
 
 def test_an_error_after_calls_keeps_what_they_came_to(tmp_path: Path) -> None:
     script = (
-        Script()
+        ScriptedResponder()
         .on("two", "Two.")
         .on("one", tool("Glob", pattern="*"))
-        .then(Failure(status=400, kind="invalid_request_error", message="no"))
+        .then(ErrorReply(status=400, kind="invalid_request_error", message="no"))
     )
     house = House(tmp_path, script)
     assert house.say("one")[0].reason == "error"
@@ -93,12 +95,12 @@ ODD: dict[str, tuple[Any, str]] = {
     "nothing": (Reply(content=()), "empty"),
     "blank": (text(" \n"), "empty"),
     "a thought and nothing else": (thinking("hm"), "empty"),
-    "a thought nobody can read": ([redacted(), text("So.")], "done"),
+    "a thought nobody can read": ([redacted_thinking(), text("So.")], "done"),
     "blank between others": ([thinking("hm"), text("\n\n"), text("So.")], "done"),
     "two texts": ([text("So"), text(" it is.")], "done"),
     "a thought between texts": ([thinking("a"), text("A."), thinking("b"), text("B.")], "done"),
-    "a refusal": (refuse("I will not."), "refused"),
-    "a refusal without words": (refuse(), "refused"),
+    "a refusal": (refusal_reply("I will not."), "refused"),
+    "a refusal without words": (refusal_reply(), "refused"),
     "a stop sequence": (Reply(content=(text("So"),), stop_reason="stop_sequence"), "done"),
     "the window is full": (
         Reply(content=(text("So"),), stop_reason="model_context_window_exceeded"),
@@ -110,7 +112,7 @@ ODD: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", ODD)
 def test_an_odd_answer(tmp_path: Path, name: str) -> None:
     answer, reason = ODD[name]
-    house = House(tmp_path, Script().on("two", "Two.").on("one", answer))
+    house = House(tmp_path, ScriptedResponder().on("two", "Two.").on("one", answer))
     assert house.say("one")[0].reason == reason
     house.proves()
     house.resume()
@@ -122,7 +124,7 @@ LONG: dict[str, Any] = {
     "in words": [text("So")],
     "in a thought": [thinking("hm")],
     "behind a thought": [thinking("hm"), text("So")],
-    "in a call": [text("I look."), bad_tool("Glob", '{"patt')],
+    "in a call": [text("I look."), invalid_tool_call("Glob", '{"patt')],
     "behind a call": [tool("Glob", pattern="*")],
     "with nothing": [],
 }
@@ -131,14 +133,14 @@ LONG: dict[str, Any] = {
 @pytest.mark.parametrize("name", LONG)
 def test_an_answer_that_is_too_long_goes_on(tmp_path: Path, name: str) -> None:
     first = Reply(content=tuple(LONG[name]), stop_reason="max_tokens")
-    script = Script().on("limit of its length", "Done.").on("go", "Done.", first=[first])
+    script = ScriptedResponder().on("limit of its length", "Done.").on("go", "Done.", first=[first])
     house = House(tmp_path, script.then("Done."))
     assert house.say("go")[0].text == "Done."
     house.proves()
 
 
 def test_one_that_is_too_long_for_ever_ends(tmp_path: Path) -> None:
-    script = Script().on("two", "Two.").otherwise("More", stop_reason="max_tokens")
+    script = ScriptedResponder().on("two", "Two.").otherwise("More", stop_reason="max_tokens")
     house = House(tmp_path, script)
     (ended,) = house.say("go")
     assert (ended.reason, ended.requests) == ("done", 4)
@@ -149,7 +151,11 @@ def test_one_that_is_too_long_for_ever_ends(tmp_path: Path) -> None:
     "raw", ["", '{"pattern": ', "[]", "null", "7", '"x"', "{}{}", '{"pattern": "*", "pattern": 1}']
 )
 def test_input_that_is_no_object(tmp_path: Path, raw: str) -> None:
-    script = Script().on("go", [bad_tool("Glob", raw), tool("Glob", pattern="*")]).then("Sorry.")
+    script = (
+        ScriptedResponder()
+        .on("go", [invalid_tool_call("Glob", raw), tool("Glob", pattern="*")])
+        .then("Sorry.")
+    )
     house = House(tmp_path, script)
     assert house.say("go")[0].text == "Sorry."
     assert house.results[0]["is_error"]
@@ -158,7 +164,9 @@ def test_input_that_is_no_object(tmp_path: Path, raw: str) -> None:
 
 def test_input_with_half_a_character(tmp_path: Path) -> None:
     raw = '{"command": "echo \\ud83d", "description": "\\udc00"}'
-    house = House(tmp_path, Script().on("go", bad_tool("Bash", raw)).then("Done."))
+    house = House(
+        tmp_path, ScriptedResponder().on("go", invalid_tool_call("Bash", raw)).then("Done.")
+    )
     assert house.say("go")[0].text == "Done."
     house.proves()
 
@@ -170,9 +178,9 @@ def test_an_answer_cut_in_the_middle_of_calls(tmp_path: Path) -> None:
         tool("Glob", pattern="*"),
         tool("Glob", pattern="a"),
     ]
-    script = Script().on("cut off on its way", "I go on.")
+    script = ScriptedResponder().on("cut off on its way", "I go on.")
     for byte in range(200, 1800, 160):
-        script.on(f"go {byte}.", list(blocks), first=[cut(blocks, byte)]).then("Done.")
+        script.on(f"go {byte}.", list(blocks), first=[cut_reply(blocks, byte)]).then("Done.")
     house = House(tmp_path, script)
     ended = house.say(*(f"go {byte}." for byte in range(200, 1800, 160)))
     assert {each.reason for each in ended} == {"done"}
@@ -196,7 +204,7 @@ PROMPTS = [
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_whatever_the_user_says_is_said(tmp_path: Path, prompt: str) -> None:
-    script = Script().on("bad", Failure(status=400, message="no")).otherwise("Yes.")
+    script = ScriptedResponder().on("bad", ErrorReply(status=400, message="no")).otherwise("Yes.")
     house = House(tmp_path, script)
     house.say(prompt, "and on", "a bad one", prompt)
     house.proves()
@@ -210,7 +218,7 @@ def test_blocks_that_the_user_gives_are_mended(tmp_path: Path) -> None:
         {"type": "zebra"},
         {"type": "text", "text": "See?"},
     ]
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.say(blocks, [{"type": "text", "text": " "}])
     house.proves()
 
@@ -221,15 +229,19 @@ def test_blocks_that_the_user_gives_are_mended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "subtype"),
     [
-        (Limits(requests=3), "error_max_turns"),
-        (Limits(cost=3000), "error_max_budget_usd"),
-        (Limits(seconds=0), "error_max_time"),
+        (TurnLimits(requests=3), "error_max_turns"),
+        (TurnLimits(cost=3000), "error_max_budget_usd"),
+        (TurnLimits(seconds=0), "error_max_time"),
     ],
 )
 def test_a_limit_ends_the_turn_and_the_session_goes_on(
-    tmp_path: Path, limits: Limits, subtype: str
+    tmp_path: Path, limits: TurnLimits, subtype: str
 ) -> None:
-    script = Script().on("enough", "Enough.").otherwise([text("More."), tool("Glob", pattern="*")])
+    script = (
+        ScriptedResponder()
+        .on("enough", "Enough.")
+        .otherwise([text("More."), tool("Glob", pattern="*")])
+    )
     house = House(tmp_path, script)
     code, lines = house.headless("go", limits=limits)
     assert (code, lines[-1]["type"], lines[-1]["subtype"]) == (1, "result", subtype)
@@ -243,11 +255,11 @@ def test_a_limit_ends_the_turn_and_the_session_goes_on(
 
 
 def test_a_limit_is_for_each_turn_or_for_all(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
-    assert [each.reason for each in house.say("a", "b", "c", limits=Limits(requests=1))] == [
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
+    assert [each.reason for each in house.say("a", "b", "c", limits=TurnLimits(requests=1))] == [
         "done"
     ] * 3
-    assert [each.reason for each in house.say("a", "b", "c", limits=Limits(cost=2000))] == [
+    assert [each.reason for each in house.say("a", "b", "c", limits=TurnLimits(cost=2000))] == [
         "done",
         "done",
         "max_budget",
@@ -273,7 +285,7 @@ def specific(event: str, **more: Any) -> str:
 
 
 def test_a_hook_keeps_a_prompt_out(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     hook(house, "UserPromptSubmit", "grep -q secret && { echo not that >&2; exit 2; }; exit 0")
     first, second, third = house.say("a secret", "a word", "a secret again")
     assert [each.reason for each in (first, second, third)] == ["refused", "done", "refused"]
@@ -283,7 +295,7 @@ def test_a_hook_keeps_a_prompt_out(tmp_path: Path) -> None:
 
 
 def test_a_session_goes_on_behind_a_first_prompt_that_was_kept_out(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     hook(house, "UserPromptSubmit", "exit 2")
     code, lines = house.headless("a secret")
     assert (code, lines[-1]["type"]) == (1, "result")
@@ -294,7 +306,7 @@ def test_a_session_goes_on_behind_a_first_prompt_that_was_kept_out(tmp_path: Pat
 
 
 def test_a_hook_adds_to_a_prompt(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Yes."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     hook(house, "UserPromptSubmit", specific("UserPromptSubmit", additionalContext="Be kind."))
     house.say("hello", "hello again")
     assert str(house.sent[-1]["messages"]).count("Be kind.") == 2
@@ -303,7 +315,9 @@ def test_a_hook_adds_to_a_prompt(tmp_path: Path) -> None:
 
 
 def test_a_hook_refuses_a_call(tmp_path: Path) -> None:
-    script = Script().on("go", [tool("Bash", command="touch x"), tool("Glob", pattern="*")])
+    script = ScriptedResponder().on(
+        "go", [tool("Bash", command="touch x"), tool("Glob", pattern="*")]
+    )
     house = House(tmp_path, script.then("I see."))
     hook(house, "PreToolUse", "echo never touch >&2; exit 2", "Bash")
     house.say("go")
@@ -314,7 +328,7 @@ def test_a_hook_refuses_a_call(tmp_path: Path) -> None:
 
 
 def test_a_hook_changes_what_a_call_is_given(tmp_path: Path) -> None:
-    script = Script().on("go", tool("Bash", command="touch wrong")).then("I see.")
+    script = ScriptedResponder().on("go", tool("Bash", command="touch wrong")).then("I see.")
     house = House(tmp_path, script)
     hook(house, "PreToolUse", specific("PreToolUse", updatedInput={"command": "touch right"}))
     house.say("go")
@@ -325,7 +339,7 @@ def test_a_hook_changes_what_a_call_is_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse"])
 def test_a_hook_adds_to_calls(tmp_path: Path, event: str) -> None:
     calls = [tool("Glob", pattern="*"), tool("Bash", command="true"), tool("Glob", pattern="x")]
-    house = House(tmp_path, Script().on("go", calls).then("I see."))
+    house = House(tmp_path, ScriptedResponder().on("go", calls).then("I see."))
     hook(house, event, specific(event, additionalContext="Mind the gap."))
     house.say("go")
     assert "Mind the gap." in str(house.sent[-1]["messages"][-1])
@@ -333,7 +347,9 @@ def test_a_hook_adds_to_calls(tmp_path: Path, event: str) -> None:
 
 
 def test_a_hook_complains_about_what_was_done(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("go", tool("Bash", command="true")).then("I see."))
+    house = House(
+        tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("I see.")
+    )
     hook(house, "PostToolUse", "echo format it >&2; exit 2")
     house.say("go")
     assert "format it" in str(house.sent[-1]["messages"][-1])
@@ -341,7 +357,9 @@ def test_a_hook_complains_about_what_was_done(tmp_path: Path) -> None:
 
 
 def test_a_hook_ends_the_turn(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("go", tool("Bash", command="true")).then("Never."))
+    house = House(
+        tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("Never.")
+    )
     hook(house, "PostToolUse", says({"continue": False, "stopReason": "Enough."}))
     assert house.say("go")[0].reason == "refused"
     house.settings()
@@ -349,7 +367,7 @@ def test_a_hook_ends_the_turn(tmp_path: Path) -> None:
 
 
 def test_a_hook_makes_it_go_on(tmp_path: Path) -> None:
-    script = Script().on("run the tests", tool("Glob", pattern="*")).then("They pass.")
+    script = ScriptedResponder().on("run the tests", tool("Glob", pattern="*")).then("They pass.")
     house = House(tmp_path, script.on("go", "Done."))
     hook(
         house,
@@ -362,7 +380,7 @@ def test_a_hook_makes_it_go_on(tmp_path: Path) -> None:
 
 
 def test_a_hook_that_never_lets_go_is_left(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().otherwise("Done."))
+    house = House(tmp_path, ScriptedResponder().otherwise("Done."))
     hook(house, "Stop", "echo more >&2; exit 2")
     (ended,) = house.say("go")
     assert (ended.reason, ended.requests) == ("done", 4)
@@ -372,7 +390,7 @@ def test_a_hook_that_never_lets_go_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", ["exit 1", "echo '{'", "kill -9 $$", "nonsense-of-nobody"])
 def test_a_hook_that_fails_stops_nothing(tmp_path: Path, program: str) -> None:
-    house = House(tmp_path, Script().on("go", tool("Glob", pattern="*")).then("Done."))
+    house = House(tmp_path, ScriptedResponder().on("go", tool("Glob", pattern="*")).then("Done."))
     run = [{"hooks": [{"type": "command", "command": program}]}]
     house.settings(
         hooks=dict.fromkeys(("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"), run)
@@ -384,7 +402,7 @@ def test_a_hook_that_fails_stops_nothing(tmp_path: Path, program: str) -> None:
 
 # Permissions
 
-CLASSES: dict[str, Said] = {
+CLASSES: dict[str, ReplyBlock] = {
     "read": tool("Read", file_path="a.txt"),
     "read outside": tool("Read", file_path="/etc/hostname"),
     "edit": tool("Write", file_path="made", content="x"),
@@ -408,16 +426,16 @@ ALLOWED: dict[str, set[str]] = {
 
 def judged(house: House) -> dict[str, bool]:
     """Return which classes of calls were made."""
-    refused = {block["id"] for each in house.happened(events.Refused) for block in [each.call]}
+    refused = {block["id"] for each in house.happened(events.CallDenied) for block in [each.call]}
     calls = [each for each in house.live[1]["content"] if each["type"] == "tool_use"]
     return {name: call["id"] not in refused for name, call in zip(CLASSES, calls, strict=True)}
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", PERMISSION_MODES)
 def test_every_mode_and_every_class_of_calls_without_anybody_to_ask(
     tmp_path: Path, mode: str
 ) -> None:
-    script = Script().on("count", "One.").on("go", list(CLASSES.values())).then("Done.")
+    script = ScriptedResponder().on("count", "One.").on("go", list(CLASSES.values())).then("Done.")
     house = House(tmp_path, script, mode=mode)
     house.file("a.txt", "one\n")
     house.say("go")
@@ -451,7 +469,7 @@ RULES: dict[str, tuple[dict[str, list[str]], dict[str, bool]]] = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", PERMISSION_MODES)
 @pytest.mark.parametrize("name", RULES)
 def test_rules_in_every_mode(tmp_path: Path, mode: str, name: str) -> None:
     rules, wanted = RULES[name]
@@ -459,7 +477,7 @@ def test_rules_in_every_mode(tmp_path: Path, mode: str, name: str) -> None:
         wanted = {each: made and each == "web" for each, made in wanted.items()}
     if mode == "bypassPermissions":
         wanted = {each: made for each, made in wanted.items() if each != "edit outside"}
-    script = Script().on("count", "One.").on("go", list(CLASSES.values())).then("Done.")
+    script = ScriptedResponder().on("count", "One.").on("go", list(CLASSES.values())).then("Done.")
     house = House(tmp_path, script, mode=mode)
     house.file("a.txt", "one\n")
     house.settings(permissions=rules)
@@ -474,12 +492,12 @@ def test_somebody_is_asked(tmp_path: Path, answer: str) -> None:
     granted = answer == "yes"
     asked: list[str] = []
 
-    async def consent(call: Block, decision: Decision) -> Permission:
+    async def consent(call: Block, decision: Decision) -> Approval:
         assert decision.verdict == "ask"
         asked.append(str(call["name"]))
-        return Permission(granted=granted, words="No, thanks.")
+        return Approval(granted=granted, message="No, thanks.")
 
-    script = Script().on("count", "One.").on("go", list(CLASSES.values())).then("Done.")
+    script = ScriptedResponder().on("count", "One.").on("go", list(CLASSES.values())).then("Done.")
     house = House(tmp_path, script, mode="default")
     house.file("a.txt", "one\n")
     house.consent = consent
@@ -491,7 +509,7 @@ def test_somebody_is_asked(tmp_path: Path, answer: str) -> None:
 
 
 def test_what_is_refused_is_in_the_result(tmp_path: Path) -> None:
-    script = Script().on("go", task_that_writes()).then("A pity.")
+    script = ScriptedResponder().on("go", task_that_writes()).then("A pity.")
     script.on("write it", tool("Write", file_path="b", content="b")).then("I could not.")
     house = House(tmp_path, script, mode="default")
     code, lines = house.headless("go")
@@ -500,17 +518,17 @@ def test_what_is_refused_is_in_the_result(tmp_path: Path) -> None:
     house.proves()
 
 
-def task_that_writes() -> Said:
+def task_that_writes() -> ReplyBlock:
     return tool("Agent", description="d", prompt="write it")
 
 
 def test_a_turn_that_is_cancelled_from_outside(tmp_path: Path) -> None:
-    house = House(tmp_path, Script().on("go", tool("Bash", command="sleep 600")))
+    house = House(tmp_path, ScriptedResponder().on("go", tool("Bash", command="sleep 600")))
 
-    async def act(begun: Started) -> None:
+    async def act(begun: AgentSession) -> None:
         at_work = asyncio.Event()
         house.watch = lambda event: at_work.set() if isinstance(event, events.ToolStarted) else None
-        turn = asyncio.create_task(begun.agent.turn("go"))
+        turn = asyncio.create_task(begun.agent.run_turn("go"))
         await at_work.wait()
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -518,5 +536,5 @@ def test_a_turn_that_is_cancelled_from_outside(tmp_path: Path) -> None:
 
     house.play(act)
     house.watch = None
-    assert [each.reason for each in house.happened(Ended)] == ["interrupted"]
+    assert [each.reason for each in house.happened(TurnEnded)] == ["interrupted"]
     house.proves()

@@ -9,14 +9,14 @@ import pytest
 from tests.whole.written import Written
 
 from steno.check.drift import Observer
-from steno.format.blocks import ToolUse
 from steno.format.catalogue import catalogue
 from steno.format.lines import read_pieces
+from steno.format.message import ToolUse
 from steno.format.records import Record
-from steno.report.drift import observe
+from steno.report.drift_report import observe_files
 from steno.session.resume.clients import LATEST
-from steno.store.library import found_at
-from steno.store.read import FileSource
+from steno.store.discovery import discover_file
+from steno.store.file_source import FileSource
 
 LEFT_OUT: Final = {
     "requestRef": "names an `api-request` record; the engine does not record requests",
@@ -128,7 +128,7 @@ def test_results_have_the_fields_that_the_client_always_keeps(
 
 def test_sessions_of_the_engine_do_not_drift(written: Written) -> None:
     observer, problems = Observer(catalogue()), []
-    observe([found_at(str(path)) for path in written.files], observer, problems=problems)
+    observe_files([discover_file(str(path)) for path in written.files], observer, problems=problems)
     assert [(each.code, each.kind, each.path, each.name) for each in observer.drifts()] == []
     assert problems == []
     assert observer.records > 300

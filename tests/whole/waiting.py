@@ -12,13 +12,12 @@ from importlib import import_module
 from steno.__main__ import main
 
 NEEDED = (
-    "steno.agent.run",
-    "steno.agent.sessions",
-    "steno.cli.chat",
-    "steno.cli.chat_work",
+    "steno.agent.headless",
+    "steno.agent.writable_session",
+    "steno.cli.commands.chat",
     "steno.cli.main",
-    "steno.model.client",
-    "steno.store.library",
+    "steno.llm.client",
+    "steno.store.session_lookup",
 )
 
 

@@ -16,15 +16,15 @@ from tests.whole.house import House
 from tests.whole.test_tools import FINE, furnish
 
 from steno.agent import events
-from steno.agent.meter import Limits
-from steno.agent.started import Started
-from steno.model.server.minds import Failure, text, thinking, tool
-from steno.model.server.script import Script
+from steno.agent.agent_session import AgentSession
+from steno.agent.context.token_usage import TurnLimits
+from steno.llm.testserver.responders import ErrorReply, text, thinking, tool
+from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 __all__ = ["Written", "written"]
 
-_BUSY: Final = Failure(status=529, kind="overloaded_error", message="Overloaded")
-_WRONG: Final = Failure(status=401, kind="authentication_error", message="no")
+_BUSY: Final = ErrorReply(status=529, kind="overloaded_error", message="Overloaded")
+_WRONG: Final = ErrorReply(status=401, kind="authentication_error", message="no")
 _BIG: Final = tool("Bash", command="for each in $(seq 900); do echo apples $each; done")
 
 
@@ -63,7 +63,7 @@ def written(folder: Path) -> Written:
     console.say("on the fork")
     typed[console.path] = 6
     forked = Path(console.path)
-    planned = House(plan, Script().otherwise("A plan."))
+    planned = House(plan, ScriptedResponder().otherwise("A plan."))
     planned.say("Think: move the tests, then the rest", mode="plan")
     headless, lines = _headless(folder / "headless")
     others = [_troubled(folder / "troubled"), _full(folder / "full"), _busy(folder / "busy")]
@@ -81,7 +81,7 @@ def written(folder: Path) -> Written:
 
 def _tools(folder: Path) -> House:
     """One turn in which every tool is used."""
-    script = Script().on("count the apples", "Three apples.")
+    script = ScriptedResponder().on("count the apples", "Three apples.")
     house = House(folder, script)
     furnish(house)
     calls = [call for calls, _ in FINE.values() for call in calls]
@@ -97,7 +97,7 @@ def _tools(folder: Path) -> House:
 def _console(folder: Path) -> House:
     """Prompts at a terminal, hooks, a sub-agent, a compaction, going on, a rewind."""
     script = (
-        Script()
+        ScriptedResponder()
         .on("Summarize", "In short.")
         .on("work for me", [tool("Bash", command="echo in an agent")])
         .then("Worked.")
@@ -117,9 +117,9 @@ def _console(folder: Path) -> House:
     house.say("look at @a.txt", "agent go")
     house.settings()
 
-    async def hear(started: Started) -> None:
+    async def hear(started: AgentSession) -> None:
         for said in ("/usage", "just so", "/compact keep the apples", "after it"):
-            await started.hear(said)
+            await started.submit(said)
 
     house.play(hear)
     house.resume()
@@ -130,7 +130,7 @@ def _console(folder: Path) -> House:
 
 
 def _headless(folder: Path) -> tuple[House, list[dict[str, Any]]]:
-    script = Script().on("count the pears", "Two pears.")
+    script = ScriptedResponder().on("count the pears", "Two pears.")
     script.on("go", [tool("Bash", command="echo one; echo two")])
     call = tool("Agent", description="d", prompt="count the pears", run_in_background=True)
     script.then(call).then("Done.")
@@ -142,7 +142,7 @@ def _headless(folder: Path) -> tuple[House, list[dict[str, Any]]]:
 def _troubled(folder: Path) -> House:
     """Errors that pass, one that stays, breaks into an answer and into calls, a refusal."""
     script = (
-        Script()
+        ScriptedResponder()
         .on("busy", "At last.", first=[_BUSY, _BUSY])
         .on("wrong", _WRONG)
         .on("long", [tool("Bash", command="sleep 60")])
@@ -163,23 +163,23 @@ def _troubled(folder: Path) -> House:
 
 def _full(folder: Path) -> House:
     """A window that fills up in the middle of a turn."""
-    script = Script().on("Summarize", "In short.").on("Write one", "In short.")
+    script = ScriptedResponder().on("Summarize", "In short.").on("Write one", "In short.")
     script.on("fill it", _BIG)
     for _ in range(3):
         script.then(_BIG)
     house = House(folder, script.then("Full.").otherwise("Yes."), window=14_000, max_tokens=1_000)
-    house.say("one", "fill it", limits=Limits(requests=6))
+    house.say("one", "fill it", limits=TurnLimits(requests=6))
     house.say("two", window=200_000)
     return house
 
 
 def _busy(folder: Path) -> House:
     """A prompt that is typed while the agent is at work."""
-    script = Script().on("go", tool("Bash", command="true")).then("Done.")
+    script = ScriptedResponder().on("go", tool("Bash", command="true")).then("Done.")
     house = House(folder, script.otherwise("Yes."))
 
-    async def talk(started: Started) -> None:
-        turn = asyncio.create_task(started.agent.turn("go"))
+    async def talk(started: AgentSession) -> None:
+        turn = asyncio.create_task(started.agent.run_turn("go"))
         started.agent.inbox.append(("and this", False))
         await turn
 

@@ -66,7 +66,7 @@ ITEMS: Final[tuple[Item, ...]] = (
         "A9", 600, "Under 50 readers memory and file handles stay bounded.",
         "tests/campaign/test_soak.py",
     ),
-    _plain("A10", 60, "A long session costs no more per turn.", "tests/agent/test_long.py"),
+    _plain("A10", 60, "A long session costs no more per turn.", "tests/agent/test_long_sessions.py"),
     _size(
         "B1", 400, "A writer killed at any moment leaves a file that is read.",
         f"{_READING}::test_a_writer_killed_at_any_moment_leaves_a_file_that_is_read",
@@ -98,7 +98,7 @@ ITEMS: Final[tuple[Item, ...]] = (
         "B7", 30, "Any schedule of writing and indexing ends as if all was read at once.",
         "tests/property/test_index.py",
     ),
-    _plain("B8", 30, "What changes is seen, whatever the system misses.", "tests/store/test_watch.py"),
+    _plain("B8", 30, "What changes is seen, whatever the system misses.", "tests/store/test_watcher.py"),
     _plain(
         "B9", 30, "Clocks and times of files decide nothing.",
         "tests/check/test_rules_time.py", "tests/index/test_trouble.py",
@@ -113,7 +113,7 @@ ITEMS: Final[tuple[Item, ...]] = (
     ),
     _size(
         "B12", 400, "An answer cut at any byte leaves a session that goes on.",
-        "tests/agent/test_cuts.py", "tests/whole/test_turns.py",
+        "tests/agent/test_stream_interruption.py", "tests/whole/test_turns.py",
     ),
     _size(
         "B13", 400, "Killed in any state of a turn, a session goes on.",
@@ -134,8 +134,8 @@ ITEMS: Final[tuple[Item, ...]] = (
     _time("C4", 3600, "Coverage-guided fuzzing of six targets finds nothing.", FUZZ),
     _plain(
         "C5", 60, "A table of nasty files: each has its finding, none stops the reading.",
-        "tests/format/test_lines.py", "tests/format/test_records.py", "tests/cli/test_bad_input.py",
-        "tests/store/test_discover.py",
+        "tests/format/test_lines.py", "tests/format/test_records.py", "tests/cli/test_error_messages.py",
+        "tests/store/test_discovery.py",
     ),
     _plain("C6", 30, "Depth and number of values are bounded.", "tests/format/test_bounds.py"),
     _size(
@@ -153,37 +153,37 @@ ITEMS: Final[tuple[Item, ...]] = (
     _plain("D3", 30, "DNS rebinding gets nothing.", "tests/security/test_rebinding.py"),
     _size(
         "D4", 200, "No path leads out, and no race with a link is won.",
-        "tests/security/test_traversal.py", "tests/agent/test_swapped.py",
+        "tests/security/test_traversal.py", "tests/agent/test_swapped_files.py",
     ),
-    _plain("D5", 30, "Nothing acts on a terminal.", "tests/safe/test_terminal.py"),
+    _plain("D5", 30, "Nothing acts on a terminal.", "tests/sanitize/test_terminal.py"),
     _size(
         "D6", 900, "No command has an effect that nobody approved.",
-        "tests/security/permissions/test_permissions.py", "tests/guard/test_generated.py",
-        "tests/guard/test_rule_options.py", "tests/guard/test_known_holes.py", "tests/guard/test_holes.py",
+        "tests/security/permissions/test_permissions.py", "tests/permissions/test_generated.py",
+        "tests/permissions/shell/test_option_effects.py", "tests/permissions/test_known_holes.py", "tests/permissions/test_holes.py",
     ),
-    _plain("D7", 30, "No path escapes its folder.", "tests/guard/test_paths.py"),
+    _plain("D7", 30, "No path escapes its folder.", "tests/permissions/test_paths.py"),
     _plain(
         "D8", 60, "A hostile project has no effect before it is trusted.",
-        "tests/agent/test_holes.py", "tests/guard/test_trust.py",
+        "tests/agent/test_known_vulnerabilities.py", "tests/permissions/test_project_trust.py",
     ),
     _size(
         "D9", 600, "Confinement and the sandbox keep programs in.",
-        "tests/guard/confinement", "tests/agent/test_command_runner.py", "tests/guard/test_sandbox.py",
-        "tests/agent/test_confined.py",
+        "tests/permissions/sandbox", "tests/agent/test_confined_commands.py", "tests/permissions/test_command_wrapper.py",
+        "tests/agent/test_command_sandbox.py",
     ),
     _plain(
         "D10", 60, "The key is sent to its host alone, and kept nowhere.",
-        "tests/model/test_endpoint.py", "tests/cli/test_chat.py", "tests/agent/test_holes.py",
+        "tests/llm/test_endpoint.py", "tests/cli/commands/test_chat.py", "tests/agent/test_known_vulnerabilities.py",
         only="key or canary or endpoint or secret",
     ),
     _plain(
         "D11", 60, "Secrets are masked in what leaves.",
-        "tests/safe/test_masking.py", "tests/safe/test_secret_cases.py",
+        "tests/sanitize/test_secret_masker.py", "tests/sanitize/test_secret_cases.py",
     ),
-    _plain("D12", 5, "No cell is a formula.", "tests/safe/test_csv.py"),
+    _plain("D12", 5, "No cell is a formula.", "tests/sanitize/test_csv.py"),
     _plain(
         "D13", 30, "Files of steno's own are private, whatever the umask is.",
-        "tests/store/test_kept.py", "tests/store/test_archive.py", "tests/store/test_append.py",
+        "tests/store/test_state_files.py", "tests/store/test_archive.py", "tests/store/test_append.py",
         only="umask or private or owner or mode or permission or own",
     ),
     _plain("D14", 60, "Reading changes nothing.", "tests/campaign/test_read_only.py"),

@@ -17,7 +17,7 @@ confinement helper is an isolated Python, which coverage.py cannot be loaded int
 in `IN_CHILD_PROCESSES`, the tests named there are tried after those of the record, in the same
 order and within the same budget. The helper finds the changed copy all the same, because its
 launcher hands it the folder that the launcher itself was imported from; so that isolated Pythons
-that import the installed package (`python -I -m steno.guard.confine`) find it too, the tests run
+that import the installed package (`python -I -m steno.permissions.sandbox.restricted_exec`) find it too, the tests run
 with a virtual environment of the copy as `sys.executable`.
 
 Tests that compare with tables of recorded answers (`TABLES`) notice most changes of a package, so
@@ -55,33 +55,56 @@ from tools.mutation.operators import Mutant, mutants
 PACKAGES: Final = {
     "format": ("format", "demo", "property/test_sessions.py", "session/test_transcript.py"),
     "session/resume": ("session", "property/test_sessions.py", "check/test_cases.py"),
-    "check": ("check", "property", "cli/test_check.py", "cli/test_repair.py", "cli/test_doctor.py"),
-    "store": (
-        *("store", "agent/test_sessions.py", "report/test_retention.py", "cli/test_archive.py"),
-        *("cli/test_relocate.py", "cli/test_ls.py", "cli/test_tail.py"),
+    "check": (
+        "check",
+        "property",
+        "cli/commands/maintenance/test_check.py",
+        "cli/commands/maintenance/test_repair.py",
+        "cli/commands/maintenance/test_doctor.py",
     ),
-    "index": ("index", "property/test_index.py", "cli/test_search.py", "cli/test_sync.py"),
-    "safe": ("safe", "report/test_export.py", "report/test_calm.py", "cli/test_export.py"),
-    "guard": ("guard", "agent/test_command_runner.py", "agent/test_confined.py"),
+    "store": (
+        *(
+            "store",
+            "agent/test_writable_session.py",
+            "report/test_retention.py",
+            "cli/commands/maintenance/test_archive.py",
+        ),
+        *(
+            "cli/commands/maintenance/test_relocate.py",
+            "cli/commands/test_ls.py",
+            "cli/commands/test_tail.py",
+        ),
+    ),
+    "index": (
+        "index",
+        "property/test_index.py",
+        "cli/commands/test_search.py",
+        "cli/commands/maintenance/test_sync.py",
+    ),
+    "sanitize": (
+        "sanitize",
+        "report/test_export_formats.py",
+        "sanitize/test_markdown.py",
+        "cli/commands/test_export.py",
+    ),
+    "permissions": ("permissions", "agent/test_confined_commands.py", "agent/test_command_sandbox.py"),
 }
 IN_CHILD_PROCESSES: Final = {
-    "src/steno/guard/confinement/": (
-        "tests/guard/confinement/",
-        "tests/agent/test_command_runner.py",
+    "src/steno/permissions/sandbox/": (
+        "tests/permissions/sandbox/",
+        "tests/agent/test_confined_commands.py",
     ),
     **dict.fromkeys(
         (
-            "src/steno/guard/confine.py",
-            "src/steno/guard/landlock.py",
-            "src/steno/guard/namespaces.py",
+            "src/steno/permissions/sandbox/restricted_exec.py",
         ),
-        ("tests/guard/test_sandbox.py", "tests/agent/test_confined.py"),
+        ("tests/permissions/test_command_wrapper.py", "tests/agent/test_command_sandbox.py"),
     ),
 }
 TABLES: Final = (
-    "tests/guard/test_recorded_answers.py",
-    "tests/guard/confinement/test_seccomp.py",
-    "tests/guard/confinement/test_kernel_numbers.py",
+    "tests/permissions/test_recorded_answers.py",
+    "tests/permissions/sandbox/test_seccomp.py",
+    "tests/permissions/sandbox/test_syscall_numbers.py",
     *(
         f"tests/{name}/test_{kind}.py"
         for name in ("index", "store")

@@ -1,11 +1,7 @@
-"""Editors drive the engine: the Agent Client Protocol on the standard input and output.
+"""Agent Client Protocol: editors drive the agent over standard input and output.
 
-server.py   what a client can ask; the sessions it has open
-thread.py   one session: prompts in, updates and questions out
-telling.py  what the engine does, as updates
-calls.pya tool call as clients show it: kind, title, places, changes
-asking.py   what the user is asked: permission, plans, questions, trust
-prompts.py  what the user says, as the engine takes it
-past.py a session that was, as updates
-lines.pythe wire: one JSON object a line, whatever comes in
+server.py              the requests of a client, its open sessions, JSON-RPC over streams
+editor_session.py      one session: prompts in, updates and permission requests out
+message_conversion.py  prompts to engine input; events and past records to updates
+tool_calls.py          a tool call as clients show it: kind, title, locations, changes
 """

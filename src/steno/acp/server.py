@@ -1,8 +1,13 @@
-"""The agent side of the protocol: what a client can ask, and the sessions it has open."""
+"""The agent side of the protocol: client requests, open sessions, JSON-RPC over streams.
+
+Each message is one JSON object on a line. An invalid line gets an error response, and the
+connection goes on.
+"""
 
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Generator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import Any, Final
@@ -36,24 +41,136 @@ from acp.schema import (
 )
 
 from steno._version import __version__
-from steno.acp.lines import Lines, own_streams
-from steno.acp.prompts import Given
-from steno.acp.setting import Setting
-from steno.acp.thread import NO_KEY, Thread
-from steno.agent.loop import Model
-from steno.agent.options import Options
-from steno.agent.sessions import Work, go_on, new
+from steno.acp.editor_session import AUTH_REQUIRED, EditorSession, ServerConfig
+from steno.acp.message_conversion import PromptContent
+from steno.agent.config.agent_options import AgentOptions
+from steno.agent.loop import ModelClient
+from steno.agent.writable_session import WritableSession, new_session, resume_session
 from steno.errors import BadRequest, NotFound, StenoError
+from steno.format.lenient_json import as_object
 from steno.format.paths import is_uuid
-from steno.model.endpoint import NoKey
+from steno.llm.endpoint import MissingKey
 
-__all__ = ["Host", "serve"]
+_MAX_LINE_BYTES: Final = 64 << 20
+"""How long a line may be: a prompt brings its images along."""
+_PARSE_ERROR: Final = (-32700, "Parse error: a line is one JSON object")
+_INVALID_REQUEST: Final = (-32600, "Invalid request: this is no message of JSON-RPC")
+_LINE_TOO_LONG: Final = (
+    -32600,
+    f"Invalid request: a line is longer than {_MAX_LINE_BYTES >> 20} MB",
+)
 
-_WRONG: Final = -32602
-_MISSING: Final = -32002
-_FAILED: Final = -32603
-_LISTED: Final = 100
-_METHOD: Final = AuthMethodAgent(
+
+class JsonRpcStream:
+    """Messages over two streams."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send a message."""
+        self._writer.write(msgspec.json.encode(message, enc_hook=str) + b"\n")
+        await self._writer.drain()
+
+    async def receive(self) -> dict[str, Any] | None:
+        """Return the next message; None at the end."""
+        while True:
+            try:
+                line = await self._reader.readuntil(b"\n")
+            except asyncio.IncompleteReadError as end:
+                line = end.partial
+                if not line:
+                    return None
+            except asyncio.LimitOverrunError:
+                await self._skip_line()
+                await self._send_error(_LINE_TOO_LONG)
+                continue
+            message = await self._parse_message(line)
+            if message is not None:
+                return message
+
+    async def close(self) -> None:
+        """Send nothing more."""
+        self._writer.close()
+
+    async def _parse_message(self, line: bytes) -> dict[str, Any] | None:
+        """Return a line as a message; what is none is answered, and what is empty left out."""
+        if not line.strip():
+            return None
+        try:
+            decoded = msgspec.json.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            await self._send_error(_PARSE_ERROR)
+            return None
+        message = as_object(decoded)
+        if message is None or not _is_message(message):
+            await self._send_error(_INVALID_REQUEST)
+            return None
+        return message
+
+    async def _send_error(self, error: tuple[int, str]) -> None:
+        code, message = error
+        await self.send({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
+
+    async def _skip_line(self) -> None:
+        """Read past a line that is too long, without keeping it."""
+        while True:
+            try:
+                await self._reader.readuntil(b"\n")
+            except asyncio.LimitOverrunError as overrun:
+                await self._reader.readexactly(overrun.consumed)
+            except asyncio.IncompleteReadError:
+                return
+            else:
+                return
+
+
+def _is_message(message: dict[str, Any]) -> bool:
+    # What the library looks up by these must be fit for it.
+    message_id = message.get("id")
+    is_valid_id = message_id is None or (
+        isinstance(message_id, str | int | float) and not isinstance(message_id, bool)
+    )
+    method = message.get("method")
+    return is_valid_id and (isinstance(method, str) or (method is None and "id" in message))
+
+
+async def take_standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return the standard input and output, which nobody else has from then on.
+
+    Whatever is printed besides goes to the standard error, and programs that are started read
+    nothing.
+
+    Raises:
+        BadRequest: they are no pipes.
+    """
+    from acp.stdio import stdio_streams
+
+    duplicates = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    null_device = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null_device, 0)
+    os.close(null_device)
+    os.dup2(2, 1)
+    sys.stdin, sys.stdout = duplicates
+    try:
+        streams = await stdio_streams(limit=_MAX_LINE_BYTES)
+    except ValueError:
+        raise BadRequest(
+            "an editor starts this, with pipes to talk through",
+            hint="`steno acp --editor` says how to add it to one",
+        ) from None
+    if sys.platform != "win32":
+        # There the library goes on to read and write through these.
+        sys.stdout = sys.stderr
+    return streams
+
+
+_INVALID_PARAMS: Final = -32602
+_RESOURCE_NOT_FOUND: Final = -32002
+_INTERNAL_ERROR: Final = -32603
+_PAGE_SIZE: Final = 100
+_AUTH_METHOD: Final = AuthMethodAgent(
     id="environment",
     name="A key in the environment",
     description=(
@@ -65,47 +182,47 @@ McpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
 
 @contextmanager
-def _answered_for() -> Generator[None]:
+def _request_errors() -> Generator[None]:
     """Let what goes wrong be an answer, in the words it is told in everywhere."""
     try:
         yield
-    except NoKey as error:
-        raise _error(NO_KEY, error) from None
+    except MissingKey as error:
+        raise _request_error(AUTH_REQUIRED, error) from None
     except NotFound as error:
-        raise _error(_MISSING, error) from None
+        raise _request_error(_RESOURCE_NOT_FOUND, error) from None
     except BadRequest as error:
-        raise _error(_WRONG, error) from None
+        raise _request_error(_INVALID_PARAMS, error) from None
     except StenoError as error:
-        raise _error(_FAILED, error) from None
+        raise _request_error(_INTERNAL_ERROR, error) from None
     except OSError as error:
-        raise RequestError(_FAILED, error.strerror or str(error)) from None
+        raise RequestError(_INTERNAL_ERROR, error.strerror or str(error)) from None
 
 
-def _error(code: int, error: StenoError) -> RequestError:
-    words = f"{error}: {error.hint}" if error.hint else str(error)
-    return RequestError(code, words)
+def _request_error(code: int, error: StenoError) -> RequestError:
+    message = f"{error}: {error.hint}" if error.hint else str(error)
+    return RequestError(code, message)
 
 
-class Host:
+class AgentServer:
     """The engine, as a client sees it."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._setting = setting
+    def __init__(self, server_config: ServerConfig) -> None:
+        self._server_config = server_config
         self._stack = AsyncExitStack()
-        self._model: Model | None = None
-        self._threads: dict[str, Thread] = {}
-        self._editor: Any = None
+        self._model: ModelClient | None = None
+        self._sessions: dict[str, EditorSession] = {}
+        self._client: Any = None
 
     def on_connect(self, conn: Any) -> None:
         """Take who is talked to."""
-        self._editor = conn
+        self._client = conn
 
     async def close(self) -> None:
         """Leave every session."""
-        threads, self._threads = self._threads, {}
-        for thread in threads.values():
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
             with suppress(StenoError, OSError):
-                await thread.close()
+                await session.close()
         await self._stack.aclose()
 
     # Who one is
@@ -127,26 +244,28 @@ class Host:
                 prompt_capabilities=PromptCapabilities(
                     image=True, audio=False, embedded_context=True
                 ),
-                mcp_capabilities=_mcp_capabilities(),
+                mcp_capabilities=_mcp_support(),
                 session_capabilities=SessionCapabilities(
                     list=SessionListCapabilities(),
                     additional_directories=SessionAdditionalDirectoriesCapabilities(),
                 ),
             ),
-            auth_methods=[_METHOD],
+            auth_methods=[_AUTH_METHOD],
         )
 
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse:
         """Look whether there is a key: it is the environment's to have."""
-        with _answered_for():
-            if method_id != _METHOD.id:
-                raise BadRequest(f"there is no method {method_id!r}", hint=f"there is {_METHOD.id}")
-            await self._asked()
+        with _request_errors():
+            if method_id != _AUTH_METHOD.id:
+                raise BadRequest(
+                    f"there is no method {method_id!r}", hint=f"there is {_AUTH_METHOD.id}"
+                )
+            await self._get_model()
         return AuthenticateResponse()
 
-    async def _asked(self) -> Model:
+    async def _get_model(self) -> ModelClient:
         if self._model is None:
-            self._model = await self._stack.enter_async_context(self._setting.model())
+            self._model = await self._stack.enter_async_context(self._server_config.open_model())
         return self._model
 
     # Sessions
@@ -159,11 +278,11 @@ class Host:
         **_more: Any,
     ) -> NewSessionResponse:
         """Begin a session."""
-        with _answered_for():
+        with _request_errors():
             options = self._options(cwd, additional_directories, mcp_servers)
-            thread = await self._entered(options, new(options.config, options.cwd))
-        thread.introduce()
-        return NewSessionResponse(session_id=thread.id, modes=thread.modes())
+            session = await self._open_session(options, new_session(options.config, options.cwd))
+        session.send_commands()
+        return NewSessionResponse(session_id=session.id, modes=session.modes())
 
     async def load_session(
         self,
@@ -174,147 +293,159 @@ class Host:
         **_more: Any,
     ) -> LoadSessionResponse:
         """Go on with a session; what was said and done is told again."""
-        with _answered_for():
+        with _request_errors():
             options = self._options(cwd, additional_directories, mcp_servers)
-            before = self._threads.pop(session_id, None)
-            if before is not None:
-                await before.close()
-            path = await asyncio.to_thread(_found, session_id, options)
-            work = await asyncio.to_thread(go_on, path, options.cwd)
-            thread = await self._entered(options, work)
-            await thread.retell()
-        thread.introduce()
-        return LoadSessionResponse(modes=thread.modes())
+            previous = self._sessions.pop(session_id, None)
+            if previous is not None:
+                await previous.close()
+            path = await asyncio.to_thread(_find_session_file, session_id, options)
+            writable_session = await asyncio.to_thread(resume_session, path, options.cwd)
+            session = await self._open_session(options, writable_session)
+            await session.replay()
+        session.send_commands()
+        return LoadSessionResponse(modes=session.modes())
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_more: Any
     ) -> ListSessionsResponse:
         """Say which sessions there are, the newest first."""
-        with _answered_for():
+        with _request_errors():
             start = int(cursor) if cursor and cursor.isdecimal() else 0
-            options = self._setting.options(cwd or os.getcwd())
-            found = await asyncio.to_thread(_listed, options.config, cwd)
-            page = found[start : start + _LISTED]
-        following = str(start + _LISTED) if len(found) > start + _LISTED else None
-        return ListSessionsResponse(sessions=page, next_cursor=following)
+            options = self._server_config.make_options(cwd or os.getcwd())
+            sessions = await asyncio.to_thread(_list_sessions, options.config, cwd)
+            page = sessions[start : start + _PAGE_SIZE]
+        next_cursor = str(start + _PAGE_SIZE) if len(sessions) > start + _PAGE_SIZE else None
+        return ListSessionsResponse(sessions=page, next_cursor=next_cursor)
 
     def _options(
-        self, cwd: str, folders: list[str] | None, servers: list[McpServer] | None
-    ) -> Options:
+        self, cwd: str, extra_folders: list[str] | None, servers: list[McpServer] | None
+    ) -> AgentOptions:
         if not os.path.isabs(cwd) or not os.path.isdir(cwd):
             raise BadRequest(f"{cwd!r} is no folder", hint="the whole path of one is needed")
-        options = self._setting.options(cwd)
-        options.folders = (*options.folders, *(folders or ()))
+        options = self._server_config.make_options(cwd)
+        options.folders = (*options.folders, *(extra_folders or ()))
         if servers:
-            options.mcp_config = (*options.mcp_config, _configured(servers))
+            options.mcp_config = (*options.mcp_config, _mcp_config(servers))
         return options
 
-    async def _entered(self, options: Options, work: Work) -> Thread:
+    async def _open_session(
+        self, options: AgentOptions, writable_session: WritableSession
+    ) -> EditorSession:
         try:
-            thread = Thread(self._editor, self._setting, await self._asked(), options, work)
-            self._threads[thread.id] = thread
-            await thread.open()
+            session = EditorSession(
+                self._client,
+                self._server_config,
+                await self._get_model(),
+                options,
+                writable_session,
+            )
+            self._sessions[session.id] = session
+            await session.open()
         except BaseException:
-            self._threads.pop(work.id, None)
-            work.talk.recorder.close()
+            self._sessions.pop(writable_session.id, None)
+            writable_session.conversation.recorder.close()
             raise
-        return thread
+        return session
 
-    def _thread(self, session_id: str) -> Thread:
-        thread = self._threads.get(session_id)
-        if thread is None:
+    def _get_session(self, session_id: str) -> EditorSession:
+        session = self._sessions.get(session_id)
+        if session is None:
             raise NotFound(f"no session {session_id!r} is open", hint="load it, or begin a new one")
-        return thread
+        return session
 
     # Turns
 
-    async def prompt(self, session_id: str, prompt: list[Given], **_more: Any) -> PromptResponse:
+    async def prompt(
+        self, session_id: str, prompt: list[PromptContent], **_more: Any
+    ) -> PromptResponse:
         """Take a prompt to its answer."""
-        with _answered_for():
-            reason = await self._thread(session_id).prompt(prompt)
+        with _request_errors():
+            reason = await self._get_session(session_id).run_prompt(prompt)
         return PromptResponse(stop_reason=reason)
 
     async def cancel(self, session_id: str, **_more: Any) -> None:
         """Break in; what is not open needs no breaking into."""
-        if session_id in self._threads:
-            self._threads[session_id].cancel()
+        if session_id in self._sessions:
+            self._sessions[session_id].cancel()
 
     async def set_session_mode(
         self, session_id: str, mode_id: str, **_more: Any
     ) -> SetSessionModeResponse:
         """Go on in another mode."""
-        with _answered_for():
-            self._thread(session_id).set_mode(mode_id)
+        with _request_errors():
+            self._get_session(session_id).set_mode(mode_id)
         return SetSessionModeResponse()
 
 
-def _mcp_capabilities() -> McpCapabilities:
+def _mcp_support() -> McpCapabilities:
     """Return which servers can be reached: none without the package for it."""
     from importlib.util import find_spec
 
-    there = find_spec("mcp") is not None
-    return McpCapabilities(http=there, sse=there)
+    is_installed = find_spec("mcp") is not None
+    return McpCapabilities(http=is_installed, sse=is_installed)
 
 
-def _configured(servers: list[McpServer]) -> str:
+def _mcp_config(servers: list[McpServer]) -> str:
     """Return servers as `--mcp-config` takes them.
 
     Raises:
         BadRequest: one is reached in a way that there is none of.
     """
-    found: dict[str, dict[str, Any]] = {}
+    config: dict[str, dict[str, Any]] = {}
     for server in servers:
         if isinstance(server, McpServerStdio):
-            env = {each.name: each.value for each in server.env}
-            found[server.name] = {"command": server.command, "args": server.args, "env": env}
+            env = {variable.name: variable.value for variable in server.env}
+            config[server.name] = {"command": server.command, "args": server.args, "env": env}
         elif isinstance(server, AcpMcpServer):
             raise BadRequest(f"the server {server.name} cannot be reached through the client")
         else:
             headers = {each.name: each.value for each in server.headers}
-            found[server.name] = {"type": server.type, "url": server.url, "headers": headers}
-    return msgspec.json.encode({"mcpServers": found}).decode()
+            config[server.name] = {"type": server.type, "url": server.url, "headers": headers}
+    return msgspec.json.encode({"mcpServers": config}).decode()
 
 
-def _found(session_id: str, options: Options) -> str:
+def _find_session_file(session_id: str, options: AgentOptions) -> str:
     """Return the file of a session."""
-    from steno.store.library import find
+    from steno.store.session_lookup import find
 
     if not is_uuid(session_id):
         raise NotFound(f"there is no session {session_id!r}")
     return find(session_id, options.config, options.cwd, archived=False).path
 
 
-def _listed(config: str, cwd: str | None) -> list[SessionInfo]:
+def _list_sessions(config: str, cwd: str | None) -> list[SessionInfo]:
     from datetime import UTC, datetime
 
-    from steno.store.library import newest_first, seen
+    from steno.store.session_lookup import sessions_newest_first, summarize_files
 
-    wanted = os.path.realpath(cwd) if cwd else ""
+    requested_cwd = os.path.realpath(cwd) if cwd else ""
     return [
         SessionInfo(
-            session_id=look.id,
-            cwd=look.project,
-            title=look.title or None,
-            updated_at=datetime.fromtimestamp(look.ended, UTC).isoformat() if look.ended else None,
+            session_id=summary.id,
+            cwd=summary.project,
+            title=summary.title or None,
+            updated_at=datetime.fromtimestamp(summary.ended, UTC).isoformat()
+            if summary.ended
+            else None,
         )
-        for _, look in seen(newest_first(config))
-        if not look.hidden
-        and os.path.isabs(look.project)
-        and (not wanted or os.path.realpath(look.project) == wanted)
+        for _, summary in summarize_files(sessions_newest_first(config))
+        if not summary.hidden
+        and os.path.isabs(summary.project)
+        and (not requested_cwd or os.path.realpath(summary.project) == requested_cwd)
     ]
 
 
-async def serve(setting: Setting) -> None:
+async def serve(server_config: ServerConfig) -> None:
     """Serve a client on the standard input and output until it goes.
 
     Raises:
         BadRequest: nobody is there to talk to.
     """
-    reader, writer = await own_streams()
-    host = Host(setting)
+    reader, writer = await take_standard_streams()
+    host = AgentServer(server_config)
     # It has what is offered, and no more: the library answers for the rest.
     agent: Any = host
-    connection = AgentSideConnection(agent, Lines(reader, writer), listening=False)
+    connection = AgentSideConnection(agent, JsonRpcStream(reader, writer), listening=False)
     listening = asyncio.ensure_future(connection.listen())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

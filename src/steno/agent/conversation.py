@@ -1,41 +1,257 @@
-"""The conversation so far: as messages to send, and, line by line, in the file.
+"""The conversation: as messages to send, and, line by line, as records in the file.
 
-Both are the same thing. What is in memory is put together by the rules by which the file is read
-again, so a session that is resumed sends the very bytes it sent before, and pays for them once.
+Both have the same content. The messages in memory are built by the rules by which the file is
+read again, so a resumed session sends the same bytes as before, and the prompt cache applies.
+Messages are sanitized before they are recorded: the API refuses blank text, invalid images and
+lone surrogates. In the message buffer only the end can still change; earlier messages are kept as
+encoded bytes, so a request costs what is new in it.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final, cast
 
 import msgspec
 
-from steno.agent.gates import Kept
-from steno.agent.recorder import Recorder, new_id
-from steno.agent.sayable import sayable_content, sayable_outcome
-from steno.agent.sizes import text_of, tokens_of
-from steno.agent.slugs import plan_slug, session_slug
-from steno.agent.spoken import Spoken, blocks_in, reminder
+from steno.agent.context.token_estimate import estimate_blocks, estimate_messages
+from steno.agent.context.token_usage import message_text
+from steno.agent.hooks.outcomes import AttachmentRecord
+from steno.agent.recorder import Recorder, new_uuid, plan_slug, session_slug
 from steno.errors import StenoError
-from steno.format.compose import Timings
-from steno.model.wire import Block, Message, Response
-from steno.session.resume.entries import Origin, text_block
-from steno.session.resume.images import MANY_IMAGES
-from steno.session.resume.pictures import flaw_among_many, images_in, without_images
-from steno.session.resume.trims import TRIM
-from steno.session.story.repeats import repeated_id
-from steno.tools.base import ToolResult
+from steno.format.encode import Timings
+from steno.llm.messages_api import Block, Message, Response, encode_message
+from steno.session.resume.api_rules import MANY_IMAGES, NO_CONTENT, fix_block, is_blank
+from steno.session.resume.clients import STENO
+from steno.session.resume.entries import Entry, EntryKind, only_thinking, text_block
+from steno.session.resume.replay import (
+    MICROCOMPACT_SUBTYPE,
+    MessageValidator,
+    flaw_among_many_images,
+    images_in,
+    join_user_entries,
+    trim_message,
+    without_images,
+)
+from steno.session.turns.compactions import repeated_id
+from steno.tools.protocol import ToolResult
 
-__all__ = ["BROKEN_OFF", "Conversation", "Figures", "Tail"]
 
-BROKEN_OFF: Final = (
+def sanitize_content(content: str | list[Block]) -> str | list[Block]:
+    """Return what a user says so that it can be sent."""
+    if isinstance(content, str):
+        return _replace_lone_surrogates(content) if content.strip() else NO_CONTENT
+    fixed_blocks = [fixed for block in content if (fixed := fix_block(block, "user")) is not None]
+    return _replace_lone_surrogates(fixed_blocks) or NO_CONTENT
+
+
+def sanitize_result(result: ToolResult) -> ToolResult:
+    """Return what a call came to so that it can be sent."""
+    block = {"type": "tool_result", "tool_use_id": "x", "content": result.content}
+    fixed = fix_block({**block, "is_error": result.is_error}, "user") or block
+    return msgspec.structs.replace(
+        result,
+        content=_replace_lone_surrogates(fixed["content"]),
+        detail=_replace_lone_surrogates(result.detail),
+    )
+
+
+def sanitize_response(response: Response) -> Response:
+    """Return an answer without blank words, and nothing of one that is nothing but thoughts."""
+    blocks = [
+        block if only_thinking([block]) else _replace_lone_surrogates(block)
+        for block in response.blocks
+        if not is_blank(block)
+    ]
+    return msgspec.structs.replace(response, blocks=[] if only_thinking(blocks) else blocks)
+
+
+def _replace_lone_surrogates(value: Any) -> Any:
+    """Return a value whose characters are whole: half of one has no bytes to be sent as."""
+    try:
+        msgspec.json.encode(value)
+    except (UnicodeEncodeError, OverflowError):
+        return _replace_surrogates_in(value)
+    return value
+
+
+def _replace_surrogates_in(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {_replace_surrogates_in(key): _replace_surrogates_in(item) for key, item in items}
+    if isinstance(value, list | tuple):
+        return [_replace_surrogates_in(each) for each in cast("list[Any]", value)]
+    return value
+
+
+_REMINDER: Final = "<system-reminder>\n{}\n</system-reminder>"
+_REMINDER_MARKS: Final = _REMINDER.split("{}")
+
+
+class MessageBuffer:
+    """The messages of one conversation."""
+
+    def __init__(self, messages: Sequence[Message] = ()) -> None:
+        self._validator = MessageValidator()
+        self._settled: list[Message] = []
+        self._tokens = 0
+        """About how many of them the proven messages have."""
+        self._encoded: list[msgspec.Raw] = []
+        """Those of the first messages that are proven; the others have not been sent yet."""
+        self._last_answer: Entry | None = None
+        """The last answer, while nothing was said to it."""
+        self._user_entries: list[Entry] = []
+        """What users said since, one by one: reminders have a place of their own among it."""
+        entries = [
+            Entry(message["role"], content_blocks(message["content"])) for message in messages
+        ]
+        if entries and entries[-1].role == "user":
+            self._user_entries = _split_reminders(entries.pop().blocks)
+        elif entries:
+            self._last_answer = entries.pop()
+        self._settle_entries(entries)
+
+    @property
+    def settled_messages(self) -> Sequence[Message]:
+        """The messages that will not change any more, but for what is trimmed in them."""
+        return self._settled
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens all messages take."""
+        return self._tokens + estimate_messages(self._open_messages())
+
+    @property
+    def user_tokens(self) -> int:
+        """About how many tokens that takes which was said since the last answer."""
+        return sum(estimate_blocks(entry.blocks) for entry in self._user_entries)
+
+    def messages(self) -> list[Message]:
+        """Return all messages: always something that the API takes."""
+        return [*self._settled, *self._open_messages()]
+
+    def wire(self) -> list[Message | msgspec.Raw]:
+        """Return all messages as they are sent, the end of what may be cached marked."""
+        for message in self._settled[len(self._encoded) :]:
+            self._encoded.append(encode_message(message))
+        open_messages = self._open_messages()
+        if open_messages:
+            return [*self._encoded, *open_messages[:-1], _with_cache_mark(open_messages[-1])]
+        return [*self._encoded[:-1], *map(_with_cache_mark, self._settled[-1:])]
+
+    def append(self, role: str, blocks: list[Block], kind: EntryKind = "message") -> None:
+        """Take in what somebody says; what users say before an answer is joined."""
+        if not blocks:
+            return
+        if role == "user":
+            self._settle_last_answer()
+            self._user_entries.append(Entry(role, list(blocks), kind=kind))
+            return
+        self._settle_last_answer()
+        user_entries, self._user_entries = self._user_entries, []
+        self._settle_entries(join_user_entries(user_entries, STENO))
+        self._last_answer = Entry(role, list(blocks))
+
+    def append_error(self, text: str) -> None:
+        """Take in what stands for an answer that never came: reminders go no further up than it."""
+        self._user_entries.append(Entry("assistant", [text_block(text)], error=True))
+
+    def trim(self, call_ids: Collection[str]) -> None:
+        """Put a note in the place of what calls have printed."""
+        for index, message in enumerate(self._settled):
+            trimmed_message = trim_message(message, call_ids)
+            if trimmed_message is message:
+                continue
+            self._settled[index] = trimmed_message
+            self._tokens += estimate_messages([trimmed_message]) - estimate_messages([message])
+            if index < len(self._encoded):
+                self._encoded[index] = encode_message(trimmed_message)
+
+    def _settle_last_answer(self) -> None:
+        answer, self._last_answer = self._last_answer, None
+        if answer is not None:
+            self._settle_entries([answer])
+
+    def _settle_entries(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            if entry.blocks:
+                valid_messages = self._validator.add(_to_message(entry))
+                self._settled += valid_messages
+                self._tokens += estimate_messages(valid_messages)
+
+    def _open_messages(self) -> list[Message]:
+        """Return the messages that can still change."""
+        # An answer to which something was said is settled.
+        entries = (
+            [self._last_answer]
+            if self._last_answer is not None
+            else join_user_entries(self._user_entries, STENO)
+        )
+        return [
+            message
+            for entry in entries
+            if entry.blocks
+            for message in self._validator.preview(_to_message(entry))
+        ]
+
+
+def content_blocks(content: str | list[Block]) -> list[Block]:
+    """Return the content of a message as blocks."""
+    return [text_block(content)] if isinstance(content, str) else list(content)
+
+
+def format_reminder(text: str) -> str:
+    """Return words as the model is told that nobody said them."""
+    return _REMINDER.format(text)
+
+
+def _to_message(entry: Entry) -> Message:
+    return {"role": entry.role, "content": list(entry.blocks)}
+
+
+def _with_cache_mark(message: Message) -> Message:
+    """Return a message with a mark on its last block: up to there it may be cached."""
+    blocks: list[dict[str, Any]] = message["content"]
+    if blocks[-1].get("type") in ("thinking", "redacted_thinking"):
+        return message
+    marked = {**blocks[-1], "cache_control": {"type": "ephemeral"}}
+    return {**message, "content": [*blocks[:-1], marked]}
+
+
+def _without_joined_newline(block: Block) -> Block:
+    """Return a part of a message without the newline that it got when it was joined."""
+    return text_block(str(block["text"]).rstrip("\n")) if "text" in block else block
+
+
+def _split_reminders(blocks: list[Block]) -> list[Entry]:
+    """Return a message of the user's as it was before its parts were joined, reminders first."""
+    reminder_count = 0
+    opening, closing = _REMINDER_MARKS
+    for block in blocks:
+        text = str(block.get("text", ""))
+        is_image = reminder_count and block.get("type") == "image"
+        is_reminder = text.startswith(opening) and text.rstrip("\n").endswith(closing.strip())
+        if not is_reminder and not is_image:
+            break
+        reminder_count += 1
+    entries = [
+        Entry("user", [_without_joined_newline(block)], kind="reminder")
+        for block in blocks[:reminder_count]
+    ]
+    return (
+        [*entries, Entry("user", blocks[reminder_count:])] if blocks[reminder_count:] else entries
+    )
+
+
+INTERRUPTION_TEXTS: Final = (
     "[Request interrupted by user]",
     "[Request interrupted by user for tool use]",
 )
 """What stands where the user broke in: into an answer, into calls."""
-_NAMED: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
+_CALL_ID_FIELDS: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
 
 
-class Tail(msgspec.Struct, frozen=True):
+class RetainedTail(msgspec.Struct, frozen=True):
     """The end of a conversation that stays as it is when the rest is compacted."""
 
     messages: list[Message]
@@ -43,7 +259,7 @@ class Tail(msgspec.Struct, frozen=True):
     """Whose answers are in it."""
 
 
-class Figures(msgspec.Struct):
+class SessionCounters(msgspec.Struct):
     """Figures of a session that its records carry on from one to the next."""
 
     turn_index: int = 0
@@ -65,116 +281,128 @@ class Conversation:
         self,
         recorder: Recorder,
         messages: Sequence[Message] = (),
-        figures: Figures | None = None,
+        counters: SessionCounters | None = None,
     ) -> None:
         self.recorder = recorder
-        self.figures = figures or Figures()
-        self._spoken = Spoken(messages)
-        self._open: dict[str, Block] = {}
+        self.counters = counters or SessionCounters()
+        self._buffer = MessageBuffer(messages)
+        self._open_calls: dict[str, Block] = {}
         self.last_prompt = ""
-        self.uncounted = self._spoken.tokens
+        self.uncounted_tokens = self._buffer.tokens
         """About how many tokens were said since the API has counted last."""
 
-    def reset(self, messages: Sequence[Message], last_prompt: str, figures: Figures) -> None:
+    def reset(
+        self, messages: Sequence[Message], last_prompt: str, counters: SessionCounters
+    ) -> None:
         """Say from now on what the file says, after a record of it could not be saved."""
-        self.figures = figures
-        self._spoken = Spoken(messages)
-        self._open = {}
+        self.counters = counters
+        self._buffer = MessageBuffer(messages)
+        self._open_calls = {}
         self.last_prompt = last_prompt
-        self.uncounted = self._spoken.tokens
+        self.uncounted_tokens = self._buffer.tokens
 
     def messages(self) -> list[Message]:
         """Return what to send: always something that the API takes."""
-        return self._spoken.messages()
+        return self._buffer.messages()
 
     @property
     def tokens(self) -> int:
         """About how many tokens all of it takes, counted as it was said."""
-        return self._spoken.tokens
+        return self._buffer.tokens
 
     def wire(self) -> list[Message | msgspec.Raw]:
         """Return the same as it is sent: what was sent before as the bytes it was sent as."""
-        return self._spoken.wire()
+        return self._buffer.wire()
 
     @property
-    def settled(self) -> Sequence[Message]:
+    def settled_messages(self) -> Sequence[Message]:
         """The messages that will not change any more."""
-        return self._spoken.settled
+        return self._buffer.settled_messages
 
     def count_from_last_answer(self) -> None:
         """Take what stands before the last answer, and that itself, for counted."""
-        self.uncounted = self._spoken.tokens_since
+        self.uncounted_tokens = self._buffer.user_tokens
 
     @property
     def open_calls(self) -> list[Block]:
         """The calls that have no result yet, in their order."""
-        return list(self._open.values())
+        return list(self._open_calls.values())
 
-    def prompt(
+    def add_prompt(
         self,
         content: str | list[Block],
         *,
         meta: bool = False,
         typed: str | None = None,
-        **extra: Any,
+        **fields: Any,
     ) -> str:
         """Take down what the user says; `meta` for what is said in their name.
 
         `typed` is what they typed, where that is something else.
         """
-        content = self._with_room_for(sayable_content(content))
+        content = self._drop_excess_images(sanitize_content(content))
         if meta:
-            extra["isMeta"] = True
+            fields["isMeta"] = True
         else:
             # Of a command that was typed as nothing, nothing stays.
-            words = text_of(content if typed is None else typed and sayable_content(typed))
-            self.last_prompt = words or self.last_prompt
-        (uuid,) = self.recorder.write(self.recorder.compose.prompt(content, **extra))
-        self._say("user", blocks_in(content))
+            prompt_text = message_text(
+                content if typed is None else typed and sanitize_content(typed)
+            )
+            self.last_prompt = prompt_text or self.last_prompt
+        (uuid,) = self.recorder.write(self.recorder.composer.prompt(content, **fields))
+        self._append("user", content_blocks(content))
         return uuid
 
-    def submit(
+    def add_user_prompt(
         self, content: str | list[Block], *, typed: str, mode: str, interactive: bool
     ) -> str:
         """Take down a prompt that begins a turn, given in a permission mode.
 
         `typed` is what the user typed, where that is something else.
         """
-        figures = self.figures
-        figures.turn_index += 1
-        figures.prompt_index += interactive
+        counters = self.counters
+        counters.turn_index += 1
+        counters.prompt_index += interactive
         if mode == "plan":
-            self.recorder.name(plan_slug(self.recorder.session_id, text_of(content)))
-        who: dict[str, Any] = {"promptSource": "sdk", "turnOrigin": "sdk"}
+            self.recorder.set_slug(plan_slug(self.recorder.session_id, message_text(content)))
+        origin_fields: dict[str, Any] = {"promptSource": "sdk", "turnOrigin": "sdk"}
         if interactive:
-            who = {"origin": {"kind": "human"}, "promptSource": "typed", "turnOrigin": "human"}
+            origin_fields = {
+                "origin": {"kind": "human"},
+                "promptSource": "typed",
+                "turnOrigin": "human",
+            }
         try:
-            return self.prompt(
-                content, typed=typed, permissionMode=mode, **who, turnPosition=figures.position()
+            return self.add_prompt(
+                content,
+                typed=typed,
+                permissionMode=mode,
+                **origin_fields,
+                turnPosition=counters.position(),
             )
         except StenoError:
-            figures.turn_index -= 1
-            figures.prompt_index -= interactive
+            counters.turn_index -= 1
+            counters.prompt_index -= interactive
             raise
 
-    def break_off(self, *, calls: bool) -> None:
+    def add_interruption(self, *, calls: bool) -> None:
         """Take down that the user broke in, which is nothing they said."""
-        said = self.last_prompt
-        self.prompt(BROKEN_OFF[calls])
-        self.last_prompt = said
+        last_prompt = self.last_prompt
+        self.add_prompt(INTERRUPTION_TEXTS[calls])
+        self.last_prompt = last_prompt
 
-    def response(
-        self, response: Response, timings: Timings | None = None, **asked: str
+    def add_response(
+        self, response: Response, timings: Timings | None = None, **request_fields: str
     ) -> tuple[str, ...]:
         """Take down what the model said, a line per block; nothing when it said nothing.
 
-        `timings` says how long its parts took to come in, `asked` how it was asked for:
+        `timings` says how long its parts took to come in, `request_fields` how it was asked for:
         `requestedModel`, `effort`.
         """
         blocks = response.blocks
         if not blocks:
             return ()
-        records = self.recorder.compose.response(
+        records = self.recorder.composer.response(
             blocks,
             message_id=response.id,
             model=response.model,
@@ -183,139 +411,154 @@ class Conversation:
             usage=response.usage,
             request_id=response.request_id,
             timings=timings,
-            **{"requestedModel": response.model, **asked},
+            **{"requestedModel": response.model, **request_fields},
         )
         uuids = self.recorder.write(*records)
-        self._say("assistant", blocks)
-        self.uncounted = 0
+        self._append("assistant", blocks)
+        self.uncounted_tokens = 0
         for block in blocks:
             if block.get("type") == "tool_use":
-                self._open[str(block.get("id"))] = block
+                self._open_calls[str(block.get("id"))] = block
         return uuids
 
-    def keep(self, kept: Iterable[Kept]) -> tuple[str, ...]:
+    def add_attachments(self, attachments: Iterable[AttachmentRecord]) -> tuple[str, ...]:
         """Take down what was done around the conversation, and let the model read what is for it."""
-        compose = self.recorder.compose
+        compose = self.recorder.composer
         uuids: tuple[str, ...] = ()
-        for each in kept:
-            if each.subtype:
-                uuids += self.recorder.write(compose.note(each.subtype, **each.body))
+        for attachment in attachments:
+            if attachment.subtype:
+                uuids += self.recorder.write(compose.note(attachment.subtype, **attachment.fields))
                 continue
-            words = tuple(map(reminder, each.parts or filter(None, (each.words,))))
+            texts = tuple(
+                map(format_reminder, attachment.parts or filter(None, (attachment.text,)))
+            )
             # A picture stands in the attachment: clients make of it what they say themselves.
-            rendered = () if each.image is not None else words
-            role = "user" if each.parts else each.role
-            record = compose.attachment(each.body, *rendered, role=role, beside=each.beside)
+            recorded_texts = () if attachment.image is not None else texts
+            role = "user" if attachment.parts else attachment.role
+            record = compose.attachment(
+                attachment.fields, *recorded_texts, role=role, beside=attachment.call_id
+            )
             uuids += self.recorder.write(record)
-            blocks = [*map(text_block, words), *filter(None, (each.image,))]
+            blocks = [*map(text_block, texts), *filter(None, (attachment.image,))]
             for block in blocks:
-                self._say("user", [block], kind="reminder")
+                self._append("user", [block], kind="reminder")
         return uuids
 
     def has_room_for(self, image: Block) -> bool:
         """Whether the API takes one more image beside those shown before."""
-        return self._with_room_for([image]) == [image]
+        return self._drop_excess_images([image]) == [image]
 
-    def local(self, words: str, **fields: Any) -> None:
+    def add_local_command(self, text: str, **fields: Any) -> None:
         """Take down what a command that the model has no part in has printed."""
-        compose = self.recorder.compose
-        note = {"content": words, "level": "info", "isMeta": False, **fields}
-        self.recorder.write(compose.note("local_command", **note))
-        self._say("user", [text_block(words)])
+        compose = self.recorder.composer
+        record_fields = {"content": text, "level": "info", "isMeta": False, **fields}
+        self.recorder.write(compose.note("local_command", **record_fields))
+        self._append("user", [text_block(text)])
 
-    def result(self, call: str, outcome: ToolResult, **more: Any) -> str:
-        """Take down what a call came to; `more` are further fields of its record."""
-        outcome = sayable_outcome(outcome)
-        record = self.recorder.compose.result(
-            call,
-            self._with_room_for(outcome.content),
-            is_error=outcome.is_error,
-            detail=outcome.detail,
-            **more,
+    def add_result(self, call_id: str, result: ToolResult, **fields: Any) -> str:
+        """Take down what a call came to; `fields` are further fields of its record."""
+        result = sanitize_result(result)
+        record = self.recorder.composer.result(
+            call_id,
+            self._drop_excess_images(result.content),
+            is_error=result.is_error,
+            detail=result.detail,
+            **fields,
         )
         (uuid,) = self.recorder.write(record)
-        self._say("user", record["message"]["content"])
-        self._open.pop(call, None)
+        self._append("user", record["message"]["content"])
+        self._open_calls.pop(call_id, None)
         return uuid
 
-    def settle(self, call: str, outcome: ToolResult, *, source: str | None) -> None:
+    def add_pending_result(self, call_id: str, result: ToolResult, *, source: str | None) -> None:
         """Write down the result of a call of the record `source`, which messages have settled.
 
         It is written with whatever is said next: until then somebody may still be at work on it.
         """
-        self.recorder.write_ahead(
-            self.recorder.compose.result(
-                call,
-                outcome.content,
-                is_error=outcome.is_error,
-                detail=f"Error: {outcome.content}",
+        self.recorder.write_with_next(
+            self.recorder.composer.result(
+                call_id,
+                result.content,
+                is_error=result.is_error,
+                detail=f"Error: {result.content}",
                 sourceToolAssistantUUID=source,
             )
         )
 
-    def failure(self, words: str, **why: Any) -> str:
-        """Take down that no answer came, and `why`; it is not sent."""
-        (uuid,) = self.recorder.write(self.recorder.compose.failure(words, **why))
+    def add_failure(self, text: str, **fields: Any) -> str:
+        """Take down that no answer came, and `fields`; it is not sent."""
+        (uuid,) = self.recorder.write(self.recorder.composer.failure(text, **fields))
         # But it has a place: reminders go no further up than it.
-        self._spoken.fail(words)
+        self._buffer.append_error(text)
         return uuid
 
-    def compact(
-        self, summary: str, tail: Tail, *, trigger: str, tokens: int, after: int, seconds: float
+    def replace_by_summary(
+        self,
+        summary: str,
+        tail: RetainedTail,
+        *,
+        trigger: str,
+        tokens_before: int,
+        tokens_after: int,
+        seconds: float,
     ) -> None:
         """Let a summary stand for everything before, but for the tail, which is said again.
 
-        `tokens` were taken before; what is said is about `after` tokens from now on, without what
+        `tokens_before` were taken before; what is said is about `tokens_after` tokens from now on, without what
         every request begins with. It took so many seconds.
         """
-        figures, recorder = self.figures, self.recorder
-        dropped = figures.dropped_tokens + max(tokens - after, 0)
+        counters, recorder = self.counters, self.recorder
+        dropped_tokens = counters.dropped_tokens + max(tokens_before - tokens_after, 0)
         metadata = {
             "trigger": trigger,
-            "preTokens": tokens,
+            "preTokens": tokens_before,
             "durationMs": round(seconds * 1000),
-            "postTokens": after,
-            "cumulativeDroppedTokens": dropped,
+            "postTokens": tokens_after,
+            "cumulativeDroppedTokens": dropped_tokens,
         }
-        recorder.name(session_slug(recorder.session_id))
+        recorder.set_slug(session_slug(recorder.session_id))
         recorder.write(
-            *recorder.compose.compaction(summary, metadata=metadata, position=figures.position())
+            *recorder.composer.compaction(summary, metadata=metadata, position=counters.position())
         )
-        figures.dropped_tokens = dropped
-        self._spoken = Spoken()
-        self._open = {}
-        self._say("user", blocks_in(summary))
+        counters.dropped_tokens = dropped_tokens
+        self._buffer = MessageBuffer()
+        self._open_calls = {}
+        self._append("user", content_blocks(summary))
         # Under new names: clients look for the results of a call in the whole file.
-        names: dict[str, str] = {}
+        new_ids: dict[str, str] = {}
         for message in tail.messages:
-            blocks = [_renamed(block, names) for block in blocks_in(message["content"])]
-            self._again(message["role"], blocks, tail.model)
+            blocks = [
+                _with_new_call_id(block, new_ids) for block in content_blocks(message["content"])
+            ]
+            self._repeat_message(message["role"], blocks, tail.model)
 
-    def trim(self, calls: Sequence[str], *, tokens: int, saved: int) -> None:
+    def trim_results(
+        self, call_ids: Sequence[str], *, tokens_before: int, tokens_saved: int
+    ) -> None:
         """Leave out what calls have printed, from now on; the file keeps it."""
-        told = {
+        metadata = {
             "trigger": "auto",
-            "preTokens": tokens,
-            "tokensSaved": saved,
-            "compactedToolIds": list(calls),
+            "preTokens": tokens_before,
+            "tokensSaved": tokens_saved,
+            "compactedToolIds": list(call_ids),
             "clearedAttachmentUUIDs": [],
         }
         self.recorder.write(
-            self.recorder.compose.note(
-                TRIM,
+            self.recorder.composer.note(
+                MICROCOMPACT_SUBTYPE,
                 content="Context microcompacted",
                 isMeta=False,
                 level="info",
-                microcompactMetadata=told,
+                microcompactMetadata=metadata,
             )
         )
-        self._spoken.trim(frozenset(calls))
+        self._buffer.trim(frozenset(call_ids))
 
-    def time_turn(self, seconds: float, *, pending_agents: int) -> None:
+    def add_turn_duration(self, seconds: float, *, pending_agents: int) -> None:
         """Take down how long a turn took, and how many sub-agents it left at work."""
         recorder = self.recorder
         recorder.write(
-            recorder.compose.turn_duration(
+            recorder.composer.turn_duration(
                 round(seconds * 1000),
                 messages=recorder.message_count,
                 pending_agents=pending_agents,
@@ -326,52 +569,59 @@ class Conversation:
         """Say where the session stands."""
         self.recorder.end_turn(self.last_prompt)
 
-    def _with_room_for(self, content: str | list[Block]) -> str | list[Block]:
+    def _drop_excess_images(self, content: str | list[Block]) -> str | list[Block]:
         """Return it without the images that the API would refuse beside those shown before."""
         if isinstance(content, str) or not any(images_in(content)):
             return content
-        shown = [image for each in self.messages() for image in images_in(each["content"])]
+        images = [image for message in self.messages() for image in images_in(message["content"])]
 
         def reason(image: Block) -> str:
-            together = [*shown, image]
-            flaws = [flaw for each in together if (flaw := flaw_among_many(each))]
-            if flaws and len(together) > MANY_IMAGES:
+            candidates = [*images, image]
+            flaws = [
+                flaw for candidate in candidates if (flaw := flaw_among_many_images(candidate))
+            ]
+            if flaws and len(candidates) > MANY_IMAGES:
                 return flaws[0]
-            shown.append(image)
+            images.append(image)
             return ""
 
         return without_images(content, reason)
 
-    def _again(self, role: str, blocks: list[Block], model: str) -> None:
+    def _repeat_message(self, role: str, blocks: list[Block], model: str) -> None:
         if role == "assistant":
-            name, calls = (
+            message_id, has_calls = (
                 repeated_id(self.recorder.leaf),
-                any(b.get("type") == "tool_use" for b in blocks),
+                any(part.get("type") == "tool_use" for part in blocks),
             )
-            reason = "tool_use" if calls else "end_turn"
-            self.response(Response(id=name, model=model, blocks=blocks, stop_reason=reason))
+            reason = "tool_use" if has_calls else "end_turn"
+            self.add_response(
+                Response(id=message_id, model=model, blocks=blocks, stop_reason=reason)
+            )
             return
         for block in blocks:
             if block.get("type") == "tool_result":
-                outcome = ToolResult(
+                result = ToolResult(
                     block.get("content", ""), is_error=bool(block.get("is_error", False))
                 )
-                self.result(str(block.get("tool_use_id")), outcome)
-        words = [block for block in blocks if block.get("type") != "tool_result"]
-        if words:
-            said = self.last_prompt
-            self.prompt(words, repeatsCompactSummary=True)
-            self.last_prompt = said
+                self.add_result(str(block.get("tool_use_id")), result)
+        other_blocks = [block for block in blocks if block.get("type") != "tool_result"]
+        if other_blocks:
+            last_prompt = self.last_prompt
+            self.add_prompt(other_blocks, repeatsCompactSummary=True)
+            self.last_prompt = last_prompt
 
-    def _say(self, role: str, blocks: list[Block], kind: Origin = "message") -> None:
-        self.uncounted += tokens_of(blocks)
-        self._spoken.say(role, blocks, kind)
+    def _append(self, role: str, blocks: list[Block], kind: EntryKind = "message") -> None:
+        self.uncounted_tokens += estimate_blocks(blocks)
+        self._buffer.append(role, blocks, kind)
 
 
-def _renamed(block: Block, names: dict[str, str]) -> Block:
+def _with_new_call_id(block: Block, new_ids: dict[str, str]) -> Block:
     """Return a block with its call under a new name."""
-    key = _NAMED.get(str(block.get("type")))
-    if key is None:
+    id_field = _CALL_ID_FIELDS.get(str(block.get("type")))
+    if id_field is None:
         return block
-    old = str(block.get(key))
-    return {**block, key: names.setdefault(old, f"toolu_{new_id().replace('-', '')[:24]}")}
+    old_id = str(block.get(id_field))
+    return {
+        **block,
+        id_field: new_ids.setdefault(old_id, f"toolu_{new_uuid().replace('-', '')[:24]}"),
+    }

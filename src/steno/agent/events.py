@@ -1,41 +1,14 @@
-"""What an agent does, as values: for the recorder, the console, headless output and tests."""
+"""Events of an agent: for front ends, headless output and tests."""
 
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from steno.guard.decision import Decision
-from steno.model.wire import ApiError, Block, Response
-from steno.tools.base import ToolResult
+from steno.llm.messages_api import ApiError, Block, Response
+from steno.permissions.permission_rules import Decision
+from steno.tools.protocol import ToolResult
 
-__all__ = [
-    "Answered",
-    "Asked",
-    "Compacted",
-    "Ended",
-    "Event",
-    "Failed",
-    "Grew",
-    "HookEnded",
-    "HookStarted",
-    "Interrupted",
-    "KeptOut",
-    "Landed",
-    "Launched",
-    "Noticed",
-    "Prompted",
-    "Reason",
-    "Refused",
-    "Retrying",
-    "Streamed",
-    "ToolEnded",
-    "ToolGrew",
-    "ToolStarted",
-    "Trimmed",
-    "Within",
-]
-
-Reason: TypeAlias = Literal[
+EndReason: TypeAlias = Literal[
     "done",
     "interrupted",
     "refused",
@@ -49,29 +22,29 @@ Reason: TypeAlias = Literal[
 """Why a turn ended."""
 
 
-class Prompted(msgspec.Struct, frozen=True):
+class PromptSubmitted(msgspec.Struct, frozen=True):
     """The user, or something in their name, has said something."""
 
     text: str
     uuid: str
 
 
-class KeptOut(msgspec.Struct, frozen=True):
+class PromptBlocked(msgspec.Struct, frozen=True):
     """A hook kept a prompt from being answered, which is recorded."""
 
-    body: dict[str, Any]
+    fields: dict[str, Any]
     """The note of it: what is said, and how it ended."""
     uuid: str
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RequestSent(msgspec.Struct, frozen=True):
     """A request goes out."""
 
     model: str
     messages: int
 
 
-class Grew(msgspec.Struct, frozen=True):
+class ContentDelta(msgspec.Struct, frozen=True):
     """More of an answer, of a thought, or of the input of a call has come."""
 
     kind: Literal["text", "thinking", "input"]
@@ -79,7 +52,7 @@ class Grew(msgspec.Struct, frozen=True):
     index: int
 
 
-class Streamed(msgspec.Struct, frozen=True):
+class RawStreamEvent(msgspec.Struct, frozen=True):
     """An event of the API as it came, where the model passes them on."""
 
     event: dict[str, Any]
@@ -89,27 +62,27 @@ class Retrying(msgspec.Struct, frozen=True):
     """A request failed and will be made again."""
 
     attempt: int
-    of: int
+    max_attempts: int
     delay: float
     error: ApiError
 
 
-class Answered(msgspec.Struct, frozen=True):
+class ResponseReceived(msgspec.Struct, frozen=True):
     """A response is whole and recorded."""
 
     response: Response
     uuids: tuple[str, ...]
 
 
-class Failed(msgspec.Struct, frozen=True):
+class RequestFailed(msgspec.Struct, frozen=True):
     """No answer came, and what stands in its place is recorded."""
 
-    words: str
+    text: str
     error: ApiError
     uuid: str
 
 
-class Refused(msgspec.Struct, frozen=True):
+class CallDenied(msgspec.Struct, frozen=True):
     """A call was not allowed."""
 
     call: Block
@@ -122,10 +95,10 @@ class ToolStarted(msgspec.Struct, frozen=True):
     call: Block
 
 
-class ToolGrew(msgspec.Struct, frozen=True):
+class ToolOutput(msgspec.Struct, frozen=True):
     """A tool has printed something."""
 
-    call: str
+    call_id: str
     text: str
 
 
@@ -133,7 +106,7 @@ class ToolEnded(msgspec.Struct, frozen=True):
     """A call has its result, and it is recorded."""
 
     call: Block
-    outcome: ToolResult
+    result: ToolResult
     seconds: float
     uuid: str
 
@@ -157,23 +130,23 @@ class Compacted(msgspec.Struct, frozen=True):
     """The conversation was replaced by a summary of it."""
 
     trigger: Literal["auto", "manual"]
-    before: int
-    after: int
+    tokens_before: int
+    tokens_after: int
     summary: str
 
 
 class Trimmed(msgspec.Struct, frozen=True):
     """What old calls had printed was left out of the conversation; the file keeps it."""
 
-    before: int
-    after: int
-    calls: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+    call_ids: tuple[str, ...]
 
 
-class Noticed(msgspec.Struct, frozen=True):
+class Notice(msgspec.Struct, frozen=True):
     """Something the user should know: a hook's words, a deleted file, a broken server."""
 
-    words: str
+    text: str
     level: Literal["info", "warning", "error"] = "info"
 
 
@@ -183,10 +156,10 @@ class Interrupted(msgspec.Struct, frozen=True):
     during: Literal["answer", "tools"]
 
 
-class Ended(msgspec.Struct, frozen=True):
+class TurnEnded(msgspec.Struct, frozen=True):
     """A turn is over: why, and what it took."""
 
-    reason: Reason
+    reason: EndReason
     text: str
     """The last answer, or what went wrong."""
     requests: int
@@ -195,7 +168,7 @@ class Ended(msgspec.Struct, frozen=True):
     cost: int
     """In micro-dollars."""
     leaf: str | None = None
-    asking: float = 0
+    api_seconds: float = 0
     """How many of the seconds were spent waiting for answers."""
     models: dict[str, dict[str, int]] = {}
     """Of each model: its tokens, and under `cost` its micro-dollars, sub-agents' among them."""
@@ -203,23 +176,23 @@ class Ended(msgspec.Struct, frozen=True):
     """Why something of the turn was not saved, and what to do about it."""
 
 
-class Launched(msgspec.Struct, frozen=True, kw_only=True):
+class SubagentStarted(msgspec.Struct, frozen=True, kw_only=True):
     """A sub-agent begins to work."""
 
-    call: str
+    call_id: str
     """The call that it works for."""
     agent_id: str
-    kind: str
+    agent_type: str
     description: str
     prompt: str
     background: bool
     depth: int
 
 
-class Landed(msgspec.Struct, frozen=True, kw_only=True):
+class SubagentEnded(msgspec.Struct, frozen=True, kw_only=True):
     """A sub-agent is done: what it says, and what it took."""
 
-    call: str
+    call_id: str
     agent_id: str
     status: str
     text: str
@@ -230,35 +203,35 @@ class Landed(msgspec.Struct, frozen=True, kw_only=True):
     """Its file."""
 
 
-class Within(msgspec.Struct, frozen=True):
+class SubagentEvent(msgspec.Struct, frozen=True):
     """Something a sub-agent did."""
 
-    call: str
+    call_id: str
     """The call that it works for."""
     event: "Event"
 
 
 Event: TypeAlias = (
-    Prompted
-    | KeptOut
-    | Asked
-    | Grew
-    | Streamed
+    PromptSubmitted
+    | PromptBlocked
+    | RequestSent
+    | ContentDelta
+    | RawStreamEvent
     | Retrying
-    | Answered
-    | Failed
-    | Refused
+    | ResponseReceived
+    | RequestFailed
+    | CallDenied
     | ToolStarted
-    | ToolGrew
+    | ToolOutput
     | ToolEnded
     | HookStarted
     | HookEnded
     | Compacted
     | Trimmed
-    | Noticed
+    | Notice
     | Interrupted
-    | Ended
-    | Launched
-    | Landed
-    | Within
+    | TurnEnded
+    | SubagentStarted
+    | SubagentEnded
+    | SubagentEvent
 )

@@ -1,294 +1,464 @@
-"""An agent without a screen: what it does as text, as one JSON object, or as a line per event.
+"""Runs an agent without a screen (`steno chat -p`), with structured output if requested.
 
-The shapes are those of Claude Code's `--output-format json` and `stream-json`; there is always a
-last `result`, whatever happened.
+The common keywords of JSON schema are checked; unknown ones are ignored, as the standard says.
 """
 
-import uuid
-from collections.abc import Callable
-from typing import Any, Final, Literal, TypeAlias
+import asyncio
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Final
 
-from steno.agent import events, stream_lines
-from steno.agent.events import Event, Reason
-from steno.agent.meter import tokens_of
+import msgspec
 
-__all__ = ["EXIT_CODES", "Output", "Printer"]
+from steno.agent.agent_session import AgentSession, build_session
+from steno.agent.config.agent_options import AgentCallbacks, AgentOptions
+from steno.agent.context.token_usage import PriceResponse
+from steno.agent.events import Event, Notice, TurnEnded
+from steno.agent.headless_output import HeadlessPrinter
+from steno.agent.hooks.outcomes import DispatchHooks, HookOutcome
+from steno.agent.loop import Agent, ModelClient
+from steno.agent.slash_dispatch import CLEAR, parse_slash_prompt
+from steno.agent.writable_session import WritableSession, new_session
+from steno.errors import BadRequest, StenoError
+from steno.format.lenient_json import as_list, as_object
+from steno.llm.messages_api import Block
+from steno.tools.context import ToolContext
+from steno.tools.protocol import ToolFailure, ToolResult, ToolSpec
 
-Output: TypeAlias = Literal["text", "json", "stream-json"]
-_SUBTYPES: Final[dict[Reason, str]] = {
-    "done": "success",
-    "empty": "success",
-    "refused": "success",
-    "interrupted": "error_during_execution",
-    "error": "error_during_execution",
-    "max_turns": "error_max_turns",
-    "max_budget": "error_max_budget_usd",
-    "max_time": "error_max_time",
-    "not_saved": "error_during_execution",
+_MAX_DEPTH: Final = 64
+_MAX_CHECKS: Final = 100_000
+
+
+def schema_violation(schema: dict[str, Any], value: Any) -> str:
+    """Return the first thing in a value that is not as the schema wants it; nothing if all is.
+
+    >>> schema_violation({"properties": {"n": {"type": "integer"}}}, {"n": "1"})
+    'n must be an integer'
+    """
+    return next(_SchemaCheck(schema).violations(schema, value, "", 0), "")
+
+
+class _SchemaCheck:
+    """One check of one value."""
+
+    def __init__(self, root_schema: dict[str, Any]) -> None:
+        self._root_schema = root_schema
+        self._check_count = 0
+
+    def violations(self, schema: object, value: Any, path: str, depth: int) -> Iterator[str]:
+        """Yield what is wrong with a value, said by where it is."""
+        name = path or "the answer"
+        if schema is False:
+            yield f"{name} must not be there"
+        schema_object = as_object(schema)
+        self._check_count += 1
+        # A shape may be made of itself, twice over.
+        if schema_object is None or depth > _MAX_DEPTH or self._check_count > _MAX_CHECKS:
+            return
+        if isinstance(reference := schema_object.get("$ref"), str):
+            yield from self.violations(self._resolve_reference(reference), value, path, depth + 1)
+        yield from (
+            f"{name} must {requirement}" for requirement in _value_violations(schema_object, value)
+        )
+        if isinstance(value, dict):
+            yield from self._object_violations(schema_object, as_object(value) or {}, path, depth)
+        elif isinstance(value, list):
+            yield from self._list_violations(schema_object, as_list(value) or [], path, depth)
+        yield from self._combined_violations(schema_object, value, path, depth)
+
+    def _object_violations(
+        self, schema_object: dict[str, Any], value: dict[str, Any], path: str, depth: int
+    ) -> Iterator[str]:
+        properties = as_object(schema_object.get("properties")) or {}
+        for name in as_list(schema_object.get("required")) or ():
+            if name not in value:
+                yield f"{_child_path(path, str(name))} is missing"
+        additional: object = schema_object.get("additionalProperties", True)
+        for name, item in value.items():
+            schema: object = properties.get(name, additional)
+            if schema is False and name not in properties:
+                yield f"{_child_path(path, name)} is not known"
+            else:
+                yield from self.violations(schema, item, _child_path(path, name), depth + 1)
+
+    def _list_violations(
+        self, schema_object: dict[str, Any], value: list[Any], path: str, depth: int
+    ) -> Iterator[str]:
+        prefix_items = as_list(schema_object.get("prefixItems")) or []
+        for index, item in enumerate(value):
+            schema: object = (
+                prefix_items[index]
+                if index < len(prefix_items)
+                else schema_object.get("items", True)
+            )
+            yield from self.violations(schema, item, f"{path}[{index}]", depth + 1)
+
+    def _combined_violations(
+        self, schema_object: dict[str, Any], value: Any, path: str, depth: int
+    ) -> Iterator[str]:
+        for schema in as_list(schema_object.get("allOf")) or ():
+            yield from self.violations(schema, value, path, depth + 1)
+        for keyword in ("anyOf", "oneOf"):
+            alternatives = as_list(schema_object.get(keyword))
+            if not alternatives:
+                continue
+            violations = [
+                next(self.violations(alternative, value, path, depth + 1), "")
+                for alternative in alternatives
+            ]
+            if all(violations):
+                yield violations[0]
+            elif keyword == "oneOf" and violations.count("") > 1:
+                yield f"{path or 'the answer'} must fit only one of the shapes for it"
+
+    def _resolve_reference(self, reference: str) -> object:
+        target: Any = self._root_schema
+        for part in reference.removeprefix("#").split("/")[1:]:
+            target = (as_object(target) or {}).get(part.replace("~1", "/").replace("~0", "~"))
+        return target
+
+
+def _child_path(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_TYPE_CHECKS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
+    "object": ("an object", lambda value: isinstance(value, dict)),
+    "array": ("an array", lambda value: isinstance(value, list)),
+    "string": ("a string", lambda value: isinstance(value, str)),
+    "boolean": ("true or false", lambda value: isinstance(value, bool)),
+    "null": ("null", lambda value: value is None),
+    "number": ("a number", _is_number),
+    "integer": ("an integer", lambda value: _is_number(value) and value == int(value)),
 }
-EXIT_CODES: Final[dict[Reason, int]] = {
-    "done": 0,
-    "empty": 0,
-    "refused": 1,
-    "interrupted": 130,
-    "error": 1,
-    "max_turns": 1,
-    "max_budget": 1,
-    "max_time": 1,
-    "not_saved": 3,
-}
-_ENDINGS: Final[dict[Reason, str]] = {
-    "empty": "the model answered nothing",
-    "interrupted": "it was interrupted",
-    "max_turns": "it was not done after as many requests as --max-turns allows",
-    "max_budget": "it was not done for as much as --max-budget-usd allows",
-    "max_time": "it was not done in as many seconds as --max-time allows",
-}
-"""What is said to people where the answer does not say it."""
-_TERMINAL: Final[dict[Reason, str]] = {
-    "done": "completed",
-    "empty": "completed",
-    "max_turns": "max_turns",
-    "max_budget": "budget_exhausted",
-}
-"""Why a turn was the last thing that happened, where others have a name for it."""
-_SHAPELESS: Final = "the model gave no answer in the shape that was asked for"
-_NEXT: Final = "the next message is taken; break in again while there is none, and it ends"
-_MICRO: Final = 1_000_000
 
 
-class Printer:
-    """Turns events into what is printed; `write` gets whole lines."""
+def _value_violations(schema: dict[str, Any], value: Any) -> Iterator[str]:
+    """Yield what a value must be by what is said of itself, and is not."""
+    types = schema.get("type")
+    type_names = [types] if isinstance(types, str) else as_list(types) or []
+    checks = [_TYPE_CHECKS[kind] for kind in type_names if kind in _TYPE_CHECKS]
+    if (
+        checks
+        and len(checks) == len(type_names)
+        and not any(is_type(value) for _, is_type in checks)
+    ):
+        yield f"be {' or '.join(description for description, _ in checks)}"
+        return
+    choices = as_list(schema.get("enum"))
+    if choices is not None and not any(_json_equal(value, choice) for choice in choices):
+        yield f"be one of {', '.join(map(repr, choices))}"
+    if "const" in schema and not _json_equal(value, schema["const"]):
+        yield f"be {schema['const']!r}"
+    yield from _range_violations(schema, value)
+
+
+def _range_violations(schema: dict[str, Any], value: Any) -> Iterator[str]:
+    """Yield the bounds that a value leaves."""
+    if _is_number(value):
+        yield from _bound_violations(schema, value, ("minimum", "maximum"), "")
+    elif isinstance(value, str):
+        yield from _bound_violations(
+            schema, len(value), ("minLength", "maxLength"), " letters long"
+        )
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str) and not _matches_pattern(pattern, value):
+            yield f"match {pattern}"
+    elif isinstance(value, list):
+        size = len(as_list(value) or [])
+        yield from _bound_violations(schema, size, ("minItems", "maxItems"), " items long")
+
+
+def _bound_violations(
+    schema: dict[str, Any], size: float, names: tuple[str, str], unit: str
+) -> Iterator[str]:
+    minimum, maximum = (schema.get(name) for name in names)
+    if isinstance(minimum, int | float) and size < minimum:
+        yield f"be at least {minimum}{unit}"
+    if isinstance(maximum, int | float) and size > maximum:
+        yield f"be at most {maximum}{unit}"
+
+
+def _matches_pattern(pattern: str, value: str) -> bool:
+    try:
+        return re.search(pattern, value) is not None
+    except re.error:
+        # Of another dialect: what is not understood is not held to.
+        return True
+
+
+def _json_equal(left: object, right: object) -> bool:
+    """Whether two values are the same in JSON, where true is no number."""
+    return left == right and isinstance(left, bool) == isinstance(right, bool)
+
+
+_TOOL_NAME: Final = "StructuredOutput"
+_CALL_TOOL_PROMPT: Final = f"Give your answer by calling {_TOOL_NAME}; nothing else counts."
+_ENTRYPOINT: Final = "sdk-cli"
+"""How records name the way in where nobody sits at a terminal."""
+_NO_PROMPT_EXIT_CODE: Final = 1
+_SERVER_TIMEOUT: Final = 5.0
+"""How many seconds are waited for servers that were asked for by name."""
+_SIGNAL_EXIT_BASE: Final = 128
+_INTERRUPTED_EXIT_CODE: Final = _SIGNAL_EXIT_BASE + signal.SIGINT
+_NO_SANDBOX: Final = {"enabled": False, "kind": None}
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StructuredOutputTool:
+    """The tool that takes the answer in the shape that was asked for."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        """Take the shape.
+
+        Raises:
+            BadRequest: it is not that of an object, which the input of a tool has to be.
+        """
+        types = as_list(schema.get("type", "object")) or [schema.get("type", "object")]
+        if "object" not in types:
+            raise BadRequest("the schema is not that of an object", hint="see --json-schema")
+        # The API wants it said.
+        schema = {**schema, "type": "object"}
+        self.spec = ToolSpec(
+            name=_TOOL_NAME,
+            description="Takes your final answer, in the shape that the user asked for.",
+            schema=schema,
+        )
+        self.value: Any = None
+
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        """Keep the answer, if it has the shape."""
+        del context, call
+        violation = schema_violation(self.spec.schema, tool_input)
+        if violation:
+            raise ToolFailure(f"The answer was not taken: {violation}.")
+        self.value = tool_input
+        return ToolResult("The answer was taken.", tool_input)
+
+    def require_answer(self, agent: Agent) -> DispatchHooks:
+        """Return an agent's gates such that no turn ends without an answer."""
+        dispatch_hooks = agent.executor.dispatch_hooks
+
+        async def dispatch(event: str, facts: dict[str, Any]) -> HookOutcome:
+            outcome = await dispatch_hooks(event, facts)
+            if event == "Stop" and self.value is None and not outcome.blocked:
+                agent.force_tool(_TOOL_NAME)
+                return HookOutcome(blocked=True, reason=_CALL_TOOL_PROMPT)
+            return outcome
+
+        return dispatch
+
+
+def parse_prompt_line(line: str) -> str | list[Block] | None:
+    """Return the prompt on a line of `--input-format stream-json`; None for other kinds of lines.
+
+    Raises:
+        BadRequest: it is no JSON, or no message of the user's.
+    """
+    if not line.strip():
+        return None
+    try:
+        decoded: Any = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        raise BadRequest(f"a line of the input is no JSON: {line.strip()[:80]}") from None
+    message = as_object(decoded) or {}
+    if message.get("type") != "user":
+        return None
+    content: Any = (as_object(message.get("message")) or {}).get("content")
+    blocks = as_list(content)
+    if not content or not (isinstance(content, str) or (blocks and all(map(as_object, blocks)))):
+        raise BadRequest("a message of the input has no content")
+    return content
+
+
+class _HeadlessRun:
+    """One run: a session, or, where the user leaves one for another, several."""
 
     def __init__(
         self,
-        output: Output,
-        session_id: str,
-        write: Callable[[str | dict[str, Any]], None],
-        *,
-        partial: bool = False,
-        warn: Callable[[str], None] = lambda _words: None,
-        more: bool = False,
+        options: AgentOptions,
+        model: ModelClient,
+        printer: HeadlessPrinter,
+        price: PriceResponse,
+        output_tool: StructuredOutputTool | None,
     ) -> None:
-        """Take where to print to; with `more` another prompt may always come."""
-        self._output: Output = output
-        self._session = session_id
-        self._write = write
-        self._partial = partial
-        self._warn = warn
-        self._more = more
-        self._refused: list[dict[str, Any]] = []
-        self._structured: Any = None
-        self._shapeless = False
-        """Whether an answer in a shape was asked for and never came."""
-        self._sandbox: Any = None
-        """Whether commands were confined: who gets one object only, is told there."""
-        self._parent: str | None = None
-        """The call that a sub-agent works for, while it is heard."""
-        self._tasks: dict[str, _Task] = {}
-        """What sub-agents work on, by the call."""
-        self._message = ""
-        """The answer that comes in."""
-        self._stop_reason: str | None = None
-        self._failed: events.Failed | None = None
-        self._results = 0
+        options = msgspec.structs.replace(options, entrypoint=_ENTRYPOINT)
+        self._options = options
+        if output_tool is not None:
+            extra_tools = (*options.extra_tools, output_tool)
+            self._options = msgspec.structs.replace(options, extra_tools=extra_tools)
+        self._model = model
+        self._price = price
+        self.printer = printer
+        self.output_tool = output_tool
+        self.session: AgentSession | None = None
+        self.exit_codes: list[int] = []
+        """The exit code of each turn."""
+        self._signal = signal.SIGINT
 
-    def begin(self, facts: dict[str, Any], session_id: str = "") -> None:
-        """Say what a session begins with: its tools, its model, its folder."""
-        self._sandbox = facts.get("sandbox")
-        self._session = session_id or self._session
-        if self._output == "stream-json":
-            self._line(stream_lines.init_line(facts))
-
-    def take(self, event: Event) -> None:
-        """Take one event."""
-        match event:
-            case events.Within(call, inner):
-                outer, self._parent = self._parent, call
-                self.take(inner)
-                self._parent = outer
-            case events.Noticed(words, _):
-                self._warn(words)
-            case events.Retrying(attempt, of, delay, error):
-                self._warn(f"{error}; try {attempt} of {of} in {delay:.1f} s")
-            case _:
-                self._note(event)
-                if self._output == "stream-json":
-                    self._stream(event)
-
-    def structured(self, value: Any) -> None:
-        """Take the answer in the shape that was asked for; None where there is none."""
-        self._structured = value
-        self._shapeless = value is None
-
-    def _note(self, event: Event) -> None:
-        """Remember what the end has to tell."""
-        match event:
-            case events.Refused(call, _):
-                given = {"tool_name": call.get("name"), "tool_use_id": call.get("id")}
-                self._refused.append({**given, "tool_input": call.get("input")})
-            case events.Prompted() if self._parent is None:
-                self._stop_reason = self._failed = None
-            case events.Answered(response, _) if self._parent is None:
-                self._stop_reason = response.stop_reason
-            case events.Failed() if self._parent is None:
-                self._stop_reason, self._failed = "stop_sequence", event
-            case _:
-                pass
-
-    # A line per event
-
-    def _stream(self, event: Event) -> None:
-        match event:
-            case events.Answered(response, uuids):
-                lines = stream_lines.answer_lines(response)
-                for line, name in zip(lines, uuids, strict=False):
-                    self._said(line, name)
-            case events.Failed(_, _, name):
-                self._said(stream_lines.failed_line(event), name)
-            case events.ToolEnded(call, _, _, name):
-                refused = any(each["tool_use_id"] == call.get("id") for each in self._refused)
-                self._said(stream_lines.result_line(event, refused=refused), name)
-            case events.Refused():
-                self._line(stream_lines.denied_line(event))
-            case events.KeptOut(_, name):
-                self._line(stream_lines.kept_out_line(event), name)
-            case events.Compacted():
-                self._line(stream_lines.compacted_line(event))
-            case events.Asked() | events.Streamed() if self._partial and self._parent is None:
-                self._stream_part(event)
-            case _:
-                self._stream_task(event)
-
-    def _stream_part(self, event: events.Asked | events.Streamed) -> None:
-        """Tell of an answer while it comes in; those of sub-agents are told when they are whole."""
-        if isinstance(event, events.Asked):
-            self._line(stream_lines.status_line())
+    def emit(self, event: Event) -> None:
+        """Print what happens."""
+        if isinstance(event, TurnEnded):
             return
-        if event.event.get("type") == "message_start":
-            self._message = str(event.event["message"].get("id", ""))
-        self._line(stream_lines.partial_line(event.event, self._message))
+        try:
+            self.printer.handle(event)
+        except BrokenPipeError:
+            # Nobody listens any more. The turn ends as it should, and its end finds that out again.
+            if self.session is not None:
+                self.session.agent.interrupt()
 
-    def _stream_task(self, event: Event) -> None:
-        task = self._tasks.get(self._parent or "")
-        match event:
-            case events.Launched():
-                self._tasks[event.call] = _Task(event)
-                self._line(stream_lines.launched_line(event))
-            case events.Landed():
-                self._line(stream_lines.task_line(event))
-            case events.Prompted(words, name) if task is not None:
-                self._said(stream_lines.prompt_line(words), name)
-            case _:
-                pass
+    async def start_session(
+        self, writable_session: WritableSession, source: str = ""
+    ) -> AgentSession:
+        """Begin a session: let servers come up, tell hooks, say what there is."""
+        options = self._options
+        session = build_session(
+            options, writable_session, self._model, AgentCallbacks(emit=self.emit), self._price
+        )
+        self.session = session
+        session.start_source = source or session.start_source
+        if self.output_tool is not None:
+            session.agent.executor.dispatch_hooks = self.output_tool.require_answer(session.agent)
+        # Nobody is there later to whom they could say what they found.
+        session.agent.wait_for_background = session.agent_tool.wait
+        await session.mcp_connections.wait_until_ready(
+            0 if not options.mcp_config else _SERVER_TIMEOUT
+        )
+        for server in session.mcp_connections.states():
+            if server.status == "failed":
+                self.emit(
+                    Notice(f"the server {server.name} is not there: {server.error}", "warning")
+                )
+            elif server.status == "pending" and options.mcp_config:
+                self.emit(Notice(f"the server {server.name} has not answered yet", "warning"))
+        await session.open()
+        self.printer.begin(_init_facts(session, options), writable_session.id)
+        return session
 
-    def _said(self, line: dict[str, Any], name: str) -> None:
-        """Print what somebody said: the model, the user, or a tool."""
-        task = self._tasks.get(self._parent or "")
-        line["parent_tool_use_id"] = self._parent
-        if task is not None:
-            line.pop("tool_use_result", None)
-            line |= task.facts()
-        self._line(line, name)
-        if task is not None:
-            for progress in task.progress(line):
-                self._line(progress)
+    async def run_prompts(
+        self, writable_session: WritableSession, prompts: AsyncIterator[str | list[Block]]
+    ) -> None:
+        """Take all prompts to their ends."""
+        session = await self.start_session(writable_session)
+        async for prompt in prompts:
+            invocation = parse_slash_prompt(prompt)
+            if invocation is None or invocation[0] != CLEAR:
+                await self.run_prompt(session, prompt)
+                continue
+            await session.close(CLEAR)
+            session = await self.start_session(
+                new_session(self._options.config, self._options.cwd), CLEAR
+            )
+            self.exit_codes.append(self.printer.end(await session.slash_dispatcher.record_clear()))
 
-    def _line(self, fields: dict[str, Any], name: str = "") -> None:
-        self._write({**fields, "session_id": self._session, "uuid": name or str(uuid.uuid4())})
-
-    # The end
-
-    def fail(self, ended: events.Ended) -> None:
-        """Take the end of everything; to people it is told as any other error is."""
-        if self._output != "text":
-            self.end(ended)
-
-    def end(self, ended: events.Ended) -> int:
-        """Take the end of a turn: the last thing that is printed, whatever happened.
-
-        Returns the exit code that goes with it.
-        """
-        code = EXIT_CODES[ended.reason]
-        shapeless = self._shapeless and not code
-        if shapeless:
-            code = 1
-            self._warn(_SHAPELESS)
-        if self._output == "text":
-            if ended.text:
-                self._write(ended.text)
-            if ended.problem or ended.reason in _ENDINGS:
-                self._warn(ended.problem or _ENDINGS[ended.reason])
+    def interrupt(self, run_task: "asyncio.Future[None]", received_signal: signal.Signals) -> None:
+        """End the turn that is at work, which then tells its end; where none is, end everything."""
+        self._signal = received_signal
+        agent = self.session.agent if self.session is not None else None
+        if agent is not None and agent.is_running:
+            agent.interrupt()
         else:
-            self._line(self._result(ended, code, shapeless=shapeless))
-            self._results += 1
-        if self._more and ended.reason == "interrupted":
-            self._warn(_NEXT)
-        return code
+            run_task.cancel()
 
-    def _result(self, ended: events.Ended, code: int, *, shapeless: bool) -> dict[str, Any]:
-        subtype = "error_max_structured_output_retries" if shapeless else _SUBTYPES[ended.reason]
-        failed = self._failed if ended.reason == "error" else None
-        terminal = _TERMINAL.get(ended.reason, "")
-        if failed is not None or self._stop_reason == "refusal":
-            # What the API says in place of an answer is told as one.
-            subtype, terminal = "success", "api_error"
-        result: dict[str, Any] = {
-            "type": "result",
-            "subtype": subtype,
-            "is_error": code != 0,
-            "duration_ms": round(ended.seconds * 1000),
-            "duration_api_ms": round(ended.asking * 1000),
-            "num_turns": ended.requests,
-            "stop_reason": self._stop_reason,
-            "total_cost_usd": ended.cost / _MICRO,
-            "usage": ended.usage,
-            "modelUsage": stream_lines.by_model(ended.models),
-            "permission_denials": self._refused,
-            "fast_mode_state": "off",
-            "queued_turn_count": 0,
-            "result_index": self._results,
-        }
-        if terminal:
-            result["terminal_reason"] = terminal
-        if subtype == "success":
-            result["result"] = ended.text
-            result["api_error_status"] = failed.error.status or None if failed else None
-        else:
-            told = ended.problem or ended.text or _ENDINGS.get(ended.reason, "")
-            told = _SHAPELESS if shapeless else told
-            result["errors"] = [told]
-        if self._sandbox is not None and self._output == "json":
-            result["sandbox"] = self._sandbox
-        if self._structured is not None:
-            result["structured_output"] = self._structured
-        return result
+    async def close(self) -> None:
+        """Leave nothing behind that runs."""
+        if self.session is not None:
+            await self.session.close()
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of all: of the last that ended badly, if one did."""
+        if not self.exit_codes:
+            return _NO_PROMPT_EXIT_CODE
+        code = next(filter(None, reversed(self.exit_codes)), 0)
+        # Whoever sent a signal is told which one ended it.
+        return _SIGNAL_EXIT_BASE + self._signal if code == _INTERRUPTED_EXIT_CODE else code
+
+    async def run_prompt(self, session: AgentSession, prompt: str | list[Block]) -> None:
+        """Take one prompt to its end."""
+        if self.output_tool is not None:
+            self.output_tool.value = None
+        try:
+            ended = await session.submit(prompt)
+        except StenoError as error:
+            # A full disk, mostly: the session cannot be written, but the result can be told.
+            self.printer.fail(session.agent.build_turn_ended("error", str(error)))
+            raise
+        if self.output_tool is not None:
+            self.printer.set_structured_output(self.output_tool.value)
+        self.exit_codes.append(self.printer.end(ended))
 
 
-class _Task:
-    """What a sub-agent works on, and what it took so far."""
+def _init_facts(session: AgentSession, options: AgentOptions) -> dict[str, Any]:
+    """Return what a session begins with."""
+    agent, sandbox = session.agent, session.sandbox
+    return {
+        "cwd": agent.executor.context.cwd,
+        "original_cwd": options.cwd,
+        "additional_directories": list(options.folders),
+        "apiKeySource": options.key_source,
+        "tools": [tool.spec.name for tool in agent.executor.tools],
+        "mcp_servers": [
+            {"name": server.name, "status": server.status}
+            for server in session.mcp_connections.states()
+        ],
+        "model": agent.request_config.model,
+        "permissionMode": session.permission_mode(),
+        "agents": session.agent_tool.type_names,
+        "skills": session.slash_dispatcher.skill_names,
+        "output_style": session.settings.output_style or "default",
+        "slash_commands": session.slash_dispatcher.command_names,
+        "sandbox": _NO_SANDBOX if sandbox is None else sandbox.facts(),
+    }
 
-    def __init__(self, launched: events.Launched) -> None:
-        self._launched = launched
-        self._tool_uses = 0
-        self._tokens = 0
 
-    def facts(self) -> dict[str, Any]:
-        """Return what stands on every line of it."""
-        launched = self._launched
-        return {
-            "agent_id": launched.agent_id,
-            "subagent_type": launched.kind,
-            "task_description": launched.description,
-        }
+async def run_headless(
+    options: AgentOptions,
+    writable_session: WritableSession,
+    model: ModelClient,
+    prompts: AsyncIterator[str | list[Block]],
+    printer: HeadlessPrinter,
+    *,
+    price: PriceResponse,
+    output_tool: StructuredOutputTool | None = None,
+) -> int:
+    """Run prompts one after the other; return the exit code of the last that ended badly, else 0."""
+    headless_run = _HeadlessRun(options, model, printer, price, output_tool)
+    run_task = asyncio.ensure_future(headless_run.run_prompts(writable_session, prompts))
+    with _handle_signals(partial(headless_run.interrupt, run_task)):
+        try:
+            await run_task
+        except asyncio.CancelledError:
+            if (current_task := asyncio.current_task()) is not None and current_task.cancelling():
+                raise
+            headless_run.exit_codes.append(_INTERRUPTED_EXIT_CODE)
+        finally:
+            await headless_run.close()
+    return headless_run.exit_code
 
-    def progress(self, line: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the lines that tell of calls in an answer of the sub-agent's."""
-        message = line["message"]
-        if line["type"] != "assistant" or message["content"][0].get("type") != "tool_use":
-            return []
-        self._tool_uses += 1
-        self._tokens = tokens_of(message["usage"])
-        usage = {"total_tokens": self._tokens, "tool_uses": self._tool_uses}
-        tool = str(message["content"][0].get("name"))
-        return [stream_lines.progress_line(self._launched, tool, usage)]
+
+@contextmanager
+def _handle_signals(interrupt: Callable[[signal.Signals], None]) -> Generator[None]:
+    """Let Ctrl-C, TERM and a terminal that closes break into the turn, which ends as it should."""
+    loop = asyncio.get_running_loop()
+    # What `nohup` had ignored stays so.
+    handled_signals = [
+        candidate for candidate in _SIGNALS if signal.getsignal(candidate) is not signal.SIG_IGN
+    ]
+    for number in handled_signals:
+        # Not in a thread, and not everywhere.
+        with suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(number, interrupt, number)
+    try:
+        yield
+    finally:
+        for number in handled_signals:
+            with suppress(NotImplementedError, ValueError, RuntimeError):
+                loop.remove_signal_handler(number)

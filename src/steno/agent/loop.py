@@ -1,59 +1,89 @@
-"""The loop: ask the model, make the calls it wants, give it the results, until it has answered.
+"""The agent loop: asks the model and executes its tool calls until it has answered.
 
-Everything it does goes out as events, and everything that is said goes through the conversation,
-which writes it down first. It knows no screen, no settings files and no command line.
+Everything that happens is emitted as events, and every message goes through the conversation,
+which records it first. The loop knows no screen, no settings files and no command line.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from steno.agent import events
-from steno.agent.admission import accompany, admit
-from steno.agent.branch import git_branch
-from steno.agent.calls import Caller, grouped
-from steno.agent.conversation import Conversation
-from steno.agent.course import Course, Fitting, Model
-from steno.agent.events import Event, Reason
-from steno.agent.gates import Bounds, Gate, Kept, failure_name, is_too_long, told_of
-from steno.agent.hearing import Hearing, retry_fields
-from steno.agent.meter import Meter
-from steno.agent.models import bare_model
-from steno.agent.recorder import save_problem
-from steno.agent.said import Prompt, Said
-from steno.agent.sayable import sayable_response
-from steno.agent.sessions import reload
-from steno.agent.sizes import text_of
-from steno.agent.slugs import session_slug
-from steno.agent.thinking import may_think
+from steno.agent.config.models import api_model_name, can_enable_thinking
+from steno.agent.context.token_usage import UsageMeter, message_text
+from steno.agent.conversation import Conversation, sanitize_response
+from steno.agent.events import EndReason, Event
+from steno.agent.hooks.outcomes import (
+    AttachmentRecord,
+    HookOutcome,
+    TurnEvents,
+    hook_call_facts,
+    hook_error_name,
+    is_context_overflow,
+)
+from steno.agent.recorder import save_error_message, session_slug
+from steno.agent.stream_accumulator import StreamAccumulator, retry_record_fields
+from steno.agent.tool_executor import ToolExecutor, group_calls
+from steno.agent.user_input import PromptInput, UserInput, submit_companion, submit_prompt
+from steno.agent.writable_session import git_branch, reload_conversation
 from steno.errors import Busy, StenoError
-from steno.model import events as streamed
-from steno.model.wire import ApiError, Block, Request, Response, StreamCut
-from steno.tools.base import ToolResult
+from steno.llm import stream_decoder as streamed
+from steno.llm.messages_api import ApiError, Block, Request, Response, StreamInterrupted
+from steno.tools.protocol import ToolResult
 
-__all__ = ["Agent", "Course", "Fitting", "Model"]
 
-_NUDGES: Final = 3
-_CUT: Final = "Your answer above was cut off on its way. Go on exactly where it ends."
-_NUDGED: Final = {
+class ModelClient(Protocol):
+    """Something that answers requests."""
+
+    def stream(self, request: Request) -> AsyncGenerator[streamed.StreamEvent, None]:
+        """Answer a request bit by bit."""
+        ...
+
+
+class RequestConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What is the same for every request of a conversation."""
+
+    model: str
+    max_tokens: int = 32_000
+    system: tuple[Block, ...] = ()
+    thinking: dict[str, Any] | None = None
+    effort: str = ""
+    """How hard the model tries; empty for as it is used to."""
+
+
+class Compactor(Protocol):
+    """Makes room when the window fills up."""
+
+    async def __call__(self, agent: "Agent") -> None:
+        """Compact the conversation if it has to be."""
+        ...
+
+    async def make_room(self, agent: "Agent") -> bool:
+        """Compact it whatever the figures say; whether that was done."""
+        ...
+
+
+_MAX_CONTINUATIONS: Final = 3
+_RESUME_AFTER_CUT: Final = "Your answer above was cut off on its way. Go on exactly where it ends."
+_CONTINUE_PROMPTS: Final = {
     "max_tokens": "Your answer reached the limit of its length. Go on exactly where it ends.",
     "pause_turn": "",
 }
 """The reasons to stop after which the model is to go on, and what it is told."""
-_NOT_DONE: Final = "The user broke in before this was done."
-_TOO_LATE: Final = "The time was up before this was done."
+_INTERRUPTED_RESULT: Final = "The user broke in before this was done."
+_TIMED_OUT_RESULT: Final = "The time was up before this was done."
 
 
-class _Held:
+class _ContinuationCounts:
     """How often a turn was kept from ending."""
 
     def __init__(self) -> None:
-        self.nudges = 0
-        self.stops = 0
+        self.continuations = 0
+        self.stop_blocks = 0
 
 
 class Agent:
@@ -61,176 +91,186 @@ class Agent:
 
     def __init__(
         self,
-        model: Model,
-        talk: Conversation,
-        caller: Caller,
-        course: Course,
-        meter: Meter,
+        model: ModelClient,
+        conversation: Conversation,
+        executor: ToolExecutor,
+        request_config: RequestConfig,
+        meter: UsageMeter,
         *,
-        fit: Fitting | None = None,
+        compactor: Compactor | None = None,
     ) -> None:
         self.model = model
-        self.talk = talk
-        self.caller = caller
-        self.course = course
+        self.conversation = conversation
+        self.executor = executor
+        self.request_config = request_config
         self.meter = meter
-        self.fit = fit
-        self.bounds = Bounds()
+        self.compactor = compactor
+        self.turn_events = TurnEvents()
         """The events at which its turns begin and end."""
-        self.ahead: list[Kept] = []
+        self.pending_attachments: list[AttachmentRecord] = []
         """What the session keeps before the next prompt."""
-        self.waits: Callable[[float | None], Awaitable[None]] | None = None
+        self.wait_for_background: Callable[[float | None], Awaitable[None]] | None = None
         """Waits, so many seconds at most, until somebody in the background has something to say."""
-        self.piped = ""
+        self.piped_input = ""
         """What stands behind the user's words in a prompt but is not theirs."""
         self.interactive = False
         """Whether somebody sits at a terminal; then the session records how long turns took."""
-        self.pending_agents: Callable[[], int] = lambda: 0
+        self.count_pending_agents: Callable[[], int] = lambda: 0
         """Says how many sub-agents are at work in the background."""
-        self.kinds: tuple[str, ...] = ()
+        self.subagent_types: tuple[str, ...] = ()
         """The kinds of sub-agents that can be named."""
         self.inbox: list[tuple[str, bool]] = []
         """What is to be said at the next chance: (words, whether nobody said them)."""
-        self._working: asyncio.Task[Any] | None = None
-        self._answered = False
+        self._turn_task: asyncio.Task[Any] | None = None
+        self._waiting_for_background = False
         """Whether all that the turn is still waiting for is somebody in the background."""
-        self._late = False
+        self._timed_out = False
         """Whether the time was up before the turn was over."""
-        self._hearing: Hearing | None = None
-        self._was_cut = False
-        self._bad_inputs: dict[str, str] = {}
-        self._forced = ""
-        self._thought: set[str] = set()
+        self._accumulator: StreamAccumulator | None = None
+        self._was_cut_off = False
+        self._invalid_inputs: dict[str, str] = {}
+        self._forced_tool = ""
+        self._thinking_calls: set[str] = set()
         """The calls of this turn that were asked for with thinking on."""
 
     @property
     def emit(self) -> Callable[[Event], None]:
         """Where events go."""
-        return self.caller.emit
+        return self.executor.emit
 
     @property
-    def is_working(self) -> bool:
+    def is_running(self) -> bool:
         """Whether a turn is under way."""
-        return self._working is not None
+        return self._turn_task is not None
 
     def interrupt(self) -> None:
         """Break in: the turn ends at once, whatever it is at."""
-        if self._working is not None:
-            self._working.cancel()
+        if self._turn_task is not None:
+            self._turn_task.cancel()
 
-    async def turn(self, prompt: Prompt) -> events.Ended:
-        """Take a prompt to its answer. It always ends with an `Ended`, whatever happens."""
-        return await self.work(self._turn(prompt))
+    async def run_turn(self, prompt: PromptInput) -> events.TurnEnded:
+        """Take a prompt to its answer. It always ends with a `TurnEnded`, whatever happens."""
+        return await self.run_as_turn(self._run_prompt(prompt))
 
-    async def work(self, doing: Coroutine[Any, Any, tuple[Reason, str]]) -> events.Ended:
+    async def run_as_turn(
+        self, coroutine: Coroutine[Any, Any, tuple[EndReason, str]]
+    ) -> events.TurnEnded:
         """Do something that can be broken into, as a turn of its own."""
-        self.meter.begin()
-        self._thought.clear()
-        if self.talk.recorder.problem is not None and not self._reloaded():
-            doing.close()
-            return self._end("not_saved", "")
-        self._working = asyncio.ensure_future(doing)
-        alarm = self._set_alarm()
+        self.meter.begin_turn()
+        self._thinking_calls.clear()
+        if self.conversation.recorder.save_error is not None and not self._reload_conversation():
+            coroutine.close()
+            return self._end_turn("not_saved", "")
+        self._turn_task = asyncio.ensure_future(coroutine)
+        timer = self._start_timer()
         try:
-            reason, text = await self._outcome(self._working)
+            reason, text = await self._wait_for_turn(self._turn_task)
         except StenoError:
-            if self.talk.recorder.problem is None:
+            if self.conversation.recorder.save_error is None:
                 raise
             reason, text = "not_saved", ""
         finally:
-            self._working = None
-            if alarm is not None:
-                alarm.cancel()
-        return self._end(reason, text)
+            self._turn_task = None
+            if timer is not None:
+                timer.cancel()
+        return self._end_turn(reason, text)
 
-    async def _outcome(self, working: "asyncio.Task[tuple[Reason, str]]") -> tuple[Reason, str]:
+    async def _wait_for_turn(
+        self, turn_task: "asyncio.Task[tuple[EndReason, str]]"
+    ) -> tuple[EndReason, str]:
         """Wait for a turn; return why it ended and what was said last."""
         try:
-            return await working
+            return await turn_task
         except asyncio.CancelledError:
-            outer = asyncio.current_task()
-            is_ended = outer is not None and outer.cancelling() > 0
-            reason: Reason = "max_time" if self._late and not is_ended else "interrupted"
+            current_task = asyncio.current_task()
+            is_cancelled = current_task is not None and current_task.cancelling() > 0
+            reason: EndReason = (
+                "max_time" if self._timed_out and not is_cancelled else "interrupted"
+            )
             try:
-                self._break_off()
+                self._record_interruption()
             except StenoError:
-                if not is_ended or self.talk.recorder.problem is None:
+                if not is_cancelled or self.conversation.recorder.save_error is None:
                     raise
-            if is_ended:
-                self._end(reason, "")
+            if is_cancelled:
+                self._end_turn(reason, "")
                 raise
             return reason, ""
         except ApiError as error:
             text = f"API Error: {error}"
-            kind = failure_name(error)
-            uuid = self.talk.failure(text, kind=kind, status=error.status, error_type=error.kind)
-            self.emit(events.Failed(text, error, uuid))
-            facts = {"error": kind, "last_assistant_message": text}
-            await self.caller.gates("StopFailure", facts)
+            error_name = hook_error_name(error)
+            uuid = self.conversation.add_failure(
+                text, kind=error_name, status=error.status, error_type=error.kind
+            )
+            self.emit(events.RequestFailed(text, error, uuid))
+            facts = {"error": error_name, "last_assistant_message": text}
+            await self.executor.dispatch_hooks("StopFailure", facts)
             return "error", text
 
-    def _reloaded(self) -> bool:
+    def _reload_conversation(self) -> bool:
         """Load the conversation from its file after a failed write; False where that cannot be.
 
         A file that another program has changed is not loaded here: the user decides about that.
         """
-        if isinstance(self.talk.recorder.problem, Busy) or self.bounds.agent:
+        if isinstance(self.conversation.recorder.save_error, Busy) or self.turn_events.agent_facts:
             return False
         try:
-            self.meter.context = reload(self.talk)
+            self.meter.context_size = reload_conversation(self.conversation)
         except (StenoError, OSError):
             return False
         return True
 
-    def _set_alarm(self) -> asyncio.TimerHandle | None:
+    def _start_timer(self) -> asyncio.TimerHandle | None:
         """Let the turn be broken off when its time is up, whatever it is at."""
-        self._late = self._answered = False
-        left = self.meter.left
-        if left is None:
+        self._timed_out = self._waiting_for_background = False
+        seconds_left = self.meter.seconds_left
+        if seconds_left is None:
             return None
-        return asyncio.get_running_loop().call_later(left, self._ring)
+        return asyncio.get_running_loop().call_later(seconds_left, self._on_timeout)
 
-    def _ring(self) -> None:
-        if not self._answered:
-            self._late = True
+    def _on_timeout(self) -> None:
+        if not self._waiting_for_background:
+            self._timed_out = True
             self.interrupt()
 
-    def _end(self, reason: Reason, text: str) -> events.Ended:
-        self.caller.over()
-        recorder, problem = self.talk.recorder, ""
-        if recorder.problem is None:
+    def _end_turn(self, reason: EndReason, text: str) -> events.TurnEnded:
+        self.executor.end_turn()
+        recorder, problem = self.conversation.recorder, ""
+        if recorder.save_error is None:
             try:
-                self._time_turn(reason)
-                self.talk.end_turn()
+                self._record_turn_duration(reason)
+                self.conversation.end_turn()
             except StenoError:
-                if recorder.problem is None:
+                if recorder.save_error is None:
                     raise
-        if recorder.problem is not None:
-            reason, problem = "not_saved", save_problem(recorder.problem)
-            self._hearing = None
+        if recorder.save_error is not None:
+            reason, problem = "not_saved", save_error_message(recorder.save_error)
+            self._accumulator = None
             # What was saved before it is promised now, as far as the disk lets us.
             with suppress(StenoError):
                 recorder.sync()
-            self._reloaded()
-        elif recorder.was_recreated():
-            words = f"{recorder.path} was deleted; it was written again"
-            self.emit(events.Noticed(words, "warning"))
-        ended = self.account(reason, text, problem)
+            self._reload_conversation()
+        elif recorder.take_recreated():
+            message = f"{recorder.path} was deleted; it was written again"
+            self.emit(events.Notice(message, "warning"))
+        ended = self.build_turn_ended(reason, text, problem)
         self.emit(ended)
         return ended
 
-    def _time_turn(self, reason: Reason) -> None:
+    def _record_turn_duration(self, reason: EndReason) -> None:
         """Take down how long the turn took, where a terminal would.
 
         The client does not after an interruption, nor for commands that ask the model nothing.
         """
         if self.interactive and self.meter.requests and reason != "interrupted":
-            self.talk.time_turn(self.meter.seconds, pending_agents=self.pending_agents())
+            self.conversation.add_turn_duration(
+                self.meter.seconds, pending_agents=self.count_pending_agents()
+            )
 
-    def account(self, reason: Reason, text: str, problem: str = "") -> events.Ended:
+    def build_turn_ended(self, reason: EndReason, text: str, problem: str = "") -> events.TurnEnded:
         """Return what a turn that ends now has come to."""
         meter = self.meter
-        return events.Ended(
+        return events.TurnEnded(
             reason=reason,
             text=text,
             problem=problem,
@@ -238,234 +278,266 @@ class Agent:
             seconds=meter.seconds,
             usage=dict(meter.usage),
             cost=meter.cost,
-            leaf=self.talk.recorder.leaf,
-            asking=meter.asking,
-            models={name: dict(each) for name, each in meter.models.items()},
+            leaf=self.conversation.recorder.leaf,
+            api_seconds=meter.api_seconds,
+            models={name: dict(usage) for name, usage in meter.usage_by_model.items()},
         )
 
-    async def _turn(self, prompt: Prompt) -> tuple[Reason, str]:
+    async def _run_prompt(self, prompt: PromptInput) -> tuple[EndReason, str]:
         if callable(prompt):
             prompt = await prompt()
-        said = prompt if isinstance(prompt, Said) else Said(content=prompt)
-        refusal = await admit(self, said)
+        user_input = prompt if isinstance(prompt, UserInput) else UserInput(content=prompt)
+        refusal = await submit_prompt(self, user_input)
         if refusal:
             return "refused", refusal
-        held = _Held()
-        while (reached := self.meter.reached()) is None:
-            response = await self._answer()
-            reason = await self._goes_on(response, held)
+        counts = _ContinuationCounts()
+        while (limit := self.meter.reached_limit()) is None:
+            response = await self._request_response()
+            reason = await self._handle_response(response, counts)
             if reason is not None:
-                return reason, text_of(response.blocks)
-        return reached, ""
+                return reason, message_text(response.blocks)
+        return limit, ""
 
-    async def _goes_on(self, response: Response, held: "_Held") -> Reason | None:
+    async def _handle_response(
+        self, response: Response, counts: "_ContinuationCounts"
+    ) -> EndReason | None:
         """Do what a response asks for; return why the turn is over, if it is."""
-        calls = _calls(response)
+        calls = _tool_calls(response)
         if calls:
-            ends = await self._make(calls)
-            await self._empty_inbox()
-            return "refused" if ends else None
-        if held.nudges < _NUDGES and (response.stop_reason in _NUDGED or self._was_cut):
-            held.nudges += 1
-            nudge = _CUT if self._was_cut else _NUDGED[response.stop_reason or ""]
+            ends_turn = await self._execute_calls(calls)
+            await self._submit_inbox()
+            return "refused" if ends_turn else None
+        if counts.continuations < _MAX_CONTINUATIONS and (
+            response.stop_reason in _CONTINUE_PROMPTS or self._was_cut_off
+        ):
+            counts.continuations += 1
+            continue_prompt = (
+                _RESUME_AFTER_CUT
+                if self._was_cut_off
+                else _CONTINUE_PROMPTS[response.stop_reason or ""]
+            )
             # After an answer of which nothing came the request is simply made again.
-            if nudge and response.blocks:
-                self.talk.prompt(nudge, meta=True)
+            if continue_prompt and response.blocks:
+                self.conversation.add_prompt(continue_prompt, meta=True)
             return None
-        if self.waits is not None and not self.inbox:
+        if self.wait_for_background is not None and not self.inbox:
             # The answer is there: that somebody else is late does not make it so.
-            self._answered = True
-            await self.waits(self.meter.left)
-            self._answered = False
-        if await self._empty_inbox():
+            self._waiting_for_background = True
+            await self.wait_for_background(self.meter.seconds_left)
+            self._waiting_for_background = False
+        if await self._submit_inbox():
             return None
-        answer = text_of(response.blocks)
-        gate = await self.caller.gates(*self.bounds.ending(answer, again=held.stops > 0))
-        self.tell(gate)
-        holds = gate.blocked and not gate.ends and held.stops < _NUDGES
-        self.talk.keep(each for each in gate.kept if not each.subtype)
-        if holds:
-            held.stops += 1
-            self.talk.prompt(gate.reason, meta=True)
-        self.talk.keep(each for each in gate.kept if each.subtype)
-        return None if holds else _reason_for(response)
+        answer = message_text(response.blocks)
+        outcome = await self.executor.dispatch_hooks(
+            *self.turn_events.end_event(answer, already_blocked=counts.stop_blocks > 0)
+        )
+        self.emit_notices(outcome)
+        is_blocked = (
+            outcome.blocked and not outcome.ends_turn and counts.stop_blocks < _MAX_CONTINUATIONS
+        )
+        self.conversation.add_attachments(
+            record for record in outcome.records if not record.subtype
+        )
+        if is_blocked:
+            counts.stop_blocks += 1
+            self.conversation.add_prompt(outcome.reason, meta=True)
+        self.conversation.add_attachments(each for each in outcome.records if each.subtype)
+        return None if is_blocked else _end_reason(response)
 
     # What is said
 
-    async def _empty_inbox(self) -> bool:
+    async def _submit_inbox(self) -> bool:
         """Say what has come in meanwhile; return whether there was anything."""
         count = len(self.inbox)
         for _ in range(count):
-            words, meta = self.inbox[0]
-            uuid = self.talk.prompt(words, meta=meta)
+            text, meta = self.inbox[0]
+            uuid = self.conversation.add_prompt(text, meta=meta)
             # Only now: what could not be saved is still to be said.
             del self.inbox[0]
             if not meta:
-                await self.caller.keeping.begin(uuid)
-                self.emit(events.Prompted(words, uuid))
+                await self.executor.checkpointer.begin(uuid)
+                self.emit(events.PromptSubmitted(text, uuid))
         return bool(count)
 
-    def tell(self, gate: Gate) -> None:
+    def emit_notices(self, outcome: HookOutcome) -> None:
         """Tell the user what those who stepped in have to say."""
-        for words in gate.words:
-            self.emit(events.Noticed(words))
+        for notice in outcome.notices:
+            self.emit(events.Notice(notice))
 
     # The model
 
-    def request(self) -> Request:
+    def build_request(self) -> Request:
         """Return the next request: its beginning is the same every time, byte for byte."""
-        course = self.course
-        choice = {"type": "tool", "name": self._forced} if self._forced else None
+        config = self.request_config
+        tool_choice = {"type": "tool", "name": self._forced_tool} if self._forced_tool else None
         return Request(
-            model=bare_model(course.model),
-            max_tokens=course.max_tokens,
-            messages=self.talk.wire(),
-            system=list(course.system),
-            tools=self.caller.tools.wire(),
-            tool_choice=choice,
-            thinking=self._thinking(),
-            output_config={"effort": course.effort} if course.effort else None,
+            model=api_model_name(config.model),
+            max_tokens=config.max_tokens,
+            messages=self.conversation.wire(),
+            system=list(config.system),
+            tools=self.executor.tools.to_api(),
+            tool_choice=tool_choice,
+            thinking=self._thinking_parameter(),
+            output_config={"effort": config.effort} if config.effort else None,
         )
 
-    def _asked(self) -> dict[str, str]:
+    def _request_record_fields(self) -> dict[str, str]:
         """Return how answers are asked for, as their records tell it."""
-        effort = self.course.effort
-        told = {"effort": effort, "perTurnEffort": effort} if effort else {}
-        return {"requestedModel": bare_model(self.course.model), **told}
+        effort = self.request_config.effort
+        effort_fields = {"effort": effort, "perTurnEffort": effort} if effort else {}
+        return {"requestedModel": api_model_name(self.request_config.model), **effort_fields}
 
-    def force(self, tool: str) -> None:
+    def force_tool(self, tool: str) -> None:
         """Let the next answer be a call of that tool, whatever else the model would like."""
-        self._forced = tool
+        self._forced_tool = tool
 
-    def _thinking(self) -> dict[str, Any] | None:
-        thinking = self.course.thinking
+    def _thinking_parameter(self) -> dict[str, Any] | None:
+        thinking = self.request_config.thinking
         # The API refuses both at once: a call that is forced leaves nothing to think about.
-        if thinking is None or self._forced:
+        if thinking is None or self._forced_tool:
             return None
         if thinking.get("type") != "enabled":
             return thinking
-        return thinking if may_think(self.talk.messages(), self._thought) else None
+        return (
+            thinking
+            if can_enable_thinking(self.conversation.messages(), self._thinking_calls)
+            else None
+        )
 
-    async def _answer(self) -> Response:
+    async def _request_response(self) -> Response:
         """Return the next response, recorded; where it does not fit, after room was made for it."""
-        if self.fit is None:
-            return await self._heard()
-        await self.fit(self)
+        if self.compactor is None:
+            return await self._stream_response()
+        await self.compactor(self)
         try:
-            return await self._heard()
+            return await self._stream_response()
         except ApiError as error:
             # What the figures did not say the API does.
-            if not is_too_long(error) or not await self.fit.make_room(self):
+            if not is_context_overflow(error) or not await self.compactor.make_room(self):
                 raise
-        return await self._heard()
+        return await self._stream_response()
 
-    async def _heard(self) -> Response:
+    async def _stream_response(self) -> Response:
         """Return a response, recorded; one that was cut off counts as far as it came."""
-        request = self.request()
-        self.emit(events.Asked(request.model, len(request.messages)))
+        request = self.build_request()
+        self.emit(events.RequestSent(request.model, len(request.messages)))
         self.meter.requests += 1
-        self._hearing = Hearing(self.emit, self.note_retry)
-        self._was_cut = False
+        self._accumulator = StreamAccumulator(self.emit, self.record_retry)
+        self._was_cut_off = False
         try:
-            with self.meter.waiting():
-                response = await self._hearing.listen(self.model.stream(request))
-        except StreamCut as cut:
+            with self.meter.measure_api_time():
+                response = await self._accumulator.read(self.model.stream(request))
+        except StreamInterrupted as cut:
             response = msgspec.structs.replace(cut.partial, stop_reason=None)
-            self._was_cut = True
-        self._bad_inputs.update(self._hearing.bad_inputs)
-        timings = self._hearing.timings
-        self._hearing, self._forced = None, ""
-        response = sayable_response(response)
+            self._was_cut_off = True
+        self._invalid_inputs.update(self._accumulator.invalid_inputs)
+        timings = self._accumulator.timings
+        self._accumulator, self._forced_tool = None, ""
+        response = sanitize_response(response)
         if request.thinking is not None:
-            self._thought.update(str(each["id"]) for each in _calls(response))
-        self.meter.add(response.model, response.usage)
-        uuids = self.talk.response(response, timings, **self._asked())
-        self.emit(events.Answered(response, uuids))
+            self._thinking_calls.update(str(tool_call["id"]) for tool_call in _tool_calls(response))
+        self.meter.add_response(response.model, response.usage)
+        uuids = self.conversation.add_response(response, timings, **self._request_record_fields())
+        self.emit(events.ResponseReceived(response, uuids))
         return response
 
-    def note_retry(self, event: streamed.Retrying) -> None:
+    def record_retry(self, event: streamed.RetryScheduled) -> None:
         """Take down that a request is made again."""
-        recorder = self.talk.recorder
-        recorder.write(recorder.compose.note("api_error", level="error", **retry_fields(event)))
+        recorder = self.conversation.recorder
+        recorder.write(
+            recorder.composer.note("api_error", level="error", **retry_record_fields(event))
+        )
 
     # Tools
 
-    async def _make(self, calls: list[Block]) -> bool:
+    async def _execute_calls(self, calls: list[Block]) -> bool:
         """Make the calls of a response and record their results; whether a hook ends the turn."""
         context: list[str] = []
         batch: list[dict[str, Any]] = []
-        ends = False
-        for group in grouped(calls, self.caller.tools):
-            done = await self._side_by_side(group)
-            for call, (outcome, gate) in zip(group, done, strict=True):
-                context += gate.context
-                if gate.blocked and gate.reason and not (gate.kept or outcome.is_error):
-                    context.append(gate.reason)
-                ends = ends or gate.ends
-                batch.append(told_of(call, outcome))
-        gate = await self.caller.gates("PostToolBatch", {"tool_calls": batch})
-        self.tell(gate)
-        self.talk.keep(gate.kept)
-        ends = ends or gate.ends or gate.blocked
-        for companion in self.caller.said():
-            await accompany(self, companion)
-        for words in context:
-            self.talk.prompt(words, meta=True)
-        return ends
+        ends_turn = False
+        for group in group_calls(calls, self.executor.tools):
+            results = await self._execute_group(group)
+            for call, (result, hook_outcome) in zip(group, results, strict=True):
+                context += hook_outcome.context
+                if (
+                    hook_outcome.blocked
+                    and hook_outcome.reason
+                    and not (hook_outcome.records or result.is_error)
+                ):
+                    context.append(hook_outcome.reason)
+                ends_turn = ends_turn or hook_outcome.ends_turn
+                batch.append(hook_call_facts(call, result))
+        hook_outcome = await self.executor.dispatch_hooks("PostToolBatch", {"tool_calls": batch})
+        self.emit_notices(hook_outcome)
+        self.conversation.add_attachments(hook_outcome.records)
+        ends_turn = ends_turn or hook_outcome.ends_turn or hook_outcome.blocked
+        for companion in self.executor.take_companions():
+            await submit_companion(self, companion)
+        for context_text in context:
+            self.conversation.add_prompt(context_text, meta=True)
+        return ends_turn
 
-    async def _side_by_side(self, calls: list[Block]) -> list[tuple[ToolResult, Gate]]:
+    async def _execute_group(self, calls: list[Block]) -> list[tuple[ToolResult, HookOutcome]]:
         """Make calls at once and record their results; broken off, of those that were done."""
-        began = time.monotonic()
-        works = [
+        started_at = time.monotonic()
+        tasks = [
             asyncio.ensure_future(
-                self.caller.make(call, self._bad_inputs.pop(str(call["id"]), None))
+                self.executor.execute(call, self._invalid_inputs.pop(str(call["id"]), None))
             )
             for call in calls
         ]
         try:
-            await asyncio.gather(*works)
+            await asyncio.gather(*tasks)
         finally:
-            for work in works:
-                work.cancel()
-            await asyncio.wait(works)
-            where = self.caller.context.cwd
-            self.talk.recorder.move(where, git_branch(where))
-            for call, work in zip(calls, works, strict=True):
-                if not work.cancelled() and work.exception() is None:
-                    self._take(call, *work.result(), time.monotonic() - began)
-        return [work.result() for work in works]
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            cwd = self.executor.context.cwd
+            self.conversation.recorder.set_place(cwd, git_branch(cwd))
+            for call, task in zip(calls, tasks, strict=True):
+                if not task.cancelled() and task.exception() is None:
+                    self._record_result(call, *task.result(), time.monotonic() - started_at)
+        return [work.result() for work in tasks]
 
-    def _take(self, call: Block, outcome: ToolResult, gate: Gate, seconds: float) -> None:
-        name = str(call["id"])
-        if self.caller.guard.mode == "plan" and not self.bounds.agent:
-            recorder = self.talk.recorder
-            recorder.name(session_slug(recorder.session_id))
-        self.talk.keep(each for each in gate.kept if each.beside)
-        uuid = self.talk.result(name, outcome, **self.caller.beside(name))
-        self.talk.keep(each for each in gate.kept if not each.beside)
-        self.emit(events.ToolEnded(call, outcome, seconds, uuid))
-        self.tell(gate)
+    def _record_result(
+        self, call: Block, result: ToolResult, hook_outcome: HookOutcome, seconds: float
+    ) -> None:
+        call_id = str(call["id"])
+        if self.executor.permission_checker.mode == "plan" and not self.turn_events.agent_facts:
+            recorder = self.conversation.recorder
+            recorder.set_slug(session_slug(recorder.session_id))
+        self.conversation.add_attachments(
+            record for record in hook_outcome.records if record.call_id
+        )
+        uuid = self.conversation.add_result(call_id, result, **self.executor.result_fields(call_id))
+        self.conversation.add_attachments(each for each in hook_outcome.records if not each.call_id)
+        self.emit(events.ToolEnded(call, result, seconds, uuid))
+        self.emit_notices(hook_outcome)
 
-    def _break_off(self) -> None:
+    def _record_interruption(self) -> None:
         """Leave the conversation so that it can go on: what was said stays, calls get a result."""
-        hearing, self._hearing = self._hearing, None
-        if hearing is not None:
-            self.talk.response(sayable_response(hearing.kept()), None, **self._asked())
-        waiting = self.talk.open_calls
-        words = _TOO_LATE if self._late else _NOT_DONE
-        for call in waiting:
-            self.talk.result(str(call["id"]), ToolResult(words, is_error=True))
-        if self._late:
+        accumulator, self._accumulator = self._accumulator, None
+        if accumulator is not None:
+            self.conversation.add_response(
+                sanitize_response(accumulator.partial_response()),
+                None,
+                **self._request_record_fields(),
+            )
+        open_calls = self.conversation.open_calls
+        result_text = _TIMED_OUT_RESULT if self._timed_out else _INTERRUPTED_RESULT
+        for call in open_calls:
+            self.conversation.add_result(str(call["id"]), ToolResult(result_text, is_error=True))
+        if self._timed_out:
             return
-        self.talk.break_off(calls=bool(waiting))
-        self.emit(events.Interrupted("tools" if waiting else "answer"))
+        self.conversation.add_interruption(calls=bool(open_calls))
+        self.emit(events.Interrupted("tools" if open_calls else "answer"))
 
 
-def _calls(response: Response) -> list[Block]:
+def _tool_calls(response: Response) -> list[Block]:
     return [block for block in response.blocks if block.get("type") == "tool_use"]
 
 
-def _reason_for(response: Response) -> Reason:
+def _end_reason(response: Response) -> EndReason:
     if response.stop_reason == "refusal":
         return "refused"
     return "done" if response.blocks else "empty"

@@ -1,33 +1,115 @@
-"""Writes down what is said and done, in the shape that every client resumes.
+"""Writes session records in the form that every client resumes, and generates slugs.
 
-Each record is on its way to the disk before anything hangs on it, and everything is on the disk
-when a turn ends. The session's lock is held from the beginning to the end. After a record could not
-be saved nothing more is written until the conversation is loaded from the file again.
+Each record is written before another refers to it, and everything is flushed to the disk when a
+turn ends. The session lock is held from the beginning to the end. After a failed write nothing
+more is written until the conversation is reloaded.
+
+A session gets a slug when it is compacted (adjective, participle, noun) or when a prompt is given
+in plan mode (the prompt's first words, adjective or participle, noun). A fork starts without one,
+as in the real client. Slugs derive from the session id.
 """
 
 import errno
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
 from steno.errors import Busy, StenoError, Unwritable
-from steno.format.compose import Composer, Place
-from steno.format.encode import encode_line
+from steno.format.encode import Composer, SessionContext, encode_line
 from steno.format.records import read_time
 from steno.session.resume.clients import LATEST
 from steno.store.append import Appender, FileState
 from steno.store.session_lock import SessionLock
 
-__all__ = ["VERSION", "Recorder", "new_id", "rising", "save_problem"]
+
+def _split_words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_ADJECTIVES: Final = _split_words(
+    "amber ample autumn bold brisk bright calm candid clever coastal copper crisp curious dapper "
+    "eager early earnest fair fleet frosty gentle gilded golden hardy hazel humble ivory jolly "
+    "keen kind lively lofty lucid lunar mellow merry mild mossy nimble noble olive patient placid "
+    "plucky polite prime quick quiet rapid rosy rustic sandy serene silver sleek snowy solar "
+    "sunny tidy"
+)
+_PARTICIPLES: Final = _split_words(
+    "baking bending blinking bouncing building carving chasing climbing coasting counting "
+    "crafting dancing dashing drawing drifting floating flying gliding glowing growing hiking "
+    "hopping humming jogging juggling jumping knitting leaping listening marching mending mixing "
+    "painting pacing paddling planting playing polishing racing reading resting riding roaming "
+    "rolling rowing sailing singing skating sketching sliding soaring sowing spinning strolling "
+    "surfing swaying swimming tapping"
+)
+_NOUNS: Final = _split_words(
+    "acorn anchor badger bamboo beacon birch bridge brook canyon cedar cello clover comet coral "
+    "cricket daisy delta dolphin ember falcon fern ferry finch fjord forest garden geyser glacier "
+    "harbor hazelnut heron hill island juniper kettle lagoon lantern lemur lily maple meadow "
+    "meteor orchard otter owl panda pebble pepper pine pond prairie puffin raven reef river robin "
+    "spruce summit thistle valley willow"
+)
+_PLAN_WORDS: Final = 4
+"""How many words of a prompt stand in the name of its plan."""
+_MAX_PROMPT_PART: Final = 40
+_MAX_SLUG: Final = 120
+_SLUG: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_SEPARATORS: Final = re.compile(r"[^a-z0-9]+")
+
+
+def is_slug(text: str) -> bool:
+    """Whether a text is such a name: files are named after it, so nothing else may be in it.
+
+    >>> is_slug("eager-riding-garden"), is_slug("../garden")
+    (True, False)
+    """
+    return len(text) <= _MAX_SLUG and _SLUG.fullmatch(text) is not None
+
+
+def session_slug(session_id: str) -> str:
+    """Return the name of a session: adjective, participle, noun.
+
+    >>> session_slug("aaaaaaaa-0000-4000-8000-000000000001")
+    'eager-riding-garden'
+    """
+    first, second, third, _ = _digest_bytes(session_id)
+    return f"{_pick(_ADJECTIVES, first)}-{_pick(_PARTICIPLES, second)}-{_pick(_NOUNS, third)}"
+
+
+def plan_slug(session_id: str, prompt: str) -> str:
+    """Return the name of a session that begins with a plan: some words of the prompt and two more.
+
+    >>> plan_slug("aaaaaaaa-0000-4000-8000-000000000001", "Think: move the tests, then CI")
+    'think-move-the-tests-noble-garden'
+    """
+    prompt_part = _SEPARATORS.sub("-", " ".join(prompt.split()[:_PLAN_WORDS]).lower())[
+        :_MAX_PROMPT_PART
+    ].strip("-")
+    if not prompt_part:
+        return session_slug(session_id)
+    _, second, third, kind = _digest_bytes(session_id)
+    middle_word = _pick((_PARTICIPLES, _ADJECTIVES)[kind % 2], second)
+    return f"{prompt_part}-{middle_word}-{_pick(_NOUNS, third)}"
+
+
+def _digest_bytes(session_id: str) -> tuple[int, int, int, int]:
+    first, second, third, kind = sha256(session_id.encode()).digest()[:4]
+    return first, second, third, kind
+
+
+def _pick(choices: tuple[str, ...], index: int) -> str:
+    return choices[index % len(choices)]
+
 
 VERSION: Final = LATEST.version
 """The version of the format that is written: that of the newest client studied."""
-_CAUSES: Final = {
+_ERROR_CAUSES: Final = {
     getattr(errno, "EDQUOT", 0): ("Disk quota exceeded", "free space and continue"),
     errno.ENOSPC: ("Disk full", "free space and continue"),
     errno.EFBIG: ("File size limit reached", "raise the limit (ulimit -f) and continue"),
@@ -36,22 +118,26 @@ _CAUSES: Final = {
 }
 
 
-def save_problem(error: StenoError) -> str:
+def save_error_message(error: StenoError) -> str:
     """Return in one line why a message was not saved, and what to do about it."""
     if isinstance(error, Busy) or not isinstance(error, Unwritable):
         return f"{error}; {error.hint}" if error.hint else str(error)
-    cause, step = _CAUSES.get(error.errno or -1, (str(error), "check the folder and continue"))
-    return f"{cause}: the last message was not saved; {step}"
+    cause, next_step = _ERROR_CAUSES.get(
+        error.errno or -1, (str(error), "check the folder and continue")
+    )
+    return f"{cause}: the last message was not saved; {next_step}"
 
 
-def new_id() -> str:
+def new_uuid() -> str:
     """Return a new random id."""
     return str(uuid.uuid4())
 
 
-def rising(after: str | None = None, clock: Callable[[], float] = time.time) -> Callable[[], str]:
+def increasing_clock(
+    after_timestamp: str | None = None, clock: Callable[[], float] = time.time
+) -> Callable[[], str]:
     """Return a clock whose times rise, by a millisecond at least; older clients go by that."""
-    last = _milliseconds(after)
+    last = _milliseconds(after_timestamp)
 
     def now() -> str:
         nonlocal last
@@ -62,8 +148,8 @@ def rising(after: str | None = None, clock: Callable[[], float] = time.time) -> 
     return now
 
 
-def _milliseconds(stamp: str | None) -> int:
-    moment = read_time(stamp)
+def _milliseconds(timestamp: str | None) -> int:
+    moment = read_time(timestamp)
     return int(moment.timestamp() * 1000) if moment is not None else 0
 
 
@@ -73,7 +159,7 @@ class Recorder:
     def __init__(
         self,
         path: str,
-        place: Place,
+        place: SessionContext,
         *,
         leaf: str | None = None,
         now: Callable[[], str] | None = None,
@@ -87,56 +173,58 @@ class Recorder:
         lock one is taken with the first record; a sub-agent's file is under its session's.
         """
         self.path = path
-        self.compose = Composer(place, new_uuid=new_id, now=now or rising(), leaf=leaf)
+        self.composer = Composer(place, new_uuid=new_uuid, now=now or increasing_clock(), leaf=leaf)
         self.message_count = message_count
         """How many records of the conversation were read and written, as `turn_duration` says."""
-        self.on_name: Callable[[str], None] = lambda _slug: None
+        self.on_slug: Callable[[str], None] = lambda _slug: None
         """Hears the session's name in words when it gets one."""
-        self.problem: StenoError | None = None
+        self.save_error: StenoError | None = None
         """Why the last record was not saved; nothing more is written before `reset`."""
         self._file: Appender | None = None
         self._lock = lock
         self._expected = expected
         self._recreated = False
-        self._ahead: list[dict[str, Any]] = []
+        self._pending_records: list[dict[str, Any]] = []
 
     @property
     def leaf(self) -> str | None:
         """The record that the next one hangs on."""
-        return self.compose.leaf
+        return self.composer.leaf
 
     @property
     def session_id(self) -> str:
         """The session that is written."""
-        return self.compose.place.session_id
+        return self.composer.context.session_id
 
     @property
     def folder(self) -> str:
         """The session's own folder, beside its file."""
         return os.path.splitext(self.path)[0]
 
-    def move(self, cwd: str, branch: str) -> None:
+    def set_place(self, cwd: str, branch: str) -> None:
         """Note that the work goes on in another folder, or on another branch."""
-        place = self.compose.place
+        place = self.composer.context
         if (cwd, branch) != (place.cwd, place.git_branch):
-            self.compose.place = msgspec.structs.replace(place, cwd=cwd, git_branch=branch)
+            self.composer.context = msgspec.structs.replace(place, cwd=cwd, git_branch=branch)
 
-    def enter_by(self, entrypoint: str) -> None:
+    def set_entrypoint(self, entrypoint: str) -> None:
         """Note by which way in the session is worked on, also for records not yet written."""
-        self.compose.place = msgspec.structs.replace(self.compose.place, entrypoint=entrypoint)
-        for record in self._ahead:
+        self.composer.context = msgspec.structs.replace(
+            self.composer.context, entrypoint=entrypoint
+        )
+        for record in self._pending_records:
             record["entrypoint"] = entrypoint
 
     @property
     def slug(self) -> str:
         """The session's name in words; empty as long as it has none."""
-        return self.compose.place.slug
+        return self.composer.context.slug
 
-    def name(self, slug: str) -> None:
+    def set_slug(self, slug: str) -> None:
         """Give the session a name in words, unless it has one."""
         if not self.slug:
-            self.compose.place = msgspec.structs.replace(self.compose.place, slug=slug)
-            self.on_name(slug)
+            self.composer.context = msgspec.structs.replace(self.composer.context, slug=slug)
+            self.on_slug(slug)
 
     def write(self, *records: dict[str, Any]) -> tuple[str, ...]:
         """Append records, one write each; return the ids of those that have one.
@@ -145,21 +233,21 @@ class Recorder:
             Busy: another program has changed the file, or another process has the session.
             Unwritable: none of the records is in the file.
         """
-        if self.problem is not None:
-            raise self.problem
+        if self.save_error is not None:
+            raise self.save_error
         try:
-            self._opened().append(*map(encode_line, (*self._ahead, *records)))
+            self._open_file().append(*map(encode_line, (*self._pending_records, *records)))
         except StenoError as error:
-            self.problem = error
+            self.save_error = error
             raise
-        self.message_count += sum("uuid" in record for record in (*self._ahead, *records))
-        self._ahead.clear()
+        self.message_count += sum("uuid" in record for record in (*self._pending_records, *records))
+        self._pending_records.clear()
         return tuple(str(record["uuid"]) for record in records if "uuid" in record)
 
-    def _opened(self) -> Appender:
+    def _open_file(self) -> Appender:
         if self._file is None:
-            if self._lock is None and not self.compose.place.agent_id:
-                self._lock = SessionLock.take(self.path)
+            if self._lock is None and not self.composer.context.agent_id:
+                self._lock = SessionLock.acquire(self.path)
             self._file = Appender(self.path, expected=self._expected)
         return self._file
 
@@ -172,30 +260,30 @@ class Recorder:
     ) -> None:
         """Begin again behind a record, after the conversation was loaded from the file."""
         self.message_count = message_count
-        place = self.compose.place
-        self.compose = Composer(place, new_uuid=new_id, now=now, leaf=leaf)
-        self.problem = None
-        self._ahead = []
+        place = self.composer.context
+        self.composer = Composer(place, new_uuid=new_uuid, now=now, leaf=leaf)
+        self.save_error = None
+        self._pending_records = []
         if self._file is not None:
             self._file.close()
             self._file = None
         self._expected = expected
 
-    def write_ahead(self, record: dict[str, Any]) -> None:
+    def write_with_next(self, record: dict[str, Any]) -> None:
         """Write a record before the next one: whoever only looks at a session changes nothing."""
-        self._ahead.append(record)
+        self._pending_records.append(record)
 
-    def was_recreated(self) -> bool:
+    def take_recreated(self) -> bool:
         """Whether the file was deleted and created again since this was last asked."""
-        found = self._file is not None and self._file.recreated
-        new, self._recreated = found and not self._recreated, found
-        return new
+        recreated = self._file is not None and self._file.recreated
+        is_new, self._recreated = recreated and not self._recreated, recreated
+        return is_new
 
     def end_turn(self, prompt: str) -> None:
         """Say where the session stands, and wait until all of it is on the disk."""
         # A prompt that was kept out leaves nothing that a session could be resumed from.
-        if self.leaf is not None and not self.compose.place.agent_id:
-            self.write(self.compose.turn_end(prompt))
+        if self.leaf is not None and not self.composer.context.agent_id:
+            self.write(self.composer.turn_end(prompt))
         self.sync()
 
     def sync(self) -> None:
@@ -209,13 +297,13 @@ class Recorder:
         try:
             self._file.sync()
         except StenoError as error:
-            self.problem = self.problem or error
+            self.save_error = self.save_error or error
             raise
 
     def close(self) -> None:
         """Close the file and let other processes have the session."""
         if self._file is not None:
-            if self.problem is None:
+            if self.save_error is None:
                 self._expected = self._file.state()
             self._file.close()
             self._file = None

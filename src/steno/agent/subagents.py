@@ -1,34 +1,240 @@
-"""Sub-agents: an agent given a task of its own, in a file of its own, by a call of the `Agent` tool.
+"""Sub-agents: their definitions, and the `Agent` tool that runs a task in one.
 
-A sub-agent sees nothing but its task, and its caller nothing but its last words. Its totals stand
-on the result of the call. One in the background answers at once, and tells when it is done.
+Definitions are read from `.claude/agents/*.md` of the project and the user and from the command
+line (JSON); two are built in. If names are equal the nearest counts: command line, project, user.
+
+A sub-agent sees only its task, and its caller only its last message. Its totals are recorded with
+the result of the call. One in the background returns at once, and notifies the caller when it is
+done.
 """
 
 import asyncio
 import os
 import secrets
 import time
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from steno.agent import events
+from steno.agent.config.project_files import (
+    ConfigNote,
+    get_text,
+    list_markdown_files,
+    parse_json,
+    read_text,
+    split_front_matter,
+    string_items,
+)
 from steno.agent.loop import Agent
-from steno.format.compose import full_usage
-from steno.format.encode import encode
-from steno.format.tool_catalogue import AGENT
-from steno.tools.base import Spec, ToolFailure, ToolResult
-from steno.tools.catalogue import own_spec
+from steno.format.encode import encode, full_usage
+from steno.format.lenient_json import as_object
+from steno.format.tool_catalogue import AGENT, AGENT_TOOLS
+from steno.store.environment import config_dir
 from steno.tools.context import ToolContext
+from steno.tools.protocol import ToolFailure, ToolResult, ToolSpec, builtin_spec
 
-__all__ = ["AgentTool", "Kind", "Spawn", "new_agent_id"]
+DefinitionOrigin: TypeAlias = Literal["built-in", "flags", "project", "user"]
 
-_BYTES: Final = 8
-_USUAL: Final = "general-purpose"
+
+class SubagentDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of sub-agent."""
+
+    name: str
+    description: str
+    prompt: str
+    tools: tuple[str, ...] | None = None
+    """The tools that it may use; None for all that there are."""
+    disallowed_tools: tuple[str, ...] = ()
+    """Tools that it may not use (`disallowedTools`)."""
+    model: str = ""
+    """A model's name; empty or `inherit` for that of its parent."""
+    permission_mode: str = ""
+    max_turns: int = 0
+    """0 for no limit."""
+    background: bool = False
+    skills: tuple[str, ...] = ()
+    color: str = ""
+    origin: DefinitionOrigin = "user"
+    path: str = ""
+
+    def may_use(self, tool: str) -> bool:
+        """Return whether a tool is among its own; `mcp__server` stands for all of a server."""
+        if _matches_tool(tool, self.disallowed_tools):
+            return False
+        return self.tools is None or _matches_tool(tool, self.tools)
+
+
+def _matches_tool(tool: str, names: tuple[str, ...]) -> bool:
+    for name in names:
+        base_name = name.split("(", 1)[0].strip()
+        if base_name in {tool, "*"} or {base_name, tool} <= AGENT_TOOLS:
+            return True
+        if base_name.startswith("mcp__") and tool.startswith(f"{base_name.removesuffix('__*')}__"):
+            return True
+    return False
+
+
+_GENERAL_PROMPT: Final = """\
+You work on one task that another agent gave you. Do all of it and nothing beyond it.
+
+Look before you act: search widely when you do not know where something is, read the file when you
+do. Try a second way when the first finds nothing. Change existing files rather than adding new
+ones, and write no documents that nobody asked for.
+
+Your last message is all that the other agent will read of your work. Say in it what you found or
+did, with absolute paths and the few lines of code that matter, and what you could not do and why.
+"""
+_EXPLORE_PROMPT: Final = """\
+You find things in a code base for another agent. You only look: never create, change, move or
+delete anything, neither with a tool nor with a command, not even in a temporary folder.
+
+Start broad with file names and patterns, then read what looks right. Make independent searches at
+once, side by side. Use the shell only to look around (list, show, log, diff).
+
+Be as thorough as the task asks for, and quick. Answer with what you found: absolute paths, line
+numbers, the lines that matter, and where you looked in vain.
+"""
+
+BUILT_IN_SUBAGENTS: Final = (
+    SubagentDefinition(
+        name="general-purpose",
+        description=(
+            "Works on a task of several steps by itself: searching when the first look may not"
+            " find it, research over many files, changes that can be described completely. It has"
+            " all tools."
+        ),
+        prompt=_GENERAL_PROMPT,
+        origin="built-in",
+    ),
+    SubagentDefinition(
+        name="Explore",
+        description=(
+            "Looks around in a code base and changes nothing: finds files, names and the way"
+            " things hang together. Say how thorough it should be: quick, medium or very thorough."
+        ),
+        prompt=_EXPLORE_PROMPT,
+        tools=("Read", "Glob", "Grep", "Bash", "WebFetch", "WebSearch"),
+        origin="built-in",
+    ),
+)
+
+
+def discover_definitions(
+    project: str,
+    *,
+    trusted: bool,
+    agents_json: str = "",
+    env: Mapping[str, str] | None = None,
+) -> tuple[tuple[SubagentDefinition, ...], tuple[ConfigNote, ...]]:
+    """Return every kind of sub-agent by name; `agents_json` is what `--agents` gave."""
+    notes: list[ConfigNote] = []
+    definitions: dict[str, SubagentDefinition] = {}
+    layers: list[Iterable[SubagentDefinition]] = [parse_definitions_json(agents_json, notes)]
+    if trusted:
+        layers.append(_read_folder(Path(project, ".claude", "agents"), "project", notes))
+    layers.append(_read_folder(Path(config_dir(env), "agents"), "user", notes))
+    layers.append(BUILT_IN_SUBAGENTS)
+    for layer in layers:
+        for definition in layer:
+            definitions.setdefault(definition.name, definition)
+    return tuple(definitions[name] for name in sorted(definitions)), tuple(notes)
+
+
+def _read_folder(
+    folder: Path, origin: DefinitionOrigin, notes: list[ConfigNote]
+) -> list[SubagentDefinition]:
+    definitions: list[SubagentDefinition] = []
+    for path in list_markdown_files(folder):
+        text = read_text(path, notes)
+        definition = parse_definition(text, str(path), origin, notes) if text else None
+        if definition is not None:
+            definitions.append(definition)
+    return definitions
+
+
+def parse_definition(
+    text: str, path: str, origin: DefinitionOrigin, notes: list[ConfigNote]
+) -> SubagentDefinition | None:
+    """Read a sub-agent's file; one without a name or a purpose is noted and left out."""
+    head, body = split_front_matter(text)
+    notes.extend(ConfigNote(path, message) for message in head.notes)
+    name, description = head.text("name").strip(), head.text("description").strip()
+    if not name or not description:
+        notes.append(ConfigNote(path, "left out: a sub-agent needs a `name` and a `description`"))
+        return None
+    max_turns = head.text("maxTurns").strip()
+    permission_mode = head.text("permissionMode")
+    if permission_mode == "bypassPermissions" and origin == "project":
+        notes.append(
+            ConfigNote(path, "`permissionMode` is left out: a project cannot lift all limits")
+        )
+        permission_mode = ""
+    return SubagentDefinition(
+        name=name,
+        description=description,
+        prompt=body.strip(),
+        tools=head.items("tools"),
+        disallowed_tools=head.items("disallowedTools") or (),
+        model=head.text("model").strip(),
+        permission_mode=permission_mode,
+        max_turns=int(max_turns) if max_turns.isdecimal() and max_turns.isascii() else 0,
+        background=head.boolean("background"),
+        skills=head.items("skills") or (),
+        color=head.text("color"),
+        origin=origin,
+        path=path,
+    )
+
+
+def parse_definitions_json(text: str, notes: list[ConfigNote]) -> list[SubagentDefinition]:
+    """Read what `--agents` gives: an object of names, each with description, prompt, tools, model."""
+    definitions: list[SubagentDefinition] = []
+    for name, value in parse_json(text, "--agents", notes).items():
+        fields = as_object(value) or {}
+        description, prompt = get_text(fields, "description"), get_text(fields, "prompt")
+        if not description or not prompt:
+            message = f"`{name}` is left out: it needs a `description` and a `prompt`"
+            notes.append(ConfigNote("--agents", message))
+            continue
+        max_turns = fields.get("maxTurns")
+        definitions.append(
+            SubagentDefinition(
+                name=name,
+                description=description,
+                prompt=prompt,
+                tools=string_items(fields["tools"]) if "tools" in fields else None,
+                disallowed_tools=string_items(fields.get("disallowedTools")),
+                model=get_text(fields, "model"),
+                permission_mode=get_text(fields, "permissionMode"),
+                max_turns=max_turns if isinstance(max_turns, int) and max_turns > 0 else 0,
+                background=fields.get("background") is True,
+                skills=string_items(fields.get("skills")),
+                origin="flags",
+            )
+        )
+    return definitions
+
+
+def list_agents(definitions: Iterable[SubagentDefinition]) -> str:
+    """Return a line for each kind, for the description of the tool that starts them."""
+    lines: list[str] = []
+    for definition in definitions:
+        tools = "all tools" if definition.tools is None else ", ".join(definition.tools)
+        if definition.disallowed_tools:
+            tools = f"{tools}, but not {', '.join(definition.disallowed_tools)}"
+        description = " ".join(definition.description.split())
+        lines.append(f"- {definition.name}: {description} (Tools: {tools or 'none'})")
+    return "\n".join(lines)
+
+
+_ID_BYTES: Final = 8
+_DEFAULT_TYPE: Final = "general-purpose"
 """The kind of agent that works where none is named."""
-_MOST_DEPTH: Final = 5
-_MODE: Final = 0o600
+_MAX_DEPTH: Final = 5
+_FILE_MODE: Final = 0o600
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -42,17 +248,17 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-class Kind(msgspec.Struct, frozen=True):
+class SubagentType(msgspec.Struct, frozen=True):
     """A kind of sub-agent that can be asked for."""
 
     name: str
     description: str
     is_built_in: bool = True
-    background: bool = False
+    runs_in_background: bool = False
     """Whether nobody waits for it unless they say so."""
 
 
-class Spawn(Protocol):
+class SpawnSubagent(Protocol):
     """Makes the agent for a task."""
 
     def __call__(self, agent_id: str, kind: str, model: str, context: ToolContext) -> Agent:
@@ -60,9 +266,9 @@ class Spawn(Protocol):
         ...
 
 
-def new_agent_id() -> str:
+def new_subagent_id() -> str:
     """Return a new name for a sub-agent, of the form that clients since 2.1.200 give."""
-    return f"a{secrets.token_hex(_BYTES)}"
+    return f"a{secrets.token_hex(_ID_BYTES)}"
 
 
 class AgentTool:
@@ -70,67 +276,73 @@ class AgentTool:
 
     def __init__(
         self,
-        spawn: Spawn,
-        kinds: tuple[Kind, ...],
+        spawn: SpawnSubagent,
+        types: tuple[SubagentType, ...],
         emit: Callable[[events.Event], None],
         *,
         depth: int = 0,
     ) -> None:
         self._spawn = spawn
-        self._kinds = {kind.name: kind for kind in kinds}
+        self._types = {agent_type.name: agent_type for agent_type in types}
         self._emit = emit
         self._depth = depth
         self._running: set[asyncio.Task[None]] = set()
 
     @property
-    def kinds(self) -> list[str]:
+    def type_names(self) -> list[str]:
         """The names of the kinds that there are."""
-        return list(self._kinds)
+        return list(self._types)
 
     @property
-    def known(self) -> tuple[Kind, ...]:
+    def types(self) -> tuple[SubagentType, ...]:
         """The kinds that there are."""
-        return tuple(self._kinds.values())
+        return tuple(self._types.values())
 
     @property
-    def pending(self) -> int:
+    def background_count(self) -> int:
         """How many work in the background."""
         return len(self._running)
 
     @property
-    def spec(self) -> Spec:
+    def spec(self) -> ToolSpec:
         """What it says of itself."""
-        kinds = "\n".join(f"- {each.name}: {each.description}" for each in self._kinds.values())
-        return own_spec(
+        descriptions = "\n".join(
+            f"- {agent_type.name}: {agent_type.description}" for agent_type in self._types.values()
+        )
+        return builtin_spec(
             AGENT,
             description=(
                 "Give a task of its own to another agent, which works alone and tells you its "
-                f"result. It sees only the prompt. Kinds (subagent_type):\n{kinds}"
+                f"result. It sees only the prompt. Kinds (subagent_type):\n{descriptions}"
             ),
             schema=_SCHEMA,
         )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Let an agent do the task."""
-        usual = _USUAL if _USUAL in self._kinds else next(iter(self._kinds))
-        kind = str(tool_input.get("subagent_type") or usual)
-        if kind not in self._kinds:
-            raise ToolFailure(f"There is no agent {kind!r}. There are: {', '.join(self._kinds)}.")
-        if self._depth >= _MOST_DEPTH:
-            raise ToolFailure(f"Agents may call agents {_MOST_DEPTH} deep; this one is as deep.")
-        agent_id = new_agent_id()
-        agent = self._spawn(agent_id, kind, str(tool_input.get("model") or ""), context)
-        task = _Task(agent, agent_id, kind, tool_input, call)
+        default_type = _DEFAULT_TYPE if _DEFAULT_TYPE in self._types else next(iter(self._types))
+        agent_type = str(tool_input.get("subagent_type") or default_type)
+        if agent_type not in self._types:
+            raise ToolFailure(
+                f"There is no agent {agent_type!r}. There are: {', '.join(self._types)}."
+            )
+        if self._depth >= _MAX_DEPTH:
+            raise ToolFailure(f"Agents may call agents {_MAX_DEPTH} deep; this one is as deep.")
+        agent_id = new_subagent_id()
+        agent = self._spawn(agent_id, agent_type, str(tool_input.get("model") or ""), context)
+        task = _SubagentTask(agent, agent_id, agent_type, tool_input, call)
         self._write_meta(task)
-        agent.caller.emit = lambda event: self._pass_on(task, event)
-        background = bool(tool_input.get("run_in_background", self._kinds[kind].background))
-        self._emit(task.begun(background=background, depth=self._depth + 1))
+        agent.executor.emit = lambda event: self._forward_event(task, event)
+        background = bool(
+            tool_input.get("run_in_background", self._types[agent_type].runs_in_background)
+        )
+        self._emit(task.started_event(background=background, depth=self._depth + 1))
         if not background:
-            return await self._done(task)
-        work = asyncio.create_task(self._in_background(task, context))
-        self._running.add(work)
-        work.add_done_callback(self._running.discard)
-        return task.launched()
+            return await self._finish(task)
+        background_task = asyncio.create_task(self._finish_in_background(task, context))
+        self._running.add(background_task)
+        background_task.add_done_callback(self._running.discard)
+        return task.background_result()
 
     async def wait(self, seconds: float | None) -> None:
         """Wait until one of those in the background is done, but not longer than that."""
@@ -139,63 +351,63 @@ class AgentTool:
 
     async def close(self) -> None:
         """End what still runs in the background."""
-        for work in list(self._running):
-            work.cancel()
+        for background_task in list(self._running):
+            background_task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _done(self, task: "_Task") -> ToolResult:
-        outcome = await task.work()
-        self._emit(task.ended(outcome))
-        return outcome
+    async def _finish(self, task: "_SubagentTask") -> ToolResult:
+        result = await task.run()
+        self._emit(task.ended_event(result))
+        return result
 
-    async def _in_background(self, task: "_Task", context: ToolContext) -> None:
-        outcome = await self._done(task)
-        said = outcome.content if isinstance(outcome.content, str) else _words(outcome.content)
+    async def _finish_in_background(self, task: "_SubagentTask", context: ToolContext) -> None:
+        result = await self._finish(task)
+        text = result.content if isinstance(result.content, str) else _content_text(result.content)
         context.notify(
-            f"<task-notification>\nAgent {task.agent_id} ({task.description}) is done.\n{said}\n"
+            f"<task-notification>\nAgent {task.agent_id} ({task.description}) is done.\n{text}\n"
             "</task-notification>"
         )
 
-    def _pass_on(self, task: "_Task", event: events.Event) -> None:
+    def _forward_event(self, task: "_SubagentTask", event: events.Event) -> None:
         if isinstance(event, events.ToolEnded):
             task.tool_uses += 1
-        self._emit(events.Within(task.call, event))
+        self._emit(events.SubagentEvent(task.call_id, event))
 
-    def _write_meta(self, task: "_Task") -> None:
-        kind = self._kinds[task.kind]
+    def _write_meta(self, task: "_SubagentTask") -> None:
+        agent_type = self._types[task.agent_type]
         meta = {
-            "agentType": kind.name,
-            "isBuiltIn": kind.is_built_in,
+            "agentType": agent_type.name,
+            "isBuiltIn": agent_type.is_built_in,
             "description": task.description,
-            "toolUseId": task.call,
+            "toolUseId": task.call_id,
             "spawnDepth": self._depth + 1,
         }
-        path = f"{os.path.splitext(task.agent.talk.recorder.path)[0]}.meta.json"
+        path = f"{os.path.splitext(task.agent.conversation.recorder.path)[0]}.meta.json"
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
-        with os.fdopen(file, "wb") as written:
-            written.write(encode(meta))
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
+        with os.fdopen(file, "wb") as output:
+            output.write(encode(meta))
 
 
-class _Task:
+class _SubagentTask:
     """One task that an agent works on."""
 
     def __init__(
-        self, agent: Agent, agent_id: str, kind: str, given: dict[str, Any], call: str
+        self, agent: Agent, agent_id: str, agent_type: str, tool_input: dict[str, Any], call_id: str
     ) -> None:
         self.agent = agent
         self.agent_id = agent_id
-        self.kind = kind
-        self.call = call
-        self.description = str(given["description"])
-        self.prompt = str(given["prompt"])
+        self.agent_type = agent_type
+        self.call_id = call_id
+        self.description = str(tool_input["description"])
+        self.prompt = str(tool_input["prompt"])
         self.tool_uses = 0
 
-    async def work(self) -> ToolResult:
+    async def run(self) -> ToolResult:
         """Do it; return what the caller reads of it."""
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
-            ended = await self.agent.turn(self.prompt)
+            ended = await self.agent.run_turn(self.prompt)
         finally:
             await self._close()
         content = [
@@ -206,7 +418,7 @@ class _Task:
             "prompt": self.prompt,
             "agentId": self.agent_id,
             "content": content,
-            "totalDurationMs": round((time.monotonic() - began) * 1000),
+            "totalDurationMs": round((time.monotonic() - started_at) * 1000),
             "totalTokens": sum(ended.usage.values()),
             "totalToolUseCount": self.tool_uses,
             "usage": full_usage(ended.usage),
@@ -215,54 +427,54 @@ class _Task:
 
     async def _close(self) -> None:
         """End what it started and left running: nobody is there any more who could be told."""
-        for tool in self.agent.caller.tools:
+        for tool in self.agent.executor.tools:
             if isinstance(tool, AgentTool):
                 await tool.close()
-        await self.agent.caller.context.background.close()
-        self.agent.talk.recorder.close()
+        await self.agent.executor.context.background.close()
+        self.agent.conversation.recorder.close()
 
-    def begun(self, *, background: bool, depth: int) -> events.Launched:
+    def started_event(self, *, background: bool, depth: int) -> events.SubagentStarted:
         """Return that it begins."""
-        return events.Launched(
-            call=self.call,
+        return events.SubagentStarted(
+            call_id=self.call_id,
             agent_id=self.agent_id,
-            kind=self.kind,
+            agent_type=self.agent_type,
             description=self.description,
             prompt=self.prompt,
             background=background,
             depth=depth,
         )
 
-    def ended(self, outcome: ToolResult) -> events.Landed:
+    def ended_event(self, result: ToolResult) -> events.SubagentEnded:
         """Return what came of it."""
-        detail = outcome.detail
-        return events.Landed(
-            call=self.call,
+        detail = result.detail
+        return events.SubagentEnded(
+            call_id=self.call_id,
             agent_id=self.agent_id,
             status="completed" if detail["status"] == "completed" else "failed",
-            text=_words(detail["content"]),
+            text=_content_text(detail["content"]),
             tokens=detail["totalTokens"],
             tool_uses=detail["totalToolUseCount"],
             seconds=detail["totalDurationMs"] / 1000,
-            path=self.agent.talk.recorder.path,
+            path=self.agent.conversation.recorder.path,
         )
 
-    def launched(self) -> ToolResult:
+    def background_result(self) -> ToolResult:
         """Return what the caller reads while it works."""
-        words = f"Agent {self.agent_id} works in the background; you will be told when it is done."
+        text = f"Agent {self.agent_id} works in the background; you will be told when it is done."
         detail = {
             "isAsync": True,
             "status": "async_launched",
             "agentId": self.agent_id,
             "description": self.description,
-            "resolvedModel": self.agent.course.model,
+            "resolvedModel": self.agent.request_config.model,
             "prompt": self.prompt,
-            "outputFile": self.agent.talk.recorder.path,
+            "outputFile": self.agent.conversation.recorder.path,
             "canReadOutputFile": True,
             "canContinueAgent": False,
         }
-        return ToolResult(words, detail)
+        return ToolResult(text, detail)
 
 
-def _words(content: list[dict[str, Any]]) -> str:
+def _content_text(content: list[dict[str, Any]]) -> str:
     return "\n".join(str(block.get("text", "")) for block in content)

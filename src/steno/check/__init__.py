@@ -1,5 +1,6 @@
-"""The bench: what is wrong with a session, what is new in it, and how to mend it. Pure.
+"""What is wrong with a session, what the catalogue does not know in it, and how to fix it. Pure.
 
-findings and evidence are the words; rules/ has one file per family, run by checkup; verdict says
-what each client would resume; drift compares with the catalogue; repair/ plans and makes edits.
+findings are what a check returns; evidence is what the rules read; rules/ has one module per
+family, run by checkup; verdict says what each client would resume; drift compares with the
+catalogue; repair/ plans and applies edits.
 """

@@ -1,11 +1,21 @@
-"""One file against all the rules."""
+"""Runs all rules on a file, and applies a policy: silenced rules and changed severities."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final
 
-from steno.check.evidence import AgentNote, Evidence, OnRecord, Watchers, gather_evidence
-from steno.check.findings import Findings, Place, Rule
+import msgspec
+
+from steno.check.evidence import (
+    Evidence,
+    OnRecord,
+    RecordView,
+    RuleHooks,
+    SubagentFileInfo,
+    gather_evidence,
+)
+from steno.check.findings import SEVERITIES, Finding, Findings, Location, Rule, Severity
 from steno.check.rules import (
     chain,
     compaction,
@@ -19,13 +29,11 @@ from steno.check.rules import (
     tools,
     usage,
 )
-from steno.check.seen import Seen
-from steno.format.dialects.converted import ConvertedSource
+from steno.errors import BadRequest
+from steno.format.dialects.converted_source import ConvertedSource
 from steno.format.dialects.detection import begins_in_dialect, convert_source
 from steno.format.lines import LINE_CAP
 from steno.format.source import Source
-
-__all__ = ["FAMILIES", "RULES", "check"]
 
 FAMILIES: Final[tuple[ModuleType, ...]] = (
     line,
@@ -42,62 +50,64 @@ FAMILIES: Final[tuple[ModuleType, ...]] = (
 )
 """The modules of rules. Each has RULES, and any of
 
-    on_record(seen, findings)        for every record, or those that the module `wants`
-    wants(kind, shape)               whether it does; the shape is known of plain lines only
-    on_odd(seen, findings)           for records on lines that may have a flaw
-    on_gap(gap, place, findings)     for bytes that are no record
-    look(evidence)                   once, when all was read
+    on_record(view, findings)        for every record, or those that the module `applies_to`
+    applies_to(kind, shape)          whether it does; the shape is known of plain lines only
+    on_irregular(view, findings)     for records on lines that may have a flaw
+    on_gap(gap, location, findings)  for bytes that are no record
+    on_end(evidence)                 once, when all was read
 
-Rules that remember what they saw of a file have these as methods of a class `Watch`, made anew for
+Rules that remember what they saw of a file have these as methods of a class `FileChecker`, made anew for
 every file."""
 RULES: Final[dict[str, Rule]] = {rule.id: rule for family in FAMILIES for rule in family.RULES}
 """Every rule by its id."""
 
 
-def _having(name: str) -> tuple[int, ...]:
+def _families_with(name: str) -> tuple[int, ...]:
     """Return the places of the families that do such a thing: asked once, not for every file."""
-    return tuple(at for at, each in enumerate(_WATCHES) if hasattr(each, name))
+    return tuple(index for index, checker in enumerate(_CHECKERS) if hasattr(checker, name))
 
 
-_WATCHES: Final[tuple[Any, ...]] = tuple(getattr(each, "Watch", each) for each in FAMILIES)
+_CHECKERS: Final[tuple[Any, ...]] = tuple(getattr(each, "FileChecker", each) for each in FAMILIES)
 """What looks at one file for each family: its watch, or the module itself."""
-_ON_RECORD: Final = tuple((at, getattr(FAMILIES[at], "wants", None)) for at in _having("on_record"))
-_ON_ODD: Final = _having("on_odd")
-_ON_GAP: Final = _having("on_gap")
-_LOOKING: Final = _having("look")
+_ON_RECORD: Final = tuple(
+    (at, getattr(FAMILIES[at], "applies_to", None)) for at in _families_with("on_record")
+)
+_ON_IRREGULAR: Final = _families_with("on_irregular")
+_ON_GAP: Final = _families_with("on_gap")
+_ON_END: Final = _families_with("on_end")
 
 
 def check(
     source: Source,
     *,
     name: str = "",
-    agents: Sequence[AgentNote] | None = None,
+    agents: Sequence[SubagentFileInfo] | None = None,
     cap: int = LINE_CAP,
 ) -> Evidence:
     """Look at one file with every rule; the result's `findings` say what is wrong."""
     if begins_in_dialect(source, cap=cap):
         return _check_converted(source, name, agents, cap)
-    watching = _watches()
-    watchers = Watchers(
-        tuple((watching[at].on_record, wants) for at, wants in _ON_RECORD),
-        tuple(watching[at].on_odd for at in _ON_ODD),
-        tuple(watching[at].on_gap for at in _ON_GAP),
+    checkers = _new_checkers()
+    hooks = RuleHooks(
+        tuple((checkers[index].on_record, wants) for index, wants in _ON_RECORD),
+        tuple(checkers[at].on_irregular for at in _ON_IRREGULAR),
+        tuple(checkers[at].on_gap for at in _ON_GAP),
     )
-    evidence = gather_evidence(source, name=name, agents=agents, watchers=watchers, cap=cap)
+    evidence = gather_evidence(source, name=name, agents=agents, hooks=hooks, cap=cap)
     if evidence.transcript.has_dialect:
         return _check_converted(source, name, agents, cap)
-    for at in _LOOKING:
-        watching[at].look(evidence)
-    evidence.settle()
+    for at in _ON_END:
+        checkers[at].on_end(evidence)
+    evidence.resolve_deferred()
     return evidence
 
 
-def _watches() -> list[Any]:
-    return [each() if isinstance(each, type) else each for each in _WATCHES]
+def _new_checkers() -> list[Any]:
+    return [checker() if isinstance(checker, type) else checker for checker in _CHECKERS]
 
 
 def _check_converted(
-    source: Source, name: str, agents: Sequence[AgentNote] | None, cap: int
+    source: Source, name: str, agents: Sequence[SubagentFileInfo] | None, cap: int
 ) -> Evidence:
     """Look at a file with records that no client wrote.
 
@@ -105,48 +115,136 @@ def _check_converted(
     the real client all else is judged by the client's rules, on the converted file. The result has
     the converted file as its transcript, and places in the file as it is.
     """
-    watch = line.Watch()
-    watchers = Watchers((), (watch.on_odd,), (watch.on_gap,))
-    original = gather_evidence(source, name=name, watchers=watchers, cap=cap)
-    watch.look(original)
-    made = convert_source(source, cap=cap)
-    dialects.check_dialect(made, original.findings, cap=cap)
-    watching = _watches()
-    own = made.dialect == "claude"
+    line_checker = line.FileChecker()
+    hooks = RuleHooks((), (line_checker.on_irregular,), (line_checker.on_gap,))
+    original = gather_evidence(source, name=name, hooks=hooks, cap=cap)
+    line_checker.on_end(original)
+    converted = convert_source(source, cap=cap)
+    dialects.check_dialect(converted, original.findings, cap=cap)
+    checkers = _new_checkers()
+    is_client_dialect = converted.dialect == "claude"
     rules = (
-        tuple((_of_client(made, watching[at].on_record), wants) for at, wants in _ON_RECORD)
-        if own
+        tuple(
+            (_for_client_records(converted, checkers[index].on_record), wants)
+            for index, wants in _ON_RECORD
+        )
+        if is_client_dialect
         else ()
     )
-    evidence = gather_evidence(made, name=name, agents=agents, watchers=Watchers(rules), cap=cap)
+    evidence = gather_evidence(converted, name=name, agents=agents, hooks=RuleHooks(rules), cap=cap)
     numbers = {
         node.offset: number
         for node, number in zip(original.transcript.nodes, original.lines, strict=True)
     }
     for node in evidence.transcript.nodes:
-        at = made.original_span(node.offset).offset
+        at = converted.original_span(node.offset).offset
         evidence.lines[node.index] = numbers.get(at, 0)
-    if own:
-        for at in _LOOKING:
-            if not isinstance(watching[at], line.Watch):
-                watching[at].look(evidence)
-        evidence.settle()
+    if is_client_dialect:
+        for at in _ON_END:
+            if not isinstance(checkers[at], line.FileChecker):
+                checkers[at].on_end(evidence)
+        evidence.resolve_deferred()
 
-    def place_of(place: Place) -> Place:
-        span = made.original_span(place.span.offset)
-        return Place(numbers.get(span.offset, place.line), span, place.uuid)
+    def location_of(location: Location) -> Location:
+        span = converted.original_span(location.span.offset)
+        return Location(numbers.get(span.offset, location.line), span, location.uuid)
 
-    original.findings.take_over(evidence.findings, place_of)
+    original.findings.merge(evidence.findings, location_of)
     evidence.findings = original.findings
     evidence.as_written = original
     return evidence
 
 
-def _of_client(made: ConvertedSource, look: OnRecord) -> OnRecord:
+def _for_client_records(converted: ConvertedSource, rule: OnRecord) -> OnRecord:
     """Return what looks at records of the real client only."""
 
-    def on_record(seen: Seen, findings: Findings) -> None:
-        if made.is_client(seen.node.offset):
-            look(seen, findings)
+    def on_record(view: RecordView, findings: Findings) -> None:
+        if converted.is_client(view.node.offset):
+            rule(view, findings)
 
     return on_record
+
+
+Counts = dict[tuple[str, Severity], int]
+"""How often each rule was met, by its id and how much it weighs there."""
+_MAX_SUGGESTIONS: Final = 3
+_FAMILY_SUFFIX: Final = ".*"
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """Rules that say nothing, and severities other than the rules' own. Made by `make_policy`."""
+
+    silence: frozenset[str] = frozenset()
+    severity: dict[str, Severity] = {}
+
+    def severity_of(self, rule_id: str, severity: Severity) -> Severity | None:
+        """Return how much a finding weighs; None when nothing is to be said of it.
+
+        Where a rule does no harm and is told as info, it stays so.
+        """
+        if rule_id in self.silence:
+            return None
+        rule = RULES.get(rule_id)
+        if rule is not None and severity != rule.severity:
+            return severity
+        return self.severity.get(rule_id, severity)
+
+    def apply(self, findings: Findings) -> tuple[tuple[Finding, ...], Counts]:
+        """Return the findings that are left, as they weigh now, and how many there were."""
+        remaining: list[Finding] = []
+        for finding in findings:
+            severity = self.severity_of(finding.id, finding.severity)
+            if severity is not None:
+                remaining.append(msgspec.structs.replace(finding, severity=severity))
+        counts: Counter[tuple[str, Severity]] = Counter()
+        for (rule_id, level), number in findings.counts.items():
+            severity = self.severity_of(rule_id, level)
+            if severity is not None:
+                counts[rule_id, severity] += number
+        return tuple(remaining), dict(counts)
+
+
+def make_policy(silence: Iterable[str] = (), severity: Mapping[str, str] | None = None) -> Policy:
+    """Return the policy for rule ids as people write them; `family.*` is all of a family.
+
+    Raises:
+        BadRequest: there is no such rule, or no such severity.
+    """
+    weights: dict[str, Severity] = {}
+    # The more particular name has the last word.
+    for name, level in sorted((severity or {}).items(), key=lambda each: not _is_family(each[0])):
+        weights.update(dict.fromkeys(_rule_ids(name), _parse_severity(name, level)))
+    return Policy(frozenset(rule_id for name in silence for rule_id in _rule_ids(name)), weights)
+
+
+def _is_family(name: str) -> bool:
+    return name.endswith(_FAMILY_SUFFIX)
+
+
+def _rule_ids(name: str) -> list[str]:
+    if name in RULES:
+        return [name]
+    if _is_family(name):
+        family = name.removesuffix(_FAMILY_SUFFIX)
+        if ids := [rule.id for rule in RULES.values() if rule.family == family]:
+            return ids
+    raise BadRequest(f"there is no rule {name!r}", hint=_suggestion(name))
+
+
+def _suggestion(name: str) -> str:
+    from difflib import get_close_matches
+
+    families = dict.fromkeys(rule.family + _FAMILY_SUFFIX for rule in RULES.values())
+    matches = get_close_matches(name, [*RULES, *families], _MAX_SUGGESTIONS)
+    same_name = [rule for rule in RULES if rule.partition(".")[2] == name.rpartition(".")[2]]
+    names = list(dict.fromkeys([*same_name, *matches]))[:_MAX_SUGGESTIONS]
+    return f"perhaps {' or '.join(names)}" if names else "`steno check --rules` lists them"
+
+
+def _parse_severity(name: str, level: str) -> Severity:
+    for severity in SEVERITIES:
+        if level == severity:
+            return severity
+    raise BadRequest(
+        f"{name} cannot be {level!r}", hint=f"a severity is one of {', '.join(SEVERITIES)}"
+    )

@@ -1,4 +1,4 @@
-"""A whole config folder: what is broken in it, what is about to go, and what lies about."""
+"""Diagnoses a config folder: broken sessions, sessions to be deleted soon, large files, leftovers."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,38 +6,31 @@ from typing import Final
 
 import msgspec
 
-from steno.check.files import Done, FileReport, bytes_of, check_files, everything_below
+from steno.check.checkup import Counts, Policy
+from steno.check.file_reports import FileReport, ProgressCallback, check_files, find_all_files
+from steno.check.file_reports import total_bytes as total_bytes
 from steno.check.findings import Severity
-from steno.check.policy import Counts, Policy
-from steno.store.archive.gone import is_kept
-from steno.store.found import Found, Problem
-from steno.store.upkeep import SOON, Leftover, cleanup_days, copies, is_config, leftovers
-
-__all__ = [
-    "Broken",
-    "Diagnosis",
-    "Due",
-    "Large",
-    "Patient",
-    "Sight",
-    "bytes_of",
-    "diagnose",
-    "due_of",
-    "examine",
-    "sight_of",
-    "visit",
-]
+from steno.store.archive.catalogue import is_archived
+from steno.store.client_folders import (
+    CLEANUP_WARNING_DAYS,
+    Leftover,
+    cleanup_days,
+    find_copies,
+    find_leftovers,
+    is_config_folder,
+)
+from steno.store.discovered import DiscoveredFile, Problem
 
 LARGE_FILE: Final = 50_000_000
 LARGE_LINE: Final = 10_000_000
-_DAY: Final = 86_400
-_EMPTY: Final = "chain.empty"
+_DAY_SECONDS: Final = 86_400
+_EMPTY_RULE: Final = "chain.empty"
 
 
-class Broken(msgspec.Struct, frozen=True):
+class BrokenSession(msgspec.Struct, frozen=True):
     """A session that clients have trouble with."""
 
-    found: Found
+    found: DiscoveredFile
     lost: int
     """How many messages the newest client would not send."""
     total: int
@@ -49,28 +42,28 @@ class Broken(msgspec.Struct, frozen=True):
     """Whether there is a conversation in it, so that a repair is worth trying."""
 
 
-class Due(msgspec.Struct, frozen=True):
+class ExpiringSession(msgspec.Struct, frozen=True):
     """A session that the client's cleanup will delete."""
 
-    found: Found
+    found: DiscoveredFile
     days: float
     """How many days from now; less than none when it is overdue."""
     archived: bool = False
     """Whether the archive has it, just as it is."""
 
 
-class Large(msgspec.Struct, frozen=True):
+class LargeFile(msgspec.Struct, frozen=True):
     """A file, or a line of it, that is hard to work with."""
 
-    found: Found
+    found: DiscoveredFile
     longest: int
     """The bytes of its longest line."""
 
 
-class Sight(msgspec.Struct, frozen=True):
+class Inspection(msgspec.Struct, frozen=True):
     """What is kept of a look at one file; the findings themselves are let go."""
 
-    found: Found
+    found: DiscoveredFile
     sound: bool
     empty: bool
     """Whether there is nothing to resume in it and nothing wrong either."""
@@ -78,20 +71,20 @@ class Sight(msgspec.Struct, frozen=True):
     gaps: int
     counts: Counts
     """How often each rule was met, sub-agents' files included."""
-    broken: Broken | None
-    large: tuple[Large, ...]
+    broken: BrokenSession | None
+    large: tuple[LargeFile, ...]
 
 
-class Patient(msgspec.Struct, frozen=True):
+class InspectionScope(msgspec.Struct, frozen=True):
     """What there is to examine."""
 
     roots: tuple[str, ...]
-    files: tuple[Found, ...]
+    files: tuple[DiscoveredFile, ...]
 
     @property
     def size(self) -> int:
         """How many bytes will be read."""
-        return sum(map(bytes_of, self.files))
+        return sum(map(total_bytes, self.files))
 
 
 class Diagnosis(msgspec.Struct):
@@ -101,13 +94,13 @@ class Diagnosis(msgspec.Struct):
     sound: int = 0
     size: int = 0
     cleanup_days: float = 0
-    broken: list[Broken] = []
-    empty: list[Found] = []
+    broken: list[BrokenSession] = []
+    empty: list[DiscoveredFile] = []
     """Files in which there is nothing to resume and nothing wrong either."""
-    due: list[Due] = []
-    large: list[Large] = []
+    due: list[ExpiringSession] = []
+    large: list[LargeFile] = []
     leftovers: list[Leftover] = []
-    copies: list[tuple[Found, ...]] = []
+    copies: list[tuple[DiscoveredFile, ...]] = []
 
     @property
     def healthy(self) -> bool:
@@ -115,65 +108,69 @@ class Diagnosis(msgspec.Struct):
         return not (self.broken or self.due or self.large or self.leftovers or self.copies)
 
 
-def visit(roots: Sequence[str], problems: list[Problem]) -> Patient:
+def collect_files(roots: Sequence[str], problems: list[Problem]) -> InspectionScope:
     """Find what there is in some folders."""
-    files: dict[str, Found] = {}
+    files: dict[str, DiscoveredFile] = {}
     for root in roots:
-        files.update((found.path, found) for found in everything_below(root, problems))
-    return Patient(tuple(roots), tuple(files.values()))
+        files.update(
+            (session_file.path, session_file) for session_file in find_all_files(root, problems)
+        )
+    return InspectionScope(tuple(roots), tuple(files.values()))
 
 
-def examine(
-    patient: Patient,
+def inspect_files(
+    scope: InspectionScope,
     now: float,
     *,
     problems: list[Problem],
     policy: Policy | None = None,
-    done: Done | None = None,
+    done: ProgressCallback | None = None,
 ) -> Diagnosis:
     """Look at everything. What cannot be read goes to `problems`."""
     reports = check_files(
-        patient.files, problems=problems, policy=policy, judge="troubled", done=done
+        scope.files, problems=problems, policy=policy, judge="troubled", done=done
     )
-    return diagnose(patient, map(sight_of, reports), now, problems)
+    return diagnose(scope, map(inspection_of, reports), now, problems)
 
 
 def diagnose(
-    patient: Patient, sights: Iterable[Sight], now: float, problems: list[Problem]
+    scope: InspectionScope, inspections: Iterable[Inspection], now: float, problems: list[Problem]
 ) -> Diagnosis:
     """Put together what was seen in each file, and what is only seen from above."""
-    diagnosis = Diagnosis(size=patient.size)
-    for sight in sights:
-        _take(diagnosis, sight)
-    diagnosis.broken.sort(key=_loss)
-    diagnosis.large.sort(key=lambda each: (-each.found.size, each.found.path))
-    sessions = [found for found in patient.files if found.place.role != "agent"]
-    for config in filter(is_config, patient.roots):
+    diagnosis = Diagnosis(size=scope.size)
+    for inspection in inspections:
+        _add_inspection(diagnosis, inspection)
+    diagnosis.broken.sort(key=_loss_key)
+    diagnosis.large.sort(key=lambda large_file: (-large_file.found.size, large_file.found.path))
+    sessions = [session_file for session_file in scope.files if session_file.place.role != "agent"]
+    for config in filter(is_config_folder, scope.roots):
         names = [found.place.session_id for found in sessions if found.root == config]
-        diagnosis.leftovers += leftovers(config, names, problems)
-    diagnosis.cleanup_days, diagnosis.due = due_of(patient, now)
-    diagnosis.copies = copies(sessions, problems)
+        diagnosis.leftovers += find_leftovers(config, names, problems)
+    diagnosis.cleanup_days, diagnosis.due = expiring_sessions(scope, now)
+    diagnosis.copies = find_copies(sessions, problems)
     return diagnosis
 
 
-def due_of(patient: Patient, now: float) -> tuple[float, list[Due]]:
+def expiring_sessions(scope: InspectionScope, now: float) -> tuple[float, list[ExpiringSession]]:
     """Return for how long the client keeps sessions, and which it deletes soon, the first first."""
-    days, due = 0.0, list[Due]()
-    for config in filter(is_config, patient.roots):
+    days, due = 0.0, list[ExpiringSession]()
+    for config in filter(is_config_folder, scope.roots):
         days = cleanup_days(config)
-        here = (found for found in patient.files if found.root == config)
-        due += _due((found for found in here if found.place.role != "agent"), now, days)
-    return days, sorted(due, key=lambda each: (each.days, each.found.path))
+        in_root = (session_file for session_file in scope.files if session_file.root == config)
+        due += _expiring_within(
+            (found for found in in_root if found.place.role != "agent"), now, days
+        )
+    return days, sorted(due, key=lambda expiring: (expiring.days, expiring.found.path))
 
 
-def sight_of(report: FileReport) -> Sight:
+def inspection_of(report: FileReport) -> Inspection:
     """Keep of a report what will be told."""
     counts = Counter[tuple[str, Severity]]()
     for file in report.files:
         counts.update(file.counts)
-    empty = sum(number for (rule, _), number in report.counts.items() if rule == _EMPTY)
+    empty = sum(number for (rule, _), number in report.counts.items() if rule == _EMPTY_RULE)
     verdict = report.newest
-    broken = Broken(
+    broken = BrokenSession(
         report.found,
         report.lost,
         verdict.there if verdict else 0,
@@ -183,7 +180,7 @@ def sight_of(report: FileReport) -> Sight:
         mendable=not empty,
     )
     large = (file for file in report.files if file.size > LARGE_FILE or file.longest > LARGE_LINE)
-    return Sight(
+    return Inspection(
         report.found,
         report.sound,
         # Clients leave these behind when they never get to a prompt: nothing is lost.
@@ -193,30 +190,35 @@ def sight_of(report: FileReport) -> Sight:
         counts=dict(counts),
         # An interrupted or half-known session works; only what is lost or refused is broken.
         broken=broken if not report.sound and (broken.lost or broken.errors) else None,
-        large=tuple(Large(file.found, file.longest) for file in large),
+        large=tuple(LargeFile(file.found, file.longest) for file in large),
     )
 
 
-def _take(diagnosis: Diagnosis, sight: Sight) -> None:
-    if sight.empty:
-        diagnosis.empty.append(sight.found)
+def _add_inspection(diagnosis: Diagnosis, inspection: Inspection) -> None:
+    if inspection.empty:
+        diagnosis.empty.append(inspection.found)
         return
-    if sight.found.place.role != "agent":
+    if inspection.found.place.role != "agent":
         diagnosis.sessions += 1
-        diagnosis.sound += sight.sound
-    if sight.broken is not None:
-        diagnosis.broken.append(sight.broken)
-    diagnosis.large += sight.large
+        diagnosis.sound += inspection.sound
+    if inspection.broken is not None:
+        diagnosis.broken.append(inspection.broken)
+    diagnosis.large += inspection.large
 
 
-def _loss(broken: Broken) -> tuple[int, int, str]:
+def _loss_key(broken: BrokenSession) -> tuple[int, int, str]:
     return -broken.lost, -broken.errors, broken.found.path
 
 
-def _due(sessions: Iterable[Found], now: float, kept: float) -> list[Due]:
-    left = [(found, found.mtime_ns / 1e9 + kept * _DAY - now) for found in sessions]
+def _expiring_within(
+    sessions: Iterable[DiscoveredFile], now: float, keep_days: float
+) -> list[ExpiringSession]:
+    remaining = [
+        (session_file, session_file.mtime_ns / 1e9 + keep_days * _DAY_SECONDS - now)
+        for session_file in sessions
+    ]
     return [
-        Due(found, seconds / _DAY, is_kept(found))
-        for found, seconds in left
-        if seconds < SOON * _DAY
+        ExpiringSession(found, seconds / _DAY_SECONDS, is_archived(found))
+        for found, seconds in remaining
+        if seconds < CLEANUP_WARNING_DAYS * _DAY_SECONDS
     ]

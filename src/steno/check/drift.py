@@ -1,4 +1,4 @@
-"""What session files contain beside what the catalogue knows, counted per client version.
+"""Compares session files with the catalogue, per client version, and proposes a patch for it.
 
     observer = Observer(catalogue())
     for file in files:
@@ -6,9 +6,13 @@
         observer.end_file()
     observer.drifts()
 
-Nothing is kept of what a session says: names of the format, types, counts and masked samples. Names
-that are not plain names are masked as well. Memory is bounded: from `MOST` different observations
-on, new ones are only counted, in `left_out`.
+Nothing of the content of a session is kept: only names of the format, types, counts and masked
+samples. Names that are not plain names are masked as well. Memory is bounded: from
+`MAX_OBSERVATIONS` different observations on, new ones are only counted, in `left_out`.
+
+The patch is a JSON merge patch (RFC 7386) and holds names, types and versions only. Whatever it
+adds is optional: once many sessions were seen, a field can be made required by hand. Names that are
+not plain are left out, as they may be free keys.
 """
 
 import re
@@ -16,43 +20,58 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.check.observed import Code, Drift, Key, Tally, report
-from steno.check.published import FORMS
-from steno.check.shapes import Place, Shape, Shapes, Slot
+from steno.check.drift_model import (
+    CatalogueEntry,
+    CataloguePath,
+    CatalogueShape,
+    CatalogueShapes,
+    Code,
+    Drift,
+    Key,
+    Sketch,
+    Slot,
+    Tally,
+    make_report,
+    sketch_fields,
+    sort_types,
+)
 from steno.format.catalogue import Catalogue, JsonType, ToolEntry, json_type, version_key
-from steno.format.dialects.names import OPERATIONS, Dialect
-from steno.format.loose import REFUSED, loose
+from steno.format.dialects.record_dialect import COMPACTION_OPERATIONS, PUBLISHED_FORMS, Dialect
+from steno.format.lenient_json import DECODE_ERRORS, as_list, as_object, decode_lenient
 from steno.format.records import Record
-from steno.format.values import as_list, as_object
-from steno.safe.redact import is_plain_value, masked, plain_name, shape_of
+from steno.sanitize.value_shape import (
+    is_plain_name,
+    is_plain_value,
+    mask_content,
+    plain_name,
+    shape_of,
+)
 
-__all__ = ["MOST", "Observer"]
-
-MOST: Final = 4096
-_MOST_NAMES: Final = 64
-_MOST_VERSIONS: Final = 64
-_MOST_CALLS: Final = 65_536
-_MOST_DOUBTS: Final = 256
-_MOST_HELD: Final = 64
-_MOST_HELD_BYTES: Final = 1 << 20
-_MOST_SAMPLE: Final = 120
-_MCP: Final = "mcp__"
-_FREE: Final = "*"
+MAX_OBSERVATIONS: Final = 4096
+_MAX_NAMES: Final = 64
+_MAX_VERSIONS: Final = 64
+_MAX_CALLS: Final = 65_536
+_MAX_PENDING: Final = 256
+_MAX_WAITING: Final = 64
+_MAX_WAITING_BYTES: Final = 1 << 20
+_MAX_SAMPLE: Final = 120
+_MCP_PREFIX: Final = "mcp__"
+_ANY_NAME: Final = "*"
 _UNNAMED: Final = "untyped"
 _UNKNOWN: Final = "unknown"
-_NAMED: Final = frozenset(("UNKNOWN_TYPE", "NEW_BLOCK"))
+_NAMED_CODES: Final = frozenset(("UNKNOWN_TYPE", "NEW_BLOCK"))
 _VERSION: Final = re.compile(
     r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}(?:-[a-z]{1,8}(?:\.[0-9]{1,8}){0,2})?"
 )
 _STRICT: Final = msgspec.json.Decoder()
 
 
-class _Noted(msgspec.Struct):
+class _PendingDrift(msgspec.Struct):
     """What was odd about a call that is not answered yet."""
 
     code: Code
     where: tuple[str, str]
-    place: Place
+    place: CataloguePath
     value: Any
     known: tuple[JsonType, ...]
     version: str
@@ -65,20 +84,20 @@ class Observer:
 
     def __init__(self, facts: Catalogue, since: str = "") -> None:
         self.facts = facts
-        self.shapes = Shapes(facts)
+        self.shapes = CatalogueShapes(facts)
         self.tallies: dict[Key, Tally] = {}
         self.left_out = 0
         self.records = 0
         self.versions: set[str] = set()
         self._since = version_key(since)
         self._names: dict[str, set[str]] = {}
-        self._said: str | None = None
+        self._recorded_version: str | None = None
         self._version = ""
-        self._held: list[Record] = []
-        self._held_bytes = 0
+        self._waiting_records: list[Record] = []
+        self._waiting_bytes = 0
         self._calls: dict[str, str] = {}
-        self._call = ""
-        self._doubtful: dict[str, list[_Noted]] = {}
+        self._current_call = ""
+        self._pending: dict[str, list[_PendingDrift]] = {}
         self._fields: dict[str, Any] = {}
         self._known_names: frozenset[str] | None = None
 
@@ -89,130 +108,132 @@ class Observer:
         of a file wait for the first that has one.
         """
         version = record.envelope.version
-        if version and version != self._said:
-            self._said = version
+        if version and version != self._recorded_version:
+            self._recorded_version = version
             self._version = _plain_version(version)
-            self._release()
-        if self._said is None and len(self._held) < _MOST_HELD:
-            self._held_bytes += record.length
-            if self._held_bytes < _MOST_HELD_BYTES:
-                self._held.append(record)
+            self._compare_waiting()
+        if self._recorded_version is None and len(self._waiting_records) < _MAX_WAITING:
+            self._waiting_bytes += record.length
+            if self._waiting_bytes < _MAX_WAITING_BYTES:
+                self._waiting_records.append(record)
                 return
-        if self._held:
-            self._release()
-        self._judge(record)
+        if self._waiting_records:
+            self._compare_waiting()
+        self._compare(record)
 
     def end_file(self) -> None:
         """Say that the next record is of another file."""
-        self._release()
-        for waiting in self._doubtful.values():
-            self._count(waiting)
-        self._doubtful.clear()
+        self._compare_waiting()
+        for pending in self._pending.values():
+            self._count_pending(pending)
+        self._pending.clear()
         self._calls.clear()
-        self._said, self._version = None, ""
+        self._recorded_version, self._version = None, ""
 
     def drifts(self) -> list[Drift]:
         """Return what was observed: by code, then the most frequent first."""
-        return report(self.tallies)
+        return make_report(self.tallies)
 
-    def _release(self) -> None:
-        held, self._held, self._held_bytes = self._held, [], 0
-        for record in held:
-            self._judge(record)
+    def _compare_waiting(self) -> None:
+        records, self._waiting_records, self._waiting_bytes = self._waiting_records, [], 0
+        for record in records:
+            self._compare(record)
 
-    def _judge(self, record: Record) -> None:
+    def _compare(self, record: Record) -> None:
         if self._since and version_key(self._version) < self._since:
             return
         self.records += 1
-        if self._version and len(self.versions) < MOST:
+        if self._version and len(self.versions) < MAX_OBSERVATIONS:
             self.versions.add(self._version)
         try:
             fields = _STRICT.decode(record.line)
-        except REFUSED:
-            fields = loose(record.line)
+        except DECODE_ERRORS:
+            fields = decode_lenient(record.line)
         if not isinstance(fields, dict):
             return
         self._fields = cast("dict[str, Any]", fields)
-        if self._doubtful:
-            self._settle()
+        if self._pending:
+            self._settle_calls()
         name, dialect = record.kind, record.dialect
         if dialect != "claude" and record.envelope.cwd is not None:
             # No published dialect has a folder: this is the client's own record, changed.
             dialect = "claude"
         shape = self.shapes.kind(name, dialect)
         operation = self._fields.get("message") if name == "compact_system" else None
-        if isinstance(operation, str) and operation not in OPERATIONS:
+        if isinstance(operation, str) and operation not in COMPACTION_OPERATIONS:
             self._unknown(f"{name}/{operation}", dialect)
         elif shape is not None:
             if name == "compact_system" and operation is None:
                 # The document's own rule, which no file changes: nothing is learned of it.
-                self._note("MISSING_FIELD", (name, "message"), (*shape.place, _FREE), None)
-            self._object(shape, self._fields)
+                self._add_observation(
+                    "MISSING_FIELD", (name, "message"), (*shape.place, _ANY_NAME), None
+                )
+            self._compare_object(shape, self._fields)
         else:
             self._unknown(name, dialect)
 
     def _unknown(self, name: str, dialect: Dialect) -> None:
         if name == _UNNAMED:
-            self._note("MISSING_FIELD", (_UNNAMED, "type"), ("envelope", "type"), None)
+            self._add_observation("MISSING_FIELD", (_UNNAMED, "type"), ("envelope", "type"), None)
             return
-        if dialect == "claude" and name in FORMS:
-            self._note("PUBLISHED_FORM", (name, ""), ("records", name), name)
+        if dialect == "claude" and name in PUBLISHED_FORMS:
+            self._add_observation("PUBLISHED_FORM", (name, ""), ("records", name), name)
             return
         shown = "/".join(plain_name(part) for part in name.split("/", 1))
         base = () if dialect == "claude" else ("dialects", dialect)
-        self._note("UNKNOWN_TYPE", (shown, ""), (*base, "records", shown), self._fields)
+        self._add_observation("UNKNOWN_TYPE", (shown, ""), (*base, "records", shown), self._fields)
 
-    def _object(self, shape: Shape, value: dict[str, Any]) -> None:
+    def _compare_object(self, shape: CatalogueShape, value: dict[str, Any]) -> None:
         names = tuple(value)
         plan = shape.plans.get(names) or shape.plan(names)
         version = self._version
-        lacking = plan.missing.get(version)
-        if lacking is None:
-            lacking = shape.missing(plan, version)
-        for slot in lacking:
-            self._note("MISSING_FIELD", (slot.owner, slot.path), slot.place, None)
+        missing = plan.missing.get(version)
+        if missing is None:
+            missing = shape.missing(plan, version)
+        for slot in missing:
+            self._add_observation("MISSING_FIELD", (slot.owner, slot.path), slot.place, None)
         for slot, item in zip(plan.slots, value.values(), strict=False):
             if type(item) not in slot.plain:
-                self._look(shape, slot, item)
+                self._compare_value(shape, slot, item)
 
-    def _look(self, shape: Shape, slot: Slot, value: Any) -> None:
+    def _compare_value(self, shape: CatalogueShape, slot: Slot, value: Any) -> None:
         if slot.field is None:
             self._new_field(shape, slot, value)
         elif type(value) not in slot.types:
             self._mismatch(slot, value)
         elif slot.field.ref == "tools":
-            self._tool_result(value)
+            self._compare_tool_result(value)
         elif isinstance(value, str):
             if slot.enum and value not in slot.words:
                 self._new_value(slot, value)
         elif isinstance(value, dict):
-            self._inside(slot, cast("dict[str, Any]", value))
+            self._compare_inner(slot, cast("dict[str, Any]", value))
         elif slot.field.ref == "blocks":
-            self._blocks(slot, value)
+            self._compare_blocks(slot, value)
         else:
-            self._list(slot, value)
+            self._compare_list(slot, value)
 
-    def _inside(self, slot: Slot, value: dict[str, Any]) -> None:
+    def _compare_inner(self, slot: Slot, value: dict[str, Any]) -> None:
         if slot.inner is not None:
-            self._object(slot.inner, value)
+            self._compare_object(slot.inner, value)
         elif slot.values is not None:
             for item in value.values():
                 if isinstance(item, dict):
-                    self._object(slot.values, cast("dict[str, Any]", item))
+                    self._compare_object(slot.values, cast("dict[str, Any]", item))
                 else:
                     # The names of such values are anybody's words: nothing is learned of them.
-                    key, place = (slot.owner, f"{slot.path}.{_FREE}"), (*slot.place, _FREE)
-                    self._note("TYPE_MISMATCH", key, place, item, known=("obj",))
+                    key, path = (slot.owner, f"{slot.path}.{_ANY_NAME}"), (*slot.place, _ANY_NAME)
+                    self._add_observation("TYPE_MISMATCH", key, path, item, known=("obj",))
 
-    def _list(self, slot: Slot, value: list[Any]) -> None:
+    def _compare_list(self, slot: Slot, value: list[Any]) -> None:
         if slot.elements and not slot.elements.issuperset(map(type, value)):
             self._mismatch_inside(slot, value)
         if slot.items is not None:
             for item in value:
                 if type(item) is dict:
-                    self._object(slot.items, cast("dict[str, Any]", item))
+                    self._compare_object(slot.items, cast("dict[str, Any]", item))
 
-    def _blocks(self, slot: Slot, value: list[Any]) -> None:
+    def _compare_blocks(self, slot: Slot, value: list[Any]) -> None:
         for block in value:
             if type(block) is not dict:
                 self._mismatch_inside(slot, [block])
@@ -221,59 +242,61 @@ class Observer:
             name = fields.get("type")
             shape = self.shapes.block(name) if isinstance(name, str) else None
             if shape is not None:
-                self._object(shape, fields)
+                self._compare_object(shape, fields)
                 if name == "tool_use":
-                    self._tool_use(fields)
+                    self._compare_tool_use(fields)
             else:
                 shown = plain_name(name) if isinstance(name, str) else _UNNAMED
-                self._note("NEW_BLOCK", (f"block {shown}", ""), ("blocks", shown), fields)
+                self._add_observation(
+                    "NEW_BLOCK", (f"block {shown}", ""), ("blocks", shown), fields
+                )
 
-    def _tool_use(self, block: dict[str, Any]) -> None:
-        name, call, given = block.get("name"), block.get("id"), block.get("input")
+    def _compare_tool_use(self, block: dict[str, Any]) -> None:
+        name, call, tool_input = block.get("name"), block.get("id"), block.get("input")
         if not isinstance(name, str):
             return
-        if isinstance(call, str) and len(self._calls) < _MOST_CALLS:
+        if isinstance(call, str) and len(self._calls) < _MAX_CALLS:
             self._calls[call] = name
-            self._call = call
+            self._current_call = call
         entry = self.facts.tool(name)
         if entry is None:
             shown = _tool_name(name)
-            self._note("NEW_TOOL", (f"tool {shown}", ""), ("tools", shown), given)
-        elif isinstance(given, dict):
+            self._add_observation("NEW_TOOL", (f"tool {shown}", ""), ("tools", shown), tool_input)
+        elif isinstance(tool_input, dict):
             shape = self.shapes.tool(name, entry, "input")
             if shape is not None:
-                self._object(shape, cast("dict[str, Any]", given))
-        self._call = ""
+                self._compare_object(shape, cast("dict[str, Any]", tool_input))
+        self._current_call = ""
 
-    def _settle(self) -> None:
+    def _settle_calls(self) -> None:
         """Count what was odd about calls that are now answered, unless they failed.
 
         Names and arguments of calls are the model's. A call to a tool that is not there, or with
         arguments that it does not take, says nothing about the client: it is answered by an error.
         """
-        for block in _content(self._fields):
+        for block in _content_blocks(self._fields):
             call = block.get("tool_use_id")
-            waiting = self._doubtful.pop(call, None) if isinstance(call, str) else None
-            if waiting and block.get("is_error") is not True:
-                self._count(waiting)
+            pending = self._pending.pop(call, None) if isinstance(call, str) else None
+            if pending and block.get("is_error") is not True:
+                self._count_pending(pending)
 
-    def _count(self, waiting: "list[_Noted]") -> None:
-        now = self._version
-        for noted in waiting:
-            self._version = noted.version
-            self._note(
-                noted.code,
-                noted.where,
-                noted.place,
-                noted.value,
-                known=noted.known,
-                name=noted.name,
-                enum=noted.enum,
+    def _count_pending(self, pending: "list[_PendingDrift]") -> None:
+        version = self._version
+        for observation in pending:
+            self._version = observation.version
+            self._add_observation(
+                observation.code,
+                observation.where,
+                observation.place,
+                observation.value,
+                known=observation.known,
+                name=observation.name,
+                enum=observation.enum,
             )
-        self._version = now
+        self._version = version
 
-    def _tool_result(self, value: Any) -> None:
-        name = self._calls.get(_answered(self._fields))
+    def _compare_tool_result(self, value: Any) -> None:
+        name = self._calls.get(_answered_call(self._fields))
         if name is None:
             return
         entry = self.facts.tool(name)
@@ -282,79 +305,87 @@ class Observer:
             if tally is not None:
                 tally.result.add(value, self._version)
         elif entry.result_types:
-            self._known_result(name, entry, value)
+            self._compare_known_result(name, entry, value)
 
-    def _known_result(self, name: str, entry: ToolEntry, value: Any) -> None:
+    def _compare_known_result(self, name: str, entry: ToolEntry, value: Any) -> None:
         if json_type(value) not in entry.result_types:
-            if isinstance(value, str) and any(b.get("is_error") for b in _content(self._fields)):
+            if isinstance(value, str) and any(
+                b.get("is_error") for b in _content_blocks(self._fields)
+            ):
                 # Whatever the tool, the result of a call that failed is what went wrong.
                 return
             shown = _tool_name(name)
-            place = ("tools", shown, "result_types")
+            path = ("tools", shown, "result_types")
             key = (f"tool {shown}", "result")
-            self._note("TYPE_MISMATCH", key, place, value, known=entry.result_types)
+            self._add_observation("TYPE_MISMATCH", key, path, value, known=entry.result_types)
         elif isinstance(value, dict):
             shape = self.shapes.tool(name, entry, "result")
             if shape is not None:
-                self._object(shape, cast("dict[str, Any]", value))
+                self._compare_object(shape, cast("dict[str, Any]", value))
 
-    def _new_field(self, shape: Shape, slot: Slot, value: Any) -> None:
+    def _new_field(self, shape: CatalogueShape, slot: Slot, value: Any) -> None:
         name = plain_name(slot.name)
-        met = self._names.setdefault(f"{shape.owner} {shape.path}", set())
-        if name not in met and (len(met) >= _MOST_NAMES or len(self._names) > MOST):
-            name = _FREE
-        met.add(name)
+        field_names = self._names.setdefault(f"{shape.owner} {shape.path}", set())
+        if name not in field_names and (
+            len(field_names) >= _MAX_NAMES or len(self._names) > MAX_OBSERVATIONS
+        ):
+            name = _ANY_NAME
+        field_names.add(name)
         path = f"{shape.path}.{name}" if shape.path else name
-        self._note("NEW_FIELD", (slot.owner, path), (*shape.place, name), value)
+        self._add_observation("NEW_FIELD", (slot.owner, path), (*shape.place, name), value)
 
     def _mismatch(self, slot: Slot, value: Any) -> None:
         known = slot.field.types if slot.field else ()
-        self._note("TYPE_MISMATCH", (slot.owner, slot.path), slot.place, value, known=known)
+        self._add_observation(
+            "TYPE_MISMATCH", (slot.owner, slot.path), slot.place, value, known=known
+        )
 
     def _mismatch_inside(self, slot: Slot, value: list[Any]) -> None:
         field = slot.field
         known: tuple[JsonType, ...] = field.of if field and field.of else ("obj",)
-        place = (*slot.place, "of")
+        path = (*slot.place, "of")
         for item in value:
             if json_type(item) not in known:
                 key = (slot.owner, f"{slot.path}[]")
-                self._note("TYPE_MISMATCH", key, place, item, known=known)
+                self._add_observation("TYPE_MISMATCH", key, path, item, known=known)
 
     def _new_value(self, slot: Slot, value: str) -> None:
         key = (slot.owner, slot.path)
         capital = any(word[:1].isupper() for word in slot.words)
-        name = value if is_plain_value(value, capital=capital) else masked(value)
-        self._note("NEW_VALUE", key, slot.place, value, name=name, enum=slot.enum)
+        name = value if is_plain_value(value, capital=capital) else mask_content(value)
+        self._add_observation("NEW_VALUE", key, slot.place, value, name=name, enum=slot.enum)
 
-    def _note(
+    def _add_observation(
         self,
         code: Code,
-        where: tuple[str, str],
-        place: Place,
+        kind_and_path: tuple[str, str],
+        path: CataloguePath,
         value: Any,
         *,
         known: tuple[JsonType, ...] = (),
         name: str = "",
         enum: str = "",
     ) -> None:
-        if self._call and len(self._doubtful) < _MOST_DOUBTS:
-            noted = _Noted(code, where, place, value, known, self._version, name, enum)
-            waiting = self._doubtful.setdefault(self._call, [])
-            if len(waiting) < _MOST_NAMES:
-                waiting.append(noted)
+        if self._current_call and len(self._pending) < _MAX_PENDING:
+            observation = _PendingDrift(
+                code, kind_and_path, path, value, known, self._version, name, enum
+            )
+            pending = self._pending.setdefault(self._current_call, [])
+            if len(pending) < _MAX_NAMES:
+                pending.append(observation)
             return
-        key = (code, *where, name)
+        key = (code, *kind_and_path, name)
         tally = self.tallies.get(key)
         if tally is None:
-            if len(self.tallies) >= MOST:
+            if len(self.tallies) >= MAX_OBSERVATIONS:
                 self.left_out += 1
                 return
-            tally = self.tallies[key] = Tally(place, known, self._sample(code, value))
+            tally = self.tallies[key] = Tally(path, known, self._sample(code, value))
             tally.enum = enum
-            tally.sketch.named = code in _NAMED
+            tally.sketch.named = code in _NAMED_CODES
         tally.count += 1
         version = self._version or _UNKNOWN
-        if version in tally.versions or len(tally.versions) < _MOST_VERSIONS:
+        if version in tally.versions or len(tally.versions) < _MAX_VERSIONS:
             tally.versions[version] = tally.versions.get(version, 0) + 1
         if code != "MISSING_FIELD":
             tally.sketch.add(value, self._version)
@@ -363,53 +394,246 @@ class Observer:
         if code == "MISSING_FIELD":
             return ""
         if code == "PUBLISHED_FORM":
-            return FORMS[str(value)]
+            return PUBLISHED_FORMS[str(value)]
         if self._known_names is None:
-            self._known_names = frozenset(_names_of(self.facts))
+            self._known_names = frozenset(_field_names(self.facts))
         names = self._known_names
-        if code in _NAMED and isinstance(value, dict):
+        if code in _NAMED_CODES and isinstance(value, dict):
             # The names of a record's own fields belong to the format, not to what it says.
             fields = cast("dict[str, Any]", value)
             names = names.union(fields)
-            around = self.facts.envelopes["claude"]
-            value = {name: item for name, item in fields.items() if name not in around}
+            envelope = self.facts.envelopes["claude"]
+            value = {name: item for name, item in fields.items() if name not in envelope}
         sample = shape_of(value, names.__contains__)
-        return sample if len(sample) <= _MOST_SAMPLE else f"{sample[:_MOST_SAMPLE]}…"
+        return sample if len(sample) <= _MAX_SAMPLE else f"{sample[:_MAX_SAMPLE]}…"
 
 
-def _names_of(facts: Catalogue) -> set[str]:
+def _field_names(facts: Catalogue) -> set[str]:
     """Return every name of a field in the catalogue."""
-    waiting = [facts.fields(kind) for kind in facts.kinds()]
-    waiting += [entry.fields for entry in facts.blocks.values()]
-    waiting += [part for tool in facts.tools.values() for part in (tool.input, tool.result)]
-    waiting.append(facts.usage)
+    queue = [facts.fields(kind) for kind in facts.kinds()]
+    queue += [entry.fields for entry in facts.blocks.values()]
+    queue += [part for tool in facts.tools.values() for part in (tool.input, tool.result)]
+    queue.append(facts.usage)
     names: set[str] = set()
-    while waiting:
-        fields = waiting.pop()
+    while queue:
+        fields = queue.pop()
         names.update(fields)
-        waiting += [
+        queue += [
             part for field in fields.values() for part in (field.sub, field.items, field.values)
         ]
     return names
 
 
-def _content(fields: dict[str, Any]) -> list[dict[str, Any]]:
+def _content_blocks(fields: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a record's message that are objects."""
     message = as_object(fields.get("message")) or {}
-    found = map(as_object, as_list(message.get("content")) or ())
-    return [block for block in found if block is not None]
+    objects = map(as_object, as_list(message.get("content")) or ())
+    return [block for block in objects if block is not None]
 
 
-def _answered(fields: dict[str, Any]) -> str:
+def _answered_call(fields: dict[str, Any]) -> str:
     """Return the id of the call that a record's first result answers."""
-    calls = (block.get("tool_use_id") for block in _content(fields))
+    calls = (block.get("tool_use_id") for block in _content_blocks(fields))
     return next((call for call in calls if isinstance(call, str)), "")
 
 
 def _tool_name(name: str) -> str:
-    return f"{_MCP}*" if name.startswith(_MCP) else plain_name(name)
+    return f"{_MCP_PREFIX}*" if name.startswith(_MCP_PREFIX) else plain_name(name)
 
 
 def _plain_version(version: str) -> str:
     """Return a version if it is one; what else stands there is nobody's version."""
     return version if _VERSION.fullmatch(version) else ""
+
+
+_FIELD_PATH_LENGTH: Final = 4  # records, kind, fields, name
+_ANY_MCP: Final = "mcp__*"
+
+
+def apply_merge_patch(document: Any, patch: Any) -> Any:
+    """Return a document with a merge patch applied; neither of the two is changed.
+
+    >>> apply_merge_patch({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": [3]}})
+    {'b': {'c': 2, 'd': [3]}}
+    """
+    if not isinstance(patch, dict):
+        return patch
+    document_copy = dict(cast("dict[str, Any]", document)) if isinstance(document, dict) else {}
+    for name, value in cast("dict[str, Any]", patch).items():
+        if value is None:
+            document_copy.pop(name, None)
+        else:
+            document_copy[name] = apply_merge_patch(document_copy.get(name), value)
+    return document_copy
+
+
+def propose_patch(observer: Observer) -> CatalogueEntry:
+    """Return the merge patch on the observer's catalogue that makes it silent on what can be learned."""
+    return _PatchBuilder(observer).patch
+
+
+class _PatchBuilder:
+    def __init__(self, observer: Observer) -> None:
+        self.patch: CatalogueEntry = {}
+        self._observer = observer
+        self._facts = observer.facts
+        self._newest = version_key(self._facts.newest)
+        self._envelope_fields: dict[str, Sketch] = {}
+        known = self._facts.client_versions.known
+        self._new_versions = sorted(observer.versions.difference(known), key=version_key)
+        if self._new_versions:
+            all_versions = sorted({*known, *self._new_versions}, key=version_key)
+            self._entry_at(("client_versions",))["known"] = all_versions
+            self._extend_versions()
+        self._learn_envelope()
+        for key, tally in observer.tallies.items():
+            if all(is_plain_name(part) or part == _ANY_MCP for part in _path_parts(tally.place)):
+                self._learn(key, tally)
+
+    def _entry_at(self, path: CataloguePath) -> CatalogueEntry:
+        entry = self.patch
+        for name in path:
+            entry = entry.setdefault(name, {})
+        return entry
+
+    def _learn(self, key: Key, tally: Tally) -> None:
+        code: Code = key[0]
+        match code:
+            case "UNKNOWN_TYPE":
+                self._entry_at(tally.place).update(self._kind(tally))
+            case "NEW_BLOCK":
+                fields = sketch_fields(tally.sketch.sub)
+                self._entry_at(tally.place).update(seen=_versions_seen(tally), fields=fields)
+            case "NEW_TOOL":
+                self._entry_at(tally.place).update(_tool_entry(tally))
+            case "NEW_FIELD":
+                if not self._is_envelope_field(tally):
+                    self._entry_at(tally.place).update(tally.sketch.entry())
+            case "TYPE_MISMATCH":
+                self._mismatch(tally)
+            case "MISSING_FIELD" if tally.place != ("envelope", "type"):
+                self._entry_at(tally.place)["optional"] = True
+            case "NEW_VALUE":
+                self._value(tally.enum, key[3])
+            case "MISSING_FIELD" | "PUBLISHED_FORM":
+                # No client writes such a form of a description.
+                pass
+
+    def _value(self, enum: str, value: str) -> None:
+        if not is_plain_name(value):
+            return
+        lists = self._entry_at(("enums",))
+        values: list[str] = lists.get(enum) or list(self._facts.enums[enum])
+        lists[enum] = [*values, value] if value not in values else values
+
+    def _learn_envelope(self) -> None:
+        """Gather new fields that stand on records of several types: those belong to all."""
+        types: dict[str, set[str]] = {}
+        for (code, kind, _, _), tally in self._observer.tallies.items():
+            if code == "NEW_FIELD" and _is_record_field(tally.place) and self._is_graph(kind):
+                name = tally.place[-1]
+                types.setdefault(name, set()).add(kind.partition("/")[0])
+                self._envelope_fields.setdefault(name, Sketch()).merge(tally.sketch)
+        self._envelope_fields = {
+            name: sketch
+            for name, sketch in self._envelope_fields.items()
+            if len(types[name]) > 1 and is_plain_name(name)
+        }
+        for name, sketch in sorted(self._envelope_fields.items()):
+            self._entry_at(("envelope",))[name] = sketch.entry()
+
+    def _is_graph(self, kind: str) -> bool:
+        entry = self._facts.kind(kind, "claude")
+        return entry is not None and entry.family == "graph"
+
+    def _is_envelope_field(self, tally: Tally) -> bool:
+        path = tally.place
+        return (
+            _is_record_field(path) and path[-1] in self._envelope_fields and self._is_graph(path[1])
+        )
+
+    def _kind(self, tally: Tally) -> CatalogueEntry:
+        fields = dict(tally.sketch.sub)
+        graph = "uuid" in fields and "parentUuid" in fields
+        if graph and tally.place[0] == "records":
+            envelope = self._facts.envelopes["claude"]
+            types: dict[str, set[JsonType]] = {name: set(envelope[name].types) for name in envelope}
+            types.update({name: sketch.types for name, sketch in self._envelope_fields.items()})
+            fields = {
+                name: sketch
+                for name, sketch in fields.items()
+                if name not in types or not sketch.types <= types[name]
+            }
+        return {
+            "family": "graph" if graph else "side",
+            "seen": _versions_seen(tally),
+            "fields": sketch_fields(fields),
+        }
+
+    def _mismatch(self, tally: Tally) -> None:
+        *parent, last = tally.place
+        if last in ("of", "result_types"):
+            entry, name = self._entry_at(tuple(parent)), last
+        else:
+            entry, name = self._entry_at(tally.place), "types"
+            sketch_entry = tally.sketch.entry()
+            entry.update(
+                {part: sketch_entry[part] for part in ("sub", "items") if part in sketch_entry}
+            )
+        known_types: list[JsonType] = entry.get(name, [])
+        entry[name] = sort_types({*known_types, *tally.known, *tally.sketch.types})
+
+    def _extend_versions(self) -> None:
+        """Say of everything that clients newer than the catalogue wrote that it is still there."""
+        for shape in self._observer.shapes.created():
+            newer_versions: set[str] = set()
+            for plan in shape.plans.values():
+                newer = [v for v in plan.missing if version_key(v) > self._newest]
+                newer_versions.update(newer)
+                last = max(newer, key=version_key, default="")
+                for slot in plan.slots if last else ():
+                    self._extend_field(slot, last)
+            if newer_versions and shape.place[-1:] == ("fields",) and shape.place[0] != "dialects":
+                self._extend_seen(shape.place[:2], newer_versions)
+
+    def _extend_field(self, slot: Slot, last: str) -> None:
+        field = slot.field
+        if field is None or not field.versions:
+            return
+        entry = self._entry_at(slot.place)
+        versions = entry.get("versions", field.versions)
+        if version_key(last) > version_key(versions[-1]):
+            entry["versions"] = [field.versions[0], last]
+        if not field.optional and version_key(field.versions[-1]) < self._newest:
+            # It was gone for a while, so it is not always there.
+            entry["optional"] = True
+
+    def _extend_seen(self, path: CataloguePath, versions: set[str]) -> None:
+        section, name = path
+        entry = self._facts.kind(name, "claude") if section == "records" else None
+        entry = entry or self._facts.block(name)
+        if entry is not None:
+            self._entry_at(path)["seen"] = sorted({*entry.seen, *versions}, key=version_key)
+
+
+def _is_record_field(path: CataloguePath) -> bool:
+    return len(path) == _FIELD_PATH_LENGTH and path[0] == "records"
+
+
+def _path_parts(path: CataloguePath) -> list[str]:
+    return [part for name in path for part in name.split("/", 1)]
+
+
+def _versions_seen(tally: Tally) -> list[str]:
+    return sorted((v for v in tally.versions if version_key(v)), key=version_key)
+
+
+def _tool_entry(tally: Tally) -> CatalogueEntry:
+    entry: CatalogueEntry = {
+        "seen": _versions_seen(tally),
+        "input": sketch_fields(tally.sketch.sub),
+        "result": sketch_fields(tally.result.sub),
+    }
+    if tally.result.types:
+        entry["result_types"] = sort_types(tally.result.types)
+    return entry

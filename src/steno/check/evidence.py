@@ -1,32 +1,331 @@
-"""What the rules look at: one file, read once, record by record and then as a whole."""
+"""What the rules read: one file, decoded once, record by record and then as a whole.
 
+Nearly all lines are plain: a decoder and an encoder agree on them, so they need no closer look.
+Many lines, and many texts of one form, are checked at once, which costs a fraction of checking
+each.
+"""
+
+import re
 from array import array
-from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property, lru_cache
+from itertools import chain
+from string import hexdigits
+from sys import intern
+from typing import Annotated, Any, Final, TypeAlias, get_args
 
 import msgspec
 
-from steno.check.findings import Findings, Place, Rule
-from steno.check.graph import Graph
-from steno.check.plain import Batch, Shape, decode_any, read_plain, shape_of
-from steno.check.seen import Seen
+from steno.check.findings import Findings, Location, Rule
+from steno.check.record_graph import RecordGraph
 from steno.format.dialects.detection import dialect_of_source, is_converted
-from steno.format.dialects.names import Dialect
-from steno.format.lines import LINE_CAP, read_line
-from steno.format.records import Gap, Piece
-from steno.format.source import Source
-from steno.format.spans import Span
-from steno.format.values import as_object
-from steno.session.nodes import Node, node_of
-from steno.session.transcript import Transcript
+from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
+from steno.format.lenient_json import DECODE_ERRORS, as_object
+from steno.format.lines import LINE_CAP, LineBatch, read_line, read_line_batches
+from steno.format.message import Envelope, decode_envelope
+from steno.format.records import Gap, Piece, Record
+from steno.format.source import Source, Span
+from steno.session.transcript import Node, Transcript, node_of_fields
 
-__all__ = ["AgentNote", "Evidence", "Watchers", "gather_evidence"]
+_BATCH_SIZE: Final = 4_096
+_TIME_LENGTH: Final = 24
+# Possessive: nothing is remembered to go back to.
+_TIMES: Final = re.compile(
+    r"(?:[0-9]{4}-(?:0[1-9]|1[0-2])-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z\n)*+"
+)
+_UUID: Final = b"00000000-0000-0000-0000-000000000000\n"
+_DIGITS_TO_ZERO: Final = bytes(
+    ord("0") if chr(byte) in hexdigits else byte for byte in range(1 << 8)
+)
 
-_SHAPES_KEPT: Final = 1_024
+
+def are_usual_times(texts: Sequence[str]) -> bool:
+    """Say whether all are times as clients write them, which compare like the moments they name.
+
+    >>> are_usual_times(["2025-11-15T12:00:00.000Z"]), are_usual_times(["2025-11-15"])
+    (True, False)
+    """
+    for start in range(0, len(texts), _BATCH_SIZE):
+        batch = texts[start : start + _BATCH_SIZE]
+        lines = "\n".join(chain(batch, ("",)))
+        # One with a newline in it could pass for two, but then there is more than there should be.
+        if len(lines) != len(batch) * (_TIME_LENGTH + 1) or _TIMES.fullmatch(lines) is None:
+            return False
+    return True
 
 
-class AgentNote(msgspec.Struct, frozen=True):
+def are_uuids(texts: Sequence[str]) -> bool:
+    """Say whether all are UUIDs written the usual way, of any version.
+
+    >>> are_uuids(["62ecc684-5437-43ff-95cf-5c331fca7ea1"]), are_uuids(["62ecc684"])
+    (True, False)
+    """
+    for start in range(0, len(texts), _BATCH_SIZE):
+        batch = texts[start : start + _BATCH_SIZE]
+        lines = "\n".join(chain(batch, ("",)))
+        # With zeros for digits all are the same; one with a newline in it makes more lines.
+        if not lines.isascii() or lines.encode().translate(_DIGITS_TO_ZERO) != _UUID * len(batch):
+            return False
+    return True
+
+
+# Each level doubles what the decoder has to know, and few records nest deeper.
+_LEVELS: Final = 8
+_MAX_EXACT_INTEGER: Final = 2**53
+_MAX_SHAPES: Final = 4_096
+_Scalar: TypeAlias = (
+    str
+    | Annotated[int, msgspec.Meta(ge=-_MAX_EXACT_INTEGER, le=_MAX_EXACT_INTEGER)]
+    | float
+    | bool
+    | None
+)
+_DECODE: Final = msgspec.json.Decoder().decode
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[dict[str, Any]]:
+    """Return a decoder that refuses deep nesting, and integers JavaScript cannot hold exactly."""
+    value: Any = _Scalar
+    for _ in range(_LEVELS):
+        value = _union(_union(_Scalar, dict[str, value]), list[value])
+    return msgspec.json.Decoder(dict[str, value])
+
+
+def _union(first: Any, second: Any) -> Any:
+    return first | second
+
+
+class PlainBatch:
+    """Lines that certainly have no flaw, and the fields of each."""
+
+    __slots__ = ("fields", "stretch")
+
+    def __init__(self, stretch: LineBatch, fields: list[dict[str, Any]]) -> None:
+        self.stretch = stretch
+        self.fields = fields
+
+
+def read_plain(source: Source, *, cap: int = LINE_CAP) -> Iterator[PlainBatch | Piece]:
+    """Yield a file as batches of plain lines, and the pieces of all others.
+
+    Many lines are decoded at once. Where one of them takes a closer look, each gets its own.
+    """
+    decode = PlainDecoder().decode
+    for stretch in read_line_batches(source, cap=cap):
+        if isinstance(stretch, Gap):
+            yield stretch
+            continue
+        fields = decode(stretch)
+        if fields is not None:
+            yield PlainBatch(stretch, fields)
+            continue
+        for line in stretch.lines():
+            fields = decode(line)
+            if fields is not None:
+                yield PlainBatch(line, fields)
+            else:
+                yield from read_line(line)
+
+
+class PlainDecoder:
+    """Decodes lines that certainly have no flaw, and tells them from those that need a look."""
+
+    def __init__(self) -> None:
+        self._decode = _decoder().decode_lines
+        self._encode = msgspec.json.Encoder().encode_lines
+
+    def decode(self, stretch: LineBatch) -> list[dict[str, Any]] | None:
+        """Return the fields of each line, None where one of them takes a closer look.
+
+        Their nesting and integers are as usual. They are the same when they are written again, so
+        there is no key twice, no odd escape, and nothing before or behind an object.
+        """
+        if stretch.after_zeros:
+            return None
+        data = stretch.data
+        try:
+            fields = self._decode(data)
+        except DECODE_ERRORS:
+            return None
+        again = self._encode(fields)
+        # The newline of the last line is not part of a stretch.
+        return fields if len(again) == len(data) + 1 and again.startswith(data) else None
+
+
+def decode_record(record: Record) -> dict[str, Any]:
+    """Return the fields of any record, what is not JSON made harmless."""
+    try:
+        return _DECODE(record.line)
+    except DECODE_ERRORS:
+        return record.fields
+
+
+class RecordShape:
+    """A record's type and subtype, the names of its fields and the types of their values.
+
+    Shapes are known by identity.
+    """
+
+    __slots__ = ("fits", "is_linked", "kind", "names", "subtype", "types")
+
+    def __init__(
+        self, kind: str, subtype: str, names: tuple[str, ...], types: tuple[type, ...]
+    ) -> None:
+        self.kind = intern(kind)
+        self.subtype = intern(subtype)
+        self.names = names
+        self.types = types
+        self.fits = self._is_typed() and self._is_usual()
+        """Whether all that the envelope says, and who speaks, can be read off the fields."""
+        self.is_linked = "parentUuid" in names and "message" in names
+        """Whether it has what messages need, of whatever type."""
+
+    def _is_typed(self) -> bool:
+        known = _known_types()
+        pairs = zip(self.names, self.types, strict=True)
+        return all(kind in known.get(name, (kind,)) for name, kind in pairs)
+
+    def _is_usual(self) -> bool:
+        """Whether a message is an object, and any other record of no dialect."""
+        if self.kind in ROLES:
+            in_millis = self.has("timestamp", int) or self.has("timestamp", float)
+            return self.has("message", dict) and not in_millis
+        if self.kind == "system":
+            return self.subtype not in SYSTEM_SUBTYPES or "message" not in self.names
+        return self.kind not in DIALECT_TYPES
+
+    def has(self, name: str, kind: type) -> bool:
+        """Whether there is a field of that name and type."""
+        return (name, kind) in zip(self.names, self.types, strict=True)
+
+
+def record_shape(fields: dict[str, Any]) -> RecordShape:
+    """Return the shape of a record: nearly always one that an earlier record had."""
+    kind, subtype = fields.get("type"), fields.get("subtype")
+    return _SHAPES[
+        kind if kind.__class__ is str else "",
+        subtype if subtype.__class__ is str else "",
+        *fields,
+        *map(type, fields.values()),
+    ]
+
+
+class _ShapeCache(dict[tuple[Any, ...], RecordShape]):
+    """The shapes that were met, by everything that tells them apart."""
+
+    def __missing__(self, key: tuple[Any, ...]) -> RecordShape:
+        # Names and types are anybody's words: there may be any number of shapes.
+        if len(self) >= _MAX_SHAPES:
+            self.clear()
+        kind, subtype, *rest = key
+        half = len(rest) // 2
+        shape = self[key] = RecordShape(kind, subtype, tuple(rest[:half]), tuple(rest[half:]))
+        return shape
+
+
+_SHAPES: Final = _ShapeCache()
+
+
+@cache
+def _known_types() -> dict[str, tuple[type, ...]]:
+    fields = msgspec.structs.fields(Envelope)
+    return {field.encode_name: types for field in fields if (types := get_args(field.type))}
+
+
+_INNER: Final = {"attachment": "attachment", "progress": "data"}
+_CALL_TYPES: Final = frozenset(("tool_use", "server_tool_use"))
+
+
+class RecordView(msgspec.Struct, eq=False, gc=False):
+    """One record, the only time its body is at hand for free.
+
+    Of a plain line it has the fields; its record is made when it is first asked for, which costs
+    more than all the rest.
+    """
+
+    node: Node
+    line: int
+    fields: dict[str, Any]
+    shape: RecordShape
+    message: dict[str, Any] | None
+    """The message in it, if it has one that is an object."""
+    source: Record | LineBatch
+    """Its record, or the lines that its own is one of."""
+
+    @property
+    def record(self) -> Record:
+        """The record itself."""
+        source = self.source
+        if isinstance(source, LineBatch):
+            start = self.node.offset - source.offset
+            line = source.data[start : start + self.node.length - source.ended]
+            ending = b"\n" if source.ended else b""
+            source = self.source = Record(line, self.node.offset, ending, decode_envelope(line))
+        return source
+
+    @property
+    def location(self) -> Location:
+        """Where the record lies."""
+        return Location(self.line, Span(self.node.offset, self.node.length), self.node.uuid or "")
+
+    @property
+    def kind(self) -> str:
+        """The name the catalogue knows it by, the same as that of its record."""
+        return (self._is_plain and self._plain_kind()) or self.record.kind
+
+    @property
+    def _is_plain(self) -> bool:
+        return isinstance(self.source, LineBatch)
+
+    def _plain_kind(self) -> str:
+        """Return what a plain line is called; nothing where that takes a closer look."""
+        node, fields = self.node, self.fields
+        match node.type:
+            case "user":
+                return f"user/{self._user_kind()}"
+            case "assistant" if fields.get("isApiErrorMessage"):
+                return "assistant/api_error"
+            case "assistant":
+                return self._assistant_kind()
+            case "system" if node.subtype:
+                return f"system/{node.subtype}"
+            case "attachment" | "progress" as outer:
+                inner: Any = fields.get(_INNER[outer])
+                name = inner.get("type") if inner.__class__ is dict else None
+                return f"{outer}/{name}" if isinstance(name, str) else outer
+            case "queue-operation" if operation := fields.get("operation"):
+                return f"queue-operation/{operation}"
+            case other:
+                return other
+
+    def _user_kind(self) -> str:
+        if self.node.results:
+            return "tool_result"
+        if self.fields.get("isCompactSummary"):
+            return "compact_summary"
+        return "meta" if self.node.meta else "prompt"
+
+    def _assistant_kind(self) -> str:
+        if self.node.uses:
+            return "assistant/tool_use"
+        content: Any = self.message.get("content") if self.message else None
+        if isinstance(content, str):
+            return "assistant/text"
+        if content.__class__ is not list or not all(block.__class__ is dict for block in content):
+            return ""
+        kinds = [block.get("type") for block in content]
+        # Whether one of these is of the form that it should have is another's question.
+        needs_record = not kinds or not all(isinstance(kind, str) for kind in kinds)
+        if needs_record or not _CALL_TYPES.isdisjoint(kinds) or kinds[0].endswith("thinking"):
+            return ""
+        return "assistant/text"
+
+
+_MAX_CACHED_SHAPES: Final = 1_024
+
+
+class SubagentFileInfo(msgspec.Struct, frozen=True):
     """A sub-agent's own file, as it was found beside the session."""
 
     agent_id: str
@@ -40,7 +339,11 @@ class Evidence:
     """A transcript, where its lines lie, and what was found so far."""
 
     def __init__(
-        self, transcript: Transcript, *, name: str = "", agents: Sequence[AgentNote] | None = None
+        self,
+        transcript: Transcript,
+        *,
+        name: str = "",
+        agents: Sequence[SubagentFileInfo] | None = None,
     ) -> None:
         self.transcript = transcript
         self.name = name
@@ -53,9 +356,9 @@ class Evidence:
         """The file as real clients read it: of one in a dialect, before it was converted."""
 
     @cached_property
-    def graph(self) -> Graph:
+    def graph(self) -> RecordGraph:
         """How the records hang together."""
-        return Graph(self.transcript)
+        return RecordGraph(self.transcript)
 
     @property
     def dialect(self) -> Dialect:
@@ -67,92 +370,96 @@ class Evidence:
         """Whether the file has records in a dialect, and the transcript is its converted form."""
         return is_converted(self.transcript.source)
 
-    def place(self, node: Node) -> Place:
+    def location(self, node: Node) -> Location:
         """Return where a node's record lies."""
         span = Span(node.offset, node.length)
-        return Place(self.lines[node.index], span, node.uuid or "")
+        return Location(self.lines[node.index], span, node.uuid or "")
 
-    def settle(self) -> None:
+    def resolve_deferred(self) -> None:
         """Decide about the findings that depend on whether a record is sent."""
-        if self.findings.is_open:
-            self.findings.settle({node.index for node in self.graph.conversation})
+        if self.findings.has_deferred:
+            self.findings.resolve_deferred({node.index for node in self.graph.conversation})
 
-    def note(self, rule: Rule, node: Node, message: str = "") -> None:
+    def add_finding(self, rule: Rule, node: Node, message: str = "") -> None:
         """Note a breach at a node."""
-        self.findings.add(rule, self.place(node), message)
+        self.findings.add(rule, self.location(node), message)
 
 
-OnRecord = Callable[[Seen, Findings], None]
-OnGap = Callable[[Gap, Place, Findings], None]
-Wants = Callable[[str, Shape | None], bool]
+OnRecord = Callable[[RecordView, Findings], None]
+OnGap = Callable[[Gap, Location, Findings], None]
+AppliesTo = Callable[[str, RecordShape | None], bool]
 """Whether to look at records of a type; of plain lines the shape is known as well."""
 
 
-class Watchers(msgspec.Struct, frozen=True):
+class RuleHooks(msgspec.Struct, frozen=True):
     """What looks at a file while it is read."""
 
-    on_record: tuple[tuple[OnRecord, Wants | None], ...] = ()
+    on_record: tuple[tuple[OnRecord, AppliesTo | None], ...] = ()
     """With what says which records each looks at; None for all of them."""
-    on_odd: tuple[OnRecord, ...] = ()
+    on_irregular: tuple[OnRecord, ...] = ()
     """For records on lines that may have a flaw."""
     on_gap: tuple[OnGap, ...] = ()
 
-    def of(self, kind: str, shape: Shape | None) -> tuple[OnRecord, ...]:
+    def for_type(self, kind: str, shape: RecordShape | None) -> tuple[OnRecord, ...]:
         """Return what looks at records of one type, and shape where that is known."""
-        chosen = _chosen(tuple([wants for _, wants in self.on_record]), kind, shape)
-        return tuple([self.on_record[at][0] for at in chosen])
+        indexes = _matching_hooks(tuple([wants for _, wants in self.on_record]), kind, shape)
+        return tuple([self.on_record[index][0] for index in indexes])
 
 
 @lru_cache(maxsize=4_096)
-def _chosen(every: tuple[Wants | None, ...], kind: str, shape: Shape | None) -> tuple[int, ...]:
+def _matching_hooks(
+    filters: tuple[AppliesTo | None, ...], kind: str, shape: RecordShape | None
+) -> tuple[int, ...]:
     """Return the places of those that look at such records: asked once, not for every file."""
-    return tuple(at for at, wants in enumerate(every) if wants is None or wants(kind, shape))
+    return tuple(
+        index for index, wants in enumerate(filters) if wants is None or wants(kind, shape)
+    )
 
 
 def gather_evidence(
     source: Source,
     *,
     name: str = "",
-    agents: Sequence[AgentNote] | None = None,
-    watchers: Watchers | None = None,
+    agents: Sequence[SubagentFileInfo] | None = None,
+    hooks: RuleHooks | None = None,
     cap: int = LINE_CAP,
 ) -> Evidence:
     """Read a file once, show every record and gap to the rules that look at single ones."""
     transcript = Transcript(source, [], [], cap=cap)
     evidence = Evidence(transcript, name=name, agents=agents)
-    reading = _Reading(evidence, watchers or Watchers())
+    reader = _RecordReader(evidence, hooks or RuleHooks())
     for piece in read_plain(source, cap=cap):
-        if isinstance(piece, Batch):
-            reading.take_batch(piece)
+        if isinstance(piece, PlainBatch):
+            reader.take_batch(piece)
         else:
-            reading.take_piece(piece)
+            reader.take_piece(piece)
     transcript.close_last_line()
     return evidence
 
 
-class _Reading:
+class _RecordReader:
     """A file on its way to the rules that look at single records."""
 
-    def __init__(self, evidence: Evidence, watchers: Watchers) -> None:
+    def __init__(self, evidence: Evidence, hooks: RuleHooks) -> None:
         self._evidence = evidence
-        self._watchers = watchers
-        self._looks = _Table(watchers)
+        self._hooks = hooks
+        self._hooks_by_shape = _HooksByShape(hooks)
         self._line = 1
 
-    def take_batch(self, batch: Batch) -> None:
+    def take_batch(self, batch: PlainBatch) -> None:
         """Take in plain lines. Nearly all come this way: what is done here is done a million times."""
         stretch = batch.stretch
         data, offset, ended = stretch.data, stretch.offset, stretch.ended
         nodes, findings = self._evidence.transcript.nodes, self._evidence.findings
-        lines, looks = self._evidence.lines, self._looks
+        lines, hooks = self._evidence.lines, self._hooks_by_shape
         start = 0
         for fields in batch.fields:
             stop = data.find(b"\n", start)
             if stop < 0:
                 stop = len(data)
-            shape = shape_of(fields)
+            shape = record_shape(fields)
             if shape.fits:
-                node = node_of(
+                node = node_of_fields(
                     fields,
                     shape.kind,
                     shape.subtype,
@@ -166,12 +473,12 @@ class _Reading:
                 message = fields.get("message")
                 if message.__class__ is not dict:
                     message = None
-                seen = Seen(node, self._line, fields, shape, message, stretch)
-                for look in looks[shape]:
-                    look(seen, findings)
+                view = RecordView(node, self._line, fields, shape, message, stretch)
+                for hook in hooks[shape]:
+                    hook(view, findings)
                 self._line += ended
             else:
-                for piece in read_line(stretch.part(start, stop)):
+                for piece in read_line(stretch.line_at(start, stop)):
                     self.take_piece(piece)
             start = stop + 1
 
@@ -180,34 +487,34 @@ class _Reading:
         evidence, findings = self._evidence, self._evidence.findings
         if isinstance(piece, Gap):
             evidence.transcript.gaps.append(piece)
-            for look in self._watchers.on_gap:
-                look(piece, Place(self._line, piece.span), findings)
+            for hook in self._hooks.on_gap:
+                hook(piece, Location(self._line, piece.span), findings)
             # A gap holds at most one newline, and that at its end.
             self._line += _ends_line(evidence.transcript.source, piece)
             return
-        fields = decode_any(piece)
-        node = evidence.transcript.take(piece)
+        fields = decode_record(piece)
+        node = evidence.transcript.add(piece)
         evidence.lines.append(self._line)
         message = as_object(fields.get("message"))
-        seen = Seen(node, self._line, fields, shape_of(fields), message, piece)
-        for look in (*self._watchers.on_odd, *self._watchers.of(node.type, None)):
-            look(seen, findings)
+        view = RecordView(node, self._line, fields, record_shape(fields), message, piece)
+        for hook in (*self._hooks.on_irregular, *self._hooks.for_type(node.type, None)):
+            hook(view, findings)
         self._line += node.ends_line
 
 
-class _Table(dict[Shape, tuple[OnRecord, ...]]):
+class _HooksByShape(dict[RecordShape, tuple[OnRecord, ...]]):
     """What looks at the records of plain lines, by their shape; filled as shapes are met."""
 
-    def __init__(self, watchers: Watchers) -> None:
+    def __init__(self, hooks: RuleHooks) -> None:
         super().__init__()
-        self._watchers = watchers
+        self._watchers = hooks
 
-    def __missing__(self, shape: Shape) -> tuple[OnRecord, ...]:
-        found = self._watchers.of(shape.kind, shape)
+    def __missing__(self, shape: RecordShape) -> tuple[OnRecord, ...]:
+        hooks = self._watchers.for_type(shape.kind, shape)
         # Names are anybody's words: a file may have any number of shapes.
-        if len(self) < _SHAPES_KEPT:
-            self[shape] = found
-        return found
+        if len(self) < _MAX_CACHED_SHAPES:
+            self[shape] = hooks
+        return hooks
 
 
 def _ends_line(source: Source, gap: Gap) -> bool:

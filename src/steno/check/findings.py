@@ -1,4 +1,4 @@
-"""What a check says: rules with stable names, and the findings they make."""
+"""Findings: rules with stable names, and the breaches of them that a check finds."""
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
@@ -6,15 +6,13 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.format.spans import Span
-
-__all__ = ["SEVERITIES", "Finding", "Findings", "Place", "Rule", "Severity"]
+from steno.format.source import Span
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
 """Worst first. Error: something is lost or refused. Warning: a client has to guess, or an older
 one fails. Info: odd and harmless."""
-_KEPT: Final = 100
+_MAX_PER_RULE: Final = 100
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -37,7 +35,7 @@ class Rule(msgspec.Struct, frozen=True):
         return self.id.partition(".")[0]
 
 
-class Place(msgspec.Struct, frozen=True):
+class Location(msgspec.Struct, frozen=True):
     """Where a finding lies: a line, counted from one, its bytes, and the record's id."""
 
     line: int
@@ -50,7 +48,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     id: str
     severity: Severity
-    place: Place
+    location: Location
     message: str
     hint: str
 
@@ -58,50 +56,52 @@ class Finding(msgspec.Struct, frozen=True):
 class Findings:
     """The findings of one file: of each rule the first ones, and how often it was met."""
 
-    def __init__(self, *, kept: int = _KEPT) -> None:
-        self._kept = kept
-        self._found: list[Finding] = []
-        self._deferred: list[tuple[Rule, Place, str, int]] = []
+    def __init__(self, *, max_per_rule: int = _MAX_PER_RULE) -> None:
+        self._max_per_rule = max_per_rule
+        self._findings: list[Finding] = []
+        self._deferred: list[tuple[Rule, Location, str, int]] = []
         self.counts: Counter[tuple[str, Severity]] = Counter()
 
-    def add(self, rule: Rule, place: Place, message: str = "", *, mild: bool = False) -> None:
+    def add(self, rule: Rule, location: Location, message: str = "", *, mild: bool = False) -> None:
         """Note a breach; of very many of one kind only the first are kept, all are counted.
 
         A `mild` one does no harm where it stands: in what was compacted or abandoned.
         """
         severity = "info" if mild else rule.severity
         self.counts[rule.id, severity] += 1
-        if self.counts[rule.id, severity] <= self._kept:
-            found = Finding(rule.id, severity, place, message or rule.title, rule.hint)
-            self._found.append(found)
+        if self.counts[rule.id, severity] <= self._max_per_rule:
+            finding = Finding(rule.id, severity, location, message or rule.title, rule.hint)
+            self._findings.append(finding)
 
-    def defer(self, rule: Rule, place: Place, message: str, node: int) -> None:
+    def defer(self, rule: Rule, location: Location, message: str, node: int) -> None:
         """Note a breach that only matters if the record is sent: known once all was read."""
-        self._deferred.append((rule, place, message, node))
+        self._deferred.append((rule, location, message, node))
 
     @property
-    def is_open(self) -> bool:
+    def has_deferred(self) -> bool:
         """Whether anything was deferred."""
         return bool(self._deferred)
 
-    def settle(self, sent: Container[int]) -> None:
+    def resolve_deferred(self, sent_nodes: Container[int]) -> None:
         """Add what was deferred; it is mild on records that are not sent."""
-        for rule, place, message, node in self._deferred:
-            self.add(rule, place, message, mild=node not in sent)
+        for rule, location, message, node in self._deferred:
+            self.add(rule, location, message, mild=node not in sent_nodes)
         self._deferred.clear()
 
-    def take_over(self, others: "Findings", place_of: Callable[[Place], Place]) -> None:
+    def merge(self, others: "Findings", location_of: Callable[[Location], Location]) -> None:
         """Add the findings of the same file in another form, each at its place in this one."""
-        for found in others:
-            key = found.id, found.severity
-            if self.counts[key] < self._kept:
-                place = place_of(found.place)
-                self._found.append(msgspec.structs.replace(found, place=place))
+        for finding in others:
+            key = finding.id, finding.severity
+            if self.counts[key] < self._max_per_rule:
+                location = location_of(finding.location)
+                self._findings.append(msgspec.structs.replace(finding, location=location))
         self.counts.update(others.counts)
 
     def __iter__(self) -> Iterator[Finding]:
         """Yield the kept findings by where they lie."""
-        return iter(sorted(self._found, key=lambda each: (each.place.span.offset, each.id)))
+        return iter(
+            sorted(self._findings, key=lambda finding: (finding.location.span.offset, finding.id))
+        )
 
     def __len__(self) -> int:
         """How often any rule was met."""

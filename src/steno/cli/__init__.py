@@ -1,1 +1,1 @@
-"""The command line: one file per command, which parses, calls and prints."""
+"""Command line: the entry point, shared options, one module per command, terminal and JSON output."""

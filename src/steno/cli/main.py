@@ -1,6 +1,6 @@
-"""The `steno` command: its help, its options, and the table of commands.
+"""The `steno` command group: its help, its options, and the table of commands.
 
-Commands are imported when they are called, so that each one pays only for itself.
+Commands are imported when they are called, so that each one pays only for its own imports.
 """
 
 import os
@@ -9,38 +9,76 @@ from typing import Final
 
 import click
 
-from steno.cli.outcome import COMPLETE, INTERRUPTED, run
-from steno.cli.screen import complain
-
-__all__ = ["COMMANDS", "call", "cli", "run"]
+from steno.cli.entry_point import COMPLETION_VARIABLE, INTERRUPTED_EXIT_CODE
+from steno.cli.entry_point import run as run
+from steno.cli.output.screen import print_error
 
 COMMANDS: Final = {
-    "explore": ("steno.cli.explore", "Look at everything in a browser."),
-    "ls": ("steno.cli.ls", "List sessions, newest first."),
-    "show": ("steno.cli.show", "Read one session: turns, steps, answers; or its records."),
-    "brief": ("steno.cli.brief", "Tell sessions in brief: asked, done, decided, left open."),
-    "search": ("steno.cli.search", "Find words in every session."),
-    "files": ("steno.cli.files", "Show what agents did to files, and any version of one."),
-    "blame": ("steno.cli.blame", "Say which prompt wrote each line of a file."),
+    "explore": ("steno.cli.commands.explore", "Look at everything in a browser."),
+    "ls": ("steno.cli.commands.ls", "List sessions, newest first."),
+    "show": ("steno.cli.commands.show", "Read one session: turns, steps, answers; or its records."),
+    "brief": (
+        "steno.cli.commands.brief",
+        "Tell sessions in brief: asked, done, decided, left open.",
+    ),
+    "search": ("steno.cli.commands.search", "Find words in every session."),
+    "files": ("steno.cli.commands.files", "Show what agents did to files, and any version of one."),
+    "blame": ("steno.cli.commands.blame", "Say which prompt wrote each line of a file."),
     "compare": (
-        "steno.cli.compare",
+        "steno.cli.commands.compare",
         "Lay two sessions side by side: where they part, who did better.",
     ),
-    "tail": ("steno.cli.tail", "Follow live sessions: turns and steps as they are written."),
-    "usage": ("steno.cli.usage", "Say what was used and what it cost, down to the line."),
-    "export": ("steno.cli.export", "Write sessions in a format for others, secrets masked."),
-    "sync": ("steno.cli.sync", "Bring the index up to date: what search and usage read."),
-    "check": ("steno.cli.check", "Say what is wrong with sessions, and what it means."),
-    "doctor": ("steno.cli.doctor", "Look after the config folder: what is broken or about to go."),
-    "repair": ("steno.cli.repair", "Make a broken session resume, in a new file."),
-    "chat": ("steno.cli.chat", "Let an agent work on your files, in a session that resumes."),
-    "replay": ("steno.cli.replay", "Serve recorded sessions as a Messages API, to test agents."),
-    "archive": ("steno.cli.archive", "Keep sessions for good: compressed, byte for byte."),
-    "relocate": ("steno.cli.relocate", "Have sessions follow a project that was moved."),
-    "mcp": ("steno.cli.mcp", "Give agents your history: an MCP server that only reads."),
-    "acp": ("steno.cli.acp", "Let an editor drive the agent, over the Agent Client Protocol."),
-    "demo": ("steno.cli.demo", "Write a few made-up sessions to try things on."),
-    "drift": ("steno.cli.drift", "Say what files contain that the catalogue does not know."),
+    "tail": (
+        "steno.cli.commands.tail",
+        "Follow live sessions: turns and steps as they are written.",
+    ),
+    "usage": ("steno.cli.commands.usage", "Say what was used and what it cost, down to the line."),
+    "export": (
+        "steno.cli.commands.export",
+        "Write sessions in a format for others, secrets masked.",
+    ),
+    "sync": (
+        "steno.cli.commands.maintenance.sync",
+        "Bring the index up to date: what search and usage read.",
+    ),
+    "check": (
+        "steno.cli.commands.maintenance.check",
+        "Say what is wrong with sessions, and what it means.",
+    ),
+    "doctor": (
+        "steno.cli.commands.maintenance.doctor",
+        "Look after the config folder: what is broken or about to go.",
+    ),
+    "repair": (
+        "steno.cli.commands.maintenance.repair",
+        "Make a broken session resume, in a new file.",
+    ),
+    "chat": (
+        "steno.cli.commands.chat",
+        "Let an agent work on your files, in a session that resumes.",
+    ),
+    "replay": (
+        "steno.cli.commands.replay",
+        "Serve recorded sessions as a Messages API, to test agents.",
+    ),
+    "archive": (
+        "steno.cli.commands.maintenance.archive",
+        "Keep sessions for good: compressed, byte for byte.",
+    ),
+    "relocate": (
+        "steno.cli.commands.maintenance.relocate",
+        "Have sessions follow a project that was moved.",
+    ),
+    "mcp": ("steno.cli.commands.mcp", "Give agents your history: an MCP server that only reads."),
+    "acp": (
+        "steno.cli.commands.acp",
+        "Let an editor drive the agent, over the Agent Client Protocol.",
+    ),
+    "demo": ("steno.cli.commands.demo", "Write a few made-up sessions to try things on."),
+    "drift": (
+        "steno.cli.commands.maintenance.drift",
+        "Say what files contain that the catalogue does not know.",
+    ),
 }
 """Each command's module, which has it as `command`, and its line in the help."""
 
@@ -70,7 +108,7 @@ Exit codes:  0 fine, 1 nothing found or findings, 2 wrong usage, 3 cannot read o
 _SHELLS: Final = ("bash", "zsh", "fish")
 
 
-class _Commands(click.Group):
+class _LazyGroup(click.Group):
     """A group that imports a command when it is wanted."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -91,18 +129,20 @@ class _Commands(click.Group):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
 
 
-def _completion(ctx: click.Context, _param: click.Parameter, shell: str | None) -> None:
+def _print_completion(ctx: click.Context, _param: click.Parameter, shell: str | None) -> None:
     if not shell:
         return
     from click.shell_completion import get_completion_class
 
-    made = get_completion_class(shell)
-    if made is not None:
-        sys.stdout.write(made(ctx.command, {}, "steno", COMPLETE).source() + "\n")
+    completion_class = get_completion_class(shell)
+    if completion_class is not None:
+        sys.stdout.write(
+            completion_class(ctx.command, {}, "steno", COMPLETION_VARIABLE).source() + "\n"
+        )
     ctx.exit()
 
 
-def _version(ctx: click.Context, _param: click.Parameter, value: object) -> None:
+def _print_version(ctx: click.Context, _param: click.Parameter, value: object) -> None:
     if value:
         from steno._version import __version__
 
@@ -111,7 +151,7 @@ def _version(ctx: click.Context, _param: click.Parameter, value: object) -> None
 
 
 @click.group(
-    cls=_Commands,
+    cls=_LazyGroup,
     help=_HELP,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -122,7 +162,7 @@ def _version(ctx: click.Context, _param: click.Parameter, value: object) -> None
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_version,
+    callback=_print_version,
     help="Print the version.",
 )
 @click.option(
@@ -130,38 +170,38 @@ def _version(ctx: click.Context, _param: click.Parameter, value: object) -> None
     type=click.Choice(_SHELLS),
     is_eager=True,
     expose_value=False,
-    callback=_completion,
+    callback=_print_completion,
     help="Print the completion script for a shell.",
 )
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Run a command; without one, open the explorer."""
     if ctx.invoked_subcommand is None:
-        from steno.cli.explore import command
+        from steno.cli.commands.explore import command
 
         ctx.invoke(command)
 
 
-def call(arguments: list[str]) -> int:
+def run_command(arguments: list[str]) -> int:
     """Run a command; return its exit code.
 
     Raises:
         StenoError: it could not do what it was to do.
     """
-    if asked := os.environ.get(COMPLETE):
+    if instruction := os.environ.get(COMPLETION_VARIABLE):
         from click.shell_completion import shell_complete
 
-        return shell_complete(cli, {}, "steno", COMPLETE, asked)
+        return shell_complete(cli, {}, "steno", COMPLETION_VARIABLE, instruction)
     try:
         # Not `cli.main`, which has ideas of its own about pipes and interrupts.
         with cli.make_context("steno", arguments) as context:
             cli.invoke(context)
-    except click.exceptions.Exit as left:
-        return left.exit_code
+    except click.exceptions.Exit as exit_request:
+        return exit_request.exit_code
     except click.Abort:
-        return INTERRUPTED
+        return INTERRUPTED_EXIT_CODE
     except click.ClickException as error:
-        complain(error.format_message(), _help_hint(error))
+        print_error(error.format_message(), _help_hint(error))
         return error.exit_code
     return 0
 

@@ -1,30 +1,17 @@
-"""The options that many commands share."""
+"""Click options and arguments that several commands share, and completion of session names."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
-from steno.cli.where import program, roots, where_to_look
+from steno.cli.command_arguments import program_name as program_name
+from steno.cli.command_arguments import root_arguments as root_arguments
+from steno.cli.command_arguments import search_roots as search_roots
 from steno.errors import StenoError
 
-__all__ = [
-    "COLOR",
-    "JSON",
-    "MAYBE_SESSION",
-    "SESSION",
-    "SESSIONS",
-    "WHERE",
-    "WIDTH",
-    "complete",
-    "options",
-    "program",
-    "roots",
-    "where_to_look",
-]
-
-F = TypeVar("F", bound=Callable[..., Any])
-Option = Callable[[F], F]
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+Option = Callable[[FunctionT], FunctionT]
 
 COLOR = click.option(
     "--color",
@@ -36,7 +23,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for prog
 WIDTH = click.option(
     "--width", metavar="N", type=click.IntRange(40, 500), help="How many columns to use."
 )
-_ROOT = click.option(
+_ROOT_OPTION = click.option(
     "--root",
     "root",
     multiple=True,
@@ -44,21 +31,23 @@ _ROOT = click.option(
     type=click.Path(readable=False),
     help="Look here instead: a config folder, a project or any folder. May be repeated.",
 )
-_DEMO = click.option("--demo", is_flag=True, help="Look at the demo that `steno demo` wrote.")
+_DEMO_OPTION = click.option(
+    "--demo", is_flag=True, help="Look at the demo that `steno demo` wrote."
+)
 
 
-def options(*several: Callable[[Any], Any]) -> Callable[[F], F]:
+def add_options(*decorators: Callable[[Any], Any]) -> Callable[[FunctionT], FunctionT]:
     """Return a decorator that adds options in the order given."""
 
-    def add(function: F) -> F:
-        for option in reversed(several):
-            function = option(function)
-        return function
+    def decorate(decorated: FunctionT) -> FunctionT:
+        for option in reversed(decorators):
+            decorated = option(decorated)
+        return decorated
 
-    return add
+    return decorate
 
 
-WHERE = options(_ROOT, _DEMO)
+ROOT_OPTIONS = add_options(_ROOT_OPTION, _DEMO_OPTION)
 
 
 def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[Any]:
@@ -67,19 +56,49 @@ def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
 
     from click.shell_completion import CompletionItem
 
-    from steno.safe.terminal import one_line
-    from steno.store.library import newest_first, seen
+    from steno.sanitize.terminal import one_line
+    from steno.store.session_lookup import sessions_newest_first, summarize_files
 
     try:
-        where = roots(tuple(ctx.params.get("root") or ()), demo=bool(ctx.params.get("demo")))
-        files = newest_first(where)
+        where = search_roots(tuple(ctx.params.get("root") or ()), demo=bool(ctx.params.get("demo")))
+        files = sessions_newest_first(where)
     except StenoError:
         return []
-    looks = (look for _, look in seen(files) if not look.hidden)
-    fitting = (look for look in looks if look.id.startswith(incomplete))
-    return [CompletionItem(look.id, help=one_line(look.title, 60)) for look in islice(fitting, 40)]
+    summaries = (summary for _, summary in summarize_files(files) if not summary.hidden)
+    matches = (look for look in summaries if look.id.startswith(incomplete))
+    return [CompletionItem(look.id, help=one_line(look.title, 60)) for look in islice(matches, 40)]
 
 
 SESSION = click.argument("name", metavar="SESSION", shell_complete=complete)
-MAYBE_SESSION = click.argument("name", metavar="[SESSION]", required=False, shell_complete=complete)
+OPTIONAL_SESSION = click.argument(
+    "name", metavar="[SESSION]", required=False, shell_complete=complete
+)
 SESSIONS = click.argument("names", metavar="[SESSION]...", nargs=-1, shell_complete=complete)
+
+
+PERMISSION_MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
+MODEL_OPTION = click.option(
+    "--model", metavar="MODEL", default="", help="A model, or opus, sonnet, haiku."
+)
+ALLOWED_TOOLS = click.option(
+    "--allowedTools",
+    "--allowed-tools",
+    "allowed",
+    multiple=True,
+    metavar="RULE",
+    help="Allow this, as in `Bash(make:*)`.",
+)
+DISALLOWED_TOOLS = click.option(
+    "--disallowedTools",
+    "--disallowed-tools",
+    "disallowed",
+    multiple=True,
+    metavar="RULE",
+    help="Never allow this.",
+)
+SETTINGS_OPTION = click.option(
+    "--settings", metavar="FILE|JSON", default="", help="Settings for this run."
+)
+MAX_TURNS_OPTION = click.option(
+    "--max-turns", type=click.IntRange(1), default=None, help="Requests at most."
+)

@@ -1,11 +1,12 @@
-"""The console: `steno chat` in a terminal, a face of the engine that the engine knows nothing of.
+"""The console: `steno chat` in a terminal.
 
-screen.py   finished lines are printed once; below them a small region is redrawn
-prompt.py   where one types: history, pastes, completion, keys
-stream.py   what the engine does, as finished lines and as what goes on now
-status.py   the last line
-dialog.py   questions to the user: permission, plans, choices, sessions to pick
-talk.py     ties these to the engine; commands/ has what begins with a slash
+chat.py            connects agent, screen and prompt
+screen.py          finished lines are printed once; below them a small region is redrawn
+prompt.py          the input: history, pastes, completion; key_bindings.py: its keys
+event_renderer.py  agent events as finished lines and as a live view
+chat_status.py     greeting, queue, status line, notifications
+dialog.py          questions to the user; approval_dialogs.py: permissions, plans, trust
+commands/          the slash commands of the console
 
-Nothing here imports the engine before the first prompt is on the screen.
+Nothing here imports the agent before the first prompt is on the screen.
 """

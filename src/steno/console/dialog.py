@@ -1,4 +1,4 @@
-"""Questions to the user: something to read, answers by one key, words of their own, or a search.
+"""Dialogs: text to read, choices by key, free text, or a searchable list.
 
 reply = await prompt.ask(Dialog("Permission", body, choices=(Choice("y", "yes, once", "once"),)))
 """
@@ -9,17 +9,24 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from steno.safe.terminal import Bit, Line, clean, cut, one_line, pad, width, wrap
+from steno.sanitize.terminal import (
+    StyledLine,
+    StyledText,
+    clean,
+    display_width,
+    one_line,
+    pad,
+    truncate,
+    wrap,
+)
 
-__all__ = ["Body", "Choice", "Dialog", "Reply"]
-
-Body: TypeAlias = Sequence[Line] | Callable[[int], Sequence[Line]]
+Body: TypeAlias = Sequence[StyledLine] | Callable[[int], Sequence[StyledLine]]
 """Something to read: lines, or what lays them out in so many columns."""
-_SHOWN: Final = 8
-_PREVIEW: Final = 6
-_FRAME: Final = 110
-_DETAIL: Final = 24
-_ALL: Final = "d"
+_LIST_ROWS: Final = 8
+_PREVIEW_ROWS: Final = 6
+_MAX_FRAME_WIDTH: Final = 110
+_MIN_DETAIL_WIDTH: Final = 24
+_SHOW_ALL_KEY: Final = "d"
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -36,7 +43,7 @@ class Reply(msgspec.Struct, frozen=True):
     """What was answered."""
 
     value: str
-    words: str = ""
+    text: str = ""
     """What was typed with it."""
     values: tuple[str, ...] = ()
     """Where several can be chosen: all of them."""
@@ -51,87 +58,91 @@ class Dialog:
         body: Body = (),
         choices: Sequence[Choice] = (),
         *,
-        words: str = "",
-        framed: bool = False,
-        search: bool = False,
+        text_hint: str = "",
+        is_framed: bool = False,
+        is_search: bool = False,
     ) -> None:
-        """Take what to ask; `words` is what typing an answer is for, where that is possible."""
+        """Take what to ask; `text` is what typing an answer is for, where that is possible."""
         self.title = title
         self.body = body
         self.choices = tuple(choices)
-        self.words = words
-        self.framed = framed
-        self.search = search
-        self.many = False
+        self.text_hint = text_hint
+        self.is_framed = is_framed
+        self.is_search = is_search
+        self.is_multiple = False
         """Whether several can be chosen."""
-        self.preview: Callable[[str], list[Line]] | None = None
+        self.preview: Callable[[str], list[StyledLine]] | None = None
         """Returns what is told of what is pointed at."""
-        self.all = ""
+        self.show_all_value = ""
         """The answer that has everything printed where not all of it fits."""
-        self.at = 0
-        self.ticked: set[str] = set()
-        self.typing = not choices and bool(words)
+        self.index = 0
+        self.selected: set[str] = set()
+        self.is_typing = not choices and bool(text_hint)
         self.initial = ""
         """What stands there to be edited."""
         self.answer: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
 
     # What is chosen
 
-    def shown(self, typed: str) -> list[Choice]:
+    def visible_choices(self, typed: str) -> list[Choice]:
         """Return the choices that fit what was typed in a search."""
-        if not self.search or not typed.strip():
+        if not self.is_search or not typed.strip():
             return list(self.choices)
-        wanted = typed.lower().split()
+        query_words = typed.lower().split()
         return [
-            each
-            for each in self.choices
-            if all(word in f"{each.label} {each.detail}".lower() for word in wanted)
+            choice
+            for choice in self.choices
+            if all(word in f"{choice.label} {choice.detail}".lower() for word in query_words)
         ]
 
-    def move(self, by: int, typed: str) -> None:
+    def move(self, offset: int, typed: str) -> None:
         """Go up or down in the list."""
-        most = len(self.shown(typed)) - 1
-        self.at = max(0, min(self.at + by, most))
+        last_index = len(self.visible_choices(typed)) - 1
+        self.index = max(0, min(self.index + offset, last_index))
 
-    def key(self, key: str) -> bool:
+    def press_key(self, key: str) -> bool:
         """Choose by a key; whether one is meant."""
-        for number, each in enumerate(self.choices):
-            if each.key and each.key == key:
-                self.at = number
-                if self.many:
-                    self.tick()
+        for number, choice in enumerate(self.choices):
+            if choice.key and choice.key == key:
+                self.index = number
+                if self.is_multiple:
+                    self.toggle()
                 else:
-                    self.choose("")
+                    self.confirm("")
                 return True
-        if key == _ALL and self.all:
-            self.reply(Reply(self.all))
+        if key == _SHOW_ALL_KEY and self.show_all_value:
+            self.reply(Reply(self.show_all_value))
         return False
 
-    def pointed(self, typed: str) -> str:
+    def current_text(self, typed: str) -> str:
         """Return what is pointed at, in words."""
-        shown = self.shown(typed)
-        if self.typing or not shown:
+        visible = self.visible_choices(typed)
+        if self.is_typing or not visible:
             return ""
-        each = shown[min(self.at, len(shown) - 1)]
-        ticked = ("chosen, " if each.value in self.ticked else "not chosen, ") if self.many else ""
-        return f"{ticked}{each.label}"
+        choice = visible[min(self.index, len(visible) - 1)]
+        selection_text = (
+            ("chosen, " if choice.value in self.selected else "not chosen, ")
+            if self.is_multiple
+            else ""
+        )
+        return f"{selection_text}{choice.label}"
 
-    def tick(self) -> None:
+    def toggle(self) -> None:
         """Choose one of several, or take it back."""
-        self.ticked ^= {self.choices[self.at].value}
+        self.selected ^= {self.choices[self.index].value}
 
-    def choose(self, typed: str) -> None:
+    def confirm(self, typed: str) -> None:
         """Answer with what is pointed at."""
-        shown = self.shown(typed)
-        if not shown:
+        visible = self.visible_choices(typed)
+        if not visible:
             return
-        each = shown[min(self.at, len(shown) - 1)]
-        values = tuple(item.value for item in self.choices if item.value in self.ticked)
-        self.reply(Reply(each.value, values=values or (each.value,)))
+        choice = visible[min(self.index, len(visible) - 1)]
+        values = tuple(item.value for item in self.choices if item.value in self.selected)
+        self.reply(Reply(choice.value, values=values or (choice.value,)))
 
-    def say(self, words: str) -> None:
+    def reply_text(self, text: str) -> None:
         """Answer in words."""
-        self.reply(Reply("words", words))
+        self.reply(Reply("words", text))
 
     def reply(self, reply: Reply | None) -> None:
         """Answer; None leaves the question open."""
@@ -140,122 +151,141 @@ class Dialog:
 
     # What is seen
 
-    def lines(self, columns: int, rows: int, typed: str, *, plain: bool = False) -> list[Line]:
+    def lines(
+        self, columns: int, rows: int, typed: str, *, plain: bool = False
+    ) -> list[StyledLine]:
         """Return the question as lines, at most so many; `plain` has no frame."""
-        framed = self.framed and not plain
-        inner = min(columns - 1, _FRAME) - 4 if framed else columns - 2
-        foot = list(self._choices(inner, typed))
-        body = list(self.body(inner) if callable(self.body) else self.body)
-        room = max(rows - len(foot) - (3 if framed else 2), 1)
+        is_framed = self.is_framed and not plain
+        inner_width = min(columns - 1, _MAX_FRAME_WIDTH) - 4 if is_framed else columns - 2
+        choice_lines = list(self._choice_lines(inner_width, typed))
+        body = list(self.body(inner_width) if callable(self.body) else self.body)
+        room = max(rows - len(choice_lines) - (3 if is_framed else 2), 1)
         if len(body) > room:
-            left = len(body) - room + 1
-            how = f": {_ALL} shows all" if self.all else ""
-            more: Line = [(f"… {left} more lines{how}", "dim")]
+            hidden_count = len(body) - room + 1
+            key_hint = f": {_SHOW_ALL_KEY} shows all" if self.show_all_value else ""
+            more: StyledLine = [(f"… {hidden_count} more lines{key_hint}", "dim")]
             body = [*body[: room - 1], more]
-        if framed:
-            return _framed(self.title, [*body, [], *foot], inner)
-        head: Line = [(one_line(self.title, columns), "bold")]
-        return [head, *body, *foot]
+        if is_framed:
+            return _frame_lines(self.title, [*body, [], *choice_lines], inner_width)
+        head: StyledLine = [(one_line(self.title, columns), "bold")]
+        return [head, *body, *choice_lines]
 
-    def _choices(self, columns: int, typed: str) -> Iterator[Line]:
-        if self.typing:
-            yield [(one_line(self.words, columns), "dim")]
+    def _choice_lines(self, columns: int, typed: str) -> Iterator[StyledLine]:
+        if self.is_typing:
+            yield [(one_line(self.text_hint, columns), "dim")]
             return
-        if self.search:
-            yield from self._list(columns, typed)
+        if self.is_search:
+            yield from self._list_lines(columns, typed)
             return
-        if any(each.detail for each in self.choices) or self.many:
-            yield from self._rows(columns)
+        if any(choice.detail for choice in self.choices) or self.is_multiple:
+            yield from self._row_lines(columns)
         else:
-            yield from self._keys(columns)
+            yield from self._key_lines(columns)
 
-    def _keys(self, columns: int) -> Iterator[Line]:
+    def _key_lines(self, columns: int) -> Iterator[StyledLine]:
         """Yield the answers beside each other, as many on a line as fit."""
-        line: Line = []
+        line: StyledLine = []
         used = 0
-        for number, each in enumerate(self.choices):
-            first, *rest = wrap(clean(each.label), columns - 5)
-            room = width(first) + len(each.key) + 6
+        for number, choice in enumerate(self.choices):
+            first, *rest = wrap(clean(choice.label), columns - 5)
+            room = display_width(first) + len(choice.key) + 6
             if line and (rest or used + room > columns):
                 yield line
                 line, used = [], 0
-            style = "bold" if number == self.at else ""
-            line += [(f" {each.key} ", "reverse"), " ", (first, style), "   "]
+            style = "bold" if number == self.index else ""
+            line += [(f" {choice.key} ", "reverse"), " ", (first, style), "   "]
             used += room
             for part in rest:
                 yield line
-                line, used = [" " * (len(each.key) + 3), (part, style)], columns
+                line, used = [" " * (len(choice.key) + 3), (part, style)], columns
         yield line
-        if self.words:
-            yield from _dim(f"tab: {self.words}; esc stops", columns)
+        if self.text_hint:
+            yield from _dim_lines(f"tab: {self.text_hint}; esc stops", columns)
 
-    def _rows(self, columns: int) -> Iterator[Line]:
+    def _row_lines(self, columns: int) -> Iterator[StyledLine]:
         """Yield the answers below each other, with what they mean."""
-        before = 2 + (2 if self.many else 0) + max(len(each.key) for each in self.choices) + 3
-        room = min(max(width(one_line(each.label)) for each in self.choices), columns - before)
-        left = columns - before - room - 2
+        prefix_width = (
+            2 + (2 if self.is_multiple else 0) + max(len(choice.key) for choice in self.choices) + 3
+        )
+        label_width = min(
+            max(display_width(one_line(each.label)) for each in self.choices),
+            columns - prefix_width,
+        )
+        detail_width = columns - prefix_width - label_width - 2
         for number, each in enumerate(self.choices):
-            here = number == self.at
-            tick = ("✓ " if each.value in self.ticked else "◻ ") if self.many else ""
-            key: Line = [(f" {each.key} ", "reverse"), " "] if each.key else []
-            label = (pad(one_line(each.label, room), room), "bold" if here else "")
-            about = wrap(one_line(each.detail), left) if left >= _DETAIL else [""]
-            mark = ("▸ " if here else "  ", "blue")
-            yield [mark, tick, *key, label, (f"  {about[0]}", "dim")]
-            space = " " * (before + room + 2)
-            if left < _DETAIL and each.detail:
+            is_current = number == self.index
+            check_mark = ("✓ " if each.value in self.selected else "◻ ") if self.is_multiple else ""
+            key: StyledLine = [(f" {each.key} ", "reverse"), " "] if each.key else []
+            label = (
+                pad(one_line(each.label, label_width), label_width),
+                "bold" if is_current else "",
+            )
+            detail_lines = (
+                wrap(one_line(each.detail), detail_width)
+                if detail_width >= _MIN_DETAIL_WIDTH
+                else [""]
+            )
+            mark = ("▸ " if is_current else "  ", "blue")
+            yield [mark, check_mark, *key, label, (f"  {detail_lines[0]}", "dim")]
+            space = " " * (prefix_width + label_width + 2)
+            if detail_width < _MIN_DETAIL_WIDTH and each.detail:
                 # Too narrow for two columns: what it means stands below it.
-                space, about = " " * before, ["", *wrap(one_line(each.detail), columns - before)]
-            yield from ([space, (part, "dim")] for part in about[1:])
-        how = "space chooses, enter sends" if self.many else "enter chooses"
-        typing = f", tab: {self.words}" if self.words else ""
-        yield from _dim(f"{how}{typing}, esc leaves", columns)
+                space, detail_lines = (
+                    " " * prefix_width,
+                    ["", *wrap(one_line(each.detail), columns - prefix_width)],
+                )
+            yield from ([space, (part, "dim")] for part in detail_lines[1:])
+        key_hint = "space chooses, enter sends" if self.is_multiple else "enter chooses"
+        typing_hint = f", tab: {self.text_hint}" if self.text_hint else ""
+        yield from _dim_lines(f"{key_hint}{typing_hint}, esc leaves", columns)
 
-    def _list(self, columns: int, typed: str) -> Iterator[Line]:
+    def _list_lines(self, columns: int, typed: str) -> Iterator[StyledLine]:
         """Yield the part of a long list that is around what is pointed at."""
-        shown = self.shown(typed)
-        self.at = max(0, min(self.at, len(shown) - 1))
-        start = max(0, min(self.at - _SHOWN // 2, len(shown) - _SHOWN))
-        for number, each in enumerate(shown[start : start + _SHOWN], start):
-            here = number == self.at
-            detail = one_line(each.detail, columns // 3)
-            label = one_line(each.label, columns - 5 - width(detail))
-            space = " " * max(columns - 2 - width(label) - width(detail), 2)
+        visible = self.visible_choices(typed)
+        self.index = max(0, min(self.index, len(visible) - 1))
+        start = max(0, min(self.index - _LIST_ROWS // 2, len(visible) - _LIST_ROWS))
+        for number, choice in enumerate(visible[start : start + _LIST_ROWS], start):
+            is_current = number == self.index
+            detail = one_line(choice.detail, columns // 3)
+            label = one_line(choice.label, columns - 5 - display_width(detail))
+            space = " " * max(columns - 2 - display_width(label) - display_width(detail), 2)
             yield [
-                ("▸ " if here else "  ", "blue"),
-                (label, "bold" if here else ""),
+                ("▸ " if is_current else "  ", "blue"),
+                (label, "bold" if is_current else ""),
                 (f"{space}{detail}", "dim"),
             ]
-        told = f"{len(shown)} of {len(self.choices)}" if typed else f"{len(self.choices)}"
-        yield [(cut(f"{told}; type to search, enter chooses, esc leaves", columns), "dim")]
-        if self.preview is not None and shown:
-            yield from self.preview(shown[self.at].value)[:_PREVIEW]
+        count_text = f"{len(visible)} of {len(self.choices)}" if typed else f"{len(self.choices)}"
+        yield [
+            (truncate(f"{count_text}; type to search, enter chooses, esc leaves", columns), "dim")
+        ]
+        if self.preview is not None and visible:
+            yield from self.preview(visible[self.index].value)[:_PREVIEW_ROWS]
 
 
-def _dim(words: str, columns: int) -> Iterator[Line]:
-    for line in wrap(words, columns):
+def _dim_lines(text: str, columns: int) -> Iterator[StyledLine]:
+    for line in wrap(text, columns):
         yield [(line, "dim")]
 
 
-def _framed(title: str, lines: list[Line], inner: int) -> list[Line]:
+def _frame_lines(title: str, lines: list[StyledLine], inner_width: int) -> list[StyledLine]:
     """Return lines in the one frame there is."""
-    head = f"┌ {title} " + "─" * max(inner - width(title) - 1, 0) + "─┐"
-    framed: list[Line] = [[(head, "yellow")]]
+    top_border = f"┌ {title} " + "─" * max(inner_width - display_width(title) - 1, 0) + "─┐"
+    framed: list[StyledLine] = [[(top_border, "yellow")]]
     for line in lines:
-        fitting, used = _fitted(line, inner)
-        fill: Bit = " " * (inner - used)
-        framed.append([("│ ", "yellow"), *fitting, fill, (" │", "yellow")])
-    framed.append([("└" + "─" * (inner + 2) + "┘", "yellow")])
+        fitted, used = _fit_line(line, inner_width)
+        padding: StyledText = " " * (inner_width - used)
+        framed.append([("│ ", "yellow"), *fitted, padding, (" │", "yellow")])
+    framed.append([("└" + "─" * (inner_width + 2) + "┘", "yellow")])
     return framed
 
 
-def _fitted(line: Line, columns: int) -> tuple[Line, int]:
+def _fit_line(line: StyledLine, columns: int) -> tuple[StyledLine, int]:
     """Return as much of a line as fits, and how many columns that takes."""
-    fitting: Line = []
+    fitted: StyledLine = []
     used = 0
     for bit in line:
         text, style = bit if isinstance(bit, tuple) else (bit, "")
-        text = cut(text, columns - used)
-        fitting.append((text, style))
-        used += width(text)
-    return fitting, used
+        text = truncate(text, columns - used)
+        fitted.append((text, style))
+        used += display_width(text)
+    return fitted, used

@@ -1,16 +1,25 @@
-"""Where one types: always there, also while the engine works, with the region around it.
+"""The prompt: always available, also while the agent works; history, pastes, layout.
 
-What a key wishes for goes to whoever talks (`Wishes`); the prompt itself knows no engine.
+Actions of keys go to the chat (`PromptActions`); the prompt itself knows no agent. A large paste
+or an image is shown as a placeholder, and sent in full. History is shared by all sessions: one
+JSON string per line in steno's own directory.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import os
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import unquote, urlsplit
 
+import msgspec
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, Completion, DummyCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import History
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -26,35 +35,180 @@ from prompt_toolkit.layout.processors import Processor, Transformation, Transfor
 from prompt_toolkit.styles import Style
 
 from steno.console.dialog import Dialog, Reply
-from steno.console.history import LONGEST, Remembering
-from steno.console.keys import keys_for
-from steno.console.pastes import Pastes
-from steno.console.region import Region
-from steno.safe.terminal import Line, clean, cut, one_line, width
+from steno.console.key_bindings import build_key_bindings
+from steno.console.screen import RegionApplication
+from steno.sanitize.terminal import StyledLine, clean, display_width, one_line, truncate
+from steno.store.environment import steno_home
 
 if TYPE_CHECKING:
-    from prompt_toolkit.document import Document
     from prompt_toolkit.formatted_text import StyleAndTextTuples
-    from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
 
-    from steno.console.screen import Screen
+    from steno.console.screen import TerminalScreen
 
-__all__ = ["MARK", "Prompt", "Wishes"]
 
-MARK: Final = "› "
+_MAX_LINES: Final = 8
+_MAX_CHARACTERS: Final = 1200
+_PLACEHOLDER: Final = re.compile(r"\[(?:paste|image) (\d+): [^\]\n]*\]")
+_IMAGE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+
+
+class Pastes:
+    """What was pasted into the prompt that is being typed."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, str] = {}
+
+    def add(self, text: str, cwd: str = "") -> str:
+        """Return what to put into the prompt for a paste: itself, or a word that stands for it."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        path = pasted_image_path(text, cwd)
+        if path:
+            return self.add_image(path)
+        lines = text.rstrip("\n").count("\n") + 1
+        if lines <= _MAX_LINES and len(text) <= _MAX_CHARACTERS:
+            return text
+        number = len(self._texts) + 1
+        self._texts[number] = text
+        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} letters"
+        return f"[paste {number}: {size}]"
+
+    def add_image(self, path: str) -> str:
+        """Return the word that stands for a picture; where it is, is said when it is sent."""
+        number = len(self._texts) + 1
+        self._texts[number] = f'"{path}"'
+        name = re.sub(r"[\[\]\n]", "_", os.path.basename(path))
+        return f"[image {number}: {name}]"
+
+    def expand(self, typed_text: str) -> str:
+        """Return what was typed with every paste in its place."""
+
+        def put(match: re.Match[str]) -> str:
+            text = self._texts.get(int(match[1]), match[0])
+            if not match[0].startswith("[image"):
+                return text
+            # A path is a word of its own, whatever stands beside it.
+            space_before = typed_text[: match.start()][-1:].strip() and " "
+            space_after = typed_text[match.end() :][:1].strip() and " "
+            return f"{space_before}{text}{space_after}"
+
+        return _PLACEHOLDER.sub(put, typed_text)
+
+    def missing_placeholder(self, text: str) -> str:
+        """Return the first word that stands for a paste which is not known here."""
+        unknown = (
+            match for match in _PLACEHOLDER.finditer(text) if int(match[1]) not in self._texts
+        )
+        return next((found[0] for found in unknown), "")
+
+    def clear(self) -> None:
+        """Begin anew: the prompt was sent."""
+        self._texts = {}
+
+
+def pasted_image_path(text: str, cwd: str) -> str:
+    """Return the path of the picture that a paste is, as terminals paste a file that is dropped.
+
+    Nothing where it is anything else: several lines, another file, a name of nothing.
+    """
+    path_text = text.strip()
+    if (
+        not path_text
+        or "\n" in path_text
+        or len(path_text) > _MAX_CHARACTERS
+        or '"' in path_text[1:-1]
+    ):
+        return ""
+    if path_text[0] in "'\"" and path_text[-1] == path_text[0]:
+        path_text = path_text[1:-1]
+    elif path_text.startswith("file://"):
+        path_text = unquote(urlsplit(path_text).path)
+    else:
+        path_text = re.sub(r"\\(.)", r"\1", path_text)
+    path = os.path.join(cwd, os.path.expanduser(path_text))
+    return path if path.lower().endswith(_IMAGE_SUFFIXES) and os.path.isfile(path) else ""
+
+
+_FILE_NAME: Final = "prompts.jsonl"
+_MAX_READ_BYTES: Final = 1 << 20
+MAX_PROMPT_LENGTH: Final = 20_000
+"""How many letters of a prompt are kept at most."""
+_FILE_MODE: Final = 0o600
+
+
+class PromptHistory(History):
+    """Prompts of all sessions, the newest first; only the last megabyte is read."""
+
+    def __init__(self, path: str = "") -> None:
+        super().__init__()
+        self.path = path or os.path.join(steno_home(), _FILE_NAME)
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Yield what was typed, the newest first."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(max(os.fstat(file.fileno()).st_size - _MAX_READ_BYTES, 0))
+                lines = file.read().split(b"\n")
+        except OSError:
+            return
+        last = ""
+        for line in reversed(lines):
+            try:
+                text = msgspec.json.decode(line, type=str)
+            except msgspec.MsgspecError:
+                continue
+            if text and text != last:
+                last = text
+                yield text
+
+    def store_string(self, string: str) -> None:
+        """Keep a prompt; where that cannot be done it is only kept in memory."""
+        if len(string) > MAX_PROMPT_LENGTH or not string.strip():
+            return
+        line = msgspec.json.encode(string.encode("utf-8", "replace").decode()) + b"\n"
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _FILE_MODE)
+        except OSError:
+            return
+        try:
+            os.write(file, line)
+        except OSError:
+            return
+        finally:
+            os.close(file)
+
+
+class HistoryBuffer(Buffer):
+    """What is typed, with what was typed before: read once, not again with every prompt."""
+
+    def reset(self, document: Document | None = None, append_to_history: Any = None) -> None:
+        """Begin anew."""
+        # The library calls this before it has made anything of its own.
+        loading = getattr(self, "_load_history_task", None)
+        super().reset(document, bool(append_to_history))
+        if loading is None or not loading.done() or loading.cancelled():
+            return
+        history_lines = self.history.get_strings()
+        self._working_lines = deque([*history_lines, *self._working_lines])
+        self.working_index = len(history_lines)
+        self.cursor_position = document.cursor_position if document is not None else 0
+        self._load_history_task = loading
+
+
+PROMPT_MARK: Final = "› "
 """What stands before what the user types."""
-_HIDDEN: Final = "\N{REPLACEMENT CHARACTER}"
-_MENU: Final = 8
-_AROUND: Final = 5
+_HIDDEN_CHARACTER: Final = "\N{REPLACEMENT CHARACTER}"
+_MENU_ROWS: Final = 8
+_ROWS_AROUND_DIALOG: Final = 5
 """How many rows there are around a question: what goes on, what is typed, the status."""
-_TALLEST: Final = 12
-_FRAME_TIME: Final = 0.04
-_ESCAPE_TIME: Final = 0.05
-_CHORD_TIME: Final = 0.25
+_MAX_INPUT_ROWS: Final = 12
+_MIN_REDRAW_SECONDS: Final = 0.04
+_ESCAPE_SECONDS: Final = 0.05
+_CHORD_SECONDS: Final = 0.25
 
 
-class Wishes(Protocol):
+class PromptActions(Protocol):
     """What can be wished for by a key."""
 
     def is_busy(self) -> bool:
@@ -69,11 +223,11 @@ class Wishes(Protocol):
         """Break in."""
         ...
 
-    def take_back(self) -> str:
+    def unqueue(self) -> str:
         """Return the prompt that was queued last, which waits no longer; nothing for none."""
         ...
 
-    def wish(self, what: str) -> None:
+    def perform(self, action: str) -> None:
         """Have something done: `rewind`, `transcript`, `explorer`, `mode`, `keys`, `leave`."""
         ...
 
@@ -83,67 +237,67 @@ class Prompt:
 
     def __init__(
         self,
-        screen: "Screen",
-        wishes: Wishes,
+        screen: "TerminalScreen",
+        actions: PromptActions,
         *,
         history: "History",
         vi: bool = False,
         terminal: "Input | None" = None,
     ) -> None:
         self.screen = screen
-        self.wishes = wishes
+        self.actions = actions
         self.pastes = Pastes()
         self.dialog: Dialog | None = None
-        self.live: Callable[[int, int], list[Line]] = lambda _columns, _rows: []
+        self.live_lines: Callable[[int, int], list[StyledLine]] = lambda _columns, _rows: []
         """Returns what goes on now, in so many columns and rows."""
-        self.status: Callable[[int], Line] = lambda _columns: []
+        self.status_line: Callable[[int], StyledLine] = lambda _columns: []
         self.completer: Completer = DummyCompleter()
-        self.found_at_once: Callable[[Document], list[Completion] | None] = lambda _typed: []
+        self.complete_now: Callable[[Document], list[Completion] | None] = lambda _typed: []
         """Returns what could come next; None where that has to be looked for first."""
         self.hint = ""
-        self.armed = True
+        self.dialog_has_keys = True
         """Whether keys go to the question; not while something else is being typed."""
-        self.buffer = Remembering(
-            completer=_Late(self),
+        self.buffer = HistoryBuffer(
+            completer=_DeferredCompleter(self),
             complete_while_typing=True,
             history=history,
             multiline=True,
             enable_history_search=False,
             tempfile_suffix=".md",
         )
-        self.words = Buffer(multiline=False)
+        self.answer_buffer = Buffer(multiline=False)
         """What is typed to a question."""
-        self.search = Buffer(multiline=False)
-        self._asking = asyncio.Lock()
-        self.app = Region(
+        self.search_buffer = Buffer(multiline=False)
+        self._dialog_lock = asyncio.Lock()
+        self.app = RegionApplication(
             layout=self._layout(),
-            key_bindings=keys_for(self),
+            key_bindings=build_key_bindings(self),
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
             output=screen.output,
             input=terminal,
             style=Style([]),
             erase_when_done=True,
-            min_redraw_interval=_FRAME_TIME,
+            min_redraw_interval=_MIN_REDRAW_SECONDS,
             mouse_support=False,
         )
-        self.app.ttimeoutlen = _ESCAPE_TIME
-        self.app.timeoutlen = _CHORD_TIME
+        self.app.ttimeoutlen = _ESCAPE_SECONDS
+        self.app.timeoutlen = _CHORD_SECONDS
         # A frame may come before the signal that the window has changed.
-        self.app.before_render += Region.find_again
+        self.app.before_render += RegionApplication.erase_reflowed
         screen.attach(self.app)
 
     # Asking
 
     async def ask(self, dialog: Dialog) -> Reply | None:
         """Ask the user; None when they leave it. One question at a time."""
-        async with self._asking:
+        async with self._dialog_lock:
             self.dialog = dialog
-            self.words.reset()
-            self.words.insert_text(dialog.initial)
+            self.answer_buffer.reset()
+            self.answer_buffer.insert_text(dialog.initial)
             # Whoever is in the middle of a word must not answer with it.
-            self.armed = not self.buffer.text or dialog.search
+            self.dialog_has_keys = not self.buffer.text or dialog.is_search
             self.focus()
-            if self.screen.reader:
+            if self.screen.is_screen_reader:
                 columns, rows = self.screen.width, self.screen.rows * 4
                 self.screen.print(dialog.lines(columns, rows, "", plain=True))
             self.screen.refresh()
@@ -151,46 +305,50 @@ class Prompt:
                 return await dialog.answer
             finally:
                 self.dialog = None
-                self.armed = True
+                self.dialog_has_keys = True
                 self.focus()
                 self.screen.refresh()
 
-    def settle(self) -> None:
+    def close_answered_dialog(self) -> None:
         """Let keys go back to the prompt as soon as a question is answered."""
         if self.dialog is not None and self.dialog.answer.done():
             self.dialog = None
-            self.armed = True
+            self.dialog_has_keys = True
             self.focus()
 
     def focus(self) -> None:
         """Let keys go where they are wanted: to the question or to the prompt."""
         dialog = self.dialog
-        asks = dialog is not None and self.armed and (dialog.typing or dialog.search)
-        self.app.layout.focus(self.words if asks else self.buffer)
+        dialog_takes_text = (
+            dialog is not None and self.dialog_has_keys and (dialog.is_typing or dialog.is_search)
+        )
+        self.app.layout.focus(self.answer_buffer if dialog_takes_text else self.buffer)
 
     # Typing
 
-    def typed(self) -> str:
+    def full_text(self) -> str:
         """Return what was typed, with every paste in its place."""
-        return self.pastes.whole(self.buffer.text)
+        return self.pastes.expand(self.buffer.text)
 
     def send(self) -> None:
         """Take what was typed as said."""
-        text = self.typed()
+        text = self.full_text()
         if not text.strip():
             return
-        if lost := self.pastes.lost(self.buffer.text):
-            said = f"{lost} was not kept; enter once more sends it as it stands"
-            if self.hint != said:
-                self.hint = said
+        if missing := self.pastes.missing_placeholder(self.buffer.text):
+            warning = f"{missing} was not kept; enter once more sends it as it stands"
+            if self.hint != warning:
+                self.hint = warning
                 return
         # What was pasted is there again with the prompt, unless it is very large.
-        self.buffer.history.append_string(text if len(text) <= LONGEST else self.buffer.text)
+        self.buffer.history.append_string(
+            text if len(text) <= MAX_PROMPT_LENGTH else self.buffer.text
+        )
         self.buffer.reset()
-        self.pastes.forget()
-        self.wishes.submit(text)
+        self.pastes.clear()
+        self.actions.submit(text)
 
-    def put(self, text: str) -> None:
+    def set_text(self, text: str) -> None:
         """Put something into the prompt to be edited."""
         self.buffer.text = text
         self.buffer.cursor_position = len(text)
@@ -198,122 +356,138 @@ class Prompt:
     # The region
 
     def _layout(self) -> Layout:
-        asks = Condition(lambda: self.dialog is not None)
-        answers = Condition(self._answers_in_words)
-        moves = Condition(lambda: not self.screen.reader)
-        menu = Condition(self._has_menu)
-        searching = SearchBufferControl(buffer=self.search)
-        typing = Window(
+        has_dialog = Condition(lambda: self.dialog is not None)
+        is_answering = Condition(self._is_answering_in_text)
+        is_animated = Condition(lambda: not self.screen.is_screen_reader)
+        has_menu = Condition(self._has_menu)
+        search_control = SearchBufferControl(buffer=self.search_buffer)
+        input_window = Window(
             BufferControl(
                 self.buffer,
-                search_buffer_control=searching,
+                search_buffer_control=search_control,
                 preview_search=True,
-                input_processors=[_Visible()],
+                input_processors=[_HiddenCharacterProcessor()],
             ),
             wrap_lines=True,
             dont_extend_height=True,
-            height=Dimension(min=1, max=_TALLEST),
+            height=Dimension(min=1, max=_MAX_INPUT_ROWS),
             get_line_prefix=self._prefix,
         )
-        words = Window(
-            BufferControl(self.words),
+        answer_window = Window(
+            BufferControl(self.answer_buffer),
             height=1,
-            get_line_prefix=lambda _number, _wraps: self.screen.fragments([[(MARK, "yellow")]]),
-        )
-        found = Condition(lambda: self.app.layout.is_searching)
-        parts: list[Any] = [
-            ConditionalContainer(_text(self._live), moves),
-            ConditionalContainer(_text(self._dialog), asks),
-            ConditionalContainer(words, answers),
-            ConditionalContainer(typing, ~answers),
-            ConditionalContainer(
-                VSplit([Window(FormattedTextControl("search: "), width=8), Window(searching)]),
-                found,
+            get_line_prefix=lambda _number, _wraps: self.screen.fragments(
+                [[(PROMPT_MARK, "yellow")]]
             ),
-            ConditionalContainer(_text(self._menu), menu),
-            ConditionalContainer(_text(self._status), moves),
+        )
+        is_searching = Condition(lambda: self.app.layout.is_searching)
+        parts: list[Any] = [
+            ConditionalContainer(_text_window(self._live_fragments), is_animated),
+            ConditionalContainer(_text_window(self._dialog_fragments), has_dialog),
+            ConditionalContainer(answer_window, is_answering),
+            ConditionalContainer(input_window, ~is_answering),
+            ConditionalContainer(
+                VSplit([Window(FormattedTextControl("search: "), width=8), Window(search_control)]),
+                is_searching,
+            ),
+            ConditionalContainer(_text_window(self._menu_fragments), has_menu),
+            ConditionalContainer(_text_window(self._status_fragments), is_animated),
         ]
-        return Layout(HSplit(parts), focused_element=typing)
+        return Layout(HSplit(parts), focused_element=input_window)
 
     def _prefix(self, number: int, wraps: int) -> "StyleAndTextTuples":
-        mark = MARK if not number and not wraps else "  "
+        mark = PROMPT_MARK if not number and not wraps else "  "
         return self.screen.fragments([[(mark, "bold blue")]])
 
-    def _answers_in_words(self) -> bool:
+    def _is_answering_in_text(self) -> bool:
         dialog = self.dialog
-        return dialog is not None and self.armed and (dialog.typing or dialog.search)
+        return (
+            dialog is not None and self.dialog_has_keys and (dialog.is_typing or dialog.is_search)
+        )
 
-    def _live(self) -> "StyleAndTextTuples":
+    def _live_fragments(self) -> "StyleAndTextTuples":
         # What is asked needs its room more than what goes on.
-        most = 2 if self.dialog is not None else max(self.screen.rows // 3, 3)
-        return self.screen.fragments(self.live(self.screen.width - 1, most))
+        max_rows = 2 if self.dialog is not None else max(self.screen.rows // 3, 3)
+        return self.screen.fragments(self.live_lines(self.screen.width - 1, max_rows))
 
-    def _dialog(self) -> "StyleAndTextTuples":
+    def _dialog_fragments(self) -> "StyleAndTextTuples":
         dialog = self.dialog
         if dialog is None:
             return []
-        columns, rows = self.screen.width, max(self.screen.rows - _AROUND, 4)
-        if self.screen.reader:
-            pointed = dialog.pointed(self.words.text)
-            said = f"{dialog.title.rstrip('?')}? {pointed}".strip()
-            return self.screen.fragments([[one_line(said, columns - 1)]])
-        lines = dialog.lines(columns, rows, self.words.text)
-        if not self.armed:
-            lines.append([(cut("tab answers; you were typing", columns), "yellow")])
+        columns, rows = self.screen.width, max(self.screen.rows - _ROWS_AROUND_DIALOG, 4)
+        if self.screen.is_screen_reader:
+            current_text = dialog.current_text(self.answer_buffer.text)
+            summary = f"{dialog.title.rstrip('?')}? {current_text}".strip()
+            return self.screen.fragments([[one_line(summary, columns - 1)]])
+        lines = dialog.lines(columns, rows, self.answer_buffer.text)
+        if not self.dialog_has_keys:
+            lines.append([(truncate("tab answers; you were typing", columns), "yellow")])
         return self.screen.fragments(lines)
 
     def _has_menu(self) -> bool:
         state = self.buffer.complete_state
         return self.dialog is None and state is not None and bool(state.completions)
 
-    def _menu(self) -> "StyleAndTextTuples":
+    def _menu_fragments(self) -> "StyleAndTextTuples":
         state = self.buffer.complete_state
         if state is None:
             return []
-        columns, found, at = self.screen.width - 1, state.completions, state.complete_index
-        start = max(0, min((at or 0) - _MENU // 2, len(found) - _MENU))
-        shown = found[start : start + _MENU]
-        room = min(max(width(one_line(each.display_text)) for each in shown), columns - 3)
-        lines: list[Line] = []
-        for number, each in enumerate(shown, start):
-            here = number == at
-            name = cut(one_line(each.display_text), room)
-            space = " " * (room - width(name) + 2)
-            meta = cut(one_line(each.display_meta_text), max(columns - room - 5, 0))
+        columns, completions, selected_index = (
+            self.screen.width - 1,
+            state.completions,
+            state.complete_index,
+        )
+        start = max(0, min((selected_index or 0) - _MENU_ROWS // 2, len(completions) - _MENU_ROWS))
+        visible = completions[start : start + _MENU_ROWS]
+        name_width = min(
+            max(display_width(one_line(completion.display_text)) for completion in visible),
+            columns - 3,
+        )
+        lines: list[StyledLine] = []
+        for number, each in enumerate(visible, start):
+            is_current = number == selected_index
+            name = truncate(one_line(each.display_text), name_width)
+            space = " " * (name_width - display_width(name) + 2)
+            meta = truncate(one_line(each.display_meta_text), max(columns - name_width - 5, 0))
             lines.append(
                 [
-                    ("▸ " if here else "  ", "blue"),
-                    (name, "bold" if here else ""),
+                    ("▸ " if is_current else "  ", "blue"),
+                    (name, "bold" if is_current else ""),
                     (f"{space}{meta}", "dim"),
                 ]
             )
-        more = "; there are more" if len(found) > len(shown) else ""
-        lines.append([(cut(f"  tab and arrows choose{more}", columns), "dim")])
+        more_hint = "; there are more" if len(completions) > len(visible) else ""
+        lines.append([(truncate(f"  tab and arrows choose{more_hint}", columns), "dim")])
         return self.screen.fragments(lines)
 
-    def _status(self) -> "StyleAndTextTuples":
+    def _status_fragments(self) -> "StyleAndTextTuples":
         columns = self.screen.width - 1
-        hint: list[Line] = [[(cut(f" {self.hint}", columns), "dim")]] if self.hint else []
-        return self.screen.fragments([*hint, self.status(columns)])
+        hint: list[StyledLine] = (
+            [[(truncate(f" {self.hint}", columns), "dim")]] if self.hint else []
+        )
+        return self.screen.fragments([*hint, self.status_line(columns)])
 
 
-class _Visible(Processor):
+class _HiddenCharacterProcessor(Processor):
     """Shows that there is something in a paste that nobody would see, or that turns it around."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         """Return the line with a sign for each such letter, so that the cursor stays right."""
         fragments: StyleAndTextTuples = []
         for style, text, *_ in transformation_input.fragments:
-            shown = "".join(_HIDDEN if _is_hidden(each) else each for each in text)
-            fragments.append((style, shown))
+            visible = "".join(
+                _HIDDEN_CHARACTER if _is_hidden_character(character) else character
+                for character in text
+            )
+            fragments.append((style, visible))
         return Transformation(fragments)
 
 
-def _is_hidden(letter: str) -> bool:
-    return not letter.isascii() and clean(letter) != letter
+def _is_hidden_character(character: str) -> bool:
+    return not character.isascii() and clean(character) != character
 
 
-class _Late(Completer):
+class _DeferredCompleter(Completer):
     """Completes by whatever the prompt has by now."""
 
     def __init__(self, prompt: Prompt) -> None:
@@ -327,11 +501,15 @@ class _Late(Completer):
         self, document: Any, complete_event: Any
     ) -> AsyncGenerator[Completion, None]:
         """Yield what could come next, as it is found."""
-        async for each in self._prompt.completer.get_completions_async(document, complete_event):
-            yield each
+        async for completion in self._prompt.completer.get_completions_async(
+            document, complete_event
+        ):
+            yield completion
 
 
-def _text(words: "Callable[[], StyleAndTextTuples]") -> Window:
+def _text_window(get_fragments: "Callable[[], StyleAndTextTuples]") -> Window:
     return Window(
-        FormattedTextControl(words, focusable=False), dont_extend_height=True, wrap_lines=False
+        FormattedTextControl(get_fragments, focusable=False),
+        dont_extend_height=True,
+        wrap_lines=False,
     )

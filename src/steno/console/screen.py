@@ -1,25 +1,152 @@
 """The terminal: finished lines are printed once, and below them a small region is redrawn.
 
-Scrollback is never touched again. What is printed goes out in one frame with the region below it,
-so that nothing flickers; the screen is never cleared.
+Scrollback is never touched again. Output is sent in frames (synchronized output), together with
+the region below it, so that nothing flickers; the screen is never cleared. The region is found
+again after the window was made narrower.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+import os
+import sys
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from steno.console.output import holding
-from steno.safe.terminal import Bit, Line, Paint
+from prompt_toolkit.application import Application
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from steno.sanitize.terminal import StyledLine, StyledText, TerminalStyler
 
 if TYPE_CHECKING:
-    from prompt_toolkit.application import Application
     from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.layout.screen import Screen
     from prompt_toolkit.output import Output
 
-__all__ = ["Screen", "trimmed"]
 
-_NARROWEST: Final = 20
-_WIDEST: Final = 500
+_BEGIN_SYNC: Final = "\x1b[?2026h"
+_END_SYNC: Final = "\x1b[?2026l"
+_DEFAULT_ROWS: Final = 24
+_DEFAULT_COLUMNS: Final = 80
+
+
+@contextmanager
+def hold_output(output: "Output") -> Generator[None]:
+    """Hold back what is written meanwhile; it goes out with what comes next."""
+    if not isinstance(output, FrameOutput):
+        yield
+        return
+    was_held, output.is_held = output.is_held, True
+    try:
+        yield
+    finally:
+        output.is_held = was_held
+
+
+class FrameOutput(Vt100_Output):
+    """An output that holds back what is written until a frame is whole.
+
+    Terminals that know synchronized output (mode 2026) then show it at once; others ignore the two
+    marks and get it in one write.
+    """
+
+    is_held = False
+    """While it is set nothing goes out."""
+
+    def erase_down(self) -> None:
+        """Erase from the cursor on, but never from the corner of the screen.
+
+        There tmux takes it for a clear, and keeps what was on the screen in its scrollback.
+        """
+        self.write_raw("\x1b[K\x1b7\x1b[C\x1b[J\x1b8")
+
+    def flush(self) -> None:
+        """Send what was written, as one frame."""
+        if self.is_held or not self._buffer:
+            return
+        self._buffer = [_BEGIN_SYNC, *self._buffer, _END_SYNC]
+        super().flush()
+
+
+def create_terminal_output(stdout: TextIO) -> "Output":
+    """Return the output for a terminal; on Windows that of the library, which knows its ways."""
+    if sys.platform == "win32":
+        from prompt_toolkit.output import create_output
+
+        return create_output(stdout)
+    # Where the cursor is need not be asked: whatever is drawn begins where the last line ended.
+    return FrameOutput(
+        stdout, lambda: _terminal_size(stdout), term=os.environ.get("TERM"), enable_cpr=False
+    )
+
+
+def _terminal_size(stdout: TextIO) -> Size:
+    try:
+        size = os.get_terminal_size(stdout.fileno())
+    except (OSError, ValueError):
+        return Size(rows=_DEFAULT_ROWS, columns=_DEFAULT_COLUMNS)
+    return Size(rows=size.lines or _DEFAULT_ROWS, columns=size.columns or _DEFAULT_COLUMNS)
+
+
+_REFLOW_VARIABLES: Final = (
+    "TMUX",
+    "VTE_VERSION",
+    "KITTY_WINDOW_ID",
+    "KONSOLE_VERSION",
+    "ALACRITTY_WINDOW_ID",
+)
+_REFLOW_PROGRAMS: Final = frozenset(
+    {"Apple_Terminal", "WarpTerminal", "WezTerm", "ghostty", "iTerm.app", "vscode"}
+)
+
+
+class RegionApplication(Application[None]):
+    """A region below what was printed."""
+
+    _last_columns = 0
+    """How wide the window was when it was drawn last."""
+
+    def erase_reflowed(self) -> None:
+        """Take away a region that was drawn in a wider window, wherever it is by now."""
+        columns, previous = self.output.get_size().columns, self._last_columns
+        self._last_columns = columns
+        last_screen = self.renderer.last_rendered_screen
+        if last_screen is None or columns >= previous or not terminal_reflows(os.environ):
+            return
+        cursor = last_screen.get_cursor_position(self.layout.current_window)
+        with hold_output(self.output):
+            self.output.cursor_up(_reflowed_rows(last_screen, cursor.y, cursor.x, columns))
+            self.renderer.erase(leave_alternate_screen=False)
+
+    def _on_resize(self) -> None:
+        with hold_output(self.output):
+            self.erase_reflowed()
+            super()._on_resize()
+        self.output.flush()
+
+
+def terminal_reflows(env: Mapping[str, str]) -> bool:
+    """Whether the terminal breaks long lines anew when it is made narrower; not all say so."""
+    return (
+        any(env.get(name) for name in _REFLOW_VARIABLES)
+        or env.get("TERM_PROGRAM") in _REFLOW_PROGRAMS
+    )
+
+
+def _reflowed_rows(last_screen: "Screen", row: int, column: int, columns: int) -> int:
+    """Return by how many rows the cursor has gone down because lines above it were broken."""
+    extra_rows = column // columns
+    for number in range(row):
+        cells = last_screen.data_buffer[number]
+        used_columns = max(
+            (cell_column + cell.width for cell_column, cell in cells.items() if cell.char.strip()),
+            default=0,
+        )
+        extra_rows += max(used_columns - 1, 0) // columns
+    return extra_rows
+
+
+_MIN_WIDTH: Final = 20
+_MAX_WIDTH: Final = 500
 _STYLES: Final = {
     "red": "ansired",
     "green": "ansigreen",
@@ -30,32 +157,35 @@ _STYLES: Final = {
 }
 
 
-class Screen:
+class TerminalScreen:
     """One terminal, and how to write on it."""
 
-    def __init__(self, output: "Output", paint: Paint, *, reader: bool = False) -> None:
+    def __init__(self, output: "Output", paint: TerminalStyler, *, reader: bool = False) -> None:
         self.output = output
         self.paint = paint
-        self.reader = reader
+        self.is_screen_reader = reader
         """Whether somebody has it read out: then there are whole lines only, and nothing moves."""
         self.app: Application[Any] | None = None
-        self._plain = Paint(unicode=paint.unicode)
-        self._waiting: list[str] = []
+        self._plain = TerminalStyler(unicode=paint.unicode)
+        self._pending_lines: list[str] = []
         self._height = 0
 
     @property
     def width(self) -> int:
         """How many columns there are to write in."""
-        return max(_NARROWEST, min(self.output.get_size().columns, _WIDEST))
+        return max(_MIN_WIDTH, min(self.output.get_size().columns, _MAX_WIDTH))
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
         return self.output.get_size().rows
 
-    def print(self, lines: Iterable[Sequence[Bit]]) -> None:
+    def print(self, lines: Iterable[Sequence[StyledText]]) -> None:
         """Print finished lines above the region, in order, once and for all."""
-        self._waiting += [self.paint.line(map(_lasting, trimmed(line))) for line in lines]
+        self._pending_lines += [
+            self.paint.style_line(map(_without_reverse, strip_trailing_blanks(line)))
+            for line in lines
+        ]
         self.refresh()
 
     def refresh(self) -> None:
@@ -63,7 +193,7 @@ class Screen:
         if self.app is not None and self.app.is_running:
             self.app.invalidate()
         else:
-            self._write_waiting()
+            self._write_pending()
             self.output.flush()
 
     def send(self, raw: str) -> None:
@@ -74,18 +204,18 @@ class Screen:
     def attach(self, app: "Application[Any]") -> None:
         """Let an application draw the region from now on."""
         self.app = app
-        app.before_render += self._make_way
+        app.before_render += self._before_render
 
-    def fragments(self, lines: Iterable[Sequence[Bit]]) -> "StyleAndTextTuples":
+    def fragments(self, lines: Iterable[Sequence[StyledText]]) -> "StyleAndTextTuples":
         """Return lines as the region draws them; every text is cleaned here as well."""
-        made: StyleAndTextTuples = []
+        fragments: StyleAndTextTuples = []
         for number, line in enumerate(lines):
             if number:
-                made.append(("", "\n"))
+                fragments.append(("", "\n"))
             for bit in line:
                 text, style = bit if isinstance(bit, tuple) else (bit, "")
-                made.append((self._style(style), self._plain.bit(text)))
-        return made
+                fragments.append((self._style(style), self._plain.style(text)))
+        return fragments
 
     def _style(self, names: str) -> str:
         if not self.paint.colour:
@@ -93,7 +223,7 @@ class Screen:
         return " ".join(_STYLES.get(name, name) for name in names.split())
 
     @asynccontextmanager
-    async def lent(self) -> AsyncGenerator[None, None]:
+    async def release_terminal(self) -> AsyncGenerator[None, None]:
         """Lend the terminal to a program; the region comes back behind what it printed."""
         from prompt_toolkit.application import in_terminal
 
@@ -101,33 +231,33 @@ class Screen:
             yield
             return
         async with in_terminal():
-            self._write_waiting()
+            self._write_pending()
             self.output.flush()
             yield
 
-    def _make_way(self, app: "Application[Any]") -> None:
+    def _before_render(self, app: "Application[Any]") -> None:
         """Before the region is drawn: print what waits, and take away what was too high."""
         size = self.output.get_size()
-        wanted = app.layout.container.preferred_height(size.columns, size.rows).preferred
-        height, self._height = self._height, min(wanted, size.rows)
-        if not self._waiting and self._height >= height:
+        preferred = app.layout.container.preferred_height(size.columns, size.rows).preferred
+        height, self._height = self._height, min(preferred, size.rows)
+        if not self._pending_lines and self._height >= height:
             return
-        with holding(self.output):
+        with hold_output(self.output):
             app.renderer.erase(leave_alternate_screen=False)
-            self._write_waiting()
+            self._write_pending()
 
-    def _write_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            self.output.write_raw("\r\n".join(waiting) + "\r\n")
+    def _write_pending(self) -> None:
+        pending, self._pending_lines = self._pending_lines, []
+        if pending:
+            self.output.write_raw("\r\n".join(pending) + "\r\n")
 
 
-def _lasting(bit: Bit) -> Bit:
+def _without_reverse(bit: StyledText) -> StyledText:
     """Return words without the style that only what can be chosen has."""
     return bit if isinstance(bit, str) else (bit[0], bit[1].replace("reverse", ""))
 
 
-def trimmed(line: Sequence[Bit]) -> Line:
+def strip_trailing_blanks(line: Sequence[StyledText]) -> StyledLine:
     """Return a line without blanks at its end: whoever copies it gets none."""
     bits = list(line)
     while bits:

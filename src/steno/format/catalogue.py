@@ -2,15 +2,14 @@
 
 The facts are in `catalogue.json`, one field a line, and are loaded on first use. The typed views
 (`views/`) and the format reference in the docs are generated from the same file, so a new client
-version is one edit there. The catalogue describes; it never decides what may be read: a kind or a
-field it does not name is an ordinary one that has not been met before.
-
-What the words in the data mean:
+version is one edit there. The catalogue describes and never decides what may be read: a kind or a
+field that it does not name is an unknown one, not an error. `truncate_catalogue` gives the
+catalogue as it was when an older client was the newest.
 
     types     the JSON types seen (`str num bool obj arr null`); none when nobody recorded them
     optional  not on every record of that kind, within the versions that have the field at all
     versions  the first and the last client version it was seen in
-    claimed   told by others about versions not examined here
+    claimed   reported by others about versions not examined here
     sub       the fields of an object
     items     the fields of the objects in an array; `of`: the types of its elements
     values    the fields of the objects in a map with free keys
@@ -20,36 +19,20 @@ What the words in the data mean:
 import pkgutil
 import re
 from functools import cache
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from steno.errors import BadRequest
-from steno.format.dialects.names import Dialect
-from steno.format.loose import REFUSED
-
-__all__ = [
-    "BlockEntry",
-    "Catalogue",
-    "ClientVersions",
-    "Family",
-    "Field",
-    "Fields",
-    "JsonType",
-    "KindEntry",
-    "ToolEntry",
-    "catalogue",
-    "json_type",
-    "load_catalogue",
-    "version_key",
-]
+from steno.format.dialects.record_dialect import Dialect
+from steno.format.lenient_json import DECODE_ERRORS
 
 JsonType: TypeAlias = Literal["str", "num", "bool", "obj", "arr", "null"]
 Family: TypeAlias = Literal["graph", "side"]
 Fields: TypeAlias = dict[str, "Field"]
 
 _NUMBER: Final = re.compile("[0-9]{1,9}")
-_MCP: Final = "mcp__"
+_MCP_PREFIX: Final = "mcp__"
 _ANY_MCP: Final = "mcp__*"
 
 
@@ -68,7 +51,7 @@ class Field(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def known_in(self, version: str) -> bool:
         """Whether `version` lies between the first and the last version it was seen in."""
-        return _within(self.versions, version)
+        return _is_in_range(self.versions, version)
 
 
 class KindEntry(msgspec.Struct, frozen=True):
@@ -116,23 +99,23 @@ class ClientVersions(msgspec.Struct, frozen=True):
     known: tuple[str, ...]
 
 
-class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class _RecordEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     family: Family
     fields: Fields
     seen: tuple[str, ...] = ()
     claimed: bool = False
 
 
-class _Published(msgspec.Struct, frozen=True):
+class _DialectEntry(msgspec.Struct, frozen=True):
     envelope: Fields
-    records: dict[str, _Record]
+    records: dict[str, _RecordEntry]
 
 
-class _Data(msgspec.Struct, frozen=True):
+class _CatalogueFile(msgspec.Struct, frozen=True):
     client_versions: ClientVersions
     envelope: Fields
-    records: dict[str, _Record]
-    dialects: dict[Dialect, _Published]
+    records: dict[str, _RecordEntry]
+    dialects: dict[Dialect, _DialectEntry]
     blocks: dict[str, BlockEntry]
     usage: Fields
     tools: dict[str, ToolEntry]
@@ -152,14 +135,14 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     def kind(self, name: str, dialect: Dialect | None = None) -> KindEntry | None:
         """Return a kind of one dialect; without one, the real client's own comes first."""
-        for entries in self._chosen(dialect):
+        for entries in self._entries_of(dialect):
             if name in entries:
                 return entries[name]
         return None
 
     def kinds(self, dialect: Dialect | None = None) -> tuple[KindEntry, ...]:
         """Return the kinds of one dialect, or of all, sorted by name within each."""
-        return tuple(entry for entries in self._chosen(dialect) for entry in entries.values())
+        return tuple(entry for entries in self._entries_of(dialect) for entry in entries.values())
 
     def fields(self, kind: KindEntry) -> Fields:
         """Return every field known on a kind: its own and, in the graph, the envelope's."""
@@ -173,28 +156,26 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     def tool(self, name: str) -> ToolEntry | None:
         """Return a tool; every tool of an MCP server goes by one entry."""
-        return self.tools.get(_ANY_MCP if name.startswith(_MCP) else name)
+        return self.tools.get(_ANY_MCP if name.startswith(_MCP_PREFIX) else name)
 
     @property
     def newest(self) -> str:
         """The newest client version behind the facts, or nothing."""
         return max(self.client_versions.known, key=version_key, default="")
 
-    def until(self, version: str) -> "Catalogue":
+    def as_of(self, version: str) -> "Catalogue":
         """Return what was known when `version` was the newest client.
 
         Kinds, fields, blocks and tools that came later are gone. Types and listed values are not
         dated, so they stay.
         """
-        from steno.format.cut import cut_back
-
-        return cut_back(self, version)
+        return truncate_catalogue(self, version)
 
     def dump(self) -> bytes:
         """Return it as `load_catalogue` reads it, with the keys in their order."""
-        return msgspec.json.format(msgspec.json.encode(_data_of(self)), indent=2) + b"\n"
+        return msgspec.json.format(msgspec.json.encode(_catalogue_file_of(self)), indent=2) + b"\n"
 
-    def _chosen(self, dialect: Dialect | None) -> tuple[dict[str, KindEntry], ...]:
+    def _entries_of(self, dialect: Dialect | None) -> tuple[dict[str, KindEntry], ...]:
         return tuple(self.records.values()) if dialect is None else (self.records[dialect],)
 
 
@@ -204,20 +185,20 @@ def catalogue() -> Catalogue:
     return load_catalogue(pkgutil.get_data("steno.format", "catalogue.json") or b"")
 
 
-def load_catalogue(stored: bytes) -> Catalogue:
+def load_catalogue(content: bytes) -> Catalogue:
     """Return the catalogue in some bytes, laid out as `catalogue.json` is.
 
     Raises:
         BadRequest: they hold none.
     """
     try:
-        return _named_catalogue(msgspec.json.decode(stored, type=_Data))
-    except REFUSED as error:
+        return _catalogue_of(msgspec.json.decode(content, type=_CatalogueFile))
+    except DECODE_ERRORS as error:
         raise BadRequest(f"no catalogue: {error}") from error
 
 
-def _named_catalogue(data: _Data) -> Catalogue:
-    records: dict[Dialect, dict[str, _Record]] = {"claude": data.records}
+def _catalogue_of(data: _CatalogueFile) -> Catalogue:
+    records: dict[Dialect, dict[str, _RecordEntry]] = {"claude": data.records}
     envelopes: dict[Dialect, Fields] = {"claude": data.envelope}
     for dialect, published in data.dialects.items():
         records[dialect] = published.records
@@ -225,7 +206,7 @@ def _named_catalogue(data: _Data) -> Catalogue:
     return Catalogue(
         client_versions=data.client_versions,
         envelopes=envelopes,
-        records={dialect: _named(dialect, found) for dialect, found in records.items()},
+        records={dialect: _kind_entries(dialect, entries) for dialect, entries in records.items()},
         blocks=data.blocks,
         usage=data.usage,
         tools=data.tools,
@@ -233,19 +214,19 @@ def _named_catalogue(data: _Data) -> Catalogue:
     )
 
 
-def _data_of(facts: Catalogue) -> _Data:
-    records: dict[Dialect, dict[str, _Record]] = {
+def _catalogue_file_of(facts: Catalogue) -> _CatalogueFile:
+    records: dict[Dialect, dict[str, _RecordEntry]] = {
         dialect: {
-            name: _Record(kind.family, kind.fields, kind.seen, kind.claimed)
+            name: _RecordEntry(kind.family, kind.fields, kind.seen, kind.claimed)
             for name, kind in kinds.items()
         }
         for dialect, kinds in facts.records.items()
     }
-    return _Data(
+    return _CatalogueFile(
         client_versions=facts.client_versions,
         envelope=facts.envelopes["claude"],
         records=records.pop("claude"),
-        dialects={d: _Published(facts.envelopes[d], found) for d, found in records.items()},
+        dialects={d: _DialectEntry(facts.envelopes[d], entries) for d, entries in records.items()},
         blocks=facts.blocks,
         usage=facts.usage,
         tools=facts.tools,
@@ -279,7 +260,7 @@ def json_type(value: object) -> JsonType:
             return "arr"
 
 
-def _named(dialect: Dialect, records: dict[str, _Record]) -> dict[str, KindEntry]:
+def _kind_entries(dialect: Dialect, records: dict[str, _RecordEntry]) -> dict[str, KindEntry]:
     return {
         name: KindEntry(
             name=name,
@@ -293,7 +274,71 @@ def _named(dialect: Dialect, records: dict[str, _Record]) -> dict[str, KindEntry
     }
 
 
-def _within(versions: tuple[str, ...], version: str) -> bool:
+def _is_in_range(versions: tuple[str, ...], version: str) -> bool:
     if not versions:
         return True
     return version_key(versions[0]) <= version_key(version) <= version_key(versions[-1])
+
+
+_Entry = TypeVar("_Entry", KindEntry, BlockEntry, ToolEntry)
+
+
+def truncate_catalogue(facts: Catalogue, version: str) -> Catalogue:
+    """Return what was known when `version` was the newest client; published dialects stay."""
+    return _CatalogueTruncation(facts.client_versions, version).catalogue(facts)
+
+
+class _CatalogueTruncation:
+    def __init__(self, versions: ClientVersions, version: str) -> None:
+        self._limit = version_key(version)
+        known = self._seen(versions.known)
+        self._last = max(known, key=version_key, default=version)
+        self._versions = ClientVersions(
+            driven=self._seen(versions.driven),
+            surveyed=(versions.surveyed[0], self._clamp(versions.surveyed[1])),
+            claimed=versions.claimed,
+            known=known,
+        )
+
+    def catalogue(self, facts: Catalogue) -> Catalogue:
+        return Catalogue(
+            client_versions=self._versions,
+            envelopes={**facts.envelopes, "claude": self._fields(facts.envelopes["claude"])},
+            records={**facts.records, "claude": self._entries(facts.records["claude"])},
+            blocks=self._entries(facts.blocks),
+            usage=self._fields(facts.usage),
+            tools=self._entries(facts.tools),
+            enums=facts.enums,
+        )
+
+    def _seen(self, versions: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(version for version in versions if version_key(version) <= self._limit)
+
+    def _clamp(self, version: str) -> str:
+        return min(version, self._last, key=version_key)
+
+    def _fields(self, fields: Fields) -> Fields:
+        return {
+            name: msgspec.structs.replace(
+                field,
+                versions=tuple(self._clamp(version) for version in field.versions),
+                sub=self._fields(field.sub),
+                items=self._fields(field.items),
+                values=self._fields(field.values),
+            )
+            for name, field in fields.items()
+            if not field.versions or version_key(field.versions[0]) <= self._limit
+        }
+
+    def _entries(self, entries: dict[str, _Entry]) -> dict[str, _Entry]:
+        remaining = {name: self._entry(entry) for name, entry in entries.items()}
+        return {name: entry for name, entry in remaining.items() if entry is not None}
+
+    def _entry(self, entry: _Entry) -> _Entry | None:
+        seen = self._seen(entry.seen)
+        parts = ("input", "result") if isinstance(entry, ToolEntry) else ("fields",)
+        remaining: dict[str, Fields] = {name: self._fields(getattr(entry, name)) for name in parts}
+        # What nobody dated is there as long as one of its fields is, if it has any.
+        has_no_fields = not any(getattr(entry, name) for name in parts)
+        is_known = bool(seen) or (not entry.seen and (has_no_fields or any(remaining.values())))
+        return msgspec.structs.replace(entry, seen=seen, **remaining) if is_known else None

@@ -8,30 +8,18 @@ a damage note with its span, and no byte is left out: the pieces laid end to end
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from steno.format.envelope import decode_envelope
-from steno.format.loose import REFUSED
+from steno.format.lenient_json import DECODE_ERRORS
+from steno.format.message import decode_envelope
 from steno.format.records import Gap, Piece, Record
-from steno.format.source import BytesSource, Source
-from steno.format.spans import Damage, Span
-
-__all__ = [
-    "LINE_CAP",
-    "Stretch",
-    "make_record",
-    "read_bytes",
-    "read_line",
-    "read_pieces",
-    "read_records",
-    "read_stretches",
-]
+from steno.format.source import BytesSource, Damage, Source, Span
 
 LINE_CAP: Final = 64 << 20
-_HEAD: Final = 4096
+_HEAD_SIZE: Final = 4096
 # Shorter ones take longer per byte, longer ones no less long.
-_STRETCH: Final = 1 << 16
+_BATCH_SIZE: Final = 1 << 16
 _OPEN: Final = ord("{")
 _CLOSE: Final = ord("}")
-_Part = tuple[int, bytes | Gap, bool]
+_BatchPart = tuple[int, bytes | Gap, bool]
 
 
 def read_bytes(data: bytes, *, cap: int = LINE_CAP) -> Iterator[Piece]:
@@ -50,9 +38,9 @@ def read_records(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iter
 
 def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iterator[Piece]:
     """Yield the pieces of `source` from `start`, which must be the beginning of a line."""
-    # As `read_stretches` and `read_line` together, without a call for every line.
+    # As `read_line_batches` and `read_line` together, without a call for every line.
     after_zeros = False
-    for offset, data, ended in _stretches(source.chunks(start), start, cap):
+    for offset, data, ended in _split_batches(source.chunks(start), start, cap):
         if isinstance(data, Gap):
             yield data
             after_zeros = not ended
@@ -66,7 +54,7 @@ def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Itera
             line = data[begin:stop]
             try:
                 envelope = decode_envelope(line)
-            except REFUSED:
+            except DECODE_ERRORS:
                 envelope = None
             at = offset + begin
             if envelope is not None and line[0] == _OPEN and line[-1] == _CLOSE and not after_zeros:
@@ -77,7 +65,7 @@ def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Itera
             after_zeros = False
 
 
-class Stretch:
+class LineBatch:
     """Lines that lie behind one another, as bytes, without the newline of the last."""
 
     __slots__ = ("after_zeros", "data", "ended", "offset")
@@ -90,39 +78,39 @@ class Stretch:
         self.after_zeros = after_zeros
         """Whether zero bytes stand before it on its first line."""
 
-    def part(self, start: int, stop: int) -> "Stretch":
+    def line_at(self, start: int, stop: int) -> "LineBatch":
         """Return one of its lines, by where it begins and ends."""
         zeros = self.after_zeros and not start
-        return Stretch(
+        return LineBatch(
             self.data[start:stop], self.offset + start, ended=self.ended, after_zeros=zeros
         )
 
-    def lines(self) -> Iterator["Stretch"]:
+    def lines(self) -> Iterator["LineBatch"]:
         """Yield each line as a stretch of its own."""
         start = 0
         for line in self.data.split(b"\n"):
-            yield self.part(start, start + len(line))
+            yield self.line_at(start, start + len(line))
             start += len(line) + 1
 
 
-def read_stretches(
+def read_line_batches(
     source: Source, start: int = 0, *, cap: int = LINE_CAP
-) -> Iterator[Stretch | Gap]:
+) -> Iterator[LineBatch | Gap]:
     """Yield a source in stretches of many lines each; zero bytes and oversize lines come as gaps.
 
     `start` must be the beginning of a line.
     """
     after_zeros = False
-    for offset, data, ended in _stretches(source.chunks(start), start, cap):
+    for offset, data, ended in _split_batches(source.chunks(start), start, cap):
         if isinstance(data, Gap):
             yield data
             after_zeros = not ended
         else:
-            yield Stretch(data, offset, ended=ended, after_zeros=after_zeros)
+            yield LineBatch(data, offset, ended=ended, after_zeros=after_zeros)
             after_zeros = False
 
 
-def read_line(line: Stretch) -> Iterator[Piece]:
+def read_line(line: LineBatch) -> Iterator[Piece]:
     """Yield the pieces of a single line."""
     record = None if line.after_zeros else make_record(line)
     if record is not None:
@@ -137,68 +125,68 @@ def _salvage(data: bytes, offset: int, *, ended: bool, after_zeros: bool) -> Ite
     return salvage(data, offset, ended=ended, after_zeros=after_zeros)
 
 
-def make_record(line: Stretch) -> Record | None:
+def make_record(line: LineBatch) -> Record | None:
     """Return the record of a line that is sound, as nearly all are; None for any other."""
     data = line.data
     try:
         envelope = decode_envelope(data)
-    except REFUSED:
+    except DECODE_ERRORS:
         return None
     if data[0] != _OPEN or data[-1] != _CLOSE:
         return None
     return Record(data, line.offset, b"\n" if line.ended else b"", envelope)
 
 
-def _stretches(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_Part]:
+def _split_batches(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_BatchPart]:
     """Yield (offset, lines without the newline of the last, had a newline), and gaps."""
     parts: list[bytes] = []
-    held = 0
-    for chunk in _holes(chunks):
+    buffered = 0
+    for chunk in _extract_zero_runs(chunks):
         if isinstance(chunk, int):
-            yield offset, _zeros(offset, chunk), False
+            yield offset, _zero_gap(offset, chunk), False
             offset += chunk
             continue
         first = chunk.find(b"\n")
         if first < 0:
             rest = chunk
         else:
-            yield _line(offset, [*parts, chunk[:first]], held + first, cap, b"\n")
-            offset += held + first + 1
-            parts, held = [], 0
+            yield _line_part(offset, [*parts, chunk[:first]], buffered + first, cap, b"\n")
+            offset += buffered + first + 1
+            parts, buffered = [], 0
             last = chunk.rfind(b"\n")
-            for start, stop in _cuts(chunk, first + 1, last, min(cap, _STRETCH)):
+            for start, stop in _batch_bounds(chunk, first + 1, last, min(cap, _BATCH_SIZE)):
                 # Longer than it may be it is only where it is a single line.
-                yield _line(offset, [chunk[start:stop]], stop - start, cap, b"\n")
+                yield _line_part(offset, [chunk[start:stop]], stop - start, cap, b"\n")
                 offset += stop - start + 1
             rest = chunk[last + 1 :]
         if rest:
             parts.append(rest)
-            held += len(rest)
-            if held > cap:
-                parts = [b"".join(parts)[:_HEAD]]
-    if held:
-        yield _line(offset, parts, held, cap, b"")
+            buffered += len(rest)
+            if buffered > cap:
+                parts = [b"".join(parts)[:_HEAD_SIZE]]
+    if buffered:
+        yield _line_part(offset, parts, buffered, cap, b"")
 
 
-def _cuts(chunk: bytes, start: int, last: int, most: int) -> Iterator[tuple[int, int]]:
+def _batch_bounds(chunk: bytes, start: int, last: int, max_size: int) -> Iterator[tuple[int, int]]:
     """Yield where stretches begin and end, up to the last newline; each has a line at least."""
     while start <= last:
-        stop = chunk.rfind(b"\n", start, start + most + 1)
+        stop = chunk.rfind(b"\n", start, start + max_size + 1)
         if stop < 0:
-            stop = chunk.find(b"\n", start + most)
+            stop = chunk.find(b"\n", start + max_size)
         yield start, stop
         start = stop + 1
 
 
-def _holes(chunks: Iterable[bytes]) -> Iterator[bytes | int]:
+def _extract_zero_runs(chunks: Iterable[bytes]) -> Iterator[bytes | int]:
     """Yield the chunks; zeros that begin a line and go on to the end of one come as their number.
 
     However many chunks they fill, they are one hole, and none of it is held.
     """
     zeros = 0
-    begun = False
+    in_line = False
     for chunk in chunks:
-        body = _behind_zeros(chunk) if zeros else chunk
+        body = _without_leading_zeros(chunk) if zeros else chunk
         zeros += len(chunk) - len(body)
         if not body:
             continue
@@ -206,33 +194,33 @@ def _holes(chunks: Iterable[bytes]) -> Iterator[bytes | int]:
             yield zeros
             zeros = 0
         start = body.rfind(b"\n") + 1
-        if (start or not begun) and _all_zero(body[start:] if body.endswith(b"\0") else b""):
+        if (start or not in_line) and _all_zero(body[start:] if body.endswith(b"\0") else b""):
             zeros = len(body) - start
             body = body[:start]
         if body:
             yield body
-        begun = len(body) > start
+        in_line = len(body) > start
     if zeros:
         yield zeros
 
 
-def _behind_zeros(chunk: bytes) -> bytes:
+def _without_leading_zeros(chunk: bytes) -> bytes:
     # To compare is many times faster than to strip, and in a hole of gigabytes all are equal.
     return b"" if _all_zero(chunk) else chunk.lstrip(b"\0")
 
 
-def _line(offset: int, parts: list[bytes], length: int, cap: int, ending: bytes) -> _Part:
+def _line_part(offset: int, parts: list[bytes], length: int, cap: int, ending: bytes) -> _BatchPart:
     line = b"".join(parts)
     if length <= cap:
         return offset, line, bool(ending)
     note = Damage("line.oversize", Span(offset, length), f"{length:,} bytes, the cap is {cap:,}")
-    return offset, Gap(offset, length + len(ending), line[:_HEAD], (note,)), True
+    return offset, Gap(offset, length + len(ending), line[:_HEAD_SIZE], (note,)), True
 
 
 def _all_zero(chunk: bytes) -> bool:
     return bool(chunk) and chunk[0] == 0 and chunk == bytes(len(chunk))
 
 
-def _zeros(offset: int, length: int) -> Gap:
+def _zero_gap(offset: int, length: int) -> Gap:
     note = Damage("line.nul-run", Span(offset, length), f"{length:,} zero bytes")
-    return Gap(offset, length, bytes(min(length, _HEAD)), (note,))
+    return Gap(offset, length, bytes(min(length, _HEAD_SIZE)), (note,))

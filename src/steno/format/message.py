@@ -1,13 +1,186 @@
-"""The API message inside a user or assistant record, and its token figures."""
+"""The typed parts of a record: its envelope, the API message and the content blocks.
 
-from typing import Any, Final, cast
+Known blocks are typed; any other is an `UnknownBlock` that keeps its fields. Bodies other than the
+message stay undecoded `Raw`. Reading never raises.
+"""
+
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from steno.format.blocks import Block, Content, KnownContent, Text, read_blocks
-from steno.format.loose import REFUSED, fill, loose
+from steno.format.lenient_json import DECODE_ERRORS, decode_lenient, fill_struct
 
-__all__ = ["CacheCreation", "KnownMessage", "Message", "Usage", "decode_message"]
+_NO_RAW: Final = msgspec.Raw()
+_DECODED: Final = "read"
+"""What is decoded once it is asked for, and then kept beside the fields."""
+
+
+class _TaggedBlock(msgspec.Struct, frozen=True, tag_field="type"):
+    """A block told apart by its `type`."""
+
+    @property
+    def type(self) -> str:
+        """The block's type as it stands in the file."""
+        return str(self.__struct_config__.tag)
+
+
+class Text(_TaggedBlock, frozen=True, tag="text"):
+    """Words."""
+
+    text: str = ""
+
+
+class Thinking(_TaggedBlock, frozen=True, tag="thinking"):
+    """Reasoning, with the signature the API wants back. Newer clients keep only the signature."""
+
+    thinking: str = ""
+    signature: str = ""
+
+
+class RedactedThinking(_TaggedBlock, frozen=True, tag="redacted_thinking"):
+    """Reasoning that only the API can read."""
+
+    data: str = ""
+
+
+class _CallBlock(_TaggedBlock, frozen=True, dict=True):
+    id: str = ""
+    name: str = ""
+    raw_input: msgspec.Raw = msgspec.field(name="input", default=_NO_RAW)
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """The arguments; empty when they are missing or not an object."""
+        tool_input = vars(self).get(_DECODED)
+        if tool_input is None:
+            value = decode_lenient(self.raw_input) if self.raw_input else None
+            tool_input = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+            vars(self)[_DECODED] = tool_input
+        return tool_input
+
+
+class ToolUse(_CallBlock, frozen=True, tag="tool_use"):
+    """A tool call."""
+
+
+class ServerToolUse(_CallBlock, frozen=True, tag="server_tool_use"):
+    """A tool call that the API itself carries out."""
+
+
+class ToolResult(_TaggedBlock, frozen=True, tag="tool_result", dict=True):
+    """What a tool call gave back: a string, blocks, or an error."""
+
+    tool_use_id: str = ""
+    raw_content: msgspec.Raw = msgspec.field(name="content", default=_NO_RAW)
+    is_error: bool | None = None
+
+    @property
+    def blocks(self) -> tuple["Block", ...]:
+        """The content as blocks; a plain string is one text block."""
+        decoded: tuple[Block, ...] | None = vars(self).get(_DECODED)
+        if decoded is None:
+            decoded = decode_blocks(self.raw_content) if self.raw_content else ()
+            vars(self)[_DECODED] = decoded
+        return decoded
+
+    @property
+    def text(self) -> str:
+        """The words of the content, other blocks left out."""
+        texts = [block.text for block in self.blocks if type(block) is Text]
+        return texts[0] if len(texts) == 1 else "\n".join(texts)
+
+
+class _SourceBlock(_TaggedBlock, frozen=True):
+    raw_source: msgspec.Raw = msgspec.field(name="source", default=_NO_RAW)
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """Where the bytes are: `{"type": "base64", "media_type": …, "data": …}` or a URL."""
+        value = decode_lenient(self.raw_source) if self.raw_source else None
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+    @property
+    def media_type(self) -> str:
+        """The declared media type, or nothing."""
+        return str(self.source.get("media_type", ""))
+
+
+class Image(_SourceBlock, frozen=True, tag="image"):
+    """A picture."""
+
+
+class Document(_SourceBlock, frozen=True, tag="document"):
+    """A PDF or another document."""
+
+    title: str | None = None
+
+
+class ToolReference(_TaggedBlock, frozen=True, tag="tool_reference"):
+    """A tool found by a tool search."""
+
+    tool_name: str = ""
+
+
+class UnknownBlock(msgspec.Struct, frozen=True):
+    """A block of a type, or of a shape, that is not known here. Nothing of it is lost."""
+
+    type: str
+    fields: dict[str, Any]
+
+
+_KnownBlock: TypeAlias = (
+    Text
+    | Thinking
+    | RedactedThinking
+    | ToolUse
+    | ServerToolUse
+    | ToolResult
+    | Image
+    | Document
+    | ToolReference
+)
+Block: TypeAlias = _KnownBlock | UnknownBlock
+Content: TypeAlias = str | tuple[Block, ...] | None
+"""What `content` may be: a plain string, blocks, or nothing."""
+KnownContent: TypeAlias = str | tuple[_KnownBlock, ...] | None
+"""The same where every block is of a known type and shape, as the decoder reads it at once."""
+
+_CONTENT_DECODER: Final = msgspec.json.Decoder(KnownContent)
+
+
+def decode_blocks(raw: bytes | msgspec.Raw) -> tuple[Block, ...]:
+    """Return the blocks of a `content` value: a string, a list, or anything else."""
+    try:
+        content = _CONTENT_DECODER.decode(raw)
+    except DECODE_ERRORS:
+        return read_blocks(decode_lenient(raw))
+    if isinstance(content, str):
+        return (Text(content),)
+    return content or ()
+
+
+def read_blocks(content: Any) -> tuple[Block, ...]:
+    """Return the blocks of an already decoded `content` value."""
+    if isinstance(content, str):
+        return (Text(content),)
+    if isinstance(content, list):
+        return tuple(_read_block(item) for item in cast("list[Any]", content))
+    return () if content is None else (_read_block(content),)
+
+
+def _read_block(item: Any) -> Block:
+    if isinstance(item, str):
+        return Text(item)
+    if not isinstance(item, dict):
+        return UnknownBlock("", {"value": item})
+    fields = cast("dict[str, Any]", item)
+    try:
+        return _BLOCK_DECODER.decode(msgspec.json.encode(fields))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError):
+        return UnknownBlock(str(fields.get("type", "")), fields)
+
+
+_BLOCK_DECODER: Final = msgspec.json.Decoder(_KnownBlock)
 
 
 class CacheCreation(msgspec.Struct, frozen=True, gc=False):
@@ -85,19 +258,103 @@ class KnownMessage(Message, frozen=True, gc=False):
     content: KnownContent = None
 
 
-_MESSAGE: Final = msgspec.json.Decoder(KnownMessage)
+_MESSAGE_DECODER: Final = msgspec.json.Decoder(KnownMessage)
 
 
 def decode_message(raw: msgspec.Raw) -> Message | None:
     """Return the message, None when the value is no object."""
     try:
-        return _MESSAGE.decode(raw)
-    except REFUSED:
-        value = loose(raw)
+        return _MESSAGE_DECODER.decode(raw)
+    except DECODE_ERRORS:
+        value = decode_lenient(raw)
     if not isinstance(value, dict):
         return None
     fields = cast("dict[str, Any]", value)
     content = fields.pop("content", None)
     if not isinstance(content, str | None):
         content = read_blocks(content)
-    return msgspec.structs.replace(fill(Message, fields), content=content)
+    return msgspec.structs.replace(fill_struct(Message, fields), content=content)
+
+
+_EMPTY_RAW: Final = msgspec.Raw()
+
+
+class Envelope(msgspec.Struct, rename="camel", gc=False):
+    """What stands around a record's body. Every field may be missing."""
+
+    # In the order that clients write them: the decoder looks for the next one first.
+    parent_uuid: str | None = None
+    is_sidechain: bool | None = None
+    user_type: str | None = None
+    cwd: str | None = None
+    session_id: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    slug: str | None = None
+    agent_id: str | None = None
+    type: str | None = None
+    subtype: str | None = None
+    message: Any = msgspec.UNSET
+    """Read at once where all in it is known; else its bytes, for `decode_message`."""
+    request_id: str | None = None
+    tool_use_result: msgspec.Raw = _EMPTY_RAW
+    data: msgspec.Raw = _EMPTY_RAW
+    is_meta: bool | None = None
+    uuid: str | None = None
+    timestamp: str | int | float | None = None
+    source_tool_assistant_uuid: str | None = msgspec.field(
+        name="sourceToolAssistantUUID", default=None
+    )
+    entrypoint: str | None = None
+    attachment: msgspec.Raw = _EMPTY_RAW
+    operation: str | None = None
+    leaf_uuid: str | None = None
+    explicit: bool | None = None
+    logical_parent_uuid: str | None = None
+    is_compact_summary: bool | None = None
+    is_visible_in_transcript_only: bool | None = None
+    is_api_error_message: bool | None = None
+    content: msgspec.Raw = _EMPTY_RAW
+    origin: msgspec.Raw = _EMPTY_RAW
+    # Rare, and worth knowing of at once: to look for them in every line takes longer.
+    lineage: msgspec.Raw = msgspec.field(name="session_id", default=_EMPTY_RAW)
+    forked_from: msgspec.Raw = _EMPTY_RAW
+    relocated_cwd: msgspec.Raw = _EMPTY_RAW
+    is_aborted_mid_stream: msgspec.Raw = _EMPTY_RAW
+    tool_denial_kind: msgspec.Raw = _EMPTY_RAW
+    permission_decision: msgspec.Raw = _EMPTY_RAW
+
+
+class _StrictEnvelope(Envelope, rename="camel", gc=False):
+    message: KnownMessage | msgspec.UnsetType = msgspec.UNSET
+
+
+class _LenientEnvelope(Envelope, rename="camel", gc=False):
+    message: msgspec.Raw = _EMPTY_RAW
+
+
+_ENVELOPE_DECODER: Final = msgspec.json.Decoder(_StrictEnvelope)
+
+
+def decode_envelope(line: bytes) -> Envelope:
+    """Return the envelope of a line; the fast path.
+
+    Raises on what is not strict JSON or has a field of an unexpected type.
+    """
+    try:
+        return _ENVELOPE_DECODER.decode(line)
+    except DECODE_ERRORS:
+        return msgspec.json.decode(line, type=_LenientEnvelope)
+
+
+def read_envelope(line: bytes) -> Envelope | None:
+    """Return the envelope of any line that holds a JSON object, however odd its fields."""
+    try:
+        return decode_envelope(line)
+    except DECODE_ERRORS:
+        value = decode_lenient(line)
+    return (
+        fill_struct(_LenientEnvelope, cast("dict[str, Any]", value))
+        if isinstance(value, dict)
+        else None
+    )

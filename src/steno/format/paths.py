@@ -1,6 +1,4 @@
-"""How the client names its folders and files, forwards (builders) and backwards (`classify`).
-
-What a project's folder is called is in `steno.format.slugs`.
+"""How the client names its folders and files: builders, `classify_path` and project slugs.
 
 Strings only: every path here is relative to a config folder and joined with `/`, on every system.
 
@@ -18,25 +16,129 @@ from typing import Final, Literal
 
 import msgspec
 
-__all__ = [
-    "CONFIG_FOLDERS",
-    "Place",
-    "Role",
-    "agent_path",
-    "classify",
-    "dialect_session_path",
-    "file_history_name",
-    "file_history_path",
-    "is_agent_id",
-    "is_uuid",
-    "meta_path",
-    "plan_path",
-    "session_path",
-    "task_path",
-    "todo_name",
-    "tool_result_path",
-    "transcript_place",
-]
+SLUG_LIMIT: Final = 200
+_MAX_NAME_BYTES: Final = 255
+_REPLACED: Final = r"[^a-zA-Z0-9]"
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def slug_for_path(path: str) -> str:
+    """Return the name of the project folder for a working folder (symlinks already resolved).
+
+    One `-` for every character that is no ASCII letter or digit; above 200 characters the first
+    200 and a hash of the whole path. The client counts as JavaScript does, in UTF-16 code units:
+    two for a character outside the basic plane. That last point is an inference; no real folder
+    with such a name has been seen.
+
+    >>> slug_for_path("/home/ada/dot.dir/ünï")
+    '-home-ada-dot-dir--n-'
+    """
+    dashed = _replace_with_dashes(path)
+    if len(dashed) <= SLUG_LIMIT:
+        return dashed
+    return f"{dashed[:SLUG_LIMIT]}-{_base36(abs(_java_hash(path)))}"
+
+
+def dialect_slug(path: str) -> str:
+    """Return the project folder's name in the `conversations/` dialect: `/` becomes `_`.
+
+    >>> dialect_slug("/home/ada/my-work")
+    '_home_ada_my-work'
+    """
+    return path.replace("/", "_")
+
+
+def slug_candidates(path: str) -> tuple[str, ...]:
+    """Return every folder name that a client or a published rule would give `path`, likeliest first.
+
+    Besides `slug_for_path`: unshortened (clients up to 2.1.42), only `/` replaced (the published rule),
+    both without the leading `-` (one published checklist), and the `_` dialect.
+    """
+    return tuple(dict.fromkeys(name for name in _slugs_by_rule(path) if name))
+
+
+def slug_by_same_rule(name: str, path: str, other: str) -> str:
+    """Return the folder name of another path by the rule that gave `path` the name it has.
+
+    A rule that would make a longer name than folders can have gives way to the clients' own.
+
+    >>> slug_by_same_rule("_home_ada_a", "/home/ada/a", "/srv/b.c"), slug_by_same_rule("x", "/home/ada/a", "/srv/b")
+    ('_srv_b.c', '-srv-b')
+    """
+    for old, new in zip(_slugs_by_rule(path), _slugs_by_rule(other), strict=True):
+        if old == name and len(new.encode("utf-8", "surrogateescape")) <= _MAX_NAME_BYTES:
+            return new
+    return slug_for_path(other)
+
+
+def _slugs_by_rule(path: str) -> tuple[str, ...]:
+    dashed, published = _replace_with_dashes(path), path.replace("/", "-")
+    return (
+        slug_for_path(path),
+        dashed,
+        published,
+        dashed.removeprefix("-"),
+        published.removeprefix("-"),
+        dialect_slug(path),
+    )
+
+
+def guess_project(name: str) -> str:
+    r"""Guess, for people to read, the working folder behind a project folder's name.
+
+    The name has lost what stood for each `-`, so this is for files that do not say their `cwd`.
+
+    >>> guess_project("-home-ada-work--claude-worktrees-wt9")
+    '/home/ada/work/.claude/worktrees/wt9'
+    >>> guess_project("C--Users-ada-work")
+    'C:\\Users\\ada\\work'
+    """
+    prefix, cut = name, ""
+    if len(name) > SLUG_LIMIT and name[SLUG_LIMIT] == "-":
+        prefix, cut = name[:SLUG_LIMIT], "…"
+    if re.match(r"[A-Za-z]--", prefix):
+        return prefix[0] + ":\\" + prefix[3:].replace("--", "\\.").replace("-", "\\") + cut
+    if prefix.startswith("_"):
+        return prefix.replace("_", "/") + cut
+    if prefix.startswith(("home-", "Users-")):
+        prefix = "-" + prefix
+    if not prefix.startswith("-"):
+        return name
+    return prefix.replace("--", "/.").replace("-", "/") + cut
+
+
+def project_from_slug(name: str) -> str:
+    """Return the working folder that a folder's name stands for; nothing for any other name.
+
+    >>> project_from_slug("_home_ada_work"), project_from_slug("backup")
+    ('/home/ada/work', '')
+    """
+    guessed = guess_project(name)
+    return guessed if guessed != name else ""
+
+
+def _replace_with_dashes(path: str) -> str:
+    if path.isascii():
+        return re.sub(_REPLACED, "-", path)
+    return "".join("--" if c > "\uffff" else re.sub(_REPLACED, "-", c) for c in path)
+
+
+def _java_hash(text: str) -> int:
+    """Hash as Java's `String.hashCode`: over UTF-16 code units, in 32 signed bits."""
+    code_units = text.encode("utf-16-le", "surrogatepass")
+    total = 0
+    for low, high in zip(code_units[::2], code_units[1::2], strict=True):
+        total = (total * 31 + (high << 8 | low)) & 0xFFFF_FFFF
+    return total - (1 << 32) if total >> 31 else total
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
+
 
 Role = Literal[
     "agent",
@@ -75,7 +177,7 @@ Role = Literal[
 """What a file is for."""
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class PathInfo(msgspec.Struct, frozen=True, gc=False):
     """What a file's name and the folders around it say. Empty where they do not say it.
 
     `name` is the file's name, or what its role goes by: a plan, command or agent definition
@@ -100,11 +202,11 @@ def is_uuid(text: str) -> bool:
     >>> is_uuid("62ecc684-5437-43ff-95cf-5c331fca7ea1"), is_uuid("62ecc684")
     (True, False)
     """
-    return _uuid().fullmatch(text) is not None
+    return _uuid_pattern().fullmatch(text) is not None
 
 
 @cache
-def _uuid() -> re.Pattern[str]:
+def _uuid_pattern() -> re.Pattern[str]:
     return re.compile(_UUID)
 
 
@@ -131,10 +233,15 @@ def dialect_session_path(project: str, stamp: str) -> str:
 
 
 def agent_path(
-    project: str, session_id: str, agent_id: str, *, workflow: str = "", beside: bool = False
+    project: str,
+    session_id: str,
+    agent_id: str,
+    *,
+    workflow: str = "",
+    next_to_session: bool = False,
 ) -> str:
-    """Return where a sub-agent's transcript is kept; `beside` the session as 2.0.x did."""
-    if beside:
+    """Return where a sub-agent's transcript is kept; `next_to_session` as 2.0.x did."""
+    if next_to_session:
         return f"projects/{project}/agent-{agent_id}.jsonl"
     run = f"workflows/{workflow}/" if workflow else ""
     return f"projects/{project}/{session_id}/subagents/{run}agent-{agent_id}.jsonl"
@@ -193,19 +300,19 @@ _SLUG: Final = r"(?P<slug>[^/]+)"
 _SESSION: Final = r"(?P<session_id>[^/]+)"
 _AGENT: Final = r"agent-(?P<agent_id>[^/]+)"
 _NAME: Final = r"(?P<name>.+)"
-_RUN: Final = r"workflows/(?P<workflow>[^/]+)/(?:.+/)?"
-_SIDE: Final = rf"projects/{_SLUG}/{_SESSION}"
-_RULES: Final[tuple[tuple[Role, str], ...]] = (
+_WORKFLOW_RUN: Final = r"workflows/(?P<workflow>[^/]+)/(?:.+/)?"
+_SESSION_FOLDER: Final = rf"projects/{_SLUG}/{_SESSION}"
+_PATH_PATTERNS: Final[tuple[tuple[Role, str], ...]] = (
     ("session", rf"projects/{_SLUG}/(?P<session_id>{_UUID})\.jsonl"),
     ("agent", rf"projects/{_SLUG}/{_AGENT}\.jsonl"),
-    ("agent", rf"{_SIDE}/subagents/(?:{_RUN}|.+/)?{_AGENT}\.jsonl"),
+    ("agent", rf"{_SESSION_FOLDER}/subagents/(?:{_WORKFLOW_RUN}|.+/)?{_AGENT}\.jsonl"),
     ("agent-meta", rf"projects/{_SLUG}/{_AGENT}\.meta\.json"),
-    ("agent-meta", rf"{_SIDE}/subagents/(?:{_RUN}|.+/)?{_AGENT}\.meta\.json"),
-    ("journal", rf"{_SIDE}/subagents/{_RUN}journal\.jsonl"),
-    ("tool-result", rf"{_SIDE}/tool-results/{_NAME}"),
-    ("custom-title", rf"{_SIDE}/custom-title\.json"),
-    ("workflow", rf"{_SIDE}/workflows/(?P<workflow>[^/]+)\.json"),
-    ("workflow", rf"{_SIDE}/workflows/scripts/{_NAME}"),
+    ("agent-meta", rf"{_SESSION_FOLDER}/subagents/(?:{_WORKFLOW_RUN}|.+/)?{_AGENT}\.meta\.json"),
+    ("journal", rf"{_SESSION_FOLDER}/subagents/{_WORKFLOW_RUN}journal\.jsonl"),
+    ("tool-result", rf"{_SESSION_FOLDER}/tool-results/{_NAME}"),
+    ("custom-title", rf"{_SESSION_FOLDER}/custom-title\.json"),
+    ("workflow", rf"{_SESSION_FOLDER}/workflows/(?P<workflow>[^/]+)\.json"),
+    ("workflow", rf"{_SESSION_FOLDER}/workflows/scripts/{_NAME}"),
     ("memory", rf"projects/{_SLUG}/memory/{_NAME}"),
     ("sessions-index", rf"projects/{_SLUG}/sessions-index\.json"),
     ("session", rf"conversations/{_SLUG}/[^/]+\.jsonl"),
@@ -235,46 +342,52 @@ _RULES: Final[tuple[tuple[Role, str], ...]] = (
 
 
 @cache
-def _rules() -> tuple[tuple[Role, re.Pattern[str]], ...]:
+def _path_rules() -> tuple[tuple[Role, re.Pattern[str]], ...]:
     # Compiled on first use: listing sessions does not need them.
-    return tuple((role, re.compile(rule, re.DOTALL)) for role, rule in _RULES)
+    return tuple((role, re.compile(rule, re.DOTALL)) for role, rule in _PATH_PATTERNS)
 
 
-def classify(relative_path: str) -> Place:
+def classify_path(relative_path: str) -> PathInfo:
     """Say what a file is by its path relative to a config folder.
 
     Folders above the config folder (`…/.claude/`, `…/projects/`) may be there too. A transcript in
     an odd place is known by its own name. Nothing is ever refused: what is not known is `unknown`.
 
-    >>> classify("tasks/62ecc684-5437-43ff-95cf-5c331fca7ea1/3.json").name
+    >>> classify_path("tasks/62ecc684-5437-43ff-95cf-5c331fca7ea1/3.json").name
     '3'
-    >>> place = classify("projects/-home-ada/agent-a318043.jsonl")
+    >>> place = classify_path("projects/-home-ada/agent-a318043.jsonl")
     >>> place.role, place.slug, place.agent_id
     ('agent', '-home-ada', 'a318043')
     """
-    parts = _anchored([part for part in relative_path.split("/") if part not in {"", "."}])
+    parts = _below_config_folder(
+        [part for part in relative_path.split("/") if part not in {"", "."}]
+    )
     if not parts:
-        return Place("unknown")
+        return PathInfo("unknown")
     path = "/".join(parts)
-    for role, rule in _rules():
-        if found := rule.fullmatch(path):
-            said = {key: value for key, value in found.groupdict().items() if value}
-            if said.get("agent_id") == said.get("session_id"):
-                said.pop("agent_id", None)
-            return Place(role, **{"name": parts[-1], **said})
-    return transcript_place(parts) if parts[-1].endswith(".jsonl") else Place("unknown", parts[-1])
+    for role, rule in _path_rules():
+        if match := rule.fullmatch(path):
+            groups = {key: value for key, value in match.groupdict().items() if value}
+            if groups.get("agent_id") == groups.get("session_id"):
+                groups.pop("agent_id", None)
+            return PathInfo(role, **{"name": parts[-1], **groups})
+    return (
+        classify_transcript(parts)
+        if parts[-1].endswith(".jsonl")
+        else PathInfo("unknown", parts[-1])
+    )
 
 
-def transcript_place(parts: Sequence[str]) -> Place:
+def classify_transcript(parts: Sequence[str]) -> PathInfo:
     """Say what a `.jsonl` file is by its name and the few folders around it, wherever it lies.
 
-    Unlike `classify` this takes the names of config folders for nothing special, and it is fast.
+    Unlike `classify_path` this takes the names of config folders for nothing special, and it is fast.
     A name that says nothing gives `unknown`: look inside.
     """
     name, stem = parts[-1], parts[-1].removesuffix(".jsonl")
     at = len(parts) - 1
     if is_uuid(stem):
-        return Place("session", name, parts[-2] if at else "", stem)
+        return PathInfo("session", name, parts[-2] if at else "", stem)
     session_id = workflow = ""
     if "subagents" in parts[:-1]:
         at = parts.index("subagents") - 1
@@ -283,22 +396,22 @@ def transcript_place(parts: Sequence[str]) -> Place:
         workflow = inner[1] if len(inner) > 1 and inner[0] == "workflows" else ""
     project = parts[at - 1] if at > 0 else ""
     if name.startswith("agent-") and len(stem) > len("agent-"):
-        return Place("agent", name, project, session_id, stem.removeprefix("agent-"), workflow)
+        return PathInfo("agent", name, project, session_id, stem.removeprefix("agent-"), workflow)
     if workflow and name == "journal.jsonl":
-        return Place("journal", name, project, session_id, workflow=workflow)
+        return PathInfo("journal", name, project, session_id, workflow=workflow)
     if at > 1 and parts[at - 2] == "conversations":
-        return Place("session", name, project)
-    return Place("history" if name == "history.jsonl" else "unknown", name, project, session_id)
+        return PathInfo("session", name, project)
+    return PathInfo("history" if name == "history.jsonl" else "unknown", name, project, session_id)
 
 
-def _anchored(parts: list[str]) -> list[str]:
+def _below_config_folder(parts: list[str]) -> list[str]:
     """Cut off what stands above the config folder, as far as the names tell."""
     folders = parts[:-1]
     if not folders or folders[0] in CONFIG_FOLDERS:
         return parts
-    for top, below in (("projects", 0), ("conversations", 0), (".claude", 1)):
+    for top, skipped in (("projects", 0), ("conversations", 0), (".claude", 1)):
         if top in folders:
-            return parts[folders.index(top) + below :]
+            return parts[folders.index(top) + skipped :]
     for at, folder in enumerate(folders[1:]):
         if is_uuid(folder):
             return ["projects", *parts[at:]]

@@ -1,7 +1,7 @@
-"""A record: its raw bytes, where they lie, and lazy typed views on them.
+"""A record: its raw bytes, their position in the file, and lazy typed views on them.
 
-The bytes are the truth. Everything else (envelope, message, blocks, text, usage, fields, view) is
-worked out when asked for, and never raises: what cannot be read is None or empty, and said in
+The bytes are authoritative. Everything else (kind, envelope, message, blocks, text, usage, fields,
+view) is decoded on access and never raises: what cannot be read is None or empty and noted in
 `damage`.
 """
 
@@ -10,27 +10,35 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import msgspec
 
-from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse
-from steno.format.dialects.names import Dialect
-from steno.format.dialects.single import adapted_blocks, adapted_role, dialect_of
-from steno.format.envelope import Envelope
-from steno.format.loose import loose
-from steno.format.message import Message, Usage, decode_message
-from steno.format.spans import Damage, Span
+from steno.format.dialects.record_dialect import Dialect, dialect_blocks, dialect_of, dialect_role
+from steno.format.lenient_json import decode_lenient
+from steno.format.message import (
+    Block,
+    Envelope,
+    Message,
+    RedactedThinking,
+    ServerToolUse,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    Usage,
+    decode_message,
+)
+from steno.format.source import Damage, Span
 
 if TYPE_CHECKING:
     from steno.format.views import View
 
-__all__ = ["Gap", "Piece", "Record", "read_time", "time_text"]
 
-_NONE: Final[tuple[Damage, ...]] = ()
-_UNREAD: Final = Message()
+_NO_DAMAGE: Final[tuple[Damage, ...]] = ()
+_NOT_DECODED: Final = Message()
 _ROLES: Final = frozenset(("user", "assistant"))
-_MILLIS: Final = 1e11
+_MIN_MILLISECONDS: Final = 1e11
 # What is nearer to the ends of the calendar cannot be told in every zone, nor counted on from.
-_EDGE: Final = timedelta(days=2)
-_FIRST: Final = datetime.min.replace(tzinfo=UTC) + _EDGE
-_LAST: Final = datetime.max.replace(tzinfo=UTC) - _EDGE
+_CALENDAR_EDGE: Final = timedelta(days=2)
+_FIRST_TIME: Final = datetime.min.replace(tzinfo=UTC) + _CALENDAR_EDGE
+_LAST_TIME: Final = datetime.max.replace(tzinfo=UTC) - _CALENDAR_EDGE
 
 
 class Gap:
@@ -39,7 +47,7 @@ class Gap:
     __slots__ = ("damage", "head", "length", "offset")
 
     def __init__(
-        self, offset: int, length: int, head: bytes, damage: tuple[Damage, ...] = _NONE
+        self, offset: int, length: int, head: bytes, damage: tuple[Damage, ...] = _NO_DAMAGE
     ) -> None:
         self.offset = offset
         self.length = length
@@ -59,11 +67,11 @@ class Record(msgspec.Struct, eq=False, gc=False):
     offset: int
     ending: bytes
     envelope: Envelope
-    notes: tuple[Damage, ...] = _NONE
-    _message: Message | None = _UNREAD
+    notes: tuple[Damage, ...] = _NO_DAMAGE
+    _message: Message | None = _NOT_DECODED
     _blocks: tuple[Block, ...] | None = None
-    _kept: Any = _UNREAD
-    _time: Any = _UNREAD
+    _tool_use_result: Any = _NOT_DECODED
+    _time: Any = _NOT_DECODED
 
     def __repr__(self) -> str:
         return f"<Record {self.kind} at {self.offset}>"
@@ -88,14 +96,14 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def damage(self) -> tuple[Damage, ...]:
         """Everything odd about these bytes: found on the way here, and inside the line."""
-        from steno.format.flaws import flaws
+        from steno.format.salvage import find_flaws
 
-        return (*self.notes, *flaws(self.line, self.offset))
+        return (*self.notes, *find_flaws(self.line, self.offset))
 
     @property
     def whole(self) -> bool:
         """Whether the line is this record and nothing else, as a reader by lines would see it."""
-        return not self.notes or not any(note.id in _NOT_WHOLE for note in self.notes)
+        return not self.notes or not any(note.id in _SHARED_LINE_DAMAGE for note in self.notes)
 
     # What it is
 
@@ -112,8 +120,6 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def kind(self) -> str:
         """The name the catalogue knows it by: `user/prompt`, `system/turn_duration`, `mode`, …."""
-        from steno.format.kinds import kind_of
-
         return kind_of(self)
 
     @property
@@ -144,7 +150,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def time(self) -> datetime | None:
         """The time as a value, always with a zone; None when it is missing or unreadable."""
-        if self._time is _UNREAD:
+        if self._time is _NOT_DECODED:
             self._time = read_time(self.envelope.timestamp)
         return self._time
 
@@ -159,14 +165,16 @@ class Record(msgspec.Struct, eq=False, gc=False):
     def role(self) -> str:
         """`user`, `assistant`, or nothing for records that are no message."""
         kind = self.envelope.type
-        return kind if kind in _ROLES else adapted_role(self.envelope)
+        return kind if kind in _ROLES else dialect_role(self.envelope)
 
     @property
     def message(self) -> Message | None:
         """The API message; None where there is none, or it is no object."""
-        if self._message is _UNREAD:
-            said = self.envelope.message
-            self._message = decode_message(said) if isinstance(said, msgspec.Raw) else said or None
+        if self._message is _NOT_DECODED:
+            message = self.envelope.message
+            self._message = (
+                decode_message(message) if isinstance(message, msgspec.Raw) else message or None
+            )
         return self._message
 
     @property
@@ -177,7 +185,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
             if message is not None:
                 self._blocks = message.blocks
             else:
-                self._blocks = adapted_blocks(self.envelope, self.line)
+                self._blocks = dialect_blocks(self.envelope, self.line)
         return self._blocks
 
     @property
@@ -186,8 +194,8 @@ class Record(msgspec.Struct, eq=False, gc=False):
         message = self.message
         if message is not None and isinstance(message.content, str):
             return message.content
-        words = [block.text for block in self.blocks if isinstance(block, Text)]
-        return words[0] if len(words) == 1 else "\n\n".join(words)
+        texts = [block.text for block in self.blocks if isinstance(block, Text)]
+        return texts[0] if len(texts) == 1 else "\n\n".join(texts)
 
     @property
     def thinking(self) -> str:
@@ -212,15 +220,15 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def tool_use_result(self) -> Any:
         """What the client itself kept of a tool's result: an object, a string, a list or None."""
-        if self._kept is _UNREAD:
+        if self._tool_use_result is _NOT_DECODED:
             raw = self.envelope.tool_use_result
-            self._kept = loose(raw) if raw else None
-        return self._kept
+            self._tool_use_result = decode_lenient(raw) if raw else None
+        return self._tool_use_result
 
     @property
     def fields(self) -> dict[str, Any]:
         """Every field, decoded; known or not."""
-        value = loose(self.line)
+        value = decode_lenient(self.line)
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
     @property
@@ -231,7 +239,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
         return view_of(self.kind, self.line)
 
 
-_NOT_WHOLE: Final = frozenset(
+_SHARED_LINE_DAMAGE: Final = frozenset(
     ("line.glued", "line.spliced", "line.nul-run", "line.torn", "line.control", "line.number")
 )
 Piece: TypeAlias = Record | Gap
@@ -253,10 +261,12 @@ def read_time(value: str | float | None) -> datetime | None:
             if time.tzinfo is not UTC:
                 time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
         else:
-            time = datetime.fromtimestamp(value / 1000 if abs(value) > _MILLIS else value, UTC)
+            time = datetime.fromtimestamp(
+                value / 1000 if abs(value) > _MIN_MILLISECONDS else value, UTC
+            )
     except (OverflowError, ValueError, OSError):
         return None
-    return time if _FIRST < time < _LAST else None
+    return time if _FIRST_TIME < time < _LAST_TIME else None
 
 
 def time_text(time: datetime) -> str:
@@ -266,3 +276,53 @@ def time_text(time: datetime) -> str:
     '2026-11-15T05:00:01.000Z'
     """
     return f"{time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def kind_of(record: "Record") -> str:
+    """Return the kind the catalogue knows a record by."""
+    envelope = record.envelope
+    match record.type:
+        case "user":
+            return f"user/{_user_kind(record)}"
+        case "assistant":
+            return f"assistant/{_assistant_kind(record)}"
+        case "system" if envelope.subtype:
+            return f"system/{envelope.subtype}"
+        case "attachment":
+            return _inner_kind("attachment", envelope.attachment)
+        case "progress":
+            return _inner_kind("progress", envelope.data)
+        case "queue-operation" if envelope.operation:
+            return f"queue-operation/{envelope.operation}"
+        case other:
+            return other or "untyped"
+
+
+def _user_kind(record: "Record") -> str:
+    envelope = record.envelope
+    if any(isinstance(block, ToolResult) for block in record.blocks):
+        return "tool_result"
+    if envelope.is_compact_summary:
+        return "compact_summary"
+    return "meta" if envelope.is_meta else "prompt"
+
+
+def _assistant_kind(record: "Record") -> str:
+    if record.envelope.is_api_error_message:
+        return "api_error"
+    if record.dialect == "spec-000" and record.envelope.subtype:
+        return record.envelope.subtype
+    blocks = record.blocks
+    if any(isinstance(block, ToolUse | ServerToolUse) for block in blocks):
+        return "tool_use"
+    if blocks and isinstance(blocks[0], Thinking):
+        return "thinking"
+    if blocks and isinstance(blocks[0], RedactedThinking):
+        return "redacted_thinking"
+    return "text"
+
+
+def _inner_kind(outer: str, raw: msgspec.Raw) -> str:
+    value = decode_lenient(raw) if raw else None
+    name: Any = cast("dict[str, Any]", value).get("type") if isinstance(value, dict) else None
+    return f"{outer}/{name}" if isinstance(name, str) else outer

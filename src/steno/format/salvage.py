@@ -1,30 +1,183 @@
-"""A line that is not one sound record: find every record in it, and account for the rest."""
+"""Recovers records from damaged lines, and reports flaws inside lines that decode.
+
+Every `{"` of a damaged line may begin a record, and trying one may mean reading to the end of the
+line. So each try reads through a window that grows only while the text is valid up to its end, and
+all tries on a line share an allowance in proportion to the line's length. What is not found within
+it is part of the gap. Looking for flaws costs a second, slower decode, so it is done only on
+request.
+"""
 
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from steno.format.depth import MAX_DEPTH, depth_of
-from steno.format.envelope import read_envelope
-from steno.format.objects import Found, Objects
+from steno.format.lenient_json import MAX_DEPTH, nesting_depth
+from steno.format.message import read_envelope
 from steno.format.records import Gap, Piece, Record
-from steno.format.spans import Damage, Span
+from steno.format.source import Damage, Span
 
-__all__ = ["salvage"]
+_FIRST_WINDOW: Final = 4096
+_GROWTH: Final = 8
+_ALLOWANCE: Final = 32
+_FREE_ALLOWANCE: Final = 1 << 20
+_PER_TRY: Final = 512
+_NEAR_END: Final = 16  # no literal and no escape is longer than this
+_JSON_WHITESPACE: Final = " \t\r\n"
+_VALUE_MAY_FOLLOW: Final = ":[,"
+_OPENING_BRACE: Final = re.compile(r"[ \t\r]*\{")
+_OBJECT_START: Final = re.compile(r'\{"[A-Za-z_][A-Za-z0-9_]*":')
+# Only whether there is a number matters, and `len` takes one of any length.
+_FORGIVING: Final = json.JSONDecoder(strict=False, parse_int=len)
+
+
+class ObjectMatch(NamedTuple):
+    """An object and where it lies on its line; `inner` when a value may stand there."""
+
+    start: int
+    stop: int
+    inner: bool
+    fields: dict[str, Any]
+
+
+class ObjectScanner:
+    """The objects on one line."""
+
+    def __init__(self, line: bytes) -> None:
+        self.text = line.decode("latin-1")  # one character per byte: positions are byte offsets
+        self._last_type = self.text.rfind('"type"')
+        self._allowance = _ALLOWANCE * len(line) + _FREE_ALLOWANCE
+        self._spent = {False: 0, True: 0}
+
+    def object_at(self, at: int) -> ObjectMatch | None:
+        """Return the object that begins at `at`, blanks before it included."""
+        match = _OPENING_BRACE.match(self.text, at)
+        if match is None:
+            return None
+        fields, length = self._read(match.end() - 1)
+        return None if fields is None else ObjectMatch(at, match.end() - 1 + length, False, fields)
+
+    def objects_from(self, at: int) -> Iterator[ObjectMatch]:
+        """Yield what may be a record at or behind `at`, inner objects included."""
+        for match in _OBJECT_START.finditer(self.text, at):
+            start = match.start()
+            if start > self._last_type:
+                return
+            inner = self.text[start - 1 : start] in _VALUE_MAY_FOLLOW
+            if self._spent[inner] > self._allowance:
+                continue
+            fields, length = self._read(start)
+            self._spent[inner] += _PER_TRY + length
+            if fields is not None:
+                yield ObjectMatch(start, start + length, inner, fields)
+
+    def _read(self, at: int) -> tuple[dict[str, Any] | None, int]:
+        """Return the object at a brace and its length, or None and how much was read in vain."""
+        size = _FIRST_WINDOW
+        spent = 0
+        while True:
+            window = self.text[at : at + size]
+            try:
+                fields, length = _FORGIVING.raw_decode(window)
+            except json.JSONDecodeError as error:
+                truncated = _is_truncated(error, window)
+                spent += len(window) if truncated else error.pos
+                if not truncated or at + size >= len(self.text):
+                    return None, spent
+                size *= _GROWTH
+            except (ValueError, RecursionError):
+                return None, spent + len(window)
+            else:
+                return fields, length
+
+
+def _is_truncated(error: json.JSONDecodeError, window: str) -> bool:
+    """Tell whether decoding failed because the window ended."""
+    if error.msg.startswith("Unterminated string"):
+        return True
+    return error.pos >= len(window.rstrip(_JSON_WHITESPACE)) - _NEAR_END
+
+
+_SAFE_INTEGER: Final = 2**53
+_SAFE_DIGITS: Final = 15
+_MANY_DIGITS: Final = 20
+_LONE_SURROGATE: Final = re.compile(
+    rb"(?<!\\)(?:\\\\)*+(\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|[c-fC-F][0-9a-fA-F]{2}))"
+)
+_SURROGATE_PAIR: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+
+
+def find_flaws(line: bytes, offset: int) -> tuple[Damage, ...]:
+    """Return a note for each kind of oddity inside a decodable line."""
+    damage: list[Damage] = []
+
+    def note(name: str, at: int, length: int, message: str) -> None:
+        damage.append(Damage(f"line.{name}", Span(offset + at, length), message))
+
+    if not line.isascii():
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            note("utf8", error.start, error.end - error.start, error.reason)
+    if b"\\u" in line and (lone := _lone_surrogate(line)) is not None:
+        note("surrogate", lone, 6, line[lone : lone + 6].decode("ascii"))
+    depth = nesting_depth(line)
+    if depth > MAX_DEPTH:
+        note("depth", 0, len(line), f"{depth:,} levels")
+        return tuple(damage)
+    _find_json_flaws(line, note)
+    return tuple(damage)
+
+
+def _lone_surrogate(line: bytes) -> int | None:
+    """Return where the first escape of half a surrogate pair stands."""
+    blanked = _SURROGATE_PAIR.sub(lambda match: b"_" * len(match.group()), line)
+    match = _LONE_SURROGATE.search(blanked)
+    return match.start(1) if match else None
+
+
+def _find_json_flaws(line: bytes, note: Any) -> None:
+    """Decode once more with hooks for what decoders pass over in silence."""
+    seen: dict[str, str] = {}
+
+    def check_keys(items: list[tuple[str, Any]]) -> None:
+        if "duplicate-key" in seen or len(dict(items)) == len(items):
+            return
+        met: set[str] = set()
+        for key, _ in items:
+            if key in met:
+                seen["duplicate-key"] = key
+                return
+            met.add(key)
+
+    def check_integer(digits: str) -> int:
+        if len(digits) > _SAFE_DIGITS and (
+            len(digits) > _MANY_DIGITS or abs(int(digits)) > _SAFE_INTEGER
+        ):
+            seen.setdefault("bigint", digits[:24])
+        return 0
+
+    decoder = json.JSONDecoder(object_pairs_hook=check_keys, parse_int=check_integer, strict=False)
+    try:
+        decoder.decode(line.decode("utf-8", "replace").strip())
+    except (ValueError, RecursionError):
+        return
+    for name, detail in seen.items():
+        note(name, 0, len(line), detail)
+
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b" \t\r"
-_HEAD: Final = 4096
+_HEAD_SIZE: Final = 4096
 _ZEROS: Final = re.compile(b"\0+")
 _BLANKS: Final = re.compile(rb"[ \t\r]*")
-_NAMES_A_PLACE: Final = ("uuid", "sessionId", "messageId", "leafUuid", "hash")
-_ENDS_WELL: Final = re.compile(r"[ \t\r\0]*(?:\{|\Z)")
+_ID_FIELDS: Final = ("uuid", "sessionId", "messageId", "leafUuid", "hash")
+_SOUND_END: Final = re.compile(r"[ \t\r\0]*(?:\{|\Z)")
 
 
 def salvage(line: bytes, offset: int, *, ended: bool, after_zeros: bool = False) -> Iterator[Piece]:
     """Yield pieces that tile the line and its newline, records wherever one can be read."""
-    pieces = list(_pieces(line, offset, after_zeros=after_zeros))
+    pieces = list(_salvage_pieces(line, offset, after_zeros=after_zeros))
     tail = b"\n" if ended else b""
     last = pieces.pop() if pieces else Gap(offset, 0, b"")
     yield from pieces
@@ -35,7 +188,7 @@ def salvage(line: bytes, offset: int, *, ended: bool, after_zeros: bool = False)
         yield Gap(last.offset, last.length + len(tail), head, last.damage)
 
 
-def _pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[Piece]:
+def _salvage_pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[Piece]:
     """Yield the pieces of a line without its newline."""
     at = 0
     notes: list[Damage] = []
@@ -45,30 +198,30 @@ def _pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[Piece]:
         bom = Damage("line.bom", Span(offset, len(_BOM)))
         yield Gap(offset, len(_BOM), _BOM, (bom,))
         at = len(_BOM)
-    objects = Objects(line)
+    objects = ObjectScanner(line)
     end = len(line)
     behind_record = False
-    found: Found | None = None
+    candidate: ObjectMatch | None = None
     while at < end:
         if line[at] == 0:
-            stop = _run_of_zeros(line, at)
+            stop = _end_of_zeros(line, at)
             zeros = Damage("line.nul-run", Span(offset + at, stop - at), f"{stop - at:,} bytes")
-            yield Gap(offset + at, stop - at, line[at : min(stop, at + _HEAD)], (zeros,))
+            yield Gap(offset + at, stop - at, line[at : min(stop, at + _HEAD_SIZE)], (zeros,))
             notes.append(zeros)
             at = stop
             continue
-        found = found or objects.at(at)
-        if found is None:
-            found = _next_record(objects, at + 1)
-            start = found.start if found else end
-            yield _torn(line, offset, at, start, behind=behind_record)
+        candidate = candidate or objects.object_at(at)
+        if candidate is None:
+            candidate = _next_record(objects, at + 1)
+            start = candidate.start if candidate else end
+            yield _damaged_gap(line, offset, at, start, after_record=behind_record)
             notes.append(Damage("line.spliced", Span(offset + start, 0), "behind a cut record"))
             at = start
             continue
-        record = _record(line, offset, at, found.stop, tuple(notes))
-        found = None
+        record = _record_piece(line, offset, at, candidate.stop, tuple(notes))
+        candidate = None
         if record is None:
-            yield _torn(line, offset, at, end, behind=behind_record)
+            yield _damaged_gap(line, offset, at, end, after_record=behind_record)
             return
         yield record
         at = record.offset - offset + record.length
@@ -76,7 +229,7 @@ def _pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[Piece]:
         notes = [Damage("line.glued", Span(offset + at, 0), "no newline before it")]
 
 
-def _record(
+def _record_piece(
     line: bytes, offset: int, at: int, stop: int, notes: tuple[Damage, ...]
 ) -> Record | None:
     """Make the record in `line[at:stop]`; blanks behind it become its ending."""
@@ -86,56 +239,56 @@ def _record(
         return None
     blanks = _BLANKS.match(line, stop)
     ending = blanks.group() if blanks else b""
-    behind = stop + len(ending)
-    if ending.endswith(b"\r") and behind == len(line):
-        notes = (*notes, Damage("line.crlf", Span(offset + behind - 1, 1)))
-    bare = body.lstrip(_BLANK)
-    odd = _irregular(bare, offset + stop - len(bare))
-    return Record(body, offset + at, ending, envelope, (*notes, *odd))
+    end = stop + len(ending)
+    if ending.endswith(b"\r") and end == len(line):
+        notes = (*notes, Damage("line.crlf", Span(offset + end - 1, 1)))
+    stripped = body.lstrip(_BLANK)
+    irregularities = _irregularities(stripped, offset + stop - len(stripped))
+    return Record(body, offset + at, ending, envelope, (*notes, *irregularities))
 
 
-def _irregular(body: bytes, offset: int) -> Iterator[Damage]:
+def _irregularities(body: bytes, offset: int) -> Iterator[Damage]:
     """Yield what makes a strict reader, as the real client is, refuse the line."""
-    whole = Span(offset, len(body))
+    span = Span(offset, len(body))
     text = body.decode("utf-8", "replace").strip()
     constants: list[str] = []
     try:
         json.JSONDecoder(parse_constant=constants.append).decode(text)
     except json.JSONDecodeError as error:
         if "control character" in error.msg:
-            yield Damage("line.control", whole, error.msg)
+            yield Damage("line.control", span, error.msg)
     except (ValueError, RecursionError):
         return
     if constants:
-        yield Damage("line.number", whole, constants[0])
+        yield Damage("line.number", span, constants[0])
 
 
-def _run_of_zeros(line: bytes, at: int) -> int:
+def _end_of_zeros(line: bytes, at: int) -> int:
     match = _ZEROS.match(line, at)
     return match.end() if match else at
 
 
-def _next_record(objects: Objects, at: int) -> Found | None:
+def _next_record(objects: ObjectScanner, at: int) -> ObjectMatch | None:
     """Return the next whole record on the line.
 
     A torn record may end in whole inner objects, so an object is only taken for a record when it
     has a type and names a place, and what is behind it is the line's end or more of the same.
     """
-    for found in objects.behind(at):
-        sound = _is_record(found.fields, strict=found.inner)
-        if sound and _ENDS_WELL.match(objects.text, found.stop):
-            return found
+    for candidate in objects.objects_from(at):
+        sound = _is_record(candidate.fields, strict=candidate.inner)
+        if sound and _SOUND_END.match(objects.text, candidate.stop):
+            return candidate
     return None
 
 
 def _is_record(fields: dict[str, Any], *, strict: bool) -> bool:
     if not isinstance(fields.get("type"), str):
         return False
-    names = ("sessionId",) if strict else _NAMES_A_PLACE
+    names = ("sessionId",) if strict else _ID_FIELDS
     return any(isinstance(fields.get(name), str) for name in names)
 
 
-def _torn(line: bytes, offset: int, at: int, stop: int, *, behind: bool) -> Gap:
+def _damaged_gap(line: bytes, offset: int, at: int, stop: int, *, after_record: bool) -> Gap:
     """Name what kind of wreck the bytes are."""
     body = line[at:stop]
     span = Span(offset + at, len(body))
@@ -144,11 +297,13 @@ def _torn(line: bytes, offset: int, at: int, stop: int, *, behind: bool) -> Gap:
     name, message = "not-json", ""
     if body.lstrip(_BLANK).startswith(b"{"):
         name = "torn"
-        if depth_of(body) > MAX_DEPTH:
-            name, message = "depth", f"{depth_of(body):,} levels"
-    elif not behind and _is_json(body):
+        if nesting_depth(body) > MAX_DEPTH:
+            name, message = "depth", f"{nesting_depth(body):,} levels"
+    elif not after_record and _is_json(body):
         name = "not-object"
-    return Gap(span.offset, span.length, body[:_HEAD], (Damage(f"line.{name}", span, message),))
+    return Gap(
+        span.offset, span.length, body[:_HEAD_SIZE], (Damage(f"line.{name}", span, message),)
+    )
 
 
 def _is_json(body: bytes) -> bool:

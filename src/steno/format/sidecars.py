@@ -1,47 +1,33 @@
-"""What the small files around a session hold: bytes → typed values.
+"""The small files around a session, its settings and its file backups: bytes → typed values.
 
-Every reader returns the value and the damage it met. A field of the wrong type is left at its
-default and noted (`sidecar.shape`); bytes that are no JSON give None or nothing (`sidecar.not-json`,
-`sidecar.not-object`). Nothing raises.
+Every reader returns the value and the damage it met. A field of the wrong type keeps its default
+and is noted (`sidecar.shape`); bytes that are not JSON give None or nothing (`sidecar.not-json`,
+`sidecar.not-object`). Nothing raises. Secrets in settings are masked.
+
+`file-history-snapshot` and `file-history-delta` records name the backups of files: a name, a
+version and a time for each. Two published descriptions have the original content of the file there,
+as text.
+
+>>> fields = {"snapshot": {"trackedFileBackups": {"a.py": "x = 1"}}}
+>>> [(each.path, each.content) for each in read_backups(fields)]
+[('a.py', 'x = 1')]
 """
 
+import ntpath
+import posixpath
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from steno.format.loose import loose
+from steno.format.lenient_json import as_object, decode_lenient
 from steno.format.paths import file_history_name
-from steno.format.spans import Damage, Span
-
-__all__ = [
-    "AgentMeta",
-    "CustomTitle",
-    "FileBackup",
-    "HistoryEntry",
-    "IndexEntry",
-    "LiveProcess",
-    "Paste",
-    "Read",
-    "SessionsIndex",
-    "TaskItem",
-    "TodoItem",
-    "agent_meta",
-    "custom_title",
-    "decoded",
-    "file_backup",
-    "history",
-    "live_process",
-    "sessions_index",
-    "task",
-    "text",
-    "todos",
-]
+from steno.format.source import Damage, Span
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
-Read: TypeAlias = tuple[T, tuple[Damage, ...]]
+ReadResult: TypeAlias = tuple[T, tuple[Damage, ...]]
 """A value, and what was wrong with the bytes it was read from."""
 
 
@@ -173,59 +159,59 @@ _BACKUP: Final = re.compile(r"([0-9a-f]{16})@v([0-9]{1,9})")
 _SHAPE: Final = "sidecar.shape"
 
 
-def agent_meta(raw: bytes) -> Read[AgentMeta | None]:
+def read_agent_meta(raw: bytes) -> ReadResult[AgentMeta | None]:
     """Read a sub-agent's `.meta.json`."""
-    return _one(raw, AgentMeta)
+    return _read_object(raw, AgentMeta)
 
 
-def custom_title(raw: bytes) -> Read[CustomTitle | None]:
+def read_custom_title(raw: bytes) -> ReadResult[CustomTitle | None]:
     """Read a session's `custom-title.json`."""
-    return _one(raw, CustomTitle)
+    return _read_object(raw, CustomTitle)
 
 
-def task(raw: bytes) -> Read[TaskItem | None]:
+def read_task(raw: bytes) -> ReadResult[TaskItem | None]:
     """Read one `tasks/<session>/<n>.json`."""
-    return _one(raw, TaskItem)
+    return _read_object(raw, TaskItem)
 
 
-def live_process(raw: bytes) -> Read[LiveProcess | None]:
+def read_live_process(raw: bytes) -> ReadResult[LiveProcess | None]:
     """Read one `sessions/<pid>.json`; the older files that say `session_id` too."""
-    value, damage = _one(raw, LiveProcess)
+    value, damage = _read_object(raw, LiveProcess)
     if value is not None and not value.session_id:
-        older = _string(_object(decoded(raw)).get("session_id"))
+        older = _string(_object(decode_json(raw)).get("session_id"))
         value = msgspec.structs.replace(value, session_id=older or "")
     return value, damage
 
 
-def sessions_index(raw: bytes) -> Read[SessionsIndex | None]:
+def read_sessions_index(raw: bytes) -> ReadResult[SessionsIndex | None]:
     """Read a project's `sessions-index.json`."""
-    return _one(raw, SessionsIndex)
+    return _read_object(raw, SessionsIndex)
 
 
-def todos(raw: bytes) -> Read[tuple[TodoItem, ...]]:
+def read_todos(raw: bytes) -> ReadResult[tuple[TodoItem, ...]]:
     """Read a to-do list."""
-    value = decoded(raw)
+    value = decode_json(raw)
     if not isinstance(value, list):
-        return (), (_bad(raw, value, "a list"),)
-    notes = _Notes(Span(0, len(raw)))
-    return _structs(cast("object", value), TodoItem, notes, "todo"), notes.damage()
+        return (), (_not_json_damage(raw, value, "a list"),)
+    notes = _FieldNotes(Span(0, len(raw)))
+    return _build_structs(cast("object", value), TodoItem, notes, "todo"), notes.damage()
 
 
-def history(raw: bytes) -> Read[tuple[HistoryEntry, ...]]:
+def read_history(raw: bytes) -> ReadResult[tuple[HistoryEntry, ...]]:
     """Read a whole `history.jsonl`; a bad line is noted and left out."""
     entries: list[HistoryEntry] = []
     damage: list[Damage] = []
     offset = 0
     for line in raw.split(b"\n"):
         if line.strip():
-            entry, found = _one(line, HistoryEntry, offset)
-            damage += found
+            entry, line_damage = _read_object(line, HistoryEntry, offset)
+            damage += line_damage
             entries += [] if entry is None else [entry]
         offset += len(line) + 1
     return tuple(entries), tuple(damage)
 
 
-def text(raw: bytes) -> Read[str]:
+def read_text(raw: bytes) -> ReadResult[str]:
     """Read a memory, plan, CLAUDE.md or tool result; bytes that are not UTF-8 become U+FFFD."""
     try:
         return raw.decode("utf-8"), ()
@@ -234,16 +220,16 @@ def text(raw: bytes) -> Read[str]:
         return raw.decode("utf-8", "replace"), (Damage("line.utf8", span, error.reason),)
 
 
-def file_backup(name: str) -> FileBackup | None:
+def parse_backup_name(name: str) -> FileBackup | None:
     """Read the name of a backup, `<16 hex>@v<N>`."""
-    found = _BACKUP.fullmatch(name)
-    return FileBackup(found[1], int(found[2])) if found else None
+    match = _BACKUP.fullmatch(name)
+    return FileBackup(match[1], int(match[2])) if match else None
 
 
 # One field at a time: a field of the wrong type must not cost the others.
 
 
-class _Notes:
+class _FieldNotes:
     """Gathers the names of the fields that were not as they should be."""
 
     def __init__(self, span: Span) -> None:
@@ -258,30 +244,30 @@ class _Notes:
         return tuple(Damage(_SHAPE, self._span, f"unexpected {field}") for field in self._fields)
 
 
-def decoded(raw: bytes) -> object:
+def decode_json(raw: bytes) -> object:
     """Return the JSON value in `raw`; None when there is none, or none of a sane depth."""
     try:
-        return cast("object", loose(raw))
+        return cast("object", decode_lenient(raw))
     except RecursionError:
         return None
 
 
-def _one(raw: bytes, kind: type[S], offset: int = 0) -> Read[S | None]:
-    value = decoded(raw)
+def _read_object(raw: bytes, kind: type[S], offset: int = 0) -> ReadResult[S | None]:
+    value = decode_json(raw)
     if not isinstance(value, dict):
-        return None, (_bad(raw, value, "an object", offset),)
-    notes = _Notes(Span(offset, len(raw)))
-    return _struct(cast("dict[str, Any]", value), kind, notes), notes.damage()
+        return None, (_not_json_damage(raw, value, "an object", offset),)
+    notes = _FieldNotes(Span(offset, len(raw)))
+    return _build_struct(cast("dict[str, Any]", value), kind, notes), notes.damage()
 
 
-def _bad(raw: bytes, value: object, wanted: str, offset: int = 0) -> Damage:
+def _not_json_damage(raw: bytes, value: object, expected: str, offset: int = 0) -> Damage:
     span = Span(offset, len(raw))
     if value is None:
         return Damage("sidecar.not-json", span, "not JSON")
-    return Damage("sidecar.not-object", span, f"JSON, but not {wanted}")
+    return Damage("sidecar.not-object", span, f"JSON, but not {expected}")
 
 
-def _struct(source: Mapping[str, Any], kind: type[S], notes: _Notes) -> S:
+def _build_struct(source: Mapping[str, Any], kind: type[S], notes: _FieldNotes) -> S:
     values: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         if source.get(field.encode_name) is None:
@@ -294,18 +280,18 @@ def _struct(source: Mapping[str, Any], kind: type[S], notes: _Notes) -> S:
     return kind(**values)
 
 
-def _structs(source: object, kind: type[S], notes: _Notes, name: str) -> tuple[S, ...]:
+def _build_structs(source: object, kind: type[S], notes: _FieldNotes, name: str) -> tuple[S, ...]:
     items = cast("list[object]", source) if isinstance(source, list) else [None]
     objects = [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
     if len(objects) != len(items):
         notes.add(name)
-    return tuple(_struct(item, kind, notes) for item in objects)
+    return tuple(_build_struct(item, kind, notes) for item in objects)
 
 
-def _pastes(source: object, notes: _Notes, name: str) -> tuple[Paste, ...]:
-    named = cast("dict[str, object]", source) if isinstance(source, dict) else None
-    pastes = None if named is None else list(named.values())
-    return _structs(pastes, Paste, notes, name)
+def _pastes(source: object, notes: _FieldNotes, name: str) -> tuple[Paste, ...]:
+    pastes_by_name = cast("dict[str, object]", source) if isinstance(source, dict) else None
+    pastes = None if pastes_by_name is None else list(pastes_by_name.values())
+    return _build_structs(pastes, Paste, notes, name)
 
 
 def _object(value: object) -> Mapping[str, Any]:
@@ -320,7 +306,7 @@ def _flag(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _whole(value: object) -> int | None:
+def _integer(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if abs(value) < 1 << 63 else None
@@ -328,15 +314,228 @@ def _whole(value: object) -> int | None:
 
 def _strings(value: object) -> tuple[str, ...] | None:
     items = cast("list[object]", value) if isinstance(value, list) else [None]
-    found = tuple(item for item in items if isinstance(item, str))
-    return found if len(found) == len(items) else None
+    strings = tuple(item for item in items if isinstance(item, str))
+    return strings if len(strings) == len(items) else None
 
 
-_FIELD_READERS: Final[dict[Any, Callable[[Any, _Notes, str], Any]]] = {
+_FIELD_READERS: Final[dict[Any, Callable[[Any, _FieldNotes, str], Any]]] = {
     str: lambda value, _notes, _name: _string(value),
     bool: lambda value, _notes, _name: _flag(value),
-    int: lambda value, _notes, _name: _whole(value),
+    int: lambda value, _notes, _name: _integer(value),
     tuple[str, ...]: lambda value, _notes, _name: _strings(value),
     tuple[Paste, ...]: _pastes,
-    tuple[IndexEntry, ...]: lambda value, notes, name: _structs(value, IndexEntry, notes, name),
+    tuple[IndexEntry, ...]: lambda value, notes, name: _build_structs(
+        value, IndexEntry, notes, name
+    ),
 }
+
+
+MASK: Final = "<masked>"
+_SECRET: Final = re.compile(
+    r"token|key|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE
+)
+_MAX_DEPTH: Final = 64
+
+
+class Hook(msgspec.Struct, frozen=True):
+    """One command that the client runs at an event."""
+
+    event: str
+    matcher: str = ""
+    command: str = ""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """The parts of a settings file that people ask about, and all of it as masked JSON text."""
+
+    model: str = ""
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    env_names: tuple[str, ...] = ()
+    masked: str = "{}"
+
+
+def read_settings(raw: bytes) -> ReadResult[Settings | None]:
+    """Read a settings file. Values of `env` and of keys that sound secret never get out of here."""
+    value = decode_json(raw)
+    if not isinstance(value, dict):
+        message = "not JSON" if value is None else "JSON, but not an object"
+        kind = "sidecar.not-json" if value is None else "sidecar.not-object"
+        return None, (Damage(kind, Span(0, len(raw)), message),)
+    top = cast("dict[str, object]", value)
+    rules = _object_or_empty(top.get("permissions"))
+    masked = msgspec.json.encode(_mask_secrets(top, hide=False, depth=0))
+    return (
+        Settings(
+            model=_string_or_empty(top.get("model")),
+            allow=_string_items(rules.get("allow")),
+            ask=_string_items(rules.get("ask")),
+            deny=_string_items(rules.get("deny")),
+            hooks=tuple(_read_hooks(_object_or_empty(top.get("hooks")))),
+            env_names=tuple(_object_or_empty(top.get("env"))),
+            masked=msgspec.json.format(masked, indent=2).decode(),
+        ),
+        (),
+    )
+
+
+def _read_hooks(events: Mapping[str, object]) -> list[Hook]:
+    return [
+        Hook(event, _string_or_empty(group.get("matcher")), _string_or_empty(hook.get("command")))
+        for event, groups in events.items()
+        for group in map(_object_or_empty, _list_or_empty(groups))
+        for hook in map(_object_or_empty, _list_or_empty(group.get("hooks")))
+    ]
+
+
+def _mask_secrets(value: object, *, hide: bool, depth: int) -> object:
+    """Copy a JSON value; below a key that sounds secret every string and number is masked."""
+    if depth > _MAX_DEPTH:
+        return MASK
+    if isinstance(value, dict):
+        return {
+            name: _mask_secrets(
+                item, hide=hide or name == "env" or _is_secret_name(name), depth=depth + 1
+            )
+            for name, item in cast("dict[str, object]", value).items()
+        }
+    if isinstance(value, list):
+        items = cast("list[object]", value)
+        return [_mask_secrets(item, hide=hide, depth=depth + 1) for item in items]
+    return value if not hide or value is None or isinstance(value, bool) else MASK
+
+
+def _is_secret_name(name: str) -> bool:
+    return _SECRET.search(name) is not None
+
+
+def _object_or_empty(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _list_or_empty(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _string_or_empty(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _string_items(value: object) -> tuple[str, ...]:
+    return tuple(item for item in _list_or_empty(value) if isinstance(item, str))
+
+
+BACKUP_TYPES: Final = frozenset(("file-history-snapshot", "file-history-delta"))
+"""The types of record that name backups."""
+_DRIVE_LENGTH: Final = 2
+_MAX_INTEGER: Final = 1 << 53
+
+
+class BackupEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One file in a record of backups."""
+
+    path: str
+    """As recorded: relative to the working folder for files inside it."""
+    file_name: str = ""
+    """The name of the backup file; empty where there is none."""
+    version: int | None = None
+    time: str | int | float | None = None
+    content: str | None = None
+    """The original content, where the record holds it."""
+    missing: bool = False
+    """Whether the file did not exist when it was backed up."""
+    folder: str = ""
+    """The folder of the file, where the record names it."""
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the record itself says where the file lies."""
+        path = self.path
+        return (
+            bool(self.folder) or path.startswith(("/", "\\", "~")) or path[1:_DRIVE_LENGTH] == ":"
+        )
+
+
+def read_backups(fields: dict[str, Any]) -> list[BackupEntry]:
+    """Return the files that a record of backups names, in its order; entries of no form are left out."""
+    path = fields.get("trackingPath")
+    if isinstance(path, str):
+        backup_fields = {path: fields.get("backup")}
+    else:
+        snapshot = as_object(fields.get("snapshot")) or {}
+        backup_fields = as_object(snapshot.get("trackedFileBackups")) or {}
+    entries = (_backup_entry(path, value) for path, value in backup_fields.items())
+    return [entry for entry in entries if entry is not None]
+
+
+def _backup_entry(path: str, value: Any) -> BackupEntry | None:
+    if value is None:
+        return BackupEntry(path=path, missing=True)
+    if isinstance(value, str):
+        return BackupEntry(path=path, content=value)
+    backup = as_object(value)
+    if backup is None:
+        return None
+    name, version, time = (backup.get(key) for key in ("backupFileName", "version", "backupTime"))
+    folder = backup.get("realParentDir")
+    return BackupEntry(
+        path=path,
+        file_name=name if isinstance(name, str) else "",
+        version=version if _is_number(version) else None,
+        time=time if isinstance(time, str | int | float) else None,
+        missing=name is None and "backupFileName" in backup,
+        folder=folder if isinstance(folder, str) else "",
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_INTEGER
+
+
+def backup_fingerprint(entry: BackupEntry) -> str:
+    """Return what is another one when the file was backed up anew."""
+    if entry.content is not None:
+        # Rare, and it takes a while to import.
+        from hashlib import blake2b
+
+        data = entry.content.encode("utf-8", "surrogatepass")
+        return blake2b(data, digest_size=8).hexdigest()
+    return f"{entry.version} {entry.file_name}"
+
+
+def message_id_of(fields: dict[str, Any]) -> str:
+    """Return the id of the message that a record of backups belongs to."""
+    name = fields.get("messageId")
+    return name if isinstance(name, str) else ""
+
+
+def is_snapshot_update(fields: dict[str, Any]) -> bool:
+    """Whether the record adds files to a snapshot, right before their first change."""
+    return "trackingPath" in fields or fields.get("isSnapshotUpdate") is True
+
+
+def snapshot_time(fields: dict[str, Any]) -> str | int | float | None:
+    """Return when the snapshot of a record was taken."""
+    snapshot = as_object(fields.get("snapshot")) or {}
+    time = snapshot.get("timestamp", fields.get("timestamp"))
+    return time if isinstance(time, str | int | float) else None
+
+
+def absolute_path(entry: BackupEntry, cwd: str) -> str:
+    """Return the whole path of a file; `cwd` is the folder that the session began in.
+
+    >>> absolute_path(BackupEntry(path="src/a.py"), "/home/ada/work")
+    '/home/ada/work/src/a.py'
+    """
+    path = entry.path
+    if entry.is_placed and not entry.folder:
+        return path
+    if path.startswith("/") or path[1:_DRIVE_LENGTH] == ":":
+        return path
+    windows = cwd[1:_DRIVE_LENGTH] == ":" or cwd.startswith("\\\\")
+    flavour = ntpath if windows else posixpath
+    if entry.folder:
+        return flavour.join(entry.folder, flavour.basename(path))
+    return flavour.normpath(flavour.join(cwd, path)) if cwd else path

@@ -1,15 +1,64 @@
-"""Bytes that can be read again by span: the seam between the pure rooms and the file system."""
+"""Byte sources that can be read by span, the spans, and notes on damaged bytes."""
 
 from collections.abc import Iterator
 from typing import Final, Protocol, Self
 
-__all__ = ["CHUNK", "BytesSource", "OpenSource", "Source"]
+import msgspec
 
-CHUNK: Final = 1 << 20
+DAMAGE_HINTS: Final[dict[str, str]] = {
+    "line.torn": "the writer was cut off inside this record; what follows it is intact",
+    "line.glued": "a newline is missing between two records; both were read",
+    "line.spliced": "a cut-off record stands before this one on the same line; this one was read",
+    "line.nul-run": "zero bytes left by a crash of the file system; what follows them was read",
+    "line.bom": "a byte order mark; harmless",
+    "line.crlf": "a Windows line ending; harmless",
+    "line.utf8": "bytes that are not UTF-8; shown as \N{REPLACEMENT CHARACTER}",
+    "line.surrogate": "half of a surrogate pair; shown as \N{REPLACEMENT CHARACTER}",
+    "line.control": "a raw control character inside a string; the real client skips this line",
+    "line.number": "a number JSON does not have; the real client skips this line",
+    "line.oversize": "longer than the cap; `load` and `read_pieces` take a higher one as `cap=`",
+    "line.depth": "nested deeper than any reader can be expected to follow",
+    "line.bigint": "an integer that JavaScript cannot hold exactly",
+    "line.duplicate-key": "a key stands twice in one object; the last one counts",
+    "line.not-object": "JSON, but not an object",
+    "line.not-json": "not JSON",
+    "sidecar.not-json": "a small file beside the session that is not JSON",
+    "sidecar.not-object": "a small file beside the session that is JSON of another shape",
+    "sidecar.shape": "a field of a small file is not of the type it should be",
+}
+"""One sentence per damage id: what it means for the reader."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A stretch of bytes in one file."""
+
+    offset: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        """The offset of the first byte behind the span."""
+        return self.offset + self.length
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """A note about bytes that are not as they should be. Reading goes on behind it."""
+
+    id: str
+    span: Span
+    message: str = ""
+
+    @property
+    def hint(self) -> str:
+        """What this kind of damage means, in one sentence."""
+        return DAMAGE_HINTS.get(self.id, "")
+
+
+CHUNK_SIZE: Final = 1 << 20
 
 
 class Source(Protocol):
-    """A sized stretch of bytes. `steno.store.read` makes one from a file."""
+    """A sized stretch of bytes. `steno.store.file_source` makes one from a file."""
 
     @property
     def size(self) -> int:

@@ -1,7 +1,7 @@
 """The tools of Claude Code: every fact about a tool that more than one place needs, once.
 
-    facts_of("KillBash").current        # 'TaskStop'
-    facts_of("Grep").icon               # 'grep'; an unknown tool has the facts of no tool
+    tool_facts("KillBash").current        # 'TaskStop'
+    tool_facts("Grep").icon               # 'grep'; an unknown tool has the facts of no tool
 
 It is data without behaviour and stands in `format`, so that every package above can read it:
 `session` and `index` (subject, result, files), `report` (icons, words), `guard` (which rules apply),
@@ -10,36 +10,13 @@ tools that steno has itself. How a fact is acted on is the matter of those packa
 is said to be summarised as `"command"`, and `session` has the function for it.
 
 Older names have a row of their own, because clients gave them other inputs; a row made with
-`_older` differs from that of the current name only in what is listed.
+`_older_tool` differs from that of the current name only in what is listed.
 """
 
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
-
-__all__ = [
-    "AGENT",
-    "AGENT_TOOLS",
-    "ASKING_TOOLS",
-    "AWAITED_TOOLS",
-    "EDITING_TOOLS",
-    "FILE_TOOLS",
-    "SHELL",
-    "SKILL",
-    "TEXT_EDITING_TOOLS",
-    "TOOLS",
-    "FileAction",
-    "Kind",
-    "Permission",
-    "Summary",
-    "ToolFacts",
-    "View",
-    "facts_of",
-    "older_names",
-    "rule_name",
-    "tools_where",
-]
 
 AGENT: Final = "Agent"
 SHELL: Final = "Bash"
@@ -137,8 +114,8 @@ class ToolFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.file_action in ("write", "replace", "replace_many", "cell")
 
 
-def _older(name: str, current: ToolFacts, **different: Any) -> ToolFacts:
-    return msgspec.structs.replace(current, name=name, current=current.name, **different)
+def _older_tool(name: str, current: ToolFacts, **changes: Any) -> ToolFacts:
+    return msgspec.structs.replace(current, name=name, current=current.name, **changes)
 
 
 _AGENT: Final = ToolFacts(
@@ -170,7 +147,7 @@ _TASK_STOP: Final = ToolFacts(
     permission="free",
     subject=("task_id", "shell_id"),
 )
-_ROWS: Final = (
+_TOOL_ROWS: Final = (
     # Files
     ToolFacts(
         name="Read",
@@ -282,10 +259,10 @@ _ROWS: Final = (
         doing="runs",
     ),
     _TASK_OUTPUT,
-    _older("BashOutput", _TASK_OUTPUT, subject=("bash_id", "shell_id")),
+    _older_tool("BashOutput", _TASK_OUTPUT, subject=("bash_id", "shell_id")),
     _TASK_STOP,
-    _older("KillShell", _TASK_STOP, subject=("shell_id",), minor_failures=True),
-    _older("KillBash", _TASK_STOP, subject=("shell_id",), minor_failures=True),
+    _older_tool("KillShell", _TASK_STOP, subject=("shell_id",), minor_failures=True),
+    _older_tool("KillBash", _TASK_STOP, subject=("shell_id",), minor_failures=True),
     ToolFacts(name="Monitor", subject=("description",)),
     # Lists of things to do
     ToolFacts(
@@ -376,7 +353,7 @@ _ROWS: Final = (
     ),
     # Agents, skills and other tools
     _AGENT,
-    _older("Task", _AGENT),
+    _older_tool("Task", _AGENT),
     ToolFacts(name="AgentOutput", permission="free"),
     ToolFacts(name="ListAgents", permission="free"),
     ToolFacts(name="SendMessage", subject_details=("to", "summary"), view="message"),
@@ -407,19 +384,19 @@ _ROWS: Final = (
     ToolFacts(name="EnterWorktree", subject=("name", "path")),
     ToolFacts(name="ExitWorktree", subject=("action",)),
 )
-TOOLS: Final[dict[str, ToolFacts]] = {row.name: row for row in _ROWS}
+TOOLS: Final[dict[str, ToolFacts]] = {row.name: row for row in _TOOL_ROWS}
 """The facts by name, in an order that stays."""
 _NO_TOOL: Final = ToolFacts(name="")
 
 
-def facts_of(name: str) -> ToolFacts:
+def tool_facts(name: str) -> ToolFacts:
     """Return what is known of a tool, by any of its names."""
     return TOOLS.get(name, _NO_TOOL)
 
 
-def tools_where(fits: Callable[[ToolFacts], bool]) -> tuple[str, ...]:
+def tools_where(condition: Callable[[ToolFacts], bool]) -> tuple[str, ...]:
     """Return the names, older ones as well, of the tools that a condition fits."""
-    return tuple(row.name for row in _ROWS if fits(row))
+    return tuple(row.name for row in _TOOL_ROWS if condition(row))
 
 
 def older_names(name: str) -> tuple[str, ...]:
@@ -429,7 +406,7 @@ def older_names(name: str) -> tuple[str, ...]:
 
 def rule_name(name: str) -> str:
     """Return the name under which a tool's rules are kept."""
-    return facts_of(name).rule_name or name
+    return tool_facts(name).rule_name or name
 
 
 FILE_TOOLS: Final = tools_where(lambda facts: facts.edits_files or facts.file_action == "read")

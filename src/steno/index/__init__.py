@@ -1,4 +1,4 @@
-"""The index: a lifetime of sessions in one SQLite file, and every word of them beside it.
+"""The index: all sessions in one SQLite file, and a full-text index next to it.
 
-All of it can be thrown away and built again from the sessions, but for those whose file is gone.
+It is a cache that can be rebuilt from the sessions, except for sessions whose file is gone.
 """

@@ -1,75 +1,116 @@
-"""The index's SQLite file: opened, made, brought up to date.
+"""The index's SQLite database: where it is, its schema versions, and how it is opened.
 
-`schema.sql` is the first version. Every later one is a script behind it in `_SCRIPTS`; none is ever
-changed once it was released. The version is kept in `PRAGMA user_version`.
+There is one index for each config folder of the client and one for each set of named folders. A
+session stays in the index when its file is deleted. `schema.sql` is the first schema version, each
+later one a script behind it in `_SCRIPTS`; a released script is never changed. The version is
+stored in `PRAGMA user_version`.
 """
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Self
+from zlib import crc32
 
-from steno.errors import Unreadable, Unwritable
-from steno.store.disk import make_folder, open_private
+import msgspec
 
-__all__ = [
-    "DATABASE",
-    "VERSION",
-    "Damaged",
-    "has_schema",
-    "last_opened",
-    "open_database",
-    "open_to_read",
-    "stamp_of",
-    "transaction",
-]
+from steno.errors import Busy, NotFound, Unreadable, Unwritable
+from steno.store.atomic import make_private_folder, open_private
+from steno.store.config import read_config
+from steno.store.environment import config_dir, steno_home
 
-DATABASE: Final = "index.sqlite"
+if TYPE_CHECKING:
+    from steno.index.sync.updater import SyncReport
+    from steno.index.text_index import TextIndex
+
+
+_INDEX_FOLDER: Final = "index"
+_MAX_NAME_LENGTH: Final = 24
+
+
+class IndexLocation(msgspec.Struct, frozen=True):
+    """An index: where it lies, and the folders whose sessions are in it."""
+
+    folder: str
+    roots: tuple[str, ...]
+
+
+def locate_index(root: str | Sequence[str] | None = None) -> IndexLocation:
+    """Return the index of some folders; else of the client's, and of those in the config file."""
+    if root is None:
+        client_folder = os.path.abspath(config_dir())
+        configured = (
+            os.path.abspath(os.path.expanduser(configured_root))
+            for configured_root in read_config().roots
+        )
+        return IndexLocation(
+            _folder_of((client_folder,)),
+            (client_folder, *(each for each in configured if each != client_folder)),
+        )
+    roots = (root,) if isinstance(root, str) else tuple(root)
+    root_paths = tuple(dict.fromkeys(os.path.abspath(each) for each in roots))
+    return IndexLocation(_folder_of(tuple(sorted(root_paths))), root_paths)
+
+
+def _folder_of(roots: tuple[str, ...]) -> str:
+    """Return a folder that can be told from others by its name, and is told by a number."""
+    label = os.path.basename(os.path.dirname(roots[0])) + "-" + os.path.basename(roots[0])
+    safe_label = "".join(letter for letter in label if letter.isalnum() or letter in "-_")[
+        :_MAX_NAME_LENGTH
+    ]
+    checksum = crc32(b"\0".join(os.fsencode(root) for root in roots))
+    return os.path.join(steno_home(), _INDEX_FOLDER, f"{safe_label}-{checksum:08x}")
+
+
+DATABASE_NAME: Final = "index.sqlite"
 _SCRIPTS: Final = ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql", "schema-5.sql")
-VERSION: Final = len(_SCRIPTS)
+SCHEMA_VERSION: Final = len(_SCRIPTS)
 """Which version of the tables this steno writes."""
-_CURE: Final = "`steno sync --rebuild` makes it anew"
-_BUSY_MS: Final = 30_000
+_REBUILD_HINT: Final = "`steno sync --rebuild` makes it anew"
+_BUSY_TIMEOUT_MS: Final = 30_000
 _CACHE_KIB: Final = 65_536
-last_opened: Final[list[str]] = []
+last_opened_folder: Final[list[str]] = []
 """The folder of the index that this process opened last; none before the first."""
 
 
-def open_database(folder: str) -> sqlite3.Connection:
+def open_for_writing(folder: str) -> sqlite3.Connection:
     """Return the index in a folder, ready to be written; it is made where there is none.
 
     Raises:
         Unwritable: the folder cannot be written to, or a newer steno made the index.
     """
-    last_opened[:] = [folder]
+    last_opened_folder[:] = [folder]
     try:
-        make_folder(folder)
-        path = os.path.join(folder, DATABASE)
-        _refuse_folder(path)
+        make_private_folder(folder)
+        path = os.path.join(folder, DATABASE_NAME)
+        _refuse_directory(path)
         # Made here, so that nobody else may read it from the first byte on.
         os.close(open_private(path, os.O_RDWR | os.O_CREAT))
-        connection = _connect(path)
+        connection = _connect_database(path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        _bring_up_to_date(connection, path)
+        _upgrade_schema(connection, path)
     except Unwritable:
         raise
     except (OSError, sqlite3.OperationalError) as error:
-        raise Unwritable(f"cannot write the index in {folder}: {_said(error)}") from error
+        raise Unwritable(f"cannot write the index in {folder}: {_error_message(error)}") from error
     except sqlite3.DatabaseError as error:
-        raise Damaged(f"the index in {folder} is damaged: {error}", hint=_CURE) from error
+        raise IndexDamaged(
+            f"the index in {folder} is damaged: {error}", hint=_REBUILD_HINT
+        ) from error
     return connection
 
 
-def stamp_of(folder: str) -> tuple[int, ...]:
+def database_stamp(folder: str) -> tuple[int, ...]:
     """Return what changes with every change of the index in a folder."""
-    path = os.path.join(folder, DATABASE)
+    path = os.path.join(folder, DATABASE_NAME)
     stamp: list[int] = []
-    for each in (path, f"{path}-wal"):
+    for file_path in (path, f"{path}-wal"):
         try:
-            status = os.stat(each)
+            status = os.stat(file_path)
         except FileNotFoundError:
             continue
         # Readers make and remove an empty one.
@@ -78,34 +119,36 @@ def stamp_of(folder: str) -> tuple[int, ...]:
     return tuple(stamp)
 
 
-def open_to_read(folder: str) -> sqlite3.Connection | None:
+def open_for_reading(folder: str) -> sqlite3.Connection | None:
     """Return the index in a folder for reading; None where there is none of this version.
 
     Raises:
         Damaged: it is there, and is no index.
         Unreadable: it cannot be read.
     """
-    path = os.path.join(folder, DATABASE)
+    path = os.path.join(folder, DATABASE_NAME)
     if not os.path.exists(path):
         return None
-    last_opened[:] = [folder]
+    last_opened_folder[:] = [folder]
     if not os.path.isfile(path):
-        raise Damaged(f"{path} is not a file", hint=_CURE)
+        raise IndexDamaged(f"{path} is not a file", hint=_REBUILD_HINT)
     try:
-        connection = _connect_to_read(path)
-        if _version(connection) != VERSION:
+        connection = _connect_read_only(path)
+        if _schema_version(connection) != SCHEMA_VERSION:
             connection.close()
             return None
         connection.execute("PRAGMA query_only = ON")
     except sqlite3.OperationalError as error:
         raise Unreadable(f"cannot read the index in {folder}: {error}") from error
     except sqlite3.DatabaseError as error:
-        raise Damaged(f"the index in {folder} is damaged: {error}", hint=_CURE) from error
+        raise IndexDamaged(
+            f"the index in {folder} is damaged: {error}", hint=_REBUILD_HINT
+        ) from error
     return connection
 
 
-def _connect_to_read(path: str) -> sqlite3.Connection:
-    connection = _connect(path)
+def _connect_read_only(path: str) -> sqlite3.Connection:
+    connection = _connect_database(path)
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
@@ -118,12 +161,12 @@ def _connect_to_read(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _refuse_folder(path: str) -> None:
+def _refuse_directory(path: str) -> None:
     if os.path.isdir(path):
-        raise Damaged(f"{path} is a directory", hint=_CURE)
+        raise IndexDamaged(f"{path} is a directory", hint=_REBUILD_HINT)
 
 
-class Damaged(Unwritable):
+class IndexDamaged(Unwritable):
     """The index is there, and is none any more."""
 
 
@@ -139,33 +182,33 @@ def transaction(connection: sqlite3.Connection) -> Generator[None, None, None]:
     connection.execute("COMMIT")
 
 
-def _connect(path: str) -> sqlite3.Connection:
+def _connect_database(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _schema_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
-    if _version(connection) == VERSION:
+def _upgrade_schema(connection: sqlite3.Connection, path: str) -> None:
+    if _schema_version(connection) == SCHEMA_VERSION:
         return
     with transaction(connection):
         # Somebody else may have been faster.
-        version = _version(connection)
-        if version > VERSION:
+        version = _schema_version(connection)
+        if version > SCHEMA_VERSION:
             raise Unwritable(f"{path} was made by a newer steno", hint="update steno")
         _run_scripts(connection, version)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _run_scripts(connection: sqlite3.Connection, version: int) -> None:
     """Bring the tables from a version to the newest one."""
     for script in _SCRIPTS[version:]:
-        for statement in _statements(script):
+        for statement in _script_statements(script):
             connection.execute(statement)
 
 
@@ -173,14 +216,14 @@ def has_schema(connection: sqlite3.Connection) -> bool:
     """Return whether every table, index and trigger of the newest version is there, unchanged."""
     with closing(sqlite3.connect(":memory:")) as new:
         _run_scripts(new, 0)
-        return _schema(new) <= _schema(connection)
+        return _schema_objects(new) <= _schema_objects(connection)
 
 
-def _schema(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
+def _schema_objects(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
     return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
 
 
-def _statements(script: str) -> Iterator[str]:
+def _script_statements(script: str) -> Iterator[str]:
     """Yield the statements of a script one by one; `executescript` would end the transaction."""
     from importlib.resources import files
 
@@ -192,6 +235,68 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def _said(error: OSError | sqlite3.Error) -> str:
-    words = error.strerror if isinstance(error, OSError) else str(error)
-    return (words or str(error)).lower()
+def _error_message(error: OSError | sqlite3.Error) -> str:
+    message = error.strerror if isinstance(error, OSError) else str(error)
+    return (message or str(error)).lower()
+
+
+class SessionIndex:
+    """An index, open for reading. Close it, or use it in a `with`."""
+
+    def __init__(
+        self,
+        location: IndexLocation,
+        connection: sqlite3.Connection,
+        report: "SyncReport | None" = None,
+    ) -> None:
+        self.location = location
+        self.connection = connection
+        self.report = report
+        """What the sync before did; None when there was none."""
+
+    @cached_property
+    def texts(self) -> "TextIndex":
+        """The words."""
+        from steno.index.text_index import open_text_index
+
+        return open_text_index(self.location.folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.connection.close()
+
+
+def open_index(
+    root: str | Sequence[str] | None = None,
+    *,
+    sync_first: bool = True,
+    start_progress: Callable[[int], Callable[[int], None]] | None = None,
+) -> SessionIndex:
+    """Return the index of some folders, by default of the client's; `fresh` syncs it first.
+
+    When another sync is at work it is opened as it is.
+
+    Raises:
+        NotFound: there is no index, and none was to be made.
+        Unreadable: it cannot be read.
+        Unwritable: it cannot be brought up to date.
+    """
+    location = locate_index(root)
+    report = None
+    if sync_first:
+        from steno.index.sync.updater import sync
+
+        try:
+            report = sync(location, wait=False, start_progress=start_progress)
+        except Busy:
+            report = None
+    connection = open_for_reading(location.folder)
+    if connection is None:
+        raise NotFound("there is no index yet", hint="`steno sync` makes it")
+    return SessionIndex(location, connection, report)

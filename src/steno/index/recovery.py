@@ -6,15 +6,24 @@ from contextlib import closing
 from typing import Final
 
 from steno.errors import StenoError, Unreadable
-from steno.index.database import DATABASE, Damaged, has_schema, last_opened, open_to_read
-from steno.index.texts import FOLDER, WordsDamaged
-from steno.store.damaged_state import set_aside
+from steno.index.database import (
+    DATABASE_NAME,
+    IndexDamaged,
+    has_schema,
+    last_opened_folder,
+    open_for_reading,
+)
+from steno.index.text_index import TEXT_FOLDER, TextIndexDamaged
+from steno.store.damaged_files import move_aside
 
-__all__ = ["is_damage", "recover"]
-
-_SIGNS: Final = ("malformed", "not a database", "could not decode", "unsupported file format")
+_DAMAGE_MESSAGES: Final = (
+    "malformed",
+    "not a database",
+    "could not decode",
+    "unsupported file format",
+)
 """What SQLite says only of a database that cannot be read as it was written."""
-_WEAK_SIGNS: Final = (
+_POSSIBLE_DAMAGE_MESSAGES: Final = (
     "no such table",
     "no such column",
     "database schema",
@@ -30,23 +39,24 @@ def is_damage(error: BaseException, folder: str = "") -> bool:
     A weak sign counts only if the index itself shows the damage. Without a `folder` it is the
     index that this process opened last.
     """
-    for cause in _causes(error):
-        if isinstance(cause, Damaged | WordsDamaged):
+    for cause in _exception_chain(error):
+        if isinstance(cause, IndexDamaged | TextIndexDamaged):
             return True
         if isinstance(cause, sqlite3.DatabaseError):
-            return _says(cause, _SIGNS) or (
-                _says(cause, _WEAK_SIGNS) and _is_database_damaged(_folder_or_last(folder))
+            return _contains_any(cause, _DAMAGE_MESSAGES) or (
+                _contains_any(cause, _POSSIBLE_DAMAGE_MESSAGES)
+                and _is_database_damaged(_folder_or_last(folder))
             )
     return False
 
 
-def _says(error: sqlite3.DatabaseError, signs: tuple[str, ...]) -> bool:
-    said = str(error).lower()
-    return any(sign in said for sign in signs)
+def _contains_any(error: sqlite3.DatabaseError, messages: tuple[str, ...]) -> bool:
+    text = str(error).lower()
+    return any(message in text for message in messages)
 
 
 def _folder_or_last(folder: str) -> str:
-    return folder or next(iter(last_opened), "")
+    return folder or next(iter(last_opened_folder), "")
 
 
 def _is_database_damaged(folder: str) -> bool:
@@ -54,31 +64,31 @@ def _is_database_damaged(folder: str) -> bool:
     if not folder:
         return False
     try:
-        connection = open_to_read(folder)
+        connection = open_for_reading(folder)
         if connection is None:
             return False
         with closing(connection):
             return not has_schema(connection) or _fails_check(connection)
-    except Damaged:
+    except IndexDamaged:
         return True
     except Unreadable:
         return False
     except sqlite3.DatabaseError as error:
-        return _says(error, _SIGNS)
+        return _contains_any(error, _DAMAGE_MESSAGES)
 
 
 def _fails_check(connection: sqlite3.Connection) -> bool:
     return connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
 
 
-def _causes(error: BaseException) -> list[BaseException]:
+def _exception_chain(error: BaseException) -> list[BaseException]:
     """Return an error and what caused it, each once: an error may name itself as its cause."""
-    found: list[BaseException] = []
+    chain: list[BaseException] = []
     cause: BaseException | None = error
-    while cause is not None and not any(cause is each for each in found):
-        found.append(cause)
+    while cause is not None and not any(cause is known for known in chain):
+        chain.append(cause)
         cause = cause.__cause__
-    return found
+    return chain
 
 
 def recover(error: BaseException, folder: str = "") -> bool:
@@ -90,32 +100,32 @@ def recover(error: BaseException, folder: str = "") -> bool:
     if not folder or not is_damage(error, folder):
         return False
     try:
-        if any(isinstance(cause, WordsDamaged) for cause in _causes(error)):
-            _drop_words(folder)
+        if any(isinstance(cause, TextIndexDamaged) for cause in _exception_chain(error)):
+            _discard_text_index(folder)
         else:
-            _drop_database(folder)
+            _discard_database(folder)
     except (OSError, StenoError, sqlite3.Error):
         return False
     return True
 
 
-def _drop_database(folder: str) -> None:
+def _discard_database(folder: str) -> None:
     """Set the tables aside, with the words, which mean nothing without them."""
     from shutil import rmtree
 
-    path = os.path.join(folder, DATABASE)
-    set_aside(path, "the index")
+    path = os.path.join(folder, DATABASE_NAME)
+    move_aside(path, "the index")
     for ending in ("-wal", "-shm", "-journal"):
         if os.path.lexists(path + ending):
             os.unlink(path + ending)
-    rmtree(os.path.join(folder, FOLDER), ignore_errors=True)
+    rmtree(os.path.join(folder, TEXT_FOLDER), ignore_errors=True)
 
 
-def _drop_words(folder: str) -> None:
+def _discard_text_index(folder: str) -> None:
     """Set the words aside, and have every file read again."""
-    from steno.index.sync import read_again
+    from steno.index.sync.updater import mark_all_unread
 
-    path = os.path.join(folder, FOLDER)
+    path = os.path.join(folder, TEXT_FOLDER)
     if os.path.lexists(path):
-        set_aside(path, "the search index")
-    read_again(folder)
+        move_aside(path, "the search index")
+    mark_all_unread(folder)

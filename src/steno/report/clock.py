@@ -5,17 +5,16 @@ import time
 from typing import Final
 
 from steno.errors import BadRequest
-from steno.store.clock import moment, now
+from steno.store.environment import now as now
+from steno.store.environment import parse_time as parse_time
 
-__all__ = ["day_of", "iso", "meant", "moment", "now", "when"]
-
-_AGO: Final = r"(\d+)\s*([mhdw])"
-_UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_HINT: Final = "a date (2026-11-07), a time ago (7d, 3h), `today` or `yesterday`"
-_DATE: Final = 10
+_AGO_PATTERN: Final = r"(\d+)\s*([mhdw])"
+_UNIT_SECONDS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_TIME_HINT: Final = "a date (2026-11-07), a time ago (7d, 3h), `today` or `yesterday`"
+_DATE_LENGTH: Final = 10
 
 
-def iso(seconds: float | None) -> str | None:
+def iso_time(seconds: float | None) -> str | None:
     """Return a time as records write it, in UTC with milliseconds."""
     if seconds is None:
         return None
@@ -28,7 +27,7 @@ def iso(seconds: float | None) -> str | None:
     return stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def when(text: str, current: float) -> tuple[float, float]:
+def time_range(text: str, current: float) -> tuple[float, float]:
     """Return the first moment of what a word means and the first one behind it.
 
     Raises:
@@ -37,31 +36,31 @@ def when(text: str, current: float) -> tuple[float, float]:
     word = text.strip().lower()
     if word in {"today", "yesterday"}:
         back = 0 if word == "today" else 1
-        return day_of(current, back), day_of(current, back - 1)
-    if ago := re.fullmatch(_AGO, word):
-        start = current - int(ago[1]) * _UNITS[ago[2]]
+        return local_midnight(current, back), local_midnight(current, back - 1)
+    if ago := re.fullmatch(_AGO_PATTERN, word):
+        start = current - int(ago[1]) * _UNIT_SECONDS[ago[2]]
         return start, start
-    start = moment(text.strip())
+    start = parse_time(text.strip())
     if start is None:
-        raise BadRequest(f"not a time: {text!r}", hint=_HINT)
-    return (start, day_of(start, -1)) if len(word) == _DATE else (start, start)
+        raise BadRequest(f"not a time: {text!r}", hint=_TIME_HINT)
+    return (start, local_midnight(start, -1)) if len(word) == _DATE_LENGTH else (start, start)
 
 
-def meant(text: str, current: float) -> tuple[float, float]:
+def parse_time_range(text: str, current: float) -> tuple[float, float]:
     """Return the same of a text that anybody may have typed.
 
     Raises:
         BadRequest: it means no time, or none that a clock has.
     """
     try:
-        return when(text, current)
+        return time_range(text, current)
     except (OverflowError, OSError, ValueError) as error:
         if isinstance(error, BadRequest):
             raise
         raise BadRequest(f"not a time: {text!r}") from error
 
 
-def day_of(seconds: float, back: int = 0) -> float:
+def local_midnight(seconds: float, days_back: int = 0) -> float:
     """Return the local midnight that begins the day, or one so many days before it."""
     local = time.localtime(seconds)
-    return time.mktime((local.tm_year, local.tm_mon, local.tm_mday - back, 0, 0, 0, 0, 0, -1))
+    return time.mktime((local.tm_year, local.tm_mon, local.tm_mday - days_back, 0, 0, 0, 0, 0, -1))

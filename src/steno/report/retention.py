@@ -10,15 +10,18 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.report import words
-from steno.store.archive.gone import kept_as
-from steno.store.upkeep import CLEANUP_DAYS, SOON, cleanup_days, is_config
-
-__all__ = ["Retention", "retention_in", "retention_json", "retention_words"]
+from steno.report import humanize
+from steno.store.archive.catalogue import is_archived_as
+from steno.store.client_folders import (
+    CLEANUP_WARNING_DAYS,
+    DEFAULT_CLEANUP_DAYS,
+    cleanup_days,
+    is_config_folder,
+)
 
 _DAY: Final = 86_400
-_NANO: Final = 10**9
-_OLD: Final = """
+_NANOS_PER_SECOND: Final = 10**9
+_OLD_SESSIONS_QUERY: Final = """
 SELECT f.path, f.size, f.mtime FROM files f JOIN sessions s ON s.file = f.id
 WHERE f.gone IS NULL AND s.agent = '' AND NOT s.hidden AND f.root = ? AND f.mtime < ?
 """
@@ -27,7 +30,7 @@ WHERE f.gone IS NULL AND s.agent = '' AND NOT s.hidden AND f.root = ? AND f.mtim
 class Retention(msgspec.Struct, frozen=True):
     """How it stands with sessions that are not in the archive as they are now."""
 
-    cleanup_days: float = CLEANUP_DAYS
+    cleanup_days: float = DEFAULT_CLEANUP_DAYS
     sessions: int = 0
     """How many of them the client deletes soon."""
     overdue: int = 0
@@ -39,57 +42,63 @@ class Retention(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, days: float, files: Iterable[tuple[int, float]], now: float) -> "Retention":
         """Sum up files by their size and the moment each is deleted."""
-        some = list(files)
+        file_list = list(files)
         return cls(
             days,
-            len(some),
-            sum(moment <= now for _, moment in some),
-            sum(size for size, _ in some),
-            min((moment for _, moment in some), default=None),
+            len(file_list),
+            sum(moment <= now for _, moment in file_list),
+            sum(size for size, _ in file_list),
+            min((moment for _, moment in file_list), default=None),
         )
 
 
-def retention_in(connection: sqlite3.Connection, roots: Sequence[str], now: float) -> Retention:
+def retention_from_index(
+    connection: sqlite3.Connection, roots: Sequence[str], now: float
+) -> Retention:
     """Return what is about to go, by the index: without a look at any session."""
-    found: list[tuple[int, float]] = []
+    due_files: list[tuple[int, float]] = []
     days: list[float] = []
-    for root in filter(is_config, roots):
-        kept = cleanup_days(root)
-        days.append(kept)
-        latest = now + (SOON - kept) * _DAY
-        for path, size, mtime in connection.execute(_OLD, (root, int(latest * _NANO))):
-            if not kept_as(path, size, mtime):
-                found.append((size, mtime / _NANO + kept * _DAY))
-    return Retention.of(min(days, default=CLEANUP_DAYS), found, now)
+    for root in filter(is_config_folder, roots):
+        keep_days = cleanup_days(root)
+        days.append(keep_days)
+        latest = now + (CLEANUP_WARNING_DAYS - keep_days) * _DAY
+        for path, size, mtime in connection.execute(
+            _OLD_SESSIONS_QUERY, (root, int(latest * _NANOS_PER_SECOND))
+        ):
+            if not is_archived_as(path, size, mtime):
+                due_files.append((size, mtime / _NANOS_PER_SECOND + keep_days * _DAY))
+    return Retention.of(min(days, default=DEFAULT_CLEANUP_DAYS), due_files, now)
 
 
-def retention_words(found: Retention, now: float) -> str:
+def retention_warning(retention: Retention, now: float) -> str:
     """Return a warning in one clause; nothing where there is nothing to fear."""
-    if found.first is None:
+    if retention.first is None:
         return ""
-    many = found.sessions > 1
-    sessions = words.count(found.sessions, "session")
-    said = f"{sessions} that {'are' if many else 'is'} not archived"
-    gone = "the client deletes" + (" them" if many else " it")
-    if found.overdue == found.sessions:
-        return f"{said}: {gone} the next time it cleans up"
-    left = _left(found.first - now)
-    first = "the first the next time it cleans up" if found.overdue else f"the first {left}"
-    return f"{said}: {gone} {f'within {SOON} days, {first}' if many else left}"
+    is_plural = retention.sessions > 1
+    sessions = humanize.count(retention.sessions, "session")
+    subject = f"{sessions} that {'are' if is_plural else 'is'} not archived"
+    consequence = "the client deletes" + (" them" if is_plural else " it")
+    if retention.overdue == retention.sessions:
+        return f"{subject}: {consequence} the next time it cleans up"
+    time_left = _time_left(retention.first - now)
+    first_text = (
+        "the first the next time it cleans up" if retention.overdue else f"the first {time_left}"
+    )
+    return f"{subject}: {consequence} {f'within {CLEANUP_WARNING_DAYS} days, {first_text}' if is_plural else time_left}"
 
 
-def _left(seconds: float) -> str:
+def _time_left(seconds: float) -> str:
     days = int(seconds / _DAY)
-    return f"in {words.count(days, 'day')}" if days else "today"
+    return f"in {humanize.count(days, 'day')}" if days else "today"
 
 
-def retention_json(found: Retention, iso: str | None) -> dict[str, Any]:
+def retention_json(retention: Retention, first_time: str | None) -> dict[str, Any]:
     """Return it for programs."""
     return {
-        "cleanup_days": found.cleanup_days,
-        "within_days": SOON,
-        "unarchived": found.sessions,
-        "overdue": found.overdue,
-        "size": found.size,
-        "first": iso,
+        "cleanup_days": retention.cleanup_days,
+        "within_days": CLEANUP_WARNING_DAYS,
+        "unarchived": retention.sessions,
+        "overdue": retention.overdue,
+        "size": retention.size,
+        "first": first_time,
     }

@@ -1,8 +1,9 @@
 """Many records → one session.
 
-nodes        a record reduced to what the graph needs
-transcript   one file: its nodes, its gaps, a way back to its bytes
-session      the questions people ask
-resume/      what each client would send on resume; messages the API accepts
-story/       turns, steps, sub-agents, branches, compactions, titles, status, usage
+transcript      one file: its records reduced to nodes, its gaps, a way back to its bytes
+session         the public API of a session
+session_status  status, liveness and whether lists show a session
+live_turns      a growing file → events; record_feed: its bytes → records
+resume/         what each client would send on resume; messages the API accepts
+turns/          turns, steps, sub-agents, branches, compactions, titles, status, usage
 """

@@ -1,4 +1,4 @@
-"""One session: a transcript, its sub-agents' transcripts, and the questions people ask of them."""
+"""A session: its transcript, the transcripts of its sub-agents, and the questions about them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -6,28 +6,35 @@ from functools import cached_property
 from typing import Any, Final, Self
 
 from steno.errors import Ambiguous, NotFound
-from steno.format.paths import is_uuid
+from steno.format.paths import is_uuid, project_from_slug
 from steno.format.records import Piece, Record
-from steno.format.slugs import project_of_folder
-from steno.session.nodes import Node
 from steno.session.resume.clients import LATEST, Client, client_for
+from steno.session.resume.record_chain import LoadedRecords
 from steno.session.resume.replay import ApiMessage, as_resumed, valid_messages
-from steno.session.resume.walk import Loaded
-from steno.session.story.branches import Branch, Layout
-from steno.session.story.compactions import Compaction, compactions_of
-from steno.session.story.facts import Facts, facts_of
-from steno.session.story.layout import lay, story_leaf, take_all, through
-from steno.session.story.status import Status, status_of
-from steno.session.story.steps import FileTouch, Step
-from steno.session.story.threads import AgentFile, Cast, Thread, agent_nodes, cast_of
-from steno.session.story.titles import Title, title_of
-from steno.session.story.turns import Telling, Turn, tell
-from steno.session.story.usage import Counter, Totals
-from steno.session.transcript import Transcript
+from steno.session.transcript import Node, Transcript
+from steno.session.turns.branches import (
+    Branch,
+    ConversationLayout,
+    build_layout,
+    conversation_leaf,
+    full_conversation,
+    load_all_records,
+)
+from steno.session.turns.compactions import Compaction, compactions_of
+from steno.session.turns.session_facts import SessionMetadata, Status, read_metadata, status_of
+from steno.session.turns.steps import FileTouch, Step
+from steno.session.turns.subagents import (
+    SubagentFile,
+    SubagentSet,
+    Thread,
+    find_subagents,
+    subagent_nodes,
+)
+from steno.session.turns.titles import Title, title_of
+from steno.session.turns.turn_builder import Turn, TurnReader, build_turns
+from steno.session.turns.usage import Totals, UsageCounter
 
-__all__ = ["Session"]
-
-_LISTED: Final = 3
+_MAX_CANDIDATES: Final = 3
 
 
 class Session:
@@ -38,7 +45,7 @@ class Session:
         transcript: Transcript,
         *,
         name: str = "",
-        agents: Sequence[AgentFile] = (),
+        agents: Sequence[SubagentFile] = (),
         custom_title: str = "",
         summaries: Iterable[tuple[str, str]] = (),
         folder: str = "",
@@ -50,8 +57,8 @@ class Session:
         self.agent_files = tuple(agents)
         self._custom_title = custom_title
         self._summaries = tuple(summaries)
-        self._before: Cast | None = None
-        self._telling: Telling | None = None
+        self._previous_agents: SubagentSet | None = None
+        self._turn_reader: TurnReader | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -68,14 +75,14 @@ class Session:
                 close()
 
     def grown(
-        self, transcript: Transcript, agents: Sequence[AgentFile], *, custom_title: str = ""
+        self, transcript: Transcript, agents: Sequence[SubagentFile], *, custom_title: str = ""
     ) -> "Session":
-        """Return the same session with more in its files, which `grown` has read.
+        """Return the same session with more in its files, which `load_growth` has read.
 
         What was told of it is not read again where the conversation only went on. This one is not
         to be asked any more.
         """
-        later = Session(
+        session = Session(
             transcript,
             name=self.name,
             agents=agents,
@@ -83,10 +90,10 @@ class Session:
             summaries=self._summaries,
             folder=self.folder,
         )
-        known = vars(self)
-        later._before = known.get("_cast", self._before)
-        later._telling = self._telling
-        return later
+        cached = vars(self)
+        session._previous_agents = cached.get("_subagents", self._previous_agents)
+        session._turn_reader = self._turn_reader
+        return session
 
     # Records
 
@@ -107,18 +114,18 @@ class Session:
         read = self.transcript.written if as_written else self.transcript.record
         if uuid in names:
             return read(names[uuid])
-        found = [name for name in names if uuid and name.startswith(uuid)]
-        if not found:
+        matches = [name for name in names if uuid and name.startswith(uuid)]
+        if not matches:
             raise NotFound(
                 f"no record is called {uuid!r}", hint="`steno show S --records` lists them"
             )
-        if len(found) > 1:
+        if len(matches) > 1:
             raise Ambiguous(
-                f"{len(found)} records begin with {uuid!r}",
-                candidates=tuple(found),
-                hint=f"such as {', '.join(found[:_LISTED])}",
+                f"{len(matches)} records begin with {uuid!r}",
+                candidates=tuple(matches),
+                hint=f"such as {', '.join(matches[:_MAX_CANDIDATES])}",
             )
-        return read(names[found[0]])
+        return read(names[matches[0]])
 
     @cached_property
     def _recorded_id(self) -> str:
@@ -139,24 +146,24 @@ class Session:
     # The conversation
 
     @cached_property
-    def _loaded(self) -> Loaded:
-        return take_all(self.transcript)
+    def _all_records(self) -> LoadedRecords:
+        return load_all_records(self.transcript)
 
     @cached_property
     def leaf(self) -> Node | None:
         """The record the conversation goes on from."""
-        return story_leaf(self._loaded)
+        return conversation_leaf(self._all_records)
 
     def conversation(self, leaf: Node | None = None) -> list[Node]:
         """Return the records from the root to `leaf`, siblings gathered, nothing compacted away."""
         end = leaf or self.leaf
         if end is None:
             return []
-        return through(self.transcript, self._loaded, end)
+        return full_conversation(self.transcript, self._all_records, end)
 
     @cached_property
-    def _layout(self) -> Layout:
-        return lay(self.transcript, self._loaded, self.leaf)
+    def _layout(self) -> ConversationLayout:
+        return build_layout(self.transcript, self._all_records, self.leaf)
 
     @property
     def branches(self) -> list[Branch]:
@@ -165,7 +172,7 @@ class Session:
 
     @cached_property
     def _compactions(self) -> dict[int, Compaction]:
-        return compactions_of(self.transcript, self._loaded, self._layout.nodes)
+        return compactions_of(self.transcript, self._all_records, self._layout.nodes)
 
     @property
     def compactions(self) -> list[Compaction]:
@@ -176,19 +183,23 @@ class Session:
         """Return the conversation as turns: the current one, or the one that ends in `leaf`."""
         if leaf is None or leaf is self.leaf:
             return self._turns
-        nodes = lay(self.transcript, self._loaded, leaf).nodes
-        seams = compactions_of(self.transcript, self._loaded, nodes)
-        return tell(self.transcript, nodes, agents=self._cast.by_name, compactions=seams)
+        nodes = build_layout(self.transcript, self._all_records, leaf).nodes
+        seams = compactions_of(self.transcript, self._all_records, nodes)
+        return build_turns(
+            self.transcript, nodes, agents=self._subagents.by_name, compactions=seams
+        )
 
     @cached_property
     def _turns(self) -> list[Turn]:
-        names = self._cast.by_name
+        names = self._subagents.by_name
         if self._is_agent:
-            return tell(self.transcript, agent_nodes(self.transcript), agents=names, agent=True)
-        if self._telling is None:
-            self._telling = Telling()
+            return build_turns(
+                self.transcript, subagent_nodes(self.transcript), agents=names, agent=True
+            )
+        if self._turn_reader is None:
+            self._turn_reader = TurnReader()
         nodes = self._layout.nodes
-        return self._telling.turns(self.transcript, nodes, names, self._compactions)
+        return self._turn_reader.turns(self.transcript, nodes, names, self._compactions)
 
     @property
     def _is_agent(self) -> bool:
@@ -203,14 +214,14 @@ class Session:
     @property
     def files(self) -> list[FileTouch]:
         """The files that the conversation and its sub-agents touched, once per file and verb."""
-        touched: dict[tuple[str, str], FileTouch] = {}
+        touches: dict[tuple[str, str], FileTouch] = {}
         for turn in self._all_turns():
             for touch in turn.files:
                 key = (touch.path, touch.verb)
-                before = touched.get(key, FileTouch(*key))
+                before = touches.get(key, FileTouch(*key))
                 sums = (before.added + touch.added, before.removed + touch.removed)
-                touched[key] = FileTouch(*key, *sums)
-        return list(touched.values())
+                touches[key] = FileTouch(*key, *sums)
+        return list(touches.values())
 
     @property
     def commands(self) -> list[str]:
@@ -219,37 +230,39 @@ class Session:
 
     def _all_turns(self) -> Iterator[Turn]:
         yield from self._turns
-        for thread in self._cast.all:
+        for thread in self._subagents.all:
             yield from thread.turns
 
     # Sub-agents
 
     @cached_property
-    def _cast(self) -> Cast:
+    def _subagents(self) -> SubagentSet:
         inline = not self._is_agent
-        return cast_of(self.transcript, self.agent_files, inline=inline, before=self._before)
+        return find_subagents(
+            self.transcript, self.agent_files, inline=inline, before=self._previous_agents
+        )
 
     @property
     def agents(self) -> tuple[Thread, ...]:
         """The sub-agents that the session itself started; each has its own `children`."""
-        return self._cast.roots
+        return self._subagents.roots
 
     @property
     def loose_agents(self) -> tuple[Thread, ...]:
         """Sub-agents that no call could be found for."""
-        return self._cast.loose
+        return self._subagents.loose
 
     @property
     def all_agents(self) -> tuple[Thread, ...]:
         """Every sub-agent, whoever started it."""
-        return self._cast.all
+        return self._subagents.all
 
     # What it is, where and when
 
     @cached_property
-    def facts(self) -> Facts:
+    def facts(self) -> SessionMetadata:
         """What the records say about themselves, gathered in one reading."""
-        return facts_of(self.transcript)
+        return read_metadata(self.transcript)
 
     @cached_property
     def title(self) -> Title:
@@ -267,7 +280,7 @@ class Session:
         if self.facts.cwds:
             return self.facts.cwds[0]
         # A dialect says it by the name of the folder alone.
-        return "" if self.transcript.dialect == "claude" else project_of_folder(self.folder)
+        return "" if self.transcript.dialect == "claude" else project_from_slug(self.folder)
 
     @property
     def cwds(self) -> tuple[str, ...]:
@@ -317,8 +330,8 @@ class Session:
     def wake(self) -> Step | None:
         """The step that asked for the session to be woken later, if that is still to come."""
         last = self._turns[-1].steps if self._turns else ()
-        asked = (step for step in reversed(last) if step.verb == "ScheduleWakeup")
-        return next((step for step in asked if step.state == "ok"), None)
+        wakeups = (step for step in reversed(last) if step.verb == "ScheduleWakeup")
+        return next((step for step in wakeups if step.state == "ok"), None)
 
     # Where it comes from
 
@@ -342,10 +355,10 @@ class Session:
     # What it cost
 
     @cached_property
-    def _counter(self) -> Counter:
-        counter = Counter()
+    def _counter(self) -> UsageCounter:
+        counter = UsageCounter()
         counter.add_nodes(self.transcript, self.transcript.nodes)
-        for thread in self._cast.all:
+        for thread in self._subagents.all:
             thread.count(counter)
         return counter
 
@@ -365,16 +378,16 @@ class Session:
         self, client: str | Client = LATEST, *, prompt: str | None = None
     ) -> list[ApiMessage]:
         """Return exactly what that client would send on resume; empty when it would refuse."""
-        if self._misnamed:
+        if self._has_invalid_name:
             return []
-        habits = client_for(client) if isinstance(client, str) else client
-        return as_resumed(self.transcript, habits, prompt=prompt) or []
+        client_habits = client_for(client) if isinstance(client, str) else client
+        return as_resumed(self.transcript, client_habits, prompt=prompt) or []
 
     def messages(self) -> list[ApiMessage]:
         """Return the conversation as messages the API accepts, as much of it as can be sent."""
         return valid_messages(self.transcript)
 
     @property
-    def _misnamed(self) -> bool:
+    def _has_invalid_name(self) -> bool:
         """Whether the file bears a session id that no client accepts."""
         return not is_uuid(self.name) and self.name == self._recorded_id

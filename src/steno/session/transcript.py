@@ -1,28 +1,215 @@
-"""One session file, read once: its nodes in file order, its gaps, its state records."""
+"""One session file, read once: its records as nodes in file order, its gaps and state records.
+
+A node holds what the graph needs of a record, so that a whole session fits in little memory.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Final
+from sys import intern
+from types import NoneType
+from typing import Any, Final
+
+import msgspec
 
 from steno.errors import Unreadable
 from steno.format.dialects.detection import (
+    convert_if_dialect,
     convert_source,
-    converted,
     dialect_of_source,
     is_converted,
 )
-from steno.format.dialects.names import Dialect
-from steno.format.lines import LINE_CAP, Stretch, make_record, read_bytes, read_pieces
+from steno.format.dialects.record_dialect import DIALECT_TYPES, SYSTEM_SUBTYPES, Dialect
+from steno.format.dialects.record_dialect import ROLES as ROLES
+from steno.format.lines import LINE_CAP, LineBatch, make_record, read_bytes, read_pieces
+from steno.format.message import ToolResult, ToolUse
 from steno.format.records import Gap, Piece, Record
-from steno.format.source import Source
-from steno.format.spans import Damage, Span
-from steno.session.nodes import Node, read_node
+from steno.format.source import Damage, Source, Span
 
-__all__ = ["Transcript", "grown", "load"]
+CONVERSATION: Final = frozenset(("user", "assistant", "system", "attachment"))
+"""The types that make up a conversation; `progress` and unknown types only link."""
+_FLAGS: Final = frozenset((bool, NoneType))
+_TIMES: Final = frozenset((str, NoneType))
+_REPEATS_FIELD: Final = b'"repeatsCompactSummary"'
 
-_KEPT: Final = 8
-_BACK: Final = 1 << 16
+
+class Node(msgspec.Struct, eq=False, gc=False):
+    """One record's place in the graph. The record itself is read again when it is wanted."""
+
+    index: int
+    offset: int
+    length: int
+    whole: bool
+    ends_line: bool
+    type: str
+    subtype: str
+    uuid: str | None
+    parent: str | None
+    logical_parent: str | None
+    timestamp: str | int | float | None
+    sidechain: bool
+    meta: bool
+    agent_id: str
+    session: str
+    version: str
+    has_message: bool = False
+    has_content: bool = False
+    message_id: str | None = None
+    model: str = ""
+    synthetic_error: bool = False
+    uses: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    in_dialect: bool = False
+    """Whether the record is in a form that the real client does not write."""
+    repeats: bool = False
+    """Whether it says again, behind a compaction, what stands before it."""
+
+    def __repr__(self) -> str:
+        return f"<Node {self.index} {self.type} {self.uuid}>"
+
+    @property
+    def converses(self) -> bool:
+        """Whether it is part of the main conversation rather than a link or a sub-agent's."""
+        return self.type in CONVERSATION and not self.sidechain
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is a user or an assistant record."""
+        return self.type in ROLES
+
+    @property
+    def is_boundary(self) -> bool:
+        """Whether the conversation was compacted here."""
+        return self.type == "system" and self.subtype == "compact_boundary"
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it brings tool results."""
+        return self.type == "user" and bool(self.results)
+
+
+def read_node(record: Record, index: int) -> Node:
+    """Make the node of a record."""
+    envelope = record.envelope
+    ending = record.ending
+    kind = intern(envelope.type or "")
+    node = Node(
+        index,
+        record.offset,
+        len(record.line) + len(ending),
+        not record.notes or record.whole,
+        ending.endswith(b"\n"),
+        kind,
+        intern(envelope.subtype) if envelope.subtype else "",
+        envelope.uuid,
+        envelope.parent_uuid,
+        envelope.logical_parent_uuid,
+        envelope.timestamp,
+        bool(envelope.is_sidechain),
+        bool(envelope.is_meta),
+        intern(envelope.agent_id) if envelope.agent_id else "",
+        intern(envelope.session_id or ""),
+        intern(envelope.version or ""),
+    )
+    if kind in ROLES:
+        _read_message(node, record)
+    elif kind in DIALECT_TYPES or (kind == "system" and node.subtype in SYSTEM_SUBTYPES):
+        node.in_dialect = record.dialect != "claude"
+    if kind == "user" and _REPEATS_FIELD in record.line:
+        node.repeats = record.fields.get("repeatsCompactSummary") is True
+    return node
+
+
+def _read_message(node: Node, record: Record) -> None:
+    message = record.message
+    if message is None or node.timestamp.__class__ not in _TIMES:
+        node.in_dialect = record.dialect != "claude"
+    if message is None:
+        return
+    node.has_message = True
+    node.has_content = message.content is not None
+    node.message_id = message.id
+    if message.model:
+        node.model = intern(message.model)
+        is_error = bool(record.envelope.is_api_error_message)
+        node.synthetic_error = is_error and node.model == "<synthetic>"
+    for block in () if isinstance(message.content, str) else message.content or ():
+        if type(block) is ToolUse:
+            node.uses += (block.id,)
+        elif type(block) is ToolResult:
+            node.results += (block.tool_use_id,)
+
+
+def node_of_fields(
+    fields: dict[str, Any],
+    kind: str,
+    subtype: str,
+    index: int,
+    offset: int,
+    length: int,
+    *,
+    ended: bool,
+) -> Node:
+    """Make the same node of a sound line that was decoded already, which is cheaper.
+
+    Every field must be of the type that the envelope has it in, and a message an object.
+    """
+    get = fields.get
+    node = Node(
+        index,
+        offset,
+        length,
+        True,
+        ended,
+        kind,
+        subtype,
+        get("uuid"),
+        get("parentUuid"),
+        get("logicalParentUuid"),
+        get("timestamp"),
+        get("isSidechain") or False,
+        get("isMeta") or False,
+        intern(get("agentId") or ""),
+        intern(get("sessionId") or ""),
+        intern(get("version") or ""),
+    )
+    if kind in ROLES:
+        _read_decoded_message(node, fields["message"], is_error=bool(get("isApiErrorMessage")))
+    if kind == "user":
+        node.repeats = get("repeatsCompactSummary") is True
+    return node
+
+
+def _read_decoded_message(node: Node, message: dict[str, Any], *, is_error: bool) -> None:
+    name: Any = message.get("id")
+    model: Any = message.get("model")
+    content: Any = message.get("content")
+    node.has_message = True
+    node.has_content = content is not None
+    if name.__class__ is str:
+        node.message_id = name
+    if model.__class__ is str:
+        node.model = intern(model)
+        node.synthetic_error = is_error and model == "<synthetic>"
+    if content.__class__ is str:
+        return
+    for block in content if content.__class__ is list else (content,):
+        if block.__class__ is not dict:
+            continue
+        # One that is not of the form that calls, or results, have is none.
+        kind = block.get("type")
+        if kind == "tool_use":
+            call = block.get("id", "")
+            if call.__class__ is str and block.get("name", "").__class__ is str:
+                node.uses += (call,)
+        elif kind == "tool_result":
+            call = block.get("tool_use_id", "")
+            if call.__class__ is str and block.get("is_error").__class__ in _FLAGS:
+                node.results += (call,)
+
+
+_CACHED_RECORDS: Final = 8
+_BLOCK_SIZE: Final = 1 << 16
 # Found again from the record's own bytes, and in some files on every line.
 _FOUND_AGAIN: Final = frozenset(("line.crlf",))
 
@@ -44,13 +231,13 @@ class Transcript:
         self._by_uuid: dict[str, Node] | None = None
         self._recent: dict[int, Record] = {}
 
-    def take(self, record: Record, *, hold: bool = False) -> Node:
-        """Take in the next record of the file; `hold` keeps it at hand."""
+    def add(self, record: Record, *, keep: bool = False) -> Node:
+        """Take in the next record of the file; `keep` keeps it at hand."""
         node = read_node(record, len(self.nodes))
         self.nodes.append(node)
         if node.in_dialect:
             self.has_dialect = True
-        if hold:
+        if keep:
             self._recent[record.offset] = record
         if record.notes and not all(note.id in _FOUND_AGAIN for note in record.notes):
             self.notes[record.offset] = record.notes
@@ -72,11 +259,11 @@ class Transcript:
         Raises:
             Unreadable: the file changed since it was loaded, and the record is no longer there.
         """
-        held = self._recent.get(node.offset)
-        if held is not None:
-            return held
+        recent = self._recent.get(node.offset)
+        if recent is not None:
+            return recent
         record = self._read_again(node)
-        if len(self._recent) >= _KEPT:
+        if len(self._recent) >= _CACHED_RECORDS:
             self._recent.pop(next(iter(self._recent)))
         self._recent[node.offset] = record
         return record
@@ -93,21 +280,21 @@ class Transcript:
     def _read_again(self, node: Node) -> Record:
         raw = self.source.read(node.offset, node.length)
         if raw.find(b"\n") == node.length - 1 and node.offset not in self.notes:
-            sound = make_record(Stretch(raw[:-1], node.offset, ended=True))
-            if sound is not None:
-                return sound
-        found = next(read_bytes(raw, cap=len(raw)), None)
-        if not isinstance(found, Record) or found.length != node.length:
+            record = make_record(LineBatch(raw[:-1], node.offset, ended=True))
+            if record is not None:
+                return record
+        piece = next(read_bytes(raw, cap=len(raw)), None)
+        if not isinstance(piece, Record) or piece.length != node.length:
             raise Unreadable(
                 f"the session changed while it was read: no record at byte {node.offset:,} any more",
                 hint="open it again",
             )
         notes = self.notes.get(node.offset)
         if notes is None:
-            notes = _moved(found.notes, node.offset) if node.ends_line else ()
-        return Record(found.line, node.offset, found.ending, found.envelope, notes)
+            notes = _shift_notes(piece.notes, node.offset) if node.ends_line else ()
+        return Record(piece.line, node.offset, piece.ending, piece.envelope, notes)
 
-    def held(self, node: Node) -> Record | None:
+    def cached(self, node: Node) -> Record | None:
         """Return the record behind a node if it is in memory already."""
         return self._recent.get(node.offset)
 
@@ -149,23 +336,23 @@ class Transcript:
 
 
 def load(
-    source: Source, *, cap: int = LINE_CAP, hold: bool = False, as_written: bool = False
+    source: Source, *, cap: int = LINE_CAP, keep: bool = False, as_written: bool = False
 ) -> Transcript:
     """Read a whole file into nodes; memory grows with the number of records, not their size.
 
-    `hold` keeps the records as well, for whoever will ask for all of them. A file with records in a
+    `keep` keeps the records as well, for whoever will ask for all of them. A file with records in a
     published dialect is converted to what the real client would have written, unless it is wanted
     `as_written`.
     """
-    wanted = source if as_written else converted(source, cap=cap)
-    transcript = Transcript(wanted, [], [], cap=cap)
-    _take_from(transcript, 0, hold=hold)
-    if transcript.has_dialect and not (as_written or is_converted(wanted)):
-        return load(convert_source(source, cap=cap), cap=cap, hold=hold)
+    readable = source if as_written else convert_if_dialect(source, cap=cap)
+    transcript = Transcript(readable, [], [], cap=cap)
+    _load_pieces(transcript, 0, keep=keep)
+    if transcript.has_dialect and not (as_written or is_converted(readable)):
+        return load(convert_source(source, cap=cap), cap=cap, keep=keep)
     return transcript
 
 
-def grown(before: Transcript, source: Source) -> Transcript:
+def load_growth(before: Transcript, source: Source) -> Transcript:
     """Return what `load` would of a file that was only added to; what is known is not read again.
 
     The nodes of whole lines are the very same ones.
@@ -173,47 +360,49 @@ def grown(before: Transcript, source: Source) -> Transcript:
     if before.is_converted:
         # What is added may change what the records before it are.
         return load(source, cap=before.cap)
-    start = _last_line(source, min(before.source.size, source.size))
-    known = bisect_left(before.nodes, start, key=_offset)
-    gaps = bisect_left(before.gaps, start, key=_offset)
-    transcript = Transcript(source, before.nodes[:known], before.gaps[:gaps], cap=before.cap)
+    start = _last_line_start(source, min(before.source.size, source.size))
+    known_nodes = bisect_left(before.nodes, start, key=_offset_of)
+    gaps = bisect_left(before.gaps, start, key=_offset_of)
+    transcript = Transcript(source, before.nodes[:known_nodes], before.gaps[:gaps], cap=before.cap)
     transcript.notes = {at: notes for at, notes in before.notes.items() if at < start}
-    _take_from(transcript, start)
-    zeros = any(note.id == "line.nul-run" for gap in transcript.gaps[gaps:] for note in gap.damage)
-    if zeros or transcript.has_dialect:
+    _load_pieces(transcript, start)
+    has_zeros = any(
+        note.id == "line.nul-run" for gap in transcript.gaps[gaps:] for note in gap.damage
+    )
+    if has_zeros or transcript.has_dialect:
         # Where zero bytes are cut depends on where the reading began; a record in a dialect may
         # change what the records before it are.
         return load(source, cap=before.cap)
     return transcript
 
 
-def _take_from(transcript: Transcript, start: int, *, hold: bool = False) -> None:
+def _load_pieces(transcript: Transcript, start: int, *, keep: bool = False) -> None:
     for piece in read_pieces(transcript.source, start, cap=transcript.cap):
         if isinstance(piece, Record):
-            transcript.take(piece, hold=hold)
+            transcript.add(piece, keep=keep)
         else:
             transcript.gaps.append(piece)
     transcript.close_last_line()
 
 
-def _last_line(source: Source, end: int) -> int:
+def _last_line_start(source: Source, end: int) -> int:
     """Return where the line begins that stands at `end`."""
     while end > 0:
-        start = max(0, end - _BACK)
-        found = source.read(start, end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        start = max(0, end - _BLOCK_SIZE)
+        newline = source.read(start, end - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
         end = start
     return 0
 
 
-def _offset(piece: Node | Gap) -> int:
+def _offset_of(piece: Node | Gap) -> int:
     return piece.offset
 
 
-def _moved(notes: tuple[Damage, ...], by: int) -> tuple[Damage, ...]:
+def _shift_notes(notes: tuple[Damage, ...], offset: int) -> tuple[Damage, ...]:
     """Return the notes of a record that was read alone, as they are in its file."""
     return tuple(
-        Damage(note.id, Span(note.span.offset + by, note.span.length), note.message)
+        Damage(note.id, Span(note.span.offset + offset, note.span.length), note.message)
         for note in notes
     )

@@ -1,1 +1,1 @@
-"""Files: where sessions lie, how they are read, and (later) the only writers of session bytes."""
+"""Session files on disk: discovery, reading, appending, atomic replacement, locks and the archive."""

@@ -17,14 +17,11 @@ from typing import Final, NoReturn, Self
 import msgspec
 
 from steno.errors import Busy, Unwritable
-from steno.store.disk import flush_folder, make_folder
-from steno.store.scratch import unwritable
-
-__all__ = ["Appender", "FileState"]
+from steno.store.atomic import make_private_folder, sync_folder, unwritable_error
 
 _NEWLINE: Final = b"\n"
-_CHUNK: Final = 1 << 20
-_TAIL: Final = 256
+_CHUNK_SIZE: Final = 1 << 20
+_TAIL_SIZE: Final = 256
 _FILE_MODE: Final = 0o600
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 _CHANGED_HINT: Final = (
@@ -53,12 +50,12 @@ class FileState(msgspec.Struct, frozen=True):
         except FileNotFoundError:
             return cls()
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise unwritable_error(path, error) from None
         try:
             status = os.fstat(descriptor)
-            tail = _tail(descriptor, status.st_size)
+            tail = _read_tail(descriptor, status.st_size)
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise unwritable_error(path, error) from None
         finally:
             os.close(descriptor)
         return cls(status.st_dev, status.st_ino, status.st_size, tail)
@@ -77,34 +74,38 @@ class Appender:
         self.path = path
         self.recreated = False
         """Whether the file was deleted and created again since it was opened."""
-        self._named = False
+        self._directory_synced = False
         """Whether the disk has the file's name."""
         self._file = -1
-        known = expected is not None and expected.inode > 0
+        must_exist = expected is not None and expected.inode > 0
         try:
-            self._file = _opened(path, create=not known)
+            self._file = _open_file(path, create=not must_exist)
         except FileNotFoundError as error:
-            raise self._changed("it was deleted") if known else unwritable(path, error) from None
+            raise (
+                self._changed_error("it was deleted")
+                if must_exist
+                else unwritable_error(path, error)
+            ) from None
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise unwritable_error(path, error) from None
         try:
             status = os.fstat(self._file)
             self._size: int = status.st_size
-            self._tail = _tail(self._file, self._size)
+            self._tail = _read_tail(self._file, self._size)
             if expected is not None:
-                self._compare(expected, status)
+                self._refuse_unexpected(expected, status)
         except OSError as error:
             self.close()
-            raise error if isinstance(error, Busy) else unwritable(path, error) from None
+            raise error if isinstance(error, Busy) else unwritable_error(path, error) from None
 
-    def _compare(self, expected: FileState, status: os.stat_result) -> None:
+    def _refuse_unexpected(self, expected: FileState, status: os.stat_result) -> None:
         same = (expected.device, expected.inode) == (status.st_dev, status.st_ino)
         if expected.inode and not same:
-            raise self._changed("it was replaced")
+            raise self._changed_error("it was replaced")
         if self._size != expected.size:
-            raise self._changed(_difference(expected.size, self._size))
+            raise self._changed_error(_size_change(expected.size, self._size))
         if self._tail != expected.tail:
-            raise self._changed("its last lines were changed")
+            raise self._changed_error("its last lines were changed")
 
     def state(self) -> FileState:
         """Return what the file is after the last write: what the next `Appender` expects."""
@@ -118,27 +119,29 @@ class Appender:
             Busy: another program has changed the file; nothing was written, or nothing is after it.
             Unwritable: none of the records is in the file, which ends as it did before.
         """
-        start, data = self._size, b""
+        start, appended = self._size, b""
         try:
             for line in lines:
                 self._refuse_if_changed()
-                record = line if self._ends_a_line() else _NEWLINE + line
-                data += record
+                record = line if self._ends_with_newline() else _NEWLINE + line
+                appended += record
                 self._write(record)
         except Busy:
             raise
         except OSError as error:
-            self._cut_back(start, data)
-            raise _failed(self.path, error) from None
+            self._undo_append(start, appended)
+            raise _append_error(self.path, error) from None
 
     def _write(self, record: bytes) -> None:
         start, written = self._size, 0
         while written < len(record):
             if written and os.fstat(self._file).st_size != start + written:
-                raise self._changed("another program wrote at the same time")
-            written += os.write(self._file, record[written:] if written else record) or _full()
+                raise self._changed_error("another program wrote at the same time")
+            written += (
+                os.write(self._file, record[written:] if written else record) or _raise_disk_full()
+            )
         self._size = start + written
-        self._tail = (self._tail + record[-_TAIL:])[-_TAIL:]
+        self._tail = (self._tail + record[-_TAIL_SIZE:])[-_TAIL_SIZE:]
 
     def sync(self) -> None:
         """Wait until everything written, and the name of a new file, is on the disk.
@@ -148,11 +151,11 @@ class Appender:
         """
         try:
             os.fsync(self._file)
-            if not self._named:
-                flush_folder(os.path.dirname(self.path))
-                self._named = True
+            if not self._directory_synced:
+                sync_folder(os.path.dirname(self.path))
+                self._directory_synced = True
         except OSError as error:
-            raise _failed(self.path, error) from None
+            raise _append_error(self.path, error) from None
 
     def close(self) -> None:
         """Close the file."""
@@ -177,101 +180,101 @@ class Appender:
         """Raise `Busy` unless the file is exactly what our last write left."""
         status = os.fstat(self._file)
         try:
-            named = os.stat(self.path)
+            path_status = os.stat(self.path)
         except FileNotFoundError:
             if status.st_nlink:
-                raise self._changed("it was moved") from None
-            self._create_again(status.st_size)
+                raise self._changed_error("it was moved") from None
+            self._recreate(status.st_size)
             return
-        if not os.path.samestat(status, named):
-            raise self._changed("it was replaced")
+        if not os.path.samestat(status, path_status):
+            raise self._changed_error("it was replaced")
         if status.st_size != self._size:
-            raise self._changed(_difference(self._size, status.st_size))
-        if _tail(self._file, self._size) != self._tail:
-            raise self._changed("its last lines were changed")
+            raise self._changed_error(_size_change(self._size, status.st_size))
+        if _read_tail(self._file, self._size) != self._tail:
+            raise self._changed_error("its last lines were changed")
 
-    def _changed(self, what: str) -> Busy:
-        return Busy(f"another program changed {self.path}: {what}", hint=_CHANGED_HINT)
+    def _changed_error(self, reason: str) -> Busy:
+        return Busy(f"another program changed {self.path}: {reason}", hint=_CHANGED_HINT)
 
-    def _create_again(self, size: int) -> None:
+    def _recreate(self, size: int) -> None:
         """Write a deleted file again, with everything that was in it."""
-        make_folder(os.path.dirname(self.path) or os.curdir)
+        make_private_folder(os.path.dirname(self.path) or os.curdir)
         try:
-            new = os.open(self.path, _FLAGS | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+            descriptor = os.open(self.path, _FLAGS | os.O_CREAT | os.O_EXCL, _FILE_MODE)
         except FileExistsError:
-            raise self._changed("it was replaced") from None
+            raise self._changed_error("it was replaced") from None
         try:
-            for place in range(0, size, _CHUNK):
-                rest = _read(self._file, place, min(_CHUNK, size - place))
-                while rest:
-                    rest = rest[os.write(new, rest) :]
+            for offset in range(0, size, _CHUNK_SIZE):
+                remaining = _read_range(self._file, offset, min(_CHUNK_SIZE, size - offset))
+                while remaining:
+                    remaining = remaining[os.write(descriptor, remaining) :]
         except OSError:
-            os.close(new)
+            os.close(descriptor)
             os.unlink(self.path)
             raise
         os.close(self._file)
-        self._file = new
-        self._named = False
+        self._file = descriptor
+        self._directory_synced = False
         self.recreated = True
 
     # Failed writes
 
-    def _cut_back(self, start: int, data: bytes) -> None:
+    def _undo_append(self, start: int, data: bytes) -> None:
         """Remove what failed writes have left, if it is ours and nothing follows it."""
         try:
             size = os.fstat(self._file).st_size
-            left = size - start
-            if left > len(data) or _read(self._file, start, left) != data[: max(left, 0)]:
+            added = size - start
+            if added > len(data) or _read_range(self._file, start, added) != data[: max(added, 0)]:
                 return
             self._size = size
-            if left > 0:
-                self._tail = _tail(self._file, size)
+            if added > 0:
+                self._tail = _read_tail(self._file, size)
                 os.ftruncate(self._file, start)
                 self._size = start
-                self._tail = _tail(self._file, start)
+                self._tail = _read_tail(self._file, start)
                 os.fsync(self._file)
         except OSError:
             # The record stays unfinished; the next one begins a line of its own.
             return
 
-    def _ends_a_line(self) -> bool:
+    def _ends_with_newline(self) -> bool:
         return not self._tail or self._tail.endswith(_NEWLINE)
 
 
-def _failed(path: str, error: OSError) -> Unwritable:
+def _append_error(path: str, error: OSError) -> Unwritable:
     """Return the error of a record that was not saved; it keeps the number of its cause."""
-    failed = unwritable(path, error)
-    failed.errno = error.errno
-    return failed
+    append_error = unwritable_error(path, error)
+    append_error.errno = error.errno
+    return append_error
 
 
-def _full() -> NoReturn:
+def _raise_disk_full() -> NoReturn:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _difference(expected: int, size: int) -> str:
+def _size_change(expected: int, size: int) -> str:
     change = size - expected
     return f"{change:,} bytes were added" if change > 0 else f"{-change:,} bytes were removed"
 
 
-def _tail(descriptor: int, size: int) -> bytes:
-    return _read(descriptor, max(size - _TAIL, 0), min(size, _TAIL))
+def _read_tail(descriptor: int, size: int) -> bytes:
+    return _read_range(descriptor, max(size - _TAIL_SIZE, 0), min(size, _TAIL_SIZE))
 
 
-def _read(descriptor: int, start: int, length: int) -> bytes:
+def _read_range(descriptor: int, offset: int, length: int) -> bytes:
     """Return what a file has between two places; less where it ends."""
     parts: list[bytes] = []
     while length > 0:
-        part = os.pread(descriptor, min(length, _CHUNK), start)
+        part = os.pread(descriptor, min(length, _CHUNK_SIZE), offset)
         if not part:
             break
         parts.append(part)
-        start, length = start + len(part), length - len(part)
+        offset, length = offset + len(part), length - len(part)
     return b"".join(parts)
 
 
-def _opened(path: str, *, create: bool) -> int:
+def _open_file(path: str, *, create: bool) -> int:
     if not create:
         return os.open(path, _FLAGS)
-    make_folder(os.path.dirname(path) or os.curdir)
+    make_private_folder(os.path.dirname(path) or os.curdir)
     return os.open(path, _FLAGS | os.O_CREAT, _FILE_MODE)

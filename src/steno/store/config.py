@@ -1,4 +1,4 @@
-"""What people set down for steno: `config.toml` in steno's own folder.
+"""The user's settings for steno: `config.toml` in steno's own folder, read and changed key by key.
 
 [check]
 silence = ["time.backwards", "usage.*"]
@@ -25,26 +25,16 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.errors import BadRequest, Unreadable
-from steno.store.found import Problem, peek
-from steno.store.places import steno_home
-
-__all__ = [
-    "ARCHIVE_LEVEL",
-    "CONFIG_FILE",
-    "EDITING",
-    "KEYS",
-    "THEMES",
-    "Config",
-    "parse_config",
-    "read_config",
-]
+from steno.errors import BadRequest, Unreadable, Unwritable
+from steno.store.atomic import write_private
+from steno.store.discovered import Problem, peek
+from steno.store.environment import steno_home
 
 CONFIG_FILE: Final = "config.toml"
 ARCHIVE_LEVEL: Final = 3
 THEMES: Final = ("colour", "plain", "reader")
-EDITING: Final = ("emacs", "vi")
-KEYS: Final = {
+EDITING_MODES: Final = ("emacs", "vi")
+CONFIG_KEYS: Final = {
     "check.silence": "a list of rule ids that say nothing; `family.*` is all of a family",
     "check.severity": "a table of rule ids and what they weigh: error, warning or info",
     "index.roots": "a list of folders to index beside the client's own: other machines' copies",
@@ -56,8 +46,8 @@ KEYS: Final = {
     "console.model": "the model that new sessions of the console ask; `/model` writes it",
 }
 """Every key there is, and what it holds."""
-_MOST: Final = 1 << 20
-_LEVELS: Final = range(1, 20)
+_MAX_CONFIG_SIZE: Final = 1 << 20
+_ARCHIVE_LEVELS: Final = range(1, 20)
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -75,13 +65,13 @@ class Config(msgspec.Struct, frozen=True):
     keys: str = ""
     model: str = ""
 
-    def line(self, word: str) -> int:
+    def line_of(self, word: str) -> int:
         """Return the first line that a word stands in, counted from one; 1 when it does not."""
-        return _line(self.text, word)
+        return _line_number(self.text, word)
 
-    def complaint(self, word: str, about: str, hint: str = "") -> BadRequest:
+    def error_at(self, word: str, message: str, hint: str = "") -> BadRequest:
         """Return the error about a word of the file, with its line."""
-        return BadRequest(f"{self.path}, line {self.line(word)}: {about}", hint=hint)
+        return BadRequest(f"{self.path}, line {self.line_of(word)}: {message}", hint=hint)
 
 
 def read_config(path: str | None = None) -> Config:
@@ -93,14 +83,14 @@ def read_config(path: str | None = None) -> Config:
     """
     path = os.path.join(steno_home(), CONFIG_FILE) if path is None else path
     problems: list[Problem] = []
-    raw = peek(path, _MOST + 1, problems)
+    raw = peek(path, _MAX_CONFIG_SIZE + 1, problems)
     if raw is None:
         if all(problem.kind == "missing" for problem in problems):
             return Config(path)
         raise Unreadable(f"cannot read {path}: {problems[0].message.lower()}")
-    if len(raw) > _MOST:
+    if len(raw) > _MAX_CONFIG_SIZE:
         raise BadRequest(f"{path} is too big for a config file")
-    return parse_config(path, _text(path, raw))
+    return parse_config(path, _decode_text(path, raw))
 
 
 def parse_config(path: str, text: str) -> Config:
@@ -109,10 +99,10 @@ def parse_config(path: str, text: str) -> Config:
     Raises:
         BadRequest: it is not TOML, or says something that means nothing; the line is named.
     """
-    return _config(Config(path, text=text), _parsed(path, text))
+    return _apply_tables(Config(path, text=text), _parse_toml(path, text))
 
 
-def _text(path: str, raw: bytes) -> str:
+def _decode_text(path: str, raw: bytes) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -120,63 +110,63 @@ def _text(path: str, raw: bytes) -> str:
         raise BadRequest(f"{path}, line {line}: not UTF-8") from error
 
 
-def _parsed(path: str, text: str) -> dict[str, Any]:
+def _parse_toml(path: str, text: str) -> dict[str, Any]:
     import tomllib
 
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        said = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error))
-        line = said[2] if said and said[2] else str(text.count("\n") + 1)
-        about = (said[1] if said else str(error)).lower()
-        raise BadRequest(f"{path}, line {line}: {about}") from error
+        match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error))
+        line = match[2] if match and match[2] else str(text.count("\n") + 1)
+        message = (match[1] if match else str(error)).lower()
+        raise BadRequest(f"{path}, line {line}: {message}") from error
     except RecursionError as error:
         raise BadRequest(f"{path}, line 1: lists inside lists without end") from error
 
 
-def _config(config: Config, top: dict[str, Any]) -> Config:
-    _refuse_others(config, top, ("check", "index", "archive", "usage", "console"), "")
-    check = _table(config, "check", top.get("check", {}))
-    _refuse_others(config, check, ("silence", "severity"), "check.")
+def _apply_tables(config: Config, tables: dict[str, Any]) -> Config:
+    _refuse_unknown_keys(config, tables, ("check", "index", "archive", "usage", "console"), "")
+    check = _require_table(config, "check", tables.get("check", {}))
+    _refuse_unknown_keys(config, check, ("silence", "severity"), "check.")
     silence = check.get("silence", [])
-    if not _is_names(silence):
-        raise config.complaint("silence", "silence must be a list of rule ids")
-    severity = _table(config, "severity", check.get("severity", {}))
+    if not _is_string_list(silence):
+        raise config.error_at("silence", "silence must be a list of rule ids")
+    severity = _require_table(config, "severity", check.get("severity", {}))
     for name, level in severity.items():
         if not isinstance(level, str):
-            about = f"{name} must be error, warning or info"
-            raise config.complaint(name, about, 'ids stand in quotes: "tools.unanswered" = "info"')
+            message = f"{name} must be error, warning or info"
+            raise config.error_at(name, message, 'ids stand in quotes: "tools.unanswered" = "info"')
     config = msgspec.structs.replace(config, silence=tuple(silence), severity=severity)
-    config = _with_index(config, _table(config, "index", top.get("index", {})))
-    config = _with_archive(config, _table(config, "archive", top.get("archive", {})))
-    config = _with_usage(config, _table(config, "usage", top.get("usage", {})))
-    return _with_console(config, _table(config, "console", top.get("console", {})))
+    config = _with_index(config, _require_table(config, "index", tables.get("index", {})))
+    config = _with_archive(config, _require_table(config, "archive", tables.get("archive", {})))
+    config = _with_usage(config, _require_table(config, "usage", tables.get("usage", {})))
+    return _with_console(config, _require_table(config, "console", tables.get("console", {})))
 
 
 def _with_index(config: Config, index: dict[str, Any]) -> Config:
-    _refuse_others(config, index, ("roots",), "index.")
-    given = index.get("roots", [])
-    roots = cast("list[Any]", given) if isinstance(given, list) else [None]
-    if not all(isinstance(each, str) for each in roots):
-        raise config.complaint("roots", "roots must be a list of folders")
+    _refuse_unknown_keys(config, index, ("roots",), "index.")
+    value = index.get("roots", [])
+    roots = cast("list[Any]", value) if isinstance(value, list) else [None]
+    if not all(isinstance(root, str) for root in roots):
+        raise config.error_at("roots", "roots must be a list of folders")
     return msgspec.structs.replace(config, roots=tuple(roots))
 
 
 def _with_archive(config: Config, archive: dict[str, Any]) -> Config:
-    _refuse_others(config, archive, ("on", "level"), "archive.")
-    wanted, level = archive.get("on", False), archive.get("level", ARCHIVE_LEVEL)
-    if not isinstance(wanted, bool):
-        raise config.complaint("on", "on must be true or false")
-    if isinstance(level, bool) or not isinstance(level, int) or level not in _LEVELS:
-        raise config.complaint("level", f"level must be a number from 1 to {_LEVELS[-1]}")
-    return msgspec.structs.replace(config, archive_on=wanted, archive_level=level)
+    _refuse_unknown_keys(config, archive, ("on", "level"), "archive.")
+    enabled, level = archive.get("on", False), archive.get("level", ARCHIVE_LEVEL)
+    if not isinstance(enabled, bool):
+        raise config.error_at("on", "on must be true or false")
+    if isinstance(level, bool) or not isinstance(level, int) or level not in _ARCHIVE_LEVELS:
+        raise config.error_at("level", f"level must be a number from 1 to {_ARCHIVE_LEVELS[-1]}")
+    return msgspec.structs.replace(config, archive_on=enabled, archive_level=level)
 
 
 def _with_usage(config: Config, usage: dict[str, Any]) -> Config:
-    _refuse_others(config, usage, ("prices",), "usage.")
+    _refuse_unknown_keys(config, usage, ("prices",), "usage.")
     prices = usage.get("prices", "")
     if not isinstance(prices, str):
-        raise config.complaint("prices", "prices must be the name of a file")
+        raise config.error_at("prices", "prices must be the name of a file")
     if prices:
         folder = os.path.dirname(config.path)
         prices = os.path.join(folder, os.path.expanduser(prices))
@@ -184,37 +174,90 @@ def _with_usage(config: Config, usage: dict[str, Any]) -> Config:
 
 
 def _with_console(config: Config, console: dict[str, Any]) -> Config:
-    _refuse_others(config, console, ("theme", "keys", "model"), "console.")
-    for name, known in (("theme", THEMES), ("keys", EDITING), ("model", ())):
+    _refuse_unknown_keys(config, console, ("theme", "keys", "model"), "console.")
+    for name, choices in (("theme", THEMES), ("keys", EDITING_MODES), ("model", ())):
         value = console.get(name, "")
-        if not isinstance(value, str) or (known and value not in ("", *known)):
-            about = f"one of {', '.join(known)}" if known else "the name of a model"
-            raise config.complaint(name, f"{name} must be {about}")
-    said = {name: str(console.get(name, "")) for name in ("theme", "keys", "model")}
-    return msgspec.structs.replace(config, **said)
+        if not isinstance(value, str) or (choices and value not in ("", *choices)):
+            message = f"one of {', '.join(choices)}" if choices else "the name of a model"
+            raise config.error_at(name, f"{name} must be {message}")
+    values = {name: str(console.get(name, "")) for name in ("theme", "keys", "model")}
+    return msgspec.structs.replace(config, **values)
 
 
-def _table(config: Config, name: str, value: object) -> dict[str, Any]:
+def _require_table(config: Config, name: str, value: object) -> dict[str, Any]:
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)
-    raise config.complaint(name, f"{name} must be a table")
+    raise config.error_at(name, f"{name} must be a table")
 
 
-def _is_names(value: object) -> bool:
+def _is_string_list(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(each, str) for each in cast("list[object]", value)
+        isinstance(name, str) for name in cast("list[object]", value)
     )
 
 
-def _refuse_others(config: Config, table: dict[str, Any], known: tuple[str, ...], at: str) -> None:
+def _refuse_unknown_keys(
+    config: Config, table: dict[str, Any], allowed: tuple[str, ...], prefix: str
+) -> None:
     for name in table:
-        if name not in known:
-            hint = f"there is {', '.join(at + each for each in known)}"
-            raise config.complaint(name, f"{at}{name} means nothing", hint)
+        if name not in allowed:
+            hint = f"there is {', '.join(prefix + key for key in allowed)}"
+            raise config.error_at(name, f"{prefix}{name} means nothing", hint)
 
 
-def _line(text: str, word: str) -> int:
+def _line_number(text: str, word: str) -> int:
     for number, line in enumerate(text.split("\n"), 1):
         if re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line.partition("#")[0]):
             return number
     return 1
+
+
+def set_config(table: str, key: str, value: str) -> Config:
+    """Set a key of a table to some words; return what the file says now.
+
+    Raises:
+        BadRequest: the file is broken, or would be.
+        Unreadable: it cannot be read.
+        Unwritable: it cannot be written.
+    """
+    before = read_config()
+    text = _set_key(before.text, table, key, value)
+    # What it is to say is known: where it would say anything else, it is left alone.
+    expected = _decode_toml(before.text)
+    section: Any = expected.setdefault(table, {})
+    section[key] = value
+    after = parse_config(before.path, text)
+    if _decode_toml(text) != expected:
+        raise Unwritable(f"{before.path} is written in a way that is left alone; set {table}.{key}")
+    if text != before.text and not write_private(CONFIG_FILE, text.encode()):
+        raise Unwritable(f"{before.path} cannot be written")
+    return after
+
+
+def _decode_toml(text: str) -> dict[str, Any]:
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def _set_key(text: str, table: str, key: str, value: str) -> str:
+    line = f"{key} = {msgspec.json.encode(value).decode()}"
+    lines = text.split("\n")
+    header_index = next(
+        (index for index, candidate in enumerate(lines) if _is_table_header(candidate, table)), None
+    )
+    if header_index is None:
+        prefix = text if not text or text.endswith("\n") else f"{text}\n"
+        return f"{prefix}{chr(10) if prefix else ''}[{table}]\n{line}\n"
+    for at in range(header_index + 1, len(lines)):
+        if lines[at].lstrip().startswith("["):
+            break
+        if re.match(rf"\s*{re.escape(key)}\s*=", lines[at]):
+            lines[at] = line
+            return "\n".join(lines)
+    lines.insert(header_index + 1, line)
+    return "\n".join(lines)
+
+
+def _is_table_header(line: str, table: str) -> bool:
+    return re.fullmatch(rf"\s*\[\s*{re.escape(table)}\s*\]\s*(#.*)?", line) is not None

@@ -16,14 +16,12 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["Commit", "Repository", "Row", "Was", "is_in_one", "repository_of"]
-
-_TIME: Final = 20.0
+_TIMEOUT: Final = 20.0
 """Seconds after which git is not waited for any more."""
-_MOST: Final = 64 << 20
-_RENAMES: Final = 20
-_FIELDS: Final = 3
-_OFF: Final = (
+_MAX_OUTPUT: Final = 64 << 20
+_MAX_RENAMES: Final = 20
+_RENAME_FIELDS: Final = 3
+_DISABLED_SETTINGS: Final = (
     *(
         "core.fsmonitor=false",
         f"core.hooksPath={os.devnull}",
@@ -36,7 +34,7 @@ _OFF: Final = (
     *("protocol.allow=never", "safe.bareRepository=explicit", "blame.ignoreRevsFile="),
     *("i18n.logOutputEncoding=UTF-8", "gc.auto=0", "maintenance.auto=false"),
 )
-_OWN: Final = {
+_GIT_ENVIRONMENT: Final = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_ATTR_NOSYSTEM": "1",
@@ -58,14 +56,14 @@ class Commit(msgspec.Struct, frozen=True):
     summary: str
 
 
-class Row(msgspec.Struct, frozen=True):
+class AnnotatedLine(msgspec.Struct, frozen=True):
     """A line of a file at HEAD."""
 
     text: str
     commit: Commit
 
 
-class Was(msgspec.Struct, frozen=True):
+class FormerName(msgspec.Struct, frozen=True):
     """A name that a file had, and when it was given up (None: not committed yet)."""
 
     name: str
@@ -77,7 +75,7 @@ class Repository:
 
     def __init__(self, program: str, top: str) -> None:
         self.top = top
-        self.slow = False
+        self.timed_out = False
         """Whether git took too long, or said too much, for an answer."""
         self._program = program
 
@@ -85,72 +83,74 @@ class Repository:
         """Return what the repository calls a file."""
         return os.path.relpath(os.path.realpath(path), self.top).replace(os.sep, "/")
 
-    def annotated(self, name: str) -> list[Row]:
+    def annotate(self, name: str) -> list[AnnotatedLine]:
         """Return the lines of a file at HEAD; nothing where it is not there."""
-        told = self._ask("blame", "--porcelain", "--no-textconv", "HEAD", "--", name)
-        return list(_rows(told)) if told is not None else []
+        output = self._run_git("blame", "--porcelain", "--no-textconv", "HEAD", "--", name)
+        return list(_parse_blame(output)) if output is not None else []
 
-    def names_before(self, name: str) -> list[Was]:
+    def former_names(self, name: str) -> list[FormerName]:
         """Return the names that a file had, the latest first; renamed ones are followed."""
-        found: list[Was] = []
-        staged = self._ask("diff-index", "--cached", "-M", "--name-status", "-z", "HEAD")
-        for old, new in _renames((staged or b"").split(b"\0")):
+        names: list[FormerName] = []
+        staged = self._run_git("diff-index", "--cached", "-M", "--name-status", "-z", "HEAD")
+        for old, new in _parse_renames((staged or b"").split(b"\0")):
             if new == name:
-                found.append(Was(old, None))
+                names.append(FormerName(old, None))
                 name = old
                 break
-        told = self._ask(
+        output = self._run_git(
             *("log", "--follow", "--diff-filter=R", "-M", "--name-status", "-z"),
-            *("--no-show-signature", "--no-ext-diff", "--no-textconv", f"-n{_RENAMES}"),
+            *("--no-show-signature", "--no-ext-diff", "--no-textconv", f"-n{_MAX_RENAMES}"),
             *("--format=format:%x01%ct", "--", name),
         )
-        for part in (told or b"").split(b"\x01")[1:]:
+        for part in (output or b"").split(b"\x01")[1:]:
             time, _, rest = part.partition(b"\n")
             if time.isdigit():
-                found += [Was(old, int(time)) for old, _ in _renames(rest.split(b"\0"))]
-        return found
+                names += [
+                    FormerName(old, int(time)) for old, _ in _parse_renames(rest.split(b"\0"))
+                ]
+        return names
 
     def work_trees(self) -> list[str]:
         """Return where else the repository is checked out."""
-        told = self._ask("worktree", "list", "--porcelain", "-z") or b""
-        fields = [each.removeprefix(b"worktree ") for each in told.split(b"\0") if each]
-        found = [os.fsdecode(each) for each in fields if each.startswith(b"/")]
-        return [each for each in found if os.path.realpath(each) != self.top]
+        output = self._run_git("worktree", "list", "--porcelain", "-z") or b""
+        fields = [field.removeprefix(b"worktree ") for field in output.split(b"\0") if field]
+        paths = [os.fsdecode(each) for each in fields if each.startswith(b"/")]
+        return [each for each in paths if os.path.realpath(each) != self.top]
 
-    def _ask(self, *words: str) -> bytes | None:
+    def _run_git(self, *arguments: str) -> bytes | None:
         try:
-            return _run(self._program, self.top, *words)
+            return _run_command(self._program, self.top, *arguments)
         except TimeoutError:
-            self.slow = True
+            self.timed_out = True
             return None
 
 
-def repository_of(path: str) -> Repository | None:
+def find_repository(path: str) -> Repository | None:
     """Return the repository that a file lies in; None where git is not there or knows of none."""
     program = shutil.which("git")
     if program is None or not os.path.isabs(program):
         return None
     folder = os.path.dirname(os.path.realpath(path))
     try:
-        told = _run(program, folder, "rev-parse", "--show-toplevel")
+        output = _run_command(program, folder, "rev-parse", "--show-toplevel")
     except TimeoutError:
         return None
-    top = os.fsdecode(told.rstrip(b"\n")) if told else ""
+    top = os.fsdecode(output.rstrip(b"\n")) if output else ""
     return Repository(program, os.path.realpath(top)) if top else None
 
 
-def is_in_one(path: str) -> bool:
+def is_in_work_tree(path: str) -> bool:
     """Say whether a file looks as if it lay in a repository, whatever git says."""
     folder = os.path.dirname(os.path.realpath(path))
     while not os.path.lexists(os.path.join(folder, ".git")):
-        above = os.path.dirname(folder)
-        if above == folder:
+        parent = os.path.dirname(folder)
+        if parent == folder:
             return False
-        folder = above
+        folder = parent
     return True
 
 
-def _run(program: str, folder: str, *words: str) -> bytes | None:
+def _run_command(program: str, folder: str, *arguments: str) -> bytes | None:
     """Return what git says; None where it fails.
 
     Raises:
@@ -158,50 +158,52 @@ def _run(program: str, folder: str, *words: str) -> bytes | None:
     """
     import subprocess
 
-    options = [part for each in _OFF for part in ("-c", each)]
+    options = [part for setting in _DISABLED_SETTINGS for part in ("-c", setting)]
     try:
-        done = subprocess.run(
-            [program, "--no-pager", "--literal-pathspecs", *options, *words],
+        completed = subprocess.run(
+            [program, "--no-pager", "--literal-pathspecs", *options, *arguments],
             cwd=folder,
-            env=_environment(),
+            env=_git_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_TIME,
+            timeout=_TIMEOUT,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise TimeoutError from error
     except (OSError, ValueError):
         return None
-    if len(done.stdout) > _MOST:
+    if len(completed.stdout) > _MAX_OUTPUT:
         raise TimeoutError
-    return done.stdout if done.returncode == 0 else None
+    return completed.stdout if completed.returncode == 0 else None
 
 
-def _environment() -> dict[str, str]:
+def _git_environment() -> dict[str, str]:
     """Return the variables for git: nothing that points it elsewhere or names a program."""
-    kept = ("PATH", "HOME", "SYSTEMROOT", "TMPDIR", "TEMP")
-    return {name: os.environ[name] for name in kept if name in os.environ} | _OWN
+    inherited = ("PATH", "HOME", "SYSTEMROOT", "TMPDIR", "TEMP")
+    return {name: os.environ[name] for name in inherited if name in os.environ} | _GIT_ENVIRONMENT
 
 
-def _rows(told: bytes) -> Iterator[Row]:
+def _parse_blame(output: bytes) -> Iterator[AnnotatedLine]:
     """Read what `blame --porcelain` says: a commit's own facts stand where it is named first."""
-    known: dict[str, dict[str, str]] = {}
+    facts_by_commit: dict[str, dict[str, str]] = {}
     current = ""
-    for line in told.split(b"\n"):
+    for line in output.split(b"\n"):
         if line.startswith(b"\t"):
-            yield Row(line[1:].decode("utf-8", "replace"), _commit(current, known[current]))
+            yield AnnotatedLine(
+                line[1:].decode("utf-8", "replace"), _make_commit(current, facts_by_commit[current])
+            )
             current = ""
             continue
-        word, _, rest = line.decode("utf-8", "replace").partition(" ")
+        key, _, value = line.decode("utf-8", "replace").partition(" ")
         if not current:
-            current = word
-            known.setdefault(word, {})
+            current = key
+            facts_by_commit.setdefault(key, {})
         else:
-            known[current][word] = rest
+            facts_by_commit[current][key] = value
 
 
-def _commit(name: str, facts: dict[str, str]) -> Commit:
+def _make_commit(name: str, facts: dict[str, str]) -> Commit:
     time = facts.get("committer-time", "")
     return Commit(
         name,
@@ -211,14 +213,14 @@ def _commit(name: str, facts: dict[str, str]) -> Commit:
     )
 
 
-def _renames(fields: list[bytes]) -> Iterator[tuple[str, str]]:
+def _parse_renames(fields: list[bytes]) -> Iterator[tuple[str, str]]:
     """Yield the old and the new name of each rename among the fields of `--name-status -z`."""
-    at = 0
-    while at < len(fields):
-        state = fields[at].lstrip(b"\n")
-        if state[:1] in (b"R", b"C") and at + 2 < len(fields):
+    index = 0
+    while index < len(fields):
+        state = fields[index].lstrip(b"\n")
+        if state[:1] in (b"R", b"C") and index + 2 < len(fields):
             if state[:1] == b"R":
-                yield os.fsdecode(fields[at + 1]), os.fsdecode(fields[at + 2])
-            at += _FIELDS
+                yield os.fsdecode(fields[index + 1]), os.fsdecode(fields[index + 2])
+            index += _RENAME_FIELDS
         else:
-            at += 2 if state else 1
+            index += 2 if state else 1

@@ -1,66 +1,60 @@
-"""Puts a file in the place of another: the only exchange of session bytes there is.
+"""Stages new content for a session file and exchanges the file atomically.
 
-seen = identify(path)                      # before it is read
-with Scratch(path) as scratch:
-    scratch.write(repaired(path))
-    done = swap(scratch, path, seen)       # `path` is the whole old or the whole new file
-undo(path)                                 # and back
+expected = file_identity(path)               # before it is read
+with TempFile(path) as temp_file:
+    temp_file.write(repaired(path))
+    result = swap(temp_file, path, expected)  # `path` is the whole old or the whole new file
+undo(path)                                 # restore the old one
 
-At no instant does a reader find half a file. The old one stays beside it, whatever happens, as
-`NAME.jsonl.before-repair` (then `…-2`, `…-3`), with a small receipt of what was put in its place.
-A file that somebody else is writing to is not exchanged.
+A reader never finds half a file. The old file stays next to the new one as
+`NAME.jsonl.before-repair` (then `…-2`, `…-3`), with a small receipt of its replacement. A file that
+another process is writing to is not exchanged.
 """
 
 import errno
 import os
 import re
+import stat
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from io import BytesIO
+from tempfile import TemporaryDirectory
 from typing import Final, NoReturn, Self
 
 import msgspec
 
 from steno._version import __version__
 from steno.errors import Busy, NotFound, StenoError, Unreadable, Unwritable
-from steno.format.source import CHUNK
-from steno.store.busy import look_now, refuse_if_busy
-from steno.store.clock import now
-from steno.store.found import peek
-from steno.store.read import FileSource
-from steno.store.scratch import (
-    Identity,
-    Scratch,
-    identify,
-    real_file,
-    sweep,
-    unreadable,
-    unwritable,
+from steno.format.source import CHUNK_SIZE, BytesSource, Source
+from steno.store.atomic import (
+    FileIdentity,
+    TempFile,
+    file_identity,
+    real_path,
+    remove_stale_temp_files,
+    unreadable_error,
+    unwritable_error,
 )
-from steno.store.session_lock import SessionLock
+from steno.store.discovered import peek
+from steno.store.environment import now
+from steno.store.file_source import FileSource
+from steno.store.session_lock import SessionLock, current_identity, refuse_if_written
 
-__all__ = [
-    "Receipt",
-    "Swapped",
-    "Undone",
-    "backups",
-    "exchange",
-    "keep_new",
-    "swap",
-    "undo",
-]
-
-_BEFORE: Final = "before-repair"
-_UNDONE: Final = "undone"
-_ASIDE: Final = "before-move"
-_MOST: Final = 1 << 16
+_BACKUP_SUFFIX: Final = "before-repair"
+_UNDONE_SUFFIX: Final = "undone"
+_ASIDE_SUFFIX: Final = "before-move"
+_MAX_RECEIPT_SIZE: Final = 1 << 16
 # What file systems say that know no second name for a file.
-_NO_LINKS: Final = frozenset(
+_UNSUPPORTED_LINK: Final = frozenset(
     {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
 )
 # What they say that cannot flush a folder; there is nothing more to be done there.
-_NO_FLUSH: Final = frozenset({errno.EINVAL, errno.EBADF, errno.EACCES, errno.ENOTSUP, errno.EISDIR})
+_UNSUPPORTED_FOLDER_SYNC: Final = frozenset(
+    {errno.EINVAL, errno.EBADF, errno.EACCES, errno.ENOTSUP, errno.EISDIR}
+)
 
 
-class Receipt(msgspec.Struct, frozen=True):
+class ReplacementReceipt(msgspec.Struct, frozen=True):
     """What a repair put in the place of a file: lies beside the backup as JSON."""
 
     size: int
@@ -69,24 +63,24 @@ class Receipt(msgspec.Struct, frozen=True):
     time: float = 0.0
 
 
-class Swapped(msgspec.Struct, frozen=True):
+class SwapResult(msgspec.Struct, frozen=True):
     """Where the file lies that was exchanged, and where the one it was before."""
 
     path: str
     backup: str
 
 
-class Undone(msgspec.Struct, frozen=True):
+class UndoResult(msgspec.Struct, frozen=True):
     """Where the file lies that was brought back, and where the repaired one is kept."""
 
     path: str
-    kept: str
+    repaired: str
 
 
 # Putting files in place
 
 
-def keep_new(scratch: Scratch, path: str, *, like: str = "") -> str:
+def place_new(temp_file: TempFile, path: str, *, template: str = "") -> str:
     """Put what was written at a path where nothing is; return the path.
 
     It gets the mode of `like`, the file it was made from, but not its age: clients delete by age.
@@ -94,21 +88,23 @@ def keep_new(scratch: Scratch, path: str, *, like: str = "") -> str:
     Raises:
         Unwritable: something is there already, or it cannot be written.
     """
-    sweep(scratch.target)
-    if like:
-        scratch.dress(_look(real_file(like)), time=False)
-    scratch.close()
+    remove_stale_temp_files(temp_file.target)
+    if template:
+        temp_file.copy_metadata(_lstat(real_path(template)), with_time=False)
+    temp_file.close()
     try:
-        if not _linked(scratch.path, path):
-            _renamed(scratch.path, path)
-        _flush(path)
+        if not _hard_link(temp_file.path, path):
+            _rename_new(temp_file.path, path)
+        _sync_parent(path)
     except OSError as error:
-        raise unwritable(path, error) from error
-    scratch.remove()
+        raise unwritable_error(path, error) from error
+    temp_file.remove()
     return path
 
 
-def swap(scratch: Scratch, path: str, expected: Identity, *, live: bool = True) -> Swapped:
+def swap(
+    temp_file: TempFile, path: str, expected: FileIdentity, *, check_clients: bool = True
+) -> SwapResult:
     """Put what was written in the place of a file, and keep the file as it was beside it.
 
     `expected` is what `identify` said before the file was read. `live=False` does not ask whether
@@ -118,23 +114,25 @@ def swap(scratch: Scratch, path: str, expected: Identity, *, live: bool = True) 
         Busy: the file has changed since, or a client is at work on it.
         Unwritable: the folder cannot be written.
     """
-    target = real_file(path)
-    sweep(target)
-    refuse_if_busy(path, expected, live=live)
-    scratch.dress(_look(target))
-    scratch.close()
-    with SessionLock.take(target, live=False), _Held(target) as old:
-        backup = _set_aside(target, _BEFORE)
-        _write_receipt(target, backup, Receipt(scratch.size, scratch.digest, __version__, now()))
-        placed = look_now(scratch.path)
-        refuse_if_busy(path, expected, live=False)
-        _put(scratch.path, target)
-        if old.was_written(expected, backup):
-            _take_back(target, placed, backup)
-    return Swapped(target, backup)
+    target = real_path(path)
+    remove_stale_temp_files(target)
+    refuse_if_written(path, expected, check_clients=check_clients)
+    temp_file.copy_metadata(_lstat(target))
+    temp_file.close()
+    with SessionLock.acquire(target, check_clients=False), _OpenOriginal(target) as open_file:
+        backup = _add_backup_name(target, _BACKUP_SUFFIX)
+        _write_receipt(
+            target, backup, ReplacementReceipt(temp_file.size, temp_file.digest, __version__, now())
+        )
+        placed = current_identity(temp_file.path)
+        refuse_if_written(path, expected, check_clients=False)
+        _replace_file(temp_file.path, target)
+        if open_file.was_written(expected, backup):
+            _revert_exchange(target, placed, backup)
+    return SwapResult(target, backup)
 
 
-def exchange(scratch: Scratch, path: str, expected: Identity) -> None:
+def exchange(temp_file: TempFile, path: str, expected: FileIdentity) -> None:
     """Put what was written in the place of a file that others write too, and keep nothing.
 
     For a moment the old file has a second name beside it, so that a line which somebody writes to
@@ -144,26 +142,26 @@ def exchange(scratch: Scratch, path: str, expected: Identity) -> None:
         Busy: the file has changed since, or while it was exchanged.
         Unwritable: the folder cannot be written.
     """
-    target = real_file(path)
-    sweep(target)
-    for _, left in _asides(target, _ASIDE):
+    target = real_path(path)
+    remove_stale_temp_files(target)
+    for _, stale in _set_aside_files(target, _ASIDE_SUFFIX):
         with suppress(OSError):
-            os.unlink(left)
-    refuse_if_busy(path, expected, live=False)
-    scratch.dress(_look(target))
-    scratch.close()
-    with SessionLock.take(target, live=False), _Held(target) as old:
-        aside = _set_aside(target, _ASIDE)
-        placed = look_now(scratch.path)
-        refuse_if_busy(path, expected, live=False)
-        _put(scratch.path, target)
-        if old.was_written(expected, aside):
-            _take_back(target, placed, aside)
+            os.unlink(stale)
+    refuse_if_written(path, expected, check_clients=False)
+    temp_file.copy_metadata(_lstat(target))
+    temp_file.close()
+    with SessionLock.acquire(target, check_clients=False), _OpenOriginal(target) as open_file:
+        backup = _add_backup_name(target, _ASIDE_SUFFIX)
+        placed = current_identity(temp_file.path)
+        refuse_if_written(path, expected, check_clients=False)
+        _replace_file(temp_file.path, target)
+        if open_file.was_written(expected, backup):
+            _revert_exchange(target, placed, backup)
     with suppress(OSError):
-        os.unlink(aside)
+        os.unlink(backup)
 
 
-def undo(path: str, *, force: bool = False, live: bool = True) -> Undone:
+def undo(path: str, *, force: bool = False, check_clients: bool = True) -> UndoResult:
     """Bring back what the last repair replaced; the repaired file is kept as `NAME.jsonl.undone`.
 
     Raises:
@@ -172,138 +170,138 @@ def undo(path: str, *, force: bool = False, live: bool = True) -> Undone:
             a client is at work on it.
         Unwritable: the folder cannot be written.
     """
-    target = real_file(path)
-    sweep(target)
-    seen = identify(target)
-    backup = next(reversed(backups(target)), "")
+    target = real_path(path)
+    remove_stale_temp_files(target)
+    identity = file_identity(target)
+    backup = next(reversed(list_backups(target)), "")
     if not backup:
         raise NotFound(f"{path} was not repaired, so there is nothing to undo")
-    if not force and not _is_as_repaired(target, backup):
+    if not force and not _is_repaired_content(target, backup):
         raise Busy(
             f"{path} is no longer what the repair wrote",
             hint=f"the file as it was before is {backup}",
         )
-    refuse_if_busy(path, seen, live=live)
-    with SessionLock.take(target, live=False), _Held(target) as repaired:
-        kept = _set_aside(target, _UNDONE)
-        refuse_if_busy(path, seen, live=False)
-        _put(backup, target)
-        repaired.was_written(seen, kept)
+    refuse_if_written(path, identity, check_clients=check_clients)
+    with SessionLock.acquire(target, check_clients=False), _OpenOriginal(target) as open_file:
+        repaired_path = _add_backup_name(target, _UNDONE_SUFFIX)
+        refuse_if_written(path, identity, check_clients=False)
+        _replace_file(backup, target)
+        open_file.was_written(identity, repaired_path)
     with suppress(OSError):
         os.unlink(_receipt_path(backup))
-    return Undone(target, kept)
+    return UndoResult(target, repaired_path)
 
 
-def backups(path: str) -> list[str]:
+def list_backups(path: str) -> list[str]:
     """Return what repairs of a file have kept, oldest first; never the file itself."""
-    target = real_file(path)
-    found = [name for _, name in _asides(target, _BEFORE) if os.path.isfile(name)]
+    target = real_path(path)
+    names = [name for _, name in _set_aside_files(target, _BACKUP_SUFFIX) if os.path.isfile(name)]
     # A run that was killed before the exchange leaves a second name of the file itself.
-    return [name for name in found if not _is_same(name, target)]
+    return [name for name in names if not _is_same_file(name, target)]
 
 
 # The steps
 
 
-def _look(path: str) -> os.stat_result:
+def _lstat(path: str) -> os.stat_result:
     try:
         return os.stat(path, follow_symlinks=False)
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise unreadable_error(path, error) from error
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same_file(path: str, other: str) -> bool:
     try:
-        return os.path.samestat(_look(one), _look(other))
+        return os.path.samestat(_lstat(path), _lstat(other))
     except Unreadable:
         return False
 
 
-def _asides(target: str, word: str) -> list[tuple[int, str]]:
+def _set_aside_files(target: str, suffix: str) -> list[tuple[int, str]]:
     """Return what was set aside of a file under a word, with its number, oldest first."""
     folder, name = os.path.split(target)
-    pattern = re.compile(rf"{re.escape(name)}\.{word}(?:-([1-9][0-9]{{0,8}}))?")
+    pattern = re.compile(rf"{re.escape(name)}\.{suffix}(?:-([1-9][0-9]{{0,8}}))?")
     try:
         names = os.listdir(folder or os.curdir)
     except OSError as error:
-        raise unwritable(target, error) from error
+        raise unwritable_error(target, error) from error
     matches = [match for match in map(pattern.fullmatch, names) if match]
     return sorted((int(m[1] or 1), os.path.join(folder, m[0])) for m in matches)
 
 
-def _set_aside(target: str, word: str) -> str:
+def _add_backup_name(target: str, suffix: str) -> str:
     """Give a file a second name beside it that nothing has had; a copy where there are no links.
 
     The name that an earlier, killed run gave this very file is taken again.
     """
-    there = _asides(target, word)
-    for _, name in there:
-        if _is_same(name, target):
+    existing = _set_aside_files(target, suffix)
+    for _, name in existing:
+        if _is_same_file(name, target):
             return name
-    number = there[-1][0] + 1 if there else 1
-    name = f"{target}.{word}" + (f"-{number}" if number > 1 else "")
+    number = existing[-1][0] + 1 if existing else 1
+    name = f"{target}.{suffix}" + (f"-{number}" if number > 1 else "")
     try:
-        if not _linked(target, name):
-            _copied(target, name)
-        _flush(name)
+        if not _hard_link(target, name):
+            _copy_file(target, name)
+        _sync_parent(name)
     except FileExistsError:
         # Somebody took the name this moment: the next try finds it taken.
-        return _set_aside(target, word)
+        return _add_backup_name(target, suffix)
     except OSError as error:
         if isinstance(error, StenoError):
             raise
-        raise unwritable(target, error) from error
+        raise unwritable_error(target, error) from error
     return name
 
 
-def _linked(path: str, name: str) -> bool:
+def _hard_link(path: str, name: str) -> bool:
     """Give a file a second name; False where the file system knows no such thing."""
     try:
         os.link(path, name, follow_symlinks=False)
     except NotImplementedError:
         return False
     except OSError as error:
-        if error.errno in _NO_LINKS:
+        if error.errno in _UNSUPPORTED_LINK:
             return False
         raise
     return True
 
 
-def _renamed(path: str, name: str) -> None:
+def _rename_new(path: str, name: str) -> None:
     # Without links there is no way to rename that refuses to overwrite, but on Windows.
     if os.path.lexists(name):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
     os.rename(path, name)
 
 
-def _copied(path: str, name: str) -> None:
-    with FileSource(path) as source, Scratch(path) as copy:
-        copy.write(source.chunks())
-        copy.dress(_look(path))
-        _renamed(copy.path, name)
+def _copy_file(path: str, name: str) -> None:
+    with FileSource(path) as source, TempFile(path) as temp_file:
+        temp_file.write(source.chunks())
+        temp_file.copy_metadata(_lstat(path))
+        _rename_new(temp_file.path, name)
 
 
-def _put(path: str, target: str) -> None:
+def _replace_file(path: str, target: str) -> None:
     try:
         os.replace(path, target)
     except OSError as error:
-        raise unwritable(target, error) from error
+        raise unwritable_error(target, error) from error
     try:
-        _flush(target)
+        _sync_parent(target)
     except OSError as error:
-        said = (error.strerror or str(error)).lower()
+        message = (error.strerror or str(error)).lower()
         raise Unwritable(
-            f"{target} was exchanged, but may not be on the disk yet: {said}"
+            f"{target} was exchanged, but may not be on the disk yet: {message}"
         ) from error
 
 
-def _take_back(target: str, placed: Identity | None, backup: str) -> NoReturn:
+def _revert_exchange(target: str, placed: FileIdentity | None, backup: str) -> NoReturn:
     """Bring the old file back, to which somebody wrote while it was exchanged."""
-    if look_now(target) != placed:
+    if current_identity(target) != placed:
         raise Busy(
             f"{target} was written to while it was exchanged", hint=f"some of it is in {backup}"
         )
-    _put(backup, target)
+    _replace_file(backup, target)
     with suppress(OSError):
         os.unlink(_receipt_path(backup))
     raise Busy(
@@ -312,7 +310,7 @@ def _take_back(target: str, placed: Identity | None, backup: str) -> NoReturn:
     )
 
 
-class _Held:
+class _OpenOriginal:
     """A file kept open while another takes its name, to see whether anybody still writes to it."""
 
     def __init__(self, path: str) -> None:
@@ -324,7 +322,7 @@ class _Held:
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise unreadable(path, error) from error
+            raise unreadable_error(path, error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -333,22 +331,22 @@ class _Held:
         if self._descriptor >= 0:
             os.close(self._descriptor)
 
-    def was_written(self, expected: Identity, aside: str) -> bool:
+    def was_written(self, expected: FileIdentity, aside: str) -> bool:
         """Say whether the file has changed; if so, what was set aside of it has the change too."""
         if self._descriptor < 0:
             return False
         status = os.fstat(self._descriptor)
-        if Identity.of(status) == expected:
+        if FileIdentity.from_status(status) == expected:
             return False
-        if not os.path.samestat(status, _look(aside)):
-            with Scratch(self._path) as whole:
-                whole.write(iter(lambda: os.read(self._descriptor, CHUNK), b""))
-                whole.dress(status)
-                _put(whole.path, aside)
+        if not os.path.samestat(status, _lstat(aside)):
+            with TempFile(self._path) as temp_file:
+                temp_file.write(iter(lambda: os.read(self._descriptor, CHUNK_SIZE), b""))
+                temp_file.copy_metadata(status)
+                _replace_file(temp_file.path, aside)
         return True
 
 
-def _flush(path: str) -> None:
+def _sync_parent(path: str) -> None:
     """Have the disk know the names in a file's folder."""
     if os.name == "nt":
         return
@@ -356,7 +354,7 @@ def _flush(path: str) -> None:
     try:
         os.fsync(folder)
     except OSError as error:
-        if error.errno not in _NO_FLUSH:
+        if error.errno not in _UNSUPPORTED_FOLDER_SYNC:
             raise
     finally:
         os.close(folder)
@@ -369,33 +367,117 @@ def _receipt_path(backup: str) -> str:
     return f"{backup}.json"
 
 
-def _write_receipt(target: str, backup: str, receipt: Receipt) -> None:
+def _write_receipt(target: str, backup: str, receipt: ReplacementReceipt) -> None:
     path = _receipt_path(backup)
     # Named as a scratch file of the session, so that it is swept with the others.
-    with Scratch(target) as scratch:
-        scratch.write([msgspec.json.encode(receipt), b"\n"])
+    with TempFile(target) as temp_file:
+        temp_file.write([msgspec.json.encode(receipt), b"\n"])
         try:
-            os.replace(scratch.path, path)
+            os.replace(temp_file.path, path)
             # Before the exchange: after a power cut a new file without it could not be taken back.
-            _flush(path)
+            _sync_parent(path)
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise unwritable_error(path, error) from error
 
 
-def _is_as_repaired(target: str, backup: str) -> bool:
-    raw = peek(_receipt_path(backup), _MOST, [])
+def _is_repaired_content(target: str, backup: str) -> bool:
+    raw = peek(_receipt_path(backup), _MAX_RECEIPT_SIZE, [])
     try:
-        receipt = msgspec.json.decode(raw or b"", type=Receipt)
+        receipt = msgspec.json.decode(raw or b"", type=ReplacementReceipt)
     except msgspec.DecodeError:
         return False
     with FileSource(target) as file:
-        return file.size == receipt.size and _digest(file) == receipt.sha256
+        return file.size == receipt.size and _sha256_of(file) == receipt.sha256
 
 
-def _digest(file: FileSource) -> str:
+def _sha256_of(file: FileSource) -> str:
     import hashlib
 
     digest = hashlib.sha256()
     for chunk in file.chunks():
         digest.update(chunk)
     return digest.hexdigest()
+
+
+MAX_MEMORY_SIZE: Final = 64 << 20
+"""What is larger goes to the disk."""
+
+
+class StagingArea:
+    """Takes bytes and gives them back as a source; everything on it vanishes when it is left.
+
+    What is put on it may be made from what was put there before, which is then no longer there.
+    """
+
+    def __init__(self) -> None:
+        self._folder: TemporaryDirectory[str] | None = None
+        self._temp_file: TempFile | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def stage(self, chunks: Iterable[bytes]) -> Source:
+        """Return what was given as one source.
+
+        Raises:
+            Unwritable: there is no room for it.
+        """
+        remaining = iter(chunks)
+        buffer = BytesIO()
+        for chunk in remaining:
+            buffer.write(chunk)
+            if buffer.tell() > MAX_MEMORY_SIZE:
+                return self._spill(buffer, remaining)
+        self._clear()
+        return BytesSource(buffer.getvalue())
+
+    def _spill(self, buffer: BytesIO, remaining: Iterable[bytes]) -> Source:
+        temp_file = TempFile(os.path.join(self._temp_folder(), "work"))
+        temp_file.write(_coalesce(buffer, remaining))
+        self._clear()
+        self._temp_file = temp_file
+        return temp_file.source()
+
+    def _temp_folder(self) -> str:
+        if self._folder is None:
+            try:
+                self._folder = TemporaryDirectory(prefix="steno-")
+            except OSError as error:
+                raise unwritable_error("a temporary file", error) from error
+        return self._folder.name
+
+    def _clear(self) -> None:
+        if self._temp_file is not None:
+            self._temp_file.remove()
+            self._temp_file = None
+
+
+def _coalesce(buffer: BytesIO, remaining: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what is held and the rest, in pieces that are worth a write of their own."""
+    yield buffer.getvalue()
+    buffer.close()
+    pending: list[bytes] = []
+    size = 0
+    for chunk in remaining:
+        pending.append(chunk)
+        size += len(chunk)
+        if size >= CHUNK_SIZE:
+            yield b"".join(pending)
+            pending.clear()
+            size = 0
+    yield b"".join(pending)
+
+
+def make_owner_writable(path: str) -> str:
+    """Let its owner write to a new file, whatever the one it was made from allowed."""
+    try:
+        os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) | stat.S_IRUSR | stat.S_IWUSR)
+    except OSError as error:
+        raise unwritable_error(path, error) from error
+    return path

@@ -1,1 +1,1 @@
-"""The tools an agent may use: one file each, one protocol (`base`)."""
+"""The agent's tools: the protocol, the registry, shared services, and one module per tool in `builtin`."""

@@ -1,32 +1,59 @@
 """The context of tool calls: directories, typed services, and state that outlives a call.
 
 One `ToolContext` belongs to one conversation; a sub-agent has its own. A service that is None is
-not available in the session, and the tool that needs it says so.
+not available in the session, and the tool that needs it reports that.
 
 The modules that this one imports name `ToolContext` in annotations only.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from steno.tools.base import Ask, CommandRunner, Execution
-from steno.tools.page_cache import PageCache
-from steno.tools.shells import BackgroundTasks
-from steno.tools.texts import Form, Stamp
+from steno.tools.file_content import FileStamp, TextFormat
+from steno.tools.processes import BackgroundTasks
+from steno.tools.protocol import AskUser, CommandRunner, Execution
 
-__all__ = [
-    "AskModel",
-    "OpenedSkill",
-    "PlanMode",
-    "RunShellLine",
-    "Sandbox",
-    "SearchWeb",
-    "TaskStore",
-    "TodoItem",
-    "ToolContext",
-]
+PAGE_LIFETIME_SECONDS: Final = 15 * 60.0
+"""For how many seconds a page is not read again."""
+_MAX_PAGES: Final = 32
+
+
+class WebPage(msgspec.Struct, frozen=True):
+    """The response of an address, with its text."""
+
+    url: str
+    text: str
+    size: int
+    code: int
+    reason: str
+    moved_to: str = ""
+
+
+class PageCache:
+    """Pages by address."""
+
+    def __init__(self) -> None:
+        self.allow_loopback = False
+        """Whether pages of this machine may be read; only tests do."""
+        self._pages: dict[str, tuple[float, WebPage]] = {}
+
+    def get(self, url: str, now: float) -> WebPage | None:
+        """Return a page that is still fresh at a moment of the monotonic clock."""
+        for expired in [
+            key
+            for key, (fetched_at, _) in self._pages.items()
+            if now - fetched_at >= PAGE_LIFETIME_SECONDS
+        ]:
+            del self._pages[expired]
+        return self._pages[url][1] if url in self._pages else None
+
+    def put(self, url: str, page: WebPage, now: float) -> None:
+        """Add a page that was asked for at a moment of the monotonic clock."""
+        if len(self._pages) >= _MAX_PAGES:
+            del self._pages[next(iter(self._pages))]
+        self._pages[url] = (now, page)
 
 
 class AskModel(Protocol):
@@ -66,7 +93,7 @@ class Sandbox(Protocol):
         ...
 
 
-class TodoItem(msgspec.Struct, frozen=True, rename="camel"):
+class TodoEntry(msgspec.Struct, frozen=True, rename="camel"):
     """One item of the to-do list, as `TodoWrite` takes it."""
 
     content: str
@@ -118,7 +145,7 @@ class ToolContext(msgspec.Struct, kw_only=True, eq=False):
     """The working directories that a command may change to; empty for any."""
 
     # Services
-    ask: Ask | None = None
+    ask: AskUser | None = None
     """Asks the user."""
     ask_model: AskModel | None = None
     search_web: SearchWeb | None = None
@@ -128,15 +155,15 @@ class ToolContext(msgspec.Struct, kw_only=True, eq=False):
     sandbox: Sandbox | None = None
     before_change: Callable[[str], None] = lambda _path: None
     """Called with the absolute path of a file right before it is changed."""
-    progress: Callable[[str, str], None] = lambda _call, _text: None
+    on_progress: Callable[[str, str], None] = lambda _call, _text: None
     """Called with a call's id and a piece of output while a long call runs."""
     notify: Callable[[str], None] = lambda _words: None
     """Called with text that the model should read in its next turn: a background task has ended."""
-    shown_in: Callable[[str], Callable[[str], bool]] = lambda _folder: lambda _name: True
+    visibility_filter: Callable[[str], Callable[[str], bool]] = lambda _folder: lambda _name: True
     """Returns for a searched directory which of the names below it may be shown."""
 
     # State by call
-    judged: dict[str, tuple[str, ...]] = {}
+    approved_paths: dict[str, tuple[str, ...]] = {}
     """The real paths of a call's files when it was allowed, by the call's id."""
     executions: dict[str, Execution] = {}
     """How the commands of calls are run, by the call's id."""
@@ -144,15 +171,15 @@ class ToolContext(msgspec.Struct, kw_only=True, eq=False):
     """What MCP calls returned besides their content (`mcpMeta` of the record), by the call's id."""
 
     # State of the conversation
-    seen: dict[str, Stamp] = {}
+    file_stamps: dict[str, FileStamp] = {}
     """The files that were read or written here, with their state at that moment."""
-    text_forms: dict[str, tuple[Stamp, Form]] = {}
+    text_forms: dict[str, tuple[FileStamp, TextFormat]] = {}
     """How these files are encoded: after an edit their bytes alone may no longer tell."""
     background: BackgroundTasks = msgspec.field(default_factory=BackgroundTasks)
     """Background tasks, and commands that left something running."""
-    todos: tuple[TodoItem, ...] = ()
+    todos: tuple[TodoEntry, ...] = ()
     tasks: TaskStore = msgspec.field(default_factory=TaskStore)
     plan: PlanMode = msgspec.field(default_factory=PlanMode)
-    pages: PageCache = msgspec.field(default_factory=PageCache)
+    page_cache: PageCache = msgspec.field(default_factory=PageCache)
     opened_skills: list[OpenedSkill] = []
     """Skills whose text the model has not been given yet."""

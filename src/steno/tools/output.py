@@ -1,6 +1,6 @@
-r"""What programs print, on its way to the model: made harmless, bounded, kept whole beside.
+r"""Tool output for the model: names, sizes and errors as text, escaped, bounded, and saved in full.
 
->>> harmless("\x1b[31mred\x1b[0m\r\nbell\x07")
+>>> escape_controls("\x1b[31mred\x1b[0m\r\nbell\x07")
 'red\nbell␇'
 """
 
@@ -12,65 +12,100 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final
 
-from steno.store.disk import FOLDER, open_private
-from steno.tools.base import ToolFailure
-from steno.tools.words import size_words, worded
+from steno.store.atomic import PRIVATE_FOLDER_MODE, open_private
+from steno.tools.protocol import ToolFailure
 
 if TYPE_CHECKING:
     from steno.tools.context import ToolContext
 
-__all__ = [
-    "LIMIT",
-    "Capture",
-    "Cleaner",
-    "Log",
-    "folder_for_results",
-    "harmless",
-    "new_id",
-    "persisted",
-    "put_file",
-    "result_name",
-    "save",
-]
 
-LIMIT: Final = 30_000
+def quote_name(name: str) -> str:
+    r"""Return a name for a message: one that could play tricks is quoted and escaped.
+
+    >>> print(quote_name("a.py"), quote_name("a\nb"))
+    a.py "a\nb"
+    """
+    if name.isprintable():
+        return name
+    return '"' + "".join(_escape_character(character) for character in name) + '"'
+
+
+def _escape_character(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    return (
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+    )
+
+
+def json_safe_name(name: str) -> str:
+    """Return a name that can be written as JSON; bytes that are no text are lost."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def format_size(size: int) -> str:
+    """Return a size for people.
+
+    >>> format_size(900), format_size(280_883)
+    ('900 bytes', '274.3KB')
+    """
+    if size < 1 << 10:
+        return f"{size} bytes"
+    units = (("KB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30))
+    unit, step = next((u for u in units if size < u[1] << 10), units[-1])
+    return f"{size / step:.1f}{unit}"
+
+
+def error_message(error: OSError) -> str:
+    """Return what went wrong, in the system's words."""
+    return (error.strerror or str(error)).lower()
+
+
+def file_error(action: str, path: str, error: OSError) -> ToolFailure:
+    """Return what to raise when the system does not let a file be read or written."""
+    return ToolFailure(f"cannot {action} {quote_name(path)}: {error_message(error)}")
+
+
+MAX_OUTPUT_LENGTH: Final = 30_000
 """How many characters of output the model reads at most; more goes to a file."""
-PREVIEW: Final = 2_000
-MOST: Final = 64 << 20
+PREVIEW_LENGTH: Final = 2_000
+MAX_STREAM_SIZE: Final = 64 << 20
 """How many bytes of one stream are kept at all."""
-MOST_LOGGED: Final = 16 << 20
+MAX_LOG_SIZE: Final = 16 << 20
 """How many bytes the file of a background command grows to."""
-TAIL: Final = 128 << 10
-_IN_MEMORY: Final = 256 << 10
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-_LETTERS: Final = string.ascii_lowercase + string.digits
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+LOG_TAIL_SIZE: Final = 128 << 10
+_MAX_MEMORY_SIZE: Final = 256 << 10
+_CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_ID_CHARACTERS: Final = string.ascii_lowercase + string.digits
+_SAFE_CALL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 # A terminal's control sequences: CSI, the string kinds up to their end, and those of two letters.
-_STRING: Final = r"[\]PX^_][^\x07\x1b]{0,4096}"
-_SEQUENCE: Final = re.compile(
-    rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|{_STRING}(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-~])"
+_STRING_SEQUENCE: Final = r"[\]PX^_][^\x07\x1b]{0,4096}"
+_CONTROL_SEQUENCE: Final = re.compile(
+    rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|{_STRING_SEQUENCE}(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-~])"
 )
-_PARTIAL: Final = re.compile(rf"(?:\x1b(?:\[[0-?]{{0,64}}[ -/]*|{_STRING}\x1b?|[ -/]*)|\r)\Z")
+_PARTIAL_SEQUENCE: Final = re.compile(
+    rf"(?:\x1b(?:\[[0-?]{{0,64}}[ -/]*|{_STRING_SEQUENCE}\x1b?|[ -/]*)|\r)\Z"
+)
 # Controls become their pictures; letters that only carry hidden words become their number.
-_VISIBLE: Final = {
+_VISIBLE_CONTROLS: Final = {
     **{code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}},
     0x7F: "␡",
     **{code: f"\\u{{{code:x}}}" for code in (*range(0x80, 0xA0), *range(0xE0000, 0xE0080))},
 }
 
 
-def new_id(first: str) -> str:
+def new_id(prefix: str) -> str:
     """Return a name that nobody guesses, of nine letters and digits."""
     import secrets
 
-    return first + "".join(secrets.choice(_LETTERS) for _ in range(8))
+    return prefix + "".join(secrets.choice(_ID_CHARACTERS) for _ in range(8))
 
 
 # Making it harmless
 
 
-def harmless(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Take out a terminal's control sequences, and make every other control visible.
 
     Letters stay as they are: the model may have to write the same ones back.
@@ -78,69 +113,69 @@ def harmless(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     if "\x1b" in text:
-        text = _SEQUENCE.sub("", text)
+        text = _CONTROL_SEQUENCE.sub("", text)
     if "\r" in text:
         # Nothing is hidden behind a return of the carriage: each such piece is a line.
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.translate(_VISIBLE)
+    return text.translate(_VISIBLE_CONTROLS)
 
 
-class Cleaner:
+class OutputDecoder:
     """Makes a stream of bytes harmless, piece by piece, whatever the pieces cut through."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._held = ""
+        self._pending = ""
 
-    def feed(self, data: bytes, *, last: bool = False) -> str:
+    def decode(self, data: bytes, *, last: bool = False) -> str:
         """Return the text of a piece; what may go on in the next one is held back."""
-        text = self._held + self._decoder.decode(data, last)
-        self._held = ""
-        if not last and (partial := _PARTIAL.search(text)):
-            self._held = text[partial.start() :]
+        text = self._pending + self._decoder.decode(data, last)
+        self._pending = ""
+        if not last and (partial := _PARTIAL_SEQUENCE.search(text)):
+            self._pending = text[partial.start() :]
             text = text[: partial.start()]
-        return harmless(text)
+        return escape_controls(text)
 
 
 # Keeping it
 
 
-class Capture:
+class OutputCapture:
     """What one stream wrote: its beginning as text, and all of it, to a limit, as bytes."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, max_size: int = MAX_STREAM_SIZE) -> None:
         self.size = 0
-        self._most = most
-        self._cleaner = Cleaner()
+        self._max_size = max_size
+        self._decoder = OutputDecoder()
         self._pieces: list[str] = []
         self._length = 0
         self._memory = bytearray()
         self._spool: IO[bytes] | None = None
 
-    def take(self, data: bytes, *, last: bool = False) -> str:
+    def add(self, data: bytes, *, last: bool = False) -> str:
         """Keep a piece; return its text."""
-        text = self._cleaner.feed(data, last=last)
-        if self._length <= LIMIT:
-            self._pieces.append(text[: LIMIT + 1 - self._length])
+        text = self._decoder.decode(data, last=last)
+        if self._length <= MAX_OUTPUT_LENGTH:
+            self._pieces.append(text[: MAX_OUTPUT_LENGTH + 1 - self._length])
         self._length += len(text)
-        self._keep(data)
+        self._store(data)
         return text
 
-    def _keep(self, data: bytes) -> None:
-        room = self._most - self.size
+    def _store(self, data: bytes) -> None:
+        available = self._max_size - self.size
         self.size += len(data)
-        if room <= 0 or not data:
+        if available <= 0 or not data:
             return
         try:
-            if self._spool is None and len(self._memory) + len(data) > _IN_MEMORY:
-                self._spool = _nameless_file()
+            if self._spool is None and len(self._memory) + len(data) > _MAX_MEMORY_SIZE:
+                self._spool = _open_unlinked_file()
             if self._spool is None:
-                self._memory += data[:room]
+                self._memory += data[:available]
             else:
-                self._spool.write(data[:room])
+                self._spool.write(data[:available])
         except OSError:
             # The disk is full: what was printed until now is still there.
-            self._most = 0
+            self._max_size = 0
 
     @property
     def length(self) -> int:
@@ -152,17 +187,17 @@ class Capture:
         """The beginning, up to the limit and one more."""
         return "".join(self._pieces)
 
-    def pieces(self) -> Iterable[bytes]:
+    def raw_chunks(self) -> Iterable[bytes]:
         """Yield the bytes as they came."""
-        kept = len(self._memory)
+        stored_size = len(self._memory)
         yield bytes(self._memory)
         if self._spool is not None:
             self._spool.seek(0)
             while data := self._spool.read(1 << 16):
-                kept += len(data)
+                stored_size += len(data)
                 yield data
-        if kept < self.size:
-            yield f"\n[{self.size - kept} more bytes were not kept]\n".encode()
+        if stored_size < self.size:
+            yield f"\n[{self.size - stored_size} more bytes were not kept]\n".encode()
 
     def close(self) -> None:
         """Let go of the bytes."""
@@ -173,7 +208,7 @@ class Capture:
             self._spool = None
 
 
-def _nameless_file() -> IO[bytes]:
+def _open_unlinked_file() -> IO[bytes]:
     from tempfile import mkstemp
 
     descriptor, path = mkstemp(prefix="steno-")
@@ -181,41 +216,41 @@ def _nameless_file() -> IO[bytes]:
     return os.fdopen(descriptor, "w+b")
 
 
-class Log:
+class OutputLog:
     """What a background command prints: a file that grows to a limit, and the newest in memory."""
 
-    def __init__(self, path: str, most: int = MOST_LOGGED) -> None:
+    def __init__(self, path: str, max_size: int = MAX_LOG_SIZE) -> None:
         self.path = path
         self.size = 0
-        self._room = most
+        self._available = max_size
         self._tail = bytearray()
-        self._read = 0
-        self._cleaner = Cleaner()
-        self._file = open_private(path, _CREATE)
+        self._read_size = 0
+        self._decoder = OutputDecoder()
+        self._file = open_private(path, _CREATE_FLAGS)
 
-    def take(self, data: bytes) -> None:
+    def add(self, data: bytes) -> None:
         """Keep a piece."""
         self.size += len(data)
         self._tail += data
-        if len(self._tail) > 2 * TAIL:
-            del self._tail[:-TAIL]
-        if self._file < 0 or self._room <= 0:
+        if len(self._tail) > 2 * LOG_TAIL_SIZE:
+            del self._tail[:-LOG_TAIL_SIZE]
+        if self._file < 0 or self._available <= 0:
             return
         with suppress(OSError):
-            self._room -= os.write(self._file, data[: self._room])
-            if self._room <= 0:
+            self._available -= os.write(self._file, data[: self._available])
+            if self._available <= 0:
                 os.write(self._file, b"\n[what was printed after this was not kept]\n")
 
-    def unread(self, *, last: bool) -> str:
-        """Return what was printed since the last time, at most the newest `LIMIT` characters."""
-        new = min(self.size - self._read, len(self._tail))
-        skipped = self.size - self._read - new
+    def read_new(self, *, last: bool) -> str:
+        """Return what was printed since the last time, at most the newest `MAX_OUTPUT_LENGTH` characters."""
+        new_size = min(self.size - self._read_size, len(self._tail))
+        skipped = self.size - self._read_size - new_size
         if skipped:
-            self._cleaner = Cleaner()
-        self._read = self.size
-        text = self._cleaner.feed(bytes(self._tail[len(self._tail) - new :]), last=last)
-        if skipped or len(text) > LIMIT:
-            text = f"[earlier output is in {self.path}]\n{text[-LIMIT:]}"
+            self._decoder = OutputDecoder()
+        self._read_size = self.size
+        text = self._decoder.decode(bytes(self._tail[len(self._tail) - new_size :]), last=last)
+        if skipped or len(text) > MAX_OUTPUT_LENGTH:
+            text = f"[earlier output is in {self.path}]\n{text[-MAX_OUTPUT_LENGTH:]}"
         return text
 
     def close(self) -> None:
@@ -228,58 +263,58 @@ class Log:
 # Saving it
 
 
-def folder_for_results(context: "ToolContext") -> str:
+def make_results_folder(context: "ToolContext") -> str:
     """Return the folder for output that is too big to record; it is there afterwards."""
     folder = os.path.join(context.folder, "tool-results")
-    os.makedirs(folder, mode=FOLDER, exist_ok=True)
+    os.makedirs(folder, mode=PRIVATE_FOLDER_MODE, exist_ok=True)
     return folder
 
 
-def result_name(call: str) -> str:
+def result_file_name(call_id: str) -> str:
     """Return the file name for the output of a call, whose id may be anything."""
-    return f"{call if _PLAIN_NAME.fullmatch(call) else new_id('b')}.txt"
+    return f"{call_id if _SAFE_CALL_ID.fullmatch(call_id) else new_id('b')}.txt"
 
 
-def save(context: "ToolContext", call: str, pieces: Iterable[bytes]) -> tuple[str, int]:
+def save_output(context: "ToolContext", call_id: str, chunks: Iterable[bytes]) -> tuple[str, int]:
     """Write the output of a call to a file of its own; return its path and size.
 
     Raises:
         ToolFailure: it cannot be written.
     """
     try:
-        path = os.path.join(folder_for_results(context), result_name(call))
-        return path, put_file(path, pieces)
+        path = os.path.join(make_results_folder(context), result_file_name(call_id))
+        return path, write_file_atomically(path, chunks)
     except OSError as error:
         raise ToolFailure(
-            f"The output is too large and could not be saved: {worded(error)}"
+            f"The output is too large and could not be saved: {error_message(error)}"
         ) from error
 
 
-def put_file(path: str, pieces: Iterable[bytes]) -> int:
+def write_file_atomically(path: str, chunks: Iterable[bytes]) -> int:
     """Put a private file in its place, whole or not at all; return its size.
 
     Raises:
         OSError: it cannot be written; what was there before still is.
     """
-    scratch = os.path.join(os.path.dirname(path), f".{new_id('t')}.steno-tmp")
-    with os.fdopen(open_private(scratch, _CREATE), "wb") as file:
+    temp_path = os.path.join(os.path.dirname(path), f".{new_id('t')}.steno-tmp")
+    with os.fdopen(open_private(temp_path, _CREATE_FLAGS), "wb") as file:
         try:
-            file.writelines(pieces)
+            file.writelines(chunks)
             file.flush()
-            os.replace(scratch, path)
+            os.replace(temp_path, path)
         except BaseException:
-            os.unlink(scratch)
+            os.unlink(temp_path)
             raise
         return file.tell()
 
 
-def persisted(text: str, path: str, size: int) -> str:
+def saved_output_message(text: str, path: str, size: int) -> str:
     """Return what the model reads in place of an output that was saved."""
-    preview = text[:PREVIEW]
+    preview = text[:PREVIEW_LENGTH]
     end = preview.rfind("\n")
-    if end > PREVIEW // 2:
+    if end > PREVIEW_LENGTH // 2:
         preview = preview[:end]
     return (
-        f"<persisted-output>\nOutput too large ({size_words(size)}). Full output saved to: {path}"
+        f"<persisted-output>\nOutput too large ({format_size(size)}). Full output saved to: {path}"
         f"\n\nPreview (first 2KB):\n{preview}\n...\n</persisted-output>"
     )

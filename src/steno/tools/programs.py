@@ -1,4 +1,4 @@
-"""Programs that the tools run, each with an end: for the time it takes and for how much it says."""
+"""Runs helper programs for tools, with limits on time and output; and finds ripgrep."""
 
 import asyncio
 import os
@@ -10,54 +10,56 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from steno.store.beneath import Folder
-from steno.tools.words import failed
+from steno.store.dirfd import Directory
+from steno.tools.output import file_error
 
-__all__ = ["FLAGS", "SECONDS", "Finder", "Ran", "ripgrep", "run_program", "run_self"]
-
-Finder: TypeAlias = Callable[..., str | None]
+FindRipgrep: TypeAlias = Callable[..., str | None]
 """Returns where ripgrep is, given the folders that it may not come from; None for nowhere."""
-FLAGS: Final = ("--no-config", "--no-messages", "--hidden", "--glob=!.git", "--color=never")
+RIPGREP_FLAGS: Final = ("--no-config", "--no-messages", "--hidden", "--glob=!.git", "--color=never")
 """What ripgrep is always told: nobody's settings count, and no file is left out for its dot."""
-SECONDS: Final = 20.0
+DEFAULT_TIMEOUT: Final = 20.0
 """How long a program may take unless it is told otherwise."""
-_MOST_OUT: Final = 32 << 20
-_MOST_ERR: Final = 1 << 14
-_RIPGREP: Final = "rg.exe" if os.name == "nt" else "rg"
+_MAX_STDOUT_SIZE: Final = 32 << 20
+_MAX_STDERR_SIZE: Final = 1 << 14
+_RIPGREP_NAME: Final = "rg.exe" if os.name == "nt" else "rg"
 
 
-class Ran(msgspec.Struct, frozen=True):
+class CompletedProgram(msgspec.Struct, frozen=True):
     """What a program said, and how it ended."""
 
-    code: int
-    out: bytes
-    err: str
-    is_late: bool = False
+    exit_code: int
+    stdout: bytes
+    stderr: str
+    timed_out: bool = False
     """It was ended for the time it took."""
-    is_cut: bool = False
+    was_truncated: bool = False
     """It was ended for saying too much."""
 
 
-def ripgrep(*folders: str) -> str | None:
+def find_ripgrep(*excluded_folders: str) -> str | None:
     """Return the ripgrep to run: the system's, else that of the extra `ripgrep`; None for neither.
 
-    Nothing inside `folders` is taken from PATH, and no entry of it that is relative: a file that
+    Nothing inside `excluded_folders` is taken from PATH, and no entry of it that is relative: a file that
     comes with a project must not run because of its name.
     """
-    shut = [os.path.realpath(folder) for folder in folders]
+    excluded = [os.path.realpath(folder) for folder in excluded_folders]
     for entry in os.get_exec_path():
-        path = os.path.join(entry, _RIPGREP)
-        if not os.path.isabs(entry) or any(_is_inside(each, shut) for each in (entry, path)):
+        path = os.path.join(entry, _RIPGREP_NAME)
+        if not os.path.isabs(entry) or any(
+            _is_inside_any(candidate, excluded) for candidate in (entry, path)
+        ):
             continue
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return _packaged_ripgrep()
 
 
-def _is_inside(path: str, folders: list[str]) -> bool:
+def _is_inside_any(path: str, folders: list[str]) -> bool:
     """Whether a path, with all links resolved, is one of some folders or lies in one."""
     real = os.path.realpath(path)
-    return any(real == each or real.startswith(each.rstrip(os.sep) + os.sep) for each in folders)
+    return any(
+        real == folder or real.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders
+    )
 
 
 @cache
@@ -71,18 +73,20 @@ def _packaged_ripgrep() -> str | None:
         return None
     for file in package.files or ():
         path = os.path.abspath(str(package.locate_file(file)))
-        if file.name == _RIPGREP and os.access(path, os.X_OK):
+        if file.name == _RIPGREP_NAME and os.access(path, os.X_OK):
             return path
     return None
 
 
-async def run_self(module: str, *arguments: str, given: bytes, seconds: float = SECONDS) -> Ran:
+async def run_module(
+    module: str, *arguments: str, stdin: bytes, time_limit: float = DEFAULT_TIMEOUT
+) -> CompletedProgram:
     """Run a module of steno in a process of its own, which can be ended whatever it does."""
     env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
     env["PYTHONPATH"] = os.pathsep.join(sys.path)
     env["PYTHONWARNINGS"] = "ignore"
     command = [sys.executable, "-m", module, *arguments]
-    return await run_program(command, os.sep, env=env, given=given, seconds=seconds)
+    return await run_program(command, os.sep, env=env, stdin=stdin, time_limit=time_limit)
 
 
 async def run_program(
@@ -90,47 +94,53 @@ async def run_program(
     folder: str,
     *,
     env: dict[str, str],
-    given: bytes = b"",
-    seconds: float = SECONDS,
-) -> Ran:
+    stdin: bytes = b"",
+    time_limit: float = DEFAULT_TIMEOUT,
+) -> CompletedProgram:
     """Run a program to its end, or until it takes too long or says too much.
 
     The folder is a path with all links resolved: none is followed on the way there.
     """
     pipe = asyncio.subprocess.PIPE
     try:
-        with Folder(folder) as held:
+        with Directory(folder) as directory:
             process = await asyncio.create_subprocess_exec(
-                *command, cwd=held.standing, env=env, stdin=pipe, stdout=pipe, stderr=pipe
+                *command, cwd=directory.stable_path, env=env, stdin=pipe, stdout=pipe, stderr=pipe
             )
     except OSError as error:
-        raise failed("search", folder, error) from error
-    out, err = bytearray(), bytearray()
-    is_late = is_cut = False
+        raise file_error("search", folder, error) from error
+    stdout, stderr = bytearray(), bytearray()
+    timed_out = was_truncated = False
     try:
-        async with asyncio.timeout(seconds):
-            _, is_cut, _ = await asyncio.gather(
-                _feed(process, given),
-                _gather(process.stdout, out, _MOST_OUT, process.kill),
-                _gather(process.stderr, err, _MOST_ERR),
+        async with asyncio.timeout(time_limit):
+            _, was_truncated, _ = await asyncio.gather(
+                _write_stdin(process, stdin),
+                _read_limited(process.stdout, stdout, _MAX_STDOUT_SIZE, process.kill),
+                _read_limited(process.stderr, stderr, _MAX_STDERR_SIZE),
             )
             await process.wait()
     except TimeoutError:
-        is_late = True
+        timed_out = True
     finally:
         if process.returncode is None:
             process.kill()
             # Reads what is still in the pipes, so that they are closed.
             await process.communicate()
-    return Ran(process.returncode or 0, bytes(out), err.decode("utf-8", "replace"), is_late, is_cut)
+    return CompletedProgram(
+        process.returncode or 0,
+        bytes(stdout),
+        stderr.decode("utf-8", "replace"),
+        timed_out,
+        was_truncated,
+    )
 
 
-async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
+async def _write_stdin(process: asyncio.subprocess.Process, data: bytes) -> None:
     pipe = process.stdin
     if pipe is None:
         return
     try:
-        pipe.write(given)
+        pipe.write(data)
         await pipe.drain()
     except (BrokenPipeError, ConnectionResetError):
         return
@@ -138,20 +148,20 @@ async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
         pipe.close()
 
 
-async def _gather(
+async def _read_limited(
     pipe: asyncio.StreamReader | None,
-    into: bytearray,
-    most: int,
-    end: Callable[[], None] | None = None,
+    buffer: bytearray,
+    max_size: int,
+    stop_program: Callable[[], None] | None = None,
 ) -> bool:
     """Take what comes out of a pipe; say whether it was too much, and end the program then."""
-    is_cut = False
+    was_truncated = False
     while pipe is not None and (piece := await pipe.read(1 << 16)):
-        room = most - len(into)
-        into += piece[:room]
-        if len(piece) > room and not is_cut:
-            is_cut = True
-            if end is not None:
+        available = max_size - len(buffer)
+        buffer += piece[:available]
+        if len(piece) > available and not was_truncated:
+            was_truncated = True
+            if stop_program is not None:
                 with suppress(ProcessLookupError):
-                    end()
-    return is_cut
+                    stop_program()
+    return was_truncated

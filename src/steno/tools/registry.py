@@ -1,6 +1,6 @@
 """The tools of one conversation: by name, by the names of other versions, and as the API sees them.
 
-`file_tools()` and `other_tools()` make steno's own. The agent adds the ones that belong to a session:
+`file_tools()` and `non_file_tools()` make steno's own. The agent adds the ones that belong to a session:
 sub-agents, skills, the tools of MCP servers, the tool for an answer in a shape.
 """
 
@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from steno.format.tool_catalogue import AGENT, SKILL
-from steno.tools.base import Spec, Tool
+from steno.tools.protocol import Tool, ToolSpec
 
-__all__ = ["ToolRegistry", "file_tools", "input_flaw", "other_tools", "own_names"]
-
-_TYPES: Final[dict[str, tuple[type, ...]]] = {
+_JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "string": (str,),
     "number": (int, float),
     "integer": (int,),
@@ -24,24 +22,23 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 
 def file_tools() -> list[Tool]:
     """Return the tools that read, search and write files, in the order in which a model sees them."""
-    from steno.tools.edit import Edit, MultiEdit
-    from steno.tools.glob import Glob
-    from steno.tools.grep import Grep
-    from steno.tools.notebook import NotebookEdit
-    from steno.tools.read import Read
-    from steno.tools.write import Write
+    from steno.tools.builtin.edit import Edit, MultiEdit
+    from steno.tools.builtin.glob import Glob
+    from steno.tools.builtin.grep import Grep
+    from steno.tools.builtin.notebook import NotebookEdit
+    from steno.tools.builtin.read import Read
+    from steno.tools.builtin.write import Write
 
     return [Glob(), Grep(), Read(), Edit(), MultiEdit(), Write(), NotebookEdit()]
 
 
-def other_tools() -> list[Tool]:
+def non_file_tools() -> list[Tool]:
     """Return every tool that is not for files: commands, tasks, the web, questions, plans."""
-    from steno.tools.bash import Bash, TaskOutput, TaskStop
-    from steno.tools.plan import EnterPlanMode, ExitPlanMode
-    from steno.tools.questions import AskUserQuestion
-    from steno.tools.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
-    from steno.tools.todo import TodoWrite
-    from steno.tools.web import WebFetch, WebSearch
+    from steno.tools.builtin.bash import Bash, TaskOutput, TaskStop
+    from steno.tools.builtin.plan_mode import EnterPlanMode, ExitPlanMode
+    from steno.tools.builtin.questions import AskUserQuestion
+    from steno.tools.builtin.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate, TodoWrite
+    from steno.tools.builtin.web import WebFetch, WebSearch
 
     return [
         Bash(),
@@ -60,63 +57,68 @@ def other_tools() -> list[Tool]:
     ]
 
 
-def own_names() -> set[str]:
+def builtin_tool_names() -> set[str]:
     """Return the names of all tools that a session can have without any server."""
-    return {tool.spec.name for tool in (*file_tools(), *other_tools())} | {AGENT, SKILL}
+    return {tool.spec.name for tool in (*file_tools(), *non_file_tools())} | {AGENT, SKILL}
 
 
 class ToolRegistry:
     """Tools that can be found."""
 
     def __init__(
-        self, tools: Iterable[Tool], *, more: Callable[[], Iterable[Tool]] = lambda: ()
+        self, tools: Iterable[Tool], *, additional_tools: Callable[[], Iterable[Tool]] = lambda: ()
     ) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
-        self._more = more
+        self._additional_tools = additional_tools
         """Tools that come and go with the servers they belong to."""
-        own = self._tools.values()
-        self._named = {alias: tool for tool in own for alias in tool.spec.aliases} | self._tools
+        builtin_tools = self._tools.values()
+        self._tools_by_alias = {
+            alias: tool for tool in builtin_tools for alias in tool.spec.aliases
+        } | self._tools
 
     def __iter__(self) -> Iterator[Tool]:
         yield from self._tools.values()
-        yield from (tool for tool in self._more() if tool.spec.name not in self._tools)
+        yield from (tool for tool in self._additional_tools() if tool.spec.name not in self._tools)
 
     def find(self, name: str) -> Tool | None:
         """Return the tool of that name, be it the name of another version."""
-        known = self._named.get(name)
-        return known or next((tool for tool in self._more() if tool.spec.name == name), None)
-
-    def only(self, wanted: Callable[[str], bool]) -> "ToolRegistry":
-        """Return a registry of the tools whose names are wanted."""
-
-        def fits(tool: Tool) -> bool:
-            return any(map(wanted, (tool.spec.name, *tool.spec.aliases)))
-
-        more = self._more
-        return ToolRegistry(
-            filter(fits, self._tools.values()), more=lambda: list(filter(fits, more()))
+        builtin_tool = self._tools_by_alias.get(name)
+        return builtin_tool or next(
+            (tool for tool in self._additional_tools() if tool.spec.name == name), None
         )
 
-    def wire(self) -> list[dict[str, Any]]:
+    def filtered(self, is_included: Callable[[str], bool]) -> "ToolRegistry":
+        """Return a registry of the tools whose names are wanted."""
+
+        def is_tool_included(tool: Tool) -> bool:
+            return any(map(is_included, (tool.spec.name, *tool.spec.aliases)))
+
+        additional_tools = self._additional_tools
+        return ToolRegistry(
+            filter(is_tool_included, self._tools.values()),
+            additional_tools=lambda: list(filter(is_tool_included, additional_tools())),
+        )
+
+    def to_api(self) -> list[dict[str, Any]]:
         """Return them as the API wants them, always in the same order."""
-        return [tool.spec.wire() for tool in sorted(self, key=lambda tool: tool.spec.name)]
+        return [tool.spec.to_api() for tool in sorted(self, key=lambda tool: tool.spec.name)]
 
 
-def input_flaw(spec: Spec, tool_input: dict[str, Any]) -> str:
+def find_input_error(spec: ToolSpec, tool_input: dict[str, Any]) -> str:
     """Return what is wrong with the input of a call, in words for the model; nothing if it fits."""
-    known: dict[str, Any] = spec.schema.get("properties", {})
+    properties: dict[str, Any] = spec.schema.get("properties", {})
     missing = [name for name in spec.schema.get("required", ()) if name not in tool_input]
     if missing:
         return f"{spec.name} needs {', '.join(missing)}"
     if not spec.schema.get("additionalProperties", True):
-        unknown = [name for name in tool_input if name not in known]
+        unknown = [name for name in tool_input if name not in properties]
         if unknown:
             return f"{spec.name} knows no {', '.join(unknown)}"
     for name, value in tool_input.items():
-        kind = known.get(name, {}).get("type")
-        wanted = _TYPES.get(kind) if isinstance(kind, str) else None
-        if wanted is None:
+        type_name = properties.get(name, {}).get("type")
+        types = _JSON_TYPES.get(type_name) if isinstance(type_name, str) else None
+        if types is None:
             continue
-        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-            return f"{name} of {spec.name} must be a {kind}"
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            return f"{name} of {spec.name} must be a {type_name}"
     return ""

@@ -1,26 +1,21 @@
-"""The explorer: a local web page over the index and the sessions. It reads, and nothing else.
+"""The web explorer: read-only pages and a JSON API over the index and the session files.
 
-gate       who may look: host, method, origin, token; what a page may load
-app        the table of routes, and what an error looks like
-ward       looks after the sessions in the background: damage, risk, drift
-wire       requests as they come in: what is no HTTP ends here
-house      what the pages share: the index, opened sessions, prices, news of changes
-links      the address of everything; the HTML export has its own
-numbers    the numbers that addresses name
-paint      templates, and the words and figures that they use
-kept       answers that hold until the index changes
-warm       the pages that are opened first, made ahead
-listed/    the list of sessions, and what was found in them, as values for a page
-spend/     what was used as values for a page
-render/    Markdown, code, diffs, colours of a terminal, charts: text in, safe HTML out
-bodies/    what is inside a step, a record, a gap: one file for each family of tools
-story/     one session as values for a page: turns, steps, what is in a step
-files/     what agents did to files as values for a page: tree, timeline, versions
-pair/      two sessions as values for a page: what differs, both paths, what to choose from
-export/    sessions as pages that need no server; others write them
-pages/     one file each: what the address asks for → the page
-serve      the loopback server around it all
+app             routes, error pages, API endpoints
+auth            request checks (host, method, origin, token) and security headers
+http_server     the loopback server: addresses, sockets, connections, preloading
+urls            URLs of all pages; path tags; numbers in URLs
+templating      Jinja environment, filters, icons, static files
+template_cache  compiled templates on disk
+state/          app state, caches, pubsub, health monitor
+routes/         request handlers: one module per address
+views/          what the pages show: session list, session page, comparison, usage, files
+tool_views/     HTML inside a step, a record or a gap
+render/         Markdown, code, diffs, ANSI, charts to safe HTML
+export/         sessions as static HTML files
+api/            the JSON API
+templates/      Jinja templates
+static/         stylesheets, scripts, icons
 
-Nothing here writes, runs a program or talks to a model; the linter sees to it. What keeps the index
-fresh is given to it from outside.
+Nothing here writes, runs a program or calls a model; import-linter enforces it. The caller keeps
+the index up to date.
 """

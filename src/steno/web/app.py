@@ -1,13 +1,13 @@
-"""The table of routes, and what an error looks like.
+"""The ASGI application: table of page routes, API endpoints, error responses.
 
-A page is a plain function `(house, request) -> Response`; it runs in a thread of its own, because
-it reads files. Streams are coroutines.
+A page is a plain function `(state, request) -> Response` that runs in a worker thread, because it
+reads files. Streams are coroutines.
 """
 
 import inspect
 import sqlite3
 import sys
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable, Container, Iterator
 from importlib import import_module
 from typing import Any, Final
 
@@ -20,149 +20,153 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from steno.errors import BadRequest, NotFound, StenoError
-from steno.safe.terminal import clean
-from steno.web.api.endpoints import api_routes
-from steno.web.api.responses import error_response, is_api
-from steno.web.api.routes import DOCUMENT, PATHS
-from steno.web.gate import Gate, Keys
-from steno.web.house import House, NotReady
-from steno.web.paint import page
+from steno.sanitize.terminal import clean
+from steno.web.api.openapi import API_PATHS, ENDPOINTS, OPENAPI_PATH, Endpoint, document_bytes
+from steno.web.api.parameters import Parameters, parse_parameters
+from steno.web.api.responses import encode, error_response, is_api, json_response
+from steno.web.auth import AuthMiddleware, LoginKeys
+from steno.web.state.app_state import AppState, NotReady
+from steno.web.templating import render_page
 
-__all__ = ["ADDRESSES", "PAGES", "make_app"]
-
-Page = Callable[[House, Request], Response | Awaitable[Response]]
+PageHandler = Callable[[AppState, Request], Response | Awaitable[Response]]
 
 PAGES: Final = (
-    ("/", "sessions:sessions"),
-    ("/live", "sessions:live"),
-    ("/search", "search:search"),
-    ("/s/{key}", "session:session"),
-    ("/s/{key}/turns", "session:turns"),
-    ("/s/{key}/sides", "session:sides"),
-    ("/s/{key}/branch/{number}", "session:branch"),
-    ("/s/{key}/panel", "session:panel"),
-    ("/s/{key}/findings", "session:findings"),
-    ("/s/{key}/live", "live:live"),
-    ("/s/{key}/export", "export:export"),
-    ("/s/{key}/step/{place}", "step:step"),
-    ("/s/{key}/records", "records:records"),
-    ("/s/{key}/record/{offset}", "records:record"),
-    ("/s/{key}/a/{agent}", "session:session"),
-    ("/s/{key}/a/{agent}/turns", "session:turns"),
-    ("/s/{key}/a/{agent}/panel", "session:panel"),
-    ("/s/{key}/a/{agent}/findings", "session:findings"),
-    ("/s/{key}/a/{agent}/live", "live:live"),
-    ("/s/{key}/a/{agent}/step/{place}", "step:step"),
-    ("/s/{key}/a/{agent}/records", "records:records"),
-    ("/s/{key}/a/{agent}/record/{offset}", "records:record"),
-    ("/s/{key}/image/{place}", "image:image"),
-    ("/s/{key}/a/{agent}/image/{place}", "image:image"),
-    ("/usage", "usage:usage"),
-    ("/usage/lines", "usage_lines:lines"),
-    ("/usage/calls", "usage_lines:calls"),
-    ("/usage/sessions", "usage_lines:sessions"),
-    ("/usage/table.csv", "usage:table"),
-    ("/files", "files:files"),
-    ("/files/{tag}", "file:file"),
-    ("/compare", "compare:pair"),
-    ("/p/{tag}", "project:project"),
-    ("/health", "health:health"),
-    ("/palette", "palette:palette"),
-    ("/static/{mark}/{name}", "static:static"),
-    ("/favicon.ico", "static:icon"),
+    ("/", "sessions:session_list_page"),
+    ("/live", "sessions:session_list_stream"),
+    ("/search", "search:redirect_search"),
+    ("/s/{key}", "session:session_page"),
+    ("/s/{key}/turns", "session:turn_range"),
+    ("/s/{key}/sides", "session:abandoned_branches"),
+    ("/s/{key}/branch/{number}", "session:abandoned_branch"),
+    ("/s/{key}/panel", "session:side_panel"),
+    ("/s/{key}/findings", "session:findings_section"),
+    ("/s/{key}/live", "session:session_stream"),
+    ("/s/{key}/export", "session:download"),
+    ("/s/{key}/step/{place}", "records:step_page"),
+    ("/s/{key}/records", "records:records_page"),
+    ("/s/{key}/record/{offset}", "records:record_page"),
+    ("/s/{key}/a/{agent}", "session:session_page"),
+    ("/s/{key}/a/{agent}/turns", "session:turn_range"),
+    ("/s/{key}/a/{agent}/panel", "session:side_panel"),
+    ("/s/{key}/a/{agent}/findings", "session:findings_section"),
+    ("/s/{key}/a/{agent}/live", "session:session_stream"),
+    ("/s/{key}/a/{agent}/step/{place}", "records:step_page"),
+    ("/s/{key}/a/{agent}/records", "records:records_page"),
+    ("/s/{key}/a/{agent}/record/{offset}", "records:record_page"),
+    ("/s/{key}/image/{place}", "records:image_response"),
+    ("/s/{key}/a/{agent}/image/{place}", "records:image_response"),
+    ("/usage", "usage_overview:usage_page"),
+    ("/usage/lines", "usage_lines:responses_page"),
+    ("/usage/calls", "usage_lines:calls_page"),
+    ("/usage/sessions", "usage_lines:sessions_by_cost_page"),
+    ("/usage/table.csv", "usage_overview:usage_csv"),
+    ("/files", "files:files_page"),
+    ("/files/{tag}", "files:file_page"),
+    ("/compare", "compare:comparison_page"),
+    ("/p/{tag}", "project:project_page"),
+    ("/health", "health:health_page"),
+    ("/palette", "palette:palette_items"),
+    ("/static/{mark}/{name}", "static_files:static_file"),
+    ("/favicon.ico", "static_files:favicon"),
 )
-"""Every page, and who answers: a module of `pages/` and a function in it."""
-ADDRESSES: Final = (*(way for way, _ in PAGES), *PATHS)
+"""Every page, and who answers: a module of `routes/` and a function in it."""
+ADDRESSES: Final = (*(way for way, _ in PAGES), *API_PATHS)
 """Every address: the pages and the API."""
 
 
-def make_app(house: House, keys: Keys, hosts: Container[str]) -> ASGIApp:
-    """Return the explorer of a house, with the gate before it."""
-    routes = [Route(way, _endpoint(house, name)) for way, name in PAGES]
-    routes += api_routes(house)
+def make_app(app_state: AppState, login_keys: LoginKeys, hosts: Container[str]) -> ASGIApp:
+    """Return the ASGI application, behind the request checks of `auth`."""
+    routes = [Route(path, _page_endpoint(app_state, name)) for path, name in PAGES]
+    routes += api_routes(app_state)
     app = Starlette(
         routes=routes,
         exception_handlers={
-            StenoError: _failed(house),
-            HTTPException: _failed(house),
-            sqlite3.DatabaseError: _failed(house),
-            Exception: _broke(),
+            StenoError: _error_handler(app_state),
+            HTTPException: _error_handler(app_state),
+            sqlite3.DatabaseError: _error_handler(app_state),
+            Exception: _crash_handler(),
         },
     )
     # An address is itself, or it is none of ours: no guesses that lead elsewhere.
     app.router.redirect_slashes = False
-    return Gate(app, keys, hosts)
+    return AuthMiddleware(app, login_keys, hosts)
 
 
-def _endpoint(house: House, name: str) -> Callable[[Request], Awaitable[Response]]:
+def _page_endpoint(app_state: AppState, name: str) -> Callable[[Request], Awaitable[Response]]:
     module, _, function = name.partition(":")
-    answer: Page = getattr(import_module(f"steno.web.pages.{module}"), function)
+    handler: PageHandler = getattr(import_module(f"steno.web.routes.{module}"), function)
 
     async def endpoint(request: Request) -> Response:
-        if inspect.iscoroutinefunction(answer):
-            return await answer(house, request)
-        made: Any = await run_in_threadpool(answer, house, request)
-        return made
+        if inspect.iscoroutinefunction(handler):
+            return await handler(app_state, request)
+        response: Any = await run_in_threadpool(handler, app_state, request)
+        return response
 
     return endpoint
 
 
-def _failed(house: House) -> Callable[[Request, Exception], Awaitable[Response]]:
-    async def failed(request: Request, error: Exception) -> Response:
+def _error_handler(app_state: AppState) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def handle_error(request: Request, error: Exception) -> Response:
         api = is_api(request.scope["path"])
-        if isinstance(error, NotReady) or await run_in_threadpool(_recovered, house, error):
+        if isinstance(error, NotReady) or await run_in_threadpool(_recover_index, app_state, error):
             if api:
-                words = "the sessions are being read for the first time"
-                return error_response(503, words, "Try again in a second.", {"retry-after": "1"})
-            text = await run_in_threadpool(page, house, "reading.html.j2", here="sessions")
+                message = "the sessions are being read for the first time"
+                return error_response(503, message, "Try again in a second.", {"retry-after": "1"})
+            text = await run_in_threadpool(
+                render_page, app_state, "reading.html.j2", here="sessions"
+            )
             return HTMLResponse(text, 503, {"refresh": "1", "retry-after": "1"})
         if isinstance(error, HTTPException):
-            status, words, hint = error.status_code, "There is no such page.", ""
+            status, message, hint = error.status_code, "There is no such page.", ""
             if api:
-                words, hint = "no such endpoint", f"{DOCUMENT} lists the endpoints"
+                message, hint = "no such endpoint", f"{OPENAPI_PATH} lists the endpoints"
         else:
-            status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
-            words, hint = str(error), getattr(error, "hint", "") or ""
+            status = next(
+                (code for kind, code in _STATUS_CODES.items() if isinstance(error, kind)), 500
+            )
+            message, hint = str(error), getattr(error, "hint", "") or ""
         if api:
-            return error_response(status, words, hint)
-        text = await run_in_threadpool(page, house, "error.html.j2", words=words, hint=hint)
+            return error_response(status, message, hint)
+        text = await run_in_threadpool(
+            render_page, app_state, "error.html.j2", words=message, hint=hint
+        )
         return HTMLResponse(text, status)
 
-    return failed
+    return handle_error
 
 
-def _recovered(house: House, error: Exception) -> bool:
+def _recover_index(app_state: AppState, error: Exception) -> bool:
     """Set a damaged index aside and have it made anew; whether it was damaged."""
     from steno.index.recovery import recover
 
-    if not recover(error, house.home.folder):
+    if not recover(error, app_state.home.folder):
         return False
-    house.forget_words()
-    house.rebuild()
+    app_state.reset_texts()
+    app_state.rebuild()
     return True
 
 
-def _broke() -> Callable[[Request, Exception], Awaitable[Response]]:
+def _crash_handler() -> Callable[[Request, Exception], Awaitable[Response]]:
     """Return what answers for a fault of ours: a plain page, and one report for each fault."""
-    told: set[tuple[str, str, int]] = set()
+    reported: set[tuple[str, str, int]] = set()
 
-    async def broke(request: Request, error: Exception) -> Response:
+    async def handle_crash(request: Request, error: Exception) -> Response:
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         file, line = (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace else ("", 0)
         fault = (type(error).__name__, file, line)
-        if fault not in told:
-            told.add(fault)
-            _report(error)
+        if fault not in reported:
+            reported.add(fault)
+            _log_traceback(error)
         if is_api(request.scope["path"]):
-            return error_response(500, "internal error", _FAULT)
-        return PlainTextResponse(_FAULT, 500)
+            return error_response(500, "internal error", _CRASH_MESSAGE)
+        return PlainTextResponse(_CRASH_MESSAGE, 500)
 
-    return broke
+    return handle_crash
 
 
-def _report(error: Exception) -> None:
+def _log_traceback(error: Exception) -> None:
     """Tell whoever started the explorer, where the words of a session may do no harm."""
     import traceback
 
@@ -171,5 +175,36 @@ def _report(error: Exception) -> None:
     sys.stderr.flush()
 
 
-_FAULT: Final = "Something in steno broke here. What it was stands in the terminal it runs in."
-_STATUS: Final[dict[type[Exception], int]] = {NotFound: 404, BadRequest: 400}
+_CRASH_MESSAGE: Final = (
+    "Something in steno broke here. What it was stands in the terminal it runs in."
+)
+_STATUS_CODES: Final[dict[type[Exception], int]] = {NotFound: 404, BadRequest: 400}
+
+
+def api_routes(app_state: AppState) -> Iterator[Route]:
+    """Yield the routes of the API."""
+    for endpoint in ENDPOINTS:
+        yield Route(endpoint.path, _request_handler(app_state, endpoint))
+    yield Route(OPENAPI_PATH, _serve_document)
+
+
+def _request_handler(
+    app_state: AppState, endpoint: Endpoint
+) -> Callable[[Request], Awaitable[Response]]:
+    function = endpoint.load_handler
+
+    def handle(request: Request) -> Response:
+        query: bytes = request.scope["query_string"]
+        parameters = parse_parameters(query, endpoint.parameters)
+        return json_response(request, encode(function(app_state, request.path_params, parameters)))
+
+    async def respond(request: Request) -> Response:
+        # It reads files, so it runs in a thread of its own.
+        return await run_in_threadpool(handle, request)
+
+    return respond
+
+
+async def _serve_document(request: Request) -> Response:
+    parse_parameters(request.scope["query_string"], Parameters)
+    return json_response(request, document_bytes())

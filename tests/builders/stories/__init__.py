@@ -4,7 +4,7 @@ from tests.builders.builder import Session
 from tests.builders.stories import gravel, invoice, ledger, tidegauge, trouble
 
 from steno.format.encode import encode, encode_line
-from steno.format.slugs import slug
+from steno.format.paths import slug_for_path
 
 __all__ = ["common", "stories"]
 
@@ -30,7 +30,7 @@ def common(made: list[Session]) -> dict[str, bytes]:
         "permissions": {"allow": ["Bash(python -m pytest:*)", "Read(~/**)"], "deny": []},
         "cleanupPeriodDays": 30,
     }
-    memory = f"projects/{slug('/home/ada/tidegauge')}/memory/MEMORY.md"
+    memory = f"projects/{slug_for_path('/home/ada/tidegauge')}/memory/MEMORY.md"
     return {
         "history.jsonl": b"".join(encode_line(entry) for entry in prompts),
         "settings.json": encode(settings) + b"\n",

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.check.answers import Case
-from tests.check.small import Records, call, note, output, prompt, reply
+from tests.check.check_answers import Case
+from tests.check.small_sessions import Records, call, note, output, prompt, reply
 
-from steno.check.evidence import AgentNote
+from steno.check.evidence import SubagentFileInfo
 
 __all__ = ["cases"]
 
@@ -18,8 +18,8 @@ def _asked(name: Any = "x", *, detail: bool = True) -> Records:
     return [prompt(1), call(2, "a"), _result(3, name, detail=detail), reply(4)]
 
 
-def _file(name: str, records: int = 2, flagged: int = 2) -> AgentNote:
-    return AgentNote(name, f"/w/agent-{name}.jsonl", records, flagged)
+def _file(name: str, records: int = 2, flagged: int = 2) -> SubagentFileInfo:
+    return SubagentFileInfo(name, f"/w/agent-{name}.jsonl", records, flagged)
 
 
 def _marked(*lines: int) -> Records:

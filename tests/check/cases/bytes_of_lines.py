@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from tests.check.answers import Case
-from tests.check.small import UNKNOWN, call, data_of, output, prompt, reply
+from tests.check.check_answers import Case
+from tests.check.small_sessions import UNKNOWN, call, data_of, output, prompt, reply
 
 __all__ = ["cases"]
 

@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.check.answers import Case
-from tests.check.small import (
+from tests.check.check_answers import Case
+from tests.check.small_sessions import (
     UNKNOWN,
     Records,
     boundary,

@@ -4,8 +4,8 @@ import base64
 import struct
 from typing import Any, Final
 
-from tests.check.answers import Case
-from tests.check.small import (
+from tests.check.check_answers import Case
+from tests.check.small_sessions import (
     Records,
     blank,
     boundary,

@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from tests.check.watched import lines, watch
+from tests.check.drift_records import lines, watch
 
-from steno.check.drift import Observer
-from steno.check.learn import merged, propose
-from steno.check.observed import Drift
+from steno.check.drift import Observer, apply_merge_patch, propose_patch
+from steno.check.drift_model import Drift
 from steno.format.catalogue import load_catalogue
 
 __all__ = ["Watched", "cases"]
@@ -163,8 +162,8 @@ class Watched(NamedTuple):
         observer = watch(
             *data, facts=load_catalogue(json.dumps(_CATALOGUE).encode()), since=self.since
         )
-        patch = propose(observer)
-        learned = load_catalogue(json.dumps(merged(_CATALOGUE, patch)).encode())
+        patch = propose_patch(observer)
+        learned = load_catalogue(json.dumps(apply_merge_patch(_CATALOGUE, patch)).encode())
         again = watch(*data, facts=learned, since=self.since)
         told = [_counted(observer), *_few(map(_drift, observer.drifts()))]
         told += [f"learned {_cut(place)}" for place in _places(patch)]

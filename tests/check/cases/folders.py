@@ -8,17 +8,22 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tests.check.small import Records, call, data_of, output, prompt, reply, title
+from tests.check.small_sessions import Records, call, data_of, output, prompt, reply, title
 
-from steno.check.checkup import RULES
-from steno.check.doctor import Diagnosis, examine, visit
-from steno.check.files import FileReport, Judge, bytes_of, check_files, everything_below
-from steno.check.policy import Policy, make_policy
-from steno.check.sarif import sarif
+from steno.check.checkup import RULES, Policy, make_policy
+from steno.check.doctor import Diagnosis, collect_files, inspect_files
+from steno.check.file_reports import (
+    FileReport,
+    VerdictScope,
+    check_files,
+    find_all_files,
+    sarif_log,
+    total_bytes,
+)
 from steno.errors import BadRequest
 
 if TYPE_CHECKING:
-    from steno.store.found import Problem
+    from steno.store.discovered import Problem
 
 __all__ = ["Folder", "Ruled", "cases"]
 
@@ -45,7 +50,7 @@ class Folder(NamedTuple):
     name: str
     files: Mapping[str, File]
     policy: Mapping[str, Any] = MappingProxyType({})
-    judge: Judge = "all"
+    judge: VerdictScope = "all"
     gone: str = ""
     """A file that vanishes when it was found."""
     base: str = ""
@@ -65,24 +70,24 @@ class Folder(NamedTuple):
     def _told(self, root: str) -> Iterator[str]:
         problems: list[Problem] = []
         policy = make_policy(**self.policy)
-        found = everything_below(root, problems)
-        patient = visit([root], problems)
+        found = find_all_files(root, problems)
+        patient = collect_files([root], problems)
         if self.gone:
             Path(root, self.gone).unlink()
         read: list[int] = []
         reports = list(
             check_files(found, problems=problems, policy=policy, judge=self.judge, done=read.append)
         )
-        yield f"{sum(map(bytes_of, found))} bytes found, {patient.size} to read, {sum(read)} read"
+        yield f"{sum(map(total_bytes, found))} bytes found, {patient.size} to read, {sum(read)} read"
         for report in reports:
             yield from _reported(report)
         yield from (f"problem {each.kind} {each.path}: {each.message}" for each in problems)
-        run = sarif(reports, problems, base=self.base.replace("ROOT", root))["runs"][0]
+        run = sarif_log(reports, problems, base=self.base.replace("ROOT", root))["runs"][0]
         del run["tool"]
         for name, value in run.items():
             lines = value if isinstance(value, list) else [value]
             yield from (f"{name} {json.dumps(each)}" for each in lines)
-        yield from _diagnosed(examine(patient, _NOW, problems=[], policy=policy))
+        yield from _diagnosed(inspect_files(patient, _NOW, problems=[], policy=policy))
 
 
 def _reported(report: FileReport) -> Iterator[str]:
@@ -94,7 +99,7 @@ def _reported(report: FileReport) -> Iterator[str]:
         yield f"{file.role} {file.name} at {file.path}: {sizes}{lost}"
         counts = [f"{rule} {severity} {number}" for (rule, severity), number in file.counts.items()]
         yield f"  counts: {', '.join(counts)}"
-        yield from (f"  {each.severity} {each.id} {each.place.line}" for each in file.findings)
+        yield from (f"  {each.severity} {each.id} {each.location.line}" for each in file.findings)
         yield from (f"  {each.words}" for each in file.verdicts)
         yield f"  newest: {file.newest.words if file.newest else 'nobody looked'}"
 
@@ -135,7 +140,7 @@ class Ruled(NamedTuple):
 def _weighed(policy: Policy) -> str:
     """Return how much some findings weigh, as they are and where they do no harm."""
     told = [
-        f"{rule} {severity}>{policy.weigh(rule, severity)}"
+        f"{rule} {severity}>{policy.severity_of(rule, severity)}"
         for rule in ("line.torn", "line.crlf", "chain.dangling", "no.rule")
         for severity in ("error", "warning", "info")
     ]
@@ -149,7 +154,7 @@ class Listed(NamedTuple):
 
     def said(self) -> str:
         """Return the name, the weight and the title of each, and that it is told in full."""
-        log = sarif([])
+        log = sarif_log([])
         told = log["runs"][0]["tool"]["driver"]
         lines = [f"{told['name']} {sorted(told)} {log['version']} {log['$schema']}"]
         for rule, entry in zip(RULES.values(), told["rules"], strict=True):

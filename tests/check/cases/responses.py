@@ -1,7 +1,7 @@
 """Lines of responses: without a name, or under the name of another."""
 
-from tests.check.answers import Case
-from tests.check.small import (
+from tests.check.check_answers import Case
+from tests.check.small_sessions import (
     Records,
     boundary,
     call,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, Final
 
-from tests.check.answers import Case
-from tests.check.small import (
+from tests.check.check_answers import Case
+from tests.check.small_sessions import (
     UNKNOWN,
     Records,
     boundary,

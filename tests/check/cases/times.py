@@ -2,8 +2,19 @@
 
 from typing import Any, Final
 
-from tests.check.answers import Case
-from tests.check.small import UNKNOWN, Records, call, note, output, prompt, reply, title, uuid, when
+from tests.check.check_answers import Case
+from tests.check.small_sessions import (
+    UNKNOWN,
+    Records,
+    call,
+    note,
+    output,
+    prompt,
+    reply,
+    title,
+    uuid,
+    when,
+)
 
 __all__ = ["cases"]
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.check.answers import Case
-from tests.check.small import (
+from tests.check.check_answers import Case
+from tests.check.small_sessions import (
     Records,
     boundary,
     call,

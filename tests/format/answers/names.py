@@ -4,23 +4,27 @@ from collections.abc import Iterator
 from typing import Final
 
 from steno.format.paths import (
-    Place,
+    PathInfo,
     agent_path,
-    classify,
+    classify_path,
+    classify_transcript,
     dialect_session_path,
+    dialect_slug,
     file_history_name,
     file_history_path,
+    guess_project,
     is_agent_id,
     is_uuid,
     meta_path,
     plan_path,
     session_path,
+    slug_by_same_rule,
+    slug_candidates,
+    slug_for_path,
     task_path,
     todo_name,
     tool_result_path,
-    transcript_place,
 )
-from steno.format.slugs import dialect_slug, guess_project, slug, slug_candidates, slug_like
 
 __all__ = ["answers"]
 
@@ -170,8 +174,8 @@ _NAMES: Final = (
 )
 
 
-def _place(place: Place) -> str:
-    parts = {name: getattr(place, name) for name in Place.__struct_fields__}
+def _place(place: PathInfo) -> str:
+    parts = {name: getattr(place, name) for name in PathInfo.__struct_fields__}
     return " ".join(f"{name}={value!r}" for name, value in parts.items() if value)
 
 
@@ -182,12 +186,12 @@ def _short(text: str) -> str:
 def answers() -> Iterator[tuple[str, str]]:
     """Yield each path and name, and what it says."""
     for path in _PATHS:
-        yield f"path {path!r}", _place(classify(path))
+        yield f"path {path!r}", _place(classify_path(path))
         parts = [part for part in path.split("/") if part]
         if path.endswith(".jsonl"):
-            yield f"transcript {path!r}", _place(transcript_place(parts))
+            yield f"transcript {path!r}", _place(classify_transcript(parts))
     for folder in _FOLDERS:
-        yield f"folder {_short(folder)!r}", _short(slug(folder))
+        yield f"folder {_short(folder)!r}", _short(slug_for_path(folder))
         yield "  or", " | ".join(map(_short, slug_candidates(folder)))
         yield "  in the dialect", _short(dialect_slug(folder))
     for name in _NAMES:
@@ -195,7 +199,10 @@ def answers() -> Iterator[tuple[str, str]]:
     known = "/home/ada/a.b"
     for name in (*slug_candidates(known), "x", ""):
         others = ("/srv/c.d", "/" + "x" * 260, "/" + "é" * 150)
-        yield f"named like {name!r}", " | ".join(_short(slug_like(name, known, o)) for o in others)
+        yield (
+            f"named like {name!r}",
+            " | ".join(_short(slug_by_same_rule(name, known, o)) for o in others),
+        )
     for text in (
         _ID,
         _ID.upper(),
@@ -222,7 +229,7 @@ def answers() -> Iterator[tuple[str, str]]:
     agent = agent_path("-w", _ID, "a318043")
     yield "agent", f"{agent} {meta_path(agent)}"
     yield "agent of a workflow", agent_path("-w", _ID, "a318043", workflow="run")
-    yield "agent beside", agent_path("-w", _ID, "a318043", workflow="run", beside=True)
+    yield "agent beside", agent_path("-w", _ID, "a318043", workflow="run", next_to_session=True)
     yield "tool result", tool_result_path("-w", _ID, "x.txt")
     yield "backup", f"{file_history_name('/a', 2)} {file_history_path(_ID, '/a', 3)}"
     yield "todo", f"{todo_name(_ID)} {todo_name(_ID, 'a318043')}"

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from steno.format.depth import depth_of
-from steno.format.flaws import flaws
-from steno.format.lines import read_bytes, read_pieces, read_stretches
-from steno.format.loose import loose
+from steno.format.lenient_json import decode_lenient, nesting_depth
+from steno.format.lines import read_bytes, read_line_batches, read_pieces
 from steno.format.records import Gap, Piece, Record
-from steno.format.source import BytesSource
-from steno.format.spans import Damage
+from steno.format.salvage import find_flaws
+from steno.format.source import BytesSource, Damage
 
 __all__ = ["answers"]
 
@@ -135,7 +133,7 @@ def _piece(piece: Piece) -> str:
         notes = "; ".join(map(_note, piece.damage))
         return f"gap {piece.offset}+{piece.length} {head!r} of {len(piece.head)} [{notes}]"
     notes = "; ".join(map(_note, piece.notes))
-    odd = "; ".join(map(_note, flaws(piece.line, piece.offset)))
+    odd = "; ".join(map(_note, find_flaws(piece.line, piece.offset)))
     whole = "whole" if piece.whole else "not whole"
     span = f"{piece.span.offset}+{piece.span.length} ending {piece.ending!r}"
     return f"record {span} {piece.kind!r} {piece.uuid} {whole} [{notes}] [{odd}]"
@@ -181,7 +179,7 @@ def _found(pieces: Iterable[Piece]) -> list[tuple[int, bytes, bytes, bool]]:
 
 def _stretched(data: bytes, cap: int) -> str:
     told: list[str] = []
-    for part in read_stretches(BytesSource(data), cap=cap):
+    for part in read_line_batches(BytesSource(data), cap=cap):
         if isinstance(part, Gap):
             told.append(f"gap {part.offset}+{part.length}")
         else:
@@ -206,7 +204,7 @@ def answers() -> Iterator[tuple[str, str]]:
         yield f"stretches of up to {cap}", _stretched(many, cap)
     yield "stretches with zeros", _stretched(many[:72] + b"\0" * 9 + many[:36] + b"\0" * 4, 4096)
     for name, raw in _VALUES.items():
-        value = repr(loose(raw))
+        value = repr(decode_lenient(raw))
         yield f"value of {name}", value if len(value) < 200 else f"{len(value)} characters"
     depths: dict[str, Callable[[int], bytes]] = {
         "lists": lambda n: b"[" * n + b"]" * n,
@@ -216,4 +214,7 @@ def answers() -> Iterator[tuple[str, str]]:
         "one after the other": lambda n: b"[]" * n,
     }
     for name, make in depths.items():
-        yield f"depth of {name}", ", ".join(str(depth_of(make(n))) for n in (255, 256, 257, 300))
+        yield (
+            f"depth of {name}",
+            ", ".join(str(nesting_depth(make(n))) for n in (255, 256, 257, 300)),
+        )

@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from steno.format.blocks import (
+from steno.format.lenient_json import as_list, as_object, describe_value
+from steno.format.lines import read_bytes
+from steno.format.message import (
     Block,
     Document,
     Image,
@@ -19,9 +21,7 @@ from steno.format.blocks import (
     decode_blocks,
     read_blocks,
 )
-from steno.format.lines import read_bytes
 from steno.format.records import Gap, Record, read_time
-from steno.format.values import as_list, as_object, shown
 from steno.format.views import View, input_view, result_view, view_of
 
 __all__ = ["answers"]
@@ -241,7 +241,10 @@ def answers() -> Iterator[tuple[str, str]]:
     for time in _TIMES:
         yield f"time {time!r}", str(read_time(time))
     for value in ("x", "y" * 61, 5, None, True, [], {}, 1.5):
-        yield f"shown {value!r}"[:30], f"{shown(value)} {as_list(value)} {as_object(value)}"
+        yield (
+            f"shown {value!r}"[:30],
+            f"{describe_value(value)} {as_list(value)} {as_object(value)}",
+        )
     for name, raw in _VIEWS.items():
         yield f"view {name}", _view(view_of(name.partition(",")[0], raw))
     for name, (tool, raw) in _RESULTS.items():

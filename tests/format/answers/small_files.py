@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.format.settings import settings
 from steno.format.sidecars import (
     AgentMeta,
     CustomTitle,
@@ -17,27 +16,28 @@ from steno.format.sidecars import (
     SessionsIndex,
     TaskItem,
     TodoItem,
-    agent_meta,
-    custom_title,
-    decoded,
-    file_backup,
-    history,
-    live_process,
-    sessions_index,
-    task,
-    text,
-    todos,
+    decode_json,
+    parse_backup_name,
+    read_agent_meta,
+    read_custom_title,
+    read_history,
+    read_live_process,
+    read_sessions_index,
+    read_settings,
+    read_task,
+    read_text,
+    read_todos,
 )
-from steno.format.spans import HINTS, Damage
+from steno.format.source import DAMAGE_HINTS, Damage
 
 __all__ = ["answers"]
 
 _READERS: Final[dict[str, tuple[Callable[[bytes], tuple[Any, tuple[Damage, ...]]], Any]]] = {
-    "agent": (agent_meta, AgentMeta),
-    "title": (custom_title, CustomTitle),
-    "task": (task, TaskItem),
-    "live": (live_process, LiveProcess),
-    "index": (sessions_index, SessionsIndex),
+    "agent": (read_agent_meta, AgentMeta),
+    "title": (read_custom_title, CustomTitle),
+    "task": (read_task, TaskItem),
+    "live": (read_live_process, LiveProcess),
+    "index": (read_sessions_index, SessionsIndex),
 }
 _EVERY: Final[dict[Any, tuple[Any, ...]]] = {
     str: ("x", 5, None, ["x"]),
@@ -91,9 +91,9 @@ def answers() -> Iterator[tuple[str, str]]:
             yield f"{name} {field}", "\n    ".join(told)
         wrong = {key: {"x": 1} for key in everything}
         yield f"{name} all wrong", _told(read(_line(wrong)))
-    yield "live, older", _told(live_process(b'{"pid":1,"session_id":"s"}'))
-    yield "live, both", _told(live_process(b'{"sessionId":"t","session_id":"s"}'))
-    yield "live, older a number", _told(live_process(b'{"session_id":5}'))
+    yield "live, older", _told(read_live_process(b'{"pid":1,"session_id":"s"}'))
+    yield "live, both", _told(read_live_process(b'{"sessionId":"t","session_id":"s"}'))
+    yield "live, older a number", _told(read_live_process(b'{"session_id":5}'))
     item = dict.fromkeys(_values(TodoItem), "x")
     for name, raw in {
         "list": [item, {"content": "y"}],
@@ -102,21 +102,21 @@ def answers() -> Iterator[tuple[str, str]]:
         "odd fields": [{"content": 5, "status": "s"}, {"content": 6}],
         "no list": {"a": 1},
     }.items():
-        yield f"todos, {name}", _told(todos(_line(raw)))
-    yield "todos, no json", _told(todos(b"["))
+        yield f"todos, {name}", _told(read_todos(_line(raw)))
+    yield "todos, no json", _told(read_todos(b"["))
     entry = {"display": "d", "timestamp": 5, "project": "p", "sessionId": "s", "pastedContents": {}}
     lines = [_line(entry), b"", b"no json", _line({"display": 5}), b"  ", b"[1]", _line({})]
-    yield "history", _told(history(b"\n".join(lines)))
+    yield "history", _told(read_history(b"\n".join(lines)))
     for value in _EVERY[tuple[Paste, ...]]:
-        yield f"pastes {value!r}", _told(history(_line({"pastedContents": value})))
-    assert HistoryEntry() == history(b"{}")[0][0]
+        yield f"pastes {value!r}", _told(read_history(_line({"pastedContents": value})))
+    assert HistoryEntry() == read_history(b"{}")[0][0]
     for name, raw in {
         "words": b"x\xc3\xa9",
         "bad": b"ab\xffcd\xfe",
         "cut": b"a\xe2\x82",
         "none": b"",
     }.items():
-        yield f"text, {name}", _told(text(raw))
+        yield f"text, {name}", _told(read_text(raw))
     for name in (
         "0123456789abcdef@v1",
         "0123456789abcdef@v",
@@ -125,15 +125,15 @@ def answers() -> Iterator[tuple[str, str]]:
         "0123456789ABCDEF@v1",
         "",
     ):
-        backup = file_backup(name)
+        backup = parse_backup_name(name)
         yield f"backup {name!r}", f"{backup} {backup is not None and backup.is_of('/a')}"
-    backup = file_backup("ca978112ca1bbdca@v3")
+    backup = parse_backup_name("ca978112ca1bbdca@v3")
     assert backup is not None
     yield "backup of a", f"{backup.is_of('a')} {backup.is_of('/a')}"
     deep = b"[" * 100_000
-    yield "decoded", f"{decoded(b'[1]')} {decoded(b'x')} {decoded(deep)}"
+    yield "decoded", f"{decode_json(b'[1]')} {decode_json(b'x')} {decode_json(deep)}"
     for name, raw in _SETTINGS.items():
-        read, notes = settings(raw)
+        read, notes = read_settings(raw)
         shown = (
             None
             if read is None
@@ -143,15 +143,15 @@ def answers() -> Iterator[tuple[str, str]]:
     nested: Any = "x"
     for _ in range(70):
         nested = [nested]
-    read, _ = settings(_line({"deep": nested}))
+    read, _ = read_settings(_line({"deep": nested}))
     assert read is not None
     yield "settings, deep", str(read.masked.count("["))
-    for name in HINTS:
+    for name in DAMAGE_HINTS:
         yield f"hint {name}", Damage(name, _NOWHERE).hint
     yield "no hint", repr(Damage("zzz", _NOWHERE).hint)
 
 
-_NOWHERE: Final = Damage("", todos(b"")[1][0].span).span
+_NOWHERE: Final = Damage("", read_todos(b"")[1][0].span).span
 _SETTINGS: Final[dict[str, bytes]] = {
     "nothing": b"",
     "a list": b"[1]",

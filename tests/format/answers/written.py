@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final
 
-from steno.format.compose import Composer, Place
-from steno.format.encode import encode, encode_line
-from steno.format.reroot import WORDS, Reroot
+from steno.format.encode import Composer, SessionContext, encode, encode_line
+from steno.format.path_rewriter import TEXT_FIELDS, PathRewriter
 
 __all__ = ["answers"]
 
@@ -106,7 +105,7 @@ _REROOTED: Final[dict[str, bytes]] = {
 
 def _composer() -> Composer:
     ids, times = count(1), count(1)
-    place = Place(session_id="s", cwd="/w", version="9.9", git_branch="main")
+    place = SessionContext(session_id="s", cwd="/w", version="9.9", git_branch="main")
     return Composer(place, new_uuid=lambda: f"u{next(ids)}", now=lambda: f"t{next(times)}")
 
 
@@ -165,7 +164,7 @@ def _composed() -> Iterator[tuple[str, Any]]:
     made.rewind("back")
     yield "behind a rewind", made.prompt([{"type": "text", "text": "x"}])
     agent = Composer(
-        Place(session_id="s", cwd="/w", version="9.9", agent_id="a"),
+        SessionContext(session_id="s", cwd="/w", version="9.9", agent_id="a"),
         new_uuid=lambda: "u",
         now=lambda: "t",
         leaf="l",
@@ -181,33 +180,33 @@ def answers() -> Iterator[tuple[str, str]]:
         yield f"value {value!r}", f"{encode(value)!r} {encode_line(value)[-1:]!r}"
     for name, record in _composed():
         yield f"composed {name}", json.dumps(record)
-    paths = Reroot([(_OLD, _NEW), ("/home/ada", "/home/ada"), ("/x", "/y")])
+    paths = PathRewriter([(_OLD, _NEW), ("/home/ada", "/home/ada"), ("/x", "/y")])
     for name, data in _REROOTED.items():
-        changed, number = paths.apply(data)
-        back, again = paths.back().apply(changed)
+        changed, number = paths.rewrite(data)
+        back, again = paths.inverse().rewrite(changed)
         shown = changed.decode("utf-8", "replace")
         shown = shown if len(shown) < 500 else f"{shown[:20]}…{shown[-30:]} ({len(shown)})"
         yield f"below another, {name}", f"{number} {shown} back {again} {back == data}"
-    for word in (*sorted(WORDS), "file", "path"):
-        changed, number = paths.apply(json.dumps({word: "/x/a", "o": [{word: ["/x"]}]}).encode())
+    for word in (*sorted(TEXT_FIELDS), "file", "path"):
+        changed, number = paths.rewrite(json.dumps({word: "/x/a", "o": [{word: ["/x"]}]}).encode())
         yield f"in {word}", f"{number} {changed.decode()}"
     for old, new in (("/a", "C:\\b"), ("C:\\b", "/a"), ("C:\\b", "D:\\c"), ("/a", "/b")):
-        turned = Reroot([(old, new)])
+        turned = PathRewriter([(old, new)])
         data = json.dumps(
             {"cwd": old, "f": old + ("\\x\\y" if "\\" in old else "/x/y"), "g": old + "z"}
         )
         told = [
-            turned.path(old),
-            turned.path(old + "/x"),
-            turned.path(old + "\\x"),
-            turned.path("/q"),
+            turned.rewrite_path(old),
+            turned.rewrite_path(old + "/x"),
+            turned.rewrite_path(old + "\\x"),
+            turned.rewrite_path("/q"),
         ]
-        changed, number = turned.apply(data.encode())
+        changed, number = turned.rewrite(data.encode())
         yield (
             f"from {old} to {new}",
-            f"{told} {number} {changed.decode()} {turned.back().apply(changed)[0] == data.encode()}",
+            f"{told} {number} {changed.decode()} {turned.inverse().rewrite(changed)[0] == data.encode()}",
         )
-    deepest = Reroot([("/a", "/1"), ("/a/b", "/2"), ("/a/b/c", "/a/b/c")])
+    deepest = PathRewriter([("/a", "/1"), ("/a/b", "/2"), ("/a/b/c", "/a/b/c")])
     data = json.dumps({"x": ["/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/d", "/ab"]}).encode()
-    yield "the deepest first", f"{deepest.pairs} {deepest.apply(data)}"
-    yield "no folders", str(Reroot([]).apply(data))
+    yield "the deepest first", f"{deepest.pairs} {deepest.rewrite(data)}"
+    yield "no folders", str(PathRewriter([]).rewrite(data))

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.corpus import transcripts
 
-from steno.report.brief import as_json, as_markdown, brief_of, tokens_in
-from steno.report.brief.plain import encoded
+from steno.report.brief import as_json, as_markdown, build_brief, estimate_tokens
+from steno.report.brief.brief_json import encode_brief
 from steno.session.session import Session
-from steno.store.discover import found_at
-from steno.store.library import open_found
+from steno.store.discovery import discover_file
+from steno.store.session_lookup import open_file_session
 
 pytestmark = pytest.mark.corpus
 
@@ -25,7 +25,7 @@ def _public(shared: Path) -> list[Path]:
 
 
 def _opened(path: Path) -> Session:
-    return open_found(found_at(str(path)))
+    return open_file_session(discover_file(str(path)))
 
 
 def test_every_real_session_gives_a_brief_within_any_budget_and_always_the_same(
@@ -33,11 +33,11 @@ def test_every_real_session_gives_a_brief_within_any_budget_and_always_the_same(
 ) -> None:
     for path in transcripts(shared):
         with _opened(path) as session:
-            brief = brief_of(session)
-            assert brief_of(session) == brief
+            brief = build_brief(session)
+            assert build_brief(session) == brief
         for budget in (100, 900):
-            assert tokens_in(as_markdown(brief, budget)) <= budget, path
-        assert tokens_in(encoded(as_json(brief, 700)).decode()) <= 700, path
+            assert estimate_tokens(as_markdown(brief, budget)) <= budget, path
+        assert estimate_tokens(encode_brief(as_json(brief, 700)).decode()) <= 700, path
         assert as_markdown(brief)
 
 
@@ -154,7 +154,7 @@ def test_what_was_asked_and_done_is_what_the_raw_lines_say(shared: Path) -> None
         with _opened(path) as session:
             if not _is_plain(session):
                 continue
-            brief = brief_of(session, full=True)
+            brief = build_brief(session, full=True)
         looked += 1
         turns = [turn.text for turn in brief.turns if turn.origin == "human" and turn.text]
         assert [_short(text) for text in turns] == [_short(text) for text in raw.prompts], path
@@ -260,7 +260,7 @@ def _is_called(command: str, said: str) -> bool:
 @pytest.mark.parametrize("name", _TESTS)
 def test_tests_ended_as_whoever_reads_the_lines_sees_it(shared: Path, name: str) -> None:
     with _opened(_named(shared, name)) as session:
-        found = brief_of(session).work.tests
+        found = build_brief(session).work.tests
     assert len(found) == len(_TESTS[name])
     for each, (said, ended, times, bad) in zip(found, _TESTS[name], strict=True):
         assert _is_called(each.command, said), each
@@ -270,7 +270,7 @@ def test_tests_ended_as_whoever_reads_the_lines_sees_it(shared: Path, name: str)
 @pytest.mark.parametrize("name", _TROUBLES)
 def test_failures_went_as_whoever_reads_the_lines_sees_it(shared: Path, name: str) -> None:
     with _opened(_named(shared, name)) as session:
-        found = brief_of(session).work.troubles
+        found = build_brief(session).work.troubles
     assert len(found) == len(_TROUBLES[name])
     for each, (said, times, solved) in zip(found, _TROUBLES[name], strict=True):
         assert _is_called(each.what, said) or said.endswith("=…"), each

@@ -11,7 +11,7 @@ from tests.builders.everything import everything
 
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
-from steno.report.brief import as_json, as_markdown, brief_of, tokens_in
+from steno.report.brief import as_json, as_markdown, build_brief, estimate_tokens
 from steno.session.session import Session
 from steno.session.transcript import load
 
@@ -33,9 +33,9 @@ _ODD: list[Any] = [
 
 def _told(data: bytes) -> None:
     session = Session(load(BytesSource(data)), name="made")
-    brief = brief_of(session)
-    assert brief == brief_of(session)
-    assert tokens_in(as_markdown(brief, 300)) <= 300
+    brief = build_brief(session)
+    assert brief == build_brief(session)
+    assert estimate_tokens(as_markdown(brief, 300)) <= 300
     assert as_markdown(brief)
     assert as_json(brief)["briefs"]
 

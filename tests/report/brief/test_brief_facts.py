@@ -2,10 +2,10 @@
 
 import pytest
 from tests.builders import Json, Session, session, text, tool
-from tests.session.opened import opened
+from tests.session.open_sessions import opened
 
-from steno.report.brief import Brief, as_markdown, brief_of
-from steno.report.brief.values import Open
+from steno.report.brief import Brief, as_markdown, build_brief
+from steno.report.brief.brief_document import OpenItem
 from steno.session.session import Session as Made
 
 _ROOM = "/home/ada/tidegauge"
@@ -33,7 +33,7 @@ def did(one: Session, call: Json, result: str | None = None, *, error: bool = Fa
 
 
 def brief(one: Session, last: str = "Done.") -> Brief:
-    return brief_of(opened(one.assistant(last).done()))
+    return build_brief(opened(one.assistant(last).done()))
 
 
 def opens(told: Brief) -> list[tuple[str, str]]:
@@ -62,8 +62,8 @@ def test_only_turns_of_the_time_that_is_asked_for_are_told_and_the_rest_is_count
     made = opened(one.assistant("2").done())
     start = made.turns()[1].started
     assert start is not None
-    since = brief_of(made, since=start.timestamp())
-    until = brief_of(made, until=start.timestamp())
+    since = build_brief(made, since=start.timestamp())
+    until = build_brief(made, until=start.timestamp())
     assert ([turn.text for turn in since.turns], since.elsewhere) == (["Two."], 1)
     assert ([turn.text for turn in until.turns], until.elsewhere) == (["One."], 1)
     assert [each.path for each in since.work.files] == ["b.py"]
@@ -72,7 +72,7 @@ def test_only_turns_of_the_time_that_is_asked_for_are_told_and_the_rest_is_count
 
 def test_turns_that_are_told_elsewhere_are_left_out() -> None:
     one = session(seed=1).user("One.").assistant("1").done().user("Two.").assistant("2").done()
-    told = brief_of(opened(one), skip={one.prompts[0]})
+    told = build_brief(opened(one), skipped_prompts={one.prompts[0]})
     assert ([turn.text for turn in told.turns], told.elsewhere) == (["Two."], 1)
 
 
@@ -85,7 +85,7 @@ def test_a_session_that_nothing_names_is_called_after_its_first_prompt() -> None
     one = session(seed=1).user("Look.").assistant(tool("Agent", description="d", prompt="Find it"))
     one.agent(lambda child: child.assistant("Found."))
     (file,) = opened(one.assistant("Done.").done()).agent_files
-    told = brief_of(Made(file.transcript, name="agent-a1"))
+    told = build_brief(Made(file.transcript, name="agent-a1"))
     assert (told.title, [turn.text for turn in told.turns]) == ("Find it", ["Find it"])
 
 
@@ -107,7 +107,7 @@ def test_turns_that_overlap_are_worked_on_once() -> None:
     assert second.started is not None
     apart = (second.started - first.started).total_seconds()
     assert 0 < apart < 60
-    assert brief_of(made).seconds == pytest.approx(60 + apart, abs=0.01)
+    assert build_brief(made).seconds == pytest.approx(60 + apart, abs=0.01)
 
 
 # Done
@@ -445,7 +445,7 @@ def test_what_a_call_was_made_wrongly_for_is_only_counted() -> None:
 def test_an_api_error_that_was_got_over_is_solved_and_one_at_the_end_is_open() -> None:
     fine = brief(session(seed=1).user("Go.").api_error(529, "Overloaded"))
     assert fine.open == ()
-    cut = brief_of(opened(session(seed=1).user("Go.").fatal("API Error: 500 no").done()))
+    cut = build_brief(opened(session(seed=1).user("Go.").fatal("API Error: 500 no").done()))
     assert [each.kind for each in cut.open] == ["error"]
 
 
@@ -491,13 +491,13 @@ def test_questions_in_other_languages_are_open_too(answer: str, question: str) -
 def test_a_call_that_asks_and_was_never_answered_is_open() -> None:
     ask = {"question": "Which colour?", "header": "Colour", "options": [], "multiSelect": False}
     one = session(seed=1).user("Go.").assistant(tool("AskUserQuestion", questions=[ask]))
-    assert ("question", "Which colour?") in opens(brief_of(opened(one)))
+    assert ("question", "Which colour?") in opens(build_brief(opened(one)))
 
 
 def test_a_turn_that_was_cut_off_is_open() -> None:
     one = session(seed=1).user("Go.").assistant(bash("sleep 900"))
-    (found,) = brief_of(opened(one)).open
-    assert found == Open(kind="interrupted", text="in Bash, which gave no result", turn=1)
+    (found,) = build_brief(opened(one)).open
+    assert found == OpenItem(kind="interrupted", text="in Bash, which gave no result", turn=1)
 
 
 def test_the_last_tests_are_open_when_they_fail() -> None:
@@ -534,4 +534,4 @@ def test_without_git_no_file_is_said_to_be_in_no_commit() -> None:
 def test_the_same_session_always_gives_the_same_brief() -> None:
     one = session(seed=1, full=True).user("Go.")
     did(one, write(_FILE)).assistant("Done. Shall I go on?").done()
-    assert brief_of(opened(one)) == brief_of(opened(one))
+    assert build_brief(opened(one)) == build_brief(opened(one))

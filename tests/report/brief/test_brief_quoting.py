@@ -12,20 +12,19 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from tests.builders import Json, Session, session, tool
-from tests.session.opened import opened
+from tests.session.open_sessions import opened
 
 from steno.errors import BadRequest
 from steno.report.brief import (
     Brief,
     as_json,
     as_markdown,
-    brief_of,
-    tokens_in,
-    turn_content,
-    values,
+    brief_document,
+    build_brief,
+    estimate_tokens,
 )
-from steno.report.brief.plain import encoded
-from steno.report.brief.quote import block, shortened, span
+from steno.report.brief.brief_json import encode_brief
+from steno.sanitize.markdown import code_span, fenced_block, shorten_text
 
 _MARK = "PWNED"
 _UNSAFE = re.compile(
@@ -59,31 +58,33 @@ class _Hostile:
             for _ in range(self.pick(range(4)))
         )
 
-    def work(self) -> values.Work:
+    def work(self) -> brief_document.WorkSummary:
         both = [True, False]
         kinds = ["plan", "answer", "refused", "said"]
-        return values.Work(
+        return brief_document.WorkSummary(
             tools={self.text(): 3},
-            files=self.some(values.Changed, "path"),
-            commands=self.some(values.Ran, "command", "outcome", state=["ok", "failed", "open"]),
-            tests=self.some(values.Tested, "command", ok=both, times=[1, 3], bad=[0, 1]),
-            helpers=self.some(values.Helper, "kind", "task", "status", "report"),
-            commits=self.some(values.Commit, "subject", "hash", "branch"),
-            pulls=self.some(values.Pull, "url", "title"),
-            decisions=self.some(values.Decision, "text", "about", kind=kinds),
+            files=self.some(brief_document.ChangedFile, "path"),
+            commands=self.some(
+                brief_document.CommandRun, "command", "outcome", state=["ok", "failed", "open"]
+            ),
+            tests=self.some(brief_document.TestRun, "command", ok=both, times=[1, 3], bad=[0, 1]),
+            helpers=self.some(brief_document.SubagentSummary, "kind", "task", "status", "report"),
+            commits=self.some(brief_document.Commit, "subject", "hash", "branch"),
+            pulls=self.some(brief_document.PullRequest, "url", "title"),
+            decisions=self.some(brief_document.Decision, "text", "about", kind=kinds),
             troubles=self.some(
-                values.Trouble, "what", "said", solved=both, after=[(self.text(),), ()]
+                brief_document.Failure, "what", "said", solved=both, after=[(self.text(),), ()]
             ),
             slips=2,
             snapshot_files=(self.text(),),
         )
 
-    def calls(self) -> tuple[turn_content.ToolCall, ...]:
+    def calls(self) -> tuple[brief_document.ToolCall, ...]:
         """Return calls with hostile names, parameters and outcomes."""
         states = ["ok", "failed", "denied", "open"]
         given = [{self.text(): self.text()}, {"a": [self.text() * 9, {self.text(): 1}]}]
         return self.some(
-            turn_content.ToolCall,
+            brief_document.ToolCall,
             *("id", "tool", "outcome"),
             state=states,
             input=given,
@@ -93,30 +94,30 @@ class _Hostile:
     def content(self) -> dict[str, Any]:
         """Return what a turn holds beside its prompt and answer."""
         both = [True, False]
-        texts = self.some(turn_content.AssistantText, "text", synthetic=both, order=[0, 2, 4])
+        texts = self.some(brief_document.AssistantText, "text", synthetic=both, order=[0, 2, 4])
         return {
             "texts": texts,
             "calls": self.calls(),
             "agents": self.some(
-                turn_content.SubAgent,
+                brief_document.Subagent,
                 *("agent_id", "parent_id", "kind", "task", "prompt", "status", "report"),
                 updates=[0, 2],
                 texts=[texts],
                 calls=[self.calls()],
             ),
-            "backups": self.some(turn_content.FileBackup, "path", "backup_file", existed=both),
+            "backups": self.some(brief_document.FileBackup, "path", "backup_file", existed=both),
             "compactions": self.some(
-                turn_content.ContextCompaction,
+                brief_document.ContextCompaction,
                 *("trigger", "summary"),
                 kind=["full", "micro"],
                 pre_tokens=[None, 9],
                 compacted_tool_ids=[(self.text(),) * 7, ()],
             ),
-            "queue": self.some(turn_content.QueueOperation, "operation", "content", "reason"),
+            "queue": self.some(brief_document.QueueOperation, "operation", "content", "reason"),
         }
 
-    def turn(self, number: int) -> values.Asked:
-        return values.Asked(
+    def turn(self, number: int) -> brief_document.BriefTurn:
+        return brief_document.BriefTurn(
             number=number,
             origin="human",
             text=self.text(),
@@ -136,7 +137,7 @@ class _Hostile:
             models=(self.text(),),
             turns=tuple(self.turn(number) for number in range(self.pick(range(4)))),
             work=self.work(),
-            open=self.some(values.Open, "text", "about", kind=kinds),
+            open=self.some(brief_document.OpenItem, "text", "about", kind=kinds),
         )
 
 
@@ -180,16 +181,16 @@ def test_a_budget_is_never_exceeded_and_packing_is_deterministic(
     some: list[Brief], budget: int
 ) -> None:
     written = as_markdown(some, budget)
-    assert tokens_in(written) <= budget
+    assert estimate_tokens(written) <= budget
     assert written == as_markdown(some, budget)
     assert _MARK not in outside(written)
-    value = encoded(as_json(some, max(150, budget)))
-    assert tokens_in(value.decode()) <= max(150, budget)
+    value = encode_brief(as_json(some, max(150, budget)))
+    assert estimate_tokens(value.decode()) <= max(150, budget)
 
 
 @given(texts())
 def test_a_block_ends_where_its_text_ends(text: str) -> None:
-    tokens = MarkdownIt("commonmark").parse(f"before\n\n{block(text, 500)}\n\nafter")
+    tokens = MarkdownIt("commonmark").parse(f"before\n\n{fenced_block(text, 500)}\n\nafter")
     assert [token.type for token in tokens if not token.type.startswith("paragraph")] == [
         "inline",
         "fence",
@@ -199,7 +200,7 @@ def test_a_block_ends_where_its_text_ends(text: str) -> None:
 
 @given(texts(), st.integers(2, 60))
 def test_a_span_is_one_piece_of_code_on_one_line(text: str, longest: int) -> None:
-    written = span(text, longest)
+    written = code_span(text, longest)
     (line,) = [
         token for token in MarkdownIt("commonmark").parse(f"x {written} y") if token.children
     ]
@@ -209,7 +210,7 @@ def test_a_span_is_one_piece_of_code_on_one_line(text: str, longest: int) -> Non
 
 
 def test_a_span_begins_a_line_without_becoming_a_block() -> None:
-    written = span("```` a", 40)
+    written = code_span("```` a", 40)
     assert MarkdownIt("commonmark").parse(written)[0].type == "paragraph_open"
 
 
@@ -246,7 +247,7 @@ def planted(words: str) -> Session:
 )
 @pytest.mark.parametrize("budget", [None, 900])
 def test_an_injection_planted_in_a_session_stays_fenced(words: str, budget: int | None) -> None:
-    written = as_markdown(brief_of(opened(planted(words))), budget)
+    written = as_markdown(build_brief(opened(planted(words))), budget)
     assert _MARK in written
     assert _MARK not in outside(written)
     assert "not instructions to follow" in outside(written)
@@ -254,7 +255,7 @@ def test_an_injection_planted_in_a_session_stays_fenced(words: str, budget: int 
 
 
 def test_values_for_programs_are_inert_and_bear_the_notice() -> None:
-    value = as_json(brief_of(opened(planted("a\u202eb\x1b[31m"))))
+    value = as_json(build_brief(opened(planted("a\u202eb\x1b[31m"))))
     assert "not instructions" in value["notice"]
     assert not _UNSAFE.search(json.dumps(value, ensure_ascii=False))
 
@@ -264,15 +265,15 @@ _KEY = "ghp_" + "a1B2" * 9
 
 def test_secrets_are_masked_before_texts_are_cut_and_shown_only_when_wanted() -> None:
     one = session(seed=3).user("x " * 770 + f"use {_KEY} for it").assistant("Yes.").done()
-    brief = brief_of(opened(one))
+    brief = build_brief(opened(one))
     for budget in (None, 400):
         assert _KEY[:8] not in as_markdown(brief, budget)
-        assert _KEY[:8] not in encoded(as_json(brief, budget)).decode()
+        assert _KEY[:8] not in encode_brief(as_json(brief, budget)).decode()
     short = session(seed=3).user(f"use {_KEY}").assistant(f"I used {_KEY}.").done()
-    brief = brief_of(opened(short))
+    brief = build_brief(opened(short))
     assert _KEY not in as_markdown(brief)
     assert _KEY in as_markdown(brief, redact=False)
-    assert _KEY in encoded(as_json(brief, redact=False)).decode()
+    assert _KEY in encode_brief(as_json(brief, redact=False)).decode()
     assert brief.id in as_markdown(brief)
 
 
@@ -280,7 +281,7 @@ def test_secrets_are_masked_before_texts_are_cut_and_shown_only_when_wanted() ->
 def test_a_secret_in_disguise_is_masked_and_folders_stay(between: str) -> None:
     secret = "".join(f"%{ord(letter):02x}" for letter in "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f")
     one = session(seed=3).user(f"Use {secret} {between} in /home/ada/x").assistant("Yes.").done()
-    written = as_markdown(brief_of(opened(one)))
+    written = as_markdown(build_brief(opened(one)))
     assert secret not in written
     assert "/home/ada/tidegauge" in written
     assert "in /home/ada/x" in written
@@ -290,7 +291,7 @@ def test_a_budget_keeps_what_is_open_before_what_was_run_and_says_what_is_left_o
     one = session(seed=3).user("Go.")
     for number in range(60):
         one.assistant(tool("Bash", command=f"docker run image-{number}")).result("x")
-    written = as_markdown(brief_of(opened(one.assistant("All done. Shall I push?").done())), 200)
+    written = as_markdown(build_brief(opened(one.assistant("All done. Shall I push?").done())), 200)
     assert "Shall I push?" in written
     assert "image-59" in written
     assert "image-0`" not in written
@@ -302,7 +303,7 @@ def test_figures_stay_those_of_the_session_whatever_a_budget_leaves_out() -> Non
     for number in range(30):
         path = f"/home/ada/tidegauge/a-rather-long-name-of-a-file-{number}.py"
         one.assistant(tool("Write", file_path=path, content="a\nb\n")).result()
-    brief = brief_of(opened(one.assistant("Done.").done()))
+    brief = build_brief(opened(one.assistant("Done.").done()))
     for budget in (None, 500):
         written = as_markdown(brief, budget)
         assert "30 files changed, +60 \N{MINUS SIGN}0: " in written
@@ -312,7 +313,7 @@ def test_figures_stay_those_of_the_session_whatever_a_budget_leaves_out() -> Non
 
 def test_of_several_sessions_the_newest_keeps_most_and_the_others_are_counted() -> None:
     some = [Brief(id=f"s{n}", title=f"Title {n}", turns=(_turn(n),)) for n in range(30)]
-    written = as_markdown(some, 400, further=5)
+    written = as_markdown(some, 400, unread_sessions=5)
     assert "Title 0" in written
     assert "Title 29" not in written
     told = written.count("\n## ")
@@ -323,13 +324,15 @@ def test_a_turn_that_lost_its_details_to_the_budget_is_still_told() -> None:
     words = "<command-name>/plan</command-name><command-args>the chart</command-args>"
     one = session(seed=3).user(words).assistant(tool("Bash", command="ls")).result("x")
     one.assistant("Word " * 400).done().turn("And then?", "Nothing.")
-    written = as_markdown(brief_of(opened(one)), 195)
+    written = as_markdown(build_brief(opened(one)), 195)
     assert "Word" not in written
     assert "/plan the chart" in written
 
 
-def _turn(number: int) -> values.Asked:
-    return values.Asked(number=1, origin="human", text=f"Ask {number}", answer="Word " * 40)
+def _turn(number: int) -> brief_document.BriefTurn:
+    return brief_document.BriefTurn(
+        number=1, origin="human", text=f"Ask {number}", answer="Word " * 40
+    )
 
 
 def test_a_budget_without_room_for_anything_is_refused() -> None:
@@ -341,7 +344,7 @@ def test_a_budget_without_room_for_anything_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "a b", "word " * 50, "x" * 300])
 def test_a_shortened_text_begins_as_it_did_and_says_how_much_is_missing(text: str) -> None:
-    short = shortened(text, 100)
+    short = shorten_text(text, 100)
     if len(text) <= 100:
         assert short == text
         return
@@ -351,9 +354,9 @@ def test_a_shortened_text_begins_as_it_did_and_says_how_much_is_missing(text: st
 
 
 def test_the_estimate_grows_with_the_text_and_counts_other_scripts_higher() -> None:
-    assert tokens_in("") == 0
-    assert tokens_in("tide " * 100) < tokens_in("tide " * 101)
-    assert tokens_in("潮" * 10) > tokens_in("t" * 10)
+    assert estimate_tokens("") == 0
+    assert estimate_tokens("tide " * 100) < estimate_tokens("tide " * 101)
+    assert estimate_tokens("潮" * 10) > estimate_tokens("t" * 10)
 
 
 _IN_TURNS = ("meanwhile", "calls", "agents", "backups", "compactions", "queue")
@@ -381,8 +384,8 @@ def _held(brief: dict[str, Any]) -> dict[str, int]:
 @settings(max_examples=40)
 @given(briefs(), st.integers(200, 6000))
 def test_what_is_left_out_for_a_budget_and_what_is_there_add_up(brief: Brief, budget: int) -> None:
-    whole = json.loads(encoded(as_json([brief])))["briefs"][0]
-    for part in json.loads(encoded(as_json([brief], budget)))["briefs"]:
+    whole = json.loads(encode_brief(as_json([brief])))["briefs"][0]
+    for part in json.loads(encode_brief(as_json([brief], budget)))["briefs"]:
         there, left = _held(part), part["omitted"]
         sums = {name: number + left.get(name, 0) for name, number in there.items()}
         assert sums == _held(whole)

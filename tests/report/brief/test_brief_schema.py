@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from tests.published.opencontext import ContextFile, call
-from tests.session.opened import sessions_below
+from tests.session.open_sessions import sessions_below
 
-from steno.demo.write import write_demo
-from steno.report.brief import as_json, brief_of
-from steno.report.brief.plain import encoded
+from steno.demo.recording import write_demo
+from steno.report.brief import as_json, build_brief
+from steno.report.brief.brief_json import encode_brief
 from tools import make_brief_schema
 
 
@@ -24,7 +24,7 @@ def validator() -> Draft202012Validator:
 
 def problems(validator: Draft202012Validator, value: dict[str, Any]) -> list[str]:
     """Return what is wrong with a document as it is written."""
-    written = json.loads(encoded(value))
+    written = json.loads(encode_brief(value))
     return [f"{each.json_path}: {each.message}" for each in validator.iter_errors(written)]
 
 
@@ -46,7 +46,7 @@ def test_every_field_of_the_schema_is_described() -> None:
 
 def test_briefs_of_the_demo_fit_the_schema(tmp_path: Path, validator: Draft202012Validator) -> None:
     write_demo(str(tmp_path))
-    briefs = [brief_of(each) for each in sessions_below(tmp_path)]
+    briefs = [build_brief(each) for each in sessions_below(tmp_path)]
     assert len(briefs) > 10
     assert problems(validator, as_json(briefs)) == []
     assert problems(validator, as_json(briefs, 1_500)) == []

@@ -31,9 +31,9 @@ from tests.security.permissions.machine import (
     canaries_in,
 )
 
-from steno.format.values import as_list, as_object
-from steno.model.server.app import serving
-from steno.model.server.minds import Answer, Asked, Reply, text, tool
+from steno.format.lenient_json import as_list, as_object
+from steno.llm.testserver.responders import Answer, Reply, ResponderRequest, text, tool
+from steno.llm.testserver.server import run_server_in_thread
 
 _LONGEST: Final = 280
 """Seconds for one conversation."""
@@ -90,22 +90,22 @@ class Driver:
         """The attacks that were not begun."""
         return self._waiting
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, request: ResponderRequest) -> Answer:
         """Answer with the next call; the one before it has ended."""
-        if not asked.body.get("tools"):
+        if not request.body.get("tools"):
             return Reply(content=(text("Attacks"),))
         if self.attack is None and self._waiting and self._waiting[0].at_start:
             # What the agent says of the project by itself is part of what was read.
-            self._results = [json.dumps(asked.body)]
-        if asked.results:
-            self._results += [_text(each.get("content")) for each in asked.results]
+            self._results = [json.dumps(request.body)]
+        if request.results:
+            self._results += [_text(each.get("content")) for each in request.results]
         try:
             return self._next()
         except AssertionError as error:
             self.error = error
             return Reply(content=(text("Stopped."),))
 
-    def vouches(self, thinking: str, signature: str) -> bool:
+    def accepts_thinking(self, thinking: str, signature: str) -> bool:
         """Vouch for nothing."""
         _ = thinking, signature
         return False
@@ -281,7 +281,7 @@ def run_attacks(machine: Machine, attacks: Sequence[Attack], setting: Setting) -
 
 def _converse(driver: Driver, machine: Machine, setting: Setting) -> str:
     """Let the agent run until it ends; return the last of what it printed as errors."""
-    with serving(driver, key=CANARIES["api key"]) as server:
+    with run_server_in_thread(driver, key=CANARIES["api key"]) as server:
         env = {
             **machine.env,
             "CLAUDE_CONFIG_DIR": str(machine.home / ".claude"),

@@ -5,16 +5,16 @@ import json
 from tests.security.permissions.attack import Attack, Mode
 from tests.security.permissions.machine import Machine
 
-from steno.guard.judge import Guard
-from steno.guard.rules import Layer, gather
+from steno.permissions.permission_checker import PermissionChecker
+from steno.permissions.permission_rules import RuleSource, parse_rules
 
 
 def verdicts(attack: Attack, mode: Mode, machine: Machine) -> list[str]:
     """Return `allow`, `ask` or `deny` for each call of an attack."""
     place, home = str(machine.project), str(machine.home)
-    layer = Layer(allow=attack.allow, deny=attack.deny)
-    guard = Guard(
-        gather([layer], root=place, cwd=place, home=home), mode, place, (place,), home=home
+    layer = RuleSource(allow=attack.allow, deny=attack.deny)
+    guard = PermissionChecker(
+        parse_rules([layer], root=place, cwd=place, home=home), mode, place, (place,), home=home
     )
     inputs = [
         (call.tool, json.loads(machine.fill(json.dumps(call.input)))) for call in attack.calls

@@ -23,7 +23,7 @@ from tests.security.permissions.ordinary import COMMANDS as ORDINARY_COMMANDS
 from tests.security.permissions.packing import Pack, control_packs, missing, packs
 from tests.security.permissions.table import ATTACKS, FAMILIES
 
-from steno.model.server.minds import Asked, Reply
+from steno.llm.testserver.responders import Reply, ResponderRequest
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -38,7 +38,7 @@ _UNCONFINED: Final[dict[Mode, tuple[str, ...]]] = {
 }
 """The families that it runs as if the kernel could not confine a command."""
 _FULL: Final[dict[Mode, tuple[str, ...]]] = dict.fromkeys(MODES, tuple(FAMILIES))
-_REQUEST: Final = Asked(body={"tools": [{}], "messages": []})
+_REQUEST: Final = ResponderRequest(body={"tools": [{}], "messages": []})
 _SAMPLE: Final = 5
 """One of so many attacks is part of the control in `make test`."""
 

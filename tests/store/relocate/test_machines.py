@@ -14,13 +14,15 @@ import zstandard
 from tests.store.relocate.moving import NEW, OLD, aged, project, seen, write
 
 from steno.errors import BadRequest, Busy, NotFound, StenoError, Unwritable
-from steno.format.slugs import slug
-from steno.store.relocate import unpack as unpacking
-from steno.store.relocate.carry import apply, take_back
-from steno.store.relocate.manifest import travels
-from steno.store.relocate.pack import pack
-from steno.store.relocate.receipt import Receipt, new_folder
-from steno.store.relocate.unpack import plan_unpack
+from steno.format.paths import slug_for_path
+from steno.store.relocate import transfer as unpacking
+from steno.store.relocate.execution import (
+    RelocationReceipt,
+    apply_plan,
+    new_receipt_folder,
+    undo_relocation,
+)
+from steno.store.relocate.transfer import is_transferable, pack_project, plan_unpack
 
 SID = "62ecc684-5437-43ff-95cf-5c331fca7ea1"
 NAME = f"projects/-home-ada-work/{SID}.jsonl"
@@ -43,16 +45,16 @@ def here(tmp_path: Path) -> Path:
     return aged(folder)
 
 
-def brought(archive: Path, folder: Path, new: str = NEW) -> Receipt:
-    place = new_folder()
-    return apply(plan_unpack(str(archive), new, str(folder), place), "unpack", place)
+def brought(archive: Path, folder: Path, new: str = NEW) -> RelocationReceipt:
+    place = new_receipt_folder()
+    return apply_plan(plan_unpack(str(archive), new, str(folder), place), "unpack", place)
 
 
 def test_sessions_arrive_with_all_that_is_theirs(tmp_path: Path) -> None:
     source = here(tmp_path)
     made = project()
     before = seen(source)
-    packing = pack(OLD, str(source), str(tmp_path / "x.tar.zst"))
+    packing = pack_project(OLD, str(source), str(tmp_path / "x.tar.zst"))
     assert seen(source) == before
     assert packing.manifest.sessions == 1
     there = tmp_path / "there"
@@ -60,7 +62,7 @@ def test_sessions_arrive_with_all_that_is_theirs(tmp_path: Path) -> None:
     (there / "history.jsonl").write_text('{"display":"mine","project":"/mine"}\n')
     own = seen(there)
     receipt = brought(tmp_path / "x.tar.zst", there)
-    path = there / "projects" / slug(NEW) / f"{made.session_id}.jsonl"
+    path = there / "projects" / slug_for_path(NEW) / f"{made.session_id}.jsonl"
     assert {json.loads(line).get("cwd", NEW) for line in path.read_bytes().splitlines()} == {NEW}
     assert (
         path.stat().st_mtime_ns
@@ -72,7 +74,7 @@ def test_sessions_arrive_with_all_that_is_theirs(tmp_path: Path) -> None:
     # What a shell would run, and what a client obeys, does not travel.
     assert not (there / "session-env").exists()
     assert not (there / "settings.json").exists()
-    take_back(receipt)
+    undo_relocation(receipt)
     assert {k: v[0] for k, v in seen(there).items()} == {k: v[0] for k, v in own.items()}
     assert not (there / "file-history" / made.session_id).exists()
 
@@ -80,9 +82,9 @@ def test_sessions_arrive_with_all_that_is_theirs(tmp_path: Path) -> None:
 def test_there_and_back_over_two_machines_is_the_same(tmp_path: Path) -> None:
     source = write(tmp_path / "one", project())
     before = seen(source)
-    pack(OLD, str(source), str(tmp_path / "a"))
+    pack_project(OLD, str(source), str(tmp_path / "a"))
     brought(tmp_path / "a", tmp_path / "two", NEW)
-    pack(NEW, str(tmp_path / "two"), str(tmp_path / "b"))
+    pack_project(NEW, str(tmp_path / "two"), str(tmp_path / "b"))
     brought(tmp_path / "b", tmp_path / "three", OLD)
     after = seen(tmp_path / "three")
     assert {k: v[:2] for k, v in after.items()} == {k: v[:2] for k, v in before.items()}
@@ -90,9 +92,9 @@ def test_there_and_back_over_two_machines_is_the_same(tmp_path: Path) -> None:
 
 def test_what_is_here_already_is_not_overwritten(tmp_path: Path) -> None:
     source = write(tmp_path / "one", project())
-    pack(OLD, str(source), str(tmp_path / "a"))
+    pack_project(OLD, str(source), str(tmp_path / "a"))
     brought(tmp_path / "a", tmp_path / "two")
-    place = new_folder()
+    place = new_receipt_folder()
     assert plan_unpack(str(tmp_path / "a"), NEW, str(tmp_path / "two"), place).steps == ()
     (path,) = (tmp_path / "two").glob("projects/*/*.jsonl")
     path.write_bytes(b"{}\n")
@@ -105,28 +107,28 @@ def test_an_existing_file_is_not_packed_over(tmp_path: Path) -> None:
     source = write(tmp_path / "one", project())
     (tmp_path / "a").write_bytes(b"mine")
     with pytest.raises(Unwritable):
-        pack(OLD, str(source), str(tmp_path / "a"))
+        pack_project(OLD, str(source), str(tmp_path / "a"))
     assert (tmp_path / "a").read_bytes() == b"mine"
     with pytest.raises(NotFound):
-        pack("/no/such", str(source), str(tmp_path / "b"))
+        pack_project("/no/such", str(source), str(tmp_path / "b"))
 
 
 def test_a_file_that_changes_while_it_is_packed_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = write(tmp_path / "one", project())
-    from steno.store.relocate import pack as packing
+    from steno.store.relocate import transfer as packing
 
-    real = packing._packed
+    real = packing._packed_file
 
     def late(name: str, path: str) -> object:
         told = real(name, path)
         Path(path).write_bytes(b"other" * 99_999)
         return told
 
-    monkeypatch.setattr(packing, "_packed", late)
+    monkeypatch.setattr(packing, "_packed_file", late)
     with pytest.raises(Busy, match="changed while"):
-        pack(OLD, str(source), str(tmp_path / "a"))
+        pack_project(OLD, str(source), str(tmp_path / "a"))
     assert not (tmp_path / "a").exists()
 
 
@@ -286,9 +288,9 @@ def test_an_archive_bigger_than_the_disk_is_refused(
 
 
 def test_only_what_is_harmless_travels() -> None:
-    assert travels(NAME)
-    assert travels(f"projects/a/{SID}/subagents/agent-a318043.jsonl")
-    assert travels("projects/a/memory/MEMORY.md")
-    assert not travels("projects/a/../b.jsonl")
-    assert not travels(f"projects/a/{SID}.jsonl.before-repair")
-    assert not travels("sessions/1.key")
+    assert is_transferable(NAME)
+    assert is_transferable(f"projects/a/{SID}/subagents/agent-a318043.jsonl")
+    assert is_transferable("projects/a/memory/MEMORY.md")
+    assert not is_transferable("projects/a/../b.jsonl")
+    assert not is_transferable(f"projects/a/{SID}.jsonl.before-repair")
+    assert not is_transferable("sessions/1.key")

@@ -9,18 +9,22 @@ from tests.builders import VERSIONS, tool
 from tests.store.relocate.moving import NEW, OLD, copied, project, seen, unflushed, write
 
 from steno.errors import BadRequest, Busy, NotFound
-from steno.format.slugs import slug
-from steno.store.library import find, newest_first
-from steno.store.presence import Presence
-from steno.store.relocate.carry import apply, finish, take_back
-from steno.store.relocate.plan import plan_move
-from steno.store.relocate.receipt import cut_off, find_receipt
-from steno.store.relocate.values import Plan
+from steno.format.paths import slug_for_path
+from steno.store.relocate.execution import (
+    apply_plan,
+    find_interrupted,
+    find_receipt,
+    resume,
+    undo_relocation,
+)
+from steno.store.relocate.plan import RelocationPlan, plan_move
+from steno.store.session_lock import SessionAnnouncement
+from steno.store.session_lookup import find, sessions_newest_first
 
 
-def move(folder: Path, old: str = OLD, new: str = NEW) -> Plan:
+def move(folder: Path, old: str = OLD, new: str = NEW) -> RelocationPlan:
     plan = plan_move(old, new, str(folder))
-    apply(plan)
+    apply_plan(plan)
     return plan
 
 
@@ -40,9 +44,9 @@ def test_sessions_of_every_version_follow_and_come_back(folder: Path, version: s
     before = seen(folder)
     plan = move(folder)
     assert plan.sessions == 1
-    (moved,) = (folder / "projects" / slug(NEW)).glob("[0-9a-f]*.jsonl")
+    (moved,) = (folder / "projects" / slug_for_path(NEW)).glob("[0-9a-f]*.jsonl")
     assert cwds(moved) == {NEW}
-    assert not (folder / "projects" / slug(OLD)).exists()
+    assert not (folder / "projects" / slug_for_path(OLD)).exists()
     assert "Look at /home/ada/work/tide.py." in moved.read_text()
     move(folder, NEW, OLD)
     assert seen(folder) == before
@@ -61,7 +65,11 @@ def test_sessions_of_folders_inside_follow_too(folder: Path) -> None:
     write(folder, project(), project("in", cwd=inner), project("near", cwd=f"{OLD}shop"))
     assert move(folder).sessions == 2
     names = {path.name for path in (folder / "projects").iterdir()}
-    assert names == {slug(NEW), slug(f"{NEW}/pkg/core"), slug(f"{OLD}shop")}
+    assert names == {
+        slug_for_path(NEW),
+        slug_for_path(f"{NEW}/pkg/core"),
+        slug_for_path(f"{OLD}shop"),
+    }
 
 
 def test_two_projects_of_one_folder_name_are_told_apart(folder: Path) -> None:
@@ -77,10 +85,10 @@ def test_a_folder_of_the_same_name_is_rewritten_where_it_lies(folder: Path) -> N
     write(folder, project(cwd="/home/ada/my-work"))
     before = seen(folder)
     plan = plan_move("/home/ada/my-work", "/home/ada/my/work", str(folder))
-    receipt = apply(plan)
+    receipt = apply_plan(plan)
     (path,) = folder.glob("projects/*/*.jsonl")
     assert cwds(path) == {"/home/ada/my/work"}
-    take_back(receipt)
+    undo_relocation(receipt)
     assert seen(folder) == before
 
 
@@ -88,8 +96,8 @@ def test_long_names_are_shortened_as_clients_do(folder: Path) -> None:
     long = "/srv/" + "/".join(["component"] * 30)
     write(folder, project())
     move(folder, OLD, long)
-    assert (folder / "projects" / slug(long)).is_dir()
-    assert len(slug(long)) < 255
+    assert (folder / "projects" / slug_for_path(long)).is_dir()
+    assert len(slug_for_path(long)) < 255
     assert move(folder, long, OLD).sessions == 1
 
 
@@ -103,7 +111,7 @@ def test_what_lies_beside_sessions_follows(folder: Path) -> None:
     (home / "sessions-index.json").write_text(json.dumps(index, indent=2))
     (home / "agent-a318043.jsonl").write_bytes(made.bytes())
     move(folder)
-    there = folder / "projects" / slug(NEW)
+    there = folder / "projects" / slug_for_path(NEW)
     assert (there / "memory" / "MEMORY.md").read_text() == f"It is at {OLD}."
     assert json.loads((there / "sessions-index.json").read_text())["originalPath"] == NEW
     assert cwds(there / "agent-a318043.jsonl") == {NEW}
@@ -125,13 +133,13 @@ def test_history_and_the_clients_entry_follow_and_others_stay(folder: Path) -> N
     (folder / ".claude.json").write_text(json.dumps(state, indent=2))
     before = seen(folder)
     plan = plan_move(OLD, NEW, str(folder))
-    receipt = apply(plan)
+    receipt = apply_plan(plan)
     told = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     assert told == [{"display": f"see {OLD}", "project": NEW}, lines[1]]
     state = json.loads((folder / ".claude.json").read_text())
     assert list(state["projects"]) == [NEW, "/else"]
     assert state["githubRepoPaths"] == {"a/b": [NEW]}
-    take_back(receipt)
+    undo_relocation(receipt)
     assert seen(folder) == before
 
 
@@ -160,10 +168,10 @@ def test_what_others_wrote_since_stays_when_it_is_undone(folder: Path) -> None:
     history = folder / "history.jsonl"
     ours, theirs = {"project": OLD}, {"project": f"{NEW}/theirs"}
     history.write_text(json.dumps(ours) + "\n")
-    receipt = apply(plan_move(OLD, NEW, str(folder)))
+    receipt = apply_plan(plan_move(OLD, NEW, str(folder)))
     with history.open("a") as file:
         file.write(json.dumps(theirs) + "\n")
-    take_back(receipt)
+    undo_relocation(receipt)
     assert [json.loads(line) for line in history.read_text().splitlines()] == [ours, theirs]
 
 
@@ -184,7 +192,7 @@ def test_what_names_the_new_folder_already_comes_back_exactly(folder: Path) -> N
     before = seen(folder)
     plan = plan_move(OLD, NEW, str(folder))
     assert any(not step.exact for step in plan.steps)
-    take_back(apply(plan))
+    undo_relocation(apply_plan(plan))
     assert seen(folder) == before
 
 
@@ -192,19 +200,22 @@ def test_what_was_added_since_comes_along_when_it_is_undone(folder: Path) -> Non
     write(folder, project())
     (path,) = folder.glob("projects/*/*.jsonl")
     old = path.read_bytes()
-    receipt = apply(plan_move(OLD, NEW, str(folder)))
-    moved = folder / "projects" / slug(NEW) / path.name
+    receipt = apply_plan(plan_move(OLD, NEW, str(folder)))
+    moved = folder / "projects" / slug_for_path(NEW) / path.name
     with moved.open("ab") as file:
         file.write(json.dumps({"type": "user", "cwd": NEW}).encode() + b"\n")
     os.utime(moved, (1, 1))
-    take_back(receipt)
+    undo_relocation(receipt)
     assert path.read_bytes() == old + json.dumps({"type": "user", "cwd": OLD}).encode() + b"\n"
 
 
 def test_a_live_client_is_left_alone(folder: Path) -> None:
     write(folder, project())
     before = seen(folder)
-    with Presence(str(folder), "x", f"{OLD}/src", "2.1.325"), pytest.raises(Busy, match="at work"):
+    with (
+        SessionAnnouncement(str(folder), "x", f"{OLD}/src", "2.1.325"),
+        pytest.raises(Busy, match="at work"),
+    ):
         plan_move(OLD, NEW, str(folder))
     assert {k: v for k, v in seen(folder).items() if "sessions" not in k} == before
 
@@ -223,7 +234,7 @@ def test_a_session_that_was_just_written_is_left_alone(
 def test_a_session_of_that_name_is_never_overwritten(folder: Path) -> None:
     made = project()
     write(folder, made)
-    there = folder / "projects" / slug(NEW)
+    there = folder / "projects" / slug_for_path(NEW)
     there.mkdir()
     (there / f"{made.session_id}.jsonl").write_bytes(b"{}\n")
     before = seen(folder)
@@ -257,16 +268,16 @@ def test_a_move_that_was_cut_off_is_finished_or_undone(
         patch.setattr(os, "rmdir", stop)
         with pytest.raises(KeyboardInterrupt):
             move(folder)
-    left = cut_off()
+    left = find_interrupted()
     assert left is not None
     with pytest.raises(Busy, match="cut off"):
-        apply(plan_move(NEW, OLD, str(folder)))
-    finish(left)
-    assert cut_off() is None
-    take_back(find_receipt("last"))
+        apply_plan(plan_move(NEW, OLD, str(folder)))
+    resume(left)
+    assert find_interrupted() is None
+    undo_relocation(find_receipt("last"))
     assert seen(folder) == before
     with pytest.raises(BadRequest, match="undone already"):
-        take_back(find_receipt(left.id))
+        undo_relocation(find_receipt(left.id))
 
 
 def stop(*_: object) -> None:
@@ -278,10 +289,10 @@ def test_the_archive_knows_that_it_only_moved(folder: Path) -> None:
 
     write(folder, project())
     archive_all((str(folder),))
-    receipt = apply(plan_move(OLD, "/s", str(folder)))
-    assert len(list(newest_first((str(folder),), archived=True))) == 1
-    take_back(receipt)
-    assert len(list(newest_first((str(folder),), archived=True))) == 1
+    receipt = apply_plan(plan_move(OLD, "/s", str(folder)))
+    assert len(list(sessions_newest_first((str(folder),), archived=True))) == 1
+    undo_relocation(receipt)
+    assert len(list(sessions_newest_first((str(folder),), archived=True))) == 1
 
 
 @pytest.mark.corpus

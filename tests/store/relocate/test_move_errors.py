@@ -11,14 +11,21 @@ import pytest
 from tests.store.relocate.moving import aged, unflushed
 
 from steno.errors import BadRequest, Busy, NotFound, StenoError, Unreadable, Unwritable
-from steno.format.slugs import slug
-from steno.store.places import steno_home
-from steno.store.relocate.belongs import belongings
-from steno.store.relocate.carry import apply, finish, take_back
-from steno.store.relocate.moved import Moved, moved_to, note_moved
-from steno.store.relocate.plan import plan_move
-from steno.store.relocate.receipt import begun, cut_off, find_receipt, moves_lock, new_folder, saved
-from steno.store.relocate.values import Plan
+from steno.format.paths import slug_for_path
+from steno.store.archive.catalogue import MovedSession, read_moves, record_moves
+from steno.store.environment import steno_home
+from steno.store.relocate.execution import (
+    apply_plan,
+    begin_receipt,
+    find_interrupted,
+    find_receipt,
+    new_receipt_folder,
+    relocation_lock,
+    resume,
+    save_receipt,
+    undo_relocation,
+)
+from steno.store.relocate.plan import RelocationPlan, find_project_files, plan_move
 
 OLD: Final = "/home/ada/work"
 NEW: Final = "/srv/app"
@@ -36,9 +43,9 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(os, "fsync", unflushed)
     folder = tmp_path / "config"
     for name, data in {
-        f"projects/{slug(OLD)}/{ONE}.jsonl": _line(OLD),
-        f"projects/{slug(OLD)}/memory/M.md": b"notes",
-        f"projects/{slug('/bare')}/memory/M.md": b"bare",
+        f"projects/{slug_for_path(OLD)}/{ONE}.jsonl": _line(OLD),
+        f"projects/{slug_for_path(OLD)}/memory/M.md": b"notes",
+        f"projects/{slug_for_path('/bare')}/memory/M.md": b"bare",
         "history.jsonl": json.dumps({"display": "a", "project": OLD}).encode() + b"\n",
     }.items():
         path = folder / name
@@ -48,11 +55,11 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _old(config: Path) -> Path:
-    return config / "projects" / slug(OLD) / f"{ONE}.jsonl"
+    return config / "projects" / slug_for_path(OLD) / f"{ONE}.jsonl"
 
 
 def _new(config: Path) -> Path:
-    return config / "projects" / slug(NEW) / f"{ONE}.jsonl"
+    return config / "projects" / slug_for_path(NEW) / f"{ONE}.jsonl"
 
 
 def _refused(act: Callable[[], Any], error: type[StenoError], said: str) -> None:
@@ -63,15 +70,15 @@ def _refused(act: Callable[[], Any], error: type[StenoError], said: str) -> None
 
 def _begun(config: Path) -> Any:
     plan = plan_move(OLD, NEW, str(config))
-    return begun(plan, "move", new_folder())
+    return begin_receipt(plan, "move", new_receipt_folder())
 
 
 def test_a_folder_without_sessions_is_told_by_its_name(config: Path) -> None:
-    found = belongings(str(config), "/bare", "/full")
+    found = find_project_files(str(config), "/bare", "/full")
     assert [(Path(move.source).name, Path(move.target).parts[-3]) for move in found.moves] == [
-        ("M.md", slug("/full")),
+        ("M.md", slug_for_path("/full")),
     ]  # fmt: skip
-    assert belongings(str(config), "/bar", "/full").moves == []
+    assert find_project_files(str(config), "/bar", "/full").moves == []
 
 
 def test_what_a_cut_off_run_placed_is_planned_again(config: Path) -> None:
@@ -80,7 +87,7 @@ def test_what_a_cut_off_run_placed_is_planned_again(config: Path) -> None:
     aged(config)
     plan = plan_move(OLD, NEW, str(config))
     assert str(_old(config)) in [step.source for step in plan.steps]
-    apply(plan)
+    apply_plan(plan)
     assert not _old(config).exists()
     memory = _new(config).parent / "memory" / "M.md"
     assert memory.read_bytes() == b"notes"
@@ -95,25 +102,25 @@ def test_a_small_file_that_is_there_is_left_and_said(config: Path) -> None:
     source = _old(config).parent / "memory" / "M.md"
     assert f"{source} is left: there is one at {there}" in plan.notes
     assert f"there is no folder {NEW} yet" in plan.notes
-    apply(plan)
+    apply_plan(plan)
     assert (source.read_bytes(), there.read_bytes()) == (b"notes", b"other")
 
 
 def test_a_cut_off_move_is_finished_from_wherever_it_was(config: Path) -> None:
     receipt = _begun(config)
-    found = cut_off()
+    found = find_interrupted()
     assert found is not None
     assert found.id == receipt.id
     plan = plan_move(OLD, NEW, str(config))
     with pytest.raises(Busy) as left:
-        apply(plan)
+        apply_plan(plan)
     assert str(left.value) == f"the move {receipt.id} of {OLD} was cut off"
     assert left.value.hint == f"`steno relocate --undo {receipt.id}` takes it back"
-    done = finish(receipt)
-    assert (done.state, cut_off()) == ("done", None)
+    done = resume(receipt)
+    assert (done.state, find_interrupted()) == ("done", None)
     assert _new(config).read_bytes() == _line(NEW)
     assert json.loads((config / "history.jsonl").read_text())["project"] == NEW
-    undone, notes = take_back(done)
+    undone, notes = undo_relocation(done)
     assert (undone.state, notes) == ("undone", [])
     assert _old(config).read_bytes() == _line(OLD)
 
@@ -123,27 +130,27 @@ def test_what_changed_meanwhile_stops_the_move(config: Path) -> None:
     way_out = f"the same again goes on; `steno relocate --undo {receipt.id}` takes it back"
     _old(config).write_bytes(_line(OLD, "Other"))
     with pytest.raises(Busy) as changed:
-        finish(receipt)
+        resume(receipt)
     assert str(changed.value) == f"{_old(config)} changed since it was read"
     assert changed.value.hint == way_out
     assert not _new(config).exists()
     _new(config).write_bytes(b"mine")
-    _refused(lambda: finish(receipt), Busy, f"{_new(config)} is there, with other content")
+    _refused(lambda: resume(receipt), Busy, f"{_new(config)} is there, with other content")
     assert _old(config).exists()
     _new(config).unlink()
     _old(config).write_bytes(_line(OLD))
-    placed = saved(receipt, "placed")
+    placed = save_receipt(receipt, "placed")
     _new(config).write_bytes(_line(NEW, "More"))
-    _refused(lambda: finish(placed), Busy, f"{_old(config)} was written to since")
+    _refused(lambda: resume(placed), Busy, f"{_old(config)} was written to since")
     assert (_old(config).exists(), _new(config).exists()) == (True, True)
 
 
 def test_both_places_differ_after_a_cut_off_undo(config: Path) -> None:
-    done = apply(plan_move(OLD, NEW, str(config)))
+    done = apply_plan(plan_move(OLD, NEW, str(config)))
     _old(config).parent.mkdir(parents=True, exist_ok=True)
     _old(config).write_bytes(b"somebody else's\n")
     aged(config)
-    undone, notes = take_back(done)
+    undone, notes = undo_relocation(done)
     assert undone.state == "undone"
     assert notes == [f"{_old(config)} and {_new(config)} differ; both are left"]
     assert _new(config).read_bytes() == _line(NEW)
@@ -154,12 +161,12 @@ def test_places_that_cannot_be_written_are_said(config: Path) -> None:
     aged(config)
     plan = plan_move(OLD, NEW, str(config))
     with pytest.raises(Unwritable) as refused:
-        apply(plan)
+        apply_plan(plan)
     assert str(refused.value).endswith(": not a directory")
-    left = cut_off()
+    left = find_interrupted()
     assert left is not None
     _new(config).parent.unlink()
-    assert finish(left).state == "done"
+    assert resume(left).state == "done"
 
 
 def test_receipts_that_cannot_be_read_or_written_are_said(config: Path) -> None:
@@ -167,10 +174,10 @@ def test_receipts_that_cannot_be_read_or_written_are_said(config: Path) -> None:
     _refused(lambda: find_receipt("last"), NotFound, "nothing was moved yet")
     moves.parent.mkdir(parents=True, exist_ok=True)
     moves.write_text("")
-    with pytest.raises(Unwritable), moves_lock():
+    with pytest.raises(Unwritable), relocation_lock():
         pass
     with pytest.raises(Unwritable):
-        new_folder()
+        new_receipt_folder()
     moves.unlink()
     receipt = _begun(config)
     path = Path(receipt.folder) / "receipt.json"
@@ -179,10 +186,12 @@ def test_receipts_that_cannot_be_read_or_written_are_said(config: Path) -> None:
     good = path.read_bytes()
     path.write_bytes(b"{")
     _refused(lambda: find_receipt("last"), BadRequest, f"{path} is no receipt")
-    assert cut_off() is None
+    assert find_interrupted() is None
     path.unlink()
     path.mkdir()
-    _refused(lambda: saved(receipt, "done"), Unwritable, f"cannot write {path}: is a directory")
+    _refused(
+        lambda: save_receipt(receipt, "done"), Unwritable, f"cannot write {path}: is a directory"
+    )
     _refused(lambda: find_receipt(receipt.id), NotFound, f"there is no receipt {receipt.id!r}")
     path.rmdir()
     path.write_bytes(good)
@@ -192,19 +201,19 @@ def test_receipts_that_cannot_be_read_or_written_are_said(config: Path) -> None:
 
 
 def test_where_sessions_lie_now_is_noted_line_by_line(tmp_path: Path) -> None:
-    assert moved_to() == {}
-    with moves_lock():
-        note_moved([])
-    note_moved([Moved("/a", "/b", 3), Moved("/c", "/d", 4)])
-    note_moved([Moved("/b", "/e", 5), Moved("/c", "/c", 1)])
+    assert read_moves() == {}
+    with relocation_lock():
+        record_moves([])
+    record_moves([MovedSession("/a", "/b", 3), MovedSession("/c", "/d", 4)])
+    record_moves([MovedSession("/b", "/e", 5), MovedSession("/c", "/c", 1)])
     path = Path(steno_home()) / "moves" / "moved.jsonl"
-    known = {old: (move.new, move.size) for old, move in moved_to().items()}
+    known = {old: (move.new, move.size) for old, move in read_moves().items()}
     assert known["/b"] == ("/e", 5)
     path.write_bytes(path.read_bytes() + b"torn")
-    assert {old: (move.new, move.size) for old, move in moved_to().items()} == known
+    assert {old: (move.new, move.size) for old, move in read_moves().items()} == known
     # A line that was cut off does not take the next one with it.
-    note_moved([Moved("/x", "/y", 1)])
-    assert moved_to()["/x"].new == "/y"
+    record_moves([MovedSession("/x", "/y", 1)])
+    assert read_moves()["/x"].new == "/y"
     assert tmp_path
 
 
@@ -212,5 +221,5 @@ def test_a_plan_counts_what_it_has(config: Path) -> None:
     plan = plan_move(OLD, NEW, str(config))
     assert (plan.sessions, plan.paths) == (1, 2)
     assert plan.size == sum(step.before.size for step in plan.steps)
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, RelocationPlan)
     assert issubclass(Unreadable, StenoError)

@@ -14,20 +14,43 @@ from tests.recorded_answers import assert_recorded, plain
 from tests.store.relocate.moving import unflushed
 
 from steno.errors import BadRequest, StenoError
-from steno.format.reroot import Reroot
-from steno.format.slugs import slug
-from steno.store.clock import now
-from steno.store.places import steno_home
-from steno.store.relocate.belongs import belongings, is_inside, mode_of
-from steno.store.relocate.carry import apply, finish, take_back
-from steno.store.relocate.manifest import Manifest, Packed, member, read_manifest, travels
-from steno.store.relocate.moved import moved_to
-from steno.store.relocate.pack import pack
-from steno.store.relocate.plan import plan_move, refuse_root, shared_files, turned
-from steno.store.relocate.receipt import cut_off, find_receipt, new_folder
-from steno.store.relocate.rewrite import mark_of, measure, pieces, rewritten, sum_of
-from steno.store.relocate.unpack import plan_unpack
-from steno.store.relocate.values import Plan, Sum
+from steno.format.path_rewriter import PathRewriter
+from steno.format.paths import slug_for_path
+from steno.store.archive.catalogue import read_moves
+from steno.store.environment import now, steno_home
+from steno.store.relocate.execution import (
+    apply_plan,
+    find_interrupted,
+    find_receipt,
+    new_receipt_folder,
+    resume,
+    undo_relocation,
+)
+from steno.store.relocate.plan import (
+    FileSum,
+    RelocationPlan,
+    compute_sum,
+    find_project_files,
+    is_inside_path,
+    line_mark,
+    measure_rewrite,
+    path_pairs,
+    plan_move,
+    refuse_root,
+    rewrite_mode,
+    rewrite_paths,
+    rewrite_units,
+    shared_files,
+)
+from steno.store.relocate.transfer import (
+    Manifest,
+    PackedFile,
+    is_transferable,
+    member_name,
+    pack_project,
+    parse_manifest,
+    plan_unpack,
+)
 
 ANSWERS: Final = Path(__file__).with_name("answers")
 OLD: Final = "/home/ada/work"
@@ -48,7 +71,11 @@ def _agent(name: str, session: str, cwd: str) -> bytes:
 
 
 def _files() -> dict[str, bytes]:
-    old, other, below = slug(OLD), slug("/home/ada/play"), slug(f"{OLD}/sub")
+    old, other, below = (
+        slug_for_path(OLD),
+        slug_for_path("/home/ada/play"),
+        slug_for_path(f"{OLD}/sub"),
+    )
     return {
         f"projects/{old}/{ONE}.jsonl": _talk(ONE, OLD),
         f"projects/{old}/{ONE}/subagents/agent-aaaa1111.jsonl": _agent("aaaa1111", ONE, OLD),
@@ -85,8 +112,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path.write_bytes(data)
         path.chmod(0o600)
         os.utime(path, (1_790_000_000 + number, 1_790_000_000 + number))
-    (root / "projects" / slug(OLD) / "link").symlink_to(root)
-    (root / "projects" / slug(OLD) / "empty").mkdir()
+    (root / "projects" / slug_for_path(OLD) / "link").symlink_to(root)
+    (root / "projects" / slug_for_path(OLD) / "empty").mkdir()
     return root
 
 
@@ -125,12 +152,12 @@ def test_a_move_and_its_undoing_are_as_recorded(config: Path) -> None:
     answers: dict[str, object] = {}
     before = _state(config)
     read: list[int] = []
-    plan = plan_move(OLD, NEW, str(config), done=read.append)
+    plan = plan_move(OLD, NEW, str(config), on_progress=read.append)
     answers["plan"] = _shown(config, plan)
     answers["sums"] = [plan.sessions, plan.size, plan.paths, sum(read)]
     assert _state(config) == before
     done: list[int] = []
-    receipt = apply(plan, done=done.append)
+    receipt = apply_plan(plan, on_progress=done.append)
     moved = _state(config)
     answers["moved"] = _shown(config, _changes(before, moved))
     answers["receipt"] = _shown(config, {
@@ -138,29 +165,29 @@ def test_a_move_and_its_undoing_are_as_recorded(config: Path) -> None:
         "version": bool(receipt.version), "time": bool(receipt.time), "steps": len(receipt.steps),
         "kept": sorted(path.name for path in Path(receipt.folder).rglob("*.zst")),
     })  # fmt: skip
-    answers["known"] = _shown(config, moved_to())
+    answers["known"] = _shown(config, read_moves())
     assert sum(done) > 0
-    assert cut_off() is None
+    assert find_interrupted() is None
     assert (
         find_receipt("last") == find_receipt(receipt.id) == find_receipt(receipt.folder) == receipt
     )
     with pytest.raises(BadRequest) as over:
-        finish(receipt)
+        resume(receipt)
     assert str(over.value) == f"the move {receipt.id} is done"
-    undone, notes = take_back(receipt)
+    undone, notes = undo_relocation(receipt)
     answers["undone"] = [undone.state, notes, _shown(config, _changes(before, _state(config)))]
     with pytest.raises(BadRequest) as again:
-        take_back(undone)
+        undo_relocation(undone)
     assert str(again.value) == f"the move {receipt.id} was undone already"
-    answers["known after"] = _shown(config, moved_to())
+    answers["known after"] = _shown(config, read_moves())
     assert_recorded(ANSWERS / "move.json", answers)
 
 
 def test_what_is_added_after_a_move_comes_back_with_it(config: Path) -> None:
     """What others wrote since, at each kind of file, and what cannot be as it was."""
     before = _state(config)
-    receipt = apply(plan_move(OLD, NEW, str(config)))
-    there = config / "projects" / slug(NEW)
+    receipt = apply_plan(plan_move(OLD, NEW, str(config)))
+    there = config / "projects" / slug_for_path(NEW)
     with (there / f"{ONE}.jsonl").open("ab") as file:
         file.write(_talk(ONE, NEW, "More"))
     with (config / "history.jsonl").open("ab") as file:
@@ -170,14 +197,14 @@ def test_what_is_added_after_a_move_comes_back_with_it(config: Path) -> None:
     for path in (*config.rglob("*.jsonl"), there / "fresh.txt"):
         path.chmod(0o644)
         os.utime(path, (1_790_000_500, 1_790_000_500))
-    undone, notes = take_back(receipt)
+    undone, notes = undo_relocation(receipt)
     answers = {"state": undone.state, "notes": notes, "changes": _changes(before, _state(config))}
     assert_recorded(ANSWERS / "move_back.json", _shown(config, answers))
 
 
 def test_belongings_are_told_by_where_sessions_ran(config: Path) -> None:
     """Two projects of one folder name, sessions that say nothing, and those of no rule."""
-    shared = config / "projects" / slug("/my/work")
+    shared = config / "projects" / slug_for_path("/my/work")
     for name, data in {
         f"{ONE}.jsonl": _talk(ONE, "/my/work"), f"{TWO}.jsonl": _talk(TWO, "/my-work"),
         f"{SUB}.jsonl": b'{"type":"mode"}\n', "agent-cccc3333.jsonl": _agent("cccc3333", ONE, "/my/work"),
@@ -188,15 +215,15 @@ def test_belongings_are_told_by_where_sessions_ran(config: Path) -> None:
     }.items():  # fmt: skip
         shared.mkdir(exist_ok=True)
         (shared / name).write_bytes(data)
-    odd = config / "projects" / slug(f"{OLD}/elsewhere")
+    odd = config / "projects" / slug_for_path(f"{OLD}/elsewhere")
     odd.mkdir()
     (odd / f"{ONE}.jsonl").write_bytes(_talk(ONE, OLD))
-    alone = config / "conversations" / slug("/alone")
+    alone = config / "conversations" / slug_for_path("/alone")
     alone.mkdir(parents=True)
     (alone / "quiet.jsonl").write_bytes(b'{"type":"mode"}\n')
     answers: dict[str, object] = {}
     for old in (OLD, f"{OLD}/sub", "/my/work", "/my-work", "/alone", "/nothing", "/home/ada"):
-        answers[old] = _shown(config, belongings(str(config), old, "/new/place"))
+        answers[old] = _shown(config, find_project_files(str(config), old, "/new/place"))
     assert_recorded(ANSWERS / "belongings.json", answers)
 
 
@@ -215,7 +242,7 @@ def test_refusals_are_as_recorded(config: Path) -> None:
     refused("to the root", lambda: plan_move(OLD, "/", str(config)))
     refused("the same", lambda: plan_move(OLD, OLD, str(config)))
     refused("nothing there", lambda: plan_move("/nothing", NEW, str(config)))
-    taken = config / "projects" / slug(NEW) / f"{ONE}.jsonl"
+    taken = config / "projects" / slug_for_path(NEW) / f"{ONE}.jsonl"
     taken.parent.mkdir()
     taken.write_bytes(b"other")
     refused("a session is there", lambda: plan_move(OLD, NEW, str(config)))
@@ -231,7 +258,7 @@ def test_refusals_are_as_recorded(config: Path) -> None:
         )
         refused(name, lambda: plan_move(OLD, NEW, str(config)).sessions)
     live.unlink()
-    os.utime(config / "projects" / slug(OLD) / f"{ONE}.jsonl", (now(), now()))
+    os.utime(config / "projects" / slug_for_path(OLD) / f"{ONE}.jsonl", (now(), now()))
     refused("just written", lambda: plan_move(OLD, NEW, str(config)))
     refused("no receipt", lambda: find_receipt("nothing"))
     refused("none yet", lambda: find_receipt("last"))
@@ -243,7 +270,7 @@ def test_refusals_are_as_recorded(config: Path) -> None:
 def test_a_project_is_packed_and_unpacked_as_recorded(config: Path, tmp_path: Path) -> None:
     archive = tmp_path / "x.tar.zst"
     read: list[int] = []
-    packing = pack(OLD, str(config), str(archive), done=read.append)
+    packing = pack_project(OLD, str(config), str(archive), on_progress=read.append)
     answers: dict[str, object] = {"packing": _shown(config, packing), "read": sum(read)}
     manifest = packing.manifest
     assert (manifest.sessions, manifest.size) == (2, sum(each.size for each in manifest.files))
@@ -252,21 +279,21 @@ def test_a_project_is_packed_and_unpacked_as_recorded(config: Path, tmp_path: Pa
     (there / "history.jsonl").write_bytes(b'{"display":"mine","project":"/mine"}\n')
     os.utime(there / "history.jsonl", (1_790_000_000, 1_790_000_000))
     before = _state(there)
-    place = new_folder()
+    place = new_receipt_folder()
     written: list[int] = []
     plan = plan_unpack(str(archive), NEW, str(there), place, written.append)
     answers["plan"] = _shown(there, plan)
     answers["written"] = written
     assert _state(there) == before
-    receipt = apply(plan, "unpack", place)
+    receipt = apply_plan(plan, "unpack", place)
     answers["unpacked"] = _shown(there, _changes(before, _state(there)))
-    _, notes = take_back(receipt)
+    _, notes = undo_relocation(receipt)
     answers["taken back"] = [notes, _shown(there, _changes(before, _state(there)))]
     assert_recorded(ANSWERS / "pack.json", answers)
 
 
 def test_only_sound_manifests_are_believed() -> None:
-    good = Packed(f"projects/-p/{ONE}.jsonl", 3, "a" * 64, 5)
+    good = PackedFile(f"projects/-p/{ONE}.jsonl", 3, "a" * 64, 5)
     answers: dict[str, object] = {}
     for name, made in {
         "good": Manifest(1, "/p", "/c", (good,)), "another format": Manifest(2, "/p", "/c", ()),
@@ -282,12 +309,12 @@ def test_only_sound_manifests_are_believed() -> None:
         "settings": Manifest(1, "/p", "/c", (msgspec.structs.replace(good, name="settings.json"),)),
     }.items():  # fmt: skip
         try:
-            answers[name] = read_manifest(msgspec.json.encode(made)) == made
+            answers[name] = parse_manifest(msgspec.json.encode(made)) == made
         except BadRequest as error:
             answers[name] = error
     for raw in (b"", b"{}", b"[]", b"\xff"):
         with pytest.raises(BadRequest, match="not an archive"):
-            read_manifest(raw)
+            parse_manifest(raw)
     names = (
         "history.jsonl", "settings.json", f"projects/-p/{ONE}.jsonl", "projects/-p/x.jsonl", "projects/-p/.x",
         f"projects/-p/{ONE}/subagents/agent-a1b2c3d4.jsonl", f"projects/-p/{ONE}/tool-results/a.txt",
@@ -297,9 +324,9 @@ def test_only_sound_manifests_are_believed() -> None:
         "projects/-p/memory/" + "x" * 255, "projects/-p/memory/" + "x" * 256, "CLAUDE.md", "agents/a.md", "",
         "projects/" + "/".join(["y" * 100] * 11), "conversations/-p/" + ONE + ".jsonl", "projects/-p/./x",
     )  # fmt: skip
-    answers["travels"] = {f"{name[:70]} ({len(name)})": travels(name) for name in names}
+    answers["travels"] = {f"{name[:70]} ({len(name)})": is_transferable(name) for name in names}
     assert_recorded(ANSWERS / "manifests.json", answers)
-    assert [member(number) for number in (0, 7, 1_234_567)] == [
+    assert [member_name(number) for number in (0, 7, 1_234_567)] == [
         "files/000000", "files/000007", "files/1234567",
     ]  # fmt: skip
 
@@ -307,36 +334,38 @@ def test_only_sound_manifests_are_believed() -> None:
 def test_pieces_are_rewritten_and_measured(tmp_path: Path) -> None:
     chunks = [b'{"a":"/o', b'ld/x"}\n{"b":"/new/y"}\n', b'{"c":"/old"}', b"\n\ntail /old/z"]
     whole = b"".join(chunks)
-    paths = Reroot([("/old", "/new")])
-    assert list(pieces(chunks, "bytes")) == chunks
-    assert list(pieces(chunks, "whole")) == [whole]
-    assert list(pieces(chunks, "lines")) == whole.splitlines(keepends=True)
-    assert list(pieces([], "lines")) == []
+    paths = PathRewriter([("/old", "/new")])
+    assert list(rewrite_units(chunks, "bytes")) == chunks
+    assert list(rewrite_units(chunks, "whole")) == [whole]
+    assert list(rewrite_units(chunks, "lines")) == whole.splitlines(keepends=True)
+    assert list(rewrite_units([], "lines")) == []
     answers: dict[str, object] = {}
     for mode in ("lines", "whole", "bytes"):
         for marks in (False, True):
             seen: list[int] = []
-            made = measure(iter(chunks), paths, mode, marks=marks, done=seen.append)
+            made = measure_rewrite(
+                iter(chunks), paths, mode, collect_marks=marks, on_progress=seen.append
+            )
             answers[f"{mode}, {marks}"] = [made, sum(seen)]
-            assert made.before == sum_of(chunks) == Sum(len(whole), made.before.sha256)
-        answers[mode] = b"".join(rewritten(iter(chunks), paths, mode))
-    assert mark_of(b"a\r\n") == mark_of(b"a\n") == mark_of(b"a") != mark_of(b"b")
+            assert made.before == compute_sum(chunks) == FileSum(len(whole), made.before.sha256)
+        answers[mode] = b"".join(rewrite_paths(iter(chunks), paths, mode))
+    assert line_mark(b"a\r\n") == line_mark(b"a\n") == line_mark(b"a") != line_mark(b"b")
     assert_recorded(ANSWERS / "rewrite.json", answers)
     for name, mode in (("a.jsonl", "lines"), ("a.json", "bytes"), ("a.txt", "bytes")):
-        assert mode_of(str(tmp_path / name)) == mode
+        assert rewrite_mode(str(tmp_path / name)) == mode
     (tmp_path / "a.json").write_bytes(b"{}")
-    assert mode_of(str(tmp_path / "a.json")) == "whole"
+    assert rewrite_mode(str(tmp_path / "a.json")) == "whole"
     (tmp_path / "tool-results").mkdir()
     (tmp_path / "tool-results" / "a.json").write_bytes(b"{}")
-    assert mode_of(str(tmp_path / "tool-results" / "a.json")) == "bytes"
+    assert rewrite_mode(str(tmp_path / "tool-results" / "a.json")) == "bytes"
 
 
 def test_folders_below_folders_and_shared_files(tmp_path: Path) -> None:
     inside = {("/a", "/a"): True, ("/a/b", "/a"): True, ("/ab", "/a"): False, ("/a/b", "/a/"): True,
               ("C:\\a\\b", "C:\\a"): True, ("C:\\ab", "C:\\a"): False, ("C:\\a/b", "C:\\a"): False}  # fmt: skip
-    assert {pair: is_inside(*pair) for pair in inside} == inside
-    assert turned("/o", "/n", "/c", [("/c/x", "/c/y")]) == [("/o", "/n"), ("/c/x", "/c/y")]
-    assert turned("/o", "/n", "/o/c", []) == [("/o", "/n"), ("/o/c", "/o/c")]
+    assert {pair: is_inside_path(*pair) for pair in inside} == inside
+    assert path_pairs("/o", "/n", "/c", [("/c/x", "/c/y")]) == [("/o", "/n"), ("/c/x", "/c/y")]
+    assert path_pairs("/o", "/n", "/o/c", []) == [("/o", "/n"), ("/o/c", "/o/c")]
     assert shared_files(str(tmp_path)) == []
     (tmp_path / "history.jsonl").write_bytes(b"")
     (tmp_path / ".claude.json").write_bytes(b"{}")
@@ -347,5 +376,5 @@ def test_folders_below_folders_and_shared_files(tmp_path: Path) -> None:
     refuse_root(str(tmp_path))
     with pytest.raises(BadRequest, match="is no folder of a project"):
         refuse_root("/")
-    plan = Plan("/o", "/n", "/c", ())
+    plan = RelocationPlan("/o", "/n", "/c", ())
     assert (plan.sessions, plan.size, plan.paths) == (0, 0, 0)

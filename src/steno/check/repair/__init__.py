@@ -1,1 +1,1 @@
-"""A broken session → a new one that resumes: stages that plan edits, and the applying of them."""
+"""Repairs a broken session into a new file that resumes: stages that plan edits, then apply them."""

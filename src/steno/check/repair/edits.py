@@ -1,28 +1,75 @@
-"""Edits: what a repair does to a file, in words for people and in bytes for the new file."""
+"""Edits: what a repair does to a file, described for people and applied to the new file."""
 
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
-from steno.check.graph import Graph
-from steno.check.repair.changes import Change, changes_of
-from steno.format.encode import encode_line
-from steno.format.flaws import flaws
+from steno.check.record_graph import RecordGraph
+from steno.format.encode import encode, encode_line
+from steno.format.lenient_json import as_list, as_object
 from steno.format.records import Gap, Piece, Record
-from steno.session.nodes import Node
+from steno.format.salvage import find_flaws
+from steno.session.transcript import Node
 
-__all__ = ["ASIDE", "GONE", "Action", "Drafts", "Edit", "Left", "new_uuid"]
+MAX_VALUE_LENGTH: Final = 2000
+"""As many characters of a value are kept; a longer one becomes the beginning of its JSON."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One field, before and after."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+def field_changes(
+    before: dict[str, Any], after: dict[str, Any], prefix: str = ""
+) -> Iterator[Change]:
+    """Yield the fields that differ; of objects the fields in them, of lists the items."""
+    for key in {**before, **after}:
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        name = f"{prefix}{key}"
+        if isinstance(old, dict) and isinstance(new, dict):
+            inner = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
+            yield from field_changes(*inner, f"{name}.")
+        elif isinstance(old, list) and isinstance(new, list):
+            removed, added = cast("list[Any]", old), cast("list[Any]", new)
+            yield Change(
+                name,
+                _shorten(_items_not_in(removed, added)),
+                _shorten(_items_not_in(added, removed)),
+            )
+        else:
+            yield Change(name, _shorten(old), _shorten(new))
+
+
+def _items_not_in(items: list[Any], excluded: list[Any]) -> list[Any]:
+    """Return the items that are not among the others."""
+    known = {encode(item) for item in excluded}
+    return [item for item in items if encode(item) not in known]
+
+
+def _shorten(value: Any) -> Any:
+    """Return a value, or the beginning of how it is written."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = value if isinstance(value, str) else encode(value).decode("utf-8", "replace")
+    return f"{text[:MAX_VALUE_LENGTH]}…" if len(text) > MAX_VALUE_LENGTH else value
+
 
 Action: TypeAlias = Literal["change", "insert", "remove", "set aside"]
-ASIDE: Final = "steno-aside"
+ASIDE_TYPE: Final = "steno-aside"
 """The type of a record that keeps another one out of the conversation. It has no id, so every
 client passes over it, and nothing of the record is lost."""
-GONE: Final = object()
+REMOVED: Final = object()
 """The value of a field that is to be left out."""
-_TWICE: Final = "line.duplicate-key"
-_UNREAD: Final = "line.oversize"
+_DUPLICATE_KEY: Final = "line.duplicate-key"
+_OVERSIZE: Final = "line.oversize"
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -39,7 +86,7 @@ class Edit(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...] = ()
 
 
-class Left(msgspec.Struct, frozen=True):
+class DroppedMessage(msgspec.Struct, frozen=True):
     """A message that stays in the file, but no longer in the conversation.
 
     Clients bridge a lost parent and go round in a ring, and so come to what nobody said there.
@@ -50,7 +97,7 @@ class Left(msgspec.Struct, frozen=True):
     uuid: str
 
 
-class Drafts:
+class EditPlan:
     """Edits being collected for one stage, over the transcript as that stage found it.
 
     Of a record that is changed only the new values are held; the rest is read again from the file
@@ -59,7 +106,7 @@ class Drafts:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: RecordGraph,
         line_of: Callable[[int], int],
         unlinked: Mapping[str, str | None] | None = None,
     ) -> None:
@@ -70,8 +117,8 @@ class Drafts:
         self._patches: dict[int, dict[str, Any]] = {}
         self._asides: dict[int, str] = {}
         self._removed: set[int] = set()
-        self._ahead: dict[int, list[dict[str, Any]]] = {}
-        self._behind: dict[int, list[dict[str, Any]]] = {}
+        self._inserted_before: dict[int, list[dict[str, Any]]] = {}
+        self._inserted_after: dict[int, list[dict[str, Any]]] = {}
         self.unlinked: dict[str, str | None] = {}
         """What was taken out of its place in the chain, with what stood above."""
         self._unlinked_before = unlinked or {}
@@ -82,140 +129,142 @@ class Drafts:
     @property
     def hides_records(self) -> bool:
         """Whether a line is too long to be read: what seems to be missing may stand there."""
-        return any(note.id == _UNREAD for gap in self.transcript.gaps for note in gap.damage)
+        return any(note.id == _OVERSIZE for gap in self.transcript.gaps for note in gap.damage)
 
     def fields(self, node: Node) -> dict[str, Any]:
         """Return the fields of a record as they stand in the draft."""
-        return self._drafted(self.transcript.record(node))
+        return self._patched(self.transcript.record(node))
 
-    def _drafted(self, record: Record) -> dict[str, Any]:
+    def _patched(self, record: Record) -> dict[str, Any]:
         patch = self._patches.get(record.offset)
         if not patch:
             return record.fields
         after = {**record.fields, **patch}
-        return {key: each for key, each in after.items() if each is not GONE}
+        return {key: value for key, value in after.items() if value is not REMOVED}
 
     def change(
-        self, node: Node, finding: str, what: str, fields: dict[str, Any], *, lost: str = ""
+        self, node: Node, finding: str, description: str, fields: dict[str, Any], *, lost: str = ""
     ) -> None:
-        """Give fields of a record other values; `GONE` leaves one out."""
+        """Give fields of a record other values; `REMOVED` leaves one out."""
         before = self.fields(node)
-        shown = {key: None if new is GONE else new for key, new in fields.items()}
-        changes = tuple(changes_of({key: before.get(key) for key in fields}, shown))
+        shown = {key: None if new is REMOVED else new for key, new in fields.items()}
+        changes = tuple(field_changes({key: before.get(key) for key in fields}, shown))
         self._patches.setdefault(node.offset, {}).update(fields)
-        self._note(finding, "change", node, what, lost, changes)
+        self._add_edit(finding, "change", node, description, lost, changes)
 
-    def rewrite(self, node: Node, finding: str, what: str, *, lost: str = "") -> None:
+    def rewrite(self, node: Node, finding: str, description: str, *, lost: str = "") -> None:
         """Write a record again as sound JSON, the values as they were read."""
         self._patches.setdefault(node.offset, {})
-        self._note(finding, "change", node, what, lost)
+        self._add_edit(finding, "change", node, description, lost)
 
     def insert(
         self,
         node: Node,
         record: dict[str, Any],
         finding: str,
-        what: str,
+        description: str,
         *,
         before: bool = False,
     ) -> None:
         """Put a new record behind another, or before it."""
-        places = self._ahead if before else self._behind
-        places.setdefault(node.offset, []).append(record)
+        insertions = self._inserted_before if before else self._inserted_after
+        insertions.setdefault(node.offset, []).append(record)
         line = self._line_of(node.offset)
-        self.edits.append(Edit(finding, "insert", line, str(record.get("uuid") or ""), what))
+        self.edits.append(Edit(finding, "insert", line, str(record.get("uuid") or ""), description))
 
-    def set_aside(self, node: Node, finding: str, what: str, *, unlink: bool = True) -> None:
+    def set_aside(self, node: Node, finding: str, description: str, *, unlink: bool = True) -> None:
         """Keep a record out of the conversation, and its children in it."""
         self._asides[node.offset] = finding
         if unlink and node.uuid is not None:
             self.unlink(node)
-        self._note(finding, "set aside", node, what, "")
+        self._add_edit(finding, "set aside", node, description, "")
 
     def unlink(self, node: Node) -> None:
         """Let the children of a record hang on its parent, or on what is left of its response."""
         if node.uuid is not None and node.parent != node.uuid:
             self.unlinked[node.uuid] = node.parent
 
-    def left_of(self, uuid: str) -> Node | None:
+    def remaining_record(self, uuid: str) -> Node | None:
         """Return a record, or if earlier stages took it out, what its children hang on since."""
         seen: set[str] = set()
-        above: str | None = uuid
-        while above is not None and above not in self.transcript.by_uuid and above not in seen:
-            seen.add(above)
-            above = self._unlinked_before.get(above)
-        return self.transcript.by_uuid.get(above or "")
+        parent: str | None = uuid
+        while parent is not None and parent not in self.transcript.by_uuid and parent not in seen:
+            seen.add(parent)
+            parent = self._unlinked_before.get(parent)
+        return self.transcript.by_uuid.get(parent or "")
 
-    def remove(self, place: Node | Gap, finding: str, what: str, *, lost: str = "") -> None:
+    def remove(self, piece: Node | Gap, finding: str, description: str, *, lost: str = "") -> None:
         """Leave bytes out."""
-        self._removed.add(place.offset)
-        uuid = (place.uuid or "") if isinstance(place, Node) else ""
-        line = self._line_of(place.offset)
-        self.edits.append(Edit(finding, "remove", line, uuid, what, lost))
+        self._removed.add(piece.offset)
+        uuid = (piece.uuid or "") if isinstance(piece, Node) else ""
+        line = self._line_of(piece.offset)
+        self.edits.append(Edit(finding, "remove", line, uuid, description, lost))
 
-    def leave_out(self, node: Node) -> None:
+    def remove_without_edit(self, node: Node) -> None:
         """Leave a record out and its children in; the caller tells of it."""
         self.unlink(node)
         self._removed.add(node.offset)
 
-    def put(self, node: Node, fields: dict[str, Any]) -> None:
+    def patch_without_edit(self, node: Node, fields: dict[str, Any]) -> None:
         """Give fields of a record other values; the caller tells of it."""
         self._patches.setdefault(node.offset, {}).update(fields)
 
-    def keep_only(self, wanted: Callable[[int], bool], edit: Edit) -> None:
+    def keep_only(self, is_kept: Callable[[int], bool], edit: Edit) -> None:
         """Leave out all pieces but those at wanted offsets, as one edit."""
         self._removed.update(
-            piece.offset for piece in self.transcript.pieces() if not wanted(piece.offset)
+            piece.offset for piece in self.transcript.pieces() if not is_kept(piece.offset)
         )
         self.edits.append(edit)
 
-    def line(self, place: Node | Gap) -> int:
+    def line(self, piece: Node | Gap) -> int:
         """Return the line of a record or gap in the file the repair began with."""
-        return self._line_of(place.offset)
+        return self._line_of(piece.offset)
 
     def is_removed(self, node: Node) -> bool:
         """Whether a record is left out of the draft."""
         return node.offset in self._removed
 
-    def mend_line(self, node: Node, finding: str, what: str) -> None:
+    def end_line(self, node: Node, finding: str, description: str) -> None:
         """End a record's line behind it: every line of the new file ends in a newline."""
-        self._note(finding, "change", node, what, "")
+        self._add_edit(finding, "change", node, description, "")
 
-    def _note(
+    def _add_edit(
         self,
         finding: str,
         action: Action,
         node: Node,
-        what: str,
+        description: str,
         lost: str,
         changes: tuple[Change, ...] = (),
     ) -> None:
         line = self._line_of(node.offset)
-        lost = "; ".join(each for each in (lost, self._lost_by_writing(node)) if each)
-        self.edits.append(Edit(finding, action, line, node.uuid or "", what, lost, changes))
+        lost = "; ".join(loss for loss in (lost, self._loss_by_rewriting(node)) if loss)
+        self.edits.append(Edit(finding, action, line, node.uuid or "", description, lost, changes))
 
-    def _lost_by_writing(self, node: Node) -> str:
+    def _loss_by_rewriting(self, node: Node) -> str:
         """Return what of a line is not written again: of a key that is there twice, one value."""
         if node.offset not in self._patches and node.offset not in self._asides:
             return ""
-        twice = [each for each in flaws(self.transcript.record(node).line, 0) if each.id == _TWICE]
-        if not twice:
+        duplicates = [
+            flaw
+            for flaw in find_flaws(self.transcript.record(node).line, 0)
+            if flaw.id == _DUPLICATE_KEY
+        ]
+        if not duplicates:
             return ""
-        return (
-            f"earlier values of keys that line {self.line(node):,} has twice ({twice[0].message})"
-        )
+        return f"earlier values of keys that line {self.line(node):,} has twice ({duplicates[0].message})"
 
     # The new file
 
-    def written(self) -> Iterator[tuple[int, bytes]]:
+    def new_lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield the new file line by line, each with the offset of the piece it comes from."""
         self._relink()
         for piece in self.transcript.pieces():
-            for record in self._ahead.get(piece.offset, ()):
+            for record in self._inserted_before.get(piece.offset, ()):
                 yield piece.offset, encode_line(record)
             if piece.offset not in self._removed:
                 yield piece.offset, self._bytes(piece)
-            for record in self._behind.get(piece.offset, ()):
+            for record in self._inserted_after.get(piece.offset, ()):
                 yield piece.offset, encode_line(record)
 
     def _bytes(self, piece: Piece) -> bytes:
@@ -223,12 +272,12 @@ class Drafts:
             return self.transcript.source.read(piece.offset, piece.length)
         finding = self._asides.get(piece.offset)
         if finding is not None:
-            fields = self._drafted(piece)
-            aside = {"type": ASIDE, "finding": finding, "sessionId": fields.get("sessionId")}
+            fields = self._patched(piece)
+            aside = {"type": ASIDE_TYPE, "finding": finding, "sessionId": fields.get("sessionId")}
             return encode_line({**aside, "record": fields})
         if piece.offset in self._patches:
-            return encode_line(self._drafted(piece))
-        return _ended(piece)
+            return encode_line(self._patched(piece))
+        return _with_newline(piece)
 
     def _relink(self) -> None:
         """Follow the records that were taken out of the chain, wherever they are named."""
@@ -241,9 +290,9 @@ class Drafts:
             if node.logical_parent in self.unlinked:
                 names = (*names, "logicalParentUuid")
             if node.parent in self.unlinked or len(names) > 1 or node.type == "last-prompt":
-                self._follow(node, names)
+                self._update_links(node, names)
 
-    def _follow(self, node: Node, names: tuple[str, ...]) -> None:
+    def _update_links(self, node: Node, names: tuple[str, ...]) -> None:
         if node.offset in self._asides:
             return
         fields = self.fields(node)
@@ -253,8 +302,8 @@ class Drafts:
             and node.parent in self.unlinked
             and fields["parentUuid"] == node.parent
         ):
-            beside = self.graph.beside(node, moved["parentUuid"], self.unlinked)
-            moved["parentUuid"] = beside.uuid if beside is not None else moved["parentUuid"]
+            sibling = self.graph.sibling_before(node, moved["parentUuid"], self.unlinked)
+            moved["parentUuid"] = sibling.uuid if sibling is not None else moved["parentUuid"]
         changed = {name: new for name, new in moved.items() if new != fields[name]}
         if changed:
             self._patches.setdefault(node.offset, {}).update(changed)
@@ -269,7 +318,7 @@ class Drafts:
         return None if uuid in seen else uuid
 
 
-def _ended(record: Record) -> bytes:
+def _with_newline(record: Record) -> bytes:
     return record.raw if record.ending.endswith(b"\n") else record.line + b"\n"
 
 
@@ -281,3 +330,21 @@ def new_uuid(*parts: object) -> str:
     """
     digest = sha256("\0".join(str(part) for part in parts).encode("utf-8", "replace")).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+
+
+_SHARED_FIELDS: Final = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch")
+
+
+def envelope_of(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that a new record shares with one beside it."""
+    return {key: fields[key] for key in _SHARED_FIELDS if key in fields}
+
+
+def message_of(plan: EditPlan, node: Node) -> dict[str, Any]:
+    """Return a record's message as it stands in the draft; an empty one if it has none."""
+    return as_object(plan.fields(node).get("message")) or {}
+
+
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list, such as the blocks of a message's content."""
+    return [fields for item in as_list(value) or () if (fields := as_object(item)) is not None]

@@ -1,1 +1,1 @@
-"""The rules, one file per family. Each is small, pure, and says what it means and what to do."""
+"""The rules, one module per family. Each rule has an id, a severity, a meaning and a fix."""

@@ -1,18 +1,16 @@
-"""The chain: which record follows which, from the first to the one the session goes on from."""
+"""The chain: the parent of each record, from the first record to the leaf."""
 
 from typing import Final
 
-from steno.check.compacted import unsummed
+from steno.check.client_readings import NEWEST_CLIENTS, is_conversation
 from steno.check.evidence import Evidence
-from steno.check.findings import Place, Rule
-from steno.check.graph import Graph
-from steno.check.readings import NEWEST, speaks
+from steno.check.findings import Location, Rule
+from steno.check.record_graph import RecordGraph
+from steno.check.rules.compaction import find_missing_summaries
 from steno.check.rules.ids import is_agent_file
-from steno.format.spans import Span
-from steno.session.nodes import CONVERSATION, Node
+from steno.format.source import Span
 from steno.session.resume.clients import LATEST
-
-__all__ = ["RULES", "look"]
+from steno.session.transcript import CONVERSATION, Node
 
 EMPTY: Final = Rule(
     "chain.empty",
@@ -144,94 +142,99 @@ RULES: Final[tuple[Rule, ...]] = (
     UNKNOWN_LINK,
 )
 
-_LINKS: Final = CONVERSATION | {"progress"}
-_KNOWN: Final = _LINKS | {""}
-_FIRST: Final = frozenset(("", "user", "assistant", "attachment"))
+_LINK_TYPES: Final = CONVERSATION | {"progress"}
+_KNOWN_TYPES: Final = _LINK_TYPES | {""}
+_FIRST_TYPES: Final = frozenset(("", "user", "assistant", "attachment"))
 
 
-def look(evidence: Evidence) -> None:
+def on_end(evidence: Evidence) -> None:
     """Follow the parents."""
-    _look_at_parents(evidence)
-    _look_at_rings(evidence)
-    _look_at_roots(evidence)
+    _check_parents(evidence)
+    _check_cycles(evidence)
+    _check_roots(evidence)
     if is_agent_file(evidence):
         return
-    _look_for_messages(evidence)
-    _look_at_the_beginning(evidence)
-    _look_at_lost(evidence)
-    _look_at_links(evidence)
-    _look_at_leaves(evidence)
+    _check_messages(evidence)
+    _check_beginning(evidence)
+    _check_unreachable(evidence)
+    _check_links(evidence)
+    _check_leaves(evidence)
 
 
-def _look_for_messages(evidence: Evidence) -> None:
+def _check_messages(evidence: Evidence) -> None:
     nodes = evidence.transcript.nodes
     # Files in which only sub-agents speak have a rule of their own.
-    if any(speaks(node) for node in nodes):
+    if any(is_conversation(node) for node in nodes):
         return
-    held = "no record of the file is a message" if nodes else "the file has no record"
-    evidence.findings.add(EMPTY, Place(1, Span(0, 0)), held)
+    message = "no record of the file is a message" if nodes else "the file has no record"
+    evidence.findings.add(EMPTY, Location(1, Span(0, 0)), message)
 
 
-def _look_at_parents(evidence: Evidence) -> None:
+def _check_parents(evidence: Evidence) -> None:
     graph = evidence.graph
-    if graph.dangling or graph.selfish:
-        leading = {graph.tops[node.index] for node in graph.members if node.is_message}
-        needed = {graph.tops[node.index] for node in graph.unreachable} | graph.sent
+    if graph.dangling or graph.self_parents:
+        leading = {graph.top_ancestors[node.index] for node in graph.members if node.is_message}
+        needed = {graph.top_ancestors[node.index] for node in graph.unreachable} | graph.sent
         for node in graph.dangling:
             rule = DANGLING if node.index in leading else DANGLING_NOTE
-            words = f"the parent {node.parent!r} is not in the file"
+            message = f"the parent {node.parent!r} is not in the file"
             mild = node.index not in needed
-            evidence.findings.add(rule, evidence.place(node), words, mild=mild)
-        for node in graph.selfish:
+            evidence.findings.add(rule, evidence.location(node), message, mild=mild)
+        for node in graph.self_parents:
             mild = node.index not in needed
-            evidence.findings.add(SELF_PARENT, evidence.place(node), mild=mild)
+            evidence.findings.add(SELF_PARENT, evidence.location(node), mild=mild)
     if graph.forward:
-        words = (
+        message = (
             f"{len(graph.forward):,} of {len(graph.members):,} records stand before their parents"
         )
-        evidence.note(FORWARD, graph.forward[0], words)
+        evidence.add_finding(FORWARD, graph.forward[0], message)
 
 
-def _look_at_rings(evidence: Evidence) -> None:
-    for ring in evidence.graph.rings:
-        first = min(ring, key=lambda node: node.index)
-        words = f"the parents of {len(ring):,} records lead round in a circle"
-        mild = not any(evidence.graph.matters(node) for node in ring)
-        evidence.findings.add(CYCLE, evidence.place(first), words, mild=mild)
+def _check_cycles(evidence: Evidence) -> None:
+    for cycle in evidence.graph.cycles:
+        first = min(cycle, key=lambda node: node.index)
+        message = f"the parents of {len(cycle):,} records lead round in a circle"
+        mild = not any(evidence.graph.is_relevant(node) for node in cycle)
+        evidence.findings.add(CYCLE, evidence.location(first), message, mild=mild)
 
 
-def _look_at_roots(evidence: Evidence) -> None:
+def _check_roots(evidence: Evidence) -> None:
     graph = evidence.graph
     for node in graph.cut_off:
-        what = "a tool result" if node.is_result else "an answer"
-        mild = not graph.matters(node)
-        evidence.findings.add(LOST_PARENT, evidence.place(node), f"{what} has no parent", mild=mild)
+        subject = "a tool result" if node.is_result else "an answer"
+        mild = not graph.is_relevant(node)
+        evidence.findings.add(
+            LOST_PARENT, evidence.location(node), f"{subject} has no parent", mild=mild
+        )
     cut_off = {node.index for node in graph.cut_off}
-    begun = [node for node in graph.roots if not node.is_boundary and node.index not in cut_off]
-    if len(begun) > 1:
-        words = f"{len(begun):,} records have no parent, this is the second"
-        evidence.note(SEVERAL_ROOTS, begun[1], words)
+    beginnings = [
+        node for node in graph.roots if not node.is_boundary and node.index not in cut_off
+    ]
+    if len(beginnings) > 1:
+        message = f"{len(beginnings):,} records have no parent, this is the second"
+        evidence.add_finding(SEVERAL_ROOTS, beginnings[1], message)
 
 
-def _look_at_the_beginning(evidence: Evidence) -> None:
+def _check_beginning(evidence: Evidence) -> None:
     graph = evidence.graph
     for node in graph.conversation:
         is_answer = node.type == "assistant" and node not in graph.cut_off
-        if is_answer and not _is_led_to_by_a_title(graph, node):
-            evidence.note(HEADLESS, node)
-        if node.type in _FIRST or node.subtype == "local_command":
+        if is_answer and not _follows_title_compaction(graph, node):
+            evidence.add_finding(HEADLESS, node)
+        if node.type in _FIRST_TYPES or node.subtype == "local_command":
             return
 
 
-def _is_led_to_by_a_title(graph: Graph, first: Node) -> bool:
+def _follows_title_compaction(graph: RecordGraph, first: Node) -> bool:
     """Whether what is before an answer was compacted into a title, which has its own finding."""
     return any(
-        found.title is not None and (found.restart is first if found.restart else found.matters)
-        for found in unsummed(graph)
+        missing.title is not None
+        and (missing.restart is first if missing.restart else missing.is_relevant)
+        for missing in find_missing_summaries(graph)
     )
 
 
-def _look_at_lost(evidence: Evidence) -> None:
+def _check_unreachable(evidence: Evidence) -> None:
     graph = evidence.graph
     reading = graph.readings.of(LATEST)
     if reading.chain == graph.conversation and not graph.unreachable:
@@ -239,53 +242,53 @@ def _look_at_lost(evidence: Evidence) -> None:
     reached = {node.index for node in reading.chain or ()}
     if all(node.index in reached for node in (*graph.messages, *graph.unreachable)):
         return
-    there = {node.index: node for node in (*graph.messages, *graph.unreachable)}
-    missed = [node for index, node in there.items() if index not in reached]
-    apart = {node.index for node in graph.unreachable}
+    messages = {node.index: node for node in (*graph.messages, *graph.unreachable)}
+    not_resumed = [node for index, node in messages.items() if index not in reached]
+    unreachable_indexes = {node.index for node in graph.unreachable}
     # What is not sent for another reason, such as a missing time, has a finding of its own.
-    stopped = reading.refused not in ("", "no leaf")
-    lost = {
+    refuses = reading.refused not in ("", "no leaf")
+    unreachable = {
         node.index: node
-        for node in missed
-        if node.index in apart or (not stopped and _is_sound(node))
+        for node in not_resumed
+        if node.index in unreachable_indexes or (not refuses and _is_sound(node))
     }
-    if not lost:
+    if not unreachable:
         return
-    sent = len(there) - len(missed)
-    words = (
-        f"{len(lost):,} of {len(there):,} messages cannot be reached; "
-        f"{LATEST.version} would load {sent:,}, {round(100 * sent / len(there))} %"
+    sent = len(messages) - len(not_resumed)
+    message = (
+        f"{len(unreachable):,} of {len(messages):,} messages cannot be reached; "
+        f"{LATEST.version} would load {sent:,}, {round(100 * sent / len(messages))} %"
     )
-    evidence.note(UNREACHABLE, lost[min(lost)], words)
+    evidence.add_finding(UNREACHABLE, unreachable[min(unreachable)], message)
 
 
 def _is_sound(node: Node) -> bool:
     return LATEST.can_parse(node) and LATEST.accepts(node) and node.has_content
 
 
-def _look_at_links(evidence: Evidence) -> None:
+def _check_links(evidence: Evidence) -> None:
     chain = evidence.graph.chain
-    unknown = [node for node in chain if node.type not in _KNOWN]
+    unknown = [node for node in chain if node.type not in _KNOWN_TYPES]
     if not unknown:
         return
-    needed = {node.parent for node in chain if node.is_message or node.type in _LINKS}
+    needed = {node.parent for node in chain if node.is_message or node.type in _LINK_TYPES}
     for node in unknown:
         if node.uuid in needed:
-            words = f"{node.type!r} is of no known type, and a link of the conversation"
-            evidence.note(UNKNOWN_LINK, node, words)
+            message = f"{node.type!r} is of no known type, and a link of the conversation"
+            evidence.add_finding(UNKNOWN_LINK, node, message)
 
 
-def _look_at_leaves(evidence: Evidence) -> None:
+def _check_leaves(evidence: Evidence) -> None:
     readings = evidence.graph.readings
     ends = {
         versions[-1]: last
-        for versions, client in NEWEST.items()
+        for versions, client in NEWEST_CLIENTS.items()
         if (last := readings.of(client).last) is not None
     }
     newest = ends.get(LATEST.version)
-    others = {version: node for version, node in ends.items() if node is not newest}
-    if newest is not None and others:
-        version, node = next(reversed(others.items()))
+    other_ends = {version: node for version, node in ends.items() if node is not newest}
+    if newest is not None and other_ends:
+        version, node = next(reversed(other_ends.items()))
         line, other = evidence.lines[newest.index], evidence.lines[node.index]
-        words = f"{LATEST.version} goes on from line {line}, {version} from line {other}"
-        evidence.note(LEAF, newest, words)
+        message = f"{LATEST.version} goes on from line {line}, {version} from line {other}"
+        evidence.add_finding(LEAF, newest, message)

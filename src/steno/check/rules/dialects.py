@@ -1,8 +1,8 @@
-"""Files in a published dialect, by the rules of the document that describes it.
+"""Files in a published dialect, checked by the rules of the document that describes it.
 
-No client writes or reads such files, so the rules about what clients need say nothing about them.
-The documents have rules of their own; each one has an id here. What is read into the rest of steno
-is the converted file (`steno.format.dialects`); findings name places in the file as it is.
+No client writes or reads such files, so the rules about what clients need do not apply to them. The
+documents have rules of their own; each one has an id here. The rest of steno reads the converted
+file (`steno.format.dialects`); findings give positions in the original file.
 """
 
 import base64
@@ -11,18 +11,70 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-from steno.check.findings import Findings, Place, Rule
-from steno.check.published import PAGE
-from steno.check.rules.dialect_types import UNKNOWN, unknown_type
+from steno.check.findings import Findings, Location, Rule
 from steno.check.rules.fields import DIALECT
-from steno.format.dialects.converted import ConvertedSource
-from steno.format.dialects.names import OPERATIONS, ROLES, Dialect
+from steno.format.catalogue import catalogue
+from steno.format.dialects.converted_source import ConvertedSource
+from steno.format.dialects.record_dialect import (
+    COMPACTION_OPERATIONS,
+    PUBLISHED_DESCRIPTIONS_PAGE,
+    ROLES,
+    Dialect,
+)
 from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.records import Gap, read_time
-from steno.format.source import Source
-from steno.format.spans import Span
+from steno.format.source import Source, Span
 
-__all__ = ["RULES", "check_dialect"]
+UNKNOWN: Final = Rule(
+    "dialect.unknown-type",
+    "info",
+    "a record has a type or subtype that the description does not give",
+    "a record of an unknown type is left as it is, and one of an unknown subtype read by its type",
+    "000 has the types user, assistant, system and compact_system, subtypes of assistant (response, "
+    "tool_use, thinking, command, error) and of system (tool_result, error, meta); 004 has the "
+    "types human, assistant, tool_result, compact_prelude and compact_recap, and subtypes of any "
+    "name. Types and subtypes of the real client are known, too. It is said once per name.",
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
+)
+_KINDS: Final[dict[str, dict[str, frozenset[str] | None]]] = {
+    "spec-000": {
+        "user": frozenset(),
+        "assistant": frozenset(("response", "tool_use", "thinking", "command", "error")),
+        "system": frozenset(("tool_result", "error", "meta")),
+        "compact_system": frozenset(),
+    },
+    "spec-004": dict.fromkeys(
+        ("human", "assistant", "tool_result", "compact_prelude", "compact_recap"), None
+    ),
+}
+"""The types of each description with their subtypes; None where it gives no names of subtypes."""
+
+
+def unknown_type(fields: dict[str, Any], form: Dialect) -> str:
+    """Return the type or subtype of a record that neither its description nor the client has."""
+    kind: Any = fields.get("type")
+    subtype: Any = fields.get("subtype") or ""
+    if form == "claude" or not isinstance(kind, str) or not kind:
+        return ""
+    types = _KINDS[form]
+    description = f"type {kind!r}"
+    if kind in types and isinstance(subtype, str):
+        known = types[kind]
+        if not subtype or known is None or subtype in known:
+            return ""
+        description = f"subtype {subtype!r} of {kind}"
+    return "" if _is_client_type(kind, subtype) else description
+
+
+def _is_client_type(kind: str, subtype: Any) -> bool:
+    """Whether the real client writes records of a type and subtype."""
+    known = catalogue().records["claude"]
+    if kind in known:
+        return not subtype
+    if not subtype:
+        return any(name.startswith(f"{kind}/") for name in known)
+    return f"{kind}/{subtype}" in known
+
 
 REQUIRED: Final = Rule(
     "dialect.required-field",
@@ -32,7 +84,7 @@ REQUIRED: Final = Rule(
     "000 requires `type`, `uuid`, `timestamp` and `sessionId`, and `message` of a "
     "`compact_system`; 004 requires `uuid`, `parentUuid`, `sessionId`, `type`, `timestamp` and "
     "`message`.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 NO_MESSAGE: Final = Rule(
     "dialect.no-message",
@@ -48,7 +100,7 @@ DUPLICATE: Final = Rule(
     "two records have the same uuid",
     "the last one counts",
     "Rule 1 of 000 and rule 2 of 004: uuids are unique within a session.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 TIMESTAMP: Final = Rule(
     "dialect.timestamp",
@@ -56,7 +108,7 @@ TIMESTAMP: Final = Rule(
     "a timestamp is not of the form that the description gives",
     "the order of the file counts instead",
     "Rule 2 of 000 wants ISO 8601 text; 004 wants a number of milliseconds.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 PARENT: Final = Rule(
     "dialect.missing-parent",
@@ -64,7 +116,7 @@ PARENT: Final = Rule(
     "a parentUuid names no record of the file",
     "the record begins a branch of its own",
     "Rule 3 of 000 and of 004: a parent is a record of the same session, or null.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 CYCLE: Final = Rule(
     "dialect.cycle",
@@ -72,7 +124,7 @@ CYCLE: Final = Rule(
     "a record is its own ancestor",
     "the first record of the circle in the file begins the conversation",
     "Rule 3 of 004: parents form a graph without circles; in 000 a message follows an earlier one.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 SHAPE: Final = Rule(
     "dialect.message-shape",
@@ -81,7 +133,7 @@ SHAPE: Final = Rule(
     "what can be read of it is read",
     "Rule 4 of 000: `message` is text, `toolArguments` and `metadata` are objects, flags are "
     "booleans. In 004, too, ids are text and flags are booleans.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 TOOL: Final = Rule(
     "dialect.tool-fields",
@@ -89,7 +141,7 @@ TOOL: Final = Rule(
     "a tool call lacks toolName or toolArguments",
     "the call is read with what it has",
     "Rule 5 of 000.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 SIDECHAIN: Final = Rule(
     "dialect.sidechain",
@@ -98,7 +150,7 @@ SIDECHAIN: Final = Rule(
     "it is taken for a part of the main conversation",
     "Rule 6 of 000 and rule 5 of 004: a prompt and its answer, and what stands between records of a "
     "sub-agent, are of one conversation.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 OPERATION: Final = Rule(
     "dialect.operation",
@@ -107,7 +159,7 @@ OPERATION: Final = Rule(
     "it is read as a note",
     "000 has four: conversation_compacting, conversation_compacted, conversation_restoring and "
     "conversation_restored.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 METADATA: Final = Rule(
     "dialect.metadata",
@@ -115,7 +167,7 @@ METADATA: Final = Rule(
     "a conversation_compacted record has no metadata",
     "nothing says how many messages were kept, so all are",
     "000 lists `metadata` as the conditional field of `conversation_compacted`.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 RESULT: Final = Rule(
     "dialect.unmatched-result",
@@ -123,7 +175,7 @@ RESULT: Final = Rule(
     "a tool result answers no call before it",
     "it is left out of what is sent",
     "Rule 4 of 004: `tool_use_id` names an earlier `tool_use`. In 000 a result follows its call.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 CONTENT: Final = Rule(
     "dialect.content",
@@ -132,7 +184,7 @@ CONTENT: Final = Rule(
     "what can be read of it is read",
     "Rule 6 of 004: a content object has a type, and what the description shows of that type: a "
     "text its `text`, a call its `id`, `name` and `input`.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 IMAGE: Final = Rule(
     "dialect.image",
@@ -140,7 +192,7 @@ IMAGE: Final = Rule(
     "an image is not base64 with a media type",
     "the API refuses it; it is left out of what is sent",
     "Rule 7 of 004.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 MIXED: Final = Rule(
     "dialect.mixed",
@@ -149,7 +201,7 @@ MIXED: Final = Rule(
     "each message is read by its own form; more than one tool wrote the file",
     "The descriptions know one form each. A file of a dialect with messages of another dialect, or "
     "of the real client, follows neither.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 RULES: Final = (
     MIXED,
@@ -177,9 +229,9 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 }
 _FLAGS: Final = ("isSidechain", "isDeleted", "isAborted", "isMeta", "isError", "is_active")
 _ISO: Final = re.compile(r"\d{4}-?\d{2}-?\d{2}T\d{2}")
-_SECONDS: Final = range(10**9, 10**11)
+_SECONDS_RANGE: Final = range(10**9, 10**11)
 """Numbers that are times of this century in seconds, and of 1970 to 1973 in milliseconds."""
-_LONGEST: Final = 80
+_MAX_NAME_LENGTH: Final = 80
 _BLOCKS: Final[dict[str, dict[str, type]]] = {
     "text": {"text": str},
     "tool_use": {"id": str, "name": str, "input": dict},
@@ -188,289 +240,303 @@ _BLOCKS: Final[dict[str, dict[str, type]]] = {
 _MEDIA: Final = re.compile(r"image/[\w.+-]+\Z")
 
 
-def check_dialect(made: ConvertedSource, findings: Findings, *, cap: int = LINE_CAP) -> None:
+def check_dialect(converted: ConvertedSource, findings: Findings, *, cap: int = LINE_CAP) -> None:
     """Look at the records of a dialect by the rules of the document that describes them."""
-    watch = _Watch(made.dialect, findings, made.unmatched_results())
-    for fields, place in _records(made.original, cap):
-        watch.take(fields, place, made.form_at(place.span.offset))
-    watch.finish()
+    checker = _DialectChecker(converted.dialect, findings, converted.unmatched_results())
+    for fields, location in _records(converted.original, cap):
+        checker.check_record(fields, location, converted.form_at(location.span.offset))
+    checker.finish()
 
 
-def _records(source: Source, cap: int) -> Iterator[tuple[Json, Place]]:
+def _records(source: Source, cap: int) -> Iterator[tuple[Json, Location]]:
     line = 1
     for piece in read_pieces(source, cap=cap):
         if isinstance(piece, Gap):
             line += source.read(piece.offset + piece.length - 1, 1) == b"\n"
             continue
-        yield piece.fields, Place(line, Span(piece.offset, piece.length), piece.uuid or "")
+        yield piece.fields, Location(line, Span(piece.offset, piece.length), piece.uuid or "")
         line += piece.ending.endswith(b"\n")
 
 
-class _Watch:
+class _DialectChecker:
     """One file, record by record."""
 
     def __init__(self, dialect: Dialect, findings: Findings, unmatched: frozenset[int]) -> None:
-        self._most: Dialect = dialect
+        self._main_form: Dialect = dialect
         """The form of most messages of the file."""
         self._form = dialect
         """The form of the record that is looked at."""
-        self._met: set[Dialect] = set()
+        self._reported_forms: set[Dialect] = set()
         self._unknown: set[str] = set()
         """The types and subtypes that no description gives, as far as they were met."""
         self._unmatched = unmatched
         """Where results lie that no call could be found for."""
         self._findings = findings
-        self._seen: dict[str, Place] = {}
-        self._side: dict[str, bool] = {}
+        self._seen: dict[str, Location] = {}
+        self._sidechain_by_uuid: dict[str, bool] = {}
         self._calls: dict[str, bool] = {}
         """Whether each call was a sub-agent's."""
-        self._parents: list[tuple[str, Place, bool]] = []
-        self._above: dict[str, str] = {}
+        self._parents: list[tuple[str, Location, bool]] = []
+        self._parent_of: dict[str, str] = {}
         """The parent of each record, by their uuids."""
-        self._unflagged: dict[str, Place] = {}
+        self._unflagged: dict[str, Location] = {}
         """Records of the main conversation that hang on those of a sub-agent."""
-        self._asked: dict[str, Place | None] = {}
+        self._prompts: dict[str, Location | None] = {}
         """What is answered: of the main conversation, where it lies; of a sub-agent, None."""
 
-    def take(self, fields: Json, place: Place, form: Dialect) -> None:
+    def check_record(self, fields: Json, location: Location, form: Dialect) -> None:
         """Look at the next record, which is written in a form."""
         kind = fields.get("type")
-        if self._most not in (form, "claude") and (form != "claude" or kind in ROLES):
-            self._note(MIXED, place, form if form != "claude" else "the real client's")
+        if self._main_form not in (form, "claude") and (form != "claude" or kind in ROLES):
+            self._add_finding(MIXED, location, form if form != "claude" else "the real client's")
         self._form = form
-        self._kind(fields, place, self._most if form == "claude" else form)
+        self._check_kind(fields, location, self._main_form if form == "claude" else form)
         if form == "claude":
-            self._remember(fields, place)
+            self._remember(fields, location)
             return
-        if form not in self._met:
-            self._met.add(form)
-            mild = self._most != "claude"
-            self._findings.add(DIALECT, place, f"{DIALECT.title}: {form}", mild=mild)
-        self._required(fields, place)
-        self._identity(fields, place)
-        self._time(fields, place)
-        self._shapes(fields, place)
+        if form not in self._reported_forms:
+            self._reported_forms.add(form)
+            mild = self._main_form != "claude"
+            self._findings.add(DIALECT, location, f"{DIALECT.title}: {form}", mild=mild)
+        self._check_required(fields, location)
+        self._check_identity(fields, location)
+        self._check_time(fields, location)
+        self._check_shapes(fields, location)
         if self._form == "spec-000":
-            self._flat(fields, place)
+            self._check_flat(fields, location)
         else:
-            self._nested(fields, place)
+            self._check_nested(fields, location)
 
-    def _kind(self, fields: Json, place: Place, form: Dialect) -> None:
+    def _check_kind(self, fields: Json, location: Location, form: Dialect) -> None:
         name = unknown_type(fields, form)
         if name and name not in self._unknown:
             self._unknown.add(name)
-            self._note(UNKNOWN, place, name[:_LONGEST])
+            self._add_finding(UNKNOWN, location, name[:_MAX_NAME_LENGTH])
 
-    def _remember(self, fields: Json, place: Place) -> None:
+    def _remember(self, fields: Json, location: Location) -> None:
         """Remember what records of a dialect may name of one of the client's."""
-        uuid, side = fields.get("uuid"), fields.get("isSidechain") is True
+        uuid, is_sidechain = fields.get("uuid"), fields.get("isSidechain") is True
         if isinstance(uuid, str):
-            self._seen.setdefault(uuid, place)
-            self._side[uuid] = side
+            self._seen.setdefault(uuid, location)
+            self._sidechain_by_uuid[uuid] = is_sidechain
             self._remember_parent(uuid, fields.get("parentUuid"))
         message = fields.get("message")
         content = cast("Json", message).get("content") if isinstance(message, dict) else None
         for block in cast("list[Any]", content) if isinstance(content, list) else ():
-            found = cast("Json", block) if isinstance(block, dict) else {}
-            if found.get("type") == "tool_use":
-                self._calls[str(found.get("id"))] = side
+            block_fields = cast("Json", block) if isinstance(block, dict) else {}
+            if block_fields.get("type") == "tool_use":
+                self._calls[str(block_fields.get("id"))] = is_sidechain
 
     def finish(self) -> None:
         """Look at what can be said only when all was read."""
-        for parent, place, _ in self._parents:
+        for parent, location, _ in self._parents:
             if parent not in self._seen:
-                self._note(PARENT, place, f"no record has the uuid {parent!r}")
-        for cycle in _cycles(self._above):
-            self._note(CYCLE, min((self._seen[uuid] for uuid in cycle), key=lambda at: at.line))
+                self._add_finding(PARENT, location, f"no record has the uuid {parent!r}")
+        for cycle in _cycles(self._parent_of):
+            self._add_finding(
+                CYCLE, min((self._seen[uuid] for uuid in cycle), key=lambda at: at.line)
+            )
         # A record behind a sub-agent's may be the main conversation going on; one that sub-agent's
         # records follow is in the midst of theirs.
         for parent, _, sidechain in self._parents:
-            between = self._unflagged.get(parent)
-            if sidechain and between is not None:
-                self._note(SIDECHAIN, between)
+            unmarked = self._unflagged.get(parent)
+            if sidechain and unmarked is not None:
+                self._add_finding(SIDECHAIN, unmarked)
                 del self._unflagged[parent]
 
-    def _note(self, rule: Rule, place: Place, message: str = "") -> None:
-        self._findings.add(rule, place, f"{rule.title}: {message}" if message else "")
+    def _add_finding(self, rule: Rule, location: Location, message: str = "") -> None:
+        self._findings.add(rule, location, f"{rule.title}: {message}" if message else "")
 
-    def _required(self, fields: Json, place: Place) -> None:
-        wanted = _REQUIRED[self._form]
+    def _check_required(self, fields: Json, location: Location) -> None:
+        required = _REQUIRED[self._form]
         if fields.get("type") == "compact_system":
-            wanted = (*wanted, "message")
-        for name in wanted:
+            required = (*required, "message")
+        for name in required:
             is_nothing = fields.get(name) in (None, "") and name != "parentUuid"
             if name not in fields or is_nothing:
-                self._note(REQUIRED, place, name)
+                self._add_finding(REQUIRED, location, name)
 
-    def _identity(self, fields: Json, place: Place) -> None:
+    def _check_identity(self, fields: Json, location: Location) -> None:
         uuid, parent = fields.get("uuid"), fields.get("parentUuid")
-        side = fields.get("isSidechain") is True
+        is_sidechain = fields.get("isSidechain") is True
         if isinstance(parent, str):
-            self._parents.append((parent, place, side))
-            if not side and self._side.get(parent) and isinstance(uuid, str):
-                self._unflagged[uuid] = place
+            self._parents.append((parent, location, is_sidechain))
+            if not is_sidechain and self._sidechain_by_uuid.get(parent) and isinstance(uuid, str):
+                self._unflagged[uuid] = location
         elif parent is not None:
-            self._note(SHAPE, place, "parentUuid is no text")
+            self._add_finding(SHAPE, location, "parentUuid is no text")
         if fields.get("type") == "assistant" and isinstance(parent, str):
-            self._conversation(parent, place, sidechain=side)
+            self._check_conversation(parent, location, sidechain=is_sidechain)
         if not isinstance(uuid, str) or not uuid:
             if uuid:
-                self._note(SHAPE, place, "uuid is no text")
+                self._add_finding(SHAPE, location, "uuid is no text")
             return
         if fields.get("type") in ("user", "human"):
-            self._asked[uuid] = None if side else place
-        elif fields.get("type") == "tool_result" and side:
-            self._asked[uuid] = None
+            self._prompts[uuid] = None if is_sidechain else location
+        elif fields.get("type") == "tool_result" and is_sidechain:
+            self._prompts[uuid] = None
         if uuid in self._seen:
-            self._note(DUPLICATE, place, f"{uuid!r} stands on line {self._seen[uuid].line} too")
-        self._seen.setdefault(uuid, place)
-        self._side[uuid] = side
+            self._add_finding(
+                DUPLICATE, location, f"{uuid!r} stands on line {self._seen[uuid].line} too"
+            )
+        self._seen.setdefault(uuid, location)
+        self._sidechain_by_uuid[uuid] = is_sidechain
         self._remember_parent(uuid, parent)
 
-    def _shapes(self, fields: Json, place: Place) -> None:
+    def _check_shapes(self, fields: Json, location: Location) -> None:
         for name in _FLAGS:
             if not isinstance(fields.get(name), bool | None):
-                self._note(SHAPE, place, f"{name} is no boolean")
+                self._add_finding(SHAPE, location, f"{name} is no boolean")
         for name in ("sessionId", "subtype"):
             if not isinstance(fields.get(name), str | None):
-                self._note(SHAPE, place, f"{name} is no text")
+                self._add_finding(SHAPE, location, f"{name} is no text")
 
-    def _conversation(self, parent: str, place: Place, *, sidechain: bool) -> None:
+    def _check_conversation(self, parent: str, location: Location, *, sidechain: bool) -> None:
         """Look whether an answer is in the conversation of what it answers.
 
         In the examples of 000 the main conversation goes on right behind a sub-agent's prompt.
         """
-        if parent not in self._asked:
+        if parent not in self._prompts:
             # A sub-agent's records begin with a prompt; one that is told of already is not told again.
-            if sidechain and self._side.get(parent) is False and parent not in self._unflagged:
-                self._note(SIDECHAIN, place, "the one that this one follows")
+            if (
+                sidechain
+                and self._sidechain_by_uuid.get(parent) is False
+                and parent not in self._unflagged
+            ):
+                self._add_finding(SIDECHAIN, location, "the one that this one follows")
             return
-        prompt = self._asked[parent]
+        prompt = self._prompts[parent]
         if prompt is None and not sidechain and self._form == "spec-004":
-            self._note(SIDECHAIN, place)
+            self._add_finding(SIDECHAIN, location)
         elif prompt is not None and sidechain:
             self._unflagged.pop(parent, None)
-            self._note(SIDECHAIN, prompt)
-            self._asked[parent] = None  # it is told once
+            self._add_finding(SIDECHAIN, prompt)
+            self._prompts[parent] = None  # it is told once
 
     def _remember_parent(self, uuid: str, parent: Any) -> None:
         # A uuid that stands twice is a fault of its own, and no circle.
-        self._above.setdefault(uuid, parent if isinstance(parent, str) else "")
+        self._parent_of.setdefault(uuid, parent if isinstance(parent, str) else "")
 
-    def _time(self, fields: Json, place: Place) -> None:
+    def _check_time(self, fields: Json, location: Location) -> None:
         stamp = fields.get("timestamp")
         if stamp is None:
             return
         if self._form == "spec-000":
-            fits = isinstance(stamp, str) and _ISO.match(stamp) and read_time(stamp) is not None
+            is_valid = isinstance(stamp, str) and _ISO.match(stamp) and read_time(stamp) is not None
         else:
             number = isinstance(stamp, int | float) and not isinstance(stamp, bool)
-            fits = number and read_time(stamp) is not None and int(stamp) not in _SECONDS
-        if not fits:
-            self._note(TIMESTAMP, place, repr(stamp)[:60])
+            is_valid = number and read_time(stamp) is not None and int(stamp) not in _SECONDS_RANGE
+        if not is_valid:
+            self._add_finding(TIMESTAMP, location, repr(stamp)[:60])
 
     # 000
 
-    def _flat(self, fields: Json, place: Place) -> None:
+    def _check_flat(self, fields: Json, location: Location) -> None:
         kind, subtype, message = fields.get("type"), fields.get("subtype"), fields.get("message")
         if message is not None and not isinstance(message, str):
-            self._note(SHAPE, place, "message is no text")
+            self._add_finding(SHAPE, location, "message is no text")
         if kind == "compact_system":
-            self._operation(fields, place)
+            self._check_operation(fields, location)
             return
         if kind == "assistant" and subtype == "tool_use":
-            self._call(fields, place)
+            self._check_call(fields, location)
         elif not message and not (kind == "user" and "command" in fields):
-            self._note(NO_MESSAGE, place)
-        if place.span.offset in self._unmatched:
-            self._note(RESULT, place)
+            self._add_finding(NO_MESSAGE, location)
+        if location.span.offset in self._unmatched:
+            self._add_finding(RESULT, location)
 
-    def _call(self, fields: Json, place: Place) -> None:
+    def _check_call(self, fields: Json, location: Location) -> None:
         missing = [name for name in ("toolName", "toolArguments") if fields.get(name) in (None, "")]
         if missing:
-            self._note(TOOL, place, ", ".join(missing))
+            self._add_finding(TOOL, location, ", ".join(missing))
         if not isinstance(fields.get("toolName", ""), str | None):
-            self._note(SHAPE, place, "toolName is no text")
+            self._add_finding(SHAPE, location, "toolName is no text")
         arguments = fields.get("toolArguments")
         if arguments != "" and not isinstance(arguments, dict | None):
-            self._note(SHAPE, place, "toolArguments is no object")
+            self._add_finding(SHAPE, location, "toolArguments is no object")
 
-    def _operation(self, fields: Json, place: Place) -> None:
+    def _check_operation(self, fields: Json, location: Location) -> None:
         message, metadata = fields.get("message"), fields.get("metadata")
-        if isinstance(message, str) and message and message not in OPERATIONS:
-            self._note(OPERATION, place, repr(message)[:60])
+        if isinstance(message, str) and message and message not in COMPACTION_OPERATIONS:
+            self._add_finding(OPERATION, location, repr(message)[:60])
         if message == "conversation_compacted" and metadata in (None, {}):
-            self._note(METADATA, place)
+            self._add_finding(METADATA, location)
         if metadata is not None and not isinstance(metadata, dict):
-            self._note(SHAPE, place, "metadata is no object")
+            self._add_finding(SHAPE, location, "metadata is no object")
 
     # 004
 
-    def _nested(self, fields: Json, place: Place) -> None:
+    def _check_nested(self, fields: Json, location: Location) -> None:
         message = fields.get("message")
         if message is None:
             return
         if not isinstance(message, dict):
-            self._note(CONTENT, place, "message is no object")
+            self._add_finding(CONTENT, location, "message is no object")
             return
         content = cast("Json", message).get("content")
         if isinstance(content, str):
             if fields.get("type") == "tool_result":
-                self._note(RESULT, place, "it names no call")
+                self._add_finding(RESULT, location, "it names no call")
             return
         blocks = cast("list[Any]", content) if isinstance(content, list) else [None]
         side = fields.get("isSidechain") is True
         answers = 0
         for block in blocks:
-            answers += self._block(block, place, sidechain=side)
+            answers += self._check_block(block, location, sidechain=side)
         if fields.get("type") == "tool_result" and not answers:
-            self._note(RESULT, place, "it names no call")
+            self._add_finding(RESULT, location, "it names no call")
 
-    def _block(self, value: Any, place: Place, *, sidechain: bool) -> bool:
+    def _check_block(self, value: Any, location: Location, *, sidechain: bool) -> bool:
         """Look at one block; return whether it is a tool result."""
         block = cast("Json", value) if isinstance(value, dict) else {}
         kind: Any = block.get("type")
         if not isinstance(kind, str):
-            self._note(CONTENT, place)
+            self._add_finding(CONTENT, location)
             return False
-        wanted = _BLOCKS.get(kind, {})
-        odd = [name for name, shape in wanted.items() if not isinstance(block.get(name), shape)]
-        if odd:
-            self._note(CONTENT, place, f"a block of type {kind} without {', '.join(odd)}")
+        expected = _BLOCKS.get(kind, {})
+        wrong_fields = [
+            name for name, shape in expected.items() if not isinstance(block.get(name), shape)
+        ]
+        if wrong_fields:
+            self._add_finding(
+                CONTENT, location, f"a block of type {kind} without {', '.join(wrong_fields)}"
+            )
         match kind:
             case "tool_use" if isinstance(block.get("id"), str):
                 self._calls[block["id"]] = sidechain
             case "tool_result":
-                self._result(block, place, sidechain=sidechain)
+                self._check_result(block, location, sidechain=sidechain)
                 return True
             case "image" if not _is_image(block.get("source")):
-                self._note(IMAGE, place)
+                self._add_finding(IMAGE, location)
             case _:
                 pass
         return False
 
-    def _result(self, block: Json, place: Place, *, sidechain: bool) -> None:
+    def _check_result(self, block: Json, location: Location, *, sidechain: bool) -> None:
         name, content = block.get("tool_use_id"), block.get("content")
         if not isinstance(name, str) or name not in self._calls:
-            self._note(RESULT, place, repr(name)[:60])
+            self._add_finding(RESULT, location, repr(name)[:60])
         elif self._calls[name] and not sidechain:
-            self._note(SIDECHAIN, place)
+            self._add_finding(SIDECHAIN, location)
         if isinstance(content, list):
             for part in cast("list[Any]", content):
-                self._block(part, place, sidechain=sidechain)
+                self._check_block(part, location, sidechain=sidechain)
         elif not isinstance(content, str | None):
-            self._note(CONTENT, place, "the content of a result is neither text nor a list")
+            self._add_finding(
+                CONTENT, location, "the content of a result is neither text nor a list"
+            )
 
 
-def _cycles(above: dict[str, str]) -> Iterator[list[str]]:
+def _cycles(parent_of: dict[str, str]) -> Iterator[list[str]]:
     """Yield the uuids of each circle of parents."""
     done: set[str] = set()
-    for start in above:
+    for start in parent_of:
         path: dict[str, int] = {}
         at: str | None = start
         while at is not None and at not in done and at not in path:
             path[at] = len(path)
-            at = above.get(at)
+            at = parent_of.get(at)
         if at is not None and at in path:
             yield list(path)[path[at] :]
         done.update(path)

@@ -1,4 +1,4 @@
-"""Fields that records need, and fields that the catalogue knows otherwise."""
+"""Fields: those that records need, and those that differ from the catalogue."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -6,15 +6,11 @@ from typing import Any, Final
 
 import msgspec
 
+from steno.check.evidence import RecordShape, RecordView
 from steno.check.findings import Findings, Rule
-from steno.check.plain import Shape
-from steno.check.published import PAGE
-from steno.check.seen import Seen
 from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
-from steno.format.values import as_object
-from steno.session.nodes import ROLES
-
-__all__ = ["RULES", "Watch"]
+from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE, ROLES
+from steno.format.lenient_json import as_object
 
 _NO_TYPE: Final = Rule(
     "fields.no-type",
@@ -61,7 +57,7 @@ DIALECT: Final = Rule(
     "there is no conversation, 2.1.42 crashes. A file of such records is converted for everything "
     "that steno shows, checked by the rules of its own description, and this is an info; in a file "
     "of the real client it is an error. It is said once per file.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 _BACKUP_TEXT: Final = Rule(
     "fields.backup-text",
@@ -71,7 +67,7 @@ _BACKUP_TEXT: Final = Rule(
     "`snapshot.trackedFileBackups` names for each file a backup under `file-history`: "
     "`{backupFileName, version, backupTime}`. One published description has the content of the "
     "file there. It is said once per file.",
-    docs=PAGE,
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 _MISSING: Final = Rule(
     "fields.missing",
@@ -102,14 +98,14 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 # Other rules speak of these, where they matter more.
-_JUDGED_ELSEWHERE: Final = frozenset(("type", "uuid", "parentUuid", "message", "timestamp"))
+_CHECKED_ELSEWHERE: Final = frozenset(("type", "uuid", "parentUuid", "message", "timestamp"))
 _EXAMPLES: Final[tuple[Any, ...]] = (None, True, 0, 0.0, "", {}, [])
 _JSON_TYPES: Final[dict[type, JsonType]] = {type(each): json_type(each) for each in _EXAMPLES}
 _INNER: Final = {"attachment": "attachment", "progress": "data"}
-_LOOKS_KEPT: Final = 10_000
+_MAX_VARIANTS: Final = 10_000
 
 
-class _Verdict(msgspec.Struct, frozen=True):
+class _FieldVerdict(msgspec.Struct, frozen=True):
     """What the catalogue says against the top level of a record."""
 
     kind: str
@@ -117,87 +113,89 @@ class _Verdict(msgspec.Struct, frozen=True):
     odd: tuple[tuple[str, JsonType, tuple[JsonType, ...]], ...]
 
 
-class Watch:
+class FileChecker:
     """Holds the top level of every record of one file against the catalogue."""
 
     def __init__(self) -> None:
-        self._known: set[tuple[Any, ...]] = set()
-        self._said: set[tuple[str, str, str]] = set()
+        self._seen_variants: set[tuple[Any, ...]] = set()
+        self._reported: set[tuple[str, str, str]] = set()
         self._version = ""
-        self._spoke = False
-        self._has_text = False
+        self._has_message = False
+        self._has_backup_text = False
 
-    def on_record(self, seen: Seen, findings: Findings) -> None:
+    def on_record(self, view: RecordView, findings: Findings) -> None:
         """Judge one record; one that looks like an earlier one costs a look into a set."""
-        node = seen.node
+        node = view.node
         version = self._version = node.version or self._version
         if node.type in ROLES:
-            if node.uuid is None or not seen.shape.is_linked:
-                self._look_at_message(seen, findings)
-            self._spoke = True
-        elif node.type == "file-history-snapshot" and not self._has_text:
-            self._has_text = _holds_text(seen.fields)
-            if self._has_text:
-                findings.add(_BACKUP_TEXT, seen.place)
-        looks = (seen.shape, version, _variety(seen))
-        if looks in self._known:
+            if node.uuid is None or not view.shape.is_linked:
+                self._check_message(view, findings)
+            self._has_message = True
+        elif node.type == "file-history-snapshot" and not self._has_backup_text:
+            self._has_backup_text = _has_backup_text(view.fields)
+            if self._has_backup_text:
+                findings.add(_BACKUP_TEXT, view.location)
+        variant = (view.shape, version, _variant(view))
+        if variant in self._seen_variants:
             return
-        if len(self._known) >= _LOOKS_KEPT:
-            self._known.clear()
-        self._judge(seen, findings)
+        if len(self._seen_variants) >= _MAX_VARIANTS:
+            self._seen_variants.clear()
+        self._check_against_catalogue(view, findings)
         if node.type:
-            self._known.add(looks)
+            self._seen_variants.add(variant)
 
-    def _look_at_message(self, seen: Seen, findings: Findings) -> None:
-        node, fields = seen.node, seen.fields
+    def _check_message(self, view: RecordView, findings: Findings) -> None:
+        node, fields = view.node, view.fields
         mild = node.sidechain
         if node.uuid is None:
-            findings.add(_NO_UUID, seen.place, mild=mild)
-        if "parentUuid" not in fields and self._spoke:
-            findings.add(_NO_PARENT, seen.place, mild=mild)
+            findings.add(_NO_UUID, view.location, mild=mild)
+        if "parentUuid" not in fields and self._has_message:
+            findings.add(_NO_PARENT, view.location, mild=mild)
         if "message" not in fields:
-            findings.add(_NO_MESSAGE, seen.place, mild=mild)
+            findings.add(_NO_MESSAGE, view.location, mild=mild)
 
-    def _judge(self, seen: Seen, findings: Findings) -> None:
-        fields = seen.fields
-        if not seen.node.type:
-            findings.add(_NO_TYPE, seen.place, mild=not ("uuid" in fields or "message" in fields))
+    def _check_against_catalogue(self, view: RecordView, findings: Findings) -> None:
+        fields = view.fields
+        if not view.node.type:
+            findings.add(
+                _NO_TYPE, view.location, mild=not ("uuid" in fields or "message" in fields)
+            )
             return
-        verdict = _verdict(seen.kind, self._version, seen.shape)
+        verdict = _field_verdict(view.kind, self._version, view.shape)
         for name in verdict.missing:
-            if self._is_news("missing", verdict.kind, name):
-                findings.add(_MISSING, seen.place, f"{verdict.kind} without {name}")
-        for name, found, known in verdict.odd:
-            if self._is_news("type", verdict.kind, name):
-                said = f"{name} of {verdict.kind} is {found}, not {' or '.join(known)}"
-                findings.add(_TYPE, seen.place, said)
+            if self._is_new("missing", verdict.kind, name):
+                findings.add(_MISSING, view.location, f"{verdict.kind} without {name}")
+        for name, actual_type, known in verdict.odd:
+            if self._is_new("type", verdict.kind, name):
+                message = f"{name} of {verdict.kind} is {actual_type}, not {' or '.join(known)}"
+                findings.add(_TYPE, view.location, message)
 
-    def _is_news(self, what: str, kind: str, name: str) -> bool:
-        key = (what, kind, name)
-        if key in self._said:
+    def _is_new(self, topic: str, kind: str, name: str) -> bool:
+        key = (topic, kind, name)
+        if key in self._reported:
             return False
-        self._said.add(key)
+        self._reported.add(key)
         return True
 
 
-def _holds_text(fields: dict[str, Any]) -> bool:
+def _has_backup_text(fields: dict[str, Any]) -> bool:
     """Whether a snapshot has the content of a file, as one published description has it."""
     backups: Any = (as_object(fields.get("snapshot")) or {}).get("trackedFileBackups")
-    return any(isinstance(each, str) for each in (as_object(backups) or {}).values())
+    return any(isinstance(backup, str) for backup in (as_object(backups) or {}).values())
 
 
-def _variety(seen: Seen) -> Any:
+def _variant(view: RecordView) -> Any:
     """Return what tells kinds of one type apart beside their top level, as cheaply as can be."""
-    node = seen.node
+    node = view.node
     kind = node.type
     if kind == "assistant":
-        content = seen.message.get("content") if seen.message else None
+        content = view.message.get("content") if view.message else None
         return _inner_type(content[0]) if content and content.__class__ is list else None
     if kind == "user":
         return (1 if node.results else 0) + (2 if node.meta else 0)
     if kind in _INNER:
-        return _inner_type(seen.fields.get(_INNER[kind]))
-    return _text(seen.fields.get("operation"))
+        return _inner_type(view.fields.get(_INNER[kind]))
+    return _text(view.fields.get("operation"))
 
 
 def _inner_type(value: Any) -> str | None:
@@ -210,11 +208,11 @@ def _text(value: Any) -> str | None:
 
 
 @lru_cache(maxsize=4_096)
-def _verdict(kind: str, version: str, shape: Shape) -> _Verdict:
+def _field_verdict(kind: str, version: str, shape: RecordShape) -> _FieldVerdict:
     known = _known_fields(kind)
     if known is None:
-        return _Verdict(kind, (), ())
-    passed_over = _JUDGED_ELSEWHERE
+        return _FieldVerdict(kind, (), ())
+    passed_over = _CHECKED_ELSEWHERE
     if not kind.startswith(("user/", "assistant/")):
         passed_over -= {"uuid", "parentUuid", "timestamp"}
     missing = tuple(
@@ -222,17 +220,17 @@ def _verdict(kind: str, version: str, shape: Shape) -> _Verdict:
         for name, field in known.items()
         if name not in shape.names and name not in passed_over and _is_required(field, version)
     )
-    return _Verdict(kind, missing, tuple(_odd_types(known, shape, passed_over)))
+    return _FieldVerdict(kind, missing, tuple(_unexpected_types(known, shape, passed_over)))
 
 
-def _odd_types(
-    known: Fields, shape: Shape, passed_over: frozenset[str]
+def _unexpected_types(
+    known: Fields, shape: RecordShape, passed_over: frozenset[str]
 ) -> Iterator[tuple[str, JsonType, tuple[JsonType, ...]]]:
     for name, kind in zip(shape.names, shape.types, strict=True):
         field = known.get(name)
-        found = _JSON_TYPES[kind]
-        if field and field.types and found not in field.types and name not in passed_over:
-            yield name, found, field.types
+        actual = _JSON_TYPES[kind]
+        if field and field.types and actual not in field.types and name not in passed_over:
+            yield name, actual, field.types
 
 
 @lru_cache(maxsize=1_024)

@@ -1,16 +1,34 @@
-"""Ids: of records, of the session, and of the file that should bear the session's."""
+"""Ids of records, of the session and of its file; copies of records."""
 
-from typing import Final
+from typing import Any, Final
 
-from steno.check.alike import are_uuids
-from steno.check.copies import collides, says_the_same
-from steno.check.evidence import Evidence
-from steno.check.findings import Place, Rule
+from steno.check.evidence import Evidence, are_uuids
+from steno.check.findings import Location, Rule
 from steno.format.paths import is_uuid
-from steno.format.spans import Span
-from steno.session.nodes import Node
+from steno.format.source import Span
+from steno.session.transcript import Node
 
-__all__ = ["RULES", "is_agent_file", "look", "misnamed"]
+_SNAPSHOT: Final = "file-history-snapshot"
+_CONTENT_FIELDS: Final = ("type", "subtype", "message", "content", "attachment", "data")
+
+
+def has_same_content(first: dict[str, Any], second: dict[str, Any]) -> bool:
+    """Whether two records say the same, whatever else differs: their place, their time, ….
+
+    >>> has_same_content({"type": "user", "message": 1, "uuid": "a"}, {"type": "user", "message": 1})
+    True
+    """
+    return [first.get(name) for name in _CONTENT_FIELDS] == [
+        second.get(name) for name in _CONTENT_FIELDS
+    ]
+
+
+def colliding_snapshots(earlier: Node, last: Node) -> list[Node]:
+    """Return the snapshot of two records with one id, if the other is none."""
+    if earlier.type == last.type:
+        return []
+    return [node for node in (earlier, last) if node.type == _SNAPSHOT]
+
 
 DUPLICATE: Final = Rule(
     "ids.duplicate",
@@ -92,17 +110,21 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def look(evidence: Evidence) -> None:
+def on_end(evidence: Evidence) -> None:
     """Compare ids within the file, and with its name."""
-    _look_at_repeats(evidence)
+    _check_duplicates(evidence)
     if not are_uuids(list(evidence.graph.by_uuid)):
-        odd = [node for node in evidence.graph.members if not is_uuid(node.uuid or "")]
-        many = f" and {len(odd) - 1:,} more are no UUIDs" if len(odd) > 1 else " is no UUID"
-        evidence.note(BAD_UUID, odd[0], f"the id {odd[0].uuid!r}{many}")
-    if misnamed(evidence):
-        words = f"{evidence.name!r} is the session's id, but no UUID"
-        evidence.findings.add(FILE_NAME, Place(1, Span(0, 0)), words)
-    _look_at_sessions(evidence)
+        not_uuids = [node for node in evidence.graph.members if not is_uuid(node.uuid or "")]
+        rest = (
+            f" and {len(not_uuids) - 1:,} more are no UUIDs"
+            if len(not_uuids) > 1
+            else " is no UUID"
+        )
+        evidence.add_finding(BAD_UUID, not_uuids[0], f"the id {not_uuids[0].uuid!r}{rest}")
+    if has_invalid_name(evidence):
+        message = f"{evidence.name!r} is the session's id, but no UUID"
+        evidence.findings.add(FILE_NAME, Location(1, Span(0, 0)), message)
+    _check_sessions(evidence)
 
 
 def is_agent_file(evidence: Evidence) -> bool:
@@ -110,7 +132,7 @@ def is_agent_file(evidence: Evidence) -> bool:
     return evidence.name.startswith("agent-")
 
 
-def misnamed(evidence: Evidence) -> bool:
+def has_invalid_name(evidence: Evidence) -> bool:
     """Whether the file bears a session id that no client accepts."""
     if not evidence.name or is_uuid(evidence.name) or is_agent_file(evidence):
         return False
@@ -124,42 +146,42 @@ def _recorded_id(evidence: Evidence) -> str:
 # Records
 
 
-def _look_at_repeats(evidence: Evidence) -> None:
+def _check_duplicates(evidence: Evidence) -> None:
     record = evidence.transcript.record
-    for earlier, last in evidence.graph.repeats:
+    for earlier, last in evidence.graph.duplicates:
         line = evidence.lines[last.index]
-        mild = not evidence.graph.matters(last) and not evidence.graph.matters(earlier)
-        if collides(earlier, last):
-            rule, words = SNAPSHOT_COLLISION, f"a {last.type} on line {line} has the same id"
-        elif says_the_same(record(earlier).fields, record(last).fields):
+        mild = not evidence.graph.is_relevant(last) and not evidence.graph.is_relevant(earlier)
+        if colliding_snapshots(earlier, last):
+            rule, message = SNAPSHOT_COLLISION, f"a {last.type} on line {line} has the same id"
+        elif has_same_content(record(earlier).fields, record(last).fields):
             moved = "" if earlier.parent == last.parent else ", with another parent"
-            rule, words = DUPLICATE, f"the same record is on line {line} again{moved}"
+            rule, message = DUPLICATE, f"the same record is on line {line} again{moved}"
         else:
-            rule, words = CONFLICT, f"another record with this id is on line {line}"
-        evidence.findings.add(rule, evidence.place(earlier), words, mild=mild)
+            rule, message = CONFLICT, f"another record with this id is on line {line}"
+        evidence.findings.add(rule, evidence.location(earlier), message, mild=mild)
 
 
 # Sessions
 
 
-def _look_at_sessions(evidence: Evidence) -> None:
+def _check_sessions(evidence: Evidence) -> None:
     members = evidence.graph.members
     names = {node.session for node in members} - {""}
     if len(names) > 1:
-        first, second, *more = _first_of_each(members)
-        others = f" and {len(more):,} more" if more else ""
-        joint = "," if more else " and"
-        words = f"records name {first.session!r}{joint} {second.session!r}{others}"
-        evidence.note(SEVERAL_SESSIONS, second, words)
+        first, second, *more = _first_per_session(members)
+        more_text = f" and {len(more):,} more" if more else ""
+        separator = "," if more else " and"
+        message = f"records name {first.session!r}{separator} {second.session!r}{more_text}"
+        evidence.add_finding(SEVERAL_SESSIONS, second, message)
     if names and is_uuid(evidence.name) and evidence.name not in names:
         first = next(node for node in members if node.session)
-        evidence.note(SESSION_MISMATCH, first, f"records name {first.session!r}")
+        evidence.add_finding(SESSION_MISMATCH, first, f"records name {first.session!r}")
 
 
-def _first_of_each(members: list[Node]) -> list[Node]:
+def _first_per_session(members: list[Node]) -> list[Node]:
     """Return the first record of each session that is named."""
-    found: dict[str, Node] = {}
+    first_nodes: dict[str, Node] = {}
     for node in members:
         if node.session:
-            found.setdefault(node.session, node)
-    return list(found.values())
+            first_nodes.setdefault(node.session, node)
+    return list(first_nodes.values())

@@ -1,18 +1,15 @@
-"""Bytes that are no sound line of JSON, and oddities inside lines that are."""
+"""Lines: bytes that are not a sound line of JSON, and flaws inside lines that are."""
 
 from typing import Final
 
 import msgspec
 
-from steno.check.evidence import Evidence
-from steno.check.findings import Findings, Place, Rule
-from steno.check.seen import Seen
-from steno.format.depth import MAX_DEPTH
-from steno.format.flaws import flaws
+from steno.check.evidence import Evidence, RecordView
+from steno.check.findings import Findings, Location, Rule
+from steno.format.lenient_json import MAX_DEPTH
 from steno.format.records import Gap
-from steno.format.spans import Damage
-
-__all__ = ["RULES", "Watch"]
+from steno.format.salvage import find_flaws
+from steno.format.source import Damage
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
@@ -169,9 +166,9 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
 )
 _RULES: Final = {rule.id: rule for rule in RULES}
-_ONCE: Final = frozenset(("line.crlf",))
+_ONCE_PER_FILE: Final = frozenset(("line.crlf",))
 # The zeros have a gap of their own, which was noted already.
-_OF_GAPS: Final = frozenset(("line.nul-run",))
+_GAP_RULES: Final = frozenset(("line.nul-run",))
 
 _encode: Final = msgspec.json.Encoder().encode
 _MANY_DIGITS: Final = b"0" * 16
@@ -182,28 +179,28 @@ _SHAPE: Final = bytes(
 )
 
 
-class Watch:
+class FileChecker:
     """Looks at the bytes of every piece of one file."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
 
-    def on_gap(self, gap: Gap, place: Place, findings: Findings) -> None:
+    def on_gap(self, gap: Gap, location: Location, findings: Findings) -> None:
         """Turn what is wrong with bytes that are no record into findings."""
         for note in gap.damage:
-            self._add(note, place, findings)
+            self._add(note, location, findings)
 
-    def on_odd(self, seen: Seen, findings: Findings) -> None:
+    def on_irregular(self, view: RecordView, findings: Findings) -> None:
         """Turn what was noted about a record, or is odd inside its line, into findings."""
-        record = seen.record
+        record = view.record
         for note in record.notes:
-            if note.id not in _OF_GAPS:
-                self._add(note, seen.place, findings)
-        if not _is_sound(seen):
-            for note in flaws(record.line, record.offset):
-                self._add(note, seen.place, findings)
+            if note.id not in _GAP_RULES:
+                self._add(note, view.location, findings)
+        if not _is_sound(view):
+            for note in find_flaws(record.line, record.offset):
+                self._add(note, view.location, findings)
 
-    def look(self, evidence: Evidence) -> None:
+    def on_end(self, evidence: Evidence) -> None:
         """Say whether the last line was left open; a cut-off one was noted already."""
         nodes, gaps = evidence.transcript.nodes, evidence.transcript.gaps
         source = evidence.transcript.source
@@ -211,26 +208,26 @@ class Watch:
             return
         if gaps and gaps[-1].damage and gaps[-1].offset > nodes[-1].offset:
             return
-        evidence.note(_RULES["line.no-newline"], nodes[-1])
+        evidence.add_finding(_RULES["line.no-newline"], nodes[-1])
 
-    def _add(self, note: Damage, place: Place, findings: Findings) -> None:
+    def _add(self, note: Damage, location: Location, findings: Findings) -> None:
         rule = _RULES[note.id]
-        if rule.id in _ONCE:
-            if rule.id in self._said:
+        if rule.id in _ONCE_PER_FILE:
+            if rule.id in self._reported:
                 return
-            self._said.add(rule.id)
+            self._reported.add(rule.id)
         message = f"{rule.title}: {note.message}" if note.message else rule.title
-        findings.add(rule, Place(place.line, note.span, place.uuid), message)
+        findings.add(rule, Location(location.line, note.span, location.uuid), message)
 
 
-def _is_sound(seen: Seen) -> bool:
+def _is_sound(view: RecordView) -> bool:
     """Whether a line certainly has no flaw; far cheaper than looking for one.
 
     A line that is the same when it is written again has no key twice and no odd escape.
     """
-    line = seen.record.line
+    line = view.record.line
     try:
-        if _encode(seen.fields) != line:
+        if _encode(view.fields) != line:
             return False
     except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError):
         return False

@@ -1,18 +1,140 @@
-"""What messages hold: blocks the API would refuse, and shapes the clients drop or merge."""
+"""Messages: blocks the API would refuse, content clients drop, lines under a wrong response id.
 
+Repair uses the same functions to find the response of a line where `message.id` does not say.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from steno.check.evidence import Evidence
-from steno.check.findings import Findings, Place, Rule
-from steno.check.plain import Shape
-from steno.check.responses import misnamed, nameless
-from steno.check.seen import Seen
-from steno.format.values import as_list, as_object, shown
-from steno.session.nodes import ROLES
-from steno.session.resume.images import MANY_IMAGES, MAX_SIDE_OF_MANY, image_flaw
-from steno.session.resume.rules import KNOWN_BLOCKS
+from steno.check.evidence import Evidence, RecordShape, RecordView
+from steno.check.findings import Findings, Location, Rule
+from steno.check.record_graph import RecordGraph
+from steno.format.dialects.record_dialect import ROLES
+from steno.format.lenient_json import as_list, as_object, describe_value
+from steno.session.resume.api_rules import (
+    KNOWN_BLOCKS,
+    MANY_IMAGES,
+    MAX_SIDE_AMONG_MANY,
+    image_flaw,
+)
+from steno.session.transcript import Node
 
-__all__ = ["RULES", "Watch", "wants"]
+_Run = list[Node]
+_COMMAND: Final = "local_command"
+
+
+def unnamed_responses(conversation: Iterable[Node]) -> list[tuple[_Run, str]]:
+    """Return lines that name a model but no message, with the name they should have, if known.
+
+    Clients take all such lines for one response. A single response of that kind does no harm; two
+    are merged into one, and a line among lines that have a name is torn from its response.
+    """
+    responses = list(_unnamed_runs(conversation))
+    return responses if len(responses) > 1 or any(name for _, name in responses) else []
+
+
+def _unnamed_runs(conversation: Iterable[Node]) -> Iterator[tuple[_Run, str]]:
+    for run, _ in _answer_runs(conversation):
+        lines = [node for node in run if node.message_id is None and node.model]
+        if lines:
+            names = [node.message_id for node in run if node.message_id is not None]
+            yield lines, names[0] if names else ""
+
+
+def misnamed_lines(graph: RecordGraph) -> list[tuple[Node, str]]:
+    """Return lines under the name of another response, with the name they should have, if known.
+
+    What is pulled in beside the way goes by its name, so a wrong one brings it to a wrong place:
+    where something is wrong, the way is looked at first, and then what hangs on a call of another
+    response. Where nothing seems to be, the way tells only of names that come back, as results
+    may have been brought behind them; results that are missing from it prove nothing.
+    """
+    in_chain = _misnamed_in(graph.conversation)
+    if len(graph.parent_chain) == len(graph.chain):
+        return in_chain
+    on_parent_chain = _misnamed_in(
+        [node for node in graph.parent_chain if node.index in graph.sent]
+    )
+    if not in_chain:
+        return [(node, name) for node, name in on_parent_chain if not name]
+    return on_parent_chain or _lines_below_other_calls(graph) or in_chain
+
+
+def _lines_below_other_calls(graph: RecordGraph) -> list[tuple[Node, str]]:
+    """Return lines that hang on a call of another response, and so belong to that."""
+    answered = {call for node in graph.conversation for call in node.results}
+    lines: list[tuple[Node, str]] = []
+    for node in graph.conversation:
+        parent = graph.parent(node) if node.type == "assistant" and node.message_id else None
+        if (
+            parent is None
+            or parent.type != "assistant"
+            or parent.message_id in (None, node.message_id)
+        ):
+            continue
+        if not answered.isdisjoint(parent.uses):
+            lines.append((node, parent.message_id or ""))
+    return lines
+
+
+def _misnamed_in(conversation: Sequence[Node]) -> list[tuple[Node, str]]:
+    """Return the misnamed lines of a conversation as it stands.
+
+    A response is written without a break but for the results of its own calls. A line between two
+    lines of one response, or behind a call whose result is still to come, belongs to it; a
+    name that comes back after another response of the same turn is not its own. In another turn
+    it may come back: clients do not mind. But a prompt right behind results begins none: clients
+    make one message of them. And no response goes on behind a command of the user's.
+    """
+    lines: list[tuple[Node, str]] = []
+    answered = {call for node in conversation for call in node.results}
+    finished: set[str] = set()
+    current: str | None = None
+    for run, begins in _answer_runs(conversation):
+        if begins == "prompt":
+            finished.clear()
+            current = None
+        elif begins == "command":
+            finished |= {current} if current is not None else set()
+            current = None
+        calling = False
+        last = {node.message_id: index for index, node in enumerate(run)}
+        for place, node in enumerate(run):
+            name = node.message_id
+            if name is None or name == current:
+                calling = calling or not answered.isdisjoint(node.uses)
+            elif current is not None and (calling or last.get(current, -1) > place):
+                lines.append((node, current))
+            elif name in finished:
+                lines.append((node, ""))
+            else:
+                finished |= {current} if current is not None else set()
+                current, calling = name, not answered.isdisjoint(node.uses)
+    return lines
+
+
+def _answer_runs(conversation: Iterable[Node]) -> Iterator[tuple[_Run, str]]:
+    """Yield the answers between the user's messages, and by what these begin something new."""
+    run: _Run = []
+    user_records: list[Node] = []
+    for node in conversation:
+        if node.type == "assistant":
+            run.append(node)
+        elif node.type == "user" or node.subtype == _COMMAND:
+            if run:
+                yield run, _run_start(user_records)
+                run, user_records = [], []
+            user_records.append(node)
+    if run:
+        yield run, _run_start(user_records)
+
+
+def _run_start(user_records: list[Node]) -> str:
+    """Return `prompt`, `command`, or nothing where a response may go on."""
+    if any(node.results for node in user_records):
+        return "command" if any(node.subtype == _COMMAND for node in user_records) else ""
+    return "prompt" if user_records else ""
+
 
 _EMPTY_TEXT: Final = Rule(
     "message.empty-text",
@@ -122,152 +244,154 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 # What a line adds to its response: the clients drop a response that is not substantial.
-_NOTHING: Final = 0
-_REASONING: Final = 1
+_NO_SUBSTANCE: Final = 0
+_ONLY_REASONING: Final = 1
 _SUBSTANCE: Final = 2
 
 
-def wants(kind: str, _shape: Shape | None) -> bool:
+def applies_to(kind: str, _shape: RecordShape | None) -> bool:
     """Say whether such a record is a message."""
     return kind in ROLES
 
 
-class Watch:
+class FileChecker:
     """Looks into every message of one file."""
 
     def __init__(self) -> None:
-        self._nameless: list[tuple[Place, int]] = []
+        self._unnamed: list[tuple[Location, int]] = []
         self._substantial: set[str] = set()
         """The names of responses that say something."""
-        self._hollow: dict[str, tuple[Place, int]] = {}
-        self._blank: list[tuple[Place, int, str]] = []
+        self._thinking_only: dict[str, tuple[Location, int]] = {}
+        self._blank_lines: list[tuple[Location, int, str]] = []
         self._images: list[int] = []
-        self._big: list[tuple[Place, int, int]] = []
+        self._large_images: list[tuple[Location, int, int]] = []
 
-    def on_record(self, seen: Seen, findings: Findings) -> None:
+    def on_record(self, view: RecordView, findings: Findings) -> None:
         """Look at one message and its blocks."""
-        message = seen.message
+        message = view.message
         if message is None:
-            if "message" in seen.fields:
-                findings.defer(_NOT_A_MESSAGE, seen.place, _NOT_A_MESSAGE.title, seen.node.index)
+            if "message" in view.fields:
+                findings.defer(_NOT_A_MESSAGE, view.location, _NOT_A_MESSAGE.title, view.node.index)
             return
-        kind, role, content = seen.node.type, message.get("role"), message.get("content")
+        kind, role, content = view.node.type, message.get("role"), message.get("content")
         if role != kind:
-            findings.add(_ROLE, seen.place, f"the role {shown(role)} is not {kind!r}")
-        plain = _plain_weight(content)
+            findings.add(_ROLE, view.location, f"the role {describe_value(role)} is not {kind!r}")
+        plain = _plain_content_weight(content)
         if kind == "assistant":
-            weight = plain or _weight(content)
+            weight = plain or _content_weight(content)
             # Nearly every line; the others are followed closer.
-            if weight == _SUBSTANCE and seen.node.message_id:
-                self._substantial.add(seen.node.message_id)
+            if weight == _SUBSTANCE and view.node.message_id:
+                self._substantial.add(view.node.message_id)
             else:
-                self._follow_response(seen, weight)
-            if weight == _NOTHING:
+                self._follow_response(view, weight)
+            if weight == _NO_SUBSTANCE:
                 return
         if not plain:
-            self._look_closer(content, seen, findings)
+            self._check_blocks(content, view, findings)
 
-    def _follow_response(self, seen: Seen, weight: int) -> None:
+    def _follow_response(self, view: RecordView, weight: int) -> None:
         """Remember what can only be judged once all lines of a response were read."""
-        node = seen.node
+        node = view.node
         if node.message_id is None:
-            self._nameless.append((seen.place, node.index))
+            self._unnamed.append((view.location, node.index))
         name = node.message_id or node.uuid or ""
         if weight == _SUBSTANCE:
             self._substantial.add(name)
-        elif weight == _REASONING:
-            self._hollow.setdefault(name, (seen.place, node.index))
+        elif weight == _ONLY_REASONING:
+            self._thinking_only.setdefault(name, (view.location, node.index))
         else:
-            self._blank.append((seen.place, node.index, name))
+            self._blank_lines.append((view.location, node.index, name))
 
-    def _look_closer(self, content: Any, seen: Seen, findings: Findings) -> None:
+    def _check_blocks(self, content: Any, view: RecordView, findings: Findings) -> None:
         blocks = as_list(content)
         if blocks:
             for block in blocks:
-                self._look_at(block, seen, findings)
+                self._check_block(block, view, findings)
         else:
             rule = _EMPTY_TEXT if isinstance(content, str) else _NO_CONTENT
-            findings.defer(rule, seen.place, rule.title, seen.node.index)
+            findings.defer(rule, view.location, rule.title, view.node.index)
 
-    def _look_at(self, item: Any, seen: Seen, findings: Findings, *, within: str = "") -> None:
+    def _check_block(
+        self, item: Any, view: RecordView, findings: Findings, *, within: str = ""
+    ) -> None:
         block = as_object(item) or {}
         kind = block.get("type")
         flaw: Rule | None = None
-        said = ""
+        detail = ""
         if kind == "text":
             flaw = _EMPTY_TEXT if _is_blank(block.get("text")) else None
         elif kind == "tool_result" and not within:
             for inner in as_list(block.get("content")) or ():
-                self._look_at(inner, seen, findings, within=" in a tool result")
+                self._check_block(inner, view, findings, within=" in a tool result")
         elif kind == "thinking":
             flaw = None if _is_signed(block) else _UNSIGNED
         elif kind == "image":
-            said = self._look_at_image(block.get("source"), seen)
-            flaw = _IMAGE if said else None
+            detail = self._check_image(block.get("source"), view)
+            flaw = _IMAGE if detail else None
         elif kind is None:
             flaw = _UNKNOWN_BLOCK
-            said = "no type" if isinstance(item, dict) else "no object"
+            detail = "no type" if isinstance(item, dict) else "no object"
         elif not isinstance(kind, str) or kind not in KNOWN_BLOCKS:
-            flaw, said = _UNKNOWN_BLOCK, shown(kind)
+            flaw, detail = _UNKNOWN_BLOCK, describe_value(kind)
         if flaw is not None:
-            message = f"{flaw.title}{within}: {said}" if said else f"{flaw.title}{within}"
-            findings.defer(flaw, seen.place, message, seen.node.index)
+            message = f"{flaw.title}{within}: {detail}" if detail else f"{flaw.title}{within}"
+            findings.defer(flaw, view.location, message, view.node.index)
 
-    def _look_at_image(self, source: Any, seen: Seen) -> str:
+    def _check_image(self, source: Any, view: RecordView) -> str:
         flaw, side = image_flaw(source)
-        self._images.append(seen.node.index)
-        if side > MAX_SIDE_OF_MANY and not flaw:
-            self._big.append((seen.place, seen.node.index, side))
+        self._images.append(view.node.index)
+        if side > MAX_SIDE_AMONG_MANY and not flaw:
+            self._large_images.append((view.location, view.node.index, side))
         return flaw
 
-    def look(self, evidence: Evidence) -> None:
+    def on_end(self, evidence: Evidence) -> None:
         """Judge what only the whole file tells."""
         findings = evidence.findings
-        for name, (place, node) in self._hollow.items():
+        for name, (location, node) in self._thinking_only.items():
             if name not in self._substantial:
-                findings.defer(_THINKING_ONLY, place, _THINKING_ONLY.title, node)
-        for place, node, name in self._blank:
-            if name not in self._substantial and name not in self._hollow:
-                findings.defer(_EMPTY_TEXT, place, "an answer is nothing but empty text", node)
+                findings.defer(_THINKING_ONLY, location, _THINKING_ONLY.title, node)
+        for location, node, name in self._blank_lines:
+            if name not in self._substantial and name not in self._thinking_only:
+                findings.defer(_EMPTY_TEXT, location, "an answer is nothing but empty text", node)
             else:
-                findings.add(_EMPTY_TEXT, place, mild=True)
-        if self._nameless:
-            self._look_at_nameless(evidence)
-        for each, _ in misnamed(evidence.graph):
-            evidence.note(_MIXED, each)
-        if self._big and len(self._images) > MANY_IMAGES:
-            self._look_at_big(evidence)
+                findings.add(_EMPTY_TEXT, location, mild=True)
+        if self._unnamed:
+            self._check_unnamed(evidence)
+        for node_of_line, _ in misnamed_lines(evidence.graph):
+            evidence.add_finding(_MIXED, node_of_line)
+        if self._large_images and len(self._images) > MANY_IMAGES:
+            self._check_large_images(evidence)
 
-    def _look_at_nameless(self, evidence: Evidence) -> None:
-        merged = [run for run, _ in nameless(evidence.graph.conversation)]
-        harmed = {node.index for run in merged for node in run}
-        for place, node in self._nameless:
-            if node in harmed:
-                evidence.findings.add(_NO_ID, place, f"{_NO_ID.title}: {len(merged):,} here")
+    def _check_unnamed(self, evidence: Evidence) -> None:
+        merged = [run for run, _ in unnamed_responses(evidence.graph.conversation)]
+        merged_indexes = {node.index for run in merged for node in run}
+        for location, node in self._unnamed:
+            if node in merged_indexes:
+                evidence.findings.add(_NO_ID, location, f"{_NO_ID.title}: {len(merged):,} here")
             else:
-                evidence.findings.add(_NO_ID, place, "a response without an id", mild=True)
+                evidence.findings.add(_NO_ID, location, "a response without an id", mild=True)
 
-    def _look_at_big(self, evidence: Evidence) -> None:
+    def _check_large_images(self, evidence: Evidence) -> None:
         sent = {node.index for node in evidence.graph.conversation}
         count = sum(node in sent for node in self._images)
         if count <= MANY_IMAGES:
             return
-        for place, node, side in self._big:
+        for location, node, side in self._large_images:
             message = (
-                f"{_IMAGE.title}: {side:,} pixels a side, {MAX_SIDE_OF_MANY:,} allowed among "
+                f"{_IMAGE.title}: {side:,} pixels a side, {MAX_SIDE_AMONG_MANY:,} allowed among "
                 f"{count:,} images"
             )
-            evidence.findings.defer(_IMAGE, place, message, node)
+            evidence.findings.defer(_IMAGE, location, message, node)
 
 
-def _plain_weight(content: Any) -> int:
+def _plain_content_weight(content: Any) -> int:
     """Return how much content says that nothing can be wrong with, as nearly all of it is.
 
     Nothing, where that takes a closer look.
     """
     if content.__class__ is not list:
-        return _SUBSTANCE if content.__class__ is str and not _is_blank(content) else _NOTHING
-    weight = _NOTHING
+        return _SUBSTANCE if content.__class__ is str and not _is_blank(content) else _NO_SUBSTANCE
+    weight = _NO_SUBSTANCE
     for block in content:
         kind = block.get("type") if block.__class__ is dict else None
         if (
@@ -277,28 +401,28 @@ def _plain_weight(content: Any) -> int:
         ):
             weight = _SUBSTANCE
         elif kind == "thinking" and _is_signed(block):
-            weight = weight or _REASONING
+            weight = weight or _ONLY_REASONING
         else:
-            return _NOTHING
+            return _NO_SUBSTANCE
     return weight
 
 
 def _is_signed(block: dict[str, Any]) -> bool:
-    signature, said = block.get("signature"), block.get("thinking")
-    return isinstance(said, str) and isinstance(signature, str) and bool(signature)
+    signature, thinking = block.get("signature"), block.get("thinking")
+    return isinstance(thinking, str) and isinstance(signature, str) and bool(signature)
 
 
-def _weight(content: Any) -> int:
+def _content_weight(content: Any) -> int:
     """Return how much a line says; content that is neither text nor blocks is another rule's."""
     if content.__class__ is not list or not content:
         blank = isinstance(content, str) and _is_blank(content)
-        return _NOTHING if blank else _SUBSTANCE
-    weight = _NOTHING
+        return _NO_SUBSTANCE if blank else _SUBSTANCE
+    weight = _NO_SUBSTANCE
     for block in content:
         fields = as_object(block) or {}
         kind = fields.get("type")
         if kind in ("thinking", "redacted_thinking"):
-            weight = _REASONING
+            weight = _ONLY_REASONING
         elif kind != "text" or not _is_blank(fields.get("text")):
             return _SUBSTANCE
     return weight

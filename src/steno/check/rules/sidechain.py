@@ -1,17 +1,13 @@
-"""Sub-agents: what belongs to them, and the files they wrote."""
+"""Sub-agents: which records belong to them, and their files."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from steno.check.evidence import AgentNote, Evidence
-from steno.check.findings import Findings, Place, Rule
-from steno.check.plain import Shape
+from steno.check.evidence import Evidence, RecordShape, RecordView, SubagentFileInfo
+from steno.check.findings import Findings, Location, Rule
 from steno.check.rules.ids import is_agent_file
-from steno.check.seen import Seen
-from steno.format.spans import Span
-from steno.session.nodes import Node
-
-__all__ = ["RULES", "Watch", "wants"]
+from steno.format.source import Span
+from steno.session.transcript import Node
 
 FLAG: Final = Rule(
     "sidechain.flag",
@@ -54,85 +50,91 @@ ALL: Final = Rule(
 )
 RULES: Final[tuple[Rule, ...]] = (FLAG, MISSING_FILE, ORPHAN_FILE, ALL)
 
-_START: Final = Place(1, Span(0, 0))
+_START: Final = Location(1, Span(0, 0))
 
 
-def wants(kind: str, shape: Shape | None) -> bool:
+def applies_to(kind: str, shape: RecordShape | None) -> bool:
     """Say whether such a record may be a result with details, which name the sub-agent."""
     return kind == "user" and (shape is None or shape.has("toolUseResult", dict))
 
 
-class Watch:
+class FileChecker:
     """Looks for the marks of sub-agents in one file, and for the names of their files."""
 
     def __init__(self) -> None:
         self._named: list[tuple[Node, str]] = []
         """The results that say which sub-agent they come from."""
 
-    def on_record(self, seen: Seen, _findings: Findings) -> None:
+    def on_record(self, view: RecordView, _findings: Findings) -> None:
         """Remember which sub-agent a result names."""
-        if seen.node.results:
-            detail: Any = seen.fields.get("toolUseResult")
+        if view.node.results:
+            detail: Any = view.fields.get("toolUseResult")
             name = detail.get("agentId") if detail.__class__ is dict else None
             if isinstance(name, str) and name:
-                self._named.append((seen.node, name))
+                self._named.append((view.node, name))
 
-    def look(self, evidence: Evidence) -> None:
+    def on_end(self, evidence: Evidence) -> None:
         """Look at the marks of sub-agents, and for their files."""
         if is_agent_file(evidence):
-            _look_at_own_marks(evidence)
+            _check_own_marks(evidence)
         else:
-            _look_at_marks(evidence)
+            _check_marks(evidence)
         if evidence.agents is not None:
-            _look_at_files(evidence, evidence.agents, self._named)
+            _check_files(evidence, evidence.agents, self._named)
 
 
-def _look_at_own_marks(evidence: Evidence) -> None:
+def _check_own_marks(evidence: Evidence) -> None:
     members = evidence.graph.members
-    bare = [node for node in members if not node.sidechain]
-    if bare:
-        words = f"{len(bare):,} of {len(members):,} records of a sub-agent's file are not marked"
-        evidence.note(FLAG, bare[0], words)
+    unmarked = [node for node in members if not node.sidechain]
+    if unmarked:
+        message = (
+            f"{len(unmarked):,} of {len(members):,} records of a sub-agent's file are not marked"
+        )
+        evidence.add_finding(FLAG, unmarked[0], message)
 
 
-def _look_at_marks(evidence: Evidence) -> None:
+def _check_marks(evidence: Evidence) -> None:
     marked = [node for node in evidence.graph.members if node.sidechain]
     if not marked:
         return
     messages = [node for node in evidence.transcript.nodes if node.is_message]
     if messages and all(node.sidechain for node in messages):
-        evidence.note(
+        evidence.add_finding(
             ALL, messages[0], f"all {len(messages):,} messages are marked as a sub-agent's"
         )
     for node in evidence.graph.members:
-        above = evidence.graph.parent(node)
-        if above is not None and above.sidechain != node.sidechain:
-            what = "this record is marked as a sub-agent's" if node.sidechain else "this one is not"
+        parent = evidence.graph.parent(node)
+        if parent is not None and parent.sidechain != node.sidechain:
+            own_mark = (
+                "this record is marked as a sub-agent's" if node.sidechain else "this one is not"
+            )
             other = (
                 "its parent is not" if node.sidechain else "its parent is marked as a sub-agent's"
             )
-            first, second = (what, other) if node.sidechain else (other, what)
-            evidence.note(FLAG, node, f"{first}, {second}")
+            first, second = (own_mark, other) if node.sidechain else (other, own_mark)
+            evidence.add_finding(FLAG, node, f"{first}, {second}")
 
 
 # Files
 
 
-def _look_at_files(
-    evidence: Evidence, agents: Sequence[AgentNote], results: Sequence[tuple[Node, str]]
+def _check_files(
+    evidence: Evidence, agents: Sequence[SubagentFileInfo], results: Sequence[tuple[Node, str]]
 ) -> None:
-    there = {note.agent_id for note in agents}
+    file_ids = {note.agent_id for note in agents}
     inline = {node.agent_id for node in evidence.transcript.nodes if node.sidechain}
-    named: set[str] = set()
-    known = there | inline
+    named_ids: set[str] = set()
+    known = file_ids | inline
     for node, agent_id in results:
-        if agent_id not in named and agent_id not in known:
-            evidence.note(MISSING_FILE, node, f"there is no file of the sub-agent {agent_id!r}")
-        named.add(agent_id)
+        if agent_id not in named_ids and agent_id not in known:
+            evidence.add_finding(
+                MISSING_FILE, node, f"there is no file of the sub-agent {agent_id!r}"
+            )
+        named_ids.add(agent_id)
     for note in agents:
-        if note.agent_id not in named:
-            words = f"no result names the sub-agent {note.agent_id!r}"
-            evidence.findings.add(ORPHAN_FILE, _START, words)
+        if note.agent_id not in named_ids:
+            message = f"no result names the sub-agent {note.agent_id!r}"
+            evidence.findings.add(ORPHAN_FILE, _START, message)
         if note.records and not note.flagged:
-            words = f"no record of the sub-agent {note.agent_id!r} is marked as a sub-agent's"
-            evidence.findings.add(FLAG, _START, words)
+            message = f"no record of the sub-agent {note.agent_id!r} is marked as a sub-agent's"
+            evidence.findings.add(FLAG, _START, message)

@@ -1,18 +1,14 @@
-"""When records say they were written."""
+"""Timestamps of records."""
 
 import re
 from datetime import timedelta
 from typing import Final
 
-from steno.check.alike import are_usual_times
-from steno.check.evidence import Evidence
+from steno.check.evidence import Evidence, RecordShape, RecordView, are_usual_times
 from steno.check.findings import Findings, Rule
-from steno.check.plain import Shape
-from steno.check.seen import Seen
+from steno.format.dialects.record_dialect import ROLES
 from steno.format.records import read_time
-from steno.session.nodes import ROLES, Node
-
-__all__ = ["RULES", "look", "on_record", "wants"]
+from steno.session.transcript import Node
 
 _MISSING: Final = Rule(
     "time.missing",
@@ -59,22 +55,22 @@ _ISO: Final = re.compile(
 _TOLERANCE: Final = timedelta(seconds=60)
 
 
-def wants(kind: str, shape: Shape | None) -> bool:
+def applies_to(kind: str, shape: RecordShape | None) -> bool:
     """Say whether the time of such a record is no text; texts are looked at all together."""
     return shape is None or (kind in ROLES and not shape.has("timestamp", str))
 
 
-def on_record(seen: Seen, findings: Findings) -> None:
+def on_record(view: RecordView, findings: Findings) -> None:
     """Judge the time of a message that has none, or one that is no text."""
-    node = seen.node
+    node = view.node
     stamp = node.timestamp
     if node.is_message and not isinstance(stamp, str):
         rule = _MISSING if stamp is None else _NUMBER
         message = rule.title if stamp is None else f"{rule.title}: {stamp}"
-        findings.defer(rule, seen.place, message, node.index)
+        findings.defer(rule, view.location, message, node.index)
 
 
-def look(evidence: Evidence) -> None:
+def on_end(evidence: Evidence) -> None:
     """Judge all times that are texts, alone and against the record before."""
     nodes = evidence.transcript.nodes
     stamps = [node.timestamp for node in nodes if isinstance(node.timestamp, str)]
@@ -87,21 +83,21 @@ def look(evidence: Evidence) -> None:
         if not isinstance(stamp, str):
             continue
         if stamp < before or not (usual or are_usual_times((stamp,))):
-            before = _judge(stamp, before, node, evidence)
+            before = _check_time(stamp, before, node, evidence)
         elif node.uuid is not None:
             before = stamp
 
 
-def _judge(stamp: str, before: str, node: Node, evidence: Evidence) -> str:
+def _check_time(stamp: str, before: str, node: Node, evidence: Evidence) -> str:
     """Look closer at a time, and return what the next is to be held against."""
     time = read_time(stamp)
     if time is None or not _ISO(stamp):
         message = f"{_NOT_ISO.title}: {stamp:.40}"
-        evidence.findings.defer(_NOT_ISO, evidence.place(node), message, node.index)
+        evidence.findings.defer(_NOT_ISO, evidence.location(node), message, node.index)
     if time is None or node.uuid is None:
         return before
     earlier = read_time(before)
     if earlier is not None and earlier - time > _TOLERANCE:
         back = int((earlier - time).total_seconds())
-        evidence.note(_BACKWARDS, node, f"the clock went back by {back:,} seconds")
+        evidence.add_finding(_BACKWARDS, node, f"the clock went back by {back:,} seconds")
     return time.isoformat(timespec="milliseconds")[:-6] + "Z"

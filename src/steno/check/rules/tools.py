@@ -1,14 +1,10 @@
-"""Tool calls and their results: the API wants each call answered once, right behind it."""
+"""Tool calls and their results: the API requires one result directly after each call."""
 
 from typing import Any, Final
 
-from steno.check.evidence import Evidence
+from steno.check.evidence import Evidence, RecordShape, RecordView
 from steno.check.findings import Findings, Rule
-from steno.check.pairs import Block
-from steno.check.plain import Shape
-from steno.check.seen import Seen
-
-__all__ = ["RULES", "look", "on_record", "wants"]
+from steno.check.record_graph import ToolBlock
 
 ORPHAN_RESULT: Final = Rule(
     "tools.orphan-result",
@@ -98,39 +94,45 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def wants(kind: str, _shape: Shape | None) -> bool:
+def applies_to(kind: str, _shape: RecordShape | None) -> bool:
     """Say whether such a record is an answer."""
     return kind == "assistant"
 
 
-def on_record(seen: Seen, findings: Findings) -> None:
+def on_record(view: RecordView, findings: Findings) -> None:
     """Look at the input of calls."""
-    if not seen.node.uses:
+    if not view.node.uses:
         return
-    content: Any = seen.message.get("content") if seen.message else None
+    content: Any = view.message.get("content") if view.message else None
     for block in content if content.__class__ is list else ():
         if block.__class__ is not dict or block.get("type") != "tool_use":
             continue
         if block.get("input").__class__ is not dict:
-            what = "missing" if "input" not in block else "no object"
-            words = f"the input of call {block.get('id')!r} is {what}"
-            findings.defer(INPUT, seen.place, words, seen.node.index)
+            flaw = "missing" if "input" not in block else "no object"
+            message = f"the input of call {block.get('id')!r} is {flaw}"
+            findings.defer(INPUT, view.location, message, view.node.index)
 
 
-def look(evidence: Evidence) -> None:
+def on_end(evidence: Evidence) -> None:
     """Pair calls and results along the conversation."""
     pairs = evidence.graph.pairs
-    if pairs.sound:
+    if pairs.is_complete:
         return
-    _note(evidence, UNANSWERED, pairs.open, "call {} has no result")
-    _note(evidence, INTERRUPTED, pairs.interrupted, "call {} has no result yet")
-    _note(evidence, ORPHAN_RESULT, pairs.orphans, "the result of {} has no call")
-    _note(evidence, DUPLICATE_RESULT, pairs.repeated, "call {} has a result already")
-    _note(evidence, RESULT_BEFORE_USE, pairs.early, "the result of {} stands before the call")
-    _note(evidence, RESULT_LATE, pairs.late, "the result of {} stands behind another response")
-    _note(evidence, DUPLICATE_USE, pairs.reused, "an earlier call has the id {}")
+    _add_findings(evidence, UNANSWERED, pairs.open, "call {} has no result")
+    _add_findings(evidence, INTERRUPTED, pairs.interrupted, "call {} has no result yet")
+    _add_findings(evidence, ORPHAN_RESULT, pairs.orphans, "the result of {} has no call")
+    _add_findings(evidence, DUPLICATE_RESULT, pairs.repeated, "call {} has a result already")
+    _add_findings(
+        evidence, RESULT_BEFORE_USE, pairs.early, "the result of {} stands before the call"
+    )
+    _add_findings(
+        evidence, RESULT_LATE, pairs.late, "the result of {} stands behind another response"
+    )
+    _add_findings(evidence, DUPLICATE_USE, pairs.reused, "an earlier call has the id {}")
 
 
-def _note(evidence: Evidence, rule: Rule, blocks: tuple[Block, ...], words: str) -> None:
+def _add_findings(
+    evidence: Evidence, rule: Rule, blocks: tuple[ToolBlock, ...], template: str
+) -> None:
     for block in blocks:
-        evidence.note(rule, block.node, words.format(repr(block.id)))
+        evidence.add_finding(rule, block.node, template.format(repr(block.id)))

@@ -1,14 +1,11 @@
-"""Token figures that are not what they seem."""
+"""Token usage that is a placeholder or inconsistent."""
 
 from operator import itemgetter
 from typing import Any, Final
 
+from steno.check.evidence import RecordShape, RecordView
 from steno.check.findings import Findings, Rule
-from steno.check.plain import Shape
-from steno.check.seen import Seen
 from steno.format.catalogue import version_key
-
-__all__ = ["RULES", "Watch", "wants"]
 
 _PLACEHOLDER: Final = Rule(
     "usage.placeholder",
@@ -31,8 +28,8 @@ _CONFLICT: Final = Rule(
 )
 RULES: Final[tuple[Rule, ...]] = (_PLACEHOLDER, _CONFLICT)
 
-_FIRST: Final = (2, 1, 0)
-_LAST: Final = (2, 1, 52)
+_FIRST_VERSION: Final = (2, 1, 0)
+_LAST_VERSION: Final = (2, 1, 52)
 _FIGURES: Final = (
     "output_tokens",
     "input_tokens",
@@ -44,56 +41,60 @@ _INTEGER: Final = frozenset((int,))
 _SYNTHETIC: Final = "<synthetic>"
 
 
-def wants(kind: str, _shape: Shape | None) -> bool:
+def applies_to(kind: str, _shape: RecordShape | None) -> bool:
     """Say whether such a record is an answer."""
     return kind == "assistant"
 
 
-class Watch:
+class FileChecker:
     """Follows the figures of one file's responses."""
 
     def __init__(self) -> None:
-        self._figures: dict[str, tuple[int, ...]] = {}
-        self._odd: set[str] = set()
+        self._usage_by_response: dict[str, tuple[int, ...]] = {}
+        self._conflicting: set[str] = set()
         self._versions: dict[str, bool] = {}
-        self._said = False
+        self._is_reported = False
 
-    def on_record(self, seen: Seen, findings: Findings) -> None:
+    def on_record(self, view: RecordView, findings: Findings) -> None:
         """Compare the figures of a line with those of the same response before it."""
-        node = seen.node
+        node = view.node
         if not node.has_message or node.model == _SYNTHETIC:
             return
-        message = seen.message or {}
+        message = view.message or {}
         usage: Any = message.get("usage")
         if usage.__class__ is not dict:
             return
-        if not self._said and message.get("stop_reason") is None:
-            self._said = self._is_unsure(node.version)
-            if self._said:
-                said = f"{_PLACEHOLDER.title} in sessions of {node.version}"
-                findings.add(_PLACEHOLDER, seen.place, said)
+        if not self._is_reported and message.get("stop_reason") is None:
+            self._is_reported = self._is_placeholder(node.version)
+            if self._is_reported:
+                message_text = f"{_PLACEHOLDER.title} in sessions of {node.version}"
+                findings.add(_PLACEHOLDER, view.location, message_text)
         if node.message_id is not None:
-            self._compare(node.message_id, usage, seen, findings)
+            self._compare(node.message_id, usage, view, findings)
 
-    def _is_unsure(self, version: str) -> bool:
+    def _is_placeholder(self, version: str) -> bool:
         if version not in self._versions:
-            self._versions[version] = _FIRST <= version_key(version) <= _LAST
+            self._versions[version] = _FIRST_VERSION <= version_key(version) <= _LAST_VERSION
         return self._versions[version]
 
-    def _compare(self, name: str, usage: dict[str, Any], seen: Seen, findings: Findings) -> None:
+    def _compare(
+        self, name: str, usage: dict[str, Any], view: RecordView, findings: Findings
+    ) -> None:
         figures = _figures(usage)
-        before = self._figures.get(name)
+        before = self._usage_by_response.get(name)
         if before == figures:
             return
         if not _INTEGER.issuperset(map(type, figures)):
             figures = tuple(map(_number, figures))
-        self._figures[name] = figures
-        if before is None or name in self._odd:
+        self._usage_by_response[name] = figures
+        if before is None or name in self._conflicting:
             return
         for key, old, new in zip(_FIGURES, before, figures, strict=True):
             if new < old:
-                self._odd.add(name)
-                findings.add(_CONFLICT, seen.place, f"{key} of {name} fall from {old:,} to {new:,}")
+                self._conflicting.add(name)
+                findings.add(
+                    _CONFLICT, view.location, f"{key} of {name} fall from {old:,} to {new:,}"
+                )
                 return
 
 

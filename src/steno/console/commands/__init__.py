@@ -1,6 +1,6 @@
-"""What begins with a slash and is the console's own; one module per family.
+"""The slash commands of the console; one module per group.
 
-Everything else that begins so is the engine's: commands and skills of the user's and the project's.
+Other slash commands belong to the agent: commands and skills of the user and the project.
 """
 
 import os
@@ -10,86 +10,98 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from steno.agent.commands import called
-from steno.safe.terminal import Line, one_line, pad, width, wrap
+from steno.agent.config.skills import parse_invocation
+from steno.sanitize.terminal import StyledLine, display_width, one_line, pad, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from steno.console.talk import Talk
+    from steno.console.chat import Chat
 
-__all__ = ["Command", "Run", "Table", "miscalled", "rows_of"]
+__all__ = [
+    "CommandTable",
+    "ConsoleCommand",
+    "RunCommand",
+    "description_rows",
+    "unknown_command_message",
+]
 
-Run: TypeAlias = "Callable[[Talk, str], Awaitable[None]]"
-_NAMES: Final = 30
-_FAMILIES: Final = ("around", "conversation", "files", "sessions", "telling")
+RunCommand: TypeAlias = "Callable[[Chat, str], Awaitable[None]]"
+_MAX_NAME_WIDTH: Final = 30
+_COMMAND_MODULES: Final = ("configuration", "conversation", "rewind", "session_commands", "info")
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class ConsoleCommand(msgspec.Struct, frozen=True, kw_only=True):
     """One command."""
 
     name: str
     help: str
-    run: Run
-    takes: str = ""
+    run: RunCommand
+    arguments: str = ""
     """What stands behind its name."""
     aliases: tuple[str, ...] = ()
-    anytime: bool = False
+    runs_anytime: bool = False
     """Whether it can be done while the engine works."""
 
 
-class Table:
+class CommandTable:
     """Every command of the console."""
 
     def __init__(self) -> None:
-        self.commands: tuple[Command, ...] = tuple(
+        self.commands: tuple[ConsoleCommand, ...] = tuple(
             command
-            for family in _FAMILIES
-            for command in import_module(f"steno.console.commands.{family}").COMMANDS
+            for module in _COMMAND_MODULES
+            for command in import_module(f"steno.console.commands.{module}").COMMANDS
         )
-        self._named = {
+        self._by_name = {
             name: command for command in self.commands for name in (command.name, *command.aliases)
         }
 
-    def named(self, name: str) -> Command:
+    def by_name(self, name: str) -> ConsoleCommand:
         """Return a command by its name."""
-        return self._named[name]
+        return self._by_name[name]
 
-    def found(self, text: str) -> tuple[Command, str] | None:
+    def parse(self, text: str) -> tuple[ConsoleCommand, str] | None:
         """Return the command that a prompt calls, and its arguments; None for any other prompt."""
-        call = called(text)
-        if call is None or call[0] not in self._named:
+        invocation = parse_invocation(text)
+        if invocation is None or invocation[0] not in self._by_name:
             return None
-        return self._named[call[0]], call[1]
+        return self._by_name[invocation[0]], invocation[1]
 
-    def offers(self) -> list[tuple[str, str]]:
+    def descriptions(self) -> list[tuple[str, str]]:
         """Return names with a word on each."""
         return [(command.name, command.help) for command in self.commands]
 
 
-def miscalled(text: str, offers: list[tuple[str, str]]) -> str:
+def unknown_command_message(text: str, descriptions: list[tuple[str, str]]) -> str:
     """Return what to say of a call of nothing that is offered; nothing where it may be a path."""
     from difflib import get_close_matches
 
-    call = called(text)
-    if call is None or os.path.lexists(f"/{call[0]}"):
+    invocation = parse_invocation(text)
+    if invocation is None or os.path.lexists(f"/{invocation[0]}"):
         return ""
-    names = [name for name, _ in offers]
+    names = [name for name, _ in descriptions]
     # The last part of a name is enough.
-    if any(name == call[0] or name.endswith(f":{call[0]}") for name in names):
+    if any(name == invocation[0] or name.endswith(f":{invocation[0]}") for name in names):
         return ""
-    near = get_close_matches(call[0], names, 1)
-    meant = f"do you mean /{near[0]}?" if near else "/help lists them"
-    return f"there is no command /{call[0]}; {meant}"
+    close_matches = get_close_matches(invocation[0], names, 1)
+    suggestion = f"do you mean /{close_matches[0]}?" if close_matches else "/help lists them"
+    return f"there is no command /{invocation[0]}; {suggestion}"
 
 
-def rows_of(rows: Sequence[tuple[str, str]], columns: int, style: str = "bold") -> list[Line]:
+def description_rows(
+    rows: Sequence[tuple[str, str]], columns: int, style: str = "bold"
+) -> list[StyledLine]:
     """Return names, and beside them what is said of each, on as many lines as that takes."""
-    named = [(one_line(name), about) for name, about in rows]
-    room = min(max((width(name) for name, _ in named), default=0), _NAMES, columns // 2)
-    lines: list[Line] = []
-    for name, about in named:
-        parts = wrap(about, max(columns - room - 5, 10))
-        for at, part in enumerate(parts):
-            lines.append(["  ", (pad("" if at else name, room), style), "  ", part])
+    name_rows = [(one_line(name), description) for name, description in rows]
+    name_width = min(
+        max((display_width(name) for name, _ in name_rows), default=0),
+        _MAX_NAME_WIDTH,
+        columns // 2,
+    )
+    lines: list[StyledLine] = []
+    for name, about in name_rows:
+        parts = wrap(about, max(columns - name_width - 5, 10))
+        for index, part in enumerate(parts):
+            lines.append(["  ", (pad("" if index else name, name_width), style), "  ", part])
     return lines

@@ -1,4 +1,4 @@
-"""Commands about the conversation: clear, compact, model, mode, going back, leaving."""
+"""Commands about the conversation: clear, compact, model, mode, theme, exit."""
 
 import asyncio
 import os
@@ -6,78 +6,84 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from steno.console.commands import Command
+from steno.console.chat_status import MODE_DESCRIPTIONS
+from steno.console.commands import ConsoleCommand
 from steno.console.dialog import Choice, Dialog
-from steno.console.status import MODES
 from steno.errors import BadRequest, StenoError
-from steno.report import words
+from steno.report import humanize
 
 if TYPE_CHECKING:
-    from steno.console.talk import Talk
-
-__all__ = ["COMMANDS"]
-
-_MODELS: Final = (("o", "opus"), ("s", "sonnet"), ("h", "haiku"))
+    from steno.console.chat import Chat
 
 
-async def _clear(talk: "Talk", arguments: str) -> None:
+_MODEL_CHOICES: Final = (("o", "opus"), ("s", "sonnet"), ("h", "haiku"))
+
+
+async def _clear(chat: "Chat", arguments: str) -> None:
     """Begin a new session; the one before it stays on disk."""
     del arguments
-    from steno.agent.sessions import new
+    from steno.agent.writable_session import new_session
 
-    started = talk.started
-    if started is None:
+    session = chat.session
+    if session is None:
         return
-    before = started.agent.talk.recorder.session_id
-    options = talk.ready.options
-    await talk.enter(new(options.config, options.cwd), "clear")
-    if talk.started is not None:
-        await talk.started.slash.cleared()
-    talk.stream.note(f"a new session; /resume {before[:8]} goes back", "dim")
+    previous_id = session.agent.conversation.recorder.session_id
+    options = chat.agent_setup.options
+    await chat.enter_session(new_session(options.config, options.cwd), "clear")
+    if chat.session is not None:
+        await chat.session.slash_dispatcher.record_clear()
+    chat.renderer.print_note(f"a new session; /resume {previous_id[:8]} goes back", "dim")
 
 
-async def _compact(talk: "Talk", arguments: str) -> None:
+async def _compact(chat: "Chat", arguments: str) -> None:
     """Let a summary take the place of the conversation."""
-    started = talk.started
-    if started is None:
+    session = chat.session
+    if session is None:
         return
-    talk.stream.begin()
-    await started.hear(f"/compact {arguments}".strip())
+    chat.renderer.begin_turn()
+    await session.submit(f"/compact {arguments}".strip())
 
 
-async def _model(talk: "Talk", arguments: str) -> None:
-    from steno.agent.models import model_named
+async def _model(chat: "Chat", arguments: str) -> None:
+    from steno.agent.config.models import resolve_model
 
-    started = talk.started
-    if started is None:
+    session = chat.session
+    if session is None:
         return
-    now = started.agent.course.model
-    wanted = arguments.strip()
-    if not wanted:
-        choices = [Choice(key, name, name, model_named(name)) for key, name in _MODELS]
+    current_model = session.agent.request_config.model
+    requested = arguments.strip()
+    if not requested:
+        choices = [Choice(key, name, name, resolve_model(name)) for key, name in _MODEL_CHOICES]
         dialog = Dialog(
-            f"Model, now {words.model_name(now)}", (), choices, words="another one by its name"
+            f"Model, now {humanize.model_name(current_model)}",
+            (),
+            choices,
+            text_hint="another one by its name",
         )
-        reply = await talk.prompt.ask(dialog)
+        reply = await chat.prompt.ask(dialog)
         if reply is None:
             return
-        wanted = (reply.words if reply.value == "words" else reply.value).strip()
-    name = model_named(wanted)
+        requested = (reply.text if reply.value == "words" else reply.value).strip()
+    name = resolve_model(requested)
     if not name:
         raise BadRequest("there is no model without a name", hint="such as /model sonnet")
-    agent = started.agent
-    agent.course = msgspec.structs.replace(agent.course, model=name)
-    talk.ready.options.model = wanted
-    talk.stream.note(f"{name} from now on{await _lasts('model', wanted)}", "dim")
+    agent = session.agent
+    agent.request_config = msgspec.structs.replace(agent.request_config, model=name)
+    chat.agent_setup.options.model = requested
+    chat.renderer.print_note(
+        f"{name} from now on{await _save_preference('model', requested)}", "dim"
+    )
 
 
-async def _mode(talk: "Talk", arguments: str) -> None:
-    started = talk.started
-    if started is None:
+async def _mode(chat: "Chat", arguments: str) -> None:
+    session = chat.session
+    if session is None:
         return
-    wanted = arguments.strip()
-    known = [mode for mode in MODES if mode != "bypassPermissions" or _may_bypass(talk)]
-    if not wanted:
+    requested = arguments.strip()
+    allowed = [
+        mode for mode in MODE_DESCRIPTIONS if mode != "bypassPermissions" or _may_bypass(chat)
+    ]
+    if not requested:
         keys = {
             "default": "d",
             "acceptEdits": "e",
@@ -85,25 +91,27 @@ async def _mode(talk: "Talk", arguments: str) -> None:
             "dontAsk": "n",
             "bypassPermissions": "b",
         }
-        choices = [Choice(keys[mode], mode, mode, MODES[mode]) for mode in known]
-        reply = await talk.prompt.ask(Dialog(f"Mode, now {started.mode()}", (), choices))
+        choices = [Choice(keys[mode], mode, mode, MODE_DESCRIPTIONS[mode]) for mode in allowed]
+        reply = await chat.prompt.ask(Dialog(f"Mode, now {session.permission_mode()}", (), choices))
         if reply is None:
             return
-        wanted = reply.value
-    if wanted not in known:
-        raise BadRequest(f"there is no mode {wanted!r} here", hint=f"one of {', '.join(known)}")
-    talk.set_mode(wanted)
-    talk.stream.note(f"{wanted}: {MODES[wanted]}", "dim")
+        requested = reply.value
+    if requested not in allowed:
+        raise BadRequest(
+            f"there is no mode {requested!r} here", hint=f"one of {', '.join(allowed)}"
+        )
+    chat.set_mode(requested)
+    chat.renderer.print_note(f"{requested}: {MODE_DESCRIPTIONS[requested]}", "dim")
 
 
-def _may_bypass(talk: "Talk") -> bool:
+def _may_bypass(chat: "Chat") -> bool:
     """Whether nothing has to be asked about: only where the program was started so."""
-    return talk.ready.options.mode == "bypassPermissions"
+    return chat.agent_setup.options.mode == "bypassPermissions"
 
 
-async def _lasts(key: str, value: str) -> str:
+async def _save_preference(key: str, value: str) -> str:
     """Keep a choice for the next time; return a word on it where that cannot be done."""
-    from steno.store.config_set import set_config
+    from steno.store.config import set_config
 
     try:
         await asyncio.to_thread(set_config, "console", key, value)
@@ -112,66 +120,74 @@ async def _lasts(key: str, value: str) -> str:
     return ""
 
 
-async def _vim(talk: "Talk", arguments: str) -> None:
+async def _vim(chat: "Chat", arguments: str) -> None:
     del arguments
     from prompt_toolkit.enums import EditingMode
 
-    app = talk.prompt.app
-    vi = app.editing_mode != EditingMode.VI
-    app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
-    keys = "vi" if vi else "emacs"
-    talk.stream.note(f"{keys} keys{await _lasts('keys', keys)}", "dim")
+    app = chat.prompt.app
+    use_vi = app.editing_mode != EditingMode.VI
+    app.editing_mode = EditingMode.VI if use_vi else EditingMode.EMACS
+    keys = "vi" if use_vi else "emacs"
+    chat.renderer.print_note(f"{keys} keys{await _save_preference('keys', keys)}", "dim")
 
 
-async def _theme(talk: "Talk", arguments: str) -> None:
+async def _theme(chat: "Chat", arguments: str) -> None:
     """Choose how it looks; which colours there are is the terminal's own affair."""
-    screen = talk.screen
-    looks = {
+    screen = chat.screen
+    themes = {
         "colour": "the colours of your terminal",
         "plain": "no colours",
         "reader": "plain lines, nothing moves",
     }
-    wanted = arguments.strip()
-    if not wanted:
-        choices = [Choice(name[0], name, name, about) for name, about in looks.items()]
-        reply = await talk.prompt.ask(Dialog("Look", (), choices))
+    requested = arguments.strip()
+    if not requested:
+        choices = [Choice(name[0], name, name, description) for name, description in themes.items()]
+        reply = await chat.prompt.ask(Dialog("Look", (), choices))
         if reply is None:
             return
-        wanted = reply.value
-    if wanted not in looks:
-        raise BadRequest(f"there is no look {wanted!r}", hint=f"one of {', '.join(looks)}")
-    screen.paint.colour = wanted == "colour"
-    screen.reader = wanted == "reader"
-    talk.stream.note(f"{wanted}: {looks[wanted]}{await _lasts('theme', wanted)}", "dim")
+        requested = reply.value
+    if requested not in themes:
+        raise BadRequest(f"there is no look {requested!r}", hint=f"one of {', '.join(themes)}")
+    screen.paint.colour = requested == "colour"
+    screen.is_screen_reader = requested == "reader"
+    chat.renderer.print_note(
+        f"{requested}: {themes[requested]}{await _save_preference('theme', requested)}", "dim"
+    )
 
 
-async def _paste(talk: "Talk", arguments: str) -> None:
+async def _paste(chat: "Chat", arguments: str) -> None:
     """Put the picture that is in the clipboard into the prompt."""
     del arguments
-    from steno.console.clipboard import pasted_picture
+    from steno.console.external_programs import save_clipboard_image
 
-    path = await pasted_picture(os.environ)
-    talk.prompt.buffer.insert_text(talk.prompt.pastes.picture(path))
-    talk.screen.refresh()
+    path = await save_clipboard_image(os.environ)
+    chat.prompt.buffer.insert_text(chat.prompt.pastes.add_image(path))
+    chat.screen.refresh()
 
 
-async def _exit(talk: "Talk", arguments: str) -> None:
+async def _exit(chat: "Chat", arguments: str) -> None:
     del arguments
-    talk.leave()
+    chat.exit()
 
 
 COMMANDS: Final = (
-    Command(name="clear", help="begin a new session", run=_clear, aliases=("new", "reset")),
-    Command(
+    ConsoleCommand(name="clear", help="begin a new session", run=_clear, aliases=("new", "reset")),
+    ConsoleCommand(
         name="compact",
         help="a summary in place of the conversation",
-        takes="[what matters]",
+        arguments="[what matters]",
         run=_compact,
     ),
-    Command(name="model", help="ask another model", takes="[NAME]", run=_model),
-    Command(name="mode", help="what is allowed without asking", takes="[MODE]", run=_mode),
-    Command(name="paste", help="the clipboard's picture into the prompt", run=_paste, anytime=True),
-    Command(name="vim", help="vi keys, or emacs keys again", run=_vim, anytime=True),
-    Command(name="theme", help="colours, none, or for a screen reader", takes="[LOOK]", run=_theme),
-    Command(name="exit", help="leave", run=_exit, aliases=("quit",), anytime=True),
+    ConsoleCommand(name="model", help="ask another model", arguments="[NAME]", run=_model),
+    ConsoleCommand(
+        name="mode", help="what is allowed without asking", arguments="[MODE]", run=_mode
+    ),
+    ConsoleCommand(
+        name="paste", help="the clipboard's picture into the prompt", run=_paste, runs_anytime=True
+    ),
+    ConsoleCommand(name="vim", help="vi keys, or emacs keys again", run=_vim, runs_anytime=True),
+    ConsoleCommand(
+        name="theme", help="colours, none, or for a screen reader", arguments="[LOOK]", run=_theme
+    ),
+    ConsoleCommand(name="exit", help="leave", run=_exit, aliases=("quit",), runs_anytime=True),
 )

@@ -1,4 +1,4 @@
-"""Two published descriptions of the format that no client writes, converted to what one does.
+"""Two published descriptions of the format that no client writes, converted to the client's form.
 
 `spec-000`  messages as plain strings, `toolName`/`toolArguments`, `system/tool_result`,
             `compact_system` with its four operations.
@@ -7,12 +7,9 @@
 
 Files in these dialects exist because tools were built from those descriptions.
 
-    names       the dialects
-    single      one record by itself: which dialect it has, its role and blocks
-    detection   which dialect a file has
-    rows        one record as the conversion needs it
-    links       what the records of a file are to each other: calls and results, branches, parents
-    fields      one record, written as the real client writes it
-    compactions what a compaction leaves of the conversation before it
-    converted   a whole file in a dialect, read as the file the real client would have written
+    record_dialect    the dialects, and the dialect, role and blocks of one record
+    detection         which dialect a file has
+    dialect_record    one record: what the conversion needs of it, and its client form
+    record_links      how the records of a file relate: calls and results, branches, parents, compactions
+    converted_source  a whole file, converted to the file the real client would have written
 """

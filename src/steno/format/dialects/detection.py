@@ -8,24 +8,22 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from steno.format.dialects.names import ROLES, Dialect
+from steno.format.dialects.record_dialect import ROLES, Dialect
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
 from steno.format.records import Piece, Record
 from steno.format.source import OpenSource, Source
 
 if TYPE_CHECKING:
-    from steno.format.dialects.converted import ConvertedSource
+    from steno.format.dialects.converted_source import ConvertedSource
 
-__all__ = ["begins_in_dialect", "convert_open", "convert_source", "converted", "dialect_of_source"]
-__all__ += ["hidden_in", "is_converted", "label_of", "records_in_dialect", "vote_of"]
 
-_RECORDS_TRIED: Final = 100
-_HEAD: Final = 1 << 16
-_CERTAIN: Final = 2
+_MAX_RECORDS: Final = 100
+_HEAD_SIZE: Final = 1 << 16
+_CERTAIN_MARGIN: Final = 2
 """How many more messages must be of one kind than of others for the rest not to be looked at."""
 
 
-def converted(source: Source, *, cap: int = LINE_CAP) -> Source:
+def convert_if_dialect(source: Source, *, cap: int = LINE_CAP) -> Source:
     """Return a source as the real client would have written it, if its beginning is in a dialect.
 
     Records of a dialect further down are found by whoever reads them: `convert_source`.
@@ -37,7 +35,7 @@ def converted(source: Source, *, cap: int = LINE_CAP) -> Source:
 
 def convert_source(source: Source, *, cap: int = LINE_CAP) -> "ConvertedSource":
     """Return a source as the real client would have written it."""
-    from steno.format.dialects.converted import ConvertedSource
+    from steno.format.dialects.converted_source import ConvertedSource
 
     return source if isinstance(source, ConvertedSource) else ConvertedSource(source, cap=cap)
 
@@ -55,29 +53,29 @@ def convert_open(source: OpenSource, *, known: bool | None = None) -> OpenSource
 def begins_in_dialect(source: Source, *, cap: int = LINE_CAP) -> bool:
     """Whether most of the first messages of a file are written in a dialect."""
     votes: Counter[Dialect] = Counter()
-    for tried, piece in enumerate(_first_pieces(source, cap)):
+    for number, piece in enumerate(_first_pieces(source, cap)):
         if isinstance(piece, Record):
-            votes.update(vote_of(piece))
-            others = votes.total() - votes["claude"]
-            if abs(votes["claude"] - others) > _CERTAIN:
+            votes.update(dialect_votes(piece))
+            in_dialect = votes.total() - votes["claude"]
+            if abs(votes["claude"] - in_dialect) > _CERTAIN_MARGIN:
                 break
-        if tried >= _RECORDS_TRIED:
+        if number >= _MAX_RECORDS:
             break
     return votes.total() > 2 * votes["claude"]
 
 
 def _first_pieces(source: Source, cap: int) -> Iterable[Piece]:
     """Return the pieces a file begins with; mostly a little of it is enough."""
-    head = source.read(0, _HEAD)
+    head = source.read(0, _HEAD_SIZE)
     end = len(head) if len(head) == source.size else head.rfind(b"\n") + 1
     return (
         read_bytes(head[:end])
-        if head.count(b"\n", 0, end) > _CERTAIN
+        if head.count(b"\n", 0, end) > _CERTAIN_MARGIN
         else read_pieces(source, cap=cap)
     )
 
 
-def vote_of(record: Record) -> tuple[Dialect, ...]:
+def dialect_votes(record: Record) -> tuple[Dialect, ...]:
     """Return what a record is written in, where it says so."""
     kind = record.type
     if kind in ROLES and record.message is not None and record.message.role:
@@ -96,12 +94,12 @@ def is_converted(source: object) -> TypeGuard["ConvertedSource"]:
     return getattr(source, "original", None) is not None and hasattr(source, "original_span")
 
 
-def hidden_in(source: object) -> frozenset[str]:
+def hidden_ids(source: object) -> frozenset[str]:
     """Return the ids of what is not part of a conversation: deleted, or on an inactive branch."""
-    return source.hidden() if is_converted(source) else frozenset()
+    return source.hidden_ids() if is_converted(source) else frozenset()
 
 
-def label_of(source: object) -> str:
+def dialect_label(source: object) -> str:
     """Return what a file with records in a dialect is, in a few words; nothing for any other."""
     return source.label if is_converted(source) else ""
 

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.format.loose import loose
+from steno.format.lenient_json import decode_lenient
 from steno.format.views.base import GenericView, View, read
 from steno.format.views.index import ENVELOPE, INPUTS, KINDS, RESULTS
 
@@ -61,17 +61,17 @@ def view_of(kind: str, line: bytes) -> View:
     shape = VIEWS.get(kind)
     body = _BODIES.get(kind.partition("/")[0])
     if shape is None:
-        return GenericView(_lifted(_fields(loose(line)), body))
+        return GenericView(_lifted(_fields(decode_lenient(line)), body))
     if body is None:
         return _decoded(shape, line)
-    return read(shape, _lifted(_fields(loose(line)), body))
+    return read(shape, _lifted(_fields(decode_lenient(line)), body))
 
 
 def result_view(tool: str, raw: bytes) -> View | str | list[Any] | None:
     """Return a record's `toolUseResult`: a view, the text of an error, or a list (MCP)."""
     if raw.lstrip()[:1] == b"{":
         return _object_view(_RESULTS.get(tool), raw)
-    value = loose(raw)
+    value = decode_lenient(raw)
     return cast("str | list[Any]", value) if isinstance(value, str | list) else None
 
 
@@ -81,7 +81,7 @@ def input_view(tool: str, raw: bytes) -> View:
 
 
 def _object_view(shape: type[View] | None, raw: bytes) -> View:
-    return GenericView(_fields(loose(raw))) if shape is None else _decoded(shape, raw)
+    return GenericView(_fields(decode_lenient(raw))) if shape is None else _decoded(shape, raw)
 
 
 def _decoded(shape: type[View], raw: bytes) -> View:
@@ -89,7 +89,7 @@ def _decoded(shape: type[View], raw: bytes) -> View:
     try:
         return msgspec.json.decode(raw, type=shape)
     except _BAD:
-        return read(shape, _fields(loose(raw)))
+        return read(shape, _fields(decode_lenient(raw)))
 
 
 def _lifted(fields: dict[str, Any], body: str | None) -> dict[str, Any]:

@@ -5,8 +5,6 @@ from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 
-__all__ = ["GenericView", "View", "read"]
-
 _BAD: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _T = TypeVar("_T", bound="View")
 

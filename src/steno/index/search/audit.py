@@ -1,35 +1,233 @@
-"""Every byte of every file: searched, or why not. The sums are the sizes of the files.
+"""Accounts for every byte of every file: searched, or why not. The sums are the sizes of the files.
 
-Each string of each record is taken by its place in the record, and what that makes of it is held
-against what the index was given: where the two do not agree, it is said.
+Each string is classified by its place in the record, independently of `steno.index.searchable_text`,
+and the result is compared with the text that the index was given.
 """
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
 from steno.errors import Unreadable
+from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
 from steno.format.records import Gap, Record
-from steno.index.harvest import lines_of
-from steno.index.lines import line_of
-from steno.index.scan import path_from
-from steno.index.search.leaves import Leaves, leaves_of, reason_of_silence
-from steno.index.sources import open_file
-from steno.index.state import SHIFT
-from steno.index.texts import LONGEST_WORD, Texts
-from steno.index.words import parts_of
-from steno.store.archive.opened import open_anywhere
+from steno.index.line_decoder import IndexedLine, line_from_record
+from steno.index.searchable_text import (
+    ENVELOPE_FIELDS,
+    TITLE_TYPES,
+    is_binary,
+    is_result_copy,
+    text_parts,
+)
+from steno.index.session_stats import FILE_ID_SHIFT
+from steno.index.sync.extract import decoded_lines, open_indexed_file
+from steno.index.sync.scan import path_from_column
+from steno.index.text_index import MAX_TOKEN_SIZE, TextIndex
+from steno.store.archive.file_access import open_transcript
 
 if TYPE_CHECKING:
     from steno.format.source import Source
-    from steno.index.lines import Line
 
-__all__ = ["REASONS", "Account", "audit"]
 
-REASONS: Final = {
+_UNSEARCHED_REASONS: Final = {
+    "progress": "progress",
+    "last-prompt": "repeat",
+    "file-history-snapshot": "state",
+    "mode": "state",
+}
+_TITLE_FIELDS: Final = ("customTitle", "aiTitle", "summary")
+_BINARY_BLOCK_TYPES: Final = frozenset(("image", "document"))
+# A word of 512 bytes has at least 128 letters.
+_LONG_WORD: Final = re.compile(r"[^\W_]{128,}")
+
+
+class ClassifiedStrings(msgspec.Struct):
+    """How many bytes of strings a record has, by what becomes of them."""
+
+    sizes: Counter[str]
+    is_mismatched: bool = False
+    """Whether the index was given other words than these."""
+
+
+def unsearched_reason(line: IndexedLine) -> str:
+    """Return why nothing of a record is searched; nothing for most records."""
+    return _UNSEARCHED_REASONS.get(line.type or "", "") if line.message is None else ""
+
+
+def classify_strings(line: IndexedLine, data: bytes, searched_text: str) -> ClassifiedStrings:
+    """Return what becomes of the strings of a record, of which `said` is searched."""
+    fields = _decode_json(data)
+    classified = list(_classify_fields(line, fields, searched_text))
+    character_count = sum(
+        _character_count(string) for reason, string in classified if reason == "words"
+    )
+    is_mismatched = character_count != _character_count(searched_text)
+    if is_mismatched:
+        # Not laid out as messages are: in a dialect, or damaged.
+        classified = [
+            ("words" if leaf in searched_text else "state", leaf) for leaf in _iter_strings(fields)
+        ]
+    sizes: Counter[str] = Counter()
+    for reason, leaf in classified:
+        size = len(leaf.encode("utf-8", "replace"))
+        sizes[reason] += size
+        if reason == "words" and size >= MAX_TOKEN_SIZE:
+            long_size = sum(map(_long_word_size, _LONG_WORD.findall(leaf)))
+            sizes["long"] += long_size
+            sizes["words"] -= long_size
+    expected = len(searched_text.replace("\n", "").encode("utf-8", "replace"))
+    return ClassifiedStrings(sizes, is_mismatched and sizes["words"] + sizes["long"] < expected)
+
+
+def _character_count(text: str) -> int:
+    """Return how many letters a text has; line ends may have been put between strings."""
+    return len(text) - text.count("\n")
+
+
+def _long_word_size(word: str) -> int:
+    size = len(word.encode("utf-8", "replace"))
+    return size if size >= MAX_TOKEN_SIZE else 0
+
+
+def _decode_json(raw: bytes | msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except DECODE_ERRORS:
+        return decode_lenient(raw)
+
+
+def _classify_fields(
+    line: IndexedLine, fields: Any, searched_text: str
+) -> Iterator[tuple[str, str]]:
+    if not isinstance(fields, dict):
+        return
+    for name, value in cast("dict[str, Any]", fields).items():
+        if name in ENVELOPE_FIELDS:
+            continue
+        if line.message is None:
+            yield from _classify_note(line, name, value)
+        elif name == "message":
+            if isinstance(value, dict):
+                yield from _classify_content(cast("dict[str, Any]", value).get("content"))
+        elif name == "toolUseResult":
+            yield from _classify_result_copy(line, value, searched_text)
+        else:
+            yield from _classify_as("state", value)
+
+
+def _classify_note(line: IndexedLine, name: str, value: Any) -> Iterator[tuple[str, str]]:
+    if line.type in TITLE_TYPES and (line.custom_title or line.ai_title or line.summary):
+        title = name in _TITLE_FIELDS and value
+        yield from _classify_as("words" if title else "state", value)
+        return
+    yield from _classify_text(value)
+
+
+def _classify_result_copy(
+    line: IndexedLine, value: Any, searched_text: str
+) -> Iterator[tuple[str, str]]:
+    """Yield the strings of the client's own copy of a result."""
+    if is_result_copy(line.tool_use_result) or not _has_tool_result(line):
+        yield from _classify_as("repeat", value)
+        return
+    content = line.message.content if line.message is not None else None
+    results = [block for block in content or () if not isinstance(block, str)]
+    texts = ["\n".join(_inner_texts(block.content)) for block in results]
+    for string in _iter_strings(value):
+        if is_binary(string):
+            yield "data", string
+        else:
+            # It was added to each result that does not say it.
+            for block, text in zip(results, texts, strict=True):
+                if block.type == "tool_result" and string not in text:
+                    yield "words", string
+            if string in searched_text and all(string in text for text in texts):
+                yield "repeat", string
+
+
+def _inner_texts(content: Any) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    return [inner.text for inner in content or () if inner.text]
+
+
+def _has_tool_result(line: IndexedLine) -> bool:
+    content = line.message.content if line.message is not None else None
+    return isinstance(content, list) and any(block.type == "tool_result" for block in content)
+
+
+def _classify_content(content: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(content, str):
+        yield "words", content
+        return
+    for block in cast("list[Any]", content) if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            yield from _classify_block(cast("dict[str, Any]", block))
+
+
+def _classify_block(block: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    kind = block.get("type")
+    for name, value in block.items():
+        if name in ("type", "id", "name", "tool_use_id", "is_error", "cache_control"):
+            continue
+        if (kind, name) in (("text", "text"), ("thinking", "thinking")):
+            yield from _classify_as("words", value)
+        elif kind in ("tool_use", "server_tool_use") and name == "input":
+            yield from _classify_text(value)
+        elif kind == "tool_result" and name == "content":
+            yield from _classify_result(value)
+        elif (
+            kind in _BINARY_BLOCK_TYPES
+            or (kind, name) == ("thinking", "signature")
+            or kind == "redacted_thinking"
+        ):
+            yield from _classify_as("base64", value)
+        else:
+            yield from _classify_as("state", value)
+
+
+def _classify_result(content: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(content, str):
+        yield "words", content
+        return
+    for inner in cast("list[Any]", content) if isinstance(content, list) else ():
+        if not isinstance(inner, dict):
+            continue
+        block = cast("dict[str, Any]", inner)
+        is_binary_block = block.get("type") in _BINARY_BLOCK_TYPES
+        for name, value in block.items():
+            if name == "text":
+                yield from _classify_as("words", value)
+            elif name != "type":
+                yield from _classify_as("base64" if is_binary_block else "state", value)
+
+
+def _classify_text(value: Any) -> Iterator[tuple[str, str]]:
+    return (("data" if is_binary(string) else "words", string) for string in _iter_strings(value))
+
+
+def _classify_as(reason: str, value: Any) -> Iterator[tuple[str, str]]:
+    return ((reason, string) for string in _iter_strings(value))
+
+
+def _iter_strings(value: Any) -> Iterator[str]:
+    """Yield the strings in a value, in any order."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            stack.extend(cast("dict[str, Any]", item).values())
+        elif isinstance(item, list):
+            stack.extend(cast("list[Any]", item))
+
+
+AUDIT_REASONS: Final = {
     "words": "searched: prompts, answers, thinking, inputs, outputs, notes, titles, summaries",
     "form": "not words: keys, ids, times, figures, the signs of JSON",
     "repeat": "the client's own copy of results, which of an edit holds the whole file before; "
@@ -39,7 +237,7 @@ REASONS: Final = {
     "state": "state of the client: file snapshots, modes, fields beside a message",
     "base64": "pictures, documents, signatures",
     "data": "strings of more than 4,096 letters without a space",
-    "long": f"words of {LONGEST_WORD} bytes or more",
+    "long": f"words of {MAX_TOKEN_SIZE} bytes or more",
     "unread": "behind the last whole line that was read: the next sync reads on from there",
     "unreadable": "lines that hold no record: torn, zero bytes, longer than 64 MiB; `steno check`",
     "missing": "records that should be in the index and are not: `steno sync --rebuild`",
@@ -48,7 +246,7 @@ REASONS: Final = {
 """What becomes of bytes; everything but `words` and `form` is worth a look."""
 
 
-class Account(msgspec.Struct):
+class FileAudit(msgspec.Struct):
     """What became of the bytes of one file."""
 
     path: str
@@ -59,49 +257,52 @@ class Account(msgspec.Struct):
     """How many texts of it the index should hold."""
     indexed: int = 0
     """How many it holds."""
-    odd: int = 0
+    mismatched: int = 0
     """Records in which another length was indexed than was found to be words."""
     gone: bool = False
     problem: str = ""
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all that can be searched in it is."""
         lacking = sum(self.bytes[name] for name in ("unread", "unreadable", "missing", "gone"))
-        return not lacking and self.documents == self.indexed and not self.odd
+        return not lacking and self.documents == self.indexed and not self.mismatched
 
 
-def audit(
-    connection: sqlite3.Connection, texts: Texts, step: Callable[[int], None]
-) -> Iterator[Account]:
+def audit_index(
+    connection: sqlite3.Connection, texts: TextIndex, on_progress: Callable[[int], None]
+) -> Iterator[FileAudit]:
     """Yield one account for each file, in the order of their paths."""
     from tantivy import Query
 
     texts.index.reload()
     searcher = texts.index.searcher()
-    most = max(1, searcher.num_docs)
+    max_hits = max(1, searcher.num_docs)
     rows = connection.execute("SELECT id, path, size, done, gone FROM files ORDER BY path")
-    for file, kept, size, done, gone in rows.fetchall():
-        account = Account(path_from(kept), 0, Counter(), Counter(), gone=gone is not None)
-        ids = connection.execute(
-            "SELECT id FROM messages WHERE id >= ? AND id < ?", (file << SHIFT, file + 1 << SHIFT)
+    for file, column_path, size, end, gone in rows.fetchall():
+        account = FileAudit(
+            path_from_column(column_path), 0, Counter(), Counter(), gone=gone is not None
         )
-        counting = _Counting(account, {number - (file << SHIFT) for (number,) in ids})
-        _read(connection, file, counting, size, done)
-        mine = Query.term_query(texts.schema, "file", file)
-        account.indexed = len(searcher.search(mine, most, count=False).hits)
+        ids = connection.execute(
+            "SELECT id FROM messages WHERE id >= ? AND id < ?",
+            (file << FILE_ID_SHIFT, file + 1 << FILE_ID_SHIFT),
+        )
+        counter = _ByteCounter(account, {number - (file << FILE_ID_SHIFT) for (number,) in ids})
+        _audit_file(connection, file, counter, size, end)
+        file_query = Query.term_query(texts.schema, "file", file)
+        account.indexed = len(searcher.search(file_query, max_hits, count=False).hits)
         if account.bytes["gone"]:
             account.documents = account.indexed
-        step(account.size)
+        on_progress(account.size)
         yield account
 
 
-def _read(
-    connection: sqlite3.Connection, file: int, counting: "_Counting", size: int, done: int
+def _audit_file(
+    connection: sqlite3.Connection, file: int, counter: "_ByteCounter", size: int, end: int
 ) -> None:
-    account = counting.account
+    account = counter.account
     try:
-        source = open_file(connection, file) or open_anywhere(account.path)
+        source = open_indexed_file(connection, file) or open_transcript(account.path)
     except Unreadable as error:
         account.problem = str(error)
         account.size = max(size, 0)
@@ -109,56 +310,58 @@ def _read(
         return
     with source:
         account.size = source.size
-        account.bytes["unread"] = max(0, source.size - done)
-        counting.run(source, done)
+        account.bytes["unread"] = max(0, source.size - end)
+        counter.run(source, end)
 
 
-class _Counting:
+class _ByteCounter:
     """Counts the bytes of one file."""
 
-    def __init__(self, account: Account, known: set[int]) -> None:
+    def __init__(self, account: FileAudit, message_offsets: set[int]) -> None:
         self.account = account
-        self._known = known
+        self._message_offsets = message_offsets
 
-    def run(self, source: "Source", done: int) -> None:
+    def run(self, source: "Source", end: int) -> None:
         """Count everything up to where the index has read."""
         bytes_, records = self.account.bytes, self.account.records
-        for piece in lines_of(source):
+        for piece in decoded_lines(source):
             if isinstance(piece, Gap):
-                if piece.offset < done:
+                if piece.offset < end:
                     # A blank line is damaged in no way.
                     bytes_["unreadable" if piece.damage else "form"] += piece.length
                     records["unreadable"] += bool(piece.damage)
             elif isinstance(piece, Record):
-                if piece.offset < done:
-                    self._take(line_of(piece), piece.line, piece.offset, piece.length)
-            elif piece[2] < done:
+                if piece.offset < end:
+                    self._count_record(
+                        line_from_record(piece), piece.line, piece.offset, piece.length
+                    )
+            elif piece[2] < end:
                 line, raw, offset, ended = piece
-                self._take(line, raw, offset, len(raw) + ended)
+                self._count_record(line, raw, offset, len(raw) + ended)
 
-    def _take(self, line: "Line", raw: bytes, offset: int, length: int) -> None:
+    def _count_record(self, line: "IndexedLine", raw: bytes, offset: int, length: int) -> None:
         account = self.account
-        silence = reason_of_silence(line)
-        if silence:
-            account.bytes[silence] += length
-            account.records[silence] += 1
+        reason = unsearched_reason(line)
+        if reason:
+            account.bytes[reason] += length
+            account.records[reason] += 1
             return
-        parts = parts_of(line, raw)
-        if offset not in self._known and (parts or line.type in ("user", "assistant")):
+        parts = text_parts(line, raw)
+        if offset not in self._message_offsets and (parts or line.type in ("user", "assistant")):
             account.bytes["missing"] += length
             account.records["missing"] += 1
             return
         account.documents += len(parts)
-        said = "\n".join(part.text for part in parts)
-        self._sum(leaves_of(line, raw, said), length)
-        account.records["words" if said else "form"] += 1
+        searched_text = "\n".join(part.text for part in parts)
+        self._count_strings(classify_strings(line, raw, searched_text), length)
+        account.records["words" if searched_text else "form"] += 1
 
-    def _sum(self, found: Leaves, length: int) -> None:
+    def _count_strings(self, classified: ClassifiedStrings, length: int) -> None:
         """Share out the bytes of a record; what is no string is its form."""
         account = self.account
-        account.odd += found.odd
-        for reason, size in found.sizes.items():
-            taken = min(size, length)
-            account.bytes[reason] += taken
-            length -= taken
+        account.mismatched += classified.is_mismatched
+        for reason, size in classified.sizes.items():
+            counted = min(size, length)
+            account.bytes[reason] += counted
+            length -= counted
         account.bytes["form"] += length

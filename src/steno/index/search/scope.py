@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from steno.errors import BadRequest
-from steno.index.search.language import FILTERS, Filter
-from steno.index.state import SHIFT
-from steno.index.texts import FAILED
-from steno.index.words import KINDS, Part
+from steno.index.search.query_parser import FILTERS, Filter
+from steno.index.searchable_text import TEXT_KINDS, TextPart
+from steno.index.session_stats import FILE_ID_SHIFT
+from steno.index.text_index import FAILED_TAG
 
 if TYPE_CHECKING:
     import tantivy
 
-__all__ = ["ROLES", "Scope", "When", "scope_of"]
 
-When = Callable[[str], tuple[float, float]]
+TimeRangeParser = Callable[[str], tuple[float, float]]
 """The first moment of what a word means, and the first one behind it; raises BadRequest."""
 
 ROLES: Final = {
@@ -34,52 +33,52 @@ ROLES: Final = {
     "client": ("note", "title", "summary"),
 }
 """Who speaks in which kinds of text."""
-_ALSO: Final = {"system": "client", "human": "user", "model": "assistant", "tools": "tool"}
-_SINGLE: Final = ("project", "branch", "model", "tool")
-_SECOND: Final = 1000
-_SAID: Final = 60
+_ROLE_ALIASES: Final = {"system": "client", "human": "user", "model": "assistant", "tools": "tool"}
+_NAME_FILTERS: Final = ("project", "branch", "model", "tool")
+_MS_PER_SECOND: Final = 1000
+_MAX_QUOTED_LENGTH: Final = 60
 """So much of a value is said again."""
-_NAMED: Final = 8
+_MAX_LISTED_NAMES: Final = 8
 _EARLIEST, _LATEST = -(1 << 62), 1 << 62
 
 
-class Scope(msgspec.Struct):
+class SearchScope(msgspec.Struct):
     """What is looked at."""
 
-    kinds: frozenset[str] = frozenset(KINDS)
+    kinds: frozenset[str] = frozenset(TEXT_KINDS)
     """Whose words."""
     tools: frozenset[str] | None = None
-    no_tools: frozenset[str] = frozenset()
+    excluded_tools: frozenset[str] = frozenset()
     failed: bool | None = None
     tags: list[frozenset[int]] = []
     """Of each of these sets a document bears one."""
-    no_tags: frozenset[int] = frozenset()
+    excluded_tags: frozenset[int] = frozenset()
     files: frozenset[int] | None = None
-    no_files: frozenset[int] = frozenset()
+    excluded_files: frozenset[int] = frozenset()
     messages: frozenset[int] | None = None
-    no_messages: frozenset[int] = frozenset()
+    excluded_messages: frozenset[int] = frozenset()
     since: int | None = None
     until: int | None = None
-    empty: str = ""
+    empty_reason: str = ""
     """Why nothing can be found."""
 
-    def fits(self, part: Part) -> bool:
+    def includes_part(self, part: TextPart) -> bool:
         """Whether a part of a message that is looked at is looked at itself."""
         return (
             part.kind in self.kinds
             and (self.tools is None or part.tool in self.tools)
-            and part.tool not in self.no_tools
+            and part.tool not in self.excluded_tools
             and self.failed in (None, part.failed)
         )
 
     @property
-    def picks(self) -> bool:
+    def selects_messages(self) -> bool:
         """Whether some messages are chosen, or left out, that only the tables know."""
-        return self.messages is not None or bool(self.no_messages)
+        return self.messages is not None or bool(self.excluded_messages)
 
-    def takes(self, message: int) -> bool:
+    def includes_message(self, message: int) -> bool:
         """Whether a message is one of those that only the tables know."""
-        return message not in self.no_messages and (
+        return message not in self.excluded_messages and (
             self.messages is None or message in self.messages
         )
 
@@ -87,16 +86,16 @@ class Scope(msgspec.Struct):
         """Return the scope as conditions of a query."""
         from tantivy import FieldType, Occur, Query
 
-        def among(field: str, numbers: Iterable[int]) -> "tantivy.Query":
+        def any_of(field: str, numbers: Iterable[int]) -> "tantivy.Query":
             return Query.term_set_query(schema, field, sorted(numbers))
 
-        found = [(Occur.Must, among("tag", tags)) for tags in self.tags]
-        if self.no_tags:
-            found.append((Occur.MustNot, among("tag", self.no_tags)))
+        conditions = [(Occur.Must, any_of("tag", tags)) for tags in self.tags]
+        if self.excluded_tags:
+            conditions.append((Occur.MustNot, any_of("tag", self.excluded_tags)))
         if self.files is not None:
-            found.append((Occur.Must, among("file", self.files)))
-        if self.no_files:
-            found.append((Occur.MustNot, among("file", self.no_files)))
+            conditions.append((Occur.Must, any_of("file", self.files)))
+        if self.excluded_files:
+            conditions.append((Occur.MustNot, any_of("file", self.excluded_files)))
         if self.since is not None or self.until is not None:
             # Whatever has no time bears a zero, and is not known to be in any time.
             since = max(1, self.since) if self.since is not None else 1
@@ -104,207 +103,223 @@ class Scope(msgspec.Struct):
             time = Query.range_query(
                 schema, "time", FieldType.Integer, since, until, include_upper=False
             )
-            found.append((Occur.Must, time))
-        return found
+            conditions.append((Occur.Must, time))
+        return conditions
 
 
-def scope_of(connection: sqlite3.Connection, filters: Iterable[Filter], when: When) -> Scope:
+def build_scope(
+    connection: sqlite3.Connection, filters: Iterable[Filter], parse_time: TimeRangeParser
+) -> SearchScope:
     """Return what some filters leave.
 
     Raises:
         BadRequest: a filter asks for what cannot be.
     """
-    scope = Scope()
+    scope = SearchScope()
     grouped: dict[tuple[str, bool], list[str]] = {}
-    for each in filters:
-        if not each.value.strip():
-            raise BadRequest(f"{each.name}: says nothing", hint=FILTERS[each.name])
-        grouped.setdefault((each.name, each.negated), []).append(each.value)
-    maker = _Maker(connection, scope, when)
+    for search_filter in filters:
+        if not search_filter.value.strip():
+            raise BadRequest(
+                f"{search_filter.name}: says nothing", hint=FILTERS[search_filter.name]
+            )
+        grouped.setdefault((search_filter.name, search_filter.negated), []).append(
+            search_filter.value
+        )
+    builder = _ScopeBuilder(connection, scope, parse_time)
     for (name, negated), values in grouped.items():
-        maker.take(name, values, negated=negated)
+        builder.add_filter(name, values, negated=negated)
     return scope
 
 
-class _Maker:
-    def __init__(self, connection: sqlite3.Connection, scope: Scope, when: When) -> None:
+class _ScopeBuilder:
+    def __init__(
+        self, connection: sqlite3.Connection, scope: SearchScope, parse_time: TimeRangeParser
+    ) -> None:
         self._connection = connection
         self._scope = scope
-        self._when = when
+        self._parse_time = parse_time
 
-    def take(self, name: str, values: list[str], *, negated: bool) -> None:
+    def add_filter(self, name: str, values: list[str], *, negated: bool) -> None:
         """Take in one filter, with all that was asked of it."""
-        if name in _SINGLE:
-            self._named(name, values, negated=negated)
+        if name in _NAME_FILTERS:
+            self._add_name_filter(name, values, negated=negated)
         elif name in ("role", "in"):
-            self._kinds(name, values, negated=negated)
+            self._add_kinds(name, values, negated=negated)
         elif name == "file":
-            self._file(values, negated=negated)
+            self._add_file(values, negated=negated)
         elif name == "session":
-            self._session(values, negated=negated)
+            self._add_session(values, negated=negated)
         elif name == "has":
-            self._has(values, negated=negated)
+            self._add_has(values, negated=negated)
         else:
-            self._time(name, values, negated=negated)
+            self._add_time(name, values, negated=negated)
 
-    def _named(self, kind: str, values: list[str], *, negated: bool) -> None:
+    def _add_name_filter(self, kind: str, values: list[str], *, negated: bool) -> None:
         rows = self._connection.execute("SELECT id, name FROM names WHERE kind = ?", (kind,))
         names = {str(name): int(number) for number, name in rows}
-        fitting = {name for value in values for name in _fitting(kind, value, names)}
-        self._tag({names[name] for name in fitting}, negated=negated)
-        if not negated and not fitting:
-            known = _some(sorted(names)) if kind in ("tool", "model") else ""
-            there = f"; there are {known}" if known else ""
-            self._scope.empty = f"no {kind} fits {_said(values)}{there}"
+        matching = {name for value in values for name in _matching_names(kind, value, names)}
+        self._add_tags({names[name] for name in matching}, negated=negated)
+        if not negated and not matching:
+            known_names = _list_names(sorted(names)) if kind in ("tool", "model") else ""
+            suffix = f"; there are {known_names}" if known_names else ""
+            self._scope.empty_reason = f"no {kind} fits {_quote_values(values)}{suffix}"
         if kind == "tool":
             if negated:
-                self._scope.no_tools = frozenset(fitting)
+                self._scope.excluded_tools = frozenset(matching)
             else:
-                self._scope.tools = frozenset(fitting)
+                self._scope.tools = frozenset(matching)
 
-    def _tag(self, tags: set[int], *, negated: bool) -> None:
+    def _add_tags(self, tags: set[int], *, negated: bool) -> None:
         if negated:
-            self._scope.no_tags |= tags
+            self._scope.excluded_tags |= tags
         else:
             self._scope.tags = [*self._scope.tags, frozenset(tags)]
 
-    def _kinds(self, name: str, values: list[str], *, negated: bool) -> None:
-        kinds = {kind for value in values for kind in _kinds_of(name, value)}
+    def _add_kinds(self, name: str, values: list[str], *, negated: bool) -> None:
+        kinds = {kind for value in values for kind in _parse_kinds(name, value)}
         scope = self._scope
         scope.kinds = scope.kinds - kinds if negated else scope.kinds & kinds
         rows = self._connection.execute("SELECT id, name FROM names WHERE kind = 'kind'")
-        self._tag({int(number) for number, kind in rows if kind in kinds}, negated=negated)
+        self._add_tags({int(number) for number, kind in rows if kind in kinds}, negated=negated)
 
-    def _has(self, values: list[str], *, negated: bool) -> None:
+    def _add_has(self, values: list[str], *, negated: bool) -> None:
         for value in values:
             if value.lower() not in ("error", "errors"):
-                raise _unknown("has", value, ("error",))
+                raise _unknown_value_error("has", value, ("error",))
         self._scope.failed = not negated
-        self._tag({FAILED}, negated=negated)
+        self._add_tags({FAILED_TAG}, negated=negated)
 
-    def _time(self, name: str, values: list[str], *, negated: bool) -> None:
+    def _add_time(self, name: str, values: list[str], *, negated: bool) -> None:
         if negated:
             other = "until" if name == "since" else "since"
             raise BadRequest(f"-{name}: makes no sense", hint=f"use {other}:")
-        moments = [self._when(value) for value in values]
+        ranges = [self._parse_time(value) for value in values]
         if name == "since":
-            self._scope.since = _millis(max(start for start, _ in moments))
+            self._scope.since = _to_millis(max(start for start, _ in ranges))
         else:
-            self._scope.until = _millis(min(end for _, end in moments))
+            self._scope.until = _to_millis(min(end for _, end in ranges))
 
-    def _session(self, values: list[str], *, negated: bool) -> None:
-        files = {file for value in values for file in self._files_of(value)}
+    def _add_session(self, values: list[str], *, negated: bool) -> None:
+        files = {file for value in values for file in self._files_of_session(value)}
         if negated:
-            self._scope.no_files |= files
+            self._scope.excluded_files |= files
         else:
             self._limit_files(files)
             if not files:
-                self._scope.empty = f"no session goes by {_said(values)}"
+                self._scope.empty_reason = f"no session goes by {_quote_values(values)}"
 
-    def _files_of(self, value: str) -> set[int]:
+    def _files_of_session(self, value: str) -> set[int]:
         """Return the files of the sessions that go by a name, those of their sub-agents too."""
         rows = self._connection.execute(
             "SELECT s.file, s.id, s.agent, s.title, s.hidden, f.mtime FROM sessions s "
             "JOIN files f ON f.id = s.file"
         ).fetchall()
-        wanted = value.casefold()
-        if wanted == "last":
-            shown = [row for row in rows if not row[4]]
-            ids = {max(shown, key=_written)[1]} if shown else set[str]()
+        folded_value = value.casefold()
+        if folded_value == "last":
+            visible = [row for row in rows if not row[4]]
+            ids = {max(visible, key=_modification_time)[1]} if visible else set[str]()
             return {row[0] for row in rows if row[1] in ids}
-        if agents := {row[0] for row in rows if row[2].startswith(wanted)}:
+        if agents := {row[0] for row in rows if row[2].startswith(folded_value)}:
             return agents
-        ids = {row[1] for row in rows if row[1].casefold().startswith(wanted)}
+        ids = {row[1] for row in rows if row[1].casefold().startswith(folded_value)}
         titles = [(row[1], row[3].casefold()) for row in rows if not row[2]]
-        ids = ids or {name for name, title in titles if title == wanted}
-        ids = ids or {name for name, title in titles if wanted in title}
+        ids = ids or {name for name, title in titles if title == folded_value}
+        ids = ids or {name for name, title in titles if folded_value in title}
         return {row[0] for row in rows if row[1] in ids}
 
-    def _file(self, values: list[str], *, negated: bool) -> None:
+    def _add_file(self, values: list[str], *, negated: bool) -> None:
         rows = self._connection.execute("SELECT DISTINCT path FROM tool_calls WHERE path <> ''")
-        fits = [_path_test(value) for value in values]
-        paths = [path for (path,) in rows if any(fit(_plain(path)) for fit in fits)]
+        path_tests = [_make_path_test(value) for value in values]
+        paths = [
+            path
+            for (path,) in rows
+            if any(path_test(_normalize_path(path)) for path_test in path_tests)
+        ]
         rows = self._connection.execute(
             "SELECT message, result FROM tool_calls WHERE path IN (SELECT value FROM json_each(?))",
             (msgspec.json.encode(paths).decode(),),
         )
         messages = {message for row in rows for message in row if message is not None}
         if negated:
-            self._scope.no_messages = frozenset(messages)
+            self._scope.excluded_messages = frozenset(messages)
             return
         self._scope.messages = frozenset(messages)
-        self._limit_files({message >> SHIFT for message in messages})
+        self._limit_files({message >> FILE_ID_SHIFT for message in messages})
         if not messages:
-            self._scope.empty = f"no tool was used on a file {_said(values)}"
+            self._scope.empty_reason = f"no tool was used on a file {_quote_values(values)}"
 
     def _limit_files(self, files: set[int]) -> None:
-        before = self._scope.files
-        self._scope.files = frozenset(files if before is None else before & files)
+        current = self._scope.files
+        self._scope.files = frozenset(files if current is None else current & files)
 
 
-def _fitting(kind: str, value: str, names: Iterable[str]) -> list[str]:
+def _matching_names(kind: str, value: str, names: Iterable[str]) -> list[str]:
     """Return which names are meant: of tools and branches the very name, else parts."""
     if kind == "project" and value == ".":
-        here = os.getcwd()
-        return [name for name in names if name == here or name.startswith(here + os.sep)]
-    wanted = value.casefold()
+        working_dir = os.getcwd()
+        return [
+            name for name in names if name == working_dir or name.startswith(working_dir + os.sep)
+        ]
+    folded_value = value.casefold()
     if kind in ("tool", "branch"):
-        exact = [name for name in names if name.casefold() == wanted]
+        exact = [name for name in names if name.casefold() == folded_value]
         if exact:
             return exact
-    return [name for name in names if wanted in name.casefold()]
+    return [name for name in names if folded_value in name.casefold()]
 
 
-def _kinds_of(name: str, value: str) -> tuple[str, ...]:
+def _parse_kinds(name: str, value: str) -> tuple[str, ...]:
     word = value.lower()
     if name == "role":
-        word = _ALSO.get(word, word)
+        word = _ROLE_ALIASES.get(word, word)
         if word in ROLES:
             return ROLES[word]
-        raise _unknown(name, value, ROLES)
+        raise _unknown_value_error(name, value, ROLES)
     for form in (word, word.removesuffix("s"), word.removesuffix("ies") + "y"):
-        if form in KINDS:
+        if form in TEXT_KINDS:
             return (form,)
-    raise _unknown(name, value, KINDS)
+    raise _unknown_value_error(name, value, TEXT_KINDS)
 
 
-def _unknown(name: str, value: str, known: Iterable[str]) -> BadRequest:
-    return BadRequest(f"{name}: knows no {value[:_SAID]!r}", hint=f"there is {', '.join(known)}")
+def _unknown_value_error(name: str, value: str, choices: Iterable[str]) -> BadRequest:
+    return BadRequest(
+        f"{name}: knows no {value[:_MAX_QUOTED_LENGTH]!r}", hint=f"there is {', '.join(choices)}"
+    )
 
 
-def _path_test(value: str) -> Callable[[str], object]:
+def _make_path_test(value: str) -> Callable[[str], object]:
     """Return what says whether a path is the one meant, or ends so, or lies below.
 
     With a slash in front it is the whole path that is meant.
     """
-    wanted = _plain(value).removeprefix("./")
-    tail = "/" + wanted
-    is_folder, is_whole = wanted.endswith("/"), wanted.startswith("/")
-    if "*" in wanted or "?" in wanted:
-        fit = re.compile(translate(wanted)).fullmatch
+    target = _normalize_path(value).removeprefix("./")
+    tail = "/" + target
+    is_folder, is_whole = target.endswith("/"), target.startswith("/")
+    if "*" in target or "?" in target:
+        matches = re.compile(translate(target)).fullmatch
         inside = re.compile(translate("*" + tail)).fullmatch
-        return lambda path: fit(path) or inside(path)
+        return lambda path: matches(path) or inside(path)
     if is_folder:
-        return lambda path: path.startswith(wanted) or (not is_whole and tail in path)
-    return lambda path: path == wanted or (not is_whole and path.endswith(tail))
+        return lambda path: path.startswith(target) or (not is_whole and tail in path)
+    return lambda path: path == target or (not is_whole and path.endswith(tail))
 
 
-def _plain(path: str) -> str:
+def _normalize_path(path: str) -> str:
     return path.replace("\\", "/").casefold()
 
 
-def _written(row: tuple[int, str, str, str, int, int]) -> int:
+def _modification_time(row: tuple[int, str, str, str, int, int]) -> int:
     return row[5]
 
 
-def _millis(seconds: float) -> int:
-    return int(min(max(seconds * _SECOND, _EARLIEST), _LATEST))
+def _to_millis(seconds: float) -> int:
+    return int(min(max(seconds * _MS_PER_SECOND, _EARLIEST), _LATEST))
 
 
-def _some(names: list[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" … and {more:,} more" if more > 0 else "")
+def _list_names(names: list[str]) -> str:
+    more = len(names) - _MAX_LISTED_NAMES
+    return ", ".join(names[:_MAX_LISTED_NAMES]) + (f" … and {more:,} more" if more > 0 else "")
 
 
-def _said(values: list[str]) -> str:
-    return " or ".join(repr(value[:_SAID]) for value in values)
+def _quote_values(values: list[str]) -> str:
+    return " or ".join(repr(value[:_MAX_QUOTED_LENGTH]) for value in values)

@@ -1,24 +1,351 @@
-"""Texts and tool calls of turns, in the order of the conversation."""
+"""Reads the content of each turn: texts, calls, backups, compactions, queue operations.
 
-from collections.abc import Iterable, Iterator
+The client backs a file up right before its first change, and every prompt takes a snapshot in which
+a file that differs from its last backup gets a new version. So a first backup means that the file
+was changed in that turn, and a new version in a prompt's snapshot that it was changed before.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final, cast
 
 import msgspec
 
-from steno.format.blocks import ServerToolUse, Text, ToolUse, read_blocks
-from steno.format.loose import loose
-from steno.report.brief.tool_inputs import KEPT, shortened_input
-from steno.report.brief.turn_content import AssistantText, ToolCall
-from steno.session.story.steps import Step, one_line
-from steno.session.story.turns import Turn
-from steno.session.story.usage import SYNTHETIC
-from steno.session.transcript import Transcript
+from steno.format.lenient_json import as_list, as_object, decode_lenient
+from steno.format.message import ServerToolUse, Text, ToolUse, read_blocks
+from steno.format.records import Record
+from steno.format.sidecars import (
+    BACKUP_TYPES,
+    BackupEntry,
+    absolute_path,
+    backup_fingerprint,
+    is_snapshot_update,
+    message_id_of,
+    read_backups,
+    snapshot_time,
+)
+from steno.index.line_decoder import to_millis
+from steno.report.brief.brief_document import (
+    AssistantText,
+    BackupChange,
+    ContextCompaction,
+    FileBackup,
+    QueueOperation,
+    ToolCall,
+)
+from steno.report.brief.brief_reduction import KEPT_INPUT_LENGTH, shorten_input
+from steno.report.humanize import relative_to_project
+from steno.session.session import Session
+from steno.session.transcript import Node, Transcript
+from steno.session.turns.compactions import Compaction, summary_text
+from steno.session.turns.steps import Step, one_line
+from steno.session.turns.turn_builder import Turn
+from steno.session.turns.usage import SYNTHETIC
 
-__all__ = ["TurnReader", "TurnRows"]
 
-_UNCUT: Final = 1 << 62
-_BEFORE: Final = -1
+class TurnPositions:
+    """Places records in turns: by the message they name, or else by their position in the file."""
+
+    def __init__(self, transcript: Transcript, turns: Sequence[Turn]) -> None:
+        self.first = turns[0].number if turns else None
+        """The number of the first turn."""
+        self._by_uuid = transcript.by_uuid
+        self._numbers = {node.index: turn.number for turn in turns for node in turn.nodes}
+        self._indexes = sorted(self._numbers)
+        self._prompts = {turn.prompt.node.index: turn for turn in turns if turn.prompt is not None}
+
+    def turn_of_message(self, uuid: str, node: Node) -> int | None:
+        """Return the turn of a record that names a message.
+
+        None if the message is not part of the conversation, as on an abandoned branch.
+        """
+        named_node = self._by_uuid.get(uuid) if uuid else None
+        if named_node is None or named_node.sidechain:
+            return self.turn_at(node.index)
+        return self._numbers.get(named_node.index)
+
+    def turn_at(self, index: int) -> int | None:
+        """Return the turn at a position: that of the last record before it, or the first turn."""
+        if not self._indexes:
+            return None
+        place = bisect_left(self._indexes, index + 1) - 1
+        return self._numbers[self._indexes[max(0, place)]]
+
+    def turn_started_after(self, index: int) -> Turn | None:
+        """Return the turn whose prompt is the next record of the conversation behind a position."""
+        place = bisect_left(self._indexes, index + 1)
+        if place == len(self._indexes):
+            return None
+        return self._prompts.get(self._indexes[place])
+
+
+_SNAPSHOT_TOLERANCE: Final = 60_000
+"""Milliseconds between the time of a snapshot and of the backups made for it."""
+
+
+def backups_by_turn(
+    transcript: Transcript, positions: TurnPositions, project: str, session_start: float | None
+) -> dict[int, list[FileBackup]]:
+    """Return the new backups of each turn, by its number, in the order of the file.
+
+    `began` is when the first record was written: what was backed up before is no change here.
+    """
+    first_millis = None if session_start is None else round(session_start * 1000)
+    last_backups: dict[str, str] = {}
+    backups: dict[int, list[FileBackup]] = {}
+    for node in transcript.nodes:
+        if node.type not in BACKUP_TYPES:
+            continue
+        fields = transcript.record(node).fields
+        number = positions.turn_of_message(message_id_of(fields), node)
+        is_update_, snapshot_millis = is_snapshot_update(fields), to_millis(snapshot_time(fields))
+        for entry in read_backups(fields):
+            path = relative_to_project(absolute_path(entry, project), project)
+            change = _backup_change(
+                entry, last_backups.get(path), snapshot_millis, first_millis, update=is_update_
+            )
+            if change == "before_turn" and path not in last_backups and number == positions.first:
+                change = "earlier"
+            last_backups[path] = backup_fingerprint(entry)
+            if change is None or number is None:
+                continue
+            backup = _file_backup(entry, path, change, snapshot_millis)
+            backups.setdefault(number, []).append(backup)
+    return backups
+
+
+def _backup_change(
+    entry: BackupEntry,
+    last_backup: str | None,
+    snapshot_millis: int | None,
+    first_millis: int | None,
+    *,
+    update: bool,
+) -> BackupChange | None:
+    """Return when the file was changed; None where the backup is not new."""
+    if last_backup is not None:
+        if last_backup == backup_fingerprint(entry):
+            return None
+        return "in_turn" if update else "before_turn"
+    if update:
+        return "in_turn"
+    # A first backup is made at any time in a turn, all others together with the snapshot.
+    is_first = (entry.version or 1) <= 1
+    backup_millis, limit = to_millis(entry.time), first_millis if is_first else snapshot_millis
+    if (
+        backup_millis is not None
+        and limit is not None
+        and backup_millis < limit - _SNAPSHOT_TOLERANCE
+    ):
+        return "earlier"
+    return "in_turn" if is_first else "before_turn"
+
+
+def _file_backup(
+    entry: BackupEntry, path: str, change: BackupChange, snapshot_millis: int | None
+) -> FileBackup:
+    backup_millis = to_millis(entry.time)
+    backup_millis = snapshot_millis if backup_millis is None else backup_millis
+    return FileBackup(
+        path=path,
+        change=change,
+        version=entry.version,
+        backup_file=entry.file_name,
+        existed=not entry.missing,
+        size=None if entry.content is None else len(entry.content),
+        time=None if backup_millis is None else backup_millis / 1000,
+    )
+
+
+def mark_backups_by_call(
+    backups: dict[int, list[FileBackup]], changed_paths: Collection[str]
+) -> tuple[dict[int, list[FileBackup]], dict[str, None]]:
+    """Return the backups with `by_call` set, and the files that no call changed.
+
+    `changed` are the files that file tools changed, named as in the backups.
+    """
+    marked = {
+        number: [
+            msgspec.structs.replace(backup, by_call=backup.path in changed_paths)
+            for backup in turn_backups
+        ]
+        for number, turn_backups in backups.items()
+    }
+    all_backups: Sequence[FileBackup] = [
+        each for number in sorted(marked) for each in marked[number]
+    ]
+    unchanged_by_calls = {
+        each.path: None for each in all_backups if not each.by_call and each.change != "earlier"
+    }
+    return marked, unchanged_by_calls
+
+
+_MAX_EXACT_INTEGER: Final = 1 << 53
+_APPLIED_EDITS_MARK: Final = b'"applied_edits"'
+
+
+def compactions_by_turn(
+    session: Session, turns: Sequence[Turn], positions: TurnPositions
+) -> dict[int, list[ContextCompaction]]:
+    """Return the compactions of each turn, by its number, in the order of the conversation."""
+    compactions: dict[int, list[ContextCompaction]] = {}
+    for compaction in session.compactions:
+        number = positions.turn_of_message(compaction.boundary.uuid or "", compaction.boundary)
+        if number is not None:
+            compactions.setdefault(number, []).append(
+                _recorded_compaction(session.transcript, compaction)
+            )
+    for turn in turns:
+        api_compactions = list(_api_compactions(session.transcript, turn))
+        if api_compactions:
+            compactions.setdefault(turn.number, []).extend(api_compactions)
+    return compactions
+
+
+def _recorded_compaction(transcript: Transcript, compaction: Compaction) -> ContextCompaction:
+    """Return a compaction that a record of its own states."""
+    record = transcript.record(compaction.boundary)
+    is_micro = compaction.kind == "micro"
+    metadata = as_object(
+        record.fields.get("microcompactMetadata" if is_micro else "compactMetadata")
+    )
+    metadata = metadata or {}
+    ids = as_list(metadata.get("compactedToolIds"))
+    attachments = as_list(metadata.get("clearedAttachmentUUIDs"))
+    before, after = (
+        _positive_integer(compaction.pre_tokens),
+        _positive_integer(compaction.post_tokens),
+    )
+    saved = _positive_integer(metadata.get("tokensSaved"))
+    if saved is None and before is not None and after is not None:
+        saved = max(0, before - after)
+    return ContextCompaction(
+        kind=compaction.kind,
+        trigger=compaction.trigger,
+        pre_tokens=before,
+        post_tokens=after,
+        tokens_saved=saved,
+        compacted_tool_ids=tuple(call_id for call_id in ids or () if isinstance(call_id, str)),
+        results_removed=None if ids is None else len(ids),
+        attachments_removed=len(attachments) if attachments else None,
+        summary="" if is_micro else summary_text(transcript, compaction).strip(),
+        time=record.time.timestamp() if record.time is not None else None,
+        uuid=compaction.boundary.uuid or "",
+    )
+
+
+def _api_compactions(transcript: Transcript, turn: Turn) -> list[ContextCompaction]:
+    """Return what the API says it removed from the context itself, once per response."""
+    unique_compactions: dict[str, ContextCompaction] = {}
+    for node in turn.nodes:
+        if node.type != "assistant":
+            continue
+        record = transcript.record(node)
+        if _APPLIED_EDITS_MARK in record.line:
+            message_id = node.message_id or node.uuid or ""
+            for compaction in _compactions_in_record(record):
+                unique_compactions.setdefault(
+                    f"{message_id} {compaction.results_removed} {compaction.tokens_saved}",
+                    compaction,
+                )
+    return list(unique_compactions.values())
+
+
+def _compactions_in_record(record: Record) -> list[ContextCompaction]:
+    message = as_object(record.fields.get("message")) or {}
+    managed = as_object(message.get("context_management")) or {}
+    edits = [as_object(edit) or {} for edit in as_list(managed.get("applied_edits")) or []]
+    return [
+        ContextCompaction(
+            kind="micro",
+            trigger="api",
+            tokens_saved=_positive_integer(each.get("cleared_input_tokens")),
+            results_removed=_positive_integer(each.get("cleared_tool_uses")),
+            time=record.time.timestamp() if record.time is not None else None,
+            uuid=record.uuid or "",
+        )
+        for each in edits
+        if _positive_integer(each.get("cleared_input_tokens"))
+    ]
+
+
+def _positive_integer(value: Any) -> int | None:
+    return (
+        int(value) if value.__class__ in (int, float) and 0 <= value < _MAX_EXACT_INTEGER else None
+    )
+
+
+_MAX_QUEUE_LOOKAHEAD: Final = 100
+"""How much of a queue is looked through for what begins a turn."""
+
+
+def queue_by_turn(
+    transcript: Transcript, positions: TurnPositions
+) -> dict[int, list[QueueOperation]]:
+    """Return the operations of each turn, by its number, in the order of the file.
+
+    A prompt that leaves the queue to begin a turn belongs to that turn, and so does one that
+    entered it right before.
+    """
+    waiting: deque[str] = deque()
+    operations: dict[int, list[QueueOperation]] = {}
+    for node in transcript.of_type("queue-operation"):
+        record = transcript.record(node)
+        operation = _queue_operation(record)
+        content = operation.content
+        next_turn = positions.turn_started_after(node.index)
+        match operation.operation:
+            case "enqueue":
+                waiting.append(content)
+            case "popAll":
+                waiting.clear()
+            case "dequeue" | "remove" | "complete" if content in waiting:
+                waiting.remove(content)
+            case "dequeue" | "remove" if waiting:
+                # Prompts overtake notifications: what begins the next turn has just left the queue.
+                queue_front = islice(waiting, _MAX_QUEUE_LOOKAHEAD if next_turn is not None else 0)
+                content = next(
+                    (candidate for candidate in queue_front if _starts_turn(next_turn, candidate)),
+                    waiting[0],
+                )
+                waiting.remove(content)
+            case _:
+                pass
+        if next_turn is not None and _starts_turn(next_turn, content):
+            number = next_turn.number
+        else:
+            number = positions.turn_at(node.index)
+        if number is not None:
+            operations.setdefault(number, []).append(operation)
+    return operations
+
+
+def _starts_turn(turn: Turn | None, content: str) -> bool:
+    """Whether a turn begins with what left the queue; of a notification it shows only a part."""
+    prompt = turn.prompt.text.strip() if turn is not None and turn.prompt is not None else ""
+    content = content.strip()
+    return bool(prompt) and (content == prompt or (content.startswith("<") and prompt in content))
+
+
+def _queue_operation(record: Record) -> QueueOperation:
+    envelope = record.envelope
+    content: Any = decode_lenient(envelope.content) if envelope.content else ""
+    reason: Any = record.fields.get("reason")
+    text = "\n\n".join(part.text for part in read_blocks(content) if isinstance(part, Text))
+    return QueueOperation(
+        operation=envelope.operation or "",
+        content=text,
+        size=len(text),
+        reason=reason if isinstance(reason, str) else "",
+        time=record.time.timestamp() if record.time is not None else None,
+    )
+
+
+_UNLIMITED: Final = 1 << 62
+_BEFORE_PROMPT: Final = -1
 
 
 class TurnRows(msgspec.Struct, frozen=True):
@@ -34,30 +361,32 @@ class TurnReader:
     """Reads the records of turns again for what their steps leave out."""
 
     def __init__(self, *, full: bool) -> None:
-        self.longest = _UNCUT if full else KEPT
+        self.longest = _UNLIMITED if full else KEPT_INPUT_LENGTH
         """Characters of a parameter that are kept."""
 
-    def read(self, transcript: Transcript, turn: Turn, first: int = 0) -> TurnRows:
+    def read_turn(self, transcript: Transcript, turn: Turn, first: int = 0) -> TurnRows:
         """Return the texts and calls of a turn; `first` is the position of the first of them."""
         texts: list[AssistantText] = []
         calls: list[ToolCall] = []
         orders: dict[str, int] = {}
         steps = _steps_by_call(turn.steps)
-        asked = turn.prompt is None
-        repeated = ""
+        after_prompt = turn.prompt is None
+        repeated_id = ""
         for node in turn.nodes:
-            asked = asked or (turn.prompt is not None and node is turn.prompt.node)
+            after_prompt = after_prompt or (turn.prompt is not None and node is turn.prompt.node)
             if node.uuid:
-                orders[node.uuid] = first + len(texts) + len(calls) if asked else _BEFORE
+                orders[node.uuid] = (
+                    first + len(texts) + len(calls) if after_prompt else _BEFORE_PROMPT
+                )
             if node.type != "assistant":
                 continue
-            if node.message_id and node.message_id in (repeated, f"msg_{node.parent}"):
+            if node.message_id and node.message_id in (repeated_id, f"msg_{node.parent}"):
                 # Behind a compaction steno says the last turn again, under ids made like this.
-                repeated = node.message_id
+                repeated_id = node.message_id
                 continue
             record = transcript.record(node)
             synthetic = node.model == SYNTHETIC or bool(record.envelope.is_api_error_message)
-            time = _seconds(record.time)
+            time = _timestamp(record.time)
             for block in record.blocks:
                 order = first + len(texts) + len(calls)
                 if isinstance(block, ToolUse | ServerToolUse):
@@ -74,21 +403,21 @@ class TurnReader:
                             uuid=node.uuid or "",
                         )
                     )
-        return TurnRows(tuple(_with_final(texts, turn.answer)), tuple(calls), orders)
+        return TurnRows(tuple(_mark_final(texts, turn.answer)), tuple(calls), orders)
 
-    def queued(self, transcript: Transcript, turn: Turn) -> tuple[str, ...]:
+    def queued_messages(self, transcript: Transcript, turn: Turn) -> tuple[str, ...]:
         """Return what was said while the turn ran, whole: its steps have only the first lines."""
         steps = (step for step in turn.steps if step.kind == "queued")
         return tuple(_queued_text(transcript, step) for step in steps)
 
-    def read_all(
+    def read_turns(
         self, transcript: Transcript, turns: Iterable[Turn]
     ) -> tuple[tuple[AssistantText, ...], tuple[ToolCall, ...]]:
         """Return the texts and calls of several turns, as one row."""
         texts: list[AssistantText] = []
         calls: list[ToolCall] = []
         for turn in turns:
-            rows = self.read(transcript, turn, len(texts) + len(calls))
+            rows = self.read_turn(transcript, turn, len(texts) + len(calls))
             texts += rows.texts
             calls += rows.calls
         return tuple(texts), tuple(calls)
@@ -101,12 +430,12 @@ class TurnReader:
         time: float | None,
         uuid: str,
     ) -> ToolCall:
-        given, cut = shortened_input(block.input, self.longest)
+        tool_input, cut = shorten_input(block.input, self.longest)
         return ToolCall(
             order=order,
             id=block.id,
             tool=block.name,
-            input=given,
+            input=tool_input,
             cut=cut,
             state=step.state if step is not None else "open",
             outcome=step.outcome if step is not None else "",
@@ -121,38 +450,38 @@ def _queued_text(transcript: Transcript, step: Step) -> str:
         return step.subject
     record = transcript.record(step.call)
     value: Any = record.envelope.content or record.envelope.attachment
-    value = loose(value) if value else None
+    value = decode_lenient(value) if value else None
     if isinstance(value, dict):
         value = cast("dict[str, Any]", value).get("prompt")
     blocks = record.blocks if record.role else read_blocks(value)
     texts = [block.text for block in blocks if isinstance(block, Text)]
     # A record may hold several texts: the step is about one of them.
-    own = next((text for text in texts if one_line(text) == step.subject), "")
-    return (own or "\n\n".join(texts) or step.subject).strip()
+    matching_text = next((text for text in texts if one_line(text) == step.subject), "")
+    return (matching_text or "\n\n".join(texts) or step.subject).strip()
 
 
 def _steps_by_call(steps: Iterable[Step]) -> dict[str, Step]:
-    found: dict[str, Step] = {}
+    steps_by_id: dict[str, Step] = {}
     for step in steps:
         if step.call is not None and step.call.type == "assistant":
-            found.setdefault(step.call_id or f"@{step.call.index}", step)
-    return found
+            steps_by_id.setdefault(step.call_id or f"@{step.call.index}", step)
+    return steps_by_id
 
 
-def _with_final(texts: list[AssistantText], answer: str) -> Iterator[AssistantText]:
+def _mark_final(texts: list[AssistantText], answer: str) -> Iterator[AssistantText]:
     """Yield texts with those marked that the answer of the turn consists of."""
-    spoken = [place for place, each in enumerate(texts) if not each.synthetic]
+    model_texts = [place for place, text_ in enumerate(texts) if not text_.synthetic]
     final: set[int] = set()
-    rest = answer
-    for place in reversed(spoken):
+    remaining = answer
+    for place in reversed(model_texts):
         text = texts[place].text
-        if not rest or not rest.endswith(text):
+        if not remaining or not remaining.endswith(text):
             break
         final.add(place)
-        rest = rest[: -len(text)].removesuffix("\n\n")
+        remaining = remaining[: -len(text)].removesuffix("\n\n")
     for place, each in enumerate(texts):
         yield msgspec.structs.replace(each, final=place in final)
 
 
-def _seconds(time: datetime | None) -> float | None:
+def _timestamp(time: datetime | None) -> float | None:
     return None if time is None else time.timestamp()

@@ -1,16 +1,12 @@
-"""Two sessions side by side.
+"""Compares two sessions.
 
-align    two rows of things: what both have, and what only one has
-path     a session as the row of what was asked and done
-suites   what test runners said
-sides    a session as figures, files and commands
-weigh    two sides → where they part, and how they differ
-figures  the table of what differs
-told     what the index knows of both, and the comparison in words
-partners which sessions are likely to be compared with one
+alignment              common and differing items of two sequences
+session_side           one session of a comparison
+comparison             the differences, as data, table and text
+comparison_candidates  sessions to compare one with
 """
 
-from steno.report.compare.sides import Known, Side, side_of
-from steno.report.compare.weigh import Comparison, compare
+from steno.report.compare.comparison import Comparison, compare
+from steno.report.compare.session_side import IndexedFacts, SessionSide, build_side
 
-__all__ = ["Comparison", "Known", "Side", "compare", "side_of"]
+__all__ = ["Comparison", "IndexedFacts", "SessionSide", "build_side", "compare"]

@@ -1,16 +1,12 @@
-"""Sessions for others: in a format that they can read, without what must not leave the machine.
+"""Exports sessions in formats for other tools, with secrets masked.
 
-opened      a session as it leaves: masked first, read afterwards
-levels      how much of a session is told
-telling     a session as plain pieces: prompts, steps, answers
-markdown    to read, with headings and fences
-plain       to read, as plain text
-lossless    every record, with where it stood
-messages    input that the API accepts
-steps       steps.jsonl and metadata.json
-parquet     the tables of the index
-names       what the files are called
-put         files, written whole or not at all
+export_options   names of the formats and levels
+export_formats   Markdown, plain text, lossless JSON, messages for the API
+session_masking  masks a session before it is read; lists secrets
+session_export   selects sessions and writes files
+steps_format     steps.jsonl and metadata.json
+steps_folder     keeps a folder of steps in sync
+parquet_tables   tables of the index
 
-The HTML is drawn in `steno.web.export`, from the templates of the explorer.
+HTML is rendered in `steno.web.export`, with the templates of the explorer.
 """

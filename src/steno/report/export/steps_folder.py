@@ -1,30 +1,32 @@
-"""Keeps a folder of steps in step with the sessions: only what changed is written.
+"""Keeps a folder of steps in sync with the sessions: only changed sessions are written.
 
     report = sync_steps(StepsJob("/home/ada/steps", roots_of()))
 
-Whether a session changed is told by the SHA-256 of its file, which `metadata.json` has; so a copy with
-another time is unchanged, and a file rewritten with the same size is not. What is in the folder
-afterwards is what an export into an empty one would write, however the runs before were cut off.
+A session is changed if the SHA-256 of its file differs from the one in `metadata.json`; so a copy
+with another time is unchanged, and a file rewritten with the same size is not. Afterwards the
+folder holds what an export into an empty one would write, however earlier runs were interrupted.
 
-A folder is steno's own if its metadata says so and names the folder. Nothing else is ever touched.
+steno owns a folder if its metadata says so and names the folder. Nothing else is touched. A cache
+in steno's folder saves reading unchanged files; without it every file is read once more.
 """
 
 import errno
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from zlib import crc32
 
 import msgspec
 
 from steno.errors import Unreadable, Unwritable
 from steno.format.records import read_time
-from steno.report.export.names import free_name
-from steno.report.export.source_cache import SourceCache
-from steno.report.export.steps import (
-    FILES,
-    METADATA,
-    STEPS,
+from steno.report.export.session_export import unused_name
+from steno.report.export.steps_format import (
+    METADATA_FILE,
+    STEP_FILES,
+    STEPS_FILE,
     SYNC_VERSION,
     WRITER,
     Source,
@@ -34,25 +36,107 @@ from steno.report.export.steps import (
     read_steps,
     running_until,
     sealed_metadata,
-    status_word,
+    status_name,
 )
-from steno.safe.masking import Masker
-from steno.session.step_records import StepCounts, is_listed
-from steno.store import clock
-from steno.store.archive.opened import Archived, opened
-from steno.store.discover import Discovery, Found, Problem
-from steno.store.output_folder import OutputFolder
-from steno.store.places import config_dir
+from steno.sanitize.secret_masker import Masker
+from steno.session.session_status import StepCounts, is_listed
+from steno.store import atomic, environment
+from steno.store.archive.file_access import ArchivedFile, open_file
+from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovery import Discovery
+from steno.store.environment import config_dir
+from steno.store.safe_output import OutputFolder
 
 if TYPE_CHECKING:
-    from steno.session.liveness import Ending
+    from steno.session.session_status import Ending
 
-__all__ = ["Skipped", "StepsJob", "StepsReport", "sync_steps"]
 
-Planned: TypeAlias = Callable[[int], Callable[[int], None]]
+FileIdentity: TypeAlias = tuple[int, int, int, int, int]
+"""Device, inode, size and the times of the last write and of the last change."""
+_SETTLED_NANOS: Final = 2_000_000_000
+"""A file changed more recently may be changed again without another time."""
+
+
+class _Entry(msgspec.Struct, array_like=True):
+    identity: FileIdentity
+    state: SourceState
+
+
+class _StoredCache(msgspec.Struct):
+    version: int
+    entries: dict[str, _Entry] = {}
+
+
+class SourceCache:
+    """The states of the sources of one output folder."""
+
+    def __init__(self, folder: str, version: int) -> None:
+        self._name = os.path.join("steps", f"{crc32(os.fsencode(folder)):08x}.cache")
+        self._version = version
+        self._entries = _load_cache(self._name, version)
+        self._changed = False
+
+    def identity(self, source: Source) -> FileIdentity | None:
+        """Return what tells one state of a file from another; None where that is not certain."""
+        if isinstance(source.found, ArchivedFile):
+            return None
+        try:
+            status = os.stat(source.found.path)
+        except OSError:
+            return None
+        latest = max(status.st_mtime_ns, status.st_ctime_ns)
+        if latest > time.time_ns() - _SETTLED_NANOS:
+            return None
+        return (
+            status.st_dev,
+            status.st_ino,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+        )
+
+    def state(self, source: Source) -> SourceState | None:
+        """Return the state of a file that nobody has written to since it was read."""
+        entry = self._entries.get(source.id)
+        if entry is None or entry.identity != self.identity(source):
+            return None
+        return entry.state
+
+    def last_state(self, source: Source) -> SourceState | None:
+        """Return the state that a file had when it was read last."""
+        entry = self._entries.get(source.id)
+        return None if entry is None else entry.state
+
+    def put(self, source: Source, identity: FileIdentity | None, state: SourceState) -> None:
+        """Keep a state; `identity` is that of the file before it was read."""
+        if identity is not None:
+            self._entries[source.id] = _Entry(identity, state)
+            self._changed = True
+
+    def store(self, sources: set[str]) -> None:
+        """Store what is known of some sources for the next run, and forget the others."""
+        entries = {name: entry for name, entry in self._entries.items() if name in sources}
+        if self._changed or len(entries) != len(self._entries):
+            atomic.write_cache(
+                self._name, msgspec.msgpack.encode(_StoredCache(self._version, entries))
+            )
+
+
+def _load_cache(name: str, version: int) -> dict[str, _Entry]:
+    raw = atomic.read_cache(name)
+    if raw is None:
+        return {}
+    try:
+        stored = msgspec.msgpack.decode(raw, type=_StoredCache)
+    except msgspec.MsgspecError:
+        return {}
+    return stored.entries if stored.version == version else {}
+
+
+ProgressPlan: TypeAlias = Callable[[int], Callable[[int], None]]
 """What is told how many bytes there are, and returns what is told of each step."""
 _LARGEST_METADATA: Final = 1 << 20
-_OF_ONE_FOLDER: Final = frozenset(
+_FOLDER_ERRORS: Final = frozenset(
     (
         errno.EISDIR,
         errno.ENOTDIR,
@@ -64,7 +148,7 @@ _OF_ONE_FOLDER: Final = frozenset(
     )
 )
 """Errors that come of what is in a folder, or of who may write to it."""
-_UNSURE: Final = frozenset(("denied", "unreadable", "missing", "too-deep"))
+_INCOMPLETE_KINDS: Final = frozenset(("denied", "unreadable", "missing", "too-deep"))
 """Problems because of which a session may be there and was not found."""
 
 
@@ -87,7 +171,7 @@ class StepsJob(msgspec.Struct):
     """Only sessions that the list rule shows."""
     force: bool = False
     """Also into folders that something else wrote."""
-    planned: Planned | None = None
+    planned: ProgressPlan | None = None
 
 
 class StepsReport(msgspec.Struct):
@@ -112,7 +196,7 @@ class StepsReport(msgspec.Struct):
         return [each for each in self.skipped if each.failed]
 
 
-def sync_steps(job: StepsJob, chosen: Sequence[Found] | None = None) -> StepsReport:
+def sync_steps(job: StepsJob, selected: Sequence[DiscoveredFile] | None = None) -> StepsReport:
     """Write the steps of changed sessions, and remove those whose session is gone.
 
     Without `chosen` it is about all sessions on the disk below the roots; with it, other sessions that
@@ -122,12 +206,12 @@ def sync_steps(job: StepsJob, chosen: Sequence[Found] | None = None) -> StepsRep
         BadRequest: the folder lies where sessions are kept.
         Unwritable: the folder cannot be written; what was written before is complete.
     """
-    never = [root for root in (*job.roots, config_dir()) if not os.path.isfile(root)]
-    with OutputFolder(job.out, FILES, never=never) as output:
-        return _Run(job, output).run(chosen)
+    forbidden_folders = [root for root in (*job.roots, config_dir()) if not os.path.isfile(root)]
+    with OutputFolder(job.out, STEP_FILES, protected=forbidden_folders) as output:
+        return _SyncRun(job, output).run(selected)
 
 
-class _Recorded(msgspec.Struct, frozen=True):
+class _RecordedFolder(msgspec.Struct, frozen=True):
     """What the metadata of a folder says about its source."""
 
     version: int
@@ -142,46 +226,48 @@ class _Recorded(msgspec.Struct, frozen=True):
     """Whether the metadata is as it was written."""
 
 
-class _Run:
+class _SyncRun:
     def __init__(self, job: StepsJob, output: OutputFolder) -> None:
         self._job = job
         self._output = output
-        self._now = clock.now()
+        self._now = environment.now()
         self._report = StepsReport()
         self._roots = tuple(os.path.abspath(root) for root in job.roots)
         self._cache = SourceCache(output.real_path, SYNC_VERSION)
-        self._folders: dict[str, _Recorded] = {}
+        self._folders: dict[str, _RecordedFolder] = {}
         """The folders that are steno's own, by name."""
-        self._of_source: dict[str, list[str]] = {}
-        self._kept: set[str] = set()
+        self._folders_by_source: dict[str, list[str]] = {}
+        self._remaining_names: set[str] = set()
         """The names of folders that stay."""
-        self._taken: set[str] = set()
+        self._used_names: set[str] = set()
 
-    def run(self, chosen: Sequence[Found] | None) -> StepsReport:
+    def run(self, selected: Sequence[DiscoveredFile] | None) -> StepsReport:
         for name in self._output.names():
-            recorded = _recorded(name, self._output.read(name, METADATA, _LARGEST_METADATA))
+            recorded = _recorded_folder(
+                name, self._output.read(name, METADATA_FILE, _LARGEST_METADATA)
+            )
             if recorded is not None:
                 self._folders[name] = recorded
-                self._of_source.setdefault(recorded.source_id, []).append(name)
-        there = self._find()
-        if chosen is None:
+                self._folders_by_source.setdefault(recorded.source_id, []).append(name)
+        existing = self._find_sources()
+        if selected is None:
             self._skip_agents()
-            sources = sorted(there.values(), key=_by_path)
+            sources = sorted(existing.values(), key=_by_path)
         else:
-            sources = [self._source(found) for found in chosen]
-            there |= {source.id: source for source in sources}
-            mine = {source.id for source in sources}
-            self._taken |= {
+            sources = [self._source(session_file) for session_file in selected]
+            existing |= {source.id: source for source in sources}
+            selected_ids = {source.id for source in sources}
+            self._used_names |= {
                 name.lower()
                 for name, recorded in self._folders.items()
-                if recorded.source_id in there and recorded.source_id not in mine
+                if recorded.source_id in existing and recorded.source_id not in selected_ids
             }
         step = self._plan(sources)
         for source in sources:
-            self._take(source, whole=chosen is None)
+            self._sync_source(source, sync_all=selected is None)
             step(source.found.size)
-        self._remove_gone(there, sources)
-        self._cache.keep({source.id for source in there.values()})
+        self._remove_gone(existing, sources)
+        self._cache.store({source.id for source in existing.values()})
         return self._report
 
     def _plan(self, sources: Iterable[Source]) -> Callable[[int], None]:
@@ -191,65 +277,67 @@ class _Run:
 
     # What there is
 
-    def _find(self) -> dict[str, Source]:
+    def _find_sources(self) -> dict[str, Source]:
         """Return every session on the disk below the roots, by its id."""
-        there: dict[str, Source] = {}
+        sources: dict[str, Source] = {}
         for root in self._job.roots:
-            for found in Discovery(root, self._report.problems).sessions():
-                source = self._source(found)
-                there.setdefault(source.id, source)
-        return there
+            for session_file in Discovery(root, self._report.problems).sessions():
+                source = self._source(session_file)
+                sources.setdefault(source.id, source)
+        return sources
 
     def _skip_agents(self) -> None:
         paths = {
-            os.path.abspath(found.path)
+            os.path.abspath(transcript_file.path)
             for root in self._job.roots
-            for found in Discovery(root).transcripts()
-            if found.place.role == "agent"
+            for transcript_file in Discovery(root).transcripts()
+            if transcript_file.place.role == "agent"
         }
         for path in sorted(paths):
             self._report.skipped.append(Skipped(path, "transcript of a sub-agent"))
 
-    def _source(self, found: Found) -> Source:
-        path = os.path.abspath(found.path)
-        root = os.path.abspath(found.root)
+    def _source(self, session_file: DiscoveredFile) -> Source:
+        path = os.path.abspath(session_file.path)
+        root = os.path.abspath(session_file.root)
         # The same folder, however somebody named the session.
-        root = next((each for each in self._roots if _lies_in(path, each)), root)
-        return Source(found, path, _mark(path), _mark(root))
+        root = next(
+            (known_root for known_root in self._roots if _is_inside(path, known_root)), root
+        )
+        return Source(session_file, path, _path_hash(path), _path_hash(root))
 
     def _skip(self, source: Source, reason: str, *, failed: bool = False) -> None:
         self._report.skipped.append(Skipped(source.path, reason, failed))
 
     # One session
 
-    def _take(self, source: Source, *, whole: bool) -> None:
+    def _sync_source(self, source: Source, *, sync_all: bool) -> None:
         """Write a session if it changed."""
         try:
-            self._bring_up_to_date(source, whole=whole)
+            self._update_source(source, sync_all=sync_all)
         except Unreadable as error:
-            names = self._of_source.get(source.id, ())
+            names = self._folders_by_source.get(source.id, ())
             self._skip(source, str(error), failed=True)
-            self._kept.update(names)
+            self._remaining_names.update(names)
             # A copy with the same id does not take its folder over.
-            self._taken.update(name.lower() for name in names)
+            self._used_names.update(name.lower() for name in names)
 
-    def _bring_up_to_date(self, source: Source, *, whole: bool) -> None:
+    def _update_source(self, source: Source, *, sync_all: bool) -> None:
         state = self._known_state(source)
-        read = None
+        output = None
         if state is None:
-            read = self._read(source)
-            state = read.state
+            output = self._read(source)
+            state = output.state
         if reason := self._reason_to_skip(state):
             self._skip(source, reason)
             return
-        name = self._name(source, state, whole=whole)
+        name = self._folder_name(source, state, sync_all=sync_all)
         if self._is_unchanged(name, source, state):
-            self._output.tidy(name)
+            self._output.remove_temp_files(name)
             self._report.unchanged.append(name)
         elif self._may_write(name):
-            read = read or self._read(source)
-            state = read.state
-            if not self._write(name, source, read):
+            output = output or self._read(source)
+            state = output.state
+            if not self._write(name, source, output):
                 return
         else:
             folder = self._output.kind(name) == "folder"
@@ -257,22 +345,22 @@ class _Run:
             reason = f"{os.path.join(self._job.out, name)} {problem}"
             self._skip(source, reason, failed=True)
             return
-        self._kept.add(name)
+        self._remaining_names.add(name)
         self._note_status_change(state)
 
-    def _write(self, name: str, source: Source, read: StepsOutput) -> bool:
+    def _write(self, name: str, source: Source, output: StepsOutput) -> bool:
         """Write a session; False where its own folder cannot be written, and others may be.
 
         Raises:
             Unwritable: nothing can be written.
         """
         try:
-            self._output.write(name, read.files(self._now))
+            self._output.write(name, output.files(self._now))
         except Unwritable as error:
             if name not in self._folders or not _is_about_one_folder(error):
                 raise
             self._skip(source, str(error), failed=True)
-            self._kept.add(name)
+            self._remaining_names.add(name)
             return False
         self._report.written.append(name)
         return True
@@ -291,45 +379,49 @@ class _Run:
 
     def _known_state(self, source: Source) -> SourceState | None:
         """Return the state of a file that is as it was; None where it has to be read."""
-        known = self._cache.state(source)
-        if known is not None:
-            return known
-        folders = [self._folders[name] for name in self._of_source.get(source.id, ())]
-        before = [each.state for each in folders if each.version == SYNC_VERSION]
+        cached_state = self._cache.state(source)
+        if cached_state is not None:
+            return cached_state
+        folders = [self._folders[name] for name in self._folders_by_source.get(source.id, ())]
+        earlier_states = [
+            candidate.state for candidate in folders if candidate.version == SYNC_VERSION
+        ]
         if (cached := self._cache.last_state(source)) is not None:
-            before.append(cached)
+            earlier_states.append(cached)
         size = _size(source.found)
-        before = [state for state in before if state.size == size]
-        if not before:
+        earlier_states = [state for state in earlier_states if state.size == size]
+        if not earlier_states:
             return None
         identity = self._cache.identity(source)
-        size, digest = _digest(source.found)
-        state = next((each for each in before if (each.size, each.sha256) == (size, digest)), None)
+        size, digest = _hash_file(source.found)
+        state = next(
+            (each for each in earlier_states if (each.size, each.sha256) == (size, digest)), None
+        )
         if state is not None:
             self._cache.put(source, identity, state)
         return state
 
     def _read(self, source: Source) -> StepsOutput:
         identity = self._cache.identity(source)
-        read = read_steps(source, self._job.masker)
-        self._cache.put(source, identity, read.state)
-        return read
+        output = read_steps(source, self._job.masker)
+        self._cache.put(source, identity, output.state)
+        return output
 
-    def _name(self, source: Source, state: SourceState, *, whole: bool) -> str:
+    def _folder_name(self, source: Source, state: SourceState, *, sync_all: bool) -> str:
         """Return the folder of a session; a copy with the same id has a number behind it."""
-        if not whole:
-            for name in self._of_source.get(source.id, ()):
-                if name.lower() not in self._taken:
-                    self._taken.add(name.lower())
+        if not sync_all:
+            for name in self._folders_by_source.get(source.id, ()):
+                if name.lower() not in self._used_names:
+                    self._used_names.add(name.lower())
                     return name
-        lower = free_name(state.session_id.lower(), self._taken)
+        lower = unused_name(state.session_id.lower(), self._used_names)
         return state.session_id + lower[len(state.session_id) :]
 
     def _is_unchanged(self, name: str, source: Source, state: SourceState) -> bool:
         recorded = self._folders.get(name)
         if recorded is None or not recorded.intact or recorded.state != state:
             return False
-        status = status_word(running=is_running(state, self._now))
+        status = status_name(running=is_running(state, self._now))
         expected = (SYNC_VERSION, self._job.masker is not None, source.id, source.root_id, status)
         if expected != (
             recorded.version,
@@ -339,7 +431,7 @@ class _Run:
             recorded.status,
         ):
             return False
-        steps = self._output.read(name, STEPS, recorded.steps_size + 1)
+        steps = self._output.read(name, STEPS_FILE, recorded.steps_size + 1)
         return steps is not None and sha256(steps).hexdigest() == recorded.steps_sha256
 
     def _may_write(self, name: str) -> bool:
@@ -350,29 +442,31 @@ class _Run:
 
     # What is gone
 
-    def _remove_gone(self, there: dict[str, Source], sources: Sequence[Source]) -> None:
+    def _remove_gone(self, existing: dict[str, Source], sources: Sequence[Source]) -> None:
         """Remove the folders of sessions that are gone, or are not written any more."""
-        sure = not any(problem.kind in _UNSURE for problem in self._report.problems)
-        roots = {_mark(root) for root in self._roots}
-        mine = {source.id for source in sources}
+        is_complete = not any(
+            problem.kind in _INCOMPLETE_KINDS for problem in self._report.problems
+        )
+        roots = {_path_hash(root) for root in self._roots}
+        selected_ids = {source.id for source in sources}
         for name, recorded in self._folders.items():
-            if name in self._kept:
+            if name in self._remaining_names:
                 continue
-            gone = sure and recorded.source_id not in there and recorded.root_id in roots
+            gone = is_complete and recorded.source_id not in existing and recorded.root_id in roots
             # Else its file is there, and is written elsewhere now or not at all.
-            if gone or recorded.source_id in mine:
+            if gone or recorded.source_id in selected_ids:
                 self._remove(name)
 
     def _remove(self, name: str) -> None:
         path = os.path.join(self._job.out, name)
         try:
-            whole = self._output.remove(name)
+            removed_completely = self._output.remove(name)
         except Unwritable as error:
             if not _is_about_one_folder(error):
                 raise
             self._report.skipped.append(Skipped(path, str(error), failed=True))
             return
-        if not whole:
+        if not removed_completely:
             self._report.skipped.append(Skipped(path, "other files in it were left"))
         self._report.removed.append(name)
 
@@ -380,10 +474,10 @@ class _Run:
 def _is_about_one_folder(error: Unwritable) -> bool:
     """Return whether only the folder of one session cannot be written, and others can."""
     cause = error.__cause__
-    return isinstance(cause, OSError) and cause.errno in _OF_ONE_FOLDER
+    return isinstance(cause, OSError) and cause.errno in _FOLDER_ERRORS
 
 
-def _recorded(name: str, raw: bytes | None) -> _Recorded | None:
+def _recorded_folder(name: str, raw: bytes | None) -> _RecordedFolder | None:
     """Return what metadata says, if steno wrote it for a folder of that name."""
     if raw is None:
         return None
@@ -394,7 +488,7 @@ def _recorded(name: str, raw: bytes | None) -> _Recorded | None:
         session_id = str(metadata["session_id"])
         if sync["writer"] != WRITER or not _is_folder_of(name, session_id):
             return None
-        last = read_time(sync["last_record_at"])
+        last_record = read_time(sync["last_record_at"])
         state = SourceState(
             int(source["size"]),
             str(source["sha256"]),
@@ -402,9 +496,9 @@ def _recorded(name: str, raw: bytes | None) -> _Recorded | None:
             "",
             StepCounts(int(metadata["step_count"]), bool(sync["answered"])),
             cast("Ending", str(sync["ending"])),
-            None if last is None else round(last.timestamp(), 3),
+            None if last_record is None else round(last_record.timestamp(), 3),
         )
-        return _Recorded(
+        return _RecordedFolder(
             int(sync["version"]),
             bool(sync["redacted"]),
             str(source["id"]),
@@ -428,12 +522,12 @@ def _is_folder_of(name: str, session_id: str) -> bool:
     return not number or (number[:1] == "_" and number[1:].isdecimal())
 
 
-def _mark(path: str) -> str:
+def _path_hash(path: str) -> str:
     """Return a path as a hash: metadata that is masked must not tell it."""
     return blake2b(os.fsencode(path), digest_size=16).hexdigest()
 
 
-def _lies_in(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
@@ -441,19 +535,19 @@ def _by_path(source: Source) -> str:
     return source.path
 
 
-def _size(found: Found) -> int:
+def _size(session_file: DiscoveredFile) -> int:
     """Return how large a file is now."""
-    if isinstance(found, Archived):
-        return found.size
+    if isinstance(session_file, ArchivedFile):
+        return session_file.size
     try:
-        return os.stat(found.path).st_size
+        return os.stat(session_file.path).st_size
     except OSError as error:
-        raise Unreadable(f"cannot read {found.path}: {error.strerror}") from error
+        raise Unreadable(f"cannot read {session_file.path}: {error.strerror}") from error
 
 
-def _digest(found: Found) -> tuple[int, str]:
+def _hash_file(session_file: DiscoveredFile) -> tuple[int, str]:
     digest, size = sha256(), 0
-    with opened(found) as source:
+    with open_file(session_file) as source:
         for chunk in source.chunks(0):
             digest.update(chunk)
             size += len(chunk)

@@ -1,1 +1,1 @@
-"""Tokens and what they cost: counted once, priced by the day, and open down to the line."""
+"""Token usage and cost: each response counted once, priced by day, and traceable to its lines."""

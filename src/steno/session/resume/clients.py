@@ -1,7 +1,7 @@
 """How each generation of the real client reads a session back, as data.
 
-Every field is a habit seen in experiments with that client; `steno` is our own reading, which
-loses nothing it can keep.
+Every field was observed in experiments with that client; `steno` is steno's own reading, which
+keeps everything it can.
 """
 
 from typing import Final, Literal
@@ -9,9 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from steno.errors import BadRequest
-from steno.session.nodes import Node
-
-__all__ = ["CLIENTS", "LATEST", "STENO", "Client", "client_for"]
+from steno.session.transcript import Node
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,17 +172,17 @@ def client_for(version: str) -> Client:
     '2.1.200'
     """
     try:
-        wanted = tuple(int(part) for part in version.split("."))
+        numbers = tuple(int(part) for part in version.split("."))
     except ValueError:
-        raise BadRequest(f"not a client version: {version!r}", hint=_STUDIED) from None
-    older = [client for client in CLIENTS if _key(client) <= wanted]
+        raise BadRequest(f"not a client version: {version!r}", hint=_STUDIED_HINT) from None
+    older = [client for client in CLIENTS if _version_numbers(client) <= numbers]
     if not older:
-        raise BadRequest(f"no client as old as {version} was studied", hint=_STUDIED)
+        raise BadRequest(f"no client as old as {version} was studied", hint=_STUDIED_HINT)
     return older[-1]
 
 
-def _key(client: Client) -> tuple[int, ...]:
+def _version_numbers(client: Client) -> tuple[int, ...]:
     return tuple(int(part) for part in client.version.split("."))
 
 
-_STUDIED: Final = f"studied: {', '.join(client.version for client in CLIENTS)}"
+_STUDIED_HINT: Final = f"studied: {', '.join(client.version for client in CLIENTS)}"

@@ -1,28 +1,16 @@
-"""A chain of nodes → entries: who says what, in API blocks, before anything is merged or mended."""
+"""A chain of nodes → entries in API blocks, with open calls settled and refused content left out."""
 
 import json
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from steno.session.nodes import Node
 from steno.session.resume.clients import Client
-from steno.session.transcript import Transcript
-
-__all__ = [
-    "Blocks",
-    "Entry",
-    "Origin",
-    "entries_of",
-    "has_results",
-    "only_thinking",
-    "text_block",
-    "without_thinking",
-]
+from steno.session.transcript import Node, Transcript
 
 Json: TypeAlias = dict[str, Any]
 Blocks: TypeAlias = list[Json]
-Origin: TypeAlias = Literal["message", "command", "reminder", "synthetic"]
-_COMMANDS: Final = (
+EntryKind: TypeAlias = Literal["message", "command", "reminder", "synthetic"]
+_COMMAND_STARTS: Final = (
     "Caveat: ",
     "<local-command-",
     "<command-name>",
@@ -31,15 +19,17 @@ _COMMANDS: Final = (
 )
 _SYNTHETIC: Final = "<synthetic>"
 _THINKING: Final = ("thinking", "redacted_thinking")
-_QUEUED: Final = (
+_QUEUED_TEXT: Final = (
     "<system-reminder>\nThe user sent a new message while you were working:\n{}\n</system-reminder>"
 )
-_CALLED: Final = (
+_READ_CALL_TEXT: Final = (
     "<system-reminder>\nCalled the Read tool with the following input: {}\n</system-reminder>"
 )
-_READ: Final = frozenset({"file", "directory"})
+_READ_TYPES: Final = frozenset({"file", "directory"})
 """What is told as if the model had looked at it."""
-_RESULT: Final = "<system-reminder>\nResult of calling the Read tool:\n{}\n</system-reminder>"
+_READ_RESULT_TEXT: Final = (
+    "<system-reminder>\nResult of calling the Read tool:\n{}\n</system-reminder>"
+)
 
 
 class Entry:
@@ -56,26 +46,31 @@ class Entry:
         role: str,
         blocks: Blocks,
         *,
-        kind: Origin = "message",
+        kind: EntryKind = "message",
         group: object = None,
         error: bool = False,
         alone: bool = False,
     ) -> None:
         self.role = role
         self.blocks = blocks
-        self.kind: Origin = kind
+        self.kind: EntryKind = kind
         self.group = group
         self.error = error
         self.alone = alone
         self.leading: int | None = None
 
-    def take_in(self, blocks: Blocks, *, newline: bool) -> None:
+    def merge(self, blocks: Blocks, *, newline: bool) -> None:
         """Merge blocks into this entry, results first; text before more text ends in a newline."""
         if self.leading is None:
             self.leading = self._results_first()
-        mine, theirs = self.blocks[-1:], blocks[:1]
-        if newline and mine and theirs and mine[0].get("type") == theirs[0].get("type") == "text":
-            self.blocks[-1] = {**mine[0], "text": f"{mine[0].get('text', '')}\n"}
+        own_last, other_first = self.blocks[-1:], blocks[:1]
+        if (
+            newline
+            and own_last
+            and other_first
+            and own_last[0].get("type") == other_first[0].get("type") == "text"
+        ):
+            self.blocks[-1] = {**own_last[0], "text": f"{own_last[0].get('text', '')}\n"}
         results = [block for block in blocks if block.get("type") == "tool_result"]
         self.blocks[self.leading : self.leading] = results
         self.leading += len(results)
@@ -83,12 +78,12 @@ class Entry:
 
     def _results_first(self) -> int:
         results = [block for block in self.blocks if block.get("type") == "tool_result"]
-        others = [block for block in self.blocks if block.get("type") != "tool_result"]
-        self.blocks = [*results, *others]
+        rest = [block for block in self.blocks if block.get("type") != "tool_result"]
+        self.blocks = [*results, *rest]
         return len(results)
 
     @property
-    def brings_results(self) -> bool:
+    def has_tool_results(self) -> bool:
         """Whether it is a user entry with tool results."""
         return self.role == "user" and has_results(self.blocks)
 
@@ -125,12 +120,12 @@ def entries_of(transcript: Transcript, chain: list[Node], client: Client) -> Ite
     for node in chain:
         if node.is_message:
             if node.has_content:
-                entry = _message(transcript, node, client)
+                entry = _message_entry(transcript, node, client)
                 if model and node.type == "assistant" and node.model not in (model, _SYNTHETIC):
                     entry.blocks = without_thinking(entry.blocks)
                 yield entry
         elif node.type == "attachment":
-            yield from _attachment(transcript, node, client, system_turns=system_turns)
+            yield from _attachment_entries(transcript, node, client, system_turns=system_turns)
         elif node.subtype == "local_command" and client.sends_local_commands:
             fields = transcript.record(node).fields
             content = fields.get("content")
@@ -147,7 +142,7 @@ def _model_for(chain: list[Node], client: Client) -> str:
     return client.model_for(last)
 
 
-def _message(transcript: Transcript, node: Node, client: Client) -> Entry:
+def _message_entry(transcript: Transcript, node: Node, client: Client) -> Entry:
     blocks = _blocks(transcript.record(node).fields.get("message"))
     if node.type == "user":
         return Entry("user", blocks, kind="command" if _is_command(blocks) else "message")
@@ -159,7 +154,7 @@ def _message(transcript: Transcript, node: Node, client: Client) -> Entry:
 def _is_command(blocks: Blocks) -> bool:
     """Whether it tells of a command that ran without the model."""
     text = str(blocks[0].get("text", "")) if len(blocks) == 1 else ""
-    return text.startswith(_COMMANDS)
+    return text.startswith(_COMMAND_STARTS)
 
 
 def _blocks(message: Any) -> Blocks:
@@ -168,10 +163,10 @@ def _blocks(message: Any) -> Blocks:
     content = fields.get("content")
     if isinstance(content, str):
         return [text_block(content)]
-    return [sound for block in _objects(content) if (sound := _sound(block)) is not None]
+    return [sound for block in _dicts_in(content) if (sound := _usable_block(block)) is not None]
 
 
-def _sound(block: dict[str, Any]) -> dict[str, Any] | None:
+def _usable_block(block: dict[str, Any]) -> dict[str, Any] | None:
     """Return a block that can be dealt with, None for one without a type or an id."""
     match block.get("type"):
         case "tool_use":
@@ -180,7 +175,11 @@ def _sound(block: dict[str, Any]) -> dict[str, Any] | None:
             content = block.get("content")
             if content is None or isinstance(content, str):
                 return block
-            inner = [sound for each in _objects(content) if (sound := _sound(each)) is not None]
+            inner = [
+                sound
+                for inner_block in _dicts_in(content)
+                if (sound := _usable_block(inner_block)) is not None
+            ]
             return {**block, "content": inner}
         case "tool_result":
             return None
@@ -188,7 +187,7 @@ def _sound(block: dict[str, Any]) -> dict[str, Any] | None:
             return block if isinstance(kind, str) else None
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
+def _dicts_in(value: Any) -> list[dict[str, Any]]:
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
     return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
 
@@ -200,29 +199,29 @@ def _is_snapshot(transcript: Transcript, node: Node) -> bool:
     )
 
 
-def _attachment(
+def _attachment_entries(
     transcript: Transcript, node: Node, client: Client, *, system_turns: bool
 ) -> Iterator[Entry]:
     fields = transcript.record(node).fields
     body = fields.get("attachment")
     attachment = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
     rendered = fields.get("rendered")
-    apart = client.tells_reads_apart and str(attachment.get("type")) in _READ
+    apart = client.tells_reads_apart and str(attachment.get("type")) in _READ_TYPES
     if isinstance(rendered, list) and client.sends_rendered:
         role = "system" if system_turns and fields.get("renderedRole") == "system" else "user"
-        for place, item in enumerate(cast("list[Any]", rendered)):
+        for index, item in enumerate(cast("list[Any]", rendered)):
             content = (
                 cast("dict[str, Any]", item).get("content") if isinstance(item, dict) else None
             )
             if isinstance(content, str):
-                yield _reminder(content, role, alone=apart and not place)
+                yield _reminder_entry(content, role, alone=apart and not index)
     elif attachment.get("type") == "file":
-        yield from _file(attachment, alone=apart)
+        yield from _file_entries(attachment, alone=apart)
     elif attachment.get("type") == "queued_command":
-        yield _reminder(_QUEUED.format(attachment.get("prompt", "")))
+        yield _reminder_entry(_QUEUED_TEXT.format(attachment.get("prompt", "")))
 
 
-def _file(attachment: dict[str, Any], *, alone: bool) -> Iterator[Entry]:
+def _file_entries(attachment: dict[str, Any], *, alone: bool) -> Iterator[Entry]:
     """Yield a mentioned file as the client tells the model about it: as if it had been read."""
     content = attachment.get("content")
     inner = cast("dict[str, Any]", content).get("file") if isinstance(content, dict) else None
@@ -231,7 +230,7 @@ def _file(attachment: dict[str, Any], *, alone: bool) -> Iterator[Entry]:
     file = cast("dict[str, Any]", inner)
     name = {"file_path": attachment.get("filename")}
     path = json.dumps(name, separators=(",", ":"), ensure_ascii=False)
-    yield _reminder(_CALLED.format(path), alone=alone)
+    yield _reminder_entry(_READ_CALL_TEXT.format(path), alone=alone)
     if isinstance(file.get("base64"), str) and cast("Json", content).get("type") == "image":
         source = {"type": "base64", "media_type": file.get("type"), "data": file["base64"]}
         yield Entry("user", [{"type": "image", "source": source}], kind="reminder")
@@ -240,10 +239,137 @@ def _file(attachment: dict[str, Any], *, alone: bool) -> Iterator[Entry]:
     start = first if isinstance(first, int) else 1
     lines = str(file.get("content", "")).split("\n")
     numbered = "\n".join(f"{number}\t{line}" for number, line in enumerate(lines, start))
-    yield _reminder(_RESULT.format(numbered))
+    yield _reminder_entry(_READ_RESULT_TEXT.format(numbered))
 
 
-def _reminder(text: str, role: str = "user", *, alone: bool = False) -> Entry:
+def _reminder_entry(text: str, role: str = "user", *, alone: bool = False) -> Entry:
     if role == "system":
         text = text.removeprefix("<system-reminder>\n").removesuffix("\n</system-reminder>")
     return Entry(role, [text_block(text)], kind="reminder", alone=alone)
+
+
+INTERRUPTED_CALL: Final = (
+    "[Tool call interrupted: the session ended before this call's result was recorded]"
+)
+NO_RESPONSE: Final = "No response requested."
+_CONTINUE: Final = "Continue from where you left off."
+
+
+def fix_entries(
+    entries: list[Entry], client: Client, *, ends_with_message: bool = True
+) -> list[Entry]:
+    """Settle open calls, drop what is empty, and answer a prompt that was never answered.
+
+    `ends_with_message` says whether the last record is a message, and no note or event behind one.
+    """
+    entries = _without_empty_responses(entries)
+    entries = _settle_calls(entries, client)
+    entries = _without_empty_responses(entries)
+    if client.answers_prompts:
+        entries = _with_final_answer(entries, client, ends_with_message=ends_with_message)
+    return [entry for entry in entries if not (entry.error or _is_blank(entry))]
+
+
+def _settle_calls(entries: list[Entry], client: Client) -> list[Entry]:
+    answered = {
+        block.get("tool_use_id")
+        for entry in entries
+        for block in entry.blocks
+        if block.get("type") == "tool_result"
+    }
+    open_calls = {call for entry in entries for call in entry.calls if call not in answered}
+    if not open_calls:
+        return entries
+    cut_off, kept_open = (
+        _open_at_the_end(entries, open_calls) if client.answers_interrupted else ([], set[str]())
+    )
+    dropped = open_calls - kept_open - set(cut_off)
+    for entry in entries:
+        if dropped.intersection(entry.calls):
+            entry.blocks = [block for block in entry.blocks if block.get("id") not in dropped]
+    return [
+        *entries,
+        *(Entry("user", [_interrupted_result(call)], kind="synthetic") for call in cut_off),
+    ]
+
+
+def _open_at_the_end(entries: list[Entry], open_calls: set[str]) -> tuple[list[str], set[str]]:
+    """Return the calls that the end of the session cut off, and those of its turn that stay open."""
+    messages = [entry for entry in entries if entry.kind == "message"]
+    while messages and messages[-1].role == "assistant" and only_thinking(messages[-1].blocks):
+        messages.pop()
+    if not messages:
+        return [], set()
+    prompts = [at for at, entry in enumerate(messages) if _is_prompt(entry)]
+    turn = messages[prompts[-1] + 1 :] if prompts else messages
+    last = next((entry for entry in reversed(turn) if entry.role == "assistant"), None)
+    if last is None:
+        return [], set()
+    response = [entry for entry in turn if entry.group == last.group]
+    cut_off = [call for entry in response for call in entry.calls if call in open_calls]
+    if not turn[-1].has_tool_results:
+        return cut_off, set()
+    return cut_off, {call for entry in turn for call in entry.calls if call in open_calls}
+
+
+def _is_prompt(entry: Entry) -> bool:
+    return entry.role == "user" and not entry.has_tool_results
+
+
+def _interrupted_result(call: str) -> dict[str, Any]:
+    return {
+        "type": "tool_result",
+        "content": INTERRUPTED_CALL,
+        "is_error": True,
+        "tool_use_id": call,
+    }
+
+
+def _is_blank(entry: Entry) -> bool:
+    """Whether an assistant entry holds no block, or blank text only."""
+    if entry.role != "assistant":
+        return False
+    return all(
+        block.get("type") == "text" and not str(block.get("text", "")).strip()
+        for block in entry.blocks
+    )
+
+
+def _without_empty_responses(entries: list[Entry]) -> list[Entry]:
+    """Leave out responses that hold nothing but blank text and reasoning."""
+    substantial = {entry.group for entry in entries if _is_substantial(entry)}
+    return [e for e in entries if e.role != "assistant" or e.group in substantial or e.error]
+
+
+def _is_substantial(entry: Entry) -> bool:
+    if entry.role != "assistant" or entry.error:
+        return False
+    return not _is_blank(entry) and not only_thinking(entry.blocks)
+
+
+def _skip_reminders(entries: list[Entry], index: int) -> int:
+    while index < len(entries) and entries[index].kind == "reminder":
+        index += 1
+    return index
+
+
+def _with_final_answer(
+    entries: list[Entry], client: Client, *, ends_with_message: bool
+) -> list[Entry]:
+    """Put an answer behind a last prompt or result that the model never got to."""
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
+        if entry.kind not in ("message", "synthetic"):
+            continue
+        if entry.role == "assistant":
+            return entries
+        counts = client.answers_only == "last record or result" and entry.has_tool_results
+        if client.answers_only and not (ends_with_message or counts):
+            return entries
+        answer = Entry("assistant", [text_block(NO_RESPONSE)], kind="synthetic", group=object())
+        if client.asks_to_continue and entry.has_tool_results:
+            prompt = Entry("user", [text_block(_CONTINUE)], kind="synthetic")
+            return [*entries, prompt, answer]
+        end = _skip_reminders(entries, index + 1)
+        return [*entries[:end], answer, *entries[end:]]
+    return entries

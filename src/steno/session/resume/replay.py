@@ -1,34 +1,276 @@
-"""A session as API messages: what a given client would send on resume, and what is valid to send."""
+"""A session as API messages: what a given client would send on resume, and what is valid to send.
 
-from collections.abc import Iterable
-from typing import Any, Final
+Valid messages leave out what the API would refuse. Old tool output that a
+`system/microcompact_boundary` record names is replaced by a short note, and large images are left
+out where there are many.
+"""
 
-from steno.session.nodes import Node
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Final, cast
+
+from steno.format.lenient_json import as_list, as_object
+from steno.session.resume.api_rules import (
+    IMAGE_NOTE,
+    MANY_IMAGES,
+    MAX_SIDE_AMONG_MANY,
+    NO_CONTENT,
+    blocks_of,
+    fix_block,
+    image_flaw,
+)
 from steno.session.resume.clients import LATEST, STENO, Client
-from steno.session.resume.entries import Blocks, Entry, entries_of, text_block
-from steno.session.resume.gather import gather
-from steno.session.resume.leaf import choose_leaf
-from steno.session.resume.mend import mend
-from steno.session.resume.segments import since_compaction
-from steno.session.resume.trims import trims_of
-from steno.session.resume.valid import make_valid
-from steno.session.resume.walk import Loaded, take_in, walk
-from steno.session.transcript import Transcript
+from steno.session.resume.entries import Blocks, Entry, entries_of, fix_entries, text_block
+from steno.session.resume.record_chain import (
+    LoadedRecords,
+    choose_leaf,
+    gather,
+    load_records,
+    since_compaction,
+    walk,
+)
+from steno.session.transcript import Node, Transcript
 
-__all__ = [
-    "ApiMessage",
-    "as_resumed",
-    "joined_users",
-    "resumed_chain",
-    "resumed_leaf",
-    "valid_messages",
-]
+MICROCOMPACT_SUBTYPE: Final = "microcompact_boundary"
+"""The subtype of the record that names calls whose output is left out."""
+_TRIM_NOTE: Final = (
+    "[The output of this call, {}, was left out to save room. Make the call again if you need it.]"
+)
+_MEDIA_CHARACTERS: Final = 6_000
+"""How many characters a picture or a document counts for: about what it takes of the window."""
+
+_TrimMessage = dict[str, Any]
+
+
+def trimmed_calls(transcript: Transcript, chain: list[Node]) -> frozenset[str]:
+    """Return the calls whose output the records of a conversation say was left out."""
+    call_ids: set[str] = set()
+    for node in chain:
+        if node.subtype == MICROCOMPACT_SUBTYPE:
+            metadata = as_object(transcript.record(node).fields.get("microcompactMetadata")) or {}
+            calls = as_list(metadata.get("compactedToolIds")) or ()
+            call_ids.update(call for call in calls if isinstance(call, str))
+    return frozenset(call_ids)
+
+
+def trim_message(message: _TrimMessage, calls: Collection[str]) -> _TrimMessage:
+    """Return a message with a note in place of what these calls printed; the same if none did."""
+    blocks = cast("list[dict[str, Any]]", message["content"])
+    if not any(_is_result_of(block, calls) for block in blocks):
+        return message
+    return {
+        **message,
+        "content": [
+            _with_note(block) if _is_result_of(block, calls) else block for block in blocks
+        ],
+    }
+
+
+def _is_result_of(block: dict[str, Any], calls: Collection[str]) -> bool:
+    return block.get("type") == "tool_result" and block.get("tool_use_id") in calls
+
+
+def _with_note(block: dict[str, Any]) -> dict[str, Any]:
+    characters, media = _content_size(block.get("content"))
+    size = f"{characters:,} characters" + (f" and {media:,} pictures or documents" * bool(media))
+    note = _TRIM_NOTE.format(size)
+    # What is shorter than the note says more as it is.
+    return {**block, "content": note} if media or characters > len(note) else block
+
+
+def output_size(block: dict[str, Any]) -> int:
+    """Return how many characters a tool result takes, about."""
+    characters, media = _content_size(block.get("content"))
+    return characters + media * _MEDIA_CHARACTERS
+
+
+def _content_size(content: Any) -> tuple[int, int]:
+    """Return how many characters and how many other blocks a result holds."""
+    if isinstance(content, str):
+        return len(content), 0
+    inner = [as_object(item) or {} for item in as_list(content) or ()]
+    texts = [block.get("text") for block in inner if block.get("type") == "text"]
+    return sum(len(text) for text in texts if isinstance(text, str)), len(inner) - len(texts)
+
+
+_ContentBlock = dict[str, Any]
+_RequestMessage = dict[str, Any]
+
+
+def images_in(blocks: list[_ContentBlock]) -> Iterator[_ContentBlock]:
+    """Yield the images among blocks and inside of results."""
+    for block in blocks:
+        if block.get("type") == "image":
+            yield block
+        elif block.get("type") == "tool_result":
+            inner = [as_object(item) or {} for item in as_list(block.get("content")) or ()]
+            yield from (item for item in inner if item.get("type") == "image")
+
+
+def without_images(
+    blocks: list[_ContentBlock], reason_to_remove: Callable[[_ContentBlock], str]
+) -> list[_ContentBlock]:
+    """Return blocks with words in place of each image for which there is a reason."""
+
+    def replace_image(block: _ContentBlock) -> _ContentBlock:
+        if block.get("type") == "image" and (reason := reason_to_remove(block)):
+            return {"type": "text", "text": IMAGE_NOTE.format(reason)}
+        content = as_list(block.get("content")) if block.get("type") == "tool_result" else None
+        if content is None:
+            return block
+        return {**block, "content": [replace_image(as_object(item) or {}) for item in content]}
+
+    return [replace_image(block) for block in blocks]
+
+
+def without_large_images(messages: list[_RequestMessage]) -> list[_RequestMessage]:
+    """Return messages without the large images that the API takes only where there are few."""
+    images = [block for message in messages for block in images_in(message["content"])]
+    if len(images) <= MANY_IMAGES or not any(map(flaw_among_many_images, images)):
+        return messages
+    return [
+        {**each, "content": without_images(each["content"], flaw_among_many_images)}
+        for each in messages
+    ]
+
+
+def flaw_among_many_images(block: _ContentBlock) -> str:
+    """Return why the API would refuse an image among many others, or nothing."""
+    side = image_flaw(block.get("source"))[1]
+    if side <= MAX_SIDE_AMONG_MANY:
+        return ""
+    return f"{side:,} pixels a side, {MAX_SIDE_AMONG_MANY:,} allowed among more than {MANY_IMAGES}"
+
+
+MISSING_BEGINNING: Final = "(the beginning of this conversation is missing)"
+_SERVER_CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
+"""Calls that the server itself makes: their results stand beside them."""
+_ID_FIELDS: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
+
+_Block = dict[str, Any]
+_Message = dict[str, Any]
+
+
+def make_valid(
+    messages: list[_Message], calls: Collection[str] = frozenset[str]()
+) -> list[_Message]:
+    """Return the messages without what the API would refuse in them; pairing must be right.
+
+    Notes stand in the place of what some `calls` have printed, before images are counted.
+    """
+    validated = _validated(messages)
+    return without_large_images(
+        [trim_message(message, calls) for message in validated] if calls else validated
+    )
+
+
+def _validated(messages: list[_Message]) -> list[_Message]:
+    validator = MessageValidator()
+    messages_before = [valid for message in messages[:-1] for valid in validator.add(message)]
+    return [
+        *messages_before,
+        *(good for message in messages[-1:] for good in validator.preview(message)),
+    ]
+
+
+class MessageValidator:
+    """What of a conversation has been proven to be sendable, as far as the rest hangs on it."""
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._calls: set[str] = set()
+        self._renamed: dict[str, list[str]] = {}
+
+    def add(self, message: _Message) -> list[_Message]:
+        """Return what to send for the next message, which others follow."""
+        valid, renamed, calls = self._validate(message, followed=True)
+        self._begun = True
+        self._renamed = renamed
+        self._calls |= calls
+        return valid
+
+    def preview(self, message: _Message) -> list[_Message]:
+        """Return what to send for the next message while it is the last; it can become another."""
+        return self._validate(message, followed=False)[0]
+
+    def _validate(
+        self, message: _Message, *, followed: bool
+    ) -> tuple[list[_Message], dict[str, list[str]], set[str]]:
+        role = str(message.get("role"))
+        renamed, calls = self._renamed, set[str]()
+        if role == "assistant":
+            renamed, calls = self._unique_call_ids(message)
+        blocks = _with_renamed_ids(blocks_of(message), renamed)
+        fixed = [
+            replacement for block in blocks if (replacement := fix_block(block, role)) is not None
+        ]
+        # At the very end, a server that paused goes on with its call.
+        if role == "assistant" and followed:
+            fixed = _without_unpaired_server_calls(fixed)
+        if role == "user":
+            # The API takes results before words alone.
+            fixed.sort(key=lambda block: block.get("type") != "tool_result")
+        valid: list[_Message] = []
+        if not self._begun and role != "user":
+            valid.append({"role": "user", "content": [{"type": "text", "text": MISSING_BEGINNING}]})
+        valid.append({"role": role, "content": fixed or [{"type": "text", "text": NO_CONTENT}]})
+        return valid, renamed, calls
+
+    def _unique_call_ids(self, message: _Message) -> tuple[dict[str, list[str]], set[str]]:
+        """Return the ids under which calls are sent, as ids are unique, and all ids.
+
+        Calls of one message that share an id get one each, in their order.
+        """
+        names: dict[str, list[str]] = {}
+        calls: set[str] = set()
+        for block in blocks_of(message):
+            if block.get("type") != "tool_use":
+                continue
+            name = new = str(block.get("id"))
+            while new in self._calls or new in calls:
+                new = f"{new}-again"
+            names.setdefault(name, []).append(new)
+            calls.add(new)
+        return {name: new for name, new in names.items() if new != [name]}, calls
+
+
+def _without_unpaired_server_calls(blocks: list[_Block]) -> list[_Block]:
+    """Return blocks without calls of the server's own tools that lack a result, and the reverse."""
+    calls = {str(block.get("id")) for block in blocks if block.get("type") in _SERVER_CALLS}
+    results = {str(each.get("tool_use_id")) for each in blocks if _is_server_result(each)}
+    return [
+        each
+        for each in blocks
+        if not (each.get("type") in _SERVER_CALLS and str(each.get("id")) not in results)
+        and not (_is_server_result(each) and str(each.get("tool_use_id")) not in calls)
+    ]
+
+
+def _is_server_result(block: _Block) -> bool:
+    return str(block.get("type")).endswith("_tool_result")
+
+
+def _with_renamed_ids(blocks: list[_Block], renamed: dict[str, list[str]]) -> list[_Block]:
+    """Return blocks, each call or result under its new id: the first, the second and so on."""
+    counts: Counter[tuple[str, str]] = Counter()
+    renamed_blocks: list[_Block] = []
+    for block in blocks:
+        key = _ID_FIELDS.get(str(block.get("type")), "")
+        names = renamed.get(str(block.get(key)), []) if key else []
+        if names:
+            name = (key, str(block.get(key)))
+            renamed_blocks.append({**block, key: names[min(counts[name], len(names) - 1)]})
+            counts[name] += 1
+        else:
+            renamed_blocks.append(block)
+    return renamed_blocks
+
 
 ApiMessage = dict[str, Any]
 
-_MISSING: Final = "[Tool result missing due to internal error]"
+_MISSING_RESULT_TEXT: Final = "[Tool result missing due to internal error]"
 _NO_CONTENT: Final = "(no content)"
-_ORPHANED: Final = "[Orphaned tool result removed due to conversation resume]"
+_ORPHANED_TEXT: Final = "[Orphaned tool result removed due to conversation resume]"
 
 
 def as_resumed(
@@ -43,20 +285,22 @@ def as_resumed(
     With `prompt` the new prompt is put behind them, merged as the client merges it. With `leaf`
     they are those up to that record, wherever the client itself would go on from.
     """
-    transcript = _read_by(transcript, client)
+    transcript = _as_read_by(transcript, client)
     chain = resumed_chain(transcript, client, leaf=leaf)
-    return None if chain is None else _sent(transcript, chain, client, prompt)
+    return None if chain is None else _messages_of_chain(transcript, chain, client, prompt)
 
 
-def _sent(
+def _messages_of_chain(
     transcript: Transcript, chain: list[Node], client: Client, prompt: str | None = None
 ) -> list[ApiMessage]:
     """Return what a client sends of the records it goes by."""
     entries = _place_reminders(entries_of(transcript, chain, client))
-    entries = mend(entries, client, ends=_ends_with_message(transcript, chain, client))
+    entries = fix_entries(
+        entries, client, ends_with_message=_ends_with_message(transcript, chain, client)
+    )
     if prompt is not None:
         entries.append(Entry("user", [text_block(prompt)], kind="synthetic"))
-    messages = _pair(_join_responses(_join_users(entries, client), client), client)
+    messages = _pair_calls(_join_responses(_join_users(entries, client), client), client)
     return [{"role": entry.role, "content": _content(entry)} for entry in messages]
 
 
@@ -75,21 +319,21 @@ def resumed_chain(
     transcript: Transcript, client: Client = LATEST, *, leaf: Node | None = None
 ) -> list[Node] | None:
     """Return the records the client would go by, in its order; None when it would refuse."""
-    transcript = _read_by(transcript, client)
-    loaded = take_in(transcript, client)
-    if not any(_speaks(node) and not node.sidechain for node in loaded.nodes.values()):
+    transcript = _as_read_by(transcript, client)
+    loaded = load_records(transcript, client)
+    if not any(_is_conversation(node) and not node.sidechain for node in loaded.nodes.values()):
         return None
     leaf = leaf or choose_leaf(loaded, client)
     if leaf is None:
         return None
     chain = walk(loaded, leaf, client)
-    if _gives_up(loaded, chain, client):
+    if _refuses(loaded, chain, client):
         return None
     chain = gather(loaded, chain, first=client.gathered_first) if client.gathers else chain
     return since_compaction(transcript, loaded, chain, client)
 
 
-def _read_by(transcript: Transcript, client: Client) -> Transcript:
+def _as_read_by(transcript: Transcript, client: Client) -> Transcript:
     """Return what a client reads: only steno knows the published dialects."""
     return transcript if client is STENO else transcript.as_written
 
@@ -105,10 +349,12 @@ def valid_messages(transcript: Transcript, leaf: Node | None = None) -> list[Api
     it stays left out.
     """
     chain = resumed_chain(transcript, STENO, leaf=leaf) or []
-    return make_valid(_sent(transcript, chain, STENO), trims_of(transcript, chain))
+    return make_valid(
+        _messages_of_chain(transcript, chain, STENO), trimmed_calls(transcript, chain)
+    )
 
 
-def _gives_up(loaded: Loaded, chain: list[Node], client: Client) -> bool:
+def _refuses(loaded: LoadedRecords, chain: list[Node], client: Client) -> bool:
     """Whether something on the chain makes this client fail instead of resuming."""
     if not client.refuses:
         return False
@@ -122,16 +368,16 @@ def _gives_up(loaded: Loaded, chain: list[Node], client: Client) -> bool:
     return any(reasons.get(reason) for reason in client.refuses)
 
 
-def _speaks(node: Node) -> bool:
+def _is_conversation(node: Node) -> bool:
     return node.is_message or node.subtype == "local_command"
 
 
 def resumed_leaf(transcript: Transcript, client: Client = LATEST) -> Node | None:
     """Return the record the client would hang the next prompt on."""
-    return choose_leaf(take_in(_read_by(transcript, client), client), client)
+    return choose_leaf(load_records(_as_read_by(transcript, client), client), client)
 
 
-def joined_users(entries: Iterable[Entry], client: Client) -> list[Entry]:
+def join_user_entries(entries: Iterable[Entry], client: Client) -> list[Entry]:
     """Return what users said since an answer as the client joins it; mostly that is one message."""
     placed = _place_reminders(
         Entry(e.role, list(e.blocks), kind=e.kind, error=e.error) for e in entries
@@ -142,24 +388,24 @@ def joined_users(entries: Iterable[Entry], client: Client) -> list[Entry]:
 def _place_reminders(entries: Iterable[Entry]) -> list[Entry]:
     """Move reminders up to the answer or result they follow, the system's behind the prompt."""
     placed: list[Entry] = []
-    lifted: list[Entry] = []
-    passed: list[Entry] = []
-    system: list[str] = []
+    reminders: list[Entry] = []
+    user_entries: list[Entry] = []
+    system_texts: list[str] = []
     for entry in entries:
         if entry.role == "system":
-            system.extend(str(block.get("text", "")) for block in entry.blocks)
+            system_texts.extend(str(block.get("text", "")) for block in entry.blocks)
         elif entry.kind == "reminder":
-            lifted.append(entry)
-        elif entry.role == "user" and not entry.brings_results:
-            passed.append(entry)
+            reminders.append(entry)
+        elif entry.role == "user" and not entry.has_tool_results:
+            user_entries.append(entry)
         else:
-            placed += [*lifted, *passed]
-            lifted, passed = [], []
+            placed += [*reminders, *user_entries]
+            reminders, user_entries = [], []
             if entry.role == "assistant":
-                placed += _system_turn(system)
-                system = []
+                placed += _system_turn(system_texts)
+                system_texts = []
             placed.append(entry)
-    return [*placed, *lifted, *passed, *_system_turn(system)]
+    return [*placed, *reminders, *user_entries, *_system_turn(system_texts)]
 
 
 def _system_turn(texts: list[str]) -> list[Entry]:
@@ -173,25 +419,25 @@ def _join_users(entries: list[Entry], client: Client) -> list[Entry]:
         last = joined[-1] if joined else None
         if last is None or last.alone or not entry.role == last.role == "user":
             joined.append(entry)
-        elif entry.kind == "reminder" and last.brings_results:
-            last.blocks = _folded(last.blocks, entry.blocks)
+        elif entry.kind == "reminder" and last.has_tool_results:
+            last.blocks = _fold_reminder(last.blocks, entry.blocks)
         else:
             newline = client.joins_with_newline and entry.kind != "reminder"
-            last.take_in(entry.blocks, newline=newline)
+            last.merge(entry.blocks, newline=newline)
             last.kind = entry.kind
     return joined
 
 
-def _folded(blocks: Blocks, reminder: Blocks) -> Blocks:
+def _fold_reminder(blocks: Blocks, reminder: Blocks) -> Blocks:
     """Return the blocks with the reminder's text inside the last tool result."""
     last = max(i for i, block in enumerate(blocks) if block.get("type") == "tool_result")
     content: Any = blocks[last].get("content")
     if isinstance(content, str) or content is None:
-        words = [content or "", *(str(block.get("text", "")) for block in reminder)]
-        folded: Any = "\n\n".join(word for word in words if word)
+        texts = [content or "", *(str(block.get("text", "")) for block in reminder)]
+        folded: Any = "\n\n".join(word for word in texts if word)
     else:
         inner = Entry("user", list(content))
-        inner.take_in(reminder, newline=True)
+        inner.merge(reminder, newline=True)
         folded = inner.blocks
     return [*blocks[:last], {**blocks[last], "content": folded}, *blocks[last + 1 :]]
 
@@ -208,10 +454,10 @@ def _join_responses(entries: list[Entry], client: Client) -> list[Entry]:
             else:
                 earlier.blocks.extend(entry.blocks)
         elif messages and entry.role == messages[-1].role == "user" and not messages[-1].alone:
-            messages[-1].take_in(entry.blocks, newline=False)
+            messages[-1].merge(entry.blocks, newline=False)
         else:
             messages.append(entry)
-        if messages[-1].role == "user" and not messages[-1].brings_results:
+        if messages[-1].role == "user" and not messages[-1].has_tool_results:
             since_prompt.clear()
     if client.calls_last:
         for message in messages:
@@ -220,43 +466,48 @@ def _join_responses(entries: list[Entry], client: Client) -> list[Entry]:
     return messages
 
 
-def _pair(messages: list[Entry], client: Client) -> list[Entry]:
+def _pair_calls(messages: list[Entry], client: Client) -> list[Entry]:
     """Make every call be followed by its result, and every result follow its call."""
     if not client.drops_orphans:
         return messages
     paired: list[Entry] = []
     answered: set[str] = set()
-    for place, message in enumerate(messages):
-        before = messages[place - 1].calls if place and message.role == "user" else []
+    for index, message in enumerate(messages):
+        before = messages[index - 1].calls if index and message.role == "user" else []
         if message.role == "user":
-            message.blocks = _matching(message.blocks, before, answered)
-            if not message.blocks and place == len(messages) - 1:
+            message.blocks = _paired_blocks(message.blocks, before, answered)
+            if not message.blocks and index == len(messages) - 1:
                 break
             if not message.blocks:
-                message.blocks = [text_block(_NO_CONTENT if place else _ORPHANED)]
+                message.blocks = [text_block(_NO_CONTENT if index else _ORPHANED_TEXT)]
         paired.append(message)
         if client.answers_reused_ids:
             answered.difference_update(message.calls)
-        last = place + 1 == len(messages)
-        unanswered = not client.answers_prompts if last else messages[place + 1].role == "assistant"
+        last = index + 1 == len(messages)
+        unanswered = not client.answers_prompts if last else messages[index + 1].role == "assistant"
         if message.calls and unanswered:
             answered.update(message.calls)
-            paired.append(Entry("user", [_missing(call) for call in message.calls]))
+            paired.append(Entry("user", [_missing_result(call) for call in message.calls]))
     return paired
 
 
-def _matching(blocks: Blocks, calls: list[str], answered: set[str]) -> Blocks:
-    kept: Blocks = []
-    wanted = set(calls)
+def _paired_blocks(blocks: Blocks, calls: list[str], answered: set[str]) -> Blocks:
+    remaining: Blocks = []
+    expected = set(calls)
     for block in blocks:
         if block.get("type") == "tool_result":
             call = str(block.get("tool_use_id"))
-            if call not in wanted or call in answered:
+            if call not in expected or call in answered:
                 continue
             answered.add(call)
-        kept.append(block)
-    return [*(_missing(call) for call in calls if call not in answered), *kept]
+        remaining.append(block)
+    return [*(_missing_result(call) for call in calls if call not in answered), *remaining]
 
 
-def _missing(call: str) -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": call, "content": _MISSING, "is_error": True}
+def _missing_result(call: str) -> dict[str, Any]:
+    return {
+        "type": "tool_result",
+        "tool_use_id": call,
+        "content": _MISSING_RESULT_TEXT,
+        "is_error": True,
+    }

@@ -1,16 +1,11 @@
-"""Copies of sessions that outlive the client's cleanup: byte for byte, compressed, append-only.
+"""Copies of sessions that outlive the client's cleanup: byte-exact, compressed, append-only.
 
-    archive      the door: `Archive(home)` with `keep`, `entries`, `source`, and `archive_all`
-    gather       which files belong to a session
-    keep         writes what is new of them
-    index        the journal of a session's folder: files, generations, frames
-    catalogue    one line for each session, so that a listing opens one file
-    source       reads a kept file by span
-    verify       proves every byte
-    restore      puts files back
-    gone         sessions that are only here, as if they were found on the disk
-    opened       a file that was found, from the disk or from here
-    disk, lock   how bytes get to the disk, and one writer at a time
+    archive      `Archive(home)` with `keep`, `entries`, `source`, `restore`; and `archive_all`
+    catalogue    one line per session; sessions that only the archive has
+    file_access  opens a file from disk, or from the archive
+    journal      the journal and frames of one session's folder
+    verify       checks every frame
+    writer       writes new bytes of a session's files
 
-`docs/decisions/0008-the-archive.md` says why it is laid out as it is.
+`docs/decisions/0008-the-archive.md` explains the layout.
 """

@@ -1,28 +1,49 @@
-"""One line for each session in the archive: what a listing asks, without opening the folders.
+"""The archive's catalogue: one line per session, sessions that only the archive has, and moved ones.
 
-It says nothing that the journals of the folders do not say; lost, it is made again from them.
+The catalogue repeats the journals of the folders; if it is lost, it is rebuilt from them.
 """
 
 import os
 import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from steno.store.archive.index import Index, decode_line, encode_line, path_of, said_path
-from steno.store.archive.opened import CATALOGUE
-from steno.store.disk import append, flush_folder, open_private, read_all
-from steno.store.scratch import Scratch, sweep, unreadable, unwritable
+from steno.errors import Unreadable
+from steno.format.lenient_json import DECODE_ERRORS
+from steno.format.paths import classify_transcript, is_uuid
+from steno.store.archive.file_access import SESSIONS_FOLDER, ArchivedFile
+from steno.store.archive.journal import (
+    FileGeneration,
+    Journal,
+    decode_line,
+    decode_path,
+    encode_line,
+    encode_path,
+    read_journal,
+)
+from steno.store.atomic import (
+    TempFile,
+    open_private,
+    read_all,
+    remove_stale_temp_files,
+    sync_folder,
+    unreadable_error,
+    unwritable_error,
+    write_all,
+)
+from steno.store.discovered import DiscoveredFile, path_context
+from steno.store.environment import CATALOGUE_PATH, steno_home
 
-__all__ = ["Catalogue", "Entry", "entry_of", "folder_name", "read_entries"]
-
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
-_LONGEST: Final = 80
-_SPARE: Final = 200
-_LETTERS: Final = 12
+_UNSAFE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]")
+_MAX_STEM_LENGTH: Final = 80
+_SPARE_LINES: Final = 200
+_DIGEST_LENGTH: Final = 12
 
 
-class Entry(msgspec.Struct, frozen=True):
+class CatalogueEntry(msgspec.Struct, frozen=True):
     """A session in the archive, as it was when last kept."""
 
     said: str = msgspec.field(name="path")
@@ -47,10 +68,10 @@ class Entry(msgspec.Struct, frozen=True):
     @property
     def path(self) -> str:
         """Where the session lies, or lay."""
-        return path_of(self.said, self.raw)
+        return decode_path(self.said, self.raw)
 
 
-_DECODER: Final = msgspec.json.Decoder(Entry)
+_ENTRY_DECODER: Final = msgspec.json.Decoder(CatalogueEntry)
 
 
 def folder_name(path: str) -> str:
@@ -58,31 +79,31 @@ def folder_name(path: str) -> str:
     from hashlib import sha256
 
     stem = os.path.basename(path).removesuffix(".jsonl")
-    mark = sha256(os.fsencode(path)).hexdigest()[:_LETTERS]
-    return f"{_UNSAFE.sub('_', stem)[:_LONGEST]}-{mark}"
+    digest = sha256(os.fsencode(path)).hexdigest()[:_DIGEST_LENGTH]
+    return f"{_UNSAFE_NAME.sub('_', stem)[:_MAX_STEM_LENGTH]}-{digest}"
 
 
-def entry_of(index: Index, state: str = "") -> Entry | None:
+def catalogue_entry(journal: Journal, state: str = "") -> CatalogueEntry | None:
     """Return the line about a folder; None where its journal does not say whose it is."""
-    session = index.session
+    session = journal.session_file
     if session is None:
         return None
-    return Entry(
-        *said_path(index.path),
-        os.path.basename(index.folder),
+    return CatalogueEntry(
+        *encode_path(journal.path),
+        os.path.basename(journal.folder),
         session.number,
         session.size,
         session.mtime_ns,
-        len(index.newest()),
-        sum(file.size for file in index.standing()),
-        sum(file.packed for file in index.standing()),
-        len(index.generations(index.path)),
+        len(journal.latest_generations()),
+        sum(file.size for file in journal.valid_generations()),
+        sum(file.packed for file in journal.valid_generations()),
+        len(journal.generations(journal.path)),
         state,
-        sum(file.size for file in index.newest()),
+        sum(file.size for file in journal.latest_generations()),
     )
 
 
-def read_entries(path: str) -> tuple[dict[str, Entry], int, int]:
+def read_entries(path: str) -> tuple[dict[str, CatalogueEntry], int, int]:
     """Return the last line about each session, how many whole bytes and how many lines there are.
 
     Raises:
@@ -91,26 +112,30 @@ def read_entries(path: str) -> tuple[dict[str, Entry], int, int]:
     try:
         data = read_all(path)
     except OSError as error:
-        raise unreadable(path, error) from error
-    entries: dict[str, Entry] = {}
-    whole = data.rfind(b"\n") + 1
-    lines = data[:whole].split(b"\n")[:-1]
-    for raw in lines:
-        entry = decode_line(raw, _DECODER)
+        raise unreadable_error(path, error) from error
+    entries: dict[str, CatalogueEntry] = {}
+    complete_size = data.rfind(b"\n") + 1
+    lines = data[:complete_size].split(b"\n")[:-1]
+    for line in lines:
+        entry = decode_line(line, _ENTRY_DECODER)
         # What leads out of the archive's own folder was not written by us.
-        if entry is not None and _UNSAFE.search(entry.folder) is None and entry.folder[:1] != ".":
+        if (
+            entry is not None
+            and _UNSAFE_NAME.search(entry.folder) is None
+            and entry.folder[:1] != "."
+        ):
             entries[entry.path] = entry
-    return entries, whole, len(lines)
+    return entries, complete_size, len(lines)
 
 
 class Catalogue:
     """The catalogue, for somebody who holds the lock when writing."""
 
     def __init__(self, folder: str) -> None:
-        self._path = os.path.join(folder, CATALOGUE[-1])
+        self._path = os.path.join(folder, CATALOGUE_PATH[-1])
         self.entries, _, self._lines = read_entries(self._path)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CatalogueEntry) -> None:
         """Write the line about a session.
 
         Raises:
@@ -123,22 +148,22 @@ class Catalogue:
         try:
             descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT)
             try:
-                self._append(descriptor, encode_line(entry))
+                self._append_line(descriptor, encode_line(entry))
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise unwritable_error(self._path, error) from error
 
-    def _append(self, descriptor: int, line: bytes) -> None:
+    def _append_line(self, descriptor: int, line: bytes) -> None:
         end = os.lseek(descriptor, 0, os.SEEK_END)
         if end:
             os.lseek(descriptor, end - 1, os.SEEK_SET)
             # A line that was cut off must not take this one with it.
             line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
             os.lseek(descriptor, end, os.SEEK_SET)
-        append(descriptor, line)
+        write_all(descriptor, line)
 
-    def forget(self, path: str) -> None:
+    def remove(self, path: str) -> None:
         """Take out the line about a session.
 
         Raises:
@@ -148,13 +173,13 @@ class Catalogue:
         if self.entries.pop(path, None) is not None:
             self.write()
 
-    def tidy(self) -> None:
+    def compact(self) -> None:
         """Have it on the disk; written anew, without what is out of date, when most of it is.
 
         Raises:
             Unwritable: that cannot be done.
         """
-        if self._lines > 2 * len(self.entries) + _SPARE:
+        if self._lines > 2 * len(self.entries) + _SPARE_LINES:
             # Somebody else may have written since it was read.
             self.entries, _, self._lines = read_entries(self._path)
             self.write()
@@ -167,9 +192,9 @@ class Catalogue:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            flush_folder(os.path.dirname(self._path))
+            sync_folder(os.path.dirname(self._path))
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise unwritable_error(self._path, error) from error
 
     def write(self) -> None:
         """Write all of it anew.
@@ -177,12 +202,292 @@ class Catalogue:
         Raises:
             Unwritable: that cannot be done; it is as it was.
         """
-        sweep(self._path)
-        with Scratch(self._path) as scratch:
-            scratch.write(map(encode_line, self.entries.values()))
+        remove_stale_temp_files(self._path)
+        with TempFile(self._path) as temp_file:
+            temp_file.write(map(encode_line, self.entries.values()))
             try:
-                os.replace(scratch.path, self._path)
-                flush_folder(os.path.dirname(self._path))
+                os.replace(temp_file.path, self._path)
+                sync_folder(os.path.dirname(self._path))
             except OSError as error:
-                raise unwritable(self._path, error) from error
+                raise unwritable_error(self._path, error) from error
         self._lines = len(self.entries)
+
+
+_JSONL_SUFFIX: Final = ".jsonl"
+
+
+def _catalogue_path() -> str:
+    return os.path.join(steno_home(), *CATALOGUE_PATH)
+
+
+def archived_only_below(
+    roots: Iterable[str], existing: Iterable[DiscoveredFile]
+) -> list[ArchivedFile]:
+    """Return the sessions that were kept from below the roots and are no longer there.
+
+    One that lives on elsewhere below the roots, with at least as much in it, was only moved; so was
+    one of which `steno relocate` knows where it lies.
+    """
+    catalogue = _catalogue_path()
+    entries = read_entries(catalogue)[0]
+    real_roots = [(os.path.realpath(root), root) for root in roots]
+    existing_paths, sizes = _existing_paths(existing)
+    moved = _relocated_sessions() if entries else {}
+    archived: list[ArchivedFile] = []
+    for entry in sorted(entries.values(), key=_entry_size_key, reverse=True):
+        root = next(
+            (root for real_root, root in real_roots if _is_below(entry.path, real_root)), None
+        )
+        if root is None or entry.path in existing_paths:
+            continue
+        if (
+            (move := moved.get(entry.path))
+            and move.new in existing_paths
+            and entry.size <= move.size
+        ):
+            continue
+        name = os.path.basename(entry.path)
+        if is_uuid(name.removesuffix(_JSONL_SUFFIX)):
+            if sizes.get(name, -1) >= entry.size:
+                continue
+            sizes[name] = entry.size
+        archived.append(_archived_file(entry, catalogue, root))
+    return archived
+
+
+def _relocated_sessions() -> "dict[str, MovedSession]":
+
+    return read_moves()
+
+
+def _existing_paths(existing: Iterable[DiscoveredFile]) -> tuple[set[str], dict[str, int]]:
+    """Return where the living lie, really, and how big those of each name are."""
+    folders: dict[str, str] = {}
+    paths: set[str] = set()
+    sizes: dict[str, int] = {}
+    for file in existing:
+        folder, name = os.path.split(file.path)
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder or os.curdir)
+        paths.add(os.path.join(folders[folder], name))
+        sizes[name] = max(file.size, sizes.get(name, -1))
+    return paths, sizes
+
+
+def _entry_size_key(entry: CatalogueEntry) -> tuple[int, int]:
+    return entry.size, entry.mtime_ns
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _archived_file(entry: CatalogueEntry, catalogue: str, root: str) -> ArchivedFile:
+    place = classify_transcript(path_context(entry.path))
+    if place.role != "session":
+        place = msgspec.structs.replace(place, role="session")
+    folder = os.path.join(os.path.dirname(catalogue), SESSIONS_FOLDER, entry.folder)
+    return ArchivedFile(
+        entry.path, entry.size, entry.mtime_ns, place, root, folder=folder, copy_number=entry.number
+    )
+
+
+def archived_at(path: str) -> ArchivedFile | None:
+    """Return the session, or the sub-agent's transcript, that was kept from a path."""
+    catalogue = _catalogue_path()
+    folder, name = os.path.split(path)
+    folder = os.path.realpath(folder or os.curdir)
+    real = os.path.join(folder, name)
+    catalogue_entries = _read_catalogue(catalogue)
+    if real in catalogue_entries.entries:
+        return _archived_file(catalogue_entries.entries[real], catalogue, path)
+    candidates = [
+        entry
+        for session_path in _session_paths_above(real)
+        if (entry := catalogue_entries.entries.get(session_path)) is not None
+    ]
+    if name.startswith("agent-"):
+        candidates += catalogue_entries.folders.get(folder, ())
+    for entry in candidates:
+        for agent in archived_agents(_archived_file(entry, catalogue, path)):
+            if agent.path == real:
+                return agent
+    return None
+
+
+def is_archived(file: DiscoveredFile) -> bool:
+    """Say whether the archive has a session that is still there, with all that is in it now."""
+    return is_archived_as(file.path, file.size, file.mtime_ns)
+
+
+def is_archived_as(path: str | bytes, size: int, mtime_ns: int) -> bool:
+    """Say whether the archive has the session of a path as it is: of that size and time."""
+    entries = _current_entries()
+    if not entries:
+        return False
+    folder, name = os.path.split(os.fsdecode(path))
+    entry = entries.get(os.path.join(os.path.realpath(folder), name))
+    return entry is not None and (entry.size, entry.mtime_ns) == (size, mtime_ns)
+
+
+def archived_count() -> int:
+    """Return how many sessions the archive has."""
+    return len(_current_entries())
+
+
+def _current_entries() -> dict[str, CatalogueEntry]:
+    try:
+        return _read_catalogue(_catalogue_path()).entries
+    except Unreadable:
+        return {}
+
+
+def _session_paths_above(path: str) -> Iterator[str]:
+    """Yield where a session would lie whose own folder a path is in."""
+    folder = os.path.dirname(path)
+    while folder != os.path.dirname(folder):
+        yield folder + _JSONL_SUFFIX
+        yield folder
+        folder = os.path.dirname(folder)
+
+
+class _CatalogueEntries(msgspec.Struct):
+    entries: dict[str, CatalogueEntry]
+    folders: dict[str, list[CatalogueEntry]]
+    """The same, by the folder they were in."""
+
+
+def _read_catalogue(catalogue: str) -> _CatalogueEntries:
+    """Return the catalogue; it is read again only when it was written since."""
+    try:
+        status = os.stat(catalogue)
+    except OSError:
+        return _read_catalogue_version(catalogue, 0, 0, 0)
+    return _read_catalogue_version(catalogue, status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+@lru_cache(maxsize=1)
+def _read_catalogue_version(
+    catalogue: str, _mtime_ns: int, _size: int, _inode: int
+) -> _CatalogueEntries:
+    entries = _CatalogueEntries(read_entries(catalogue)[0], {})
+    for path, entry in entries.entries.items():
+        entries.folders.setdefault(os.path.dirname(path), []).append(entry)
+    return entries
+
+
+def archived_agents(session: ArchivedFile) -> list[ArchivedFile]:
+    """Return the sub-agents of a session that is only in the archive."""
+    journal = _read_journal(session)
+    if journal is None:
+        return []
+    agents = [
+        _archived_agent(file, session)
+        for file in journal.latest_generations()
+        if file.role == "agent"
+    ]
+    return sorted(agents, key=_file_path)
+
+
+def _archived_agent(file: FileGeneration, session: ArchivedFile) -> ArchivedFile:
+    place = classify_transcript(path_context(file.path))
+    place = msgspec.structs.replace(
+        place, role="agent", session_id=file.line.session_id, agent_id=file.line.agent_id
+    )
+    return ArchivedFile(
+        file.path,
+        file.size,
+        file.mtime_ns,
+        place,
+        session.root,
+        folder=session.folder,
+        copy_number=file.number,
+    )
+
+
+def _file_path(file: DiscoveredFile) -> str:
+    return file.path
+
+
+def archived_sidecar(session: ArchivedFile, path: str, limit: int) -> bytes | None:
+    """Return the first bytes of another file that was kept with a session; None if it was not."""
+    from steno.store.archive.journal import ArchiveSource
+
+    journal = _read_journal(session)
+    file = journal.latest(path) if journal else None
+    if journal is None or file is None:
+        return None
+    try:
+        return ArchiveSource(session.folder, file.number, journal).read(0, limit)
+    except Unreadable:
+        return None
+
+
+def _read_journal(session: ArchivedFile) -> Journal | None:
+    try:
+        return read_journal(session.folder)
+    except Unreadable:
+        return None
+
+
+_MOVED_FILE: Final = ("moves", "moved.jsonl")
+_MAX_MOVES: Final = 100
+
+
+class MovedSession(msgspec.Struct, frozen=True):
+    """A session that got another place, and how big it was then."""
+
+    old: str
+    new: str
+    size: int
+
+
+def record_moves(moves: Iterable[MovedSession]) -> None:
+    """Remember moves.
+
+    Raises:
+        Unwritable: the note cannot be written.
+    """
+    lines = b"".join(msgspec.json.encode(move) + b"\n" for move in moves)
+    if not lines:
+        return
+    path = os.path.join(steno_home(), *_MOVED_FILE)
+    try:
+        if read_all(path)[-1:] not in (b"", b"\n"):
+            # A line that was cut off must not take these with it.
+            lines = b"\n" + lines
+        descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            write_all(descriptor, lines)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise unwritable_error(path, error) from error
+
+
+def read_moves() -> dict[str, MovedSession]:
+    """Return where each session that was moved lies now, by where it lay before."""
+    try:
+        raw = read_all(os.path.join(steno_home(), *_MOVED_FILE))
+    except OSError:
+        return {}
+    latest: dict[str, MovedSession] = {}
+    for line in raw.split(b"\n"):
+        try:
+            move = msgspec.json.decode(line, type=MovedSession)
+        except DECODE_ERRORS:
+            continue
+        # Whatever lies there now came there by this move: where it went before is history.
+        latest.pop(move.new, None)
+        latest[move.old] = move
+    return {path: _final_move(each, latest) for path, each in latest.items()}
+
+
+def _final_move(move: MovedSession, latest: dict[str, MovedSession]) -> MovedSession:
+    new = move.new
+    for _ in range(_MAX_MOVES):
+        if new not in latest:
+            break
+        new = latest[new].new
+    return MovedSession(move.old, new, move.size)

@@ -9,36 +9,39 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from steno.errors import Unreadable
-from steno.store.archive.catalogue import entry_of
-from steno.store.archive.index import INDEX, File, Index, read_index
-from steno.store.archive.opened import SESSIONS
-from steno.store.archive.source import Frames
-from steno.store.disk import make_folder
-from steno.store.found import listed
-from steno.store.lock import Lock
-from steno.store.read import FileSource
-from steno.store.scratch import unreadable
+from steno.store.archive.catalogue import catalogue_entry
+from steno.store.archive.file_access import SESSIONS_FOLDER
+from steno.store.archive.journal import (
+    JOURNAL_FILE,
+    FileGeneration,
+    FrameReader,
+    Journal,
+    read_journal,
+)
+from steno.store.atomic import make_private_folder, unreadable_error
+from steno.store.discovered import list_folder
+from steno.store.file_lock import FileLock
+from steno.store.file_source import FileSource
 
 if TYPE_CHECKING:
-    from steno.store.archive.archive import Archive, Done
+    from steno.store.archive.archive import Archive, ProgressCallback
 
-__all__ = ["Failure", "advice", "flaw_of", "verify", "verify_all"]
 
-_ANEW: Final = (
+_ARCHIVE_AGAIN_HINT: Final = (
     "`steno archive --full` keeps it anew from the file on disk (with the --root or --demo that it "
     "was kept with)"
 )
-_AGAIN: Final = (
+_RECOVER_HINT: Final = (
     "`steno archive --full` keeps anew what is on disk; what fails even then is nowhere else: "
     "`steno archive --forget` gives the session up, and `steno archive` begins it again"
 )
-_LOST: Final = (
+_LOST_HINT: Final = (
     "it is nowhere else: put the archive's folder back from a backup, or give the session up with "
     "`steno archive --forget`"
 )
 
 
-class Failure(msgspec.Struct, frozen=True):
+class VerificationFailure(msgspec.Struct, frozen=True):
     """Something that is not as it was kept."""
 
     path: str
@@ -50,90 +53,94 @@ class Failure(msgspec.Struct, frozen=True):
     """What can be done about it."""
 
 
-def verify_all(archive: "Archive", done: "Done") -> Iterator[Failure]:
+def verify_archive(
+    archive: "Archive", on_progress: "ProgressCallback"
+) -> Iterator[VerificationFailure]:
     """Yield what is wrong with any folder; a folder the catalogue forgot is written into it."""
-    above = os.path.join(archive.folder, SESSIONS)
+    sessions_folder = os.path.join(archive.folder, SESSIONS_FOLDER)
     try:
-        names = sorted(os.listdir(above))
+        names = sorted(os.listdir(sessions_folder))
     except FileNotFoundError:
         names = []
     except OSError as error:
-        raise unreadable(above, error) from error
-    known = {entry.folder: entry for entry in archive.entries()}
+        raise unreadable_error(sessions_folder, error) from error
+    entries = {entry.folder: entry for entry in archive.entries()}
     for name in names:
-        folder = os.path.join(above, name)
-        yield from verify(folder, done)
-        if name not in known:
-            yield from _list_again(archive, folder)
-    for name in sorted(known.keys() - set(names)):
-        path = known[name].path
-        hint = "`steno archive` keeps it again" if os.path.exists(path) else _LOST
-        folder = os.path.join(above, name)
-        yield Failure(path, folder, "its folder is gone from the archive", hint)
+        folder = os.path.join(sessions_folder, name)
+        yield from verify_session(folder, on_progress)
+        if name not in entries:
+            yield from _add_missing_entry(archive, folder)
+    for name in sorted(entries.keys() - set(names)):
+        path = entries[name].path
+        hint = "`steno archive` keeps it again" if os.path.exists(path) else _LOST_HINT
+        folder = os.path.join(sessions_folder, name)
+        yield VerificationFailure(path, folder, "its folder is gone from the archive", hint)
 
 
-def _list_again(archive: "Archive", folder: str) -> Iterator[Failure]:
+def _add_missing_entry(archive: "Archive", folder: str) -> Iterator[VerificationFailure]:
     try:
-        index = read_index(folder)
+        journal = read_journal(folder)
     except Unreadable:
         return
-    entry = entry_of(index)
+    entry = catalogue_entry(journal)
     if entry is None:
         # An empty folder was left by a run that was killed; one without the session by a run that
         # could read only what goes with it.
-        if index.whole and index.head is None:
-            yield Failure("", folder, "it does not say whose it is", _AGAIN)
+        if journal.complete_size and journal.session_line is None:
+            yield VerificationFailure("", folder, "it does not say whose it is", _RECOVER_HINT)
         return
-    make_folder(archive.folder)
-    with Lock(archive.lock):
+    make_private_folder(archive.folder)
+    with FileLock(archive.lock):
         archive.catalogue.add(entry)
 
 
-def verify(folder: str, done: "Done") -> Iterator[Failure]:
+def verify_session(folder: str, on_progress: "ProgressCallback") -> Iterator[VerificationFailure]:
     """Yield what is wrong with one session's folder."""
     try:
-        index = read_index(folder)
+        journal = read_journal(folder)
     except Unreadable as error:
-        yield Failure("", folder, str(error))
+        yield VerificationFailure("", folder, str(error))
         return
-    if not index.whole and _has_lost_journal(folder):
-        yield Failure("", folder, f"{INDEX} is missing", _AGAIN)
-    for said in index.damage:
-        yield Failure(index.path, folder, said, advice(index.path))
-    for file in index.standing():
-        copy = index.data_path(file)
-        flaw = flaw_of(copy, file, done)
+    if not journal.complete_size and _is_journal_missing(folder):
+        yield VerificationFailure("", folder, f"{JOURNAL_FILE} is missing", _RECOVER_HINT)
+    for message in journal.damage_messages:
+        yield VerificationFailure(journal.path, folder, message, repair_hint(journal.path))
+    for file in journal.valid_generations():
+        copy = journal.copy_path(file)
+        flaw = find_flaw(copy, file, on_progress)
         if flaw:
-            last = index.latest(file.path) is file
-            hint = _ANEW if last and os.path.exists(file.path) else _LOST
-            yield Failure(file.path, copy, flaw, hint)
-        other = _on_disk(index, file)
-        if other:
-            yield Failure(file.path, copy, other, _ANEW)
+            is_latest = journal.latest(file.path) is file
+            hint = _ARCHIVE_AGAIN_HINT if is_latest and os.path.exists(file.path) else _LOST_HINT
+            yield VerificationFailure(file.path, copy, flaw, hint)
+        difference = _compare_with_disk(journal, file)
+        if difference:
+            yield VerificationFailure(file.path, copy, difference, _ARCHIVE_AGAIN_HINT)
 
 
-def advice(path: str) -> str:
+def repair_hint(path: str) -> str:
     """Return what can be done about a damaged journal: the file itself may still be on the disk."""
-    return _AGAIN if os.path.exists(path) else _LOST
+    return _RECOVER_HINT if os.path.exists(path) else _LOST_HINT
 
 
-def _has_lost_journal(folder: str) -> bool:
+def _is_journal_missing(folder: str) -> bool:
     """Return whether copies have no journal; a run that was killed leaves at least an empty one."""
-    names = {entry.name for entry in listed(folder, [])}
-    return bool(names) and INDEX not in names
+    names = {entry.name for entry in list_folder(folder, [])}
+    return bool(names) and JOURNAL_FILE not in names
 
 
-def flaw_of(copy: str, file: File, done: "Done | None" = None) -> str:
+def find_flaw(
+    copy: str, file: FileGeneration, on_progress: "ProgressCallback | None" = None
+) -> str:
     """Return what is wrong with a copy; nothing when every byte of it is what was kept."""
-    frames = Frames(copy)
+    frames = FrameReader(copy)
     try:
         for frame in file.frames:
-            if crc32(frames.packed(frame)) != frame.check:
+            if crc32(frames.read_packed(frame)) != frame.check:
                 return f"the copy is damaged behind byte {frame.at:,}"
-            if sha256(frames.unpacked(frame)).hexdigest() != frame.sha256:
+            if sha256(frames.read_frame(frame)).hexdigest() != frame.sha256:
                 return f"the bytes from {frame.offset:,} on are not what was kept"
-            if done is not None:
-                done(frame.length)
+            if on_progress is not None:
+                on_progress(frame.length)
         if not file.frames and not os.path.exists(copy):
             return "the copy is gone"
     except Unreadable as error:
@@ -141,17 +148,17 @@ def flaw_of(copy: str, file: File, done: "Done | None" = None) -> str:
     return ""
 
 
-def _on_disk(index: Index, file: File) -> str:
+def _compare_with_disk(journal: Journal, file: FileGeneration) -> str:
     """Compare with the file on disk, if that should still be what was kept."""
-    seen = file.seen
-    if index.latest(file.path) is not file or seen is None or seen.size != file.size:
+    state = file.last_state
+    if journal.latest(file.path) is not file or state is None or state.size != file.size:
         return ""
     try:
         status = os.stat(file.path)
         if (status.st_size, status.st_mtime_ns, status.st_ino) != (
-            seen.size,
-            seen.mtime_ns,
-            seen.inode,
+            state.size,
+            state.mtime_ns,
+            state.inode,
         ):
             return ""
         with FileSource(file.path) as source:

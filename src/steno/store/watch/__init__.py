@@ -1,5 +1,5 @@
-"""Files that change while somebody looks: which ones did, and what was added to them."""
+"""Files that change while they are read: the file watcher, incremental reading and the multi-session tail."""
 
-from steno.store.watch.watch import Changes, Watch
+from steno.store.watch.watcher import Changes, FileWatcher
 
-__all__ = ["Changes", "Watch"]
+__all__ = ["Changes", "FileWatcher"]

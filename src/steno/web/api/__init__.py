@@ -1,10 +1,9 @@
 """The read-only JSON API below `/api/v1`.
 
-models/     every response, as types
-parameters  the query parameters of each endpoint, as types
-routes      the table of endpoints
-openapi     the OpenAPI document, generated from the three above
-responses   JSON bodies, entity tags and errors
-cursors     opaque cursors of paged lists
-sessions, turns, search, usage, files, health, tasks, document: the endpoints
+schemas     response types
+parameters  query parameters as types, cursors, shared filters
+openapi     table of endpoints and the OpenAPI document generated from it
+responses   JSON bodies, ETags, errors
+session_endpoints, turn_endpoints, task_endpoints, search_endpoint, usage_endpoint, file_endpoints,
+health_endpoints: the handlers
 """

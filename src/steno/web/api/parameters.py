@@ -1,8 +1,10 @@
-"""The query parameters of each endpoint, as types, and how a query becomes one."""
+"""Query parameters of the endpoints: types, parsing, cursors of paged lists, shared filters."""
 
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
 
@@ -10,36 +12,39 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from steno.errors import BadRequest
-from steno.format.dialects.names import Dialect
-from steno.report.usage.cells import By
+from steno.format.dialects.record_dialect import Dialect
+from steno.index.database import SessionIndex
+from steno.report import clock
+from steno.report.usage.usage_query import Grouping, matches_project
+from steno.web.urls import path_tag
 
-_LONGEST: Final = 2_000
-_NAME: Final = 300
-_PAIRS: Final = 100
+_MAX_LENGTH: Final = 2_000
+_MAX_NAME: Final = 300
+_MAX_PAIRS: Final = 100
 _DIGITS: Final = re.compile(r"-?[0-9]{1,17}")
 _FIELD: Final = re.compile(r" - at `\$\.(\w+)`$")
-_MOMENT: Final = "A date (2026-11-07), a time (2026-11-07T12:00:00Z), a time ago (7d, 3h), `today` or `yesterday`."
-_HAS: Final = (
+_MOMENT_DOC: Final = "A date (2026-11-07), a time (2026-11-07T12:00:00Z), a time ago (7d, 3h), `today` or `yesterday`."
+_FEATURES: Final = (
     *("failed", "agents", "compacted", "abandoned", "archived", "pr", "answered", "damaged"),
 )
-_FORMS: Final = {
-    "since": _MOMENT,
-    "until": _MOMENT,
+_VALUE_HINTS: Final = {
+    "since": _MOMENT_DOC,
+    "until": _MOMENT_DOC,
     "cursor": "Leave it out to begin with the first page.",
-    "has": f"One or more of {', '.join(_HAS)}, separated by commas.",
+    "has": f"One or more of {', '.join(_FEATURES)}, separated by commas.",
 }
 """What parameters with a pattern may be."""
-_SHOWN: Final = 40
+_MAX_SHOWN: Final = 40
 _BOOLEANS: Final = {"true": True, "false": False}
 
-Text: TypeAlias = Annotated[str, Meta(max_length=_LONGEST)]
+Text: TypeAlias = Annotated[str, Meta(max_length=_MAX_LENGTH)]
 Natural: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000_000)]
-Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=_NAME)]
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=_MAX_NAME)]
 Moment: TypeAlias = Annotated[
     str,
     Meta(
-        max_length=_NAME,
+        max_length=_MAX_NAME,
         pattern=r"^(today|yesterday|[0-9]{1,6}[mhdw]"
         r"|(19[7-9][0-9]|[2-9][0-9]{3})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
         r"(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?(Z|[+-][01][0-9]:[0-5][0-9])?)?)$",
@@ -49,7 +54,7 @@ Moment: TypeAlias = Annotated[
 Cursor: TypeAlias = Annotated[
     str,
     Meta(
-        max_length=_LONGEST,
+        max_length=_MAX_LENGTH,
         pattern="^[A-Za-z0-9_-]+$",
         description="`next_cursor` of the previous page. The other parameters must be the same, "
         "except `limit`.",
@@ -60,17 +65,18 @@ Project: TypeAlias = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=_LONGEST,
+        max_length=_MAX_LENGTH,
         description="A project's id or whole path; otherwise all projects whose path contains it.",
     ),
 ]
 Agent: TypeAlias = Annotated[
-    str, Meta(min_length=1, max_length=_NAME, description="A sub-agent of the session, by its id.")
+    str,
+    Meta(min_length=1, max_length=_MAX_NAME, description="A sub-agent of the session, by its id."),
 ]
 Has: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=f"^({'|'.join(_HAS)})(,({'|'.join(_HAS)}))*$",
+        pattern=f"^({'|'.join(_FEATURES)})(,({'|'.join(_FEATURES)}))*$",
         description="Required features, separated by commas: `failed` steps, sub-agents (`agents`), "
         "compactions (`compacted`), `abandoned` branches, no file on disk (`archived`), a pull "
         "request (`pr`), an assistant message (`answered`), damage that the check has found (`damaged`).",
@@ -105,10 +111,12 @@ class SessionParameters(Paged, frozen=True, kw_only=True):
         Meta(description="As `status` in the list."),
     ] = UNSET
     live: Annotated[bool | UnsetType, Meta(description="As `live` in the list.")] = UNSET
-    since: Annotated[Moment | UnsetType, Meta(description=f"Active since then. {_MOMENT}")] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Active since then. {_MOMENT_DOC}")] = (
+        UNSET
+    )
     until: Annotated[
         Moment | UnsetType,
-        Meta(description=f"Last active until then, that day included. {_MOMENT}"),
+        Meta(description=f"Last active until then, that day included. {_MOMENT_DOC}"),
     ] = UNSET
     size: Annotated[
         Literal["small", "medium", "large", "huge"] | UnsetType,
@@ -147,7 +155,9 @@ class SearchParameters(Paged, frozen=True, kw_only=True):
     q: Annotated[
         str,
         Meta(
-            min_length=1, max_length=_LONGEST, description="Words, in the search language of steno."
+            min_length=1,
+            max_length=_MAX_LENGTH,
+            description="Words, in the search language of steno.",
         ),
     ]
     project: Annotated[
@@ -156,9 +166,11 @@ class SearchParameters(Paged, frozen=True, kw_only=True):
     session: Annotated[
         Name | UnsetType, Meta(description="Only that session and its sub-agents, by its `key`.")
     ] = UNSET
-    since: Annotated[Moment | UnsetType, Meta(description=f"Not before then. {_MOMENT}")] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Not before then. {_MOMENT_DOC}")] = (
+        UNSET
+    )
     until: Annotated[
-        Moment | UnsetType, Meta(description=f"Not after then, that day included. {_MOMENT}")
+        Moment | UnsetType, Meta(description=f"Not after then, that day included. {_MOMENT_DOC}")
     ] = UNSET
     order: Literal["newest", "oldest", "rank"] = "newest"
 
@@ -166,13 +178,13 @@ class SearchParameters(Paged, frozen=True, kw_only=True):
 class UsageParameters(Parameters, frozen=True, kw_only=True):
     """Which usage, and by what."""
 
-    by: Annotated[By, Meta(description="What the rows are by.")] = "day"
+    by: Annotated[Grouping, Meta(description="What the rows are by.")] = "day"
     since: Annotated[
-        Moment | UnsetType, Meta(description=f"Since that day, or that time. {_MOMENT}")
+        Moment | UnsetType, Meta(description=f"Since that day, or that time. {_MOMENT_DOC}")
     ] = UNSET
     until: Annotated[
         Moment | UnsetType,
-        Meta(description=f"Until that day or time, that day included. {_MOMENT}"),
+        Meta(description=f"Until that day or time, that day included. {_MOMENT_DOC}"),
     ] = UNSET
     project: Annotated[
         Name | UnsetType, Meta(description="Part of the projects' paths, as `steno usage` has it.")
@@ -191,7 +203,7 @@ class FileParameters(Paged, frozen=True, kw_only=True):
     project: Project | UnsetType = UNSET
     changed: Annotated[bool, Meta(description="Only files that were changed.")] = False
     since: Annotated[
-        Moment | UnsetType, Meta(description=f"Only activity since then. {_MOMENT}")
+        Moment | UnsetType, Meta(description=f"Only activity since then. {_MOMENT_DOC}")
     ] = UNSET
     sort: Annotated[
         Literal["last", "edits", "reads", "lines", "sessions", "path"],
@@ -221,18 +233,20 @@ def parse_parameters(query: bytes, kind: type[_P]) -> _P:
     values: dict[str, Any] = {}
     for name, value in _pairs(query):
         if name not in fields:
-            known = ", ".join(fields) or "none"
-            raise BadRequest(f"unknown parameter: {_cut(name)}", hint=f"Known parameters: {known}")
+            known_names = ", ".join(fields) or "none"
+            raise BadRequest(
+                f"unknown parameter: {_shortened(name)}", hint=f"Known parameters: {known_names}"
+            )
         if name in values:
             raise BadRequest(f"{name}: given more than once", hint="Give each parameter once.")
-        values[name] = _typed(name, value, _schemas(kind)[name].get("type", "string"))
+        values[name] = _parse_value(name, value, _schemas(kind)[name].get("type", "string"))
     missing = [name for name, field in fields.items() if field.required and name not in values]
     if missing:
         raise BadRequest(f"{missing[0]}: required parameter is missing", hint="")
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error), values, kind) from error
+        raise _parameter_error(str(error), values, kind) from error
 
 
 def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
@@ -241,7 +255,7 @@ def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
         return parse_qsl(
             query.decode("ascii"),
             keep_blank_values=True,
-            max_num_fields=_PAIRS,
+            max_num_fields=_MAX_PAIRS,
             errors="strict",
         )
     except ValueError as error:
@@ -257,43 +271,156 @@ def _schemas(kind: type[Parameters]) -> dict[str, dict[str, Any]]:
     return properties
 
 
-def _typed(name: str, value: str, kind: str) -> bool | int | str:
+def _parse_value(name: str, value: str, kind: str) -> bool | int | str:
     if kind == "boolean":
         if value not in _BOOLEANS:
-            raise BadRequest(f"{name}: not a boolean: {_cut(value)}", hint="true or false")
+            raise BadRequest(f"{name}: not a boolean: {_shortened(value)}", hint="true or false")
         return _BOOLEANS[value]
     if kind == "integer":
         if _DIGITS.fullmatch(value) is None:
-            raise BadRequest(f"{name}: not an integer: {_cut(value)}", hint="")
+            raise BadRequest(f"{name}: not an integer: {_shortened(value)}", hint="")
         return int(value)
     if "\0" in value:
         raise BadRequest(f"{name}: contains a NUL character", hint="")
     return value
 
 
-def _refusal(message: str, values: dict[str, Any], kind: type[Parameters]) -> BadRequest:
+def _parameter_error(message: str, values: dict[str, Any], kind: type[Parameters]) -> BadRequest:
     """Return an error that names the parameter, with the values that it may have."""
-    found = _FIELD.search(message)
-    if found is None:
+    match = _FIELD.search(message)
+    if match is None:
         return BadRequest(message, hint="")
-    name = found[1]
+    name = match[1]
     schema = _schemas(kind)[name]
-    value = _cut(str(values[name]))
+    value = _shortened(str(values[name]))
     if "enum" in schema:
         return BadRequest(f"{name}: not one of its values: {value}", hint=_one_of(schema["enum"]))
     if "pattern" in schema:
-        return BadRequest(f"{name}: not valid: {value}", hint=_FORMS.get(name, ""))
+        return BadRequest(f"{name}: not valid: {value}", hint=_VALUE_HINTS.get(name, ""))
     if schema.get("type") == "integer":
         low, high = schema.get("minimum", ""), schema.get("maximum", "")
         return BadRequest(f"{name}: out of range: {value}", hint=f"{low} to {high}")
-    if len(str(values[name])) > schema.get("maxLength", _LONGEST):
+    if len(str(values[name])) > schema.get("maxLength", _MAX_LENGTH):
         return BadRequest(f"{name}: too long", hint=f"at most {schema['maxLength']:,} characters")
     return BadRequest(f"{name}: must not be empty", hint="")
 
 
-def _cut(value: str) -> str:
-    return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+def _shortened(value: str) -> str:
+    return repr(value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}…")
 
 
 def _one_of(values: Iterable[str]) -> str:
     return f"One of {', '.join(values)}."
+
+
+_PAGING_PARAMETERS: Final = ("cursor", "limit")
+FIRST_PAGE: Final = "Leave it out to begin with the first page."
+_INTEGER_LIMIT: Final = 1 << 63
+
+
+class _Cursor(msgspec.Struct, frozen=True, array_like=True):
+    digest: str
+    position: list[int | str]
+
+
+def make_cursor(path: str, parameters: Paged, *position: int | str) -> str:
+    """Return the cursor of the page that begins behind a place in the list."""
+    packed = msgspec.json.encode(_Cursor(_parameters_digest(path, parameters), list(position)))
+    return urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def read_cursor(path: str, parameters: Paged, length: int) -> list[Any] | None:
+    """Return the place of a cursor, which has so many parts; None without a cursor.
+
+    Raises:
+        BadRequest: the cursor is not one, or belongs to other parameters.
+    """
+    text = parameters.cursor
+    if not isinstance(text, str):
+        return None
+    try:
+        packed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        cursor = msgspec.json.decode(packed, type=_Cursor)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise invalid_cursor() from error
+    if cursor.digest != _parameters_digest(path, parameters):
+        raise BadRequest("cursor: belongs to other parameters", hint=FIRST_PAGE)
+    if len(cursor.position) != length or not all(map(_is_valid_part, cursor.position)):
+        raise invalid_cursor()
+    return cursor.position
+
+
+def invalid_cursor() -> BadRequest:
+    """Return the error for a cursor that no list returned."""
+    return BadRequest("cursor: not a cursor of this API", hint=FIRST_PAGE)
+
+
+def require_integers(position: list[Any]) -> list[int]:
+    """Return the parts of a place that must all be integers.
+
+    Raises:
+        BadRequest: one is not.
+    """
+    if not all(isinstance(part, int) for part in position):
+        raise invalid_cursor()
+    return position
+
+
+def _is_valid_part(part: int | str) -> bool:
+    return isinstance(part, str) or -_INTEGER_LIMIT <= part < _INTEGER_LIMIT
+
+
+def _parameters_digest(path: str, parameters: Paged) -> str:
+    """Return what stands for the list that a cursor is for."""
+    values = msgspec.to_builtins(parameters)
+    filters = [
+        (name, value) for name, value in sorted(values.items()) if name not in _PAGING_PARAMETERS
+    ]
+    return blake2b(msgspec.json.encode([path, filters]), digest_size=8).hexdigest()
+
+
+_MS_PER_SECOND = 1000
+
+
+def projects_matching(index: SessionIndex, text: str | UnsetType) -> tuple[str, ...] | None:
+    """Return the projects with that id or path, or else those whose path contains it.
+
+    None stands for all projects.
+    """
+    if not isinstance(text, str):
+        return None
+    rows = index.connection.execute("SELECT DISTINCT project FROM sessions")
+    paths = [path for (path,) in rows]
+    exact = [path for path in paths if path and text in (path, path_tag(path))]
+    return tuple(exact or [path for path in paths if matches_project(path, text, "")])
+
+
+def period_start(name: str, text: str | UnsetType, now: float) -> int | None:
+    """Return the first moment of a time in milliseconds.
+
+    Raises:
+        BadRequest: it means no time; the message names the parameter.
+    """
+    return None if not isinstance(text, str) else _parse_period(name, text, now)[0]
+
+
+def period_end(name: str, text: str | UnsetType, now: float) -> int | None:
+    """Return the first moment behind a time in milliseconds; a day is meant to its end.
+
+    Raises:
+        BadRequest: it means no time; the message names the parameter.
+    """
+    return None if not isinstance(text, str) else _parse_period(name, text, now)[1]
+
+
+def _parse_period(name: str, text: str, now: float) -> tuple[int, int]:
+    try:
+        first, end = clock.parse_time_range(text, now)
+    except BadRequest as error:
+        raise BadRequest(f"{name}: {error}", hint=error.hint) from error
+    return round(first * _MS_PER_SECOND), round(end * _MS_PER_SECOND)
+
+
+def iso_time(milliseconds: int | None) -> str | None:
+    """Return a time in ISO 8601."""
+    return clock.iso_time(None if milliseconds is None else milliseconds / _MS_PER_SECOND)

@@ -8,9 +8,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steno.web.api.models.base import ErrorBody, ErrorResponse, Model
+from steno.web.api.schemas import ErrorBody, ErrorResponse, Model
 
-PREFIX: Final = "/api/"
+API_PREFIX: Final = "/api/"
 JSON: Final = "application/json"
 _CODES: Final = {
     400: "bad_request",
@@ -24,12 +24,12 @@ _CODES: Final = {
 }
 _CACHE: Final = {"cache-control": "private, no-cache"}
 _NOT_MODIFIED: Final = 304
-_HALF: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def is_api(path: str) -> bool:
     """Return whether a path belongs to the API, so that its errors are JSON."""
-    return path.startswith(PREFIX)
+    return path.startswith(API_PREFIX)
 
 
 def encode(value: Model) -> bytes:
@@ -37,18 +37,18 @@ def encode(value: Model) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_sound(msgspec.to_builtins(value)))
+        return msgspec.json.encode(_replace_surrogates(msgspec.to_builtins(value)))
 
 
-def _sound(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     """Return a value without halves of surrogate pairs; texts keep their lengths."""
     if isinstance(value, str):
-        return _HALF.sub("\N{REPLACEMENT CHARACTER}", value)
+        return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        return {_sound(name): _sound(each) for name, each in pairs}
+        return {_replace_surrogates(name): _replace_surrogates(item) for name, item in pairs}
     if isinstance(value, list | tuple):
-        return [_sound(each) for each in cast("list[Any]", value)]
+        return [_replace_surrogates(each) for each in cast("list[Any]", value)]
     return value
 
 
@@ -62,7 +62,7 @@ def json_response(request: Request, body: bytes) -> Response:
 
 
 def _has_tag(lines: list[str], tag: str) -> bool:
-    tags = [each.strip() for line in lines for each in line.split(",")]
+    tags = [candidate.strip() for line in lines for candidate in line.split(",")]
     return any(each == "*" or each.removeprefix("W/") == tag for each in tags)
 
 

@@ -1,10 +1,8 @@
-"""Sessions as pages that need no server: one file that holds all it needs, or a folder of them.
+"""Sessions as static HTML: one self-contained file, or a folder of files.
 
-links     where things are, in files
-frame     what every page has: its styles, its script, what it may load
-pages     a session as one page, or as several where it is long
-folder    many sessions, and the page that lists them
+page_frame     links between files, deferred pieces, styles, script, CSP
+session_pages  one session as one or several pages; a folder with an index page
 
-They are drawn as the explorer draws them. A page opens from a disk, asks for nothing, and shows
-every turn and what is inside of every step.
+Pages are rendered by the views of the explorer. A page opens from disk, requests nothing, and
+contains every turn and every step.
 """

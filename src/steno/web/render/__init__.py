@@ -1,1 +1,1 @@
-"""Text of a session in, safe HTML out."""
+"""Session text to safe HTML."""

@@ -1,25 +1,129 @@
-"""What a program printed → HTML: its colours as classes, every other control made visible.
+"""Terminal output to HTML: colours as classes, other control characters made visible.
 
-A program may print over what it printed: progress bars go back to the start of a line, or some
-lines up. What is shown is what stood there in the end, as on a screen; the record has the rest.
+Cursor movement (progress bars) is applied; the result is what the screen showed in the end. The
+stylesheet has eight colours; finer ones become the nearest, backgrounds are dropped.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
 import msgspec
 
-from steno.safe.html import Html, escaped_text
-from steno.web.render.pen import Pen
+from steno.sanitize.html import SafeHtml, escape_text
 
-__all__ = ["Screen", "ansi", "screen"]
+_COLOUR_NAMES: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+_STYLE_CODES: Final = {1: "bold", 2: "faint", 3: "italic", 4: "under", 7: "inverse", 9: "strike"}
+_STYLE_OFF_CODES: Final = {
+    22: ("bold", "faint"),
+    23: ("italic",),
+    24: ("under",),
+    27: ("inverse",),
+    29: ("strike",),
+}
+_EXTENDED_COLOUR_CODES: Final = (38, 48, 58)
+"""Foreground, background and underline in more than eight colours."""
+_FOREGROUND: Final = 38
+_INDEXED: Final = 5
+_DIRECT: Final = 2
+_NORMAL_COLOURS: Final = range(30, 38)
+_BRIGHT_COLOURS: Final = range(90, 98)
+_DEFAULT_COLOUR: Final = 39
+_COLOUR_CUBE: Final = range(16, 232)
+_GREYS: Final = range(232, 256)
+_MIN_SATURATION: Final = 48
+"""How far apart red, green and blue are at least in what is a colour at all."""
+_LIGHT_THRESHOLD: Final = 128
+_LEVELS: Final = (0, 95, 135, 175, 215, 255)
 
-_COLOURS: Final = re.compile(r"\x1b\[([0-9;:]*)m")
-_MOVES: Final = re.compile(r"\r(?!\n)|\x08|\x1b\[[0-9;]*[A-GJK]|\x1b\[\?[0-9;]*[hl]|\x1b\]8;")
+
+class AnsiStyle:
+    """What the program asked for last."""
+
+    def __init__(self) -> None:
+        self._styles: set[str] = set()
+        self._colour = ""
+        self.classes = ""
+        """The names of it, for the stylesheet."""
+
+    def apply_codes(self, parameters: str) -> None:
+        """Follow the numbers of one sequence."""
+        codes = [_parse_code(code) for code in re.split("[;:]", parameters)]
+        position = 0
+        while position < len(codes):
+            code = codes[position]
+            if code in _EXTENDED_COLOUR_CODES:
+                colour, consumed = _extended_colour(codes[position + 1 :])
+                if code == _FOREGROUND:
+                    self._colour = colour
+                position += consumed
+            else:
+                self._apply_code(code)
+            position += 1
+        names = sorted(self._styles) + ([self._colour] if self._colour else [])
+        self.classes = " ".join(f"x-{name}" for name in names)
+
+    def _apply_code(self, code: int) -> None:
+        if code == 0:
+            self._styles.clear()
+            self._colour = ""
+        elif code in _STYLE_CODES:
+            self._styles.add(_STYLE_CODES[code])
+        elif code in _STYLE_OFF_CODES:
+            self._styles.difference_update(_STYLE_OFF_CODES[code])
+        elif code in _NORMAL_COLOURS or code in _BRIGHT_COLOURS:
+            self._colour = _COLOUR_NAMES[code % 10]
+        elif code == _DEFAULT_COLOUR:
+            self._colour = ""
+
+
+def _parse_code(code: str) -> int:
+    return int(code[:6]) if code else 0
+
+
+def _extended_colour(codes: Sequence[int]) -> tuple[str, int]:
+    """Return the nearest ink, and how many numbers say the colour."""
+    kind = codes[0] if codes else 0
+    if kind == _INDEXED:
+        return (_palette_colour(codes[1]) if codes[1:] else ""), 2
+    if kind == _DIRECT:
+        return (_nearest_colour(*codes[1:4]) if codes[3:] else ""), 4
+    return "", 1
+
+
+def _palette_colour(code: int) -> str:
+    if code < _COLOUR_CUBE.start:
+        return _COLOUR_NAMES[code % 8]
+    if code in _COLOUR_CUBE:
+        position = code - _COLOUR_CUBE.start
+        return _nearest_colour(
+            _LEVELS[position // 36], _LEVELS[position // 6 % 6], _LEVELS[position % 6]
+        )
+    if code in _GREYS:
+        return _nearest_colour(*[8 + 10 * (code - _GREYS.start)] * 3)
+    return ""
+
+
+def _nearest_colour(red: int, green: int, blue: int) -> str:
+    """Return the ink that is nearest to a colour.
+
+    >>> _nearest_colour(255, 95, 0), _nearest_colour(90, 90, 90), _nearest_colour(80, 200, 220)
+    ('red', 'black', 'cyan')
+    """
+    low, high = min(red, green, blue), max(red, green, blue)
+    if high - low < _MIN_SATURATION:
+        return "white" if high >= _LIGHT_THRESHOLD else "black"
+    middle = (low + high) / 2
+    return _COLOUR_NAMES[(red > middle) + 2 * (green > middle) + 4 * (blue > middle)]
+
+
+_COLOUR_CODES: Final = re.compile(r"\x1b\[([0-9;:]*)m")
+_CURSOR_CODES: Final = re.compile(
+    r"\r(?!\n)|\x08|\x1b\[[0-9;]*[A-GJK]|\x1b\[\?[0-9;]*[hl]|\x1b\]8;"
+)
 """What makes the cheap way wrong."""
-_PIECES: Final = re.compile(
+_TERMINAL_TOKENS: Final = re.compile(
     r"\x1b\[(?P<colours>[0-9;:]*)m"
     r"|\x1b\[(?P<count>[0-9;]*)(?P<move>[A-GJK])"
     r"|(?P<quiet>\x1b\[\?[0-9;]{0,20}[hl])"
@@ -29,27 +133,27 @@ _PIECES: Final = re.compile(
     r"|(?P<back>\x08+)"
     r"|(?P<text>[^\x1b\r\n\x08]+|\x1b)"
 )
-_LONGEST: Final = 500_000
+_MAX_REPLAYED: Final = 500_000
 """Letters; in what is longer, moves are shown as they are."""
-_WIDEST: Final = 4_000
+_MAX_COLUMNS: Final = 4_000
 """Columns; a move goes no farther."""
 
 
-class Screen(msgspec.Struct, frozen=True):
+class TerminalScreen(msgspec.Struct, frozen=True):
     """What stood there in the end, and how many lines were printed over."""
 
-    html: Html
-    rewritten: int = 0
+    html: SafeHtml
+    overwritten_lines: int = 0
 
 
-class _Paper:
+class _ScreenBuffer:
     """Rows of letters with their classes, and a place in them."""
 
     def __init__(self) -> None:
         self.rows: list[list[tuple[str, str]]] = [[]]
         self.row = 0
         self.column = 0
-        self.rewritten: set[int] = set()
+        self.overwritten_rows: set[int] = set()
 
     def write(self, text: str, classes: str) -> None:
         """Put a text where we are, over what is there."""
@@ -58,7 +162,7 @@ class _Paper:
             row += [(" ", "")] * (self.column - len(row))
         end = self.column + len(text)
         if self.column < len(row):
-            self.rewritten.add(self.row)
+            self.overwritten_rows.add(self.row)
         row[self.column : end] = [(letter, classes) for letter in text]
         self.column = end
 
@@ -69,121 +173,121 @@ class _Paper:
         if self.row == len(self.rows):
             self.rows.append([])
 
-    def step(self, found: re.Match[str]) -> None:
+    def move_back(self, match: re.Match[str]) -> None:
         """Follow a line end, or go back in the line."""
-        if found["back"]:
-            self.column = max(0, self.column - len(found["back"]))
-        elif found["line"] or found["newline"]:
+        if match["back"]:
+            self.column = max(0, self.column - len(match["back"]))
+        elif match["line"] or match["newline"]:
             self.next_line()
-        elif found["return"]:
+        elif match["return"]:
             self.column = 0
 
-    def go(self, move: str, count: str) -> None:
+    def move_cursor(self, move: str, count: str) -> None:
         """Follow a move of the cursor, or clear something."""
         first = count.partition(";")[0][:6]
-        by = max(1, int(first or 1))
+        distance = max(1, int(first or 1))
         match move:
             case "A" | "F":
-                self.row = max(0, self.row - by)
+                self.row = max(0, self.row - distance)
             case "B" | "E":
-                self.row = min(len(self.rows) - 1, self.row + by)
+                self.row = min(len(self.rows) - 1, self.row + distance)
             case "C":
-                self.column = min(_WIDEST, self.column + by)
+                self.column = min(_MAX_COLUMNS, self.column + distance)
             case "D":
-                self.column = max(0, self.column - by)
+                self.column = max(0, self.column - distance)
             case "G":
-                self.column = min(_WIDEST, by) - 1
+                self.column = min(_MAX_COLUMNS, distance) - 1
             case _:
                 self._clear(move, first)
         if move in "EF":
             self.column = 0
 
-    def _clear(self, what: str, how: str) -> None:
+    def _clear(self, command: str, mode: str) -> None:
         """Clear a line, or everything from here on; a whole screen stays, it is all there is."""
         row = self.rows[self.row]
-        if what == "K" and how in ("", "0"):
-            self._drop(slice(self.column, None))
-        elif what == "K" and how == "2":
-            self._drop(slice(0, None))
-        elif what == "K":
+        if command == "K" and mode in ("", "0"):
+            self._delete_cells(slice(self.column, None))
+        elif command == "K" and mode == "2":
+            self._delete_cells(slice(0, None))
+        elif command == "K":
             row[: self.column] = [(" ", "")] * min(self.column, len(row))
-        elif how in ("", "0") and self.row < len(self.rows) - 1:
-            self.rewritten.update(range(self.row, len(self.rows) - 1))
-            self._drop(slice(self.column, None))
+        elif mode in ("", "0") and self.row < len(self.rows) - 1:
+            self.overwritten_rows.update(range(self.row, len(self.rows) - 1))
+            self._delete_cells(slice(self.column, None))
             del self.rows[self.row + 1 :]
 
-    def _drop(self, which: slice) -> None:
+    def _delete_cells(self, cells: slice) -> None:
         row = self.rows[self.row]
-        if row[which]:
-            self.rewritten.add(self.row)
-        del row[which]
+        if row[cells]:
+            self.overwritten_rows.add(self.row)
+        del row[cells]
 
 
-def ansi(text: str) -> Html:
+def ansi_to_html(text: str) -> SafeHtml:
     r"""Return what was printed.
 
-    >>> ansi("\x1b[31;1mno\x1b[0m \x1b]0;title")
+    >>> ansi_to_html("\x1b[31;1mno\x1b[0m \x1b]0;title")
     '<span class="x-bold x-red">no</span> ␛]0;title'
-    >>> ansi("10%\r50%\r100%\nready")
+    >>> ansi_to_html("10%\r50%\r100%\nready")
     '100%\nready'
     """
-    return screen(text).html
+    return render_screen(text).html
 
 
-def screen(text: str) -> Screen:
+def render_screen(text: str) -> TerminalScreen:
     """Return what stood on the screen in the end."""
     if not ("\x1b" in text or "\r" in text or "\x08" in text):
         # Every colour and every move begins with one of these.
-        return Screen(Html(escaped_text(text)))
-    if not _MOVES.search(text) or len(text) > _LONGEST:
-        return Screen(Html("".join(_straight(text))))
-    paper = _followed(text)
-    rows = [_row(cells) for cells in paper.rows]
-    return Screen(Html("\n".join(rows)), len(paper.rewritten))
+        return TerminalScreen(SafeHtml(escape_text(text)))
+    if not _CURSOR_CODES.search(text) or len(text) > _MAX_REPLAYED:
+        return TerminalScreen(SafeHtml("".join(_colour_only_html(text))))
+    buffer = _replay(text)
+    rows = [_row_html(cells) for cells in buffer.rows]
+    return TerminalScreen(SafeHtml("\n".join(rows)), len(buffer.overwritten_rows))
 
 
-def _straight(text: str) -> Iterator[str]:
+def _colour_only_html(text: str) -> Iterator[str]:
     """Yield what was printed by a program that only goes on."""
-    pen = Pen()
+    style = AnsiStyle()
     end = 0
-    for found in _COLOURS.finditer(text):
-        yield _painted(text[end : found.start()], pen.classes)
-        pen.take(found[1])
-        end = found.end()
-    yield _painted(text[end:], pen.classes)
+    for match in _COLOUR_CODES.finditer(text):
+        yield _span_html(text[end : match.start()], style.classes)
+        style.apply_codes(match[1])
+        end = match.end()
+    yield _span_html(text[end:], style.classes)
 
 
-def _followed(text: str) -> _Paper:
-    pen, paper, link = Pen(), _Paper(), ""
-    for found in _PIECES.finditer(text):
-        kind = found.lastgroup
+def _replay(text: str) -> _ScreenBuffer:
+    style, buffer, link = AnsiStyle(), _ScreenBuffer(), ""
+    for match in _TERMINAL_TOKENS.finditer(text):
+        kind = match.lastgroup
         if kind == "text":
-            paper.write(found["text"], pen.classes)
+            buffer.write(match["text"], style.classes)
         elif kind == "colours":
-            pen.take(found["colours"])
+            style.apply_codes(match["colours"])
         elif kind == "move":
-            paper.go(found["move"], found["count"])
+            buffer.move_cursor(match["move"], match["count"])
         elif kind == "link":
-            if link and not found["link"]:
+            if link and not match["link"]:
                 # Where a link leads must be seen; its words may say something else.
-                paper.write(f" <{link}>", "x-faint")
-            link = found["link"]
+                buffer.write(f" <{link}>", "x-faint")
+            link = match["link"]
         else:
-            paper.step(found)
-    return paper
+            buffer.move_back(match)
+    return buffer
 
 
-def _row(cells: list[tuple[str, str]]) -> str:
+def _row_html(cells: list[tuple[str, str]]) -> str:
     return "".join(
-        _painted("".join(letter for letter, _ in same), classes)
-        for classes, same in groupby(cells, key=_classes)
+        _span_html("".join(letter for letter, _ in same), classes)
+        for classes, same in groupby(cells, key=_cell_classes)
     )
 
 
-def _classes(cell: tuple[str, str]) -> str:
+def _cell_classes(cell: tuple[str, str]) -> str:
     return cell[1]
 
 
-def _painted(text: str, classes: str) -> str:
-    shown = escaped_text(text)
-    return f'<span class="{classes}">{shown}</span>' if text and classes else shown
+def _span_html(text: str, classes: str) -> str:
+    html = escape_text(text)
+    return f'<span class="{classes}">{html}</span>' if text and classes else html

@@ -1,11 +1,11 @@
-"""Two texts, or a recorded patch → the rows of a diff, with the changed words marked.
+"""Two texts, or a recorded patch, to the rows of a diff with changed words marked.
 
-Texts may be anything, and comparing two of them may take for ever: everything here is bounded by
-how much there is to compare. What cannot be compared in bounds was taken out and put in as a whole.
+The work is bounded: what is too large to compare is shown as removed and added as a whole.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, zip_longest
 from typing import Final
@@ -13,33 +13,124 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from steno.safe.html import Html, escaped_text, trusted
-from steno.web.render.changed import Marker
-from steno.web.render.code import lines_of, plain_class
+from steno.sanitize.html import SafeHtml, escape_text, trusted_markup
+from steno.web.render.code import client_highlight_class, highlighted_lines
 
-__all__ = ["Hunk", "Pair", "Row", "between", "cut", "diff_table", "pairs_of", "rows_of", "sizes"]
+_TOKEN: Final = re.compile(r"\w+|\s+|.", re.DOTALL)
+_CHANGE_BLOCK: Final = re.compile(r"-[-\\]*+(\+[+\\]*+)?")
+"""The signs of lines that went and of those that came; remarks stand among them."""
+_MAX_MARKED_LINE: Final = 600
+"""Letters."""
+_MOST_WORDS: Final = 200
+_MOST_PAIRS: Final = 4_000
+"""Pairs of equal words in two lines."""
+_MAX_UNEVEN_LINES: Final = 6
+"""How many lines may stand for each other where more came than went, or fewer."""
+_MIN_SIMILARITY: Final = 0.4
+"""How much two lines have in common if one became the other."""
 
-_NOTHING: Final = Markup("")
-_MOST: Final = 4_000
+
+class ChangeMarker:
+    """Marks what changed inside of lines, as long as there is patience."""
+
+    def __init__(self, max_comparisons: int = 400) -> None:
+        self._comparisons_left = max_comparisons
+        """How many pairs of lines are still compared."""
+
+    def pairs(self, lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Yield the places of lines that were taken out, and of those that came in their stead."""
+        for removed, added in _change_blocks(lines):
+            if len(removed) == len(added):
+                yield from zip(removed, added, strict=True)
+            elif max(len(removed), len(added)) <= _MAX_UNEVEN_LINES:
+                yield from self._nearest_pairs(lines, removed, added)
+
+    def _nearest_pairs(
+        self, lines: Sequence[str], removed: Sequence[int], added: Sequence[int]
+    ) -> Iterator[tuple[int, int]]:
+        """Pair each line with the one that is most like it; their order stays."""
+        word_counts = {
+            line_number: Counter(_TOKEN.findall(lines[line_number][1:_MAX_MARKED_LINE]))
+            for line_number in (*removed, *added)
+        }
+        free = list(added)
+        for a in removed:
+            similarities = [_similarity(word_counts[a], word_counts[b]) for b in free]
+            best = max(similarities, default=0)
+            if best >= _MIN_SIMILARITY:
+                place = similarities.index(best)
+                yield a, free[place]
+                free = free[place + 1 :]
+
+    def mark_changes(self, old: str, new: str) -> tuple[str, str] | None:
+        """Return both lines with the words that changed; None where they have nothing in common."""
+        if self._comparisons_left <= 0 or max(len(old), len(new)) > _MAX_MARKED_LINE:
+            return None
+        self._comparisons_left -= 1
+        a, b = _TOKEN.findall(old), _TOKEN.findall(new)
+        if max(len(a), len(b)) > _MOST_WORDS or _equal_pairs(a, b) > _MOST_PAIRS:
+            return None
+        matcher = SequenceMatcher(None, a, b, autojunk=False)
+        if matcher.ratio() < _MIN_SIMILARITY:
+            return None
+        left: list[str] = []
+        right: list[str] = []
+        for tag, i, j, k, m in matcher.get_opcodes():
+            left.append(_words_html(a[i:j], marked=tag != "equal"))
+            right.append(_words_html(b[k:m], marked=tag != "equal"))
+        return "".join(left), "".join(right)
+
+
+def _change_blocks(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield what was taken out and what was put in at one place."""
+    signs = "".join([line[:1] or " " for line in lines])
+    for match in _CHANGE_BLOCK.finditer(signs):
+        if match[1]:
+            places = range(*match.span())
+            removed = [place for place in places if signs[place] == "-"]
+            yield removed, [place for place in places if signs[place] == "+"]
+
+
+def _equal_pairs(a: Sequence[str], b: Sequence[str]) -> int:
+    """Return how many pairs of equal words there are at most; counted where that is needed."""
+    if len(a) * len(b) <= _MOST_PAIRS:
+        return len(a) * len(b)
+    counts = Counter(b)
+    return sum([count * counts[word] for word, count in Counter(a).items()])
+
+
+def _similarity(a: Counter[str], b: Counter[str]) -> float:
+    """Return, cheaply, how much two lines have in common by their words: 0 to 1."""
+    shared = sum([min(count, b[word]) for word, count in a.items() if word in b])
+    return 2 * shared / max(1, a.total() + b.total())
+
+
+def _words_html(parts: Iterable[str], *, marked: bool) -> str:
+    text = escape_text("".join(parts))
+    return f"<b>{text}</b>" if marked and text else text
+
+
+_NO_MARKUP: Final = Markup("")
+_MAX_ROWS: Final = 4_000
 """Rows; a diff that is longer is cut, and says so."""
-_OPEN: Final = "\0"
+_NO_NEWLINE: Final = "\0"
 """Stands at the end of a last line without an end, while texts are compared."""
-_REMARK: Final = "\\ No newline at the end of the file"
-_LONG_LINE: Final = 2_000
+_NO_NEWLINE_NOTE: Final = "\\ No newline at the end of the file"
+_MAX_LINE: Final = 2_000
 """Letters; of a longer line the beginning is shown."""
-_BEGIN: Final = ' tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
-_NEXT: Final = '</td><td class="no">'
-_SIGN: Final = '</td><td class="sg"> </td><td>'
-_SAME: Final = '<tr class=""><td class="no">'
-_ADDED: Final = '<tr class="add"><td class="no"></td><td class="no">'
-_PLUS: Final = '</td><td class="sg">+</td><td>'
-_REMOVED: Final = '<tr class="del"><td class="no">'
-_MINUS: Final = '</td><td class="no"></td><td class="sg">\N{MINUS SIGN}</td><td>'
-_REMARKED: Final = (
+_TABLE_START: Final = ' tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
+_NEXT_CELL: Final = '</td><td class="no">'
+_EQUAL_CELLS: Final = '</td><td class="sg"> </td><td>'
+_EQUAL_ROW: Final = '<tr class=""><td class="no">'
+_ADDED_ROW: Final = '<tr class="add"><td class="no"></td><td class="no">'
+_ADDED_CELLS: Final = '</td><td class="sg">+</td><td>'
+_REMOVED_ROW: Final = '<tr class="del"><td class="no">'
+_REMOVED_CELLS: Final = '</td><td class="no"></td><td class="sg">\N{MINUS SIGN}</td><td>'
+_NOTE_ROW: Final = (
     '<tr class="rem"><td class="no"></td><td class="no"></td><td class="sg"> </td><td>'
 )
-_GAP: Final = '<tr class="gap"><td colspan="4">{}</td></tr>'
-_PAIRS: Final = 300_000
+_GAP_ROW: Final = '<tr class="gap"><td colspan="4">{}</td></tr>'
+_MAX_PAIRS: Final = 300_000
 """Pairs of equal lines that may be looked at to find out what changed."""
 
 
@@ -52,43 +143,43 @@ class Hunk(msgspec.Struct, frozen=True):
     """Each with its sign: a space, `-` or `+`; `\\` begins a remark."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class DiffRow(msgspec.Struct, frozen=True):
     """One row."""
 
     sign: str
     old: int | None = None
     new: int | None = None
-    text: Markup = _NOTHING
+    text: Markup = _NO_MARKUP
 
 
-class Pair(msgspec.Struct, frozen=True):
+class RowPair(msgspec.Struct, frozen=True):
     """One row of two texts side by side; either may have nothing there."""
 
-    old: Row | None
-    new: Row | None
+    old: DiffRow | None
+    new: DiffRow | None
 
 
 # Comparing
 
 
-def between(old: str, new: str, *, context: int = 3, start: int = 1) -> list[Hunk]:
+def diff_texts(old: str, new: str, *, context: int = 3, start: int = 1) -> list[Hunk]:
     """Return what changed from one text to another; line numbers count from `start`."""
     before, after = _lines(old, new), _lines(new, old)
     hunks: list[Hunk] = []
-    for group in _groups(_changes(before, after), context):
+    for group in _group_changes(_line_changes(before, after), context):
         lines: list[str] = []
-        for same, a, b, c, d in group:
-            for sign, found in (
+        for is_equal, a, b, c, d in group:
+            for sign, changed_lines in (
                 ((" ", before[a:b]),)
-                if same
+                if is_equal
                 else (
                     ("-", before[a:b]),
                     ("+", after[c:d]),
                 )
             ):
-                lines += [f"{sign}{line}" for line in found]
-                if found and found[-1].endswith(_OPEN):
-                    lines[-1:] = [lines[-1].removesuffix(_OPEN), _REMARK]
+                lines += [f"{sign}{line}" for line in changed_lines]
+                if changed_lines and changed_lines[-1].endswith(_NO_NEWLINE):
+                    lines[-1:] = [lines[-1].removesuffix(_NO_NEWLINE), _NO_NEWLINE_NOTE]
         hunks.append(Hunk(group[0][1] + start, group[0][3] + start, tuple(lines)))
     return hunks
 
@@ -98,149 +189,157 @@ def _lines(text: str, other: str) -> list[str]:
     if not text:
         return []
     alone = bool(other) and other.endswith("\n") and not text.endswith("\n")
-    return (text + _OPEN * alone).removesuffix("\n").split("\n")
+    return (text + _NO_NEWLINE * alone).removesuffix("\n").split("\n")
 
 
-_Code = tuple[bool, int, int, int, int]
+_LineChange = tuple[bool, int, int, int, int]
 """Whether lines are the same, and which they are in the old and in the new text."""
 
 
-def _changes(before: Sequence[str], after: Sequence[str]) -> list[_Code]:
+def _line_changes(before: Sequence[str], after: Sequence[str]) -> list[_LineChange]:
     """Return how one text becomes the other."""
-    head = _alike(before, after)
-    tail = _alike(before[head:][::-1], after[head:][::-1])
+    head = _common_prefix(before, after)
+    tail = _common_prefix(before[head:][::-1], after[head:][::-1])
     a, b = before[head : len(before) - tail], after[head : len(after) - tail]
-    codes: list[_Code] = [(True, 0, head, 0, head)] if head else []
+    codes: list[_LineChange] = [(True, 0, head, 0, head)] if head else []
     if a or b:
-        codes += [(s, i + head, j + head, k + head, m + head) for s, i, j, k, m in _middle(a, b)]
+        codes += [
+            (s, i + head, j + head, k + head, m + head) for s, i, j, k, m in _match_middle(a, b)
+        ]
     if tail:
         codes.append((True, head + len(a), len(before), head + len(b), len(after)))
     return codes
 
 
-def _alike(a: Sequence[str], b: Sequence[str]) -> int:
+def _common_prefix(a: Sequence[str], b: Sequence[str]) -> int:
     return next(
-        (at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+        (position for position, (x, y) in enumerate(zip(a, b, strict=False)) if x != y),
+        min(len(a), len(b)),
     )
 
 
-def _middle(a: Sequence[str], b: Sequence[str]) -> list[_Code]:
-    here, there = Counter(a), Counter(b)
-    if sum(count * there[line] for line, count in here.items()) > _PAIRS:
+def _match_middle(a: Sequence[str], b: Sequence[str]) -> list[_LineChange]:
+    old_counts, new_counts = Counter(a), Counter(b)
+    if sum(count * new_counts[line] for line, count in old_counts.items()) > _MAX_PAIRS:
         return [(False, 0, len(a), 0, len(b))]
     codes = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
     return [(tag == "equal", i, j, k, m) for tag, i, j, k, m in codes]
 
 
-def _groups(codes: Sequence[_Code], context: int) -> Iterator[list[_Code]]:
+def _group_changes(codes: Sequence[_LineChange], context: int) -> Iterator[list[_LineChange]]:
     """Yield what belongs together: changes, and a few lines around them."""
-    group: list[_Code] = []
-    for place, (same, a, b, c, d) in enumerate(codes):
-        if not same:
-            group.append((same, a, b, c, d))
+    group: list[_LineChange] = []
+    for position, (is_equal, a, b, c, d) in enumerate(codes):
+        if not is_equal:
+            group.append((is_equal, a, b, c, d))
             continue
-        before, after = (0 if place == 0 else context), (0 if place == len(codes) - 1 else context)
-        if place and place < len(codes) - 1 and b - a <= 2 * context:
-            group.append((same, a, b, c, d))
+        before, after = (
+            (0 if position == 0 else context),
+            (0 if position == len(codes) - 1 else context),
+        )
+        if position and position < len(codes) - 1 and b - a <= 2 * context:
+            group.append((is_equal, a, b, c, d))
             continue
         if before:
             end = min(before, b - a)
-            group.append((same, a, a + end, c, c + end))
+            group.append((is_equal, a, a + end, c, c + end))
         if any(not code[0] for code in group):
             yield group
         group = []
         if after:
-            begin = min(after, b - a)
-            group.append((same, b - begin, b, d - begin, d))
+            length = min(after, b - a)
+            group.append((is_equal, b - length, b, d - length, d))
     if any(not code[0] for code in group):
         yield group
 
 
-def sizes(hunks: Sequence[Hunk]) -> tuple[int, int]:
+def count_changes(hunks: Sequence[Hunk]) -> tuple[int, int]:
     """Return how many lines came and went."""
     lines = [line[:1] for hunk in hunks for line in hunk.lines]
     return lines.count("+"), lines.count("-")
 
 
-def cut(hunks: Sequence[Hunk], begin: int, most: int) -> tuple[list[Hunk], int]:
+def slice_hunks(hunks: Sequence[Hunk], start: int, max_rows: int) -> tuple[list[Hunk], int]:
     """Return the part of a diff that begins at a row, and how many rows there are in all."""
-    whole = sum([len(hunk.lines) for hunk in hunks])
-    if not begin and whole <= most:
-        return [hunk for hunk in hunks if hunk.lines], whole
-    shown: list[Hunk] = []
-    place = 0
+    total_rows = sum([len(hunk.lines) for hunk in hunks])
+    if not start and total_rows <= max_rows:
+        return [hunk for hunk in hunks if hunk.lines], total_rows
+    visible: list[Hunk] = []
+    position = 0
     for hunk in hunks:
-        low, high = max(0, begin - place), max(0, begin + most - place)
-        kept = hunk.lines[low:high]
-        if kept and not low:
-            shown.append(Hunk(hunk.old, hunk.new, kept))
-        elif kept:
+        low, high = max(0, start - position), max(0, start + max_rows - position)
+        visible_lines = hunk.lines[low:high]
+        if visible_lines and not low:
+            visible.append(Hunk(hunk.old, hunk.new, visible_lines))
+        elif visible_lines:
             skipped = Counter(line[:1] for line in islice(hunk.lines, low))
-            both = sum(count for sign, count in skipped.items() if sign not in ("+", "-", "\\"))
-            old, new = hunk.old + both + skipped["-"], hunk.new + both + skipped["+"]
-            shown.append(Hunk(old, new, kept))
-        place += len(hunk.lines)
-    return shown, whole
+            unchanged = sum(
+                count for sign, count in skipped.items() if sign not in ("+", "-", "\\")
+            )
+            old, new = hunk.old + unchanged + skipped["-"], hunk.new + unchanged + skipped["+"]
+            visible.append(Hunk(old, new, visible_lines))
+        position += len(hunk.lines)
+    return visible, total_rows
 
 
 # Rows
 
 
-def rows_of(hunks: Sequence[Hunk], language: str = "") -> Iterator[Row]:
+def diff_rows(hunks: Sequence[Hunk], language: str = "") -> Iterator[DiffRow]:
     """Yield the rows of a diff; between two stretches stands one with the sign `…`."""
-    marker = Marker()
-    for place, hunk in enumerate(hunks):
-        if place:
-            yield Row("…")
-        lines = _short_lines(hunk.lines)
-        yield from _numbered(hunk, _painted(lines, language, marker))
+    marker = ChangeMarker()
+    for position, hunk in enumerate(hunks):
+        if position:
+            yield DiffRow("…")
+        lines = _clip_lines(hunk.lines)
+        yield from _number_rows(hunk, _highlighted_lines(lines, language, marker))
 
 
-def _short_lines(lines: Sequence[str]) -> Sequence[str]:
-    if max(map(len, lines), default=0) <= _LONG_LINE:
+def _clip_lines(lines: Sequence[str]) -> Sequence[str]:
+    if max(map(len, lines), default=0) <= _MAX_LINE:
         return lines
-    return [_clipped(line) for line in lines]
+    return [_clip_line(line) for line in lines]
 
 
-def _clipped(line: str) -> str:
-    if len(line) <= _LONG_LINE:
+def _clip_line(line: str) -> str:
+    if len(line) <= _MAX_LINE:
         return line
-    return f"{line[:_LONG_LINE]}… ({len(line) - 1:,} letters)"
+    return f"{line[:_MAX_LINE]}… ({len(line) - 1:,} letters)"
 
 
-def _numbered(hunk: Hunk, shown: Sequence[str]) -> Iterator[Row]:
+def _number_rows(hunk: Hunk, texts: Sequence[str]) -> Iterator[DiffRow]:
     old, new = hunk.old, hunk.new
-    for line, text in zip(hunk.lines, map(trusted, shown), strict=True):
+    for line, text in zip(hunk.lines, map(trusted_markup, texts), strict=True):
         match line[:1]:
             case "-":
-                yield Row("-", old=old, text=text)
+                yield DiffRow("-", old=old, text=text)
                 old += 1
             case "+":
-                yield Row("+", new=new, text=text)
+                yield DiffRow("+", new=new, text=text)
                 new += 1
             case "\\":
-                yield Row("\\", text=text)
+                yield DiffRow("\\", text=text)
             case _:
-                yield Row(" ", old, new, text)
+                yield DiffRow(" ", old, new, text)
                 old, new = old + 1, new + 1
 
 
-def _painted(lines: Sequence[str], language: str, marker: Marker) -> list[str]:
+def _highlighted_lines(lines: Sequence[str], language: str, marker: ChangeMarker) -> list[str]:
     """Return the texts of some lines: the code in colour, a line that became another with marks."""
-    shown = lines_of("\n".join([line[1:] for line in lines]), language)
-    if len(shown) != len(lines):
-        shown = [escaped_text(line[1:]) for line in lines]
+    texts = highlighted_lines("\n".join([line[1:] for line in lines]), language)
+    if len(texts) != len(lines):
+        texts = [escape_text(line[1:]) for line in lines]
     for a, b in marker.pairs(lines):
-        marked = marker.marked(lines[a][1:], lines[b][1:])
-        if marked is not None:
-            shown[a], shown[b] = marked
-    return shown
+        marked_pair = marker.mark_changes(lines[a][1:], lines[b][1:])
+        if marked_pair is not None:
+            texts[a], texts[b] = marked_pair
+    return texts
 
 
-def pairs_of(rows: Sequence[Row]) -> Iterator[Pair]:
+def paired_rows(rows: Sequence[DiffRow]) -> Iterator[RowPair]:
     """Yield the rows of a diff side by side."""
-    removed: list[Row] = []
-    added: list[Row] = []
+    removed: list[DiffRow] = []
+    added: list[DiffRow] = []
     for row in rows:
         if row.sign == "\\" and (removed or added):
             (added or removed).append(row)
@@ -249,54 +348,62 @@ def pairs_of(rows: Sequence[Row]) -> Iterator[Pair]:
         elif row.sign == "-" and not added:
             removed.append(row)
         else:
-            yield from _beside(removed, added)
+            yield from _pair_changed(removed, added)
             removed, added = ([row], []) if row.sign == "-" else ([], [])
             if row.sign != "-":
-                yield Pair(row, row)
-    yield from _beside(removed, added)
+                yield RowPair(row, row)
+    yield from _pair_changed(removed, added)
 
 
-def _beside(removed: Sequence[Row], added: Sequence[Row]) -> Iterator[Pair]:
-    return (Pair(old, new) for old, new in zip_longest(removed, added))
+def _pair_changed(removed: Sequence[DiffRow], added: Sequence[DiffRow]) -> Iterator[RowPair]:
+    return (RowPair(old, new) for old, new in zip_longest(removed, added))
 
 
 def diff_table(
-    hunks: Sequence[Hunk], language: str = "", *, side: bool = False, most: int = _MOST
-) -> Html:
+    hunks: Sequence[Hunk],
+    language: str = "",
+    *,
+    side_by_side: bool = False,
+    max_rows: int = _MAX_ROWS,
+) -> SafeHtml:
     """Return a diff as a table, or as two beside each other."""
-    from steno.web.paint import part
+    from steno.web.templating import render_part
 
-    shown, whole = cut(hunks, 0, most)
-    rest = max(0, whole - most)
-    if side:
-        pairs = list(pairs_of(list(rows_of(shown, language))))
-        return Html(part("diff-side.html.j2", pairs=pairs, cut=rest))
-    rows = "".join(_table_rows(shown, language))
-    more = _GAP.format(f"{rest:,} more lines, see the raw record") if rest else ""
-    begin = f'<div class="diff{plain_class(language)}"{_BEGIN}'
-    return Html(f"{begin}{rows}{more}</tbody></table></div>")
+    visible, total_rows = slice_hunks(hunks, 0, max_rows)
+    hidden_rows = max(0, total_rows - max_rows)
+    if side_by_side:
+        pairs = list(paired_rows(list(diff_rows(visible, language))))
+        return SafeHtml(render_part("diff-side.html.j2", pairs=pairs, cut=hidden_rows))
+    rows = "".join(_table_rows(visible, language))
+    more_row = (
+        _GAP_ROW.format(f"{hidden_rows:,} more lines, see the raw record") if hidden_rows else ""
+    )
+    opening = f'<div class="diff{client_highlight_class(language)}"{_TABLE_START}'
+    return SafeHtml(f"{opening}{rows}{more_row}</tbody></table></div>")
 
 
 def _table_rows(hunks: Sequence[Hunk], language: str) -> list[str]:
     """Return the rows as HTML; a template would take longer than the comparing."""
     rows: list[str] = []
-    marker = Marker()
+    marker = ChangeMarker()
     for hunk in hunks:
         if rows:
-            rows.append(_GAP.format("…"))
+            rows.append(_GAP_ROW.format("…"))
         old, new = hunk.old, hunk.new
-        lines = _short_lines(hunk.lines)
-        for line, text in zip(lines, _painted(lines, language, marker), strict=True):
+        lines = _clip_lines(hunk.lines)
+        for line, text in zip(lines, _highlighted_lines(lines, language, marker), strict=True):
             sign = line[:1]
             if sign == "+":
-                rows.append(f"{_ADDED}{new or ''}{_PLUS}{text or ' '}</td></tr>")
+                rows.append(f"{_ADDED_ROW}{new or ''}{_ADDED_CELLS}{text or ' '}</td></tr>")
                 new += 1
             elif sign == "-":
-                rows.append(f"{_REMOVED}{old or ''}{_MINUS}{text or ' '}</td></tr>")
+                rows.append(f"{_REMOVED_ROW}{old or ''}{_REMOVED_CELLS}{text or ' '}</td></tr>")
                 old += 1
             elif sign == "\\":
-                rows.append(f"{_REMARKED}{text or ' '}</td></tr>")
+                rows.append(f"{_NOTE_ROW}{text or ' '}</td></tr>")
             else:
-                rows.append(f"{_SAME}{old or ''}{_NEXT}{new or ''}{_SIGN}{text or ' '}</td></tr>")
+                rows.append(
+                    f"{_EQUAL_ROW}{old or ''}{_NEXT_CELL}{new or ''}{_EQUAL_CELLS}{text or ' '}</td></tr>"
+                )
                 old, new = old + 1, new + 1
     return rows

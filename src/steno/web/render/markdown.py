@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup
 
-from steno.safe.html import Html, escaped_text, inert, trusted, washed
+from steno.sanitize.html import SafeHtml, escape_text, sanitize_html, trusted_markup, visible_text
 from steno.web.render.code import code_block
 
 if TYPE_CHECKING:
@@ -16,113 +16,123 @@ if TYPE_CHECKING:
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
 
-__all__ = ["markdown", "marked"]
 
-_LONGEST: Final = 100_000
+_MAX_LENGTH: Final = 100_000
 """Letters; what is longer is shown as it is, because nobody reads it as prose."""
-_COLOURED: Final = 60_000
+_MAX_HIGHLIGHTED: Final = 60_000
 """Letters of code in one text; what comes behind them has no colours."""
-_MARKS: Final = re.compile(r"[`*_#<>\[\]|~\\&\x00-\x09\x0b-\x1f\x7f-\x9f\ufffd]")
+_MARKDOWN_CHARACTERS: Final = re.compile(r"[`*_#<>\[\]|~\\&\x00-\x09\x0b-\x1f\x7f-\x9f\ufffd]")
 """What may be a mark, or is another character on the page than in the text."""
-_MARKED_BEGIN: Final = re.compile(r"[ \t]|[-+=:]|\d+[.)]")
-_MARKED_LINE: Final = re.compile(rf"\n(?:{_MARKED_BEGIN.pattern})")
-_PLAIN: Final = bytes(c for c in (0x0A, *range(0x20, 0x7F)) if not _MARKS.match(chr(c)))
-_BLANK: Final = re.compile(r"\n\n+")
-_ROOM: Final = "room"
-_LEADS: Final = ("http://", "https://", "mailto:")
+_MARKDOWN_LINE_START: Final = re.compile(r"[ \t]|[-+=:]|\d+[.)]")
+_MARKDOWN_LINE: Final = re.compile(rf"\n(?:{_MARKDOWN_LINE_START.pattern})")
+_PLAIN_BYTES: Final = bytes(
+    c for c in (0x0A, *range(0x20, 0x7F)) if not _MARKDOWN_CHARACTERS.match(chr(c))
+)
+_BLANK_LINES: Final = re.compile(r"\n\n+")
+_HIGHLIGHT_BUDGET: Final = "room"
+_LINK_SCHEMES: Final = ("http://", "https://", "mailto:")
 
 
-def markdown(text: str) -> Markup:
+def markdown_markup(text: str) -> Markup:
     """Return a text as a page shows it, for a template."""
-    return trusted(marked(text))
+    return trusted_markup(markdown_to_html(text))
 
 
-def marked(text: str) -> Html:
+def markdown_to_html(text: str) -> SafeHtml:
     """Return a text as a page shows it."""
-    if len(text) > _LONGEST:
-        return Html(f'<pre class="out">{escaped_text(text)}</pre>')
+    if len(text) > _MAX_LENGTH:
+        return SafeHtml(f'<pre class="out">{escape_text(text)}</pre>')
     # Most of a text goes at the speed of memory.
-    rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)
-    if (rest and _MARKS.search(rest.decode("utf-8", "surrogatepass"))) or _has_marked_line(text):
+    special_bytes = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN_BYTES)
+    if (
+        special_bytes
+        and _MARKDOWN_CHARACTERS.search(special_bytes.decode("utf-8", "surrogatepass"))
+    ) or _has_markdown_line(text):
         # Once more afterwards: what was written as `&#8238;` is only now what it means.
-        return Html(washed(inert(_renderer().render(inert(text), {_ROOM: _COLOURED}))))
-    return _paragraphs(text)
+        return SafeHtml(
+            sanitize_html(
+                visible_text(
+                    _renderer().render(visible_text(text), {_HIGHLIGHT_BUDGET: _MAX_HIGHLIGHTED})
+                )
+            )
+        )
+    return _plain_paragraphs(text)
 
 
-def _has_marked_line(text: str) -> bool:
+def _has_markdown_line(text: str) -> bool:
     if "\n" not in text:
-        return text[-1:] == " " or _MARKED_BEGIN.match(text) is not None
+        return text[-1:] == " " or _MARKDOWN_LINE_START.match(text) is not None
     lines = f"\n{text}\n"
-    return " \n" in lines or _MARKED_LINE.search(lines) is not None
+    return " \n" in lines or _MARKDOWN_LINE.search(lines) is not None
 
 
-def _paragraphs(text: str) -> Html:
+def _plain_paragraphs(text: str) -> SafeHtml:
     """Return a text in which nothing is marked: what the parser makes of it, at once."""
-    shown = escaped_text(text).strip("\n")
-    if not shown:
-        return Html("")
-    if "\n\n" in shown:
-        shown = "</p>\n<p>".join(_BLANK.split(shown))
-    return Html(f"<p>{shown}</p>\n")
+    html = escape_text(text).strip("\n")
+    if not html:
+        return SafeHtml("")
+    if "\n\n" in html:
+        html = "</p>\n<p>".join(_BLANK_LINES.split(html))
+    return SafeHtml(f"<p>{html}</p>\n")
 
 
 @lru_cache(maxsize=1)
 def _renderer() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    made = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(
+    renderer = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(
         ["table", "strikethrough"]
     )
-    made.add_render_rule("fence", _fence)
-    made.add_render_rule("code_block", _fence)
-    made.add_render_rule("image", _image)
-    made.add_render_rule("link_open", _link_open)
-    made.add_render_rule("link_close", _link_close)
-    made.add_render_rule("table_open", _table_open)
-    made.add_render_rule("table_close", _table_close)
-    made.add_render_rule("heading_open", _heading_open)
-    made.add_render_rule("heading_close", _heading_close)
-    return made
+    renderer.add_render_rule("fence", _fence)
+    renderer.add_render_rule("code_block", _fence)
+    renderer.add_render_rule("image", _image)
+    renderer.add_render_rule("link_open", _link_open)
+    renderer.add_render_rule("link_close", _link_close)
+    renderer.add_render_rule("table_open", _table_open)
+    renderer.add_render_rule("table_close", _table_close)
+    renderer.add_render_rule("heading_open", _heading_open)
+    renderer.add_render_rule("heading_close", _heading_close)
+    return renderer
 
 
 def _fence(
-    _self: "RendererHTML", tokens: "Sequence[Token]", place: int, _options: Any, env: Any
+    _self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, env: Any
 ) -> str:
-    token = tokens[place]
+    token = tokens[position]
     language = token.info.split()[0] if token.info.strip() else ""
-    env[_ROOM] -= len(token.content)
-    shown = code_block(token.content, language if env[_ROOM] >= 0 else "")
-    return f'<div class="box">{shown}</div>'
+    env[_HIGHLIGHT_BUDGET] -= len(token.content)
+    html = code_block(token.content, language if env[_HIGHLIGHT_BUDGET] >= 0 else "")
+    return f'<div class="box">{html}</div>'
 
 
 def _link_open(
-    self: "RendererHTML", tokens: "Sequence[Token]", place: int, options: Any, env: Any
+    self: "RendererHTML", tokens: "Sequence[Token]", position: int, options: Any, env: Any
 ) -> str:
     """Begin a link, or only say where it would lead: a path means nothing on this page."""
-    token = tokens[place]
+    token = tokens[position]
     address = str(token.attrs.get("href", ""))
-    if address.lower().startswith(_LEADS):
-        return self.renderToken(tokens, place, options, env)
+    if address.lower().startswith(_LINK_SCHEMES):
+        return self.renderToken(tokens, position, options, env)
     return str(Markup('<span class="way" title="{}">').format(address))
 
 
 def _link_close(
-    self: "RendererHTML", tokens: "Sequence[Token]", place: int, options: Any, env: Any
+    self: "RendererHTML", tokens: "Sequence[Token]", position: int, options: Any, env: Any
 ) -> str:
     """End it in the same way: links do not stand inside links, so it is the last one begun."""
-    begun = next(
-        tokens[back] for back in range(place - 1, -1, -1) if tokens[back].type == "link_open"
+    opening = next(
+        tokens[back] for back in range(position - 1, -1, -1) if tokens[back].type == "link_open"
     )
-    if str(begun.attrs.get("href", "")).lower().startswith(_LEADS):
-        return self.renderToken(tokens, place, options, env)
+    if str(opening.attrs.get("href", "")).lower().startswith(_LINK_SCHEMES):
+        return self.renderToken(tokens, position, options, env)
     return "</span>"
 
 
 def _image(
-    _self: "RendererHTML", tokens: "Sequence[Token]", place: int, _options: Any, _env: Any
+    _self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any
 ) -> str:
     """Name a picture: it lies elsewhere, and loading it would tell who reads."""
-    token = tokens[place]
+    token = tokens[position]
     address = str(token.attrs.get("src", ""))
     return str(
         Markup('<span class="dim">[image: {} <code>{}</code>]</span>').format(
@@ -140,15 +150,15 @@ def _table_close(*_: Any) -> str:
 
 
 def _heading_open(
-    _self: "RendererHTML", tokens: "Sequence[Token]", place: int, _options: Any, _env: Any
+    _self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any
 ) -> str:
-    return f"<h{_level(tokens[place])}>"
+    return f"<h{_level(tokens[position])}>"
 
 
 def _heading_close(
-    _self: "RendererHTML", tokens: "Sequence[Token]", place: int, _options: Any, _env: Any
+    _self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any
 ) -> str:
-    return f"</h{_level(tokens[place])}>"
+    return f"</h{_level(tokens[position])}>"
 
 
 def _level(token: "Token") -> int:

@@ -1,0 +1,663 @@
+"""Builds an agent from options and settings; opens it, submits prompts, and closes it."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from steno.agent.checkpoints.checkpointer import FileCheckpointer
+from steno.agent.child_process import remove_keys
+from steno.agent.command_sandbox import (
+    CommandSandbox,
+    ConfinedCommandRunner,
+    SandboxRequest,
+    create_sandbox,
+)
+from steno.agent.config.agent_options import AgentCallbacks, AgentOptions
+from steno.agent.config.models import (
+    DEFAULT_MODEL,
+    EFFORT_LEVELS,
+    api_model_name,
+    resolve_model,
+    thinking_parameter,
+)
+from steno.agent.config.settings import PermissionSettings, Settings, load_settings
+from steno.agent.config.skills import (
+    Skill,
+    SkillTool,
+    SlashCommand,
+    discover_commands,
+    discover_skills,
+    list_skills,
+    read_skill_text,
+)
+from steno.agent.context.compaction import ContextCompactor
+from steno.agent.context.system_prompt import (
+    BASE_PROMPT,
+    Memory,
+    discover_output_styles,
+    find_output_style,
+    language_instruction,
+    load_memory,
+    system_prompt,
+)
+from steno.agent.context.token_usage import PriceResponse, UsageMeter
+from steno.agent.conversation import Conversation
+from steno.agent.events import Event, Notice, TurnEnded
+from steno.agent.hooks.dispatcher import HookContext, HookDispatcher, HookEnvironmentFile
+from steno.agent.hooks.outcomes import TurnEvents
+from steno.agent.loop import Agent, ModelClient, RequestConfig
+from steno.agent.mcp.connections import McpConnections, mcp_record_fields
+from steno.agent.mcp.server_config import ServerConfig, find_servers
+from steno.agent.permission_store import GrantedRules, RuleScope
+from steno.agent.recorder import VERSION, Recorder, session_slug
+from steno.agent.side_query import WebSearch, ask_model_text
+from steno.agent.slash_dispatch import SlashDispatcher, shell_for
+from steno.agent.subagents import AgentTool, SubagentDefinition, SubagentType, discover_definitions
+from steno.agent.tool_executor import SubagentCheckpointer, ToolExecutor
+from steno.agent.turn_permissions import TurnGrants, TurnPermissions, take_skill_messages
+from steno.agent.writable_session import WritableSession
+from steno.errors import BadRequest, StenoError
+from steno.format.paths import plan_path
+from steno.format.tool_catalogue import ASKING_TOOLS
+from steno.llm.messages_api import Block
+from steno.permissions.permission_checker import PermissionChecker
+from steno.permissions.permission_rules import (
+    PERMISSION_MODES,
+    PermissionMode,
+    RuleSource,
+    parse_rules,
+)
+from steno.session.transcript import load
+from steno.store.environment import steno_home
+from steno.store.file_source import FileSource
+from steno.store.session_lock import SessionAnnouncement
+from steno.tools.context import ToolContext
+from steno.tools.protocol import Tool
+from steno.tools.registry import ToolRegistry, file_tools, non_file_tools
+
+
+class AgentSession(msgspec.Struct, kw_only=True, eq=False):
+    """An agent that is ready, and what has to be closed behind it."""
+
+    agent: Agent
+    settings: Settings
+    compactor: ContextCompactor
+    hook_dispatcher: HookDispatcher
+    mcp_connections: McpConnections
+    agent_tool: AgentTool
+    slash_dispatcher: SlashDispatcher
+    start_source: str = "startup"
+    """What the session began with, as hooks are told it."""
+    memory: Memory = Memory()
+    env_file: HookEnvironmentFile
+    sandbox: CommandSandbox | None = None
+    """The sandbox that commands run in; None when there is none."""
+    command_runner: ConfinedCommandRunner
+    """Runs commands, confined unless they are approved."""
+    permission_mode: Callable[[], PermissionMode]
+    """Says which permission mode it is in."""
+    granted_rules: GrantedRules
+    """The rules that the user has granted since it began."""
+    presence: SessionAnnouncement
+    """What tells others that somebody works on the session."""
+
+    async def open(self) -> None:
+        """Let hooks know that the session begins; what they say stands before the first prompt."""
+        agent = self.agent
+        self.presence.open()
+        for memory_file in self.memory.files:
+            await agent.executor.dispatch_hooks("InstructionsLoaded", memory_file.hook_facts())
+        facts = {"source": self.start_source, "model": agent.request_config.model}
+        context = agent.executor.context
+        if self.hook_dispatcher.matching_hooks("SessionStart", facts):
+            self.env_file.prepare()
+        outcome = await agent.executor.dispatch_hooks("SessionStart", facts)
+        await self.env_file.read(context.cwd, context.env)
+        context.env.update(self.env_file.variables)
+        self.command_runner.extra_variables.update(self.env_file.variables)
+        for notice in outcome.notices:
+            agent.emit(Notice(notice))
+        agent.pending_attachments += outcome.records
+
+    async def submit(self, prompt: str | list[Block]) -> TurnEnded:
+        """Take a prompt to its answer; one that begins with a slash may be a command."""
+        return await self.slash_dispatcher.submit(prompt)
+
+    async def close(self, reason: str = "other") -> None:
+        """End everything that still runs, and let the session's file go."""
+        await self.agent.executor.dispatch_hooks("SessionEnd", {"reason": reason})
+        await self.agent_tool.close()
+        await self.agent.executor.context.background.close()
+        await self.command_runner.close()
+        if self.sandbox is not None:
+            self.sandbox.close()
+        await self.hook_dispatcher.close()
+        await self.mcp_connections.close()
+        self.env_file.remove()
+        self.presence.close()
+        # Last: whoever gets the session now finds nobody at work on it.
+        self.agent.conversation.recorder.close()
+
+
+def hook_environment_file(options: AgentOptions, session: str) -> HookEnvironmentFile:
+    """Return the file in which hooks leave variables for a session."""
+    return HookEnvironmentFile(os.path.join(steno_home(options.env), "hook-env", f"{session}.sh"))
+
+
+def load_agent_settings(options: AgentOptions, notes: list[str]) -> Settings:
+    """Return the settings that count."""
+    loaded_settings = load_settings(
+        options.cwd, trusted=options.trusted, flags=options.settings, env=options.env
+    )
+    notes += map(str, loaded_settings.notes)
+    return loaded_settings
+
+
+def choose_thinking(options: AgentOptions, loaded_settings: Settings) -> dict[str, Any] | None:
+    """Return how the model is to think."""
+    return thinking_parameter(
+        options.thinking,
+        {**options.env, **loaded_settings.env},
+        by_default=loaded_settings.always_thinking,
+        max_tokens=options.max_tokens,
+    )
+
+
+def choose_effort(options: AgentOptions, loaded_settings: Settings) -> str:
+    """Return how hard the model is to try.
+
+    Raises:
+        BadRequest: in a way that there is none of.
+    """
+    requested = options.effort or loaded_settings.effort
+    if requested and requested not in EFFORT_LEVELS:
+        raise BadRequest(
+            f"there is no effort {requested!r}", hint=f"one of {', '.join(EFFORT_LEVELS)}"
+        )
+    return requested
+
+
+def load_servers(
+    options: AgentOptions, loaded_settings: Settings, notes: list[str]
+) -> tuple[ServerConfig, ...]:
+    """Return the servers whose tools can be used."""
+    configured, server_notes = find_servers(
+        options.cwd,
+        loaded_settings,
+        trusted=options.trusted,
+        flags=options.mcp_config,
+        strict=options.strict_mcp,
+        env=options.env,
+    )
+    notes += map(str, server_notes)
+    return configured
+
+
+def load_definitions(options: AgentOptions, notes: list[str]) -> tuple[SubagentDefinition, ...]:
+    """Return the kinds of sub-agents."""
+    loaded, definition_notes = discover_definitions(
+        options.cwd, trusted=options.trusted, agents_json=options.agents, env=options.env
+    )
+    notes += map(str, definition_notes)
+    return loaded
+
+
+def build_permissions(
+    options: AgentOptions, permissions: PermissionSettings, env: Mapping[str, str]
+) -> PermissionChecker:
+    """Return the guard; `env` is what the tools will see.
+
+    Raises:
+        BadRequest: there is no such mode, or it is forbidden here.
+    """
+    layers = [
+        RuleSource(allow=options.allowed, deny=options.disallowed),
+        RuleSource(
+            allow=tuple(rule.text for rule in permissions.allow),
+            ask=tuple(rule.text for rule in permissions.ask),
+            deny=tuple(rule.text for rule in permissions.deny),
+        ),
+    ]
+    home = env.get("HOME", "")
+    rules = parse_rules(layers, root=options.cwd, cwd=options.cwd, home=home)
+    extra_folders = (*options.folders, *(rule.text for rule in permissions.directories))
+    folders = (
+        options.cwd,
+        *(os.path.join(options.cwd, os.path.expanduser(folder)) for folder in extra_folders),
+    )
+    return PermissionChecker(rules, _mode(options, permissions), options.cwd, folders, home=home)
+
+
+def _mode(options: AgentOptions, permissions: PermissionSettings) -> PermissionMode:
+    mode = options.mode or permissions.default_mode or "default"
+    if mode not in PERMISSION_MODES:
+        source_text = "" if options.mode else "`permissions.defaultMode` of the settings: "
+        raise BadRequest(
+            f"{source_text}there is no permission mode {mode!r}",
+            hint=f"one of {', '.join(PERMISSION_MODES)}",
+        )
+    if mode == "bypassPermissions" and permissions.bypass_disabled:
+        raise BadRequest("the settings of this machine forbid bypassPermissions")
+    return mode
+
+
+_SESSION_EVENTS: Final = TurnEvents()
+
+
+def build_session(
+    options: AgentOptions,
+    writable_session: WritableSession,
+    model: ModelClient,
+    callbacks: AgentCallbacks,
+    price: PriceResponse,
+) -> AgentSession:
+    """Return an agent for a session. Servers connect in the background.
+
+    Raises:
+        BadRequest: a mode, a style or a tool is asked for that does not exist.
+    """
+    return _SessionBuilder(options, writable_session, model, callbacks, price).build()
+
+
+def open_checkpointer(writable_session: WritableSession, options: AgentOptions) -> FileCheckpointer:
+    """Return the files of a session as they were at its prompts."""
+    recorder = writable_session.conversation.recorder
+    checkpointer = FileCheckpointer(
+        options.config, recorder, options.cwd, home=steno_home(options.env)
+    )
+    if os.path.exists(recorder.path):
+        checkpointer.resume(load(FileSource(recorder.path)), origin=writable_session.forked_from)
+    return checkpointer
+
+
+class _SessionBuilder:
+    """One agent in the making."""
+
+    def __init__(
+        self,
+        options: AgentOptions,
+        writable_session: WritableSession,
+        model: ModelClient,
+        callbacks: AgentCallbacks,
+        price: PriceResponse,
+    ) -> None:
+        self.options = options
+        self.writable_session = writable_session
+        self.model = model
+        self.callbacks = callbacks
+        self.price_response = price
+        writable_session.conversation.recorder.set_entrypoint(options.entrypoint)
+        self.source = (
+            "resume" if os.path.exists(writable_session.conversation.recorder.path) else "startup"
+        )
+        self.notes: list[str] = []
+        # Made with the tools and the system prompt, which tell of them.
+        self.skill_listing = ""
+        self.meter: UsageMeter | None = None
+        self.commands: tuple[SlashCommand, ...] = ()
+        self.skills: tuple[Skill, ...] = ()
+        self.memory = Memory()
+        # Each of these needs those before it.
+        self.env_file = hook_environment_file(options, writable_session.id)
+        self.settings = load_agent_settings(options, self.notes)
+        self.thinking = choose_thinking(options, self.settings)
+        self.effort = choose_effort(options, self.settings)
+        self.permissions = build_permissions(
+            options, self.settings.permissions, self._environment()
+        )
+        self.granted_rules = GrantedRules(options.cwd, options.env)
+        self.sandbox = self._build_sandbox()
+        self.command_runner = self._build_runner()
+        self.checkpointer = open_checkpointer(writable_session, options)
+        self.hook_dispatcher = HookDispatcher(
+            self.settings.hooks, trusted=options.trusted, matches_rule=self.permissions.matches_rule
+        )
+        configured_servers = load_servers(options, self.settings, self.notes)
+        self.hook_dispatcher.emit = self.callbacks.emit
+        self.mcp_connections = McpConnections(
+            configured_servers, cwd=options.cwd, env=self._environment()
+        )
+        self.definitions = load_definitions(options, self.notes)
+        self.main_context = self._build_tool_context()
+
+    def build(self) -> AgentSession:
+        """Return what has become of it."""
+        writable_session = self.writable_session
+        context = self.main_context
+        self.checkpointer.notice = lambda words: self.callbacks.emit(Notice(words, "warning"))
+        self.checkpointer.has_background_commands = lambda: any(
+            task.status == "running" for task in context.background.tasks.values()
+        )
+        agent_tool = self._build_agent_tool(self.callbacks.emit, 0)
+        tools = self._build_registry(agent_tool)
+        self.mcp_connections.start()
+        agent, grants = self._build_agent(
+            writable_session.conversation,
+            tools,
+            context,
+            self._system_parts(),
+            self._choose_model(),
+        )
+        agent.executor.checkpointer = self.checkpointer
+        agent.meter.context_size = writable_session.context_size
+        agent.piped_input = self.options.piped
+        writable_session.conversation.recorder.on_slug = self._set_plan_file
+        agent.interactive = self.options.entrypoint == "cli"
+        agent.count_pending_agents = lambda: agent_tool.background_count
+        agent.subagent_types = tuple(agent_tool.type_names)
+        context.notify = lambda words: agent.inbox.append((words, True))
+        agent.compactor = compactor = self._build_compactor()
+        for note in (*self.notes, *self.permissions.rules.problems):
+            self.callbacks.emit(Notice(note, "warning"))
+        return AgentSession(
+            agent=agent,
+            settings=self.settings,
+            compactor=compactor,
+            hook_dispatcher=self.hook_dispatcher,
+            mcp_connections=self.mcp_connections,
+            agent_tool=agent_tool,
+            sandbox=self.sandbox,
+            command_runner=self.command_runner,
+            slash_dispatcher=SlashDispatcher(agent, compactor, grants, self.commands, self.skills),
+            start_source=self.source,
+            memory=self.memory,
+            env_file=self.env_file,
+            permission_mode=lambda: grants.permissions.mode,
+            granted_rules=self.granted_rules,
+            presence=SessionAnnouncement(
+                self.options.config, writable_session.id, self.options.cwd, VERSION
+            ),
+        )
+
+    # Parts
+
+    def _build_compactor(self) -> ContextCompactor:
+        return ContextCompactor(window=self.options.window, automatic=self.settings.auto_compact)
+
+    def _build_agent(
+        self,
+        conversation: Conversation,
+        tools: ToolRegistry,
+        context: ToolContext,
+        system_parts: list[str],
+        model: str,
+        turn_events: TurnEvents = _SESSION_EVENTS,
+        mode: str = "",
+    ) -> tuple[Agent, TurnGrants]:
+        # Whoever works in a session does so in the mode that it is in.
+        permissions = TurnPermissions(
+            self.permissions,
+            self.main_context,
+            self.sandbox,
+            self.granted_rules,
+            own_mode=mode,
+            can_confine=self.command_runner.can_confine,
+        )
+        executor = self._build_executor(tools, context, permissions, turn_events)
+        # Whatever sub-agents cost is part of what the session costs, and of its limit.
+        meter = UsageMeter(
+            self.options.limits, price=self.price_response, clock=time.monotonic, parent=self.meter
+        )
+        self.meter = self.meter or meter
+        if self.sandbox is not None:
+            system_parts = [*system_parts, self.sandbox.prompt_text()]
+        config = RequestConfig(
+            model=model,
+            max_tokens=self.options.max_tokens,
+            system=system_prompt(system_parts, cwd=context.cwd),
+            thinking=self.thinking,
+            effort=self.effort,
+        )
+        agent = Agent(self.model, conversation, executor, config, meter)
+        agent.turn_events = turn_events
+        grants = TurnGrants(agent, permissions, resolve_model)
+        executor.take_companions = lambda: take_skill_messages(context, grants)
+        context.ask_model = partial(ask_model_text, agent)
+        context.search_web = WebSearch(agent)
+        context.run_shell_line = shell_for(executor)
+        return agent, grants
+
+    def _build_executor(
+        self,
+        tools: ToolRegistry,
+        context: ToolContext,
+        permissions: TurnPermissions,
+        turn_events: TurnEvents,
+    ) -> ToolExecutor:
+        agent_facts = {
+            key: turn_events.agent_facts[key]
+            for key in ("agent_id", "agent_type")
+            if turn_events.agent_facts
+        }
+        executor = ToolExecutor(
+            tools=tools,
+            context=context,
+            permission_checker=permissions,
+            emit=self.callbacks.emit,
+            dispatch_hooks=self.hook_dispatcher.bind(
+                lambda: self._hook_context(context, permissions, agent_facts)
+            ),
+            result_fields=lambda call: mcp_record_fields(context, call),
+            add_rules=self._add_rules,
+        )
+        if self.callbacks.request_approval is not None:
+            executor.request_approval = self.callbacks.request_approval
+        context.on_progress = executor.report_output
+        return executor
+
+    def _add_rules(self, rules: tuple[str, ...], scope: RuleScope) -> None:
+        """Take up what the user has granted; that it cannot be kept does not take it back."""
+        try:
+            self.granted_rules.add(rules, scope)
+        except StenoError as error:
+            self.callbacks.emit(Notice(str(error), "warning"))
+
+    def _build_sandbox(self) -> CommandSandbox | None:
+        options = self.options
+        request = SandboxRequest(
+            cwd=options.cwd,
+            config=options.config,
+            env=dict(options.env),
+            folders=options.folders,
+            requested=options.sandbox,
+        )
+        sandbox = create_sandbox(request, self.settings, self.permissions.rules, self.notes)
+        if sandbox is not None:
+            sandbox.on_notice = lambda message: self.callbacks.emit(Notice(message))
+        return sandbox
+
+    def _build_runner(self) -> ConfinedCommandRunner:
+        runner = ConfinedCommandRunner(
+            self.permissions.rules, self.permissions.folders, self.options.env, self.settings.env
+        )
+        runner.notice = lambda message: self.callbacks.emit(Notice(message, "warning"))
+        return runner
+
+    def _build_registry(self, agent_tool: AgentTool) -> ToolRegistry:
+        options = self.options
+        skills, notes = discover_skills(options.cwd, trusted=options.trusted, env=options.env)
+        self.skills = skills
+        self.notes += map(str, notes)
+        self.commands, notes = discover_commands(
+            options.cwd, trusted=options.trusted, env=options.env
+        )
+        self.notes += map(str, notes)
+        self.skill_listing = list_skills(self.skills, self.commands)
+        tools: list[Tool] = [*file_tools(), *non_file_tools(), agent_tool, *options.extra_tools]
+        if self.skill_listing:
+            tools.append(SkillTool(self.skills, self.commands))
+        return self._available_tools(tools)
+
+    def _build_agent_tool(self, emit: Callable[[Event], None], depth: int) -> AgentTool:
+        kinds = tuple(
+            SubagentType(
+                definition.name,
+                definition.description,
+                definition.origin == "built-in",
+                definition.background,
+            )
+            for definition in self.definitions
+        )
+
+        def spawn(agent_id: str, kind: str, model: str, context: ToolContext) -> Agent:
+            return self._build_subagent(agent_id, kind, model, context, depth + 1)
+
+        return AgentTool(spawn, kinds, emit, depth=depth)
+
+    def _build_subagent(
+        self, agent_id: str, agent_type: str, model: str, context: ToolContext, depth: int
+    ) -> Agent:
+        definition = next(
+            candidate for candidate in self.definitions if candidate.name == agent_type
+        )
+        session_recorder = self.writable_session.conversation.recorder
+        path = os.path.join(session_recorder.folder, "subagents", f"agent-{agent_id}.jsonl")
+        place = msgspec.structs.replace(
+            session_recorder.composer.context, cwd=context.cwd, agent_id=agent_id
+        )
+        recorder = Recorder(path, place)
+        subagent_context = self._build_tool_context()
+        subagent_context.cwd = context.cwd
+        tools = self._subagent_tools(definition, depth)
+        requested_model = model or definition.model
+        resolved_model = resolve_model(requested_model) or self._choose_model()
+        turn_events = TurnEvents(
+            agent_facts={
+                "agent_id": agent_id,
+                "agent_type": agent_type,
+                "agent_transcript_path": path,
+            }
+        )
+        agent, _ = self._build_agent(
+            Conversation(recorder),
+            tools,
+            subagent_context,
+            [definition.prompt, *self._preloaded_skills(definition)],
+            resolved_model,
+            turn_events,
+            self._subagent_mode(definition),
+        )
+        agent.executor.checkpointer = SubagentCheckpointer(self.checkpointer)
+        agent.meter.limits = msgspec.structs.replace(
+            self.options.limits, requests=definition.max_turns or None
+        )
+        subagent_context.notify = lambda text: agent.inbox.append((text, True))
+        agent.compactor = self._build_compactor()
+        return agent
+
+    def _preloaded_skills(self, definition: SubagentDefinition) -> Iterator[str]:
+        """Yield the skills that a sub-agent has from the beginning."""
+        skills_by_name = {skill.name: skill for skill in self.skills}
+        for name in definition.skills:
+            skill_prompt = read_skill_text(skills_by_name[name]) if name in skills_by_name else ""
+            if skill_prompt:
+                yield skill_prompt
+            else:
+                message = (
+                    f"the agent {definition.name} is to have the skill {name}, which is not there"
+                )
+                self.callbacks.emit(Notice(message, "warning"))
+
+    def _subagent_mode(self, definition: SubagentDefinition) -> str:
+        mode = definition.permission_mode
+        is_bypass = mode == "bypassPermissions"
+        return "" if is_bypass and self.settings.permissions.bypass_disabled else mode
+
+    def _subagent_tools(self, definition: SubagentDefinition, depth: int) -> ToolRegistry:
+        agent_tool = self._build_agent_tool(self.callbacks.emit, depth)
+        registry = self._available_tools([*file_tools(), *non_file_tools(), agent_tool])
+        # Nobody talks to a sub-agent.
+        return registry.filtered(lambda name: name not in ASKING_TOOLS and definition.may_use(name))
+
+    def _available_tools(self, tools: list[Tool]) -> ToolRegistry:
+        """Return the tools that may be there at all, in the session as in its sub-agents."""
+        registry = ToolRegistry(tools, additional_tools=self.mcp_connections.tools)
+        requested = self.options.tools
+        # The tool for an answer in a shape was asked for by another option.
+        extra_names = {tool.spec.name for tool in self.options.extra_tools}
+        return (
+            registry
+            if requested is None
+            else registry.filtered({*requested, *extra_names}.__contains__)
+        )
+
+    def _build_tool_context(self) -> ToolContext:
+        session_id = self.writable_session.id
+        context = ToolContext(
+            cwd=self.options.cwd,
+            project=self.options.cwd,
+            session_id=session_id,
+            folder=self.writable_session.conversation.recorder.folder,
+            env=self._environment(),
+            ask=self.callbacks.ask_user,
+            before_change=self.checkpointer.before_change,
+            folders=self.permissions.folders,
+            runner=self.command_runner,
+            visibility_filter=self.permissions.visibility_filter,
+        )
+        context.tasks.folder = os.path.join(self.options.config, "tasks", session_id)
+        slug = self.writable_session.conversation.recorder.slug or session_slug(session_id)
+        context.plan.file = self._plan_path(slug)
+        if self.sandbox is not None:
+            context.sandbox = self.sandbox
+            context.env["TMPDIR"] = self.sandbox.policy.tmp
+        return context
+
+    def _set_plan_file(self, slug: str) -> None:
+        """Name the file of the plan after the session."""
+        self.main_context.plan.file = self._plan_path(slug)
+
+    def _plan_path(self, slug: str) -> str:
+        return os.path.join(self.options.config, plan_path(slug))
+
+    def _environment(self) -> dict[str, str]:
+        """Return what programs see: without the key, which is nobody's business."""
+        return remove_keys({**self.options.env, **self.settings.env, **self.env_file.variables})
+
+    def _hook_context(
+        self, context: ToolContext, permissions: TurnPermissions, agent_facts: dict[str, str]
+    ) -> HookContext:
+        return HookContext(
+            session_id=self.writable_session.id,
+            transcript_path=self.writable_session.conversation.recorder.path,
+            cwd=context.cwd,
+            project=self.options.cwd,
+            permission_mode=permissions.mode,
+            env=self._environment(),
+            env_file=self.env_file.path,
+            agent=agent_facts,
+        )
+
+    def _choose_model(self) -> str:
+        # The large window has to be asked for before settings are read; without it is safe.
+        requested = self.options.model or api_model_name(
+            self.writable_session.last_model or self.settings.model
+        )
+        return resolve_model(requested) or DEFAULT_MODEL
+
+    def _system_parts(self) -> list[str]:
+        options = self.options
+        memory = load_memory(options.cwd, trusted=options.trusted, env=options.env)
+        self.memory = memory
+        self.notes += map(str, memory.notes)
+        styles, notes = discover_output_styles(
+            options.cwd, trusted=options.trusted, env=options.env
+        )
+        self.notes += map(str, notes)
+        style = find_output_style(styles, self.settings.output_style)
+        if style is None:
+            self.notes.append(f"there is no output style {self.settings.output_style!r}")
+        base_prompt = BASE_PROMPT if style is None or style.keeps_base_prompt else ""
+        style_prompt = style.prompt if style is not None else ""
+        return [
+            options.system or base_prompt,
+            style_prompt,
+            language_instruction(self.settings.language),
+            self.skill_listing,
+            memory.text,
+            options.more_system,
+        ]

@@ -1,0 +1,1 @@
+"""File checkpoints: the state of files at each prompt, and restoring it."""

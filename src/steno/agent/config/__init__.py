@@ -1,0 +1,1 @@
+"""Configuration: options, settings, models, skills and slash commands, project files."""

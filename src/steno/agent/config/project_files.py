@@ -1,0 +1,317 @@
+"""Reads small configuration files: text, JSON, and Markdown with front matter.
+
+Every read is limited in size and never raises: a file that is missing, too big or not text yields
+less, and a `ConfigNote` if the user should know.
+
+Front matter is the part of YAML that commands, skills and agents use: strings (plain, quoted,
+folded `>` and literal `|`), lists (`[a, b]` and `- a`), true and false. Nested mappings are
+skipped; anything invalid is a note, not an error.
+"""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from steno.format.lenient_json import as_list, as_object
+
+MAX_FILE_BYTES: Final = 1 << 20
+"""How many bytes of one file are read."""
+_MAX_FILES: Final = 2000
+_MAX_DEPTH: Final = 8
+
+
+class ConfigNote(msgspec.Struct, frozen=True):
+    """Something that was left out, and why; one line for the user."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+def read_text(path: Path, notes: list[ConfigNote], max_bytes: int = MAX_FILE_BYTES) -> str | None:
+    """Return the text of a file, without a byte order mark; None when there is no such file.
+
+    Only plain files are read: a pipe or a device would make the start wait for ever.
+    """
+    try:
+        with os.fdopen(_open_nonblocking(path), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
+            data = file.read(max_bytes + 1)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        notes.append(ConfigNote(str(path), f"cannot be read ({_error_text(error)})"))
+        return None
+    if len(data) > max_bytes:
+        notes.append(
+            ConfigNote(str(path), f"is longer than {max_bytes // 1024} KB; the rest is left out")
+        )
+        data = data[:max_bytes]
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    if "\0" in text:
+        notes.append(ConfigNote(str(path), "is no text; left out"))
+        return None
+    return text.replace("\r\n", "\n")
+
+
+def list_markdown_files(folder: Path, pattern: str = "*.md") -> list[Path]:
+    """Return the files of that name in a folder and below, in order of their paths.
+
+    Links to folders are not followed, so that a loop of them ends.
+    """
+    paths: list[Path] = []
+    pending = [(folder, 0)]
+    while pending and len(paths) < _MAX_FILES:
+        current, depth = pending.pop()
+        try:
+            entries = sorted(current.iterdir())
+        except (OSError, ValueError):
+            continue
+        for entry in entries:
+            if entry.is_dir() and not entry.is_symlink() and depth < _MAX_DEPTH:
+                pending.append((entry, depth + 1))
+            elif entry.match(pattern):
+                paths.append(entry)
+    return sorted(paths)
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a path, all links resolved, lies in a folder."""
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def get_object(data: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the object under a key, or an empty one in the place of anything else."""
+    return as_object(data.get(key)) or {}
+
+
+def get_text(data: dict[str, Any], key: str) -> str:
+    """Return the text under a key; nothing in the place of anything else."""
+    value = data.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def string_items(value: object) -> tuple[str, ...]:
+    """Return the strings of a JSON array."""
+    return tuple(item for item in as_list(value) or () if isinstance(item, str))
+
+
+def parse_json(text: str, path: str, notes: list[ConfigNote]) -> dict[str, Any]:
+    """Return the object that a text holds; anything else is noted and gives an empty one."""
+    if not text.strip():
+        return {}
+    try:
+        value = as_object(msgspec.json.decode(text))
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        notes.append(ConfigNote(path, f"is not read: {_first_line(error)}"))
+        return {}
+    if value is None:
+        notes.append(ConfigNote(path, "is not read: JSON, but not an object"))
+        return {}
+    return value
+
+
+def truncate(text: str, max_characters: int) -> str:
+    """Return the beginning of a text that is too long, and say so."""
+    if len(text) <= max_characters:
+        return text
+    return f"{text[:max_characters]}\n[… {len(text) - max_characters} more characters left out]"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0] or "too deeply nested"
+
+
+def _open_nonblocking(path: Path) -> int:
+    # Without waiting: opening a pipe that nobody writes to would hang.
+    return os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+
+
+def _error_text(error: Exception) -> str:
+    return error.strerror or "error" if isinstance(error, OSError) else "a name that cannot be"
+
+
+FrontMatterValue: TypeAlias = str | bool | tuple[str, ...]
+
+_KEY: Final = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*))?$")
+_ITEM: Final = re.compile(r"[ \t]*-(?:[ \t]+(.*))?$")
+_BLOCK_MARK: Final = re.compile(r"([|>])([+-]?)\d?([+-]?)[ \t]*(?:#.*)?$")
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "", '"': '"', "\\": "\\", "/": "/"}
+_FENCE: Final = "---"
+
+
+class FrontMatter(msgspec.Struct, frozen=True):
+    """What a head says; a key that is not there reads as empty."""
+
+    values: dict[str, FrontMatterValue] = {}
+    notes: tuple[str, ...] = ()
+
+    def text(self, key: str) -> str:
+        """Return a string; a list is joined by commas."""
+        value = self.values.get(key, "")
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return value if isinstance(value, str) else ", ".join(value)
+
+    def boolean(self, key: str, *, default: bool = False) -> bool:
+        """Return a boolean; `default` where there is none."""
+        value = self.values.get(key)
+        if isinstance(value, str) and value.lower() in {"true", "false"}:
+            return value.lower() == "true"
+        return value if isinstance(value, bool) else default
+
+    def items(self, key: str) -> tuple[str, ...] | None:
+        """Return a list, also one written as `a, b` or `a b`; None where the key is not there.
+
+        Commas and spaces within brackets belong to the word: `Bash(git add:*, x)` is one.
+        """
+        value = self.values.get(key)
+        if value is None or isinstance(value, bool):
+            return None
+        values = (value,) if isinstance(value, str) else value
+        return tuple(word for text in values for word in _split_words(text))
+
+
+def split_front_matter(text: str) -> tuple[FrontMatter, str]:
+    """Return a file's head and the body below it."""
+    if not text.startswith(_FENCE) or text[3:].split("\n", 1)[0].strip():
+        return FrontMatter(), text
+    lines = text.split("\n")
+    for number in range(1, len(lines)):
+        if lines[number].rstrip() in {_FENCE, "..."}:
+            return _parse_head(lines[1:number]), "\n".join(lines[number + 1 :]).removeprefix("\n")
+    return FrontMatter(notes=("the head has no closing `---`; read as text",)), text
+
+
+def _parse_head(lines: list[str]) -> FrontMatter:
+    values: dict[str, FrontMatterValue] = {}
+    notes: list[str] = []
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _KEY.match(line)
+        if match is None:
+            notes.append(f"not understood: {line.strip()[:60]!r}")
+            continue
+        end = _value_end(lines, index)
+        values[match[1]] = _parse_value((match[2] or "").strip(), lines[index:end])
+        index = end
+    return FrontMatter(values, tuple(notes))
+
+
+def _value_end(lines: list[str], start: int) -> int:
+    """Return where the lines end that belong to the key above `start`."""
+    end = start
+    for number in range(start, len(lines)):
+        line = lines[number]
+        if line[:1] in {" ", "\t"} or _ITEM.match(line):
+            end = number + 1
+        elif line.strip():
+            break
+    return end
+
+
+def _parse_value(first_line: str, following_lines: list[str]) -> FrontMatterValue:
+    block = _BLOCK_MARK.match(first_line)
+    if block is not None:
+        return _parse_block(following_lines, folded=block[1] == ">", chomp=block[2] or block[3])
+    if first_line.startswith("["):
+        return _parse_flow_list(" ".join([first_line, *(line.strip() for line in following_lines)]))
+    if first_line[:1] in {'"', "'"}:
+        return _unquote(
+            " ".join([first_line, *(line.strip() for line in following_lines if line.strip())])
+        )
+    first_line = _strip_comment(first_line)
+    items = [match[1] or "" for match in map(_ITEM.match, following_lines) if match]
+    if not first_line:
+        if items:
+            return tuple(_parse_scalar(item.strip()) for item in items)
+        if any(_KEY.match(line.strip()) for line in following_lines):
+            return ""
+    continuation = [line.strip() for line in following_lines if line.strip()]
+    if continuation:
+        return " ".join(part for part in [first_line, *continuation] if part)
+    return {"true": True, "false": False}.get(first_line.lower(), first_line)
+
+
+def _parse_block(lines: list[str], *, folded: bool, chomp: str) -> str:
+    depth = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    dedented = [line[depth:].rstrip() for line in lines]
+    text = "\n".join(dedented)
+    if folded:
+        text = re.sub(r"(?<!\n)\n(?!\n)", " ", text).replace("\n\n", "\n")
+    text = text.strip("\n")
+    return text if chomp == "-" else text + "\n"
+
+
+def _parse_flow_list(text: str) -> tuple[str, ...]:
+    inner = text[1:].rsplit("]", 1)[0]
+    return tuple(_parse_scalar(part) for part in _split_outside_brackets(inner, ",") if part)
+
+
+def _parse_scalar(text: str) -> str:
+    return _unquote(text) if text[:1] in {'"', "'"} else _strip_comment(text)
+
+
+def _strip_comment(text: str) -> str:
+    """Cut a comment off."""
+    if text.startswith("#"):
+        return ""
+    return re.split(r"[ \t]#", text, maxsplit=1)[0].rstrip()
+
+
+def _unquote(text: str) -> str:
+    quote, characters, index = text[0], list[str](), 1
+    while index < len(text):
+        character = text[index]
+        following = text[index + 1 : index + 2]
+        if quote == '"' and character == "\\" and following in _ESCAPES:
+            characters.append(_ESCAPES[following])
+            index += 1
+        elif quote == "'" and character == "'" and following == "'":
+            characters.append("'")
+            index += 1
+        elif character == quote:
+            break
+        else:
+            characters.append(character)
+        index += 1
+    return "".join(characters)
+
+
+def _split_words(text: str) -> list[str]:
+    parts = _split_outside_brackets(text, ",")
+    if len(parts) == 1:
+        parts = _split_outside_brackets(text, " ")
+    return [part for part in parts if part]
+
+
+def _split_outside_brackets(text: str, separator: str) -> list[str]:
+    """Cut at every mark that is in no brackets and no quotes."""
+    parts, depth, start, quote = list[str](), 0, 0, ""
+    for index, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'" and not text[start:index].strip():
+            quote = character
+        elif character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif character == separator and depth <= 0:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    return [*parts, text[start:].strip()]

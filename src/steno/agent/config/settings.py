@@ -1,0 +1,504 @@
+"""Settings: reads the layers as Claude Code does, and merges them, hooks and sandbox included.
+
+managed  /etc/claude-code/managed-settings.json      highest
+flags    from the command line, a file or JSON
+local    .claude/settings.local.json
+project  .claude/settings.json
+user     settings.json in the config directory
+
+A single value comes from the highest layer that has one, rules of all layers apply together, and
+hooks run layer by layer. What a project may set, before and after its directory is trusted, is
+decided by the trust module; it can never set where requests go, nor loosen the sandbox. Invalid
+JSON is noted, and its layer is empty.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+
+from steno.agent.config.project_files import (
+    ConfigNote,
+    get_object,
+    get_text,
+    parse_json,
+    read_text,
+    string_items,
+)
+from steno.format.lenient_json import as_list, as_object
+from steno.permissions import project_trust
+from steno.permissions.project_trust import filter_settings
+from steno.store.environment import config_dir
+
+SettingsLayer: TypeAlias = project_trust.SettingsSource
+LAYER_ORDER: tuple[SettingsLayer, ...] = ("managed", "flags", "local", "project", "user")
+MANAGED_SETTINGS_FILE: Final = "/etc/claude-code/managed-settings.json"
+PROJECT_LAYERS: Final = project_trust.PROJECT_SOURCES
+"""The layers that whoever wrote the project has a say in."""
+
+
+class LayerSource(msgspec.Struct, frozen=True):
+    """One layer's text, and where it was read."""
+
+    layer: SettingsLayer
+    path: str
+    text: str
+
+
+def read_sources(
+    project: str,
+    notes: list[ConfigNote],
+    *,
+    flags: str = "",
+    env: Mapping[str, str] | None = None,
+    managed: str = MANAGED_SETTINGS_FILE,
+) -> list[LayerSource]:
+    """Return the text of every layer that there is, the highest first."""
+    sources: list[LayerSource] = []
+    paths: dict[SettingsLayer, Path] = {
+        "managed": Path(managed),
+        "local": Path(project, ".claude", "settings.local.json"),
+        "project": Path(project, ".claude", "settings.json"),
+        "user": Path(config_dir(os.environ if env is None else env), "settings.json"),
+    }
+    for layer in LAYER_ORDER:
+        if layer == "flags":
+            sources += _read_flags(flags, notes)
+            continue
+        path = paths[layer]
+        # A project in the config folder's parent would otherwise count as the user's own.
+        if layer == "project" and path == paths["user"]:
+            continue
+        text = read_text(path, notes)
+        if text is not None:
+            sources.append(LayerSource(layer, str(path), text))
+    return sources
+
+
+def _read_flags(flags: str, notes: list[ConfigNote]) -> list[LayerSource]:
+    if not flags.strip():
+        return []
+    if flags.lstrip().startswith("{"):
+        return [LayerSource("flags", "--settings", flags)]
+    text = read_text(Path(flags), notes)
+    if text is None:
+        notes.append(ConfigNote(flags, "there is no such settings file"))
+        return []
+    return [LayerSource("flags", flags, text)]
+
+
+_DEFAULT_TIMEOUT: Final = 60.0
+
+
+class Hook(msgspec.Struct, frozen=True, kw_only=True):
+    """One program that runs at an event."""
+
+    event: str
+    command: str
+    matcher: str = ""
+    args: tuple[str, ...] | None = None
+    """Where given, the command is run with these and without a shell."""
+    timeout: float = _DEFAULT_TIMEOUT
+    layer: SettingsLayer = "user"
+    condition: str = ""
+    """A permission rule (`if`) that the tool call must fit."""
+    background: bool = False
+    """Whether nobody waits for it (`async`)."""
+
+
+def parse_hooks(source: LayerSource, events: dict[str, Any], notes: list[ConfigNote]) -> list[Hook]:
+    """Return the hooks of a layer, in order; what cannot be run is noted."""
+    hooks: list[Hook] = []
+    for event, groups in events.items():
+        for group in _object_items(groups):
+            for entry in _object_items(group.get("hooks")):
+                hook = _parse_hook(source, event, group, entry)
+                if hook is None:
+                    kind = entry.get("type", "command")
+                    message = f"a hook of `{event}` is left out: nothing to run of type `{kind}`"
+                    notes.append(ConfigNote(source.path, message))
+                else:
+                    hooks.append(hook)
+    return hooks
+
+
+def _parse_hook(
+    source: LayerSource, event: str, group: dict[str, Any], entry: dict[str, Any]
+) -> Hook | None:
+    command = get_text(entry, "command")
+    if entry.get("type", "command") != "command" or not command:
+        return None
+    timeout: Any = entry.get("timeout")
+    args = entry.get("args")
+    is_valid = isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0
+    return Hook(
+        event=event,
+        command=command,
+        matcher=get_text(group, "matcher"),
+        args=None if args is None else string_items(args),
+        timeout=float(timeout) if is_valid else _DEFAULT_TIMEOUT,
+        layer=source.layer,
+        condition=get_text(entry, "if"),
+        background=entry.get("async") is True,
+    )
+
+
+def _object_items(value: Any) -> list[dict[str, Any]]:
+    return [as_object(item) or {} for item in as_list(value) or ()]
+
+
+_ALL_DOMAINS: Final = "*"
+
+
+class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """All layers in one."""
+
+    enabled: bool = False
+    required_by_manager: bool = False
+    """Whether it is the machine's manager who wants it: then nobody can do without."""
+    fail_if_unavailable: bool = True
+    """Whether nothing is run where there is no sandbox (`failIfUnavailable`)."""
+    auto_allow: bool = True
+    """Whether commands that are confined need no consent (`autoAllowBashIfSandboxed`)."""
+    excluded_commands: tuple[str, ...] = ()
+    """Commands that run outside (`excludedCommands`)."""
+    allow_unsandboxed: bool = True
+    """Whether the model may ask to run a command outside (`allowUnsandboxedCommands`)."""
+    writable_paths: tuple[str, ...] = ()
+    read_only_paths: tuple[str, ...] = ()
+    hidden_paths: tuple[str, ...] = ()
+    readable_paths: tuple[str, ...] = ()
+    network: bool = False
+    """Whether every address may be reached; without a list of some there is no network."""
+
+
+def merge_sandbox_settings(
+    layers: Iterable[tuple[LayerSource, dict[str, Any]]], notes: list[ConfigNote]
+) -> SandboxSettings:
+    """Lay the layers over each other, the highest first."""
+    return _SandboxLayers(
+        [(source, get_object(layer_settings, "sandbox")) for source, layer_settings in layers],
+        notes,
+    ).merged()
+
+
+class _SandboxLayers:
+    """The part about the sandbox of every layer."""
+
+    def __init__(
+        self, layers: list[tuple[LayerSource, dict[str, Any]]], notes: list[ConfigNote]
+    ) -> None:
+        self.all = [(source, section) for source, section in layers if section]
+        self.trusted_layers = [
+            (source, part) for source, part in self.all if source.layer not in PROJECT_LAYERS
+        ]
+        self.project_layers = [
+            (source, part) for source, part in self.all if source.layer in PROJECT_LAYERS
+        ]
+        self.notes = notes
+
+    def merged(self) -> SandboxSettings:
+        enabled = self._highest_value("enabled")
+        self._note_refused("enabled", value=False)
+        self._note_refused("failIfUnavailable", value=False)
+        self._note_refused("allowUnsandboxedCommands", value=True)
+        auto_allow = self._highest_value("autoAllowBashIfSandboxed")
+        project_enabled = any(section.get("enabled") is True for _, section in self.project_layers)
+        # A project that asks for a sandbox has not thereby got consent for every command.
+        default_auto_allow = bool(enabled) or not project_enabled
+        return SandboxSettings(
+            enabled=bool(enabled) or project_enabled,
+            required_by_manager=any(
+                source.layer == "managed" and part.get("enabled") is True
+                for source, part in self.trusted_layers
+            ),
+            fail_if_unavailable=self._highest_value("failIfUnavailable") is not False
+            or self._project_sets("failIfUnavailable", value=True),
+            auto_allow=(default_auto_allow if auto_allow is None else auto_allow)
+            and not self._project_sets("autoAllowBashIfSandboxed", value=False),
+            excluded_commands=self._strings_of_trusted("", "excludedCommands"),
+            allow_unsandboxed=all(
+                part.get("allowUnsandboxedCommands") is not False for _, part in self.all
+            ),
+            writable_paths=self._strings_of_trusted("filesystem", "allowWrite"),
+            read_only_paths=self._strings_of_all("filesystem", "denyWrite"),
+            hidden_paths=self._strings_of_all("filesystem", "denyRead"),
+            readable_paths=self._strings_of_trusted("filesystem", "allowRead"),
+            network=self._network(),
+        )
+
+    def _highest_value(self, key: str) -> bool | None:
+        """Return what the highest layer says that is nobody's project."""
+        for source, section in self.trusted_layers:
+            value = section.get(key)
+            if isinstance(value, bool):
+                return value
+            if value is not None:
+                self._add_note(source, key, "not the kind expected")
+        return None
+
+    def _project_sets(self, key: str, *, value: bool) -> bool:
+        return any(section.get(key) is value for _, section in self.project_layers)
+
+    def _note_refused(self, key: str, *, value: bool) -> None:
+        for source, section in self.project_layers:
+            if section.get(key) is value:
+                self._add_note(source, key, "a project cannot loosen the sandbox")
+
+    def _strings_of_all(self, part: str, key: str) -> tuple[str, ...]:
+        return _collect_strings((section for _, section in self.all), part, key)
+
+    def _strings_of_trusted(self, part: str, key: str) -> tuple[str, ...]:
+        for source, section in self.project_layers:
+            if _collect_strings([section], part, key):
+                self._add_note(
+                    source, f"{part}.{key}".strip("."), "a project cannot loosen the sandbox"
+                )
+        return _collect_strings((top for _, top in self.trusted_layers), part, key)
+
+    def _network(self) -> bool:
+        domains = self._strings_of_trusted("network", "allowedDomains")
+        if domains and _ALL_DOMAINS not in domains:
+            message = (
+                "`sandbox.network.allowedDomains` cannot be held to by name here, so commands in "
+                'the sandbox have no network at all; "*" gives them all of it'
+            )
+            self.notes.append(ConfigNote("", message))
+        return _ALL_DOMAINS in domains
+
+    def _add_note(self, source: LayerSource, key: str, reason: str) -> None:
+        self.notes.append(ConfigNote(source.path, f"`sandbox.{key}` is left out: {reason}"))
+
+
+def _collect_strings(sections: Iterable[dict[str, Any]], part: str, key: str) -> tuple[str, ...]:
+    parts = ((get_object(section, part) if part else section) for section in sections)
+    return tuple(dict.fromkeys(item for group in parts for item in string_items(group.get(key))))
+
+
+T = TypeVar("T")
+
+
+class LayeredRule(msgspec.Struct, frozen=True):
+    """A permission rule or a folder, and the layer that it stands in."""
+
+    text: str
+    layer: SettingsLayer
+
+
+class PermissionSettings(msgspec.Struct, frozen=True):
+    """What may be done unasked, what is asked, what never."""
+
+    allow: tuple[LayeredRule, ...] = ()
+    ask: tuple[LayeredRule, ...] = ()
+    deny: tuple[LayeredRule, ...] = ()
+    directories: tuple[LayeredRule, ...] = ()
+    default_mode: str = ""
+    bypass_disabled: bool = False
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All layers in one. `origins` says which layer a single value came from (`env.NAME` too)."""
+
+    permissions: PermissionSettings = PermissionSettings()
+    model: str = ""
+    env: dict[str, str] = {}
+    hooks: tuple[Hook, ...] = ()
+    output_style: str = ""
+    language: str = ""
+    """What the model answers in; empty for what it is asked in."""
+    always_thinking: bool = False
+    effort: str = ""
+    auto_compact: bool = True
+    enable_all_project_mcp: bool = False
+    enabled_mcpjson: tuple[str, ...] = ()
+    disabled_mcpjson: tuple[str, ...] = ()
+    mcp_servers: dict[str, Any] = {}
+    sandbox: SandboxSettings = SandboxSettings()
+    status_line: str = ""
+    """The command that writes the last line of a console; empty for none, and where hooks are off."""
+    notification_channel: str = ""
+    """How a console tells that it waits (`preferredNotifChannel`); empty for as it sees fit."""
+    origins: dict[str, SettingsLayer] = {}
+    notes: tuple[ConfigNote, ...] = ()
+
+
+def load_settings(
+    project: str,
+    *,
+    trusted: bool,
+    flags: str = "",
+    env: Mapping[str, str] | None = None,
+    managed: str = MANAGED_SETTINGS_FILE,
+) -> Settings:
+    """Read and merge the settings that count in a project; `flags` is a path or JSON."""
+    notes: list[ConfigNote] = []
+    sources = read_sources(project, notes, flags=flags, env=env, managed=managed)
+    return merge_settings(sources, trusted=trusted, notes=tuple(notes))
+
+
+# Merging
+
+
+def merge_settings(
+    sources: Iterable[LayerSource], *, trusted: bool, notes: tuple[ConfigNote, ...] = ()
+) -> Settings:
+    """Lay the layers over each other; of a project's only what `guard.trust` lets have effect."""
+    merge_notes = list(notes)
+    layers: list[tuple[LayerSource, dict[str, Any]]] = []
+    for source in sorted(sources, key=lambda source: LAYER_ORDER.index(source.layer)):
+        parsed = parse_json(source.text, source.path, merge_notes)
+        effect = filter_settings(parsed, source.layer, trusted=trusted)
+        reason = "a project cannot set it" if trusted else "the folder is not trusted"
+        merge_notes += [
+            ConfigNote(source.path, f"`{name}` is left out: {reason}") for name in effect.held
+        ]
+        layers.append((source, effect.settings))
+    return _SettingsMerger(layers, merge_notes).merged()
+
+
+class _SettingsMerger:
+    """Picks every value out of the layers, the highest first."""
+
+    def __init__(
+        self, layers: list[tuple[LayerSource, dict[str, Any]]], notes: list[ConfigNote]
+    ) -> None:
+        self.layers = layers
+        self.notes = notes
+        self.origins: dict[str, SettingsLayer] = {}
+
+    def merged(self) -> Settings:
+        return Settings(
+            permissions=self._permissions(),
+            model=self._highest_value("model", str, ""),
+            env=self._env(),
+            hooks=self._hooks(),
+            output_style=self._highest_value("outputStyle", str, ""),
+            language=self._highest_value("language", str, ""),
+            always_thinking=self._highest_value("alwaysThinkingEnabled", bool, False),
+            effort=self._highest_value("effortLevel", str, ""),
+            status_line=self._status_line(),
+            notification_channel=self._highest_value("preferredNotifChannel", str, ""),
+            auto_compact=self._highest_value("autoCompactEnabled", bool, True),
+            enable_all_project_mcp=self._highest_value("enableAllProjectMcpServers", bool, False),
+            enabled_mcpjson=self._all_strings("enabledMcpjsonServers"),
+            disabled_mcpjson=self._all_strings("disabledMcpjsonServers"),
+            mcp_servers=self._mcp_servers(),
+            sandbox=merge_sandbox_settings(self.layers, self.notes),
+            origins=self.origins,
+            notes=tuple(self.notes),
+        )
+
+    def _highest_value(self, key: str, expected_type: type[T], default: T) -> T:
+        for source, layer_settings in self.layers:
+            value: object = layer_settings.get(key)
+            if value is None:
+                continue
+            if isinstance(value, expected_type):
+                self.origins[key] = source.layer
+                return value
+            self.notes.append(
+                ConfigNote(source.path, f"`{key}` is left out: not the kind expected")
+            )
+        return default
+
+    def _all_strings(self, key: str) -> tuple[str, ...]:
+        return tuple(
+            dict.fromkeys(
+                item
+                for _, layer_settings in self.layers
+                for item in string_items(layer_settings.get(key))
+            )
+        )
+
+    def _permissions(self) -> PermissionSettings:
+        layers = self.layers
+        if any(
+            layer_settings.get("allowManagedPermissionRulesOnly") is True
+            for layer_settings in self._managed_layers()
+        ):
+            layers = [pair for pair in layers if pair[0].layer == "managed"]
+
+        def rules(key: str) -> tuple[LayeredRule, ...]:
+            rules_by_text: dict[str, LayeredRule] = {}
+            for source, layer_settings in layers:
+                for text in string_items(get_object(layer_settings, "permissions").get(key)):
+                    rules_by_text.setdefault(text, LayeredRule(text, source.layer))
+            return tuple(rules_by_text.values())
+
+        bypass_disabled = any(
+            get_object(top, "permissions").get("disableBypassPermissionsMode") == "disable"
+            for _, top in self.layers
+        )
+        return PermissionSettings(
+            allow=rules("allow"),
+            ask=rules("ask"),
+            deny=rules("deny"),
+            directories=rules("additionalDirectories"),
+            default_mode=self._default_mode(),
+            bypass_disabled=bypass_disabled,
+        )
+
+    def _default_mode(self) -> str:
+        for source, layer_settings in self.layers:
+            mode = get_object(layer_settings, "permissions").get("defaultMode")
+            if not isinstance(mode, str):
+                continue
+            self.origins["permissions.defaultMode"] = source.layer
+            return mode
+        return ""
+
+    def _env(self) -> dict[str, str]:
+        env: dict[str, str] = {}
+        for source, layer_settings in self.layers:
+            for name, value in get_object(layer_settings, "env").items():
+                if name not in env and not isinstance(value, dict | list) and value is not None:
+                    env[name] = _environment_value(value)
+                    self.origins[f"env.{name}"] = source.layer
+        return env
+
+    def _managed_layers(self) -> list[dict[str, Any]]:
+        return [
+            layer_settings for source, layer_settings in self.layers if source.layer == "managed"
+        ]
+
+    def _hooks(self) -> tuple[Hook, ...]:
+        """Return the hooks that run: what a manager wants run nobody below can switch off."""
+        only_managed = any(
+            layer_settings.get("allowManagedHooksOnly") is True
+            for layer_settings in self._managed_layers()
+        )
+        if any(top.get("disableAllHooks") is True for top in self._managed_layers()):
+            return ()
+        all_disabled = any(top.get("disableAllHooks") is True for _, top in self.layers)
+        return tuple(
+            hook
+            for source, top in self.layers
+            if source.layer == "managed" or not (all_disabled or only_managed)
+            for hook in parse_hooks(source, get_object(top, "hooks"), self.notes)
+        )
+
+    def _status_line(self) -> str:
+        if any(layer_settings.get("disableAllHooks") is True for _, layer_settings in self.layers):
+            return ""
+        for source, top in self.layers:
+            command = get_object(top, "statusLine").get("command")
+            if isinstance(command, str) and command.strip():
+                self.origins["statusLine"] = source.layer
+                return command
+        return ""
+
+    def _mcp_servers(self) -> dict[str, Any]:
+        servers: dict[str, Any] = {}
+        for source, layer_settings in self.layers:
+            for name, value in get_object(layer_settings, "mcpServers").items():
+                if servers.setdefault(name, value) is value:
+                    self.origins[f"mcpServers.{name}"] = source.layer
+        return servers
+
+
+def _environment_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

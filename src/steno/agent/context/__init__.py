@@ -1,0 +1,1 @@
+"""The context window: system prompt and memory, token usage, trimming and compaction."""

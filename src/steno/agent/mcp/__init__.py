@@ -1,0 +1,1 @@
+"""Model Context Protocol: configured servers, connections to them, and their tools."""

@@ -1,0 +1,462 @@
+"""Connections to MCP servers, their tools, and the conversion of their results.
+
+    connections = McpConnections(find_servers(project, settings, trusted=True)[0], cwd=…, env=…)
+    connections.start()                    # returns at once
+    connections.tools()                    # tools of the servers that are connected
+    await connections.close()
+
+The protocol library is slow to import, so it is imported in a thread, and only if there is a
+server.
+"""
+
+import asyncio
+import importlib
+import os
+import re
+import time
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, cast
+
+import msgspec
+
+from steno.agent.child_process import PipeCapture
+from steno.agent.config.project_files import truncate
+from steno.agent.mcp.server_config import KEY_VARIABLE_PATTERN, ServerConfig
+from steno.errors import BadRequest
+from steno.extras import require
+from steno.tools.context import ToolContext
+from steno.tools.output import make_results_folder, write_file_atomically
+from steno.tools.protocol import ToolFailure, ToolResult, ToolSpec
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client import Transport
+    from mcp_types import CallToolResult, ContentBlock
+    from mcp_types import Tool as TheirTool
+
+
+_MAX_OUTPUT_TOKENS: Final = 25_000
+_CHARACTERS_PER_TOKEN: Final = 4
+_IMAGE_EXTENSIONS: Final = {
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+}
+
+
+def take_metadata(context: ToolContext, call: str) -> dict[str, Any] | None:
+    """Return what a call gave besides (`mcpMeta` of the record); None when it gave nothing."""
+    return context.mcp_metadata.pop(call, None)
+
+
+def mcp_record_fields(context: ToolContext, call: str) -> dict[str, Any]:
+    """Return what the record of a result has besides, by what its call gave besides."""
+    meta = take_metadata(context, call)
+    return {} if meta is None else {"mcpMeta": meta}
+
+
+def convert_result(
+    result: "CallToolResult", server: str, context: ToolContext, call: str, env: Mapping[str, str]
+) -> ToolResult:
+    """Return what a call came to, as one of our own tools would."""
+    meta: dict[str, Any] = {}
+    if result.meta:
+        meta["_meta"] = dict(result.meta)
+    if result.structured_content is not None:
+        meta["structuredContent"] = result.structured_content
+    if meta:
+        context.mcp_metadata[call] = meta
+    max_characters = (
+        positive_int_from_env(env, "MAX_MCP_OUTPUT_TOKENS", _MAX_OUTPUT_TOKENS)
+        * _CHARACTERS_PER_TOKEN
+    )
+    if result.is_error:
+        error_text = truncate(
+            "\n".join(_block_text(block) for block in result.content), max_characters
+        )
+        return ToolResult(error_text or "The tool failed.", f"Error: {error_text}", is_error=True)
+    has_image = any(block.type == "image" for block in result.content)
+    if result.structured_content is not None and not has_image:
+        text = truncate(msgspec.json.encode(result.structured_content).decode(), max_characters)
+        return ToolResult(text, text)
+    blocks: list[dict[str, Any]] = []
+    for block in result.content:
+        blocks += _convert_block(block, server, context)
+    for block in blocks:
+        if block["type"] == "text":
+            block["text"] = truncate(block["text"], max_characters)
+            max_characters = max(max_characters - len(block["text"]), 0)
+    blocks = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
+    return ToolResult(blocks or "The tool gave no output.", blocks)
+
+
+def _convert_block(
+    block: "ContentBlock", server: str, context: ToolContext
+) -> list[dict[str, Any]]:
+    if block.type == "image":
+        return _image_blocks(block.data, block.mime_type, server, context)
+    if block.type == "resource":
+        resource = block.resource
+        data: object = getattr(resource, "blob", None)
+        if isinstance(data, str) and resource.mime_type in _IMAGE_EXTENSIONS:
+            return _image_blocks(data, resource.mime_type, server, context)
+    return [{"type": "text", "text": _block_text(block)}]
+
+
+def _block_text(block: "ContentBlock") -> str:
+    if block.type == "text":
+        return block.text
+    if block.type == "resource":
+        text: object = getattr(block.resource, "text", None)
+        label = f"[Resource {block.resource.uri}]"
+        return f"{label}\n{text}" if isinstance(text, str) else f"{label} (not text; left out)"
+    if block.type == "resource_link":
+        description_text = f": {block.description}" if block.description else ""
+        return f"[Resource {block.name} at {block.uri}{description_text}]"
+    return f"[{block.type}, {block.mime_type}; left out]"
+
+
+def _image_blocks(
+    data: str, media_type: str, server: str, context: ToolContext
+) -> list[dict[str, Any]]:
+    """Return a picture and where it is kept; anything the API would refuse becomes words."""
+    try:
+        image_bytes = b64decode(data, validate=True)
+    except (NotBase64, ValueError):
+        image_bytes = b""
+    if media_type not in _IMAGE_EXTENSIONS or not image_bytes:
+        return [{"type": "text", "text": f"[image, {media_type}; cannot be shown]"}]
+    source = {"type": "base64", "media_type": media_type, "data": data}
+    blocks: list[dict[str, Any]] = [{"type": "image", "source": source}]
+    path = _save_image(
+        image_bytes, f"mcp-{safe_name(server)}-blob", _IMAGE_EXTENSIONS[media_type], context
+    )
+    if path:
+        blocks.append({"type": "text", "text": f"[Image: source: {path}]"})
+    return blocks
+
+
+def _save_image(image_bytes: bytes, stem: str, extension: str, context: ToolContext) -> str:
+    name = f"{stem}-{time.time_ns() // 1_000_000}-{token_hex(3)}.{extension}"
+    try:
+        path = os.path.join(make_results_folder(context), name)
+        write_file_atomically(path, (image_bytes,))
+    except OSError:
+        return ""
+    return path
+
+
+def safe_name(name: str) -> str:
+    """Return a name with nothing in it that the API or a file system minds."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
+
+
+def positive_int_from_env(env: Mapping[str, str], name: str, default: int) -> int:
+    """Return a number above 0 that the environment has, or another one."""
+    value = env.get(name, "")
+    return int(value) if value.isascii() and value.isdecimal() and int(value) else default
+
+
+ServerStatus: TypeAlias = Literal["pending", "connected", "failed", "closed"]
+
+_START_TIMEOUT: Final = 30.0
+_CALL_TIMEOUT: Final = 600.0
+_MAX_NAME_LENGTH: Final = 128
+_MAX_DESCRIPTION: Final = 2048
+_MAX_PAGES: Final = 100
+_MAX_STDERR: Final = 500
+_CLOSE_TIMEOUT: Final = 10.0
+_STDERR_GRACE: Final = 0.2
+
+
+class ServerState(msgspec.Struct, frozen=True):
+    """How it stands with a server."""
+
+    name: str
+    status: ServerStatus
+    error: str = ""
+    tools: tuple[str, ...] = ()
+    instructions: str = ""
+
+
+class McpConnections:
+    """The servers of a session: each in a task of its own, which opens and closes it.
+
+    Args:
+        servers: those to start.
+        cwd: where the programs run.
+        env: their environment, without the user's key; `MCP_TIMEOUT`, `MCP_TOOL_TIMEOUT` (both
+            in milliseconds) and `MAX_MCP_OUTPUT_TOKENS` are read from it.
+    """
+
+    def __init__(
+        self, servers: Iterable[ServerConfig], *, cwd: str, env: Mapping[str, str]
+    ) -> None:
+        self._servers = [_ServerConnection(server, cwd, env) for server in servers]
+
+    def start(self) -> None:
+        """Begin to connect to all of them; return at once."""
+        for server in self._servers:
+            server.start()
+
+    async def wait_until_ready(self, seconds: float) -> None:
+        """Wait until every server has answered or failed, but no longer than that."""
+        if self._servers and seconds:
+            # What it takes to begin is not theirs to answer for.
+            with suppress(BadRequest):  # which each of them fails with as well
+                await _import_library()
+        waiters = [asyncio.ensure_future(server.ready.wait()) for server in self._servers]
+        if waiters:
+            _done, unfinished = await asyncio.wait(waiters, timeout=seconds)
+            for waiter in unfinished:
+                waiter.cancel()
+
+    def tools(self) -> "tuple[McpTool, ...]":
+        """Return the tools that can be called now, always in the same order."""
+        tools_by_name = {tool.spec.name: tool for server in self._servers for tool in server.tools}
+        return tuple(tools_by_name[name] for name in sorted(tools_by_name))
+
+    def states(self) -> tuple[ServerState, ...]:
+        """Return how it stands with each server."""
+        return tuple(server.state() for server in self._servers)
+
+    async def close(self) -> None:
+        """Take leave of all servers; a program that does not go is ended."""
+        await asyncio.gather(*(server.close() for server in self._servers))
+
+
+async def _import_library() -> None:
+    """Load the library, which takes a while.
+
+    Raises:
+        BadRequest: it is not installed.
+    """
+    require("mcp", "an MCP server")
+    await asyncio.to_thread(importlib.import_module, "mcp")
+
+
+class _ServerConnection:
+    """One server."""
+
+    def __init__(self, server: ServerConfig, cwd: str, env: Mapping[str, str]) -> None:
+        self.server = server
+        self.cwd = cwd
+        self.env = env
+        self.status: ServerStatus = "pending"
+        self.error = ""
+        self.instructions = ""
+        self.tools: tuple[McpTool, ...] = ()
+        self.client: Client | None = None
+        self.ready = asyncio.Event()
+        self._close_requested = asyncio.Event()
+        self._stderr_text = ""
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._supervise())
+
+    def state(self) -> ServerState:
+        names = tuple(tool.spec.name for tool in self.tools)
+        return ServerState(self.server.name, self.status, self.error, names, self.instructions)
+
+    async def close(self) -> None:
+        self._close_requested.set()
+        if self._task is None:
+            return
+        if not self.ready.is_set():
+            self._task.cancel()
+        await asyncio.wait({self._task}, timeout=_CLOSE_TIMEOUT)
+        self._task.cancel()
+
+    def mark_lost(self, message: str) -> None:
+        """Give up on a server that has gone."""
+        self.error = message
+        self._close_requested.set()
+
+    async def _supervise(self) -> None:
+        """Live, and say what became of it; whatever goes wrong is the server's own affair."""
+        connection_task = asyncio.ensure_future(self._run())
+        try:
+            await asyncio.wait({connection_task})
+        finally:
+            # The library must take its leave in the task that it came in.
+            connection_task.cancel()
+            await asyncio.wait({connection_task}, timeout=_CLOSE_TIMEOUT)
+            self.client, self.tools = None, ()
+            error = (
+                None
+                if not connection_task.done() or connection_task.cancelled()
+                else connection_task.exception()
+            )
+            if error is not None:
+                self.error = f"{self._error_message(error)} {self._stderr_text}".strip()
+            self.status = "failed" if self.error else "closed"
+            self.ready.set()
+
+    def _error_message(self, error: BaseException) -> str:
+        error = _innermost_error(error)
+        if isinstance(error, TimeoutError):
+            return (
+                f"no answer within {_timeout_from_env(self.env, 'MCP_TIMEOUT', _START_TIMEOUT):g} s"
+            )
+        return str(error) or type(error).__name__
+
+    async def _run(self) -> None:
+        stderr, write_end = await PipeCapture.open(_MAX_STDERR, keep_last=True)
+        try:
+            with os.fdopen(write_end, "w") as log:
+                await self._serve_connection(log)
+            await asyncio.wait({stderr.closed}, timeout=_STDERR_GRACE)
+        finally:
+            self._stderr_text = stderr.text.strip()
+            stderr.close()
+
+    async def _serve_connection(self, log: TextIO) -> None:
+        await _import_library()
+        from mcp import Client
+
+        seconds = _timeout_from_env(self.env, "MCP_TIMEOUT", _START_TIMEOUT)
+        async with (
+            asyncio.timeout(seconds) as limit,
+            self._transport(log) as transport,
+            # With the older greeting, which every server knows.
+            Client(transport, mode="legacy", cache=None) as client,
+        ):
+            self.tools = await self._list_tools(client)
+            limit.reschedule(None)
+            self.client, self.status = client, "connected"
+            self.instructions = (client.instructions or "")[:_MAX_DESCRIPTION]
+            self.ready.set()
+            await self._close_requested.wait()
+
+    @asynccontextmanager
+    async def _transport(self, log: TextIO) -> "AsyncGenerator[Transport, None]":
+        server = self.server
+        if server.kind == "stdio":
+            from mcp import StdioServerParameters, stdio_client
+
+            env = {
+                key: value
+                for key, value in self.env.items()
+                if not KEY_VARIABLE_PATTERN.fullmatch(key)
+            }
+            parameters = StdioServerParameters(
+                command=server.command,
+                args=list(server.args),
+                env={**env, **server.env},
+                cwd=self.cwd,
+                encoding_error_handler="replace",
+            )
+            yield stdio_client(parameters, errlog=log)
+        elif server.kind == "sse":
+            from mcp.client.sse import sse_client
+
+            yield sse_client(server.url, headers=dict(server.headers))
+        else:
+            import httpx2
+            from mcp.client.streamable_http import streamable_http_client
+
+            timeouts = httpx2.Timeout(30.0, read=300.0)
+            async with httpx2.AsyncClient(headers=server.headers, timeout=timeouts) as http:
+                yield streamable_http_client(server.url, http_client=http)
+
+    async def _list_tools(self, client: "Client") -> "tuple[McpTool, ...]":
+        tools_by_name: dict[str, McpTool] = {}
+        if client.server_capabilities.tools is None:
+            return ()
+        cursor: str | None = None
+        for _page in range(_MAX_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            for server_tool in page.tools:
+                tool = McpTool(self, server_tool)
+                if len(tool.spec.name) <= _MAX_NAME_LENGTH:
+                    tools_by_name.setdefault(tool.spec.name, tool)
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return tuple(tools_by_name.values())
+
+
+# Calling
+
+
+class McpTool:
+    """A tool of a server."""
+
+    def __init__(self, connection: _ServerConnection, server_tool: "TheirTool") -> None:
+        self._connection = connection
+        self._server_tool_name = server_tool.name
+        schema = dict(server_tool.input_schema)
+        # The API refuses a schema that is not one of an object.
+        schema["type"] = "object"
+        schema.setdefault("properties", {})
+        self._spec = ToolSpec(
+            name=mcp_tool_name(connection.server.name, server_tool.name),
+            description=(server_tool.description or server_tool.title or server_tool.name)[
+                :_MAX_DESCRIPTION
+            ],
+            schema=schema,
+        )
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What it says of itself. A server's word that it only reads is not taken."""
+        return self._spec
+
+    @property
+    def server(self) -> str:
+        """The server's name."""
+        return self._connection.server.name
+
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        """Call it; what it gives besides words and pictures waits for `take_metadata`."""
+        client = self._connection.client
+        if client is None:
+            raise ToolFailure(
+                f"The server {self.server} is not connected. {self._connection.error}"
+            )
+        env = self._connection.env
+        seconds = self._connection.server.timeout or _timeout_from_env(
+            env, "MCP_TOOL_TIMEOUT", _CALL_TIMEOUT
+        )
+        task = asyncio.ensure_future(client.call_tool(self._server_tool_name, tool_input))
+        try:
+            await asyncio.wait({task}, timeout=seconds)
+            if not task.done():
+                raise ToolFailure(f"{self._spec.name} gave no answer within {seconds:g} s.")
+            error = task.exception()
+        finally:
+            task.cancel()
+        if error is not None:
+            raise self._failure(_innermost_error(error))
+        return convert_result(task.result(), self.server, context, call, env)
+
+    def _failure(self, error: BaseException) -> ToolFailure:
+        from mcp_types import CONNECTION_CLOSED
+
+        message = str(error) or type(error).__name__
+        if getattr(error, "code", None) == CONNECTION_CLOSED:
+            self._connection.mark_lost(message)
+        return ToolFailure(f"{self._spec.name} failed: {message}")
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """Return the name that a server's tool has here."""
+    return f"mcp__{safe_name(server)}__{safe_name(tool)}"
+
+
+def _innermost_error(error: BaseException) -> BaseException:
+    """Return the error that the library has wrapped in groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def _timeout_from_env(env: Mapping[str, str], name: str, default: float) -> float:
+    return positive_int_from_env(env, name, int(default * 1000)) / 1000

@@ -1,0 +1,288 @@
+"""Permission rules that the user grants: held for the session, or saved in a settings file.
+
+granted = GrantedRules(project, env)
+granted.add(("Bash(npm test:*)",), "local")       # from now on, and in .claude/settings.local.json
+
+One string is inserted into the settings file; every other byte stays.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.errors import BadRequest, Busy, Unwritable
+from steno.format.lenient_json import as_list, as_object
+from steno.permissions.permission_rules import RuleSource, parse_rules
+from steno.store.atomic import make_private_folder
+from steno.store.dirfd import Directory
+from steno.store.environment import config_dir, steno_home
+from steno.store.file_lock import FileLock
+
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_PLAIN_VALUE: Final = re.compile(r"[^\s,\]}\[{:\"]+")
+_BLANK: Final = re.compile(r"\s*")
+_STRUCTURAL: Final = re.compile(r'[\[\]{}"]')
+_INDENT_UNIT: Final = re.compile(r"\{[ \t]*\r?\n([ \t]+)\"")
+
+
+class _Value(msgspec.Struct, frozen=True):
+    """A value in a container: where it begins (with its key, if it has one) and where it ends."""
+
+    key: str
+    begin: int
+    start: int
+    end: int
+
+
+def insert_list_item(text: str, keys: tuple[str, ...], item: str) -> str:
+    """Return an object's text with a string added to the list under some keys, made if need be.
+
+    A list that has it already is left alone.
+
+    Raises:
+        ValueError: the text is no JSON object, or something else stands under the keys.
+    """
+    text = text if text.strip() else "{}\n"
+    current = _object(text)
+    expected = _with_list_item(current, keys, item)
+    if expected == current:
+        return text
+    spliced = _splice(text, keys, item)
+    # Nobody's settings are at stake for a mistake of ours.
+    if _object(spliced) != expected:
+        raise ValueError("it is written in a way that cannot be added to")
+    return spliced
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = as_object(msgspec.json.decode(text))
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise ValueError("it is not JSON") from error
+    if value is None:
+        raise ValueError("it is JSON, but not an object")
+    return value
+
+
+def _with_list_item(value: dict[str, Any], keys: tuple[str, ...], item: str) -> dict[str, Any]:
+    """Return the object as it is to become, as a value."""
+    first, *rest = keys
+    if not rest:
+        items = as_list(value.get(first, []))
+        if items is None:
+            raise ValueError(f"`{first}` is not a list")
+        return value if item in items else {**value, first: [*items, item]}
+    nested = as_object(value.get(first, {}))
+    if nested is None:
+        raise ValueError(f"`{first}` is not an object")
+    return {**value, first: _with_list_item(nested, tuple(rest), item)}
+
+
+def _splice(text: str, keys: tuple[str, ...], item: str) -> str:
+    position = _skip_blank(text, 0)
+    for depth, key in enumerate(keys):
+        # The last of several counts, as it does for whoever reads them.
+        matching = [child for child in _children(text, position) if child.key == key]
+        if not matching:
+            value: Any = [item]
+            for name in reversed(keys[depth + 1 :]):
+                value = {name: value}
+            return _insert(text, position, key, value)
+        position = matching[-1].start
+    return _insert(text, position, None, item)
+
+
+def _skip_blank(text: str, position: int) -> int:
+    blank = _BLANK.match(text, position)
+    return blank.end() if blank else position
+
+
+def _children(text: str, position: int) -> Iterator[_Value]:
+    """Yield what is in the container that begins there."""
+    is_object = text[position] == "{"
+    position = _skip_blank(text, position + 1)
+    while text[position] not in "]}":
+        begin, key = position, ""
+        if is_object:
+            end = _value_end(text, position)
+            key = msgspec.json.decode(text[position:end], type=str)
+            position = _skip_blank(text, _skip_blank(text, end) + 1)
+        end = _value_end(text, position)
+        yield _Value(key, begin, position, end)
+        position = _skip_blank(text, end)
+        position = _skip_blank(text, position + 1) if text[position] == "," else position
+
+
+def _value_end(text: str, position: int) -> int:
+    """Return where the value ends that begins there."""
+    if text[position] not in "[{":
+        match = (_STRING if text[position] == '"' else _PLAIN_VALUE).match(text, position)
+        return match.end() if match else position + 1
+    depth = 0
+    while True:
+        mark = _STRUCTURAL.search(text, position)
+        if mark is None:
+            return len(text)
+        position = _value_end(text, mark.start()) if mark[0] == '"' else mark.end()
+        depth += (mark[0] in "[{") - (mark[0] in "]}")
+        if not depth:
+            return position
+
+
+def _insert(text: str, position: int, key: str | None, value: Any) -> str:
+    """Return the text with one more value at the end of the container that begins at a place."""
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    unit_match = _INDENT_UNIT.search(text)
+    unit = unit_match[1] if unit_match else "  "
+    outer_indent = _indent(text, position)
+    children = list(_children(text, position))
+    if not children:
+        inner_indent = outer_indent + unit
+        body = (
+            line_end
+            + inner_indent
+            + _format_value(key, value, unit, line_end + inner_indent)
+            + line_end
+            + outer_indent
+        )
+        return text[: position + 1] + body + text[_value_end(text, position) - 1 :]
+    last_child = children[-1]
+    opening = text[position + 1 : children[0].begin]
+    if "\n" not in opening:
+        return (
+            f"{text[: last_child.end]}, {_format_value(key, value, '', '')}{text[last_child.end :]}"
+        )
+    inner_indent = _indent(text, last_child.begin)
+    new_item = _format_value(key, value, unit, line_end + inner_indent)
+    return f"{text[: last_child.end]},{line_end}{inner_indent}{new_item}{text[last_child.end :]}"
+
+
+def _indent(text: str, position: int) -> str:
+    """Return the blanks that the line of a place begins with."""
+    line = text[text.rfind("\n", 0, position) + 1 : position]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _format_value(key: str | None, value: Any, unit: str, line_break: str) -> str:
+    import json
+
+    encoded = json.dumps(value, ensure_ascii=False, indent=unit or None)
+    encoded = encoded.replace("\n", line_break) if unit else encoded
+    return encoded if key is None else f"{json.dumps(key, ensure_ascii=False)}: {encoded}"
+
+
+RuleScope: TypeAlias = Literal["session", "local", "project", "user"]
+"""Where a rule is kept, and so how long: until the end of the session, or in a settings file."""
+_FILE_NAMES: Final[Mapping[RuleScope, str]] = {
+    "local": "settings.local.json",
+    "project": "settings.json",
+}
+_BOM: Final = b"\xef\xbb\xbf"
+_MAX_BYTES: Final = 1 << 20
+_MAX_ATTEMPTS: Final = 5
+
+
+class GrantedRules:
+    """The rules that were granted in a session, for all who work in it."""
+
+    def __init__(self, project: str, env: Mapping[str, str]) -> None:
+        self.rules: tuple[str, ...] = ()
+        self._project = project
+        self._env = env
+
+    def add(self, rules: tuple[str, ...], scope: RuleScope) -> None:
+        """Take up rules, and keep them where that is wanted.
+
+        Raises:
+            BadRequest: one of them is no rule; none is taken up then.
+            Unwritable: they hold until the end of the session, but could not be kept.
+        """
+        for rule in rules:
+            _check_rule(rule, self._project)
+        self.rules = tuple(dict.fromkeys((*self.rules, *rules)))
+        if scope != "session":
+            for rule in rules:
+                save_rule(rule, scope, self._project, self._env)
+
+
+def settings_path(scope: RuleScope, project: str, env: Mapping[str, str]) -> str:
+    """Return the settings file in which such rules are kept, with links resolved but its own.
+
+    A project does not say by a link which other file of the user's is written.
+    """
+    if scope == "user":
+        return os.path.realpath(os.path.join(config_dir(env), "settings.json"))
+    return os.path.join(os.path.realpath(project), ".claude", _FILE_NAMES[scope])
+
+
+def save_rule(rule: str, scope: RuleScope, project: str, env: Mapping[str, str]) -> str:
+    """Add a rule that allows to a settings file, which is made where there is none; return its path.
+
+    Raises:
+        BadRequest: it is no rule.
+        Unwritable: the file cannot be written, or cannot be read as settings; it stays as it was.
+    """
+    _check_rule(rule, project)
+    path = settings_path(scope, project, env)
+    try:
+        make_private_folder(steno_home(env))
+        with (
+            FileLock(os.path.join(steno_home(env), "rules.lock")),
+            Directory(os.path.dirname(path), make=True) as folder,
+        ):
+            for _ in range(_MAX_ATTEMPTS):
+                if _add_rule_to_file(folder, os.path.basename(path), rule):
+                    return path
+    except (NotADirectoryError, FileExistsError) as error:
+        raise Unwritable(f"{path} leads elsewhere by a link, so no rule is kept there") from error
+    except ValueError as error:
+        raise Unwritable(f"{path} stays as it was: {error}") from error
+    except OSError as error:
+        if isinstance(error, Unwritable):
+            raise
+        reason = (error.strerror or str(error)).lower()
+        raise Unwritable(f"{path} cannot be written: {reason}") from error
+    raise Unwritable(f"{path} is being written by somebody else")
+
+
+def _add_rule_to_file(folder: Directory, name: str, rule: str) -> bool:
+    """Add a rule to a file; False when somebody else has written it meanwhile."""
+    old_bytes, status = _read_content(folder, name)
+    bom = _BOM if old_bytes.startswith(_BOM) else b""
+    text = old_bytes[len(bom) :].decode("utf-8")
+    new_bytes = bom + insert_list_item(text, ("permissions", "allow"), rule).encode("utf-8")
+    if new_bytes == old_bytes and status is not None:
+        return True
+
+    def unchanged() -> None:
+        if _read_content(folder, name)[0] != old_bytes:
+            raise Busy(f"{name} was written this moment")
+
+    try:
+        folder.replace_file(name, new_bytes, status, before_replace=unchanged)
+    except Busy:
+        return False
+    return True
+
+
+def _read_content(folder: Directory, name: str) -> tuple[bytes, os.stat_result | None]:
+    try:
+        descriptor = folder.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except FileNotFoundError:
+        return b"", None
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise ValueError("it is too big")
+        return content, os.fstat(file.fileno())
+
+
+def _check_rule(rule: str, project: str) -> None:
+    problems = parse_rules(
+        [RuleSource(allow=(rule,))], root=project, cwd=project, home=project
+    ).problems
+    if problems or not rule.isprintable():
+        raise BadRequest(f"{rule!r} is no rule that can be kept")

@@ -1,0 +1,303 @@
+"""Handles prompts that begin with a slash: custom commands, skills, and the built-in ones.
+
+    /compact [instructions]   replace the conversation by a summary
+    /context, /cost           report how full the context window is, and the cost
+    /NAME [ARGUMENTS]         a command or a skill of the user or the project
+
+An unknown name is sent to the model as it is, with a list of the names that exist: it may be a
+path.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
+
+from steno.agent.config.skills import (
+    ExpandedPrompt,
+    Skill,
+    SlashCommand,
+    expand_prompt,
+    expand_skill,
+    find_command,
+    invocation_text,
+    parse_invocation,
+)
+from steno.agent.context.compaction import ContextCompactor
+from steno.agent.context.token_estimate import estimate_messages
+from steno.agent.context.token_usage import message_text
+from steno.agent.events import EndReason, Notice, TurnEnded
+from steno.agent.hooks.outcomes import AttachmentRecord
+from steno.agent.loop import Agent
+from steno.agent.recorder import new_uuid
+from steno.agent.tool_executor import ToolExecutor
+from steno.agent.turn_permissions import TurnGrants
+from steno.agent.user_input import CompanionMessage, UserInput, permissions_record
+from steno.format.encode import encode
+from steno.format.tool_catalogue import SHELL
+from steno.llm.messages_api import Block
+
+_CHARACTERS_PER_TOKEN: Final = 4
+_MICRODOLLARS_PER_DOLLAR: Final = 1_000_000
+_USAGE_LABELS: Final = {
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cache_read_input_tokens": "cache read",
+    "cache_creation_input_tokens": "cache write",
+}
+
+
+def cost_report(agent: Agent) -> str:
+    """Return what was spent, in words."""
+    meter = agent.meter
+    usage_text = ", ".join(
+        f"{meter.usage.get(key, 0):,} {label}" for key, label in _USAGE_LABELS.items()
+    )
+    return f"Total cost: ${meter.cost / _MICRODOLLARS_PER_DOLLAR:.4f}\nUsage: {usage_text}"
+
+
+def context_report(agent: Agent, window: int) -> tuple[str, dict[str, Any]]:
+    """Return how full the window is, in words and as a session keeps it."""
+    token_counts = _token_counts(agent)
+    total = sum(token_counts.values())
+    model = agent.request_config.model
+    lines = [
+        f"{model}: about {total:,} of {window:,} tokens ({_percentage(total, window)}%)",
+        *(
+            f"{name}: {count:,} ({_percentage(count, window)}%)"
+            for name, count in token_counts.items()
+        ),
+        f"Free: {max(window - total, 0):,}",
+    ]
+    usage: dict[str, Any] = {
+        "model": model,
+        "total_tokens": total,
+        "raw_max_tokens": window,
+        "percentage": _percentage(total, window),
+        "categories": [
+            {"name": name, "tokens": size, "kind": "used"} for name, size in token_counts.items()
+        ],
+    }
+    return "\n".join(lines), usage
+
+
+def _token_counts(agent: Agent) -> dict[str, int]:
+    """Return what the next request is made of, in tokens; all of it is estimated."""
+    own_tools: list[dict[str, Any]] = []
+    mcp_tools: list[dict[str, Any]] = []
+    for tool in agent.executor.tools.to_api():
+        (mcp_tools if str(tool.get("name")).startswith("mcp__") else own_tools).append(tool)
+    system_characters = sum(
+        len(str(block.get("text", ""))) for block in agent.request_config.system
+    )
+    counts = {
+        "System prompt": system_characters // _CHARACTERS_PER_TOKEN,
+        "Tools": _tool_tokens(own_tools),
+        "Tools of servers": _tool_tokens(mcp_tools),
+        "Messages": estimate_messages(agent.conversation.messages()),
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _tool_tokens(tools: list[dict[str, Any]]) -> int:
+    return sum(len(encode(tool)) for tool in tools) // _CHARACTERS_PER_TOKEN
+
+
+def _percentage(part: int, total: int) -> int:
+    return round(100 * part / total) if total else 0
+
+
+CLEAR: Final = "clear"
+"""The one that whoever runs the agent has to see to: it begins another session."""
+_ALIASES: Final = {"cost": "usage", "reset": CLEAR, "new": CLEAR}
+_LOCAL_COMMAND_CAVEAT: Final = (
+    "<local-command-caveat>The user ran what follows here, without you; it asks nothing of you. "
+    "It is kept so that later messages can be understood.</local-command-caveat>"
+)
+_LOCAL_COMMAND: Final = (
+    "<command-name>/{name}</command-name>\n            <command-message>{name}</command-message>\n"
+    "            <command-args>{arguments}</command-args>"
+)
+_LOCAL_COMMAND_OUTPUT: Final = "<local-command-stdout>{}</local-command-stdout>"
+_UNKNOWN_COMMAND: Final = (
+    "The message begins with /{name}, but there is no command or skill of that name here. Unless "
+    "it means something else, such as a path, tell the user so. There are: {names}."
+)
+_MAX_NAMES: Final = 50
+
+
+def parse_slash_prompt(prompt: str | list[Block]) -> tuple[str, str] | None:
+    """Return the name and the arguments of a prompt that calls something; None for any other."""
+    text = prompt if isinstance(prompt, str) else message_text(prompt) if len(prompt) == 1 else ""
+    invocation = parse_invocation(text)
+    return (
+        None if invocation is None else (_ALIASES.get(invocation[0], invocation[0]), invocation[1])
+    )
+
+
+def record_local_command(agent: Agent, name: str, arguments: str) -> None:
+    """Take down that the user ran something that the model has no part in."""
+    agent.conversation.add_prompt(_LOCAL_COMMAND_CAVEAT, meta=True)
+    command_text = _LOCAL_COMMAND.format(name=name, arguments=arguments)
+    agent.conversation.add_prompt(command_text, typed=agent.conversation.last_prompt)
+
+
+def shell_for(executor: ToolExecutor) -> Callable[[str], Awaitable[str]]:
+    """Return what runs the commands in a text: as calls of Bash, judged like any other."""
+
+    async def run(command_line: str) -> str:
+        call = {"name": SHELL, "id": f"toolu_{new_uuid()}", "input": {"command": command_line}}
+        result, _ = await executor.execute(call)
+        content = result.content
+        output = content if isinstance(content, str) else message_text(content)
+        return f"[`{command_line}` failed: {output}]" if result.is_error else output
+
+    return run
+
+
+class SlashDispatcher:
+    """Hears prompts in an agent's place, and sees to those that begin with a slash."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        compactor: ContextCompactor,
+        grants: TurnGrants,
+        commands: Iterable[SlashCommand],
+        skills: Iterable[Skill],
+    ) -> None:
+        self._agent = agent
+        self._compactor = compactor
+        self._grants = grants
+        self._commands = tuple(commands)
+        self._skills = {skill.name: skill for skill in skills}
+        self._built_in = {"compact": self._compact, "context": self._context, "usage": self._usage}
+
+    @property
+    def skill_names(self) -> list[str]:
+        """The names of the skills that there are."""
+        return list(self._skills)
+
+    @property
+    def command_names(self) -> list[str]:
+        """Everything that can be called."""
+        custom_names = {command.name for command in self._commands if command.user_may_call}
+        custom_names |= {name for name, skill in self._skills.items() if skill.user_may_call}
+        return [*sorted(custom_names), *sorted({*self._built_in, "cost", CLEAR})]
+
+    @property
+    def callable_prompts(self) -> list[tuple[str, str]]:
+        """The commands and skills that can be called, with a word on each."""
+        prompts: list[SlashCommand | Skill] = [*self._commands, *self._skills.values()]
+        return sorted(
+            (prompt.name, prompt.description) for prompt in prompts if prompt.user_may_call
+        )
+
+    async def submit(self, prompt: str | list[Block]) -> TurnEnded:
+        """Take a prompt to its answer, whatever it calls."""
+        invocation = parse_slash_prompt(prompt)
+        if invocation is None:
+            return await self._agent.run_turn(prompt)
+        name, arguments = invocation
+        built_in = self._built_in.get(name)
+        if built_in is not None:
+            return await self._agent.run_as_turn(built_in(arguments))
+        text = message_text(prompt)
+        command = self._find(name)
+        if command is None:
+            return await self._agent.run_turn(self._unknown_command_input(prompt, name))
+        return await self._agent.run_turn(lambda: self._expand_input(command, text, arguments))
+
+    async def record_clear(self) -> TurnEnded:
+        """Take down that this session begins because the user left another."""
+        return await self._agent.run_as_turn(self._clear())
+
+    # Commands and skills
+
+    def _find(self, name: str) -> SlashCommand | Skill | None:
+        command = self._skills.get(name) or find_command(self._commands, name)
+        return command if command is not None and command.user_may_call else None
+
+    async def _expand_input(
+        self, command: SlashCommand | Skill, typed: str, arguments: str
+    ) -> UserInput:
+        """Fill in what was called; what it may use it may use from now on."""
+        agent = self._agent
+        facts = {
+            "expansion_type": "slash_command",
+            "command_name": command.name,
+            "command_args": arguments,
+            "command_source": f"{command.scope}Settings",
+            "prompt": typed,
+        }
+        outcome = await agent.executor.dispatch_hooks("UserPromptExpansion", facts)
+        if outcome.blocked or outcome.ends_turn:
+            refusal = outcome.reason or "A hook kept the command out."
+            return UserInput(content=typed, refusal=refusal, records=outcome.records)
+        self._grants.grant(command.allowed_tools, command.model)
+        expanded = await self._expand(command, arguments)
+        if expanded is None:
+            return UserInput(
+                content=typed, refusal=f"/{command.name} cannot be read: {command.path}"
+            )
+        return UserInput(
+            content=invocation_text(command.name, arguments),
+            typed=typed,
+            companion=CompanionMessage(text=expanded.text, mentions=expanded.mentions),
+            records=(permissions_record(command.allowed_tools), *outcome.records),
+        )
+
+    async def _expand(self, command: SlashCommand | Skill, arguments: str) -> ExpandedPrompt | None:
+        executor = self._agent.executor
+        shell = shell_for(executor)
+        variables = {"CLAUDE_SESSION_ID": executor.context.session_id}
+        if isinstance(command, Skill):
+            return await expand_skill(command, arguments, run_shell=shell, variables=variables)
+        return await expand_prompt(command, arguments, shell=shell, variables=variables)
+
+    def _unknown_command_input(self, prompt: str | list[Block], name: str) -> UserInput:
+        names = self.command_names
+        fields: dict[str, Any] = {
+            "type": "unknown_command_fallback",
+            "commandName": name,
+            "availableCommandNames": names[:_MAX_NAMES],
+            "availableCommandCount": len(names),
+        }
+        text = _UNKNOWN_COMMAND.format(name=name, names=", ".join(names[:_MAX_NAMES]))
+        self._agent.emit(Notice(f"There is no command /{name}; the model is asked.", "warning"))
+        return UserInput(
+            content=prompt, records=(AttachmentRecord(fields=fields, text=text, role="user"),)
+        )
+
+    # Our own
+
+    async def _compact(self, arguments: str) -> tuple[EndReason, str]:
+        agent = self._agent
+
+        def take_down() -> None:
+            record_local_command(agent, "compact", arguments)
+            agent.conversation.add_prompt(
+                _LOCAL_COMMAND_OUTPUT.format("Compacted"), typed=agent.conversation.last_prompt
+            )
+
+        if await self._compactor.compact(agent, "manual", arguments, take_down):
+            return "done", "Compacted"
+        return "refused", "There was nothing to compact, or a hook kept it from being done."
+
+    async def _context(self, arguments: str) -> tuple[EndReason, str]:
+        report, usage = context_report(self._agent, self._compactor.window(self._agent))
+        return self._record_output("context", arguments, report, contextUsage=usage)
+
+    async def _usage(self, arguments: str) -> tuple[EndReason, str]:
+        return self._record_output("usage", arguments, cost_report(self._agent))
+
+    async def _clear(self) -> tuple[EndReason, str]:
+        return self._record_output(CLEAR, "", "")
+
+    def _record_output(
+        self, name: str, arguments: str, output: str, **fields: Any
+    ) -> tuple[EndReason, str]:
+        record_local_command(self._agent, name, arguments)
+        command_run = {"command": name, "args": arguments}
+        self._agent.conversation.add_local_command(
+            _LOCAL_COMMAND_OUTPUT.format(output), **fields, commandRun=command_run
+        )
+        return "done", output

@@ -1,0 +1,455 @@
+"""The data of drift detection: catalogue shapes, sketches of unknown values, tallies, drifts.
+
+A shape belongs to one path of the catalogue. Objects with the same names in the same order share a
+plan, made once, so that checking the next one is a comparison of types. A sketch says of an unknown
+field what the catalogue would say: its types, the fields inside it, the versions. It keeps names
+and types and never a value, and its size is bounded: an object with too many names, or with names
+that are not plain, is a map with free keys.
+"""
+
+from collections.abc import Iterable
+from types import NoneType
+from typing import Any, Final, Literal, TypeAlias, cast
+
+import msgspec
+
+from steno.format.catalogue import (
+    Catalogue,
+    Field,
+    Fields,
+    JsonType,
+    KindEntry,
+    ToolEntry,
+    json_type,
+    version_key,
+)
+from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE
+from steno.sanitize.value_shape import is_plain_name
+
+CataloguePath: TypeAlias = tuple[str, ...]
+"""Where something stands in `catalogue.json`, key by key."""
+
+_MCP_PREFIX: Final = "mcp__"
+_ANY_MCP: Final = "mcp__*"
+_MAX_PLANS: Final = 512
+_PYTHON_TYPES: Final[dict[JsonType, tuple[type, ...]]] = {
+    "str": (str,),
+    "num": (int, float),
+    "bool": (bool,),
+    "obj": (dict,),
+    "arr": (list,),
+    "null": (NoneType,),
+}
+_ALL_TYPES: Final = frozenset(kind for kinds in _PYTHON_TYPES.values() for kind in kinds)
+
+
+class Slot:
+    """One field of a shape; `field` is None for a name that the catalogue does not have."""
+
+    __slots__ = (
+        "elements",
+        "enum",
+        "field",
+        "inner",
+        "items",
+        "name",
+        "owner",
+        "path",
+        "place",
+        "plain",
+        "types",
+        "values",
+        "words",
+    )
+
+    def __init__(self, owner: str, path: str, name: str, catalogue_path: CataloguePath) -> None:
+        self.owner = owner
+        self.path = f"{path}.{name}" if path else name
+        self.name = name
+        self.place = catalogue_path
+        self.field: Field | None = None
+        self.plain: frozenset[type] = frozenset()
+        self.types: frozenset[type] = frozenset()
+        self.inner: CatalogueShape | None = None
+        self.items: CatalogueShape | None = None
+        self.values: CatalogueShape | None = None
+        self.elements: frozenset[type] = frozenset()
+        self.enum = ""
+        self.words: frozenset[str] = frozenset()
+
+
+class ShapePlan:
+    """What is to be looked at in objects with the same names in the same order."""
+
+    __slots__ = ("missing", "slots")
+
+    def __init__(self, slots: tuple[Slot, ...]) -> None:
+        self.slots = slots
+        self.missing: dict[str, tuple[Slot, ...]] = {}
+
+
+class CatalogueShape:
+    """The fields that an object at one place of the catalogue has."""
+
+    __slots__ = ("_newest", "owner", "path", "place", "plans", "slots")
+
+    def __init__(self, owner: str, path: str, catalogue_path: CataloguePath, newest: str) -> None:
+        self.owner = owner
+        self.path = path
+        self.place = catalogue_path
+        self.slots: dict[str, Slot] = {}
+        self.plans: dict[tuple[str, ...], ShapePlan] = {}
+        self._newest = version_key(newest)
+
+    def plan(self, names: tuple[str, ...]) -> ShapePlan:
+        """Return the plan for objects with these names."""
+        plan = self.plans.get(names)
+        if plan is None:
+            plan = ShapePlan(tuple(self.slots.get(name) or self._unknown(name) for name in names))
+            if len(self.plans) < _MAX_PLANS:
+                self.plans[names] = plan
+        return plan
+
+    def _unknown(self, name: str) -> Slot:
+        return Slot(self.owner, self.path, name, (*self.place, name))
+
+    def missing(self, plan: ShapePlan, version: str) -> tuple[Slot, ...]:
+        """Return what a client of that version always wrote and these objects lack."""
+        names = {slot.name for slot in plan.slots}
+        key = version_key(version)
+        lacking = tuple(
+            slot
+            for slot in self.slots.values()
+            if slot.name not in names and slot.field and self._is_required(slot.field, key)
+        )
+        plan.missing[version] = lacking
+        return lacking
+
+    def _is_required(self, field: Field, version: tuple[int, ...]) -> bool:
+        """Say whether a field is always there; one seen up to the newest client is there since."""
+        if field.optional or not field.versions or not version:
+            return False
+        first, last = version_key(field.versions[0]), version_key(field.versions[-1])
+        return first <= version and (version <= last or last >= self._newest)
+
+
+class CatalogueShapes:
+    """Every shape of a catalogue, each made when it is first wanted."""
+
+    def __init__(self, facts: Catalogue) -> None:
+        self.facts = facts
+        self._newest = facts.newest
+        self._kinds: dict[tuple[str, str], CatalogueShape | None] = {}
+        self._parts: dict[CataloguePath, CatalogueShape | None] = {}
+        self.usage = self._shape("usage", "", ("usage",), facts.usage, "usage.")
+
+    def created(self) -> list[CatalogueShape]:
+        """Return every shape that was wanted so far, those inside others included."""
+        shapes = [self.usage, *self._kinds.values(), *self._parts.values()]
+        queue = [shape for shape in shapes if shape is not None]
+        all_shapes: list[CatalogueShape] = []
+        while queue:
+            shape = queue.pop()
+            all_shapes.append(shape)
+            queue += [
+                inner
+                for slot in shape.slots.values()
+                for inner in (slot.inner, slot.items, slot.values)
+                if inner is not None and inner is not self.usage
+            ]
+        return all_shapes
+
+    def kind(self, name: str, dialect: Any) -> CatalogueShape | None:
+        """Return the shape of a kind of record, its envelope included."""
+        key = (name, dialect)
+        if key not in self._kinds:
+            entry = self.facts.kind(name, dialect)
+            self._kinds[key] = None if entry is None else self._record(entry)
+        return self._kinds[key]
+
+    def block(self, name: str) -> CatalogueShape | None:
+        """Return the shape of a kind of content block."""
+        path = ("blocks", name, "fields")
+        if path not in self._parts:
+            entry = self.facts.block(name)
+            shape = None if entry is None else self._shape(f"block {name}", "", path, entry.fields)
+            self._parts[path] = shape
+        return self._parts[path]
+
+    def tool(self, name: str, entry: ToolEntry, part: str) -> CatalogueShape | None:
+        """Return the shape of a tool's `input` or `result`; None when nobody recorded any."""
+        path = ("tools", _ANY_MCP if name.startswith(_MCP_PREFIX) else name, part)
+        if path not in self._parts:
+            name = path[1]
+            fields = entry.input if part == "input" else entry.result
+            shape = self._shape(f"tool {name}", part, path, fields, f"{name}.") if fields else None
+            self._parts[path] = shape
+        return self._parts[path]
+
+    def _record(self, kind: KindEntry) -> CatalogueShape:
+        is_client = kind.dialect == "claude"
+        base: CataloguePath = () if is_client else ("dialects", kind.dialect)
+        owner = kind.name if is_client else f"{kind.name} ({kind.dialect})"
+        kind_type = kind.name.partition("/")[0]
+        prefix = f"{kind_type}." if is_client else f"{kind.dialect}.{kind_type}."
+        path = (*base, "records", kind.name, "fields")
+        shape = self._shape(owner, "", path, kind.fields, prefix, shorter=True)
+        if kind.family == "graph":
+            envelope_path = (*base, "envelope")
+            for name, field in self.facts.envelopes[kind.dialect].items():
+                if name not in shape.slots:
+                    slot = Slot(owner, "", name, (*envelope_path, name))
+                    shape.slots[name] = self._fill_slot(slot, field, prefix, shorter=True)
+        return shape
+
+    def _shape(
+        self,
+        owner: str,
+        path: str,
+        catalogue_path: CataloguePath,
+        fields: Fields,
+        prefix: str = "",
+        *,
+        shorter: bool = False,
+    ) -> CatalogueShape:
+        shape = CatalogueShape(owner, path, catalogue_path, self._newest)
+        for name, field in fields.items():
+            slot = Slot(owner, path, name, (*catalogue_path, name))
+            shape.slots[name] = self._fill_slot(slot, field, prefix, shorter=shorter)
+        return shape
+
+    def _fill_slot(self, slot: Slot, field: Field, prefix: str, *, shorter: bool) -> Slot:
+        slot.field = field
+        slot.types = (
+            frozenset(kind for name in field.types for kind in _PYTHON_TYPES[name]) or _ALL_TYPES
+        )
+        looked_into: set[type] = set()
+        if str in slot.types:
+            self._set_enum_values(slot, prefix, shorter=shorter)
+            looked_into |= {str} if slot.enum else set()
+        for part, marks in (("sub", ""), ("items", "[]"), ("values", "{}")):
+            fields: Fields = getattr(field, part)
+            if fields:
+                inner = self._shape(
+                    slot.owner,
+                    slot.path + marks,
+                    (*slot.place, part),
+                    fields,
+                    prefix,
+                    shorter=shorter,
+                )
+                setattr(slot, "inner" if part == "sub" else part, inner)
+                looked_into.add(list if part == "items" else dict)
+        if field.ref == "usage":
+            slot.inner = self.usage
+        of: tuple[JsonType, ...] = field.of or (("obj",) if field.items else ())
+        slot.elements = frozenset(kind for name in of for kind in _PYTHON_TYPES[name])
+        looked_into |= {list} if slot.elements else set()
+        looked_into |= {dict, list, str} if field.ref else set()
+        slot.plain = slot.types - looked_into
+        return slot
+
+    def _set_enum_values(self, slot: Slot, prefix: str, *, shorter: bool) -> None:
+        """Find the listed values of a field: its whole path, or in a record also the end of it."""
+        plain = slot.path.replace("[]", "").replace("{}", "")
+        names = [prefix + plain] if prefix else []
+        while shorter and plain:
+            names.append(plain)
+            plain = plain.partition(".")[2]
+        for name in names:
+            if name in self.facts.enums:
+                slot.enum, slot.words = name, frozenset(self.facts.enums[name])
+                return
+
+
+CatalogueEntry: TypeAlias = dict[str, Any]
+"""A field as it stands in `catalogue.json`."""
+
+_MAX_DEPTH: Final = 6
+_MAX_NAMES: Final = 48
+_TYPE_ORDER: Final[tuple[JsonType, ...]] = ("str", "num", "bool", "obj", "arr", "null")
+
+
+class Sketch:
+    """One value, as it was met in one or many places."""
+
+    __slots__ = ("first", "free", "items", "last", "named", "of", "sub", "types")
+
+    def __init__(self) -> None:
+        self.types: set[JsonType] = set()
+        self.of: set[JsonType] = set()
+        self.sub: dict[str, Sketch] = {}
+        self.items: dict[str, Sketch] = {}
+        self.first = ""
+        self.last = ""
+        self.free = False
+        self.named = False
+        """Whether its names are the format's own, whatever they look like, and it is no map."""
+
+    def add(self, value: Any, version: str, depth: int = 0) -> None:
+        """Take in one more value."""
+        kind = json_type(value)
+        self.types.add(kind)
+        self._extend_versions(version)
+        if depth >= _MAX_DEPTH:
+            return
+        if kind == "obj":
+            self._add_object(self.sub, cast("dict[str, Any]", value), version, depth)
+        elif kind == "arr":
+            for item in cast("list[Any]", value):
+                self.of.add(json_type(item))
+                if isinstance(item, dict):
+                    self._add_object(self.items, cast("dict[str, Any]", item), version, depth)
+
+    def _extend_versions(self, version: str) -> None:
+        if version and (not self.first or version_key(version) < version_key(self.first)):
+            self.first = version
+        if version and (not self.last or version_key(version) > version_key(self.last)):
+            self.last = version
+
+    def _add_object(
+        self, into: dict[str, "Sketch"], value: dict[str, Any], version: str, depth: int
+    ) -> None:
+        if self.free:
+            return
+        for name, item in value.items():
+            sketch = into.get(name)
+            if sketch is None:
+                is_field = len(into) < _MAX_NAMES and is_plain_name(name)
+                if self.named and not is_field:
+                    continue
+                if not is_field:
+                    self.free = True
+                    self.sub, self.items = {}, {}
+                    return
+                sketch = into[name] = Sketch()
+            sketch.add(item, version, depth + 1)
+
+    def merge(self, other: "Sketch") -> None:
+        """Take in all that another sketch has met."""
+        self.types |= other.types
+        self.of |= other.of
+        self._extend_versions(other.first)
+        self._extend_versions(other.last)
+        self.free = self.free or other.free
+        for own, added in ((self.sub, other.sub), (self.items, other.items)):
+            for name, sketch in added.items():
+                own.setdefault(name, Sketch()).merge(sketch)
+        if self.free:
+            self.sub, self.items = {}, {}
+
+    def entry(self, known: tuple[JsonType, ...] = ()) -> CatalogueEntry:
+        """Return it as the catalogue would have it; optional, for it may be missing elsewhere."""
+        entry: CatalogueEntry = {"types": sort_types({*self.types, *known}), "optional": True}
+        if self.first:
+            entry["versions"] = [self.first, self.last]
+        if self.of:
+            entry["of"] = sort_types(self.of)
+        for part, fields in (("sub", self.sub), ("items", self.items)):
+            if fields:
+                entry[part] = sketch_fields(fields)
+        return entry
+
+
+def sketch_fields(sketches: dict[str, Sketch]) -> CatalogueEntry:
+    """Return several fields, sorted as the catalogue is."""
+    return {name: sketches[name].entry() for name in sorted(sketches)}
+
+
+def sort_types(types: set[JsonType]) -> list[JsonType]:
+    """Return types in the catalogue's order."""
+    return [kind for kind in _TYPE_ORDER if kind in types]
+
+
+Code: TypeAlias = Literal[
+    "UNKNOWN_TYPE",
+    "PUBLISHED_FORM",
+    "NEW_FIELD",
+    "TYPE_MISMATCH",
+    "MISSING_FIELD",
+    "NEW_BLOCK",
+    "NEW_TOOL",
+    "NEW_VALUE",
+]
+CODES: Final[tuple[Code, ...]] = (
+    "UNKNOWN_TYPE",
+    "PUBLISHED_FORM",
+    "NEW_BLOCK",
+    "NEW_TOOL",
+    "NEW_FIELD",
+    "NEW_VALUE",
+    "TYPE_MISMATCH",
+    "MISSING_FIELD",
+)
+"""What may be observed, in the order of a report."""
+
+Key: TypeAlias = tuple[Code, str, str, str]
+"""Code, kind, path, name."""
+
+
+class Tally:
+    """One thing observed: how often, by which versions, what it looked like the first time."""
+
+    __slots__ = ("count", "enum", "known", "place", "result", "sample", "sketch", "versions")
+
+    def __init__(self, path: CataloguePath, known: tuple[JsonType, ...], sample: str) -> None:
+        self.place = path
+        self.known = known
+        self.sample = sample
+        self.count = 0
+        self.versions: dict[str, int] = {}
+        self.sketch = Sketch()
+        self.result = Sketch()
+        """Of an unknown tool: what its results look like."""
+        self.enum = ""
+        """Of a new value: the list it is not in."""
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """One difference between the files and the catalogue.
+
+    `kind` is a kind of record, or `block …`, `tool …`, `usage`; `path` the field in it; `name` the
+    new value. `types` are the JSON types seen, `known` those of the catalogue.
+    """
+
+    code: Code
+    kind: str
+    path: str
+    name: str
+    count: int
+    versions: dict[str, int]
+    types: tuple[str, ...]
+    known: tuple[str, ...]
+    sample: str
+    docs: str | None = None
+    """The page of the documentation that explains it, where one does."""
+
+
+def make_report(tallies: dict[Key, Tally]) -> list[Drift]:
+    """Return what was observed: by code, then the most frequent first."""
+    return sort_drifts(_make_drift(key, tally) for key, tally in tallies.items())
+
+
+def sort_drifts(drifts: Iterable[Drift]) -> list[Drift]:
+    """Return differences by code, then the most frequent first."""
+    return sorted(drifts, key=_drift_key)
+
+
+def _make_drift(key: Key, tally: Tally) -> Drift:
+    code, kind, path, name = key
+    return Drift(
+        code=code,
+        kind=kind,
+        path=path,
+        name=name,
+        count=tally.count,
+        versions={v: tally.versions[v] for v in sorted(tally.versions, key=version_key)},
+        types=tuple(tally.sketch.entry()["types"]) if code != "MISSING_FIELD" else (),
+        known=tally.known,
+        sample=tally.sample,
+        docs=PUBLISHED_DESCRIPTIONS_PAGE if code == "PUBLISHED_FORM" else None,
+    )
+
+
+def _drift_key(drift: Drift) -> tuple[int, int, str, str, str]:
+    return CODES.index(drift.code), -drift.count, drift.kind, drift.path, drift.name

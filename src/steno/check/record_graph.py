@@ -1,0 +1,532 @@
+"""The record graph of a file: parents, ancestry, conversation, and unpaired tool calls.
+
+Shared by rules and repair.
+"""
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+import msgspec
+
+from steno.check.client_readings import ClientReadings
+from steno.format.dialects.record_dialect import ROLES
+from steno.session.resume.clients import STENO, Client
+from steno.session.resume.record_chain import LoadedRecords, gather, since_compaction, walk
+from steno.session.transcript import Node, Transcript
+from steno.session.turns.branches import conversation_leaf, load_all_records
+from steno.session.turns.compactions import TitleCompactions
+
+
+class Ancestry:
+    """Every record has a stretch of numbers; what hangs on it has its own within that."""
+
+    def __init__(self, members: Iterable[Node], by_uuid: Mapping[str, Node]) -> None:
+        self._by_uuid = by_uuid
+        self._first: dict[str | None, int] = {}
+        self._last: dict[str | None, int] = {}
+        children: defaultdict[str | None, list[str | None]] = defaultdict(list)
+        for node in members:
+            children[node.parent].append(node.uuid)
+        for top in [name for name in children if name is None or name not in by_uuid]:
+            self._number_descendants(top, children)
+
+    def _number_descendants(
+        self, top: str | None, children: Mapping[str | None, list[str | None]]
+    ) -> None:
+        stack = [(top, False)]
+        while stack:
+            name, done = stack.pop()
+            if done:
+                self._last[name] = len(self._first)
+                continue
+            self._first[name] = len(self._first)
+            stack.append((name, True))
+            stack.extend((child, False) for child in children.get(name, ()))
+
+    def descends_from(self, uuid: str | None, ancestor: str | None) -> bool:
+        """Whether a record is another, or hangs on it in the end; on None: on nothing.
+
+        What it hangs on in the end may be an id that is not in the file.
+        """
+        number = self._first.get(uuid)
+        if number is None:
+            return ancestor in self._cycle_ancestors(uuid)
+        return ancestor in self._first and self._first[ancestor] <= number < self._last[ancestor]
+
+    def _cycle_ancestors(self, uuid: str | None) -> set[str | None]:
+        """Return all that a record hangs on whose parents lead round in a ring."""
+        seen: set[str | None] = set()
+        while uuid is not None and uuid not in seen:
+            seen.add(uuid)
+            node = self._by_uuid.get(uuid)
+            uuid = node.parent if node is not None else None
+        return seen
+
+
+class ToolBlock(msgspec.Struct, frozen=True):
+    """A call, or a result, by its id and the record it stands in."""
+
+    node: Node
+    id: str
+
+
+class ToolPairs(msgspec.Struct, frozen=True):
+    """The calls and results of a conversation that do not pair up, each list in its order."""
+
+    open: tuple[ToolBlock, ...] = ()
+    """Calls without a result that the conversation went on behind."""
+    interrupted: tuple[ToolBlock, ...] = ()
+    """Calls without a result in the last response, with nothing said since."""
+    orphans: tuple[ToolBlock, ...] = ()
+    """Results of no call in the conversation."""
+    repeated: tuple[ToolBlock, ...] = ()
+    """Results of a call that had one already."""
+    early: tuple[ToolBlock, ...] = ()
+    """Results that stand before their call."""
+    late: tuple[ToolBlock, ...] = ()
+    """Results that stand behind another response than that of their call."""
+    reused: tuple[ToolBlock, ...] = ()
+    """Calls under an id that an earlier call has."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every call has its result and every result its call."""
+        return self == _COMPLETE
+
+
+_COMPLETE: Final = ToolPairs()
+
+
+def pair_tools(conversation: Sequence[Node]) -> ToolPairs:
+    """Look at every call and result of a conversation, in its order."""
+    if _all_answered(conversation):
+        return _COMPLETE
+    tally = _PairTally()
+    for node in conversation:
+        if node.type == "assistant":
+            # What the client wrote in place of an answer is not sent, nor are calls in it.
+            if not node.synthetic_error:
+                tally.add_calls(node)
+        elif node.type == "user":
+            tally.add_results(node)
+    return tally.sum_up()
+
+
+def _all_answered(conversation: Sequence[Node]) -> bool:
+    """Whether each call has one result, right behind; far cheaper than to say what is wrong."""
+    called: set[str] = set()
+    open_calls: set[str] = set()
+    response: str | None = None
+    for node in conversation:
+        if node.type == "assistant" and not node.synthetic_error:
+            if open_calls and node.message_id != response:
+                return False
+            response = node.message_id
+            if not node.uses:
+                continue
+            if not called.isdisjoint(node.uses) or len(set(node.uses)) < len(node.uses):
+                return False
+            called.update(node.uses)
+            open_calls.update(node.uses)
+        elif node.results and node.type == "user":
+            if not open_calls.issuperset(node.results) or len(set(node.results)) < len(
+                node.results
+            ):
+                return False
+            open_calls.difference_update(node.results)
+    return not open_calls
+
+
+class _PairTally:
+    """What was called and answered so far."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, Node] = {}
+        self.answered: set[str] = set()
+        self.unanswered: list[ToolBlock] = []
+        self.uncalled: list[ToolBlock] = []
+        self.repeated: list[ToolBlock] = []
+        self.reused: list[ToolBlock] = []
+        self.late: list[ToolBlock] = []
+        self.open_calls: set[str] = set()
+        """The calls of the last response that have no result so far."""
+        self.last: Node | None = None
+        self.has_later_prompt = False
+
+    def add_calls(self, node: Node) -> None:
+        """Note the calls of a line of a response."""
+        if self.last is not None and self.last.message_id != node.message_id:
+            self.open_calls.clear()
+        self.open_calls.update(node.uses)
+        self.last = node
+        self.has_later_prompt = False
+        for call in node.uses:
+            before = self.calls.get(call)
+            if before is not None and (before is node or before.uuid != node.uuid):
+                self.reused.append(ToolBlock(node, call))
+                if before is not node and not same_response(before, node):
+                    self._reuse_id(before, call)
+            self.calls[call] = node
+
+    def _reuse_id(self, before: Node, call: str) -> None:
+        if call not in self.answered:
+            self.unanswered.append(ToolBlock(before, call))
+        self.answered.discard(call)
+
+    def add_results(self, node: Node) -> None:
+        """Note the results of a message, or that somebody spoke."""
+        if not node.results:
+            self.has_later_prompt = True
+        for call in node.results:
+            if call in self.answered:
+                self.repeated.append(ToolBlock(node, call))
+                continue
+            self.answered.add(call)
+            if call not in self.calls:
+                self.uncalled.append(ToolBlock(node, call))
+            elif call not in self.open_calls:
+                self.late.append(ToolBlock(node, call))
+
+    def sum_up(self) -> ToolPairs:
+        """Return what is left over."""
+        called = (ToolBlock(node, call) for call, node in self.calls.items())
+        unanswered = [
+            *self.unanswered,
+            *(block for block in called if block.id not in self.answered),
+        ]
+        orphans = [block for block in self.uncalled if block.id not in self.calls]
+        return ToolPairs(
+            open=tuple(block for block in unanswered if not self._at_end(block.node)),
+            interrupted=tuple(block for block in unanswered if self._at_end(block.node)),
+            orphans=tuple(orphans),
+            repeated=tuple(self.repeated),
+            early=tuple(block for block in self.uncalled if block.id in self.calls),
+            late=tuple(self.late),
+            reused=tuple(self.reused),
+        )
+
+    def _at_end(self, node: Node) -> bool:
+        if self.last is None or self.has_later_prompt:
+            return False
+        return node is self.last or same_response(node, self.last)
+
+
+def same_response(first: Node, second: Node) -> bool:
+    """Whether two lines are of one response, by its name."""
+    return first.message_id is not None and first.message_id == second.message_id
+
+
+NO_LEAF: Final = "00000000-0000-0000-0000-000000000000"
+"""What `last-prompt` names after a rewind: no leaf at all."""
+
+
+class _MembersByParent:
+    """The members of a graph by what their parents are like, each list in file order."""
+
+    def __init__(self) -> None:
+        self.parentless: list[Node] = []
+        self.dangling: list[Node] = []
+        self.self_parents: list[Node] = []
+        self.forward: list[Node] = []
+
+
+class RecordGraph:
+    """The parents of a transcript's records, looked at from every side. Nothing recurses."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+
+    @property
+    def by_uuid(self) -> dict[str, Node]:
+        """The records by id; of several with one id the last, as for the real client."""
+        return self.transcript.by_uuid
+
+    @cached_property
+    def members(self) -> list[Node]:
+        """The records of the graph that count: they have an id, and no later one has the same."""
+        last = self.by_uuid
+        if len(self._with_uuid) == len(last):
+            return self._with_uuid
+        return [node for node in self._with_uuid if node.uuid and last[node.uuid] is node]
+
+    @cached_property
+    def _with_uuid(self) -> list[Node]:
+        return [node for node in self.transcript.nodes if node.uuid]
+
+    @cached_property
+    def duplicates(self) -> list[tuple[Node, Node]]:
+        """Records whose id a later one has: (the earlier, the last of that id)."""
+        last = self.by_uuid
+        if len(self.members) == len(self._with_uuid):
+            return []
+        return [
+            (node, last[node.uuid])
+            for node in self._with_uuid
+            if node.uuid and last[node.uuid] is not node
+        ]
+
+    # Parents
+
+    def parent(self, node: Node) -> Node | None:
+        """Return the record that a record names as its parent, if it is in the file."""
+        return self.by_uuid.get(node.parent) if node.parent is not None else None
+
+    @cached_property
+    def _members_by_parent(self) -> _MembersByParent:
+        """The members by what their parents are like, in one pass: most files have none odd."""
+        members = _MembersByParent()
+        by_uuid = self.by_uuid
+        for node in self.members:
+            parent = by_uuid.get(node.parent) if node.parent is not None else None
+            if parent is not None and parent.index < node.index:
+                continue
+            if node.parent is None:
+                members.parentless.append(node)
+            elif parent is None:
+                members.dangling.append(node)
+            elif parent is node:
+                members.self_parents.append(node)
+            else:
+                members.forward.append(node)
+        return members
+
+    @property
+    def _has_ordered_parents(self) -> bool:
+        """Whether every parent that is named stands in the file, before its children."""
+        return not (self.dangling or self.self_parents or self.forward)
+
+    @property
+    def dangling(self) -> list[Node]:
+        """Members that name a parent which is not in the file."""
+        return self._members_by_parent.dangling
+
+    @property
+    def self_parents(self) -> list[Node]:
+        """Members that name themselves as their parent."""
+        return self._members_by_parent.self_parents
+
+    @property
+    def forward(self) -> list[Node]:
+        """Members whose parent stands behind them in the file."""
+        return self._members_by_parent.forward
+
+    @cached_property
+    def cycles(self) -> list[list[Node]]:
+        """Parents that lead back to where they began, each ring once; self-parents are none."""
+        cycles: list[list[Node]] = []
+        if not self.forward:
+            return cycles
+        done: set[int] = set()
+        for start in self.members:
+            path: dict[int, int] = {}
+            trail: list[Node] = []
+            node: Node | None = start
+            while node is not None and node.index not in done and node.index not in path:
+                path[node.index] = len(trail)
+                trail.append(node)
+                node = self.parent(node)
+            if node is not None and node.index in path:
+                cycle = trail[path[node.index] :]
+                if len(cycle) > 1:
+                    cycles.append(cycle)
+            done.update(path)
+        return cycles
+
+    @cached_property
+    def roots(self) -> list[Node]:
+        """Members of the main conversation without a parent, in file order."""
+        return [node for node in self._members_by_parent.parentless if node.converses]
+
+    @cached_property
+    def cut_off(self) -> list[Node]:
+        """Roots that cannot begin a conversation, behind other messages: their parent was lost.
+
+        An answer, or the result of a tool call, always follows something. An answer may follow a
+        boundary that nothing hangs on: one published description has it so.
+        """
+        first = next((node for node in self.members if node.is_message and node.converses), None)
+        return [
+            node
+            for node in self.roots
+            if node is not first
+            and (node.is_result or (node.type == "assistant" and not self._restarts(node)))
+        ]
+
+    def _restarts(self, node: Node) -> bool:
+        """Whether a record without a parent begins anew behind a compaction."""
+        return node.index in self.title_compactions.boundaries
+
+    @cached_property
+    def title_compactions(self) -> TitleCompactions:
+        """The compactions of a published description, and what follows them."""
+        return TitleCompactions(self.transcript)
+
+    # The conversation
+
+    @cached_property
+    def loaded(self) -> LoadedRecords:
+        """Everything with an id, however damaged the line it stands on."""
+        return load_all_records(self.transcript)
+
+    @cached_property
+    def leaf(self) -> Node | None:
+        """The record the conversation goes on from, damaged lines included."""
+        return conversation_leaf(self.loaded)
+
+    @cached_property
+    def chain(self) -> list[Node]:
+        """The parents of the leaf from the root on, missing ones bridged, siblings gathered."""
+        return gather(self.loaded, self.parent_chain) if self.parent_chain else []
+
+    @cached_property
+    def parent_chain(self) -> list[Node]:
+        """The parents of the leaf from the root on, missing ones bridged."""
+        return walk(self.loaded, self.leaf, STENO) if self.leaf is not None else []
+
+    @cached_property
+    def conversation(self) -> list[Node]:
+        """What a resume should send: the chain since the last compaction."""
+        return since_compaction(self.transcript, self.loaded, self.chain, STENO)
+
+    def sibling_before(
+        self, node: Node, parent: str | None, removed: Container[object]
+    ) -> Node | None:
+        """Return what was pulled in right before a record of the way, once some records are gone.
+
+        Lines and results of a response are found beside the way as long as it runs through one of
+        them. Where that one goes, the way has to run through those that are left. They must hang
+        on what is to be the `parent` otherwise: all else is not of this place.
+        """
+        index = self._chain_indexes.get(node.index)
+        if index is None or node.index not in self._parent_chain_indexes:
+            return None
+        earlier = (self.chain[at] for at in range(index - 1, -1, -1))
+        before = next((record for record in earlier if record.uuid not in removed), None)
+        if before is None or before.index in self._parent_chain_indexes:
+            return None
+        descends_from = self.ancestry.descends_from
+        return (
+            before
+            if descends_from(before.uuid, parent) and not descends_from(before.uuid, node.uuid)
+            else None
+        )
+
+    @cached_property
+    def ancestry(self) -> Ancestry:
+        """Which records hang on which in the end."""
+        return Ancestry(self.members, self.by_uuid)
+
+    @cached_property
+    def _chain_indexes(self) -> dict[int, int]:
+        return {node.index: index for index, node in enumerate(self.chain)}
+
+    @cached_property
+    def _parent_chain_indexes(self) -> frozenset[int]:
+        return frozenset(node.index for node in self.parent_chain)
+
+    @cached_property
+    def messages(self) -> list[Node]:
+        """The messages of the conversation."""
+        return [node for node in self.conversation if node.type in ROLES]
+
+    def lost_messages(self, client: Client) -> list[Node] | None:
+        """Return the messages that a client would not go by; None when it refuses the file."""
+        chain = self.readings.of(client).chain
+        if chain is None:
+            return None
+        resumed = {node.index for node in chain}
+        return [node for node in self.messages if node.index not in resumed]
+
+    @cached_property
+    def readings(self) -> ClientReadings:
+        """What each generation of the client makes of the file."""
+        # Where no parent has to be guessed, clients with the same leaf go the same way.
+        return ClientReadings(
+            self.transcript, self.loaded, self.parent_chain if self._has_ordered_parents else []
+        )
+
+    @cached_property
+    def sent(self) -> frozenset[int]:
+        """The places of the records that a resume should send."""
+        return frozenset(node.index for node in self.conversation)
+
+    @cached_property
+    def pairs(self) -> ToolPairs:
+        """The tool calls and results of the conversation that do not pair up."""
+        return pair_tools(self.conversation)
+
+    def is_relevant(self, node: Node) -> bool:
+        """Whether a flaw of this record is one of the conversation, as it is or as it was meant.
+
+        What was compacted away, taken back or said by a sub-agent does not matter to a resume.
+        """
+        return node.index in self.sent or node.index in self._unreachable_indexes
+
+    @cached_property
+    def _unreachable_indexes(self) -> frozenset[int]:
+        return frozenset(node.index for node in self.unreachable)
+
+    @cached_property
+    def unreachable(self) -> list[Node]:
+        """Messages that no way leads to: neither the conversation, nor a branch of it.
+
+        Another prompt without a parent is a branch, taken back at the very beginning, unless the
+        conversation itself begins where a parent was lost.
+        """
+        if self._is_connected:
+            return []
+        tops = self.top_ancestors
+        known = {tops[node.index] for node in self.chain if node.index in tops}
+        if self.chain and not self._lacks_parent(self.chain[0]):
+            known |= {tops[node.index] for node in self.roots if not self._lacks_parent(node)}
+        known |= {top for top in set(tops.values()) if self.transcript.nodes[top].sidechain}
+        return [
+            node
+            for node in self.members
+            if tops[node.index] not in known and node.is_message and node.converses
+        ]
+
+    @property
+    def _is_connected(self) -> bool:
+        """Whether every record plainly leads up to a beginning, so that none is out of reach."""
+        if not self._has_ordered_parents or self.cut_off or not self.chain:
+            return False
+        return all(
+            node.converses or (node.sidechain and node.logical_parent is None)
+            for node in self._members_by_parent.parentless
+        )
+
+    def _lacks_parent(self, node: Node) -> bool:
+        """Whether a record that nothing was found above cannot be a beginning."""
+        return node.parent is not None or node.index in self._cut_off_indexes
+
+    @cached_property
+    def _cut_off_indexes(self) -> frozenset[int]:
+        return frozenset(node.index for node in self.cut_off)
+
+    @cached_property
+    def top_ancestors(self) -> dict[int, int]:
+        """For each member the place of the record that its parents lead to, past boundaries."""
+        tops: dict[int, int] = {}
+        by_uuid = self.by_uuid
+        for start in self.members:
+            direct_parent = by_uuid.get(start.parent) if start.parent is not None else None
+            if direct_parent is not None and direct_parent.index in tops:
+                tops[start.index] = tops[direct_parent.index]
+                continue
+            trail: list[int] = []
+            seen: set[int] = set()
+            node = start
+            while node.index not in tops and node.index not in seen:
+                trail.append(node.index)
+                seen.add(node.index)
+                parent = self.parent(node)
+                if parent is None and node.logical_parent is not None:
+                    parent = self.by_uuid.get(node.logical_parent)
+                if parent is None:
+                    break
+                node = parent
+            tops.update(dict.fromkeys(trail, tops.get(node.index, node.index)))
+        return tops

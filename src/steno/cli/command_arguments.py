@@ -1,0 +1,73 @@
+"""Arguments of this and of suggested commands: the folders to search, session names, the program.
+
+Imports no click, because a sync that finds no changes must not wait for it.
+"""
+
+import os
+import sys
+
+from steno.errors import NotFound, Unreadable
+from steno.store.environment import demo_dir
+
+
+def search_roots(root: tuple[str, ...], *, demo: bool) -> tuple[str, ...] | None:
+    """Return the folders to look in; None is the client's own.
+
+    Raises:
+        NotFound: the demo was asked for but is not there.
+        Unreadable: a folder is not there or cannot be read.
+    """
+    for folder in root:
+        _check_readable(folder)
+    if not demo:
+        return root or None
+    folder = demo_dir()
+    if not os.path.isdir(folder):
+        raise NotFound("there is no demo yet", hint=f"`{program_name()} demo` writes it")
+    return (*root, folder)
+
+
+def _check_readable(folder: str) -> None:
+    try:
+        if os.path.isdir(folder):
+            os.scandir(folder).close()
+        else:
+            os.stat(folder)
+    except FileNotFoundError as error:
+        raise Unreadable(f"{folder}: no such folder") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else ""
+        raise Unreadable(f"cannot read {folder}: {(reason or str(error)).lower()}") from error
+
+
+def is_folder_argument(name: str) -> bool:
+    """Return whether an argument names a folder, there or to be made, and not a session."""
+    if name.endswith((".jsonl", "\0")):
+        return False
+    separators = tuple(separator for separator in (os.sep, os.altsep) if separator)
+    return (
+        name.endswith(separators)
+        or os.path.isdir(name)
+        or (any(each in name for each in separators) and not os.path.lexists(name))
+    )
+
+
+def root_arguments(root: tuple[str, ...], *, demo: bool) -> str:
+    """Return the options that make another command look at the same folders, for a shell."""
+    from shlex import quote
+
+    return (" --demo" if demo else "") + "".join(f" --root {quote(folder)}" for folder in root)
+
+
+def program_name() -> str:
+    """Return how to call steno here: by its name if the shell finds it, else as it was called."""
+    from shlex import quote
+    from shutil import which
+
+    program_path = sys.argv[0]
+    if which("steno") or not program_path:
+        return "steno"
+    if os.path.basename(program_path) == "__main__.py":
+        cwd_prefix = os.path.join(os.getcwd(), "")
+        return f"{quote(sys.executable.removeprefix(cwd_prefix))} -m steno"
+    return quote(program_path) if os.path.basename(program_path).startswith("steno") else "steno"

@@ -1,0 +1,340 @@
+"""`steno blame`: shows which session, turn and prompt wrote each line of a file."""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+import msgspec
+
+from steno.cli.command_arguments import root_arguments
+from steno.cli.fresh_index import NO_SYNC, open_fresh_index
+from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
+from steno.cli.output.screen import Screen, print_error, write_json
+from steno.report import clock, humanize
+from steno.report.blame import FileBlame, LineOrigin
+from steno.report.file_history.file_versions import Version
+from steno.report.file_history.history import short_weekday
+from steno.sanitize.terminal import (
+    ColourMode,
+    StyledLine,
+    clean,
+    display_width,
+    one_line,
+    pad,
+    truncate,
+)
+from steno.store.git import Commit
+
+_MILLIS_PER_SECOND: Final = 1000
+_ID_LENGTH: Final = 8
+_MAX_AUTHOR_WIDTH: Final = 16
+_MAX_LABEL_WIDTH: Final = 34
+_LABEL_GAP: Final = 2
+_UNLIMITED_WIDTH: Final = 1 << 30
+_UNATTRIBUTED_LABELS: Final = {
+    "outside": "changed outside",
+    "before": "there before",
+    "unknown": "no session",
+}
+_UNATTRIBUTED_MEANINGS: Final = {
+    "outside": "found changed between two touches of sessions",
+    "before": "there when a session first saw the file",
+    "unknown": "written by no session that is known",
+}
+_ORIGIN_STYLES: Final = {"session": "cyan", "commit": "yellow"}
+
+
+def blame_lines(
+    result: FileBlame, columns: int, now: float, *, summary: bool = False, untruncated: bool = False
+) -> Iterator[StyledLine]:
+    """Yield every line with who wrote it, then what each of them is about.
+
+    `summary` leaves the lines out, `untruncated` cuts none of them.
+    """
+    if not result.lines:
+        yield ["The file is empty."]
+        return
+    if not summary:
+        yield from _blamed_lines(result, _UNLIMITED_WIDTH if untruncated else columns, now)
+        yield []
+    yield from _legend_lines(result, columns, now)
+    yield from _blame_notes(result)
+
+
+def _blamed_lines(result: FileBlame, columns: int, now: float) -> Iterator[StyledLine]:
+    labels = [_origin_label(origin) for origin in result.origins]
+    days = [_origin_day(origin, now) for origin in result.origins]
+    label_width = min(max(map(display_width, labels)), _MAX_LABEL_WIDTH)
+    day_width = max(map(display_width, days))
+    digits = len(str(result.lines[-1].number))
+    previous = ""
+    for line in result.lines:
+        origin = result.origins[line.origin]
+        is_repeated = labels[line.origin] == previous
+        previous = labels[line.origin]
+        style = _ORIGIN_STYLES.get(origin.kind, "dim")
+        yield [
+            (pad("" if is_repeated else labels[line.origin], label_width), style),
+            " " * _LABEL_GAP,
+            (pad("" if is_repeated else days[line.origin], day_width), "dim"),
+            (f"  {line.number:>{digits}} │ ", "dim"),
+            truncate(
+                clean(line.text).expandtabs(4),
+                max(20, columns - label_width - day_width - digits - 7),
+            ),
+        ]
+
+
+def _origin_label(origin: LineOrigin) -> str:
+    if origin.kind == "session" and origin.version is not None:
+        return _version_label(origin.version)
+    if origin.commit is not None:
+        return (
+            f"{origin.commit.hash[:_ID_LENGTH]} {one_line(origin.commit.author, _MAX_AUTHOR_WIDTH)}"
+        )
+    return (
+        f"{_version_label(origin.suspect)} command?"
+        if origin.suspect
+        else _UNATTRIBUTED_LABELS[origin.kind]
+    )
+
+
+def _version_label(version: Version) -> str:
+    agent = " sub-agent" if version.agent else ""
+    rewound = " rewound" if version.abandoned else ""
+    return f"{version.session[:_ID_LENGTH]}:{version.turn}{agent}{rewound}"
+
+
+def _origin_day(origin: LineOrigin, now: float) -> str:
+    seconds = _origin_timestamp(origin)
+    return "" if seconds is None else short_weekday(seconds, now)
+
+
+def _origin_timestamp(origin: LineOrigin) -> float | None:
+    if origin.kind == "session" and origin.version is not None:
+        return None if origin.version.time is None else origin.version.time / _MILLIS_PER_SECOND
+    return float(origin.commit.time) if origin.commit is not None else None
+
+
+def _legend_lines(result: FileBlame, columns: int, now: float) -> Iterator[StyledLine]:
+    """Yield who wrote how much, the most first, and what they were asked."""
+    origins_by_label: dict[str, list[LineOrigin]] = {}
+    for origin in result.origins:
+        origins_by_label.setdefault(_origin_label(origin), []).append(origin)
+    total = sum(origin.lines for origin in result.origins)
+    ranked = sorted(origins_by_label.items(), key=lambda each: -sum(one.lines for one in each[1]))
+    for label, origins in ranked:
+        origin = origins[0]
+        number = sum(item.lines for item in origins)
+        head = f"{humanize.count(number, 'line')}, {_percentage(number, total)}"
+        details = " · ".join(
+            part
+            for part in (_origin_time(origin, now), _origin_title(origin, git=result.git))
+            if part
+        )
+        yield [
+            (label, _ORIGIN_STYLES.get(origin.kind, "dim")),
+            f"  {head}",
+            (
+                f"  {truncate(details, max(12, columns - display_width(label) - display_width(head) - 4))}",
+                "dim",
+            ),
+        ]
+        if origin.kind == "session" and origin.version is not None:
+            yield ["    ", one_line(origin.version.prompt, columns - 4) or ("(no prompt)", "dim")]
+        elif origin.suspect is not None:
+            command_text = f"this ran before: {origin.suspect.command}"
+            yield ["    ", one_line(command_text, columns - 4)]
+        commits = {each.commit.hash[:_ID_LENGTH]: each.commit for each in origins if each.commit}
+        if origin.kind == "session" and commits:
+            commit_texts = ", ".join(
+                f"{name} {one_line(each.summary, 40)}" for name, each in commits.items()
+            )
+            yield ["    ", (truncate(f"committed as {commit_texts}", columns - 4), "yellow")]
+
+
+def _percentage(part: int, total: int) -> str:
+    return f"{part / total:.0%}" if part * 200 >= total else "<1%"
+
+
+def _origin_time(origin: LineOrigin, now: float) -> str:
+    seconds = _origin_timestamp(origin)
+    return (
+        "" if seconds is None else f"{short_weekday(seconds, now)} {humanize.time_of_day(seconds)}"
+    )
+
+
+def _origin_title(origin: LineOrigin, *, git: bool) -> str:
+    if origin.kind == "session" and origin.version is not None:
+        return one_line(origin.version.title, 120)
+    if origin.commit is not None:
+        return one_line(origin.commit.summary, 120)
+    return _UNATTRIBUTED_MEANINGS[origin.kind] + (", and not committed" if git else "")
+
+
+def _blame_notes(result: FileBlame) -> Iterator[StyledLine]:
+    other_paths = [name for name in result.names if name != result.path]
+    if other_paths:
+        yield [(f"also known as {', '.join(one_line(name) for name in other_paths)}", "dim")]
+    if not result.names:
+        yield [("no session that is known touched this file", "dim")]
+    if result.doubts:
+        count_text = humanize.count(result.doubts, "touch", "touches")
+        yield [(f"{count_text} may have changed it in a way that nobody recorded", "dim")]
+
+
+# For programs
+
+
+def blame_json(result: FileBlame) -> dict[str, Any]:
+    """Return the blame of a file: its lines, and where they come from by number."""
+    return {
+        "path": result.path,
+        "total": result.total,
+        "git": result.git,
+        "names": result.names,
+        "doubts": result.doubts,
+        "origins": [_origin_json(item) for item in result.origins],
+        "lines": [
+            {"number": each.number, "text": each.text, "origin": each.origin}
+            for each in result.lines
+        ],
+    }
+
+
+def _origin_json(origin: LineOrigin) -> dict[str, Any]:
+    version = origin.version if origin.kind == "session" else None
+    data: dict[str, Any] = {"kind": origin.kind, "lines": origin.lines, "commit": None}
+    if version is not None:
+        data |= {
+            "session": version.session,
+            "agent": version.agent or None,
+            "turn": version.turn,
+            "time": clock.iso_time(
+                None if version.time is None else version.time / _MILLIS_PER_SECOND
+            ),
+            "tool": version.tool,
+            "abandoned": version.abandoned,
+            "title": version.title,
+            "prompt": version.prompt,
+            "path": origin.path,
+            "version": version.name,
+        }
+    if origin.suspect is not None:
+        version_before = origin.suspect
+        data["suspect"] = {
+            "session": version_before.session,
+            "turn": version_before.turn,
+            "command": version_before.command,
+        }
+    if origin.commit is not None:
+        data["commit"] = _commit_json(origin.commit)
+    return data
+
+
+def _commit_json(commit: Commit) -> dict[str, Any]:
+    return {
+        "hash": commit.hash,
+        "author": commit.author,
+        "time": clock.iso_time(commit.time),
+        "summary": commit.summary,
+    }
+
+
+_LINE_RANGE: Final = re.compile(r"(.+?):(\d{1,9})(?:-(\d{0,9}))?", re.DOTALL)
+_LAST_LINE: Final = 10**9
+_HELP: Final = """\
+Say which session, turn and prompt wrote each line of a file as it is now.
+
+Lines are followed from the versions that agents read and wrote (see `steno files`) to the file on
+the disk. Inside a git repository, a file that was renamed is followed to its earlier names, other
+work trees count, and lines that no session wrote say who committed them. Nothing the repository's
+own settings name is run.
+
+FILE:10 and FILE:10-20 ask about some lines only.
+
+\b
+  steno blame src/login.py          every line
+  steno blame src/login.py:40-60    these lines, and the prompts behind them
+  steno blame old.py --as /srv/app/login.py    what sessions called it
+"""
+
+
+class _BlameOptions(msgspec.Struct):
+    """What was asked for."""
+
+    names: tuple[str, ...] = ()
+    no_git: bool = False
+    summary: bool = False
+    as_json: bool = False
+    no_sync: bool = False
+    no_pager: bool = False
+    root: tuple[str, ...] = ()
+    demo: bool = False
+
+
+@click.command("blame", help=_HELP, short_help="Say which prompt wrote each line of a file.")
+@click.argument("file", metavar="FILE[:LINES]", type=click.Path())
+@click.option(
+    "--as",
+    "names",
+    multiple=True,
+    metavar="PATH",
+    help="A path under which sessions know the file too. May be repeated.",
+)
+@click.option("--no-git", is_flag=True, help="Ask no repository.")
+@click.option("--summary", is_flag=True, help="Only who wrote how much.")
+@add_options(NO_SYNC, ROOT_OPTIONS, JSON)
+@click.option("--no-pager", is_flag=True, help="Never page.")
+@WIDTH
+@add_options(COLOR)
+def command(file: str, color: ColourMode, width: int | None, **values: Any) -> None:
+    """Say who wrote each line of a file."""
+    from steno.cli.output.screen import print_paged
+    from steno.report.blame import blame
+    from steno.store.session_lookup import open_session
+
+    command_options = _BlameOptions(**values)
+    path, lines = _parse_file_argument(file)
+    screen = Screen(color, width)
+    with open_fresh_index(
+        command_options.root, demo=command_options.demo, no_sync=command_options.no_sync
+    ) as index:
+        if index.report is None and not command_options.no_sync:
+            print_error("a sync is at work; what it has not finished is not known yet")
+        result = blame(
+            index.connection,
+            path,
+            open_session,
+            lines=lines,
+            names=command_options.names,
+            git=not command_options.no_git,
+        )
+    if result.trouble:
+        print_error(result.trouble, "--no-git asks none")
+    if command_options.as_json:
+        write_json(blame_json(result))
+        return
+    untruncated = not screen.is_terminal and width is None
+    lines_to_print = blame_lines(
+        result, screen.width, clock.now(), summary=command_options.summary, untruncated=untruncated
+    )
+    print_paged(screen, lines_to_print, use_pager=not command_options.no_pager)
+    root_options = root_arguments(command_options.root, demo=command_options.demo)
+    screen.print_next_steps(
+        [f"steno files{root_options} FILE", f"steno show{root_options} SESSION --turn N"]
+    )
+
+
+def _parse_file_argument(text: str) -> tuple[str, tuple[int, int] | None]:
+    """Return the file and the first and last line; a file that is called so is that file."""
+    match = None if os.path.lexists(text) else _LINE_RANGE.fullmatch(text)
+    if match is None:
+        return text, None
+    first = int(match[2])
+    last = first if match[3] is None else int(match[3]) if match[3] else _LAST_LINE
+    if not 1 <= first <= last:
+        raise click.UsageError(f"no lines go from {first} to {last}")
+    return match[1], (first, last)

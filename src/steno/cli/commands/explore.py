@@ -1,0 +1,257 @@
+"""`steno explore`: serves the web explorer and keeps its index up to date."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from steno.cli.command_arguments import search_roots
+from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, add_options
+from steno.cli.output.screen import print_error, write_json
+from steno.errors import BadRequest, Busy, StenoError, Unreadable
+from steno.index.database import IndexLocation, locate_index
+from steno.sanitize.terminal import ColourMode
+from steno.store.discovered import Problem, peek
+from steno.store.discovery import discover
+from steno.store.environment import demo_dir
+
+if TYPE_CHECKING:
+    from steno.web.state.app_state import AppState
+
+
+_DEFAULT_HOST: Final = "127.0.0.1"
+_MIN_TOKEN_LENGTH: Final = 16
+_MAX_TOKEN_FILE_SIZE: Final = 4096
+_MAX_UNPROMPTED_CHECK_SIZE: Final = 128_000_000
+"""Bytes that are looked at for damage without being asked."""
+
+
+@click.command("explore", short_help="Look at everything in a browser.")
+@add_options(ROOT_OPTIONS)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Where to listen. [default: any that is free]",
+)
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default=_DEFAULT_HOST,
+    help="Listen on this address; another than this machine's own needs a token.",
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(),
+    help="A file with the token that lets readers in from elsewhere; or set STENO_TOKEN.",
+)
+@click.option("--no-open", is_flag=True, help="Do not open a browser; print the address only.")
+@add_options(JSON)
+@add_options(COLOR)
+def command(
+    root: tuple[str, ...],
+    color: ColourMode,
+    *,
+    demo: bool,
+    no_open: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Open the explorer: every session, searched, told turn by turn, priced, followed live.
+
+    The index is brought up to date first and kept so while the explorer runs. It listens on this
+    machine only; the address that is printed first works once, for the browser that opens it.
+    Sessions are never changed. Ctrl-C ends it.
+
+    With --host it can be reached from elsewhere, and only by those who have the token: it is sent
+    as a bearer, or given once as `/enter?code=TOKEN`. The way there is not encrypted; a tunnel
+    (ssh -L) needs neither option.
+    """
+    del color
+    listen_address = ListenAddress(values["host"], values["port"], read_token(values["token_file"]))
+    _check_token_required(listen_address)
+    roots_to_serve = _write_demo_sessions() if demo and not root else search_roots(root, demo=demo)
+    run_explorer(
+        roots_to_serve,
+        demo=demo,
+        listen_address=listen_address,
+        open_browser=not no_open,
+        as_json=as_json,
+    )
+
+
+class ListenAddress(msgspec.Struct, frozen=True):
+    """Where to listen, and the word that lets readers in from elsewhere."""
+
+    host: str = _DEFAULT_HOST
+    port: int = 0
+    token: str = ""
+
+
+def read_token(file: str | None) -> str:
+    """Return the token that readers from elsewhere need; nothing where none was given.
+
+    Raises:
+        BadRequest: it is too short, or others may read the file.
+        Unreadable: the file cannot be read.
+    """
+    # Nobody who is started from here has to know it.
+    token = os.environ.pop("STENO_TOKEN", "").strip()
+    if file is not None:
+        problems: list[Problem] = []
+        raw = peek(file, _MAX_TOKEN_FILE_SIZE, problems)
+        if raw is None:
+            raise Unreadable(f"cannot read {file}: {problems[0].message.lower()}")
+        if os.name == "posix" and os.stat(file).st_mode & 0o077:
+            raise BadRequest(f"others may read {file}", hint=f"chmod 600 {file}")
+        token = raw.decode("utf-8", "replace").strip()
+        if not token:
+            raise BadRequest(f"there is no token in {file}")
+    if token and (len(token) < _MIN_TOKEN_LENGTH or not (token.isascii() and token.isprintable())):
+        raise BadRequest(
+            f"a token has at least {_MIN_TOKEN_LENGTH} plain letters",
+            hint="such as what `openssl rand -hex 32` prints",
+        )
+    return token
+
+
+def _check_token_required(listen_address: ListenAddress) -> None:
+    from steno.web.http_server import is_loopback
+
+    if not is_loopback(listen_address.host) and not listen_address.token:
+        raise BadRequest(
+            f"{listen_address.host} can be reached from elsewhere, so a token is needed",
+            hint="set STENO_TOKEN or give --token-file; or leave --host out",
+        )
+
+
+def run_explorer(
+    root: tuple[str, ...] | None,
+    *,
+    demo: bool = False,
+    listen_address: ListenAddress | None = None,
+    open_browser: bool = True,
+    as_json: bool = False,
+) -> None:
+    """Serve the explorer until Ctrl-C; over made-up sessions where there are no others."""
+    from steno.web.http_server import Server, open_socket
+    from steno.web.state.app_state import AppState
+
+    home = locate_index(root)
+    if root is None and not _has_sessions(home):
+        demo, home = True, locate_index(_write_demo_sessions())
+        print_error("there are no sessions yet, so these are made up")
+    app_state = AppState(home, demo=demo)
+    listen_address = listen_address or ListenAddress()
+    with open_socket(listen_address.host, listen_address.port) as listening_socket:
+        threading.Thread(target=_sync_on_changes, args=(app_state,), daemon=True).start()
+        try:
+            server = Server(
+                app_state,
+                listening_socket,
+                on_new_url=_print_new_address,
+                user_token=listen_address.token,
+            )
+            url = server.login_url()
+            print_line = write_json if as_json else _print_address
+            print_line({"url": url, "port": server.address.port, "roots": list(home.roots)})
+            if open_browser and _can_open_browser():
+                threading.Thread(target=_open_browser, args=(url,), daemon=True).start()
+            server.run_until_stopped()
+        finally:
+            app_state.close()
+
+
+def _has_sessions(home: IndexLocation) -> bool:
+    return any(next(iter(discover(root)), None) is not None for root in home.roots)
+
+
+def _write_demo_sessions() -> tuple[str, ...]:
+    """Write the demo and return where it is."""
+    from steno.demo.recording import write_demo
+
+    folder = demo_dir()
+    try:
+        return (write_demo(folder).root,)
+    except OSError as error:
+        raise Unreadable(f"cannot write {folder}: {error.strerror or error}") from error
+
+
+def _can_open_browser() -> bool:
+    """Say whether a browser would have a window; one inside this terminal would take it over."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def _print_address(where: dict[str, Any]) -> None:
+    sys.stdout.write(f"{where['url']}\n")
+    sys.stdout.flush()
+
+
+def _open_browser(url: str) -> None:
+    import webbrowser
+
+    with suppress(webbrowser.Error):
+        webbrowser.open(url)
+
+
+def _print_new_address(url: str) -> None:
+    print_error(f"for another browser: {url}")
+
+
+def _sync_on_changes(app_state: "AppState") -> None:
+    """Bring the index up to date, and do so again whenever a file changes."""
+    from steno.store.watch import FileWatcher
+    from steno.web.http_server import preload
+
+    app_state.rebuild = lambda: threading.Thread(
+        target=_sync_and_publish, args=(app_state,), daemon=True
+    ).start()
+    with FileWatcher(app_state.home.roots) as watch:
+        for number, changes in enumerate(watch):
+            _sync_index(app_state, app_state.home)
+            app_state.pubsub.publish(None if changes.rescan else changes.paths)
+            if not number:
+                preload(app_state)
+            if not app_state.health_monitor.progress.last_ended:
+                # Where it takes long, it waits until somebody asks.
+                app_state.health_monitor.start_check(_MAX_UNPROMPTED_CHECK_SIZE)
+
+
+def _sync_and_publish(app_state: "AppState") -> None:
+    _sync_index(app_state, app_state.home)
+    app_state.pubsub.publish()
+
+
+def _sync_index(app_state: "AppState", home: IndexLocation) -> None:
+    from steno.index.sync.updater import sync
+
+    state = app_state.index_status
+    state.syncing = True
+
+    def start_progress(number: int) -> Callable[[int], None]:
+        state.planned, state.done = number, 0
+
+        def advance(size: int) -> None:
+            state.done += size
+
+        return advance
+
+    try:
+        sync(home, wait=False, start_progress=start_progress)
+    except Busy:
+        pass
+    except StenoError as error:
+        state.problem = str(error)
+    else:
+        state.problem = ""
+        state.updated = app_state.now()
+    finally:
+        state.syncing = False

@@ -1,0 +1,1 @@
+"""Commands that check, repair, move, archive and index session files."""

@@ -1,0 +1,278 @@
+"""`steno drift`: reports records and fields that the catalogue does not know."""
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from steno.cli.command_arguments import program_name, root_arguments, search_roots
+from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
+from steno.cli.output.progress import ProgressBar
+from steno.cli.output.screen import Screen, print_error, write_json
+from steno.cli.output.table_layout import Column, layout_columns, wrap_line
+from steno.errors import BadRequest, NotFound, Unreadable
+from steno.report import humanize
+from steno.sanitize.terminal import ColourMode, StyledLine
+from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovery import Discovery, discover_agents
+from steno.store.session_lookup import find, resolve_roots
+
+if TYPE_CHECKING:
+    from steno.check.drift import Observer
+    from steno.check.drift_model import Code, Drift
+    from steno.format.catalogue import Catalogue
+    from steno.report.drift_report import DriftRow
+
+
+_UNREADABLE_KINDS: Final = frozenset(("denied", "unreadable", "missing", "special"))
+
+
+@click.command("drift", short_help="Say what files contain that the catalogue does not know.")
+@click.argument("names", metavar="[PATH|SESSION]...", nargs=-1)
+@add_options(ROOT_OPTIONS)
+@click.option("--since-version", metavar="V", help="Only what clients from version V on wrote.")
+@click.option("--as-of", metavar="V", help="Compare with what was known when V was the newest.")
+@click.option(
+    "--catalogue",
+    "file",
+    metavar="FILE",
+    type=click.Path(readable=False),
+    help="Compare with this catalogue instead of steno's own.",
+)
+@click.option("--learn", is_flag=True, help="Print the JSON merge patch for what can be learned.")
+@add_options(JSON)
+@WIDTH
+@add_options(COLOR)
+def command(
+    names: tuple[str, ...] = (),
+    root: tuple[str, ...] = (),
+    color: ColourMode = "auto",
+    width: int | None = None,
+    *,
+    demo: bool = False,
+    **values: Any,
+) -> None:
+    """Compare what session files contain with the catalogue of the format.
+
+    Names new types, fields, blocks, tools and values, changed types and missing fields, counted
+    per client version. Samples are masked: letters are x, digits are 0. Without PATH or SESSION,
+    every session and sub-agent is looked at. Nothing here keeps a session from being read.
+
+    What can be learned is what has a plain name; a record without a type, or a name with odd
+    characters in it, goes on drifting.
+
+    Exit codes: 0 no drift, 1 drift, or no session in what was named, 2 wrong usage, 3 something
+    could not be read.
+    """
+    command_options = _DriftOptions(**values)
+    _check_options(command_options)
+    problems: list[Problem] = []
+    files = _collect_files(names, search_roots(root, demo=demo), problems)
+    observer = _observe_files(files, command_options, problems)
+    unread = [problem for problem in problems if problem.kind in _UNREADABLE_KINDS]
+    _report_unreadable(unread)
+    drifts = observer.drifts()
+    if command_options.learn:
+        from steno.check.drift import propose_patch
+
+        write_json(propose_patch(observer))
+    elif command_options.as_json:
+        write_json(_drift_json(observer, drifts, len(files)))
+    else:
+        screen = Screen(color, width)
+        screen.print_lines(_drift_lines(observer, drifts, screen.width))
+        if files or not unread:
+            screen.print_lines(
+                wrap_line(
+                    [_drift_summary(observer, drifts, len(files), command_options)], screen.width
+                )
+            )
+        if drifts:
+            drift_command = f"{program_name()} drift{root_arguments(root, demo=demo)}"
+            screen.print_next_steps([f"{drift_command} --json", f"{drift_command} --learn"])
+    if unread or drifts:
+        raise click.exceptions.Exit(3 if unread else 1)
+
+
+def _report_unreadable(unread: list[Problem]) -> None:
+    if unread:
+        reason = f": {unread[0].message}" if unread[0].message else ""
+        number = humanize.count(len(unread), "path")
+        print_error(f"{number} could not be read, such as {unread[0].path}{reason}")
+
+
+class _DriftOptions(msgspec.Struct):
+    since_version: str | None = None
+    as_of: str | None = None
+    file: str | None = None
+    learn: bool = False
+    as_json: bool = False
+
+
+def _check_options(options: _DriftOptions) -> None:
+    from steno.format.catalogue import version_key
+
+    for option, version in (("--since-version", options.since_version), ("--as-of", options.as_of)):
+        if version is not None and not version_key(version):
+            raise click.UsageError(f"{option} wants a version such as 2.1.42, not {version!r}")
+    if options.learn and options.as_json:
+        raise click.UsageError("--json says nothing about --learn, which prints JSON anyway")
+
+
+def _collect_files(
+    names: tuple[str, ...], folders_to_search: tuple[str, ...] | None, problems: list[Problem]
+) -> list[DiscoveredFile]:
+    files: dict[str, DiscoveredFile] = {}
+    folders: list[str] = [] if names else list(resolve_roots(folders_to_search))
+    for name in names:
+        if os.path.isdir(name):
+            folders.append(name)
+        else:
+            try:
+                files.update(
+                    _files_by_real_path(_files_of_session(name, folders_to_search, problems))
+                )
+            except Unreadable as error:
+                problems.append(Problem("unreadable", name, _error_reason(name, error)))
+    for folder in folders:
+        # Not to have a config folder yet is the usual case on a new machine.
+        if names or os.path.lexists(folder):
+            files.update(_files_by_real_path(Discovery(folder, problems).transcripts()))
+    if names and not files and not any(problem.kind in _UNREADABLE_KINDS for problem in problems):
+        # Whoever names a folder expects something there: a job must not pass because it is empty.
+        folder_names = ", ".join(folders)
+        raise NotFound(
+            f"there is no session in {folder_names}", hint="a PATH may be a file or a folder"
+        )
+    return list(files.values())
+
+
+def _error_reason(name: str, error: Unreadable) -> str:
+    return str(error).removeprefix(f"{name}: ")
+
+
+def _files_by_real_path(files: Iterable[DiscoveredFile]) -> dict[str, DiscoveredFile]:
+    return {os.path.realpath(file.path): file for file in files}
+
+
+def _files_of_session(
+    name: str, folders: tuple[str, ...] | None, problems: list[Problem]
+) -> list[DiscoveredFile]:
+    """Return a file alone, or a session that was named with its sub-agents."""
+    file = find(name, folders, archived=False)
+    return [file] if os.path.isfile(name) else [file, *discover_agents(file, problems)]
+
+
+def _observe_files(
+    files: list[DiscoveredFile], options: _DriftOptions, problems: list[Problem]
+) -> "Observer":
+    from steno.check.drift import Observer
+    from steno.report.drift_report import observe_files
+
+    observer = Observer(_load_catalogue(options), options.since_version or "")
+    with ProgressBar(sum(file.size for file in files), "Comparing") as bar:
+        observe_files(files, observer, problems=problems, progress=bar.advance)
+    return observer
+
+
+def _load_catalogue(options: _DriftOptions) -> "Catalogue":
+    from steno.format.catalogue import catalogue, load_catalogue
+    from steno.store.file_source import FileSource
+
+    known_format = catalogue()
+    if options.file is not None:
+        try:
+            with FileSource(options.file) as source:
+                data = source.read(0, source.size)
+        except Unreadable as error:
+            cause = error.__cause__
+            reason = (cause.strerror or "") if isinstance(cause, OSError) else "not a file"
+            raise Unreadable(
+                f"cannot read the catalogue {options.file}: {reason.lower()}",
+                hint="--catalogue wants a file as `steno.format.catalogue` writes it",
+            ) from error
+        try:
+            known_format = load_catalogue(data)
+        except BadRequest as error:
+            raise BadRequest(f"{options.file}: {error}") from error
+    return known_format.as_of(options.as_of) if options.as_of else known_format
+
+
+def _drift_json(observer: "Observer", drifts: "list[Drift]", files: int) -> dict[str, Any]:
+    from steno.format.catalogue import version_key
+
+    return {
+        "catalogue": observer.facts.newest,
+        "files": files,
+        "records": observer.records,
+        "versions": sorted(observer.versions, key=version_key),
+        "leftOut": observer.left_out,
+        "drift": drifts,
+    }
+
+
+def _drift_lines(observer: "Observer", drifts: "list[Drift]", width: int) -> Iterator[StyledLine]:
+    from steno.report.drift_report import CODE_DESCRIPTIONS, drift_rows
+
+    for code, rows in groupby(drift_rows(drifts), key=_row_code):
+        heads, cells = layout_columns(_drift_columns(list(rows), width), width - 2)
+        yield from wrap_line([(code, "bold"), (f"  {CODE_DESCRIPTIONS[code]}", "dim")], width)
+        for line in (heads, *cells):
+            yield ["  ", *line]
+        yield []
+    if observer.left_out:
+        text = f"{observer.left_out:,} more were met than can be kept; they are not listed."
+        yield from wrap_line([text], width)
+
+
+def _drift_summary(
+    observer: "Observer", drifts: "list[Drift]", files: int, options: _DriftOptions
+) -> str:
+    from steno.format.catalogue import version_key
+
+    if not files:
+        return f"Nothing to compare: no session here. `{program_name()} demo` writes some."
+    if options.since_version and not observer.records:
+        return f"No record of {options.since_version} or newer in {humanize.count(files, 'file')}."
+    text = humanize.count(len(drifts), "difference") if drifts else "No drift"
+    scope_text = f"{humanize.count(observer.records, 'record')} of {humanize.count(files, 'file')}"
+    newest = observer.facts.newest
+    beyond = version_key(options.as_of or "") > version_key(newest)
+    suffix = f"; of {options.as_of} nothing is known" if options.as_of and beyond else ""
+    return f"{text} in {scope_text}, compared with what is known up to {newest}{suffix}."
+
+
+def _row_code(row: "DriftRow") -> "Code":
+    return row.code
+
+
+def _drift_columns(rows: "list[DriftRow]", width: int) -> list[Column]:
+    min_width = 10 if any(row.sample for row in rows) else 0
+    return [
+        Column("COUNT", [f"{row.count:,}" for row in rows], align_right=True),
+        Column(
+            "IN" if rows[0].path else "NAME",
+            [_kinds_text(row.kinds) for row in rows],
+            max_width=width * 28 // 100 if rows[0].path else width // 2,
+        ),
+        Column("FIELD", [row.path for row in rows], "bold", max_width=width * 38 // 100),
+        Column(
+            "VERSIONS",
+            [_version_range(row.versions) for row in rows],
+            "dim",
+            max_width=20,
+            min_flexible_width=min_width,
+        ),
+        Column("SAMPLE", [row.sample for row in rows], "dim", flexible=True, min_flexible_width=8),
+    ]
+
+
+def _kinds_text(kinds: list[str]) -> str:
+    return kinds[0] if len(kinds) == 1 else f"{kinds[0]} +{len(kinds) - 1}"
+
+
+def _version_range(versions: list[str]) -> str:
+    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"

@@ -1,0 +1,77 @@
+"""`steno mcp`: serves the session history to agents over MCP on standard input and output."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+
+from steno.cli.command_arguments import search_roots
+from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
+from steno.cli.output.screen import Screen, write_json
+from steno.sanitize.terminal import ColourMode, StyledLine, wrap
+
+_HELP: Final = """\
+Give agents your history: an MCP server on the standard input and output.
+
+It has five tools, all of which only read: search, brief, show, files and usage. What sessions say
+comes back quoted, in fences that it cannot close, with secrets masked, a page at a time.
+
+\b
+  claude mcp add steno -- steno mcp                for Claude Code, in this project
+  claude mcp add -s user steno -- steno mcp        in all projects
+  claude mcp add steno -- steno mcp --project .    told only of the project it is in
+  steno mcp --tools                                what agents can ask
+
+It is started by the agent, and ends when the agent closes it. Needs the extra `mcp`;
+without it, the command says how to install it.
+"""
+_PARAMETER_INDENT: Final = 4
+
+
+@click.command("mcp", help=_HELP, short_help="Give agents your history, over MCP.")
+@click.option("--tools", is_flag=True, help="Say which tools there are, and what each takes.")
+@click.option(
+    "--project",
+    metavar="P",
+    default="",
+    help="Tell only of projects whose path has P in it; `.` is where it is started.",
+)
+@add_options(ROOT_OPTIONS, JSON)
+@WIDTH
+@add_options(COLOR)
+def command(
+    root: tuple[str, ...],
+    color: ColourMode,
+    width: int | None,
+    project: str,
+    *,
+    demo: bool,
+    tools: bool,
+    as_json: bool,
+) -> None:
+    """Serve until the other side goes, or tell what is served."""
+    from steno.mcp_server.server import serve, tool_descriptions
+    from steno.mcp_server.session_access import SessionAccess
+
+    if not tools:
+        if as_json:
+            raise click.UsageError("--json goes with --tools")
+        serve(SessionAccess(search_roots(root, demo=demo), project))
+    elif as_json:
+        write_json(tool_descriptions())
+    else:
+        screen = Screen(color, width)
+        screen.print_lines(_tool_lines(tool_descriptions(), screen.width))
+
+
+def _tool_lines(tools: list[dict[str, Any]], columns: int) -> Iterator[StyledLine]:
+    for tool in tools:
+        summary, _, _ = tool["description"].partition("\n")
+        yield [(tool["name"], "bold")]
+        for line in wrap(summary, columns - 2):
+            yield ["  ", line]
+        for name, field in tool["input_schema"]["properties"].items():
+            description_lines = [*wrap(field.get("description", ""), columns - 16), ""]
+            yield [" " * _PARAMETER_INDENT, (f"{name:<10}  ", "cyan"), description_lines[0]]
+            for line in description_lines[1:-1]:
+                yield [" " * 16, line]

@@ -1,0 +1,336 @@
+"""`steno show`: shows one session as a transcript, a record tree, records or API messages."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from steno.cli.command_arguments import root_arguments, search_roots
+from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, SESSION, WIDTH, add_options
+from steno.cli.output.screen import (
+    Screen,
+    escape_invisible,
+    print_error,
+    print_paged,
+    write_bytes,
+    write_json,
+)
+from steno.errors import NotFound
+from steno.report import humanize
+from steno.sanitize.terminal import ColourMode, clean
+from steno.sanitize.terminal import display_width as width_of
+from steno.session.session import Session
+from steno.store.discovered import DiscoveredFile
+from steno.store.session_lookup import find, open_file_session, sessions_newest_first
+
+if TYPE_CHECKING:
+    from steno.cli.output.transcript import SessionTranscript
+
+
+_LATEST_VERSION: Final = "2.1.325"
+_ID_LENGTH: Final = 8
+_VIEW_OPTIONS: Final = {
+    "turns": ("turn", "at", "branch", "agent", "thinking", "all", "json"),
+    "graph": ("json",),
+    "records": ("json",),
+    "messages": ("all", "json"),
+    "as_resumed": ("client", "prompt", "all", "json"),
+    "raw": (),
+}
+"""The views, and the options that say something about each."""
+
+
+class _ShowOptions(msgspec.Struct):
+    """What was asked for, beside the session's name."""
+
+    view: str | None = None
+    client: str | None = None
+    prompt: str | None = None
+    turn: int | None = None
+    at: str | None = None
+    branch: int | None = None
+    agent: str | None = None
+    thinking: bool = False
+    raw: str | None = None
+    everything: bool = False
+    as_json: bool = False
+    no_pager: bool = False
+    show_command: str = ""
+    """How to show the same session once more."""
+
+
+class _ShowCommand(click.Command):
+    """The command; of several views click would silently take the last."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse more than one view."""
+        views = [view for view in _VIEW_OPTIONS if _view_flag(view) in args]
+        if len(views) > 1:
+            flags = " and ".join(_view_flag(view) for view in views)
+            raise click.UsageError(f"{flags} exclude each other", ctx)
+        return super().parse_args(ctx, args)
+
+
+def _view_flag(view: str) -> str:
+    return "--" + view.replace("_", "-")
+
+
+@click.command("show", cls=_ShowCommand, short_help="Read one session.")
+@SESSION
+@click.option("--turns", "view", flag_value="turns", help="The story, turn by turn (the default).")
+@click.option("--graph", "view", flag_value="graph", help="The tree of records.")
+@click.option("--records", "view", flag_value="records", help="Every record and gap of the file.")
+@click.option("--messages", "view", flag_value="messages", help="The whole talk as API messages.")
+@click.option(
+    "--as-resumed", "view", flag_value="as_resumed", help="What a client would send on resume."
+)
+@click.option("--client", metavar="V", help=f"Which client resumes.  [default: {_LATEST_VERSION}]")
+@click.option("--prompt", metavar="TEXT", help="The prompt it is resumed with.")
+@click.option("--turn", metavar="N", type=click.IntRange(1), help="Only this turn.")
+@click.option("--at", metavar="WHERE", help="Around one record: its id, or its byte in the file.")
+@click.option("--branch", metavar="N", type=click.IntRange(1), help="An abandoned branch instead.")
+@click.option("--agent", metavar="ID", help="A sub-agent's own story.")
+@click.option("--thinking", is_flag=True, help="Show thoughts in full.")
+@click.option("--raw", metavar="UUID", help="The exact bytes of one record.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Notes, hooks, summaries and long output too."
+)
+@add_options(ROOT_OPTIONS, JSON)
+@click.option("--no-pager", is_flag=True, help="Never page.")
+@WIDTH
+@add_options(COLOR)
+def command(
+    name: str,
+    root: tuple[str, ...],
+    color: ColourMode,
+    width: int | None,
+    *,
+    demo: bool,
+    **values: Any,
+) -> None:
+    """Read one session: what was asked, what was done, what was answered.
+
+    SESSION is a path, an id, the first letters of one, a sub-agent's id, a title or part of one,
+    or `last`.
+    """
+    command_options = _ShowOptions(**values)
+    _check_options(command_options)
+    folders = search_roots(root, demo=demo)
+    command_options.show_command = f"steno show{root_arguments(root, demo=demo)}"
+    screen = Screen(color, width)
+    if command_options.view == "records":
+        _print_records(find(name, folders), screen, command_options)
+        return
+    _print_session(name, folders, screen, command_options)
+
+
+def _check_options(options: _ShowOptions) -> None:
+    """Refuse options that say nothing about the view that was asked for."""
+    view = "raw" if options.raw is not None else options.view or "turns"
+    options_set = {
+        "turn": options.turn is not None,
+        "at": options.at is not None,
+        "branch": options.branch is not None,
+        "agent": options.agent is not None,
+        "thinking": options.thinking,
+        "client": options.client is not None,
+        "prompt": options.prompt is not None,
+        "all": options.everything,
+        "json": options.as_json,
+    }
+    for option in (name for name, is_told in options_set.items() if is_told):
+        if option not in _VIEW_OPTIONS[view]:
+            raise click.UsageError(f"--{option} says nothing about {_view_flag(view)}")
+    if options.branch is not None and options.agent is not None:
+        raise click.UsageError("--branch and --agent exclude each other")
+    for option in ("turn", "branch", "json"):
+        if options.at is not None and options_set[option]:
+            raise click.UsageError(f"--at and --{option} exclude each other")
+
+
+def _print_records(file: DiscoveredFile, screen: Screen, options: _ShowOptions) -> None:
+    from steno.cli.output.record_views import numbered_pieces, piece_json, piece_line
+    from steno.format.encode import encode_line
+    from steno.store.archive.file_access import open_file
+
+    with open_file(file) as source:
+        if options.as_json:
+            for number, piece in numbered_pieces(source):
+                write_bytes(escape_invisible(encode_line(piece_json(number, piece))))
+            return
+        if not source.size:
+            print_error(f"{os.path.basename(file.path)} is empty")
+        lines = (
+            line
+            for number, piece in numbered_pieces(source)
+            for line in piece_line(number, piece, screen.width)
+        )
+        print_paged(screen, lines, use_pager=not options.no_pager)
+
+
+def _print_session(
+    name: str, folders: tuple[str, ...] | None, screen: Screen, options: _ShowOptions
+) -> None:
+    file = find(name, folders)
+    if screen.is_terminal:
+        options.show_command += f" {_session_argument(name, file, folders)}"
+    if file.place.role == "agent" and options.view in (None, "turns") and options.raw is None:
+        owner = _owner_of_agent(file, folders)
+        options.agent = options.agent or (file.place.agent_id if owner else None)
+        file = owner or file
+    session = open_file_session(file)
+    if options.raw is not None:
+        _print_raw_record(session.record(options.raw, as_written=True).raw, screen)
+    elif options.view == "as_resumed":
+        client = options.client or _LATEST_VERSION
+        messages = session.as_resumed(client, prompt=options.prompt)
+        _print_messages(messages, file, session, screen, options)
+    elif options.view == "messages":
+        _print_messages(session.messages(), file, session, screen, options)
+    elif options.view == "graph":
+        _print_record_tree(file, session, screen, options)
+    else:
+        _print_transcript(file, session, screen, options)
+
+
+def _check_has_records(file: DiscoveredFile, session: Session) -> None:
+    if session.transcript.nodes:
+        return
+    reason = "the file is empty"
+    if session.transcript.gaps:
+        reason = f"{humanize.size(file.size)} that are no session; `--records` shows the gaps"
+    raise NotFound(f"{os.path.basename(file.path)} holds no record", hint=reason)
+
+
+def _print_record_tree(
+    file: DiscoveredFile, session: Session, screen: Screen, options: _ShowOptions
+) -> None:
+    from steno.cli.output.record_views import graph_json, graph_lines
+
+    _check_has_records(file, session)
+    if options.as_json:
+        write_json(list(graph_json(session)))
+    else:
+        print_paged(screen, graph_lines(session, screen.width), use_pager=not options.no_pager)
+
+
+def _owner_of_agent(
+    agent: DiscoveredFile, folders: tuple[str, ...] | None
+) -> DiscoveredFile | None:
+    """Return the session a sub-agent worked for, if it is there."""
+    from steno.store.discovery import Discovery
+
+    discovery = Discovery("")
+    for file in sessions_newest_first(folders, archived=True):
+        if any(agent_file.path == agent.path for agent_file in discovery.agents(file)):
+            return file
+    return None
+
+
+def _print_transcript(
+    file: DiscoveredFile, session: Session, screen: Screen, options: _ShowOptions
+) -> None:
+    from steno.cli.output.transcript import SessionTranscript
+
+    transcript = SessionTranscript(file, session, screen)
+    _check_has_records(file, session)
+    if options.at is not None:
+        _print_record_context(transcript, session, screen, options, options.at)
+        return
+    if options.as_json:
+        data = transcript.as_json(
+            options.turn, options.branch, options.agent, show_all=options.everything
+        )
+        write_json(data)
+        return
+    render_options = transcript.render_options(
+        thinking=options.thinking, show_all=options.everything
+    )
+    lines = transcript.lines(render_options, options.turn, options.branch, options.agent)
+    print_paged(screen, lines, use_pager=not options.no_pager)
+    _print_next_steps(screen, f"{options.show_command} --turn N")
+
+
+def _print_record_context(
+    transcript: "SessionTranscript",
+    session: Session,
+    screen: Screen,
+    options: _ShowOptions,
+    record_reference: str,
+) -> None:
+    from steno.cli.output.record_context import locate_record, record_context_lines
+
+    location = locate_record(session, record_reference, options.agent)
+    render_options = transcript.render_options(
+        thinking=options.thinking, show_all=options.everything
+    )
+    print_paged(
+        screen,
+        record_context_lines(transcript, location, render_options),
+        use_pager=not options.no_pager,
+    )
+    if location.turn is not None:
+        agent = f" --agent {location.agent}" if location.agent else ""
+        branch = f" --branch {location.branch}" if location.branch else ""
+        screen.print_next_steps(
+            [f"{options.show_command}{agent}{branch} --turn {location.turn.number}"]
+        )
+
+
+def _print_next_steps(screen: Screen, line: str) -> None:
+    for option in ("--thinking", "--all", "--graph", "--records"):
+        longer = f"{line}   {option}"
+        line = longer if width_of(longer) <= screen.width else line
+    screen.print_next_steps([line])
+
+
+def _session_argument(name: str, file: DiscoveredFile, folders: tuple[str, ...] | None) -> str:
+    """Return a name for the same session that still fits it tomorrow, for a shell."""
+    from shlex import quote
+
+    if name != "last":
+        return quote(f"./{name}" if name.startswith("-") else name)
+    stem = os.path.basename(file.path).removesuffix(".jsonl")
+    other_stems = [
+        os.path.basename(other_stem.path)
+        for other_stem in sessions_newest_first(folders, archived=True)
+    ]
+    is_unique = sum(other.startswith(stem[:_ID_LENGTH]) for other in other_stems) <= 1
+    return quote(stem[:_ID_LENGTH] if is_unique else stem)
+
+
+def _print_raw_record(data: bytes, screen: Screen) -> None:
+    if screen.is_terminal:
+        sys.stdout.write(clean(data.decode("utf-8", "replace"), newlines=True))
+    else:
+        write_bytes(data)
+
+
+def _print_messages(
+    messages: list[dict[str, Any]],
+    file: DiscoveredFile,
+    session: Session,
+    screen: Screen,
+    options: _ShowOptions,
+) -> None:
+    if messages:
+        from steno.cli.output.record_views import warn_of_unsent_summary
+
+        name = os.path.basename(file.path).removesuffix(".jsonl")
+        warn_of_unsent_summary(session.transcript, name)
+    if not messages and options.view == "as_resumed":
+        print_error(
+            f"client {options.client or _LATEST_VERSION} would refuse this file",
+            "there is nothing to resume",
+        )
+    elif not messages:
+        print_error("there is no message in this file")
+    if options.as_json:
+        write_json(messages)
+        return
+    from steno.cli.output.record_views import message_lines
+
+    lines = message_lines(messages, screen.width, show_all=options.everything)
+    print_paged(screen, lines, use_pager=not options.no_pager)

@@ -1,0 +1,499 @@
+"""Output of `steno files`: touched files, the versions of one file, diffs, verification."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import Any, Final
+
+from steno.cli.output.table_layout import Column, layout_columns
+from steno.report import clock, humanize
+from steno.report.file_history.file_versions import History, Version, version_number
+from steno.report.file_history.history import (
+    TimelineEntry,
+    certainty_text,
+    diff_texts,
+    event_text,
+    short_weekday,
+    timeline_entries,
+    unified_diff,
+)
+from steno.report.file_history.touched_files import SessionFileTouches, TouchedFile
+from steno.report.file_history.verification import VerificationReport
+from steno.report.humanize import relative_to_project
+from steno.sanitize.terminal import StyledLine, clean, one_line, shorten_path, wrap
+
+_MILLIS_PER_SECOND = 1000
+_ID_LENGTH = 8
+_MAX_MISMATCHES = 20
+
+
+def added_text(number: int) -> str:
+    """Return how many lines came; nothing for none."""
+    return f"+{number:,}" if number else ""
+
+
+def removed_text(number: int) -> str:
+    """Return how many lines went; nothing for none."""
+    return f"\N{MINUS SIGN}{number:,}" if number else ""
+
+
+def touched_file_lines(
+    rows: Sequence[TouchedFile], width: int, now: float, *, has_more: bool
+) -> Iterator[StyledLine]:
+    """Yield a table of files."""
+    if not rows:
+        yield ["No session touched a file."]
+        return
+    columns = [
+        Column("FILE", [one_line(row.path) for row in rows], "bold", flexible=True),
+        Column("EDITS", [f"{row.edits:,}" if row.edits else "" for row in rows], align_right=True),
+        Column(
+            "+",
+            [added_text(row.added) for row in rows],
+            "green",
+            align_right=True,
+            min_flexible_width=24,
+        ),
+        Column(
+            "\N{MINUS SIGN}",
+            [removed_text(row.removed) for row in rows],
+            "red",
+            align_right=True,
+            min_flexible_width=24,
+        ),
+        Column(
+            "READS",
+            [f"{row.reads:,}" if row.reads else "" for row in rows],
+            align_right=True,
+            min_flexible_width=26,
+        ),
+        Column(
+            "SESSIONS",
+            [f"{row.sessions:,}" for row in rows],
+            align_right=True,
+            min_flexible_width=30,
+        ),
+        *_source_columns(rows),
+        Column(
+            "LAST", [_last_touch_time(row.last, now) for row in rows], "dim", min_flexible_width=20
+        ),
+    ]
+    yield from _file_table_lines(columns, width, rows)
+    if has_more:
+        yield [(f" the first {len(rows):,}; --limit 0 shows all", "dim")]
+
+
+def _source_columns(rows: Sequence[TouchedFile | SessionFileTouches]) -> list[Column]:
+    """Return a column that marks files known from backups alone, where there are such files."""
+    marks = [f"snapshot ({row.backups})" if row.source == "snapshot" else "" for row in rows]
+    return [Column("SOURCE", marks, "yellow", min_flexible_width=30)] if any(marks) else []
+
+
+def _file_table_lines(
+    columns: list[Column], width: int, rows: Sequence[TouchedFile | SessionFileTouches]
+) -> Iterator[StyledLine]:
+    """Yield a table whose first column has paths: of a long one the folder gives way."""
+    heads, _ = layout_columns(columns, width - 1)
+    path_width = len(heads[0][0]) if heads else 0
+    columns[0].cells = ["".join(shorten_path(cell, path_width)) for cell in columns[0].cells]
+    heads, lines = layout_columns(columns, width - 1)
+    yield [" ", *heads]
+    for line, _ in zip(lines, rows, strict=True):
+        yield [" ", *line]
+
+
+def _last_touch_time(last: int | None, now: float) -> str:
+    if last is None:
+        return ""
+    seconds = last / _MILLIS_PER_SECOND
+    return f"{short_weekday(seconds, now)} {humanize.time_of_day(seconds)}"
+
+
+def session_file_lines(
+    touches: Sequence[SessionFileTouches], session: str, title: str, project: str, width: int
+) -> Iterator[StyledLine]:
+    """Yield the files of a session."""
+    yield [
+        (session[:_ID_LENGTH], "bold"),
+        "  ",
+        one_line(title, max(12, width - 10)) or "(no title)",
+    ]
+    if project:
+        yield [(one_line(project, width), "dim")]
+    yield []
+    if not touches:
+        yield ["It touched no file."]
+        return
+    columns = [
+        Column(
+            "FILE",
+            [relative_to_project(one_line(touch.path), project) for touch in touches],
+            "bold",
+            flexible=True,
+        ),
+        Column(
+            "EDITS", [f"{each.edits:,}" if each.edits else "" for each in touches], align_right=True
+        ),
+        Column("+", [added_text(each.added) for each in touches], "green", align_right=True),
+        Column(
+            "\N{MINUS SIGN}",
+            [removed_text(each.removed) for each in touches],
+            "red",
+            align_right=True,
+        ),
+        Column(
+            "READS", [f"{each.reads:,}" if each.reads else "" for each in touches], align_right=True
+        ),
+        *_source_columns(touches),
+        Column(
+            "TURNS",
+            [_turn_ranges(each) for each in touches],
+            "dim",
+            max_width=24,
+            min_flexible_width=24,
+        ),
+    ]
+    yield from _file_table_lines(columns, width, touches)
+    yield []
+    yield [_touch_summary(touches)]
+
+
+def _turn_ranges(touch: SessionFileTouches) -> str:
+    parts = _number_ranges(sorted(touch.turns))
+    if touch.agents:
+        parts.append("sub-agents" if len(touch.agents) > 1 else "a sub-agent")
+    return ", ".join(parts)
+
+
+def _number_ranges(numbers: list[int]) -> list[str]:
+    """Return numbers as stretches.
+
+    >>> _number_ranges([1, 2, 3, 7])
+    ['1-3', '7']
+    """
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    return [f"{bounds[0]}-{bounds[-1]}" if len(bounds) > 1 else str(bounds[0]) for bounds in ranges]
+
+
+def _touch_summary(file_touches: Iterable[SessionFileTouches]) -> str:
+    touches = list(file_touches)
+    changed = [touch for touch in touches if touch.edits]
+    backup_only = sum(each.source == "snapshot" for each in touches)
+    added, removed = sum(each.added for each in touches), sum(each.removed for each in touches)
+    text = f"{humanize.count(len(changed), 'file')} changed"
+    if changed:
+        text += f", +{added:,} \N{MINUS SIGN}{removed:,}"
+    if backup_only:
+        text += f"; {humanize.count(backup_only, 'more file')} backed up by the client, named by no call"
+    read = len(touches) - len(changed) - backup_only
+    return f"{text}; {humanize.count(read, 'file')} only read" if read else text
+
+
+def verification_lines(report: VerificationReport, width: int) -> Iterator[StyledLine]:
+    """Yield how rebuilding went."""
+    counts = (
+        (report.transcripts, "transcript", "read"),
+        (report.changes, "change", f"of {humanize.count(report.files, 'file')} in them"),
+        (report.rebuilt, "change", "rebuilt: the whole file after it is known"),
+        (report.befores, "change", "held against the file before, as recorded"),
+        (report.patches, "change", "held against the recorded patch"),
+        (report.chained, "change", "rebuilt once more from the calls alone, with the same result"),
+        (report.gaps, "time", "something else changed a file in between"),
+    )
+    for number, noun, description in counts:
+        yield [f"{number:>9,} ", f"{noun if number == 1 else noun + 's'} {description}"]
+    for reason, number in sorted(report.unknown.items()):
+        for text in wrap(f"{number:>9,} could not be rebuilt. {reason}", width):
+            yield [(text, "yellow")]
+    if report.unreadable:
+        yield [(f"{report.unreadable:>9,} transcripts could not be read", "yellow")]
+    if not report.wrong:
+        yield [("        0 rebuilt otherwise than recorded", "green")]
+        return
+    yield [(f"{len(report.wrong):>9,} rebuilt otherwise than recorded:", "red")]
+    for mismatch in report.wrong[:_MAX_MISMATCHES]:
+        where = f"{mismatch.session[:_ID_LENGTH]} at byte {mismatch.offset:,}"
+        yield [
+            "          ",
+            one_line(f"{mismatch.tool} {mismatch.path}: {mismatch.why} ({where})", width - 10),
+        ]
+
+
+_MILLIS_IN_SECOND: Final = 1000
+_SESSION_ID_LENGTH: Final = 8
+_MAX_PROMPT_LINES: Final = 3
+_DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
+
+
+# Through time
+
+
+def file_history_lines(
+    history: History, width: int, now: float, *, show_all: bool
+) -> Iterator[StyledLine]:
+    """Yield the head, a table of versions (newest first), and what is to be said below it."""
+    yield [(one_line(history.path, width), "bold")]
+    yield [(_history_summary(history), "dim")]
+    yield []
+    entries = _all_entries(history, now) if show_all else timeline_entries(history.versions, now)
+    yield from _version_table_lines(history, entries, width, now)
+    for note in _history_notes(history):
+        for number, text in enumerate(wrap(note, width - 3)):
+            yield [(" " if number == 0 else "   ") + text]
+
+
+def _all_entries(history: History, now: float) -> list[TimelineEntry]:
+    versions = reversed(history.versions)
+    return [
+        _unchanged_entry(version) if version.settled else timeline_entries([version], now)[0]
+        for version in versions
+    ]
+
+
+def _unchanged_entry(version: Version) -> TimelineEntry:
+    return TimelineEntry(
+        version=version,
+        names=(version.name,),
+        what="Changed nothing",
+        kind="command",
+        say=one_line(version.command),
+        where="",
+        when="",
+    )
+
+
+def _history_summary(history: History) -> str:
+    versions = history.versions
+    changes = [version for version in versions if version.verb in ("write", "edit")]
+    sessions = len({each.session for each in versions})
+    text = f"{humanize.count(len(changes), 'change')} in {humanize.count(sessions, 'session')}"
+    lines = (
+        added_text(sum(each.added for each in changes)),
+        removed_text(sum(e.removed for e in changes)),
+    )
+    return ", ".join(filter(None, (text, " ".join(filter(None, lines)))))
+
+
+def _version_table_lines(
+    history: History, entries: Sequence[TimelineEntry], width: int, now: float
+) -> Iterator[StyledLine]:
+    versions = [entry.version for entry in entries]
+    numbers = {id(version): number for number, version in enumerate(history.versions, 1)}
+    columns = [
+        Column("#", [_number_range(numbers, entry) for entry in entries], "bold", align_right=True),
+        Column("WHEN", [_version_time(each, now) for each in versions]),
+        Column("WHAT", [entry.what for entry in entries], max_width=24),
+        Column("+", [added_text(each.added) for each in versions], "green", align_right=True),
+        Column(
+            "\N{MINUS SIGN}",
+            [removed_text(each.removed) for each in versions],
+            "red",
+            align_right=True,
+        ),
+        Column(
+            "KNOWN", [_certainty_note(each) for each in versions], "yellow", min_flexible_width=20
+        ),
+        Column("AT", [_version_origin(each) for each in versions], "cyan", min_flexible_width=12),
+        Column("ASKED", _prompt_column(entries), "dim", flexible=True, max_width=400),
+    ]
+    heads, lines = layout_columns(columns, width - 1)
+    yield [" ", *heads]
+    for line in lines:
+        yield [" ", *line]
+
+
+def _prompt_column(entries: Sequence[TimelineEntry]) -> list[str]:
+    """Return what led to each version, once where it led to several in a row."""
+    prompts = [(_version_origin(entry.version), entry.say) for entry in entries]
+    previous = [("", ""), *prompts[:-1]]
+    return [
+        "" if prompt == previous_prompt else prompt[1]
+        for prompt, previous_prompt in zip(prompts, previous, strict=True)
+    ]
+
+
+def _number_range(numbers: dict[int, int], entry: TimelineEntry) -> str:
+    last = numbers[id(entry.version)]
+    first = last - len(entry.names) + 1
+    return str(last) if first == last else f"{first}-{last}"
+
+
+def _version_time(version: Version, now: float) -> str:
+    if version.time is None:
+        return "undated"
+    timestamp = version.time / _MILLIS_IN_SECOND
+    return f"{short_weekday(timestamp, now)} {humanize.time_of_day(timestamp)}"
+
+
+def _certainty_note(version: Version) -> str:
+    """Return what is to be said of a version whose text is not known for sure."""
+    if version.known == "unknown":
+        return "" if version.verb == "read" else "not known"
+    return "in part" if version.known == "partial" else "doubtful" if _is_doubtful(version) else ""
+
+
+def _is_doubtful(version: Version) -> bool:
+    return bool(version.note) and version.verb != "outside"
+
+
+def _version_origin(version: Version) -> str:
+    agent = " sub-agent" if version.agent else ""
+    return f"{version.session[:_SESSION_ID_LENGTH]}:{version.turn}{agent}"
+
+
+def _history_notes(history: History) -> Iterator[str]:
+    if history.lost:
+        yield (
+            f"{humanize.count(history.lost, 'touch', 'touches')} cannot be read any more: the sessions "
+            "are gone, and were not archived"
+        )
+    # What was found changed later shows what the commands before it did.
+    since = takewhile(lambda each: each.verb != "outside", reversed(history.versions))
+    gaps = sum(version.verb == "command" and not version.settled for version in since)
+    if gaps:
+        yield f"{humanize.count(gaps, 'command')} may have changed it, and nothing shows what it did"
+
+
+def file_history_json(history: History) -> dict[str, Any]:
+    """Return a file through time for programs, oldest first, without the texts."""
+    return {
+        "path": history.path,
+        "project": history.project,
+        "lost": history.lost,
+        "versions": [
+            _version_fields(number, version) for number, version in enumerate(history.versions, 1)
+        ],
+    }
+
+
+# One version
+
+
+def version_json(history: History, version: Version, *, with_text: bool = False) -> dict[str, Any]:
+    """Return a version for programs; `with_text` adds its text, or what is known of it."""
+    data = _version_fields(version_number(history, version), version)
+    if with_text:
+        data |= {"path": history.path, "text": version.text, "total": version.total}
+        data["pieces"] = [
+            {"start": known_lines.start, "lines": known_lines.lines}
+            for known_lines in version.pieces
+        ]
+    return data
+
+
+def _version_fields(number: int, version: Version) -> dict[str, Any]:
+    return {
+        "number": number or None,
+        "name": version.name,
+        "verb": version.verb,
+        "tool": version.tool,
+        "known": version.known,
+        "added": version.added,
+        "removed": version.removed,
+        "note": version.note,
+        "same_as": version.back or None,
+        "command": version.command or None,
+        "changed_nothing": version.settled,
+        "session": version.session,
+        "agent": version.agent or None,
+        "turn": version.turn,
+        "offset": version.offset,
+        "time": clock.iso_time(None if version.time is None else version.time / _MILLIS_IN_SECOND),
+        "abandoned": version.abandoned,
+        "copies": version.copies,
+        "title": version.title,
+        "prompt": version.prompt,
+    }
+
+
+def version_lines(history: History, version: Version, width: int) -> Iterator[StyledLine]:
+    """Yield a version: what it is, how it is known, and its lines with their numbers."""
+    yield [(one_line(history.path, width), "bold")]
+    yield [_version_heading(history, version)]
+    yield [(certainty_text(version), "dim")]
+    if version.note:
+        yield [(one_line(version.note, width), "yellow")]
+    for text in wrap(version.prompt, width - 2)[:_MAX_PROMPT_LINES]:
+        yield ["  ", (text, "dim")]
+    yield []
+    if version.text is not None:
+        lines = version.text.replace("\r\n", "\n").split("\n")
+        if not lines[-1]:
+            lines.pop()
+        yield from _numbered_lines(lines, 1)
+        return
+    line_number = 1
+    for piece in version.pieces:
+        if piece.start > line_number:
+            yield [(f"       {humanize.count(piece.start - line_number, 'line')} not known", "dim")]
+        yield from _numbered_lines(piece.lines, piece.start)
+        line_number = piece.start + len(piece.lines)
+    if version.total is not None and line_number <= version.total:
+        yield [
+            (f"       {humanize.count(version.total - line_number + 1, 'line')} not known", "dim")
+        ]
+
+
+def _version_heading(history: History, version: Version) -> str:
+    number = version_number(history, version)
+    if not number:
+        return "as it is on the disk"
+    parts = [
+        f"version {number} of {len(history.versions)}",
+        event_text(version).lower(),
+        _version_origin(version),
+        one_line(version.title, 60),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _numbered_lines(lines: Sequence[str], start: int) -> Iterator[StyledLine]:
+    for number, line in enumerate(lines, start):
+        yield [(f"{number:>6}  ", "dim"), clean(line).expandtabs(4)]
+
+
+# Two versions
+
+
+def diff_json(history: History, old_version: Version, new_version: Version) -> dict[str, Any]:
+    """Return what lies between two versions for programs."""
+    hunks = diff_texts(old_version.text or "", new_version.text or "")
+    signs = [line[:1] for hunk in hunks for line in hunk.lines]
+    return {
+        "path": history.path,
+        "a": version_json(history, old_version),
+        "b": version_json(history, new_version),
+        "added": signs.count("+"),
+        "removed": signs.count("-"),
+        "stretches": hunks,
+    }
+
+
+def diff_text(history: History, old_version: Version, new_version: Version) -> bytes:
+    """Return what lies between two versions as `patch` reads it."""
+    path = relative_to_project(history.path, history.project)
+    return unified_diff(path, old_version.text or "", new_version.text or "").encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def diff_lines(
+    history: History, old_version: Version, new_version: Version
+) -> Iterator[StyledLine]:
+    """Yield the same for people."""
+    yield [("A ", "bold"), _version_heading(history, old_version)]
+    yield [("B ", "bold"), _version_heading(history, new_version)]
+    yield []
+    text = unified_diff(
+        relative_to_project(history.path, history.project),
+        old_version.text or "",
+        new_version.text or "",
+    )
+    if not text:
+        yield ["Not a line is different."]
+    for line in text.split("\n")[2:-1]:
+        yield [(clean(line).expandtabs(4), _DIFF_STYLES.get(line[:1], ""))]

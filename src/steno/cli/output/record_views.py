@@ -1,0 +1,346 @@
+"""Record-level views of a session: its records and gaps, the record tree, API messages.
+
+In the tree, records that follow each other stay in one column. Where several records have the same
+parent, side branches are drawn first, indented behind a rail, and the branch that the conversation
+takes continues below. Nothing recurses: a session may be a million records deep.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+
+from steno.cli.output.screen import print_error
+from steno.format.lines import read_pieces
+from steno.format.records import Gap, Piece, Record
+from steno.format.source import Damage, Source
+from steno.report import humanize
+from steno.sanitize.terminal import StyledLine, one_line, pad, truncate, wrap
+from steno.session.session import Session
+from steno.session.transcript import Node
+
+if TYPE_CHECKING:
+    from steno.session.transcript import Transcript
+
+
+_ENVELOPE_FIELDS: Final = frozenset(
+    (
+        *("type", "subtype", "uuid", "parentUuid", "sessionId", "session_id", "timestamp"),
+        *("userType", "cwd", "version", "gitBranch", "entrypoint", "renderedRole", "level"),
+        *("slug", "id", "requestId", "promptId", "messageId", "agentId", "toolUseID"),
+        "logicalParentUuid",
+    )
+)
+
+
+def numbered_pieces(source: Source) -> Iterator[tuple[int, Piece]]:
+    """Yield every record and gap with the number of its line; nothing is held on to."""
+    number = 1
+    for piece in read_pieces(source):
+        yield number, piece
+        end = piece.ending if isinstance(piece, Record) else _last_byte(source, piece)
+        number += end.endswith(b"\n")
+
+
+def _last_byte(source: Source, gap: Gap) -> bytes:
+    return source.read(gap.offset + gap.length - 1, 1)
+
+
+def piece_json(number: int, piece: Piece) -> dict[str, Any]:
+    """Return a record or gap as one object of JSON Lines."""
+    record = piece if isinstance(piece, Record) else None
+    return {
+        "offset": piece.offset,
+        "length": piece.length,
+        "line": number,
+        "kind": record.kind if record else "gap",
+        "type": record.envelope.type if record else None,
+        "uuid": record.uuid if record else None,
+        "parentUuid": record.parent_uuid if record else None,
+        "timestamp": record.timestamp if record else None,
+        "dialect": record.dialect if record else None,
+        "damage": [_damage_json(damage) for damage in piece.damage],
+        "gap": record is None,
+    }
+
+
+def _damage_json(damage: Damage) -> dict[str, Any]:
+    return {
+        "id": damage.id,
+        "offset": damage.span.offset,
+        "length": damage.span.length,
+        "message": damage.message,
+        "hint": damage.hint,
+    }
+
+
+def piece_line(number: int, piece: Piece, width: int) -> Iterator[StyledLine]:
+    """Yield the line about a record or gap, and one more per damage."""
+    size = pad(humanize.size(piece.length), 7, right=True)
+    head: StyledLine = [(pad(f"{number:,}", 6, right=True), "dim"), "  ", (size, "dim"), "  "]
+    if isinstance(piece, Record):
+        uuid = pad(one_line((piece.uuid or "")[:8]), 8)
+        kind = pad(one_line(piece.kind, 28), 28)
+        available = max(width - 57, 0)
+        text = record_excerpt(piece, available)
+        yield [*head, (uuid, "bold"), "  ", kind, "  ", (text, "dim")]
+    else:
+        yield [*head, (pad("", 8), ""), "  ", ("gap", "yellow")]
+    for damage in piece.damage:
+        explanation = one_line(
+            f"{damage.message}: {damage.hint}" if damage.message else damage.hint
+        )
+        available = max(width - 30 - len(damage.id), 20)
+        yield [
+            " " * 27,
+            (f"! {damage.id}", "yellow"),
+            " ",
+            (one_line(explanation, available), "dim"),
+        ]
+
+
+def record_excerpt(record: Record, available: int) -> str:
+    """Return the first words of what a record says, whatever kind it is."""
+    if record.tool_uses:
+        call = record.tool_uses[0]
+        values = (str(value) for value in call.input.values() if isinstance(value, str))
+        return one_line(f"{call.name} {next(values, '')}", available)
+    if record.tool_results:
+        return one_line(record.tool_results[0].text, available)
+    text = record.text or record.thinking
+    if text:
+        return one_line(text, available)
+    return one_line(next(_field_texts(record.fields), ""), available)
+
+
+def _field_texts(fields: dict[str, Any]) -> Iterator[str]:
+    """Yield what a record without words says for itself, what all records have left out."""
+    inner = (cast("Any", value) for value in fields.values() if isinstance(value, dict))
+    parts: list[dict[str, Any]] = [*inner, fields]
+    for part in parts:
+        for name, value in part.items():
+            if name not in _ENVELOPE_FIELDS and isinstance(value, str) and value:
+                yield f"{name} {value}"
+
+
+_MAX_BLOCK_LINES = 12
+
+
+def message_lines(
+    messages: list[dict[str, Any]], width: int, *, show_all: bool = False
+) -> Iterator[StyledLine]:
+    """Yield each message with its number and role, then its blocks; long ones are cut."""
+    for number, message in enumerate(messages, 1):
+        if number > 1:
+            yield []
+        role = str(message.get("role", ""))
+        style = "bold blue" if role == "user" else "bold"
+        yield [(f"{number:>3}  ", "dim"), (role, style)]
+        for block in _content_blocks(message.get("content")):
+            for line in _block_lines(block, width - 5, show_all=show_all):
+                yield ["     ", *line]
+
+
+def _content_blocks(content: Any) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content or () if isinstance(block, dict)]
+
+
+def _block_lines(block: dict[str, Any], width: int, *, show_all: bool) -> Iterator[StyledLine]:
+    match block.get("type"):
+        case "text":
+            yield from _limited_lines(str(block.get("text", "")), width, show_all=show_all)
+        case "thinking":
+            yield [("thinking", "dim")]
+            yield from _limited_lines(str(block.get("thinking", "")), width, show_all=show_all)
+        case "tool_use":
+            name = one_line(str(block.get("name", "")), width // 2)
+            yield [("▸ ", "dim"), (name, "bold"), "  ", _input_text(block, width - len(name) - 4)]
+        case "tool_result":
+            failed = bool(block.get("is_error"))
+            yield [("▸ result" + (" failed" if failed else ""), "red" if failed else "dim")]
+            for inner in _content_blocks(block.get("content")):
+                for line in _block_lines(inner, width - 2, show_all=show_all):
+                    yield ["  ", *line]
+        case block_type:
+            yield [(f"[{block_type}]", "dim")]
+
+
+def _input_text(block: dict[str, Any], width: int) -> str:
+    tool_input = block.get("input")
+    values = (
+        list(cast("dict[str, Any]", tool_input).values()) if isinstance(tool_input, dict) else []
+    )
+    return one_line("  ".join(value for value in values if isinstance(value, str)), width)
+
+
+def _limited_lines(text: str, width: int, *, show_all: bool) -> Iterator[StyledLine]:
+    lines = wrap(text.strip("\n"), width)
+    visible = lines if show_all else lines[:_MAX_BLOCK_LINES]
+    for line in visible:
+        yield [line]
+    if len(visible) < len(lines):
+        yield [(f"{len(visible)} of {humanize.count(len(lines), 'line')}", "dim")]
+
+
+def warn_of_unsent_summary(transcript: "Transcript", name: str) -> None:
+    """Warn where the last summary of a session is in a record that no client sends.
+
+    `name` is what `steno repair` finds the session by.
+    """
+    from shlex import quote
+
+    from steno.check.rules.compaction import UNSENT_SUMMARY, has_unsent_summary
+
+    if has_unsent_summary(transcript):
+        print_error(UNSENT_SUMMARY, f"`steno repair {quote(name)}` writes it as a message")
+
+
+_MAX_RAILS = 12
+_KIND_WIDTH = 27
+
+
+class _TreePosition(msgspec.Struct):
+    node: Node
+    rails: tuple[str, ...]
+    branch_mark: str = ""
+    """What is drawn in front of the first record of a side branch."""
+    depth: int = 0
+    """How many side branches it lies inside of; rails end at some depth, this does not."""
+
+
+def graph_lines(session: Session, width: int) -> Iterator[StyledLine]:
+    """Yield one line per record that has an id, each below the one it hangs on."""
+    conversation_ids = {node.uuid for node in session.conversation()}
+    leaf = session.leaf
+    for position in _tree_positions(session):
+        in_conversation = position.node.uuid in conversation_ids
+        yield _record_line(
+            session, position, width, in_conversation=in_conversation, is_leaf=position.node is leaf
+        )
+
+
+def graph_json(session: Session) -> Iterator[dict[str, Any]]:
+    """Yield the same records in the same order as objects."""
+    conversation_ids = {node.uuid for node in session.conversation()}
+    leaf = session.leaf
+    for position in _tree_positions(session):
+        node = position.node
+        yield {
+            "uuid": node.uuid,
+            "parent": node.parent,
+            "kind": session.transcript.record(node).kind,
+            "offset": node.offset,
+            "depth": position.depth,
+            "sidechain": node.sidechain,
+            "taken": node.uuid in conversation_ids,
+            "leaf": node is leaf,
+        }
+
+
+def _tree_positions(session: Session) -> Iterator[_TreePosition]:
+    """Yield every record that has an id once, where it is to be drawn."""
+    nodes = [node for node in session.transcript.nodes if node.uuid]
+    children, roots = _children_and_roots(nodes, session)
+    ancestor_ids = _ancestor_ids(session)
+    yielded: set[int] = set()
+    stack = [_TreePosition(node, ()) for node in reversed(roots)]
+    # Records that go round in circles have no root: the first of those left begins.
+    unvisited = iter(nodes)
+    while True:
+        if not stack:
+            unreached = next((node for node in unvisited if node.index not in yielded), None)
+            if unreached is None:
+                return
+            stack.append(_TreePosition(unreached, ()))
+        position = stack.pop()
+        node = position.node
+        if node.index in yielded:
+            continue
+        yielded.add(node.index)
+        yield position
+        # Of several records with one id, the first has the children.
+        pending_children = [
+            child for child in children.pop(node.uuid or "", ()) if child.index not in yielded
+        ]
+        stack += _child_positions(pending_children, position, ancestor_ids)
+
+
+def _children_and_roots(
+    nodes: list[Node], session: Session
+) -> tuple[dict[str, list[Node]], list[Node]]:
+    by_uuid = session.transcript.by_uuid
+    children: dict[str, list[Node]] = {}
+    roots: list[Node] = []
+    for node in nodes:
+        if node.parent and node.parent in by_uuid and node.parent != node.uuid:
+            children.setdefault(node.parent, []).append(node)
+        else:
+            roots.append(node)
+    return children, roots
+
+
+def _ancestor_ids(session: Session) -> set[str | None]:
+    """Return the ids from the leaf up, by parents alone."""
+    ancestor_ids: set[str | None] = set()
+    node = session.leaf
+    while node is not None and node.uuid not in ancestor_ids:
+        ancestor_ids.add(node.uuid)
+        node = session.transcript.by_uuid.get(node.parent or "")
+    return ancestor_ids
+
+
+def _child_positions(
+    children: list[Node], parent: _TreePosition, ancestor_ids: set[str | None]
+) -> Iterator[_TreePosition]:
+    """Yield the places of a record's children, the last to be drawn first."""
+    if not children:
+        return
+    main_child = next(
+        (child for child in reversed(children) if child.uuid in ancestor_ids), children[-1]
+    )
+    rails = parent.rails
+    yield _TreePosition(main_child, rails, depth=parent.depth)
+    branch_rails = (*rails, "│ ") if len(rails) < _MAX_RAILS else rails
+    for child in reversed(children):
+        if child is not main_child:
+            yield _TreePosition(child, branch_rails, "├─", parent.depth + 1)
+
+
+def _record_line(
+    session: Session, position: _TreePosition, width: int, *, in_conversation: bool, is_leaf: bool
+) -> StyledLine:
+    node = position.node
+    record = session.transcript.record(node)
+    rails = (
+        "".join(position.rails[:-1] if position.branch_mark else position.rails)
+        + position.branch_mark
+    )
+    mark = "◆" if is_leaf else "●" if in_conversation else "·"
+    column = min(_KIND_WIDTH, width // 3)
+    kind = one_line(record.kind, column)
+    available = width - len(rails) - 14 - column
+    notes = truncate(_record_note(node, session, is_leaf=is_leaf), available)
+    is_deleted = node.type == "deleted"
+    text = "" if is_deleted else record_excerpt(record, max(available - len(notes), 0))
+    style = "" if in_conversation else "magenta" if node.sidechain else "dim"
+    return [
+        (rails, "dim"),
+        (mark, "bold blue" if is_leaf else style),
+        " ",
+        (one_line((node.uuid or "")[:8]), "bold" if in_conversation else "dim"),
+        "  ",
+        (pad(kind, column), style),
+        "  ",
+        (text, "dim"),
+        (notes, "bold blue" if is_leaf else "yellow"),
+    ]
+
+
+def _record_note(node: Node, session: Session, *, is_leaf: bool) -> str:
+    if is_leaf:
+        return "  goes on here"
+    if node.parent and node.parent not in session.transcript.by_uuid:
+        return "  its parent is not in the file"
+    return ""

@@ -1,0 +1,252 @@
+"""Commands that show information: help, keys, status, cost, context, tasks."""
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from steno.agent.recorder import VERSION
+from steno.console.chat_status import MODE_DESCRIPTIONS
+from steno.console.commands import ConsoleCommand, description_rows
+from steno.console.key_bindings import KEY_HELP
+from steno.report import humanize
+from steno.sanitize.terminal import StyledLine, one_line, pad
+
+if TYPE_CHECKING:
+    from steno.agent.agent_session import AgentSession
+    from steno.console.chat import Chat
+
+
+_MICRODOLLARS_PER_DOLLAR: Final = 1_000_000
+
+
+def status_command_input(session: "AgentSession") -> dict[str, Any]:
+    """Return the facts of a session at this moment."""
+    agent = session.agent
+    context, recorder, meter = agent.executor.context, agent.conversation.recorder, agent.meter
+    window = session.compactor.window(agent)
+    used_percentage = round(100 * meter.context_size / window) if window else 0
+    return {
+        "hook_event_name": "Status",
+        "session_id": recorder.session_id,
+        "transcript_path": recorder.path,
+        "cwd": context.cwd,
+        "model": {
+            "id": agent.request_config.model,
+            "display_name": humanize.model_name(agent.request_config.model),
+        },
+        "workspace": {"current_dir": context.cwd, "project_dir": context.project},
+        "version": VERSION,
+        "output_style": {"name": session.settings.output_style or "default"},
+        "permission_mode": session.permission_mode(),
+        "git_branch": recorder.composer.context.git_branch,
+        "cost": {"total_cost_usd": meter.total_cost / _MICRODOLLARS_PER_DOLLAR},
+        "context_window": {
+            "total_input_tokens": meter.usage.get("input_tokens", 0),
+            "total_output_tokens": meter.usage.get("output_tokens", 0),
+            "context_window_size": window,
+            "used_percentage": used_percentage,
+            "remaining_percentage": 100 - used_percentage,
+        },
+    }
+
+
+_MICRODOLLARS: Final = 1_000_000
+_BAR_WIDTH: Final = 30
+
+
+async def _help(chat: "Chat", arguments: str) -> None:
+    del arguments
+    columns = chat.screen.width - 1
+    lines: list[StyledLine] = [[("  Say what you want done, in your own words. Besides:", "")], []]
+    rows = [
+        ("@file", "names a file; tab completes it"),
+        ("!command", "runs a command yourself; the model reads what it printed"),
+        ("#words", "keeps something that the model should always know"),
+    ]
+    rows += [
+        (f"/{command.name} {command.arguments}".strip(), command.help)
+        for command in chat.command_table.commands
+    ]
+    session = chat.session
+    console_names = {each.name for each in chat.command_table.commands}
+    if session is not None:
+        rows += [
+            (f"/{name}", description)
+            for name, description in session.slash_dispatcher.callable_prompts
+            if name not in console_names
+        ]
+    lines += description_rows(rows, columns)
+    chat.renderer.print_block([*lines, [], [("  ? shows the keys", "dim")]], "help")
+
+
+async def _keys(chat: "Chat", arguments: str) -> None:
+    del arguments
+    chat.renderer.print_block(description_rows(KEY_HELP, chat.screen.width - 1), "keys")
+
+
+async def _status(chat: "Chat", arguments: str) -> None:
+    del arguments
+    session = chat.session
+    if session is None:
+        return
+    from steno._version import __version__
+
+    agent, state = session.agent, chat.status.state()
+    place = agent.conversation.recorder.composer.context
+    rows = [
+        ("steno", f"{__version__}, Python {sys.version.split()[0]}"),
+        ("session", place.session_id),
+        ("file", agent.conversation.recorder.path),
+        ("folder", place.cwd + ("" if chat.agent_setup.options.trusted else "  (not trusted)")),
+        ("branch", place.git_branch or "no git here"),
+        ("model", agent.request_config.model),
+        ("mode", f"{state.mode}: {MODE_DESCRIPTIONS.get(state.mode, '')}"),
+        ("sandbox", "on" if session.sandbox is not None else "off"),
+        ("confinement", session.command_runner.support.summary),
+        ("context", f"{humanize.tokens(state.context)} of {humanize.tokens(state.window)} tokens"),
+        ("spent", f"${state.cost / _MICRODOLLARS:.4f}"),
+        ("memory", ", ".join(part.path for part in session.memory.files) or "none"),
+    ]
+    _print_table(chat, rows)
+
+
+def _print_table(chat: "Chat", rows: list[tuple[str, str]]) -> None:
+    chat.renderer.print_block(description_rows(rows, chat.screen.width - 1, "dim"), "table")
+
+
+async def _cost(chat: "Chat", arguments: str) -> None:
+    del arguments
+    session = chat.session
+    if session is None:
+        return
+    meter = session.agent.meter
+    rows = [("total", f"${meter.total_cost / _MICRODOLLARS:.4f}")]
+    for model, usage in meter.usage_by_model.items():
+        cached_tokens = usage["cache_read_input_tokens"]
+        input_tokens = usage["input_tokens"] + usage["cache_creation_input_tokens"] + cached_tokens
+        summary = (
+            f"{humanize.tokens(input_tokens)} in, {humanize.tokens(cached_tokens)} of it cached, "
+        )
+        summary += (
+            f"{humanize.tokens(usage['output_tokens'])} out, ${usage['cost'] / _MICRODOLLARS:.4f}"
+        )
+        rows.append((humanize.model_name(model), summary))
+    if len(rows) == 1:
+        rows.append(("", "nothing was asked yet"))
+    _print_table(chat, rows)
+
+
+async def _context(chat: "Chat", arguments: str) -> None:
+    del arguments
+    session = chat.session
+    if session is None:
+        return
+    from steno.agent.slash_dispatch import context_report
+
+    _, usage = context_report(session.agent, session.compactor.window(session.agent))
+    window, columns = int(usage["raw_max_tokens"]), chat.screen.width
+    lines: list[StyledLine] = [
+        [
+            (
+                f"  about {humanize.tokens(usage['total_tokens'])} of {humanize.tokens(window)} tokens",
+                "bold",
+            ),
+            (f"  {usage['percentage']}%", "dim"),
+        ]
+    ]
+    parts = [(str(category["name"]), int(category["tokens"])) for category in usage["categories"]]
+    parts.append(("Free", max(window - int(usage["total_tokens"]), 0)))
+    bar_width = min(_BAR_WIDTH, max(columns - 36, 0))
+    for name, size in sorted(parts, key=lambda part: (part[0] == "Free", -part[1])):
+        filled = max(round(size * bar_width / window), 1) if window and size and bar_width else 0
+        style = "dim" if name == "Free" else "blue"
+        share = f"{100 * size / window:5.1f}%"
+        row: StyledLine = [
+            "  ",
+            pad(name, 17),
+            f"{humanize.tokens(size):>8} ",
+            (share, "dim"),
+            "  ",
+        ]
+        lines.append([*row, ("█" * filled, style)])
+    chat.renderer.print_block(lines, "context")
+    chat.renderer.print_note("estimated; /compact makes room, /clear begins anew", "dim")
+
+
+async def _todos(chat: "Chat", arguments: str) -> None:
+    del arguments
+    lines = chat.renderer.todo_lines(chat.screen.width)
+    chat.renderer.print_block(lines or [[("  nothing is left to do", "dim")]], "todos")
+
+
+async def _tasks(chat: "Chat", arguments: str) -> None:
+    session = chat.session
+    if session is None:
+        return
+    tasks = session.agent.executor.context.background.tasks
+    action, _, task_id = arguments.partition(" ")
+    if action == "stop" and task_id.strip() in tasks:
+        await tasks[task_id.strip()].stop()
+    lines: list[StyledLine] = []
+    for task in tasks.values():
+        style = {"running": "green", "failed": "red"}.get(task.status, "dim")
+        description = one_line(task.description or task.command, max(chat.screen.width - 34, 10))
+        lines.append(
+            ["  ", (pad(task.id, 12), "bold"), " ", (pad(task.status, 10), style), " ", description]
+        )
+    body = lines or [[("  nothing runs in the background", "dim")]]
+    hint: list[StyledLine] = [[("  /tasks stop ID ends one", "dim")]] if lines else []
+    chat.renderer.print_block([*body, *hint], "tasks")
+
+
+async def _bug(chat: "Chat", arguments: str) -> None:
+    """Tell what a report needs, without a word of what was said."""
+    del arguments
+    import platform
+
+    from steno._version import __version__
+
+    state = chat.status.state()
+    rows = [
+        ("steno", __version__),
+        ("python", sys.version.split()[0]),
+        ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        (
+            "terminal",
+            f"{chat.screen.width} x {chat.screen.rows}, colour {chat.screen.paint.colour}",
+        ),
+        ("model", state.model),
+        ("mode", state.mode),
+        ("turns", str(chat.turns)),
+    ]
+    _print_table(chat, rows)
+    chat.renderer.print_note(
+        "copy this beside what happened; nothing of the session is in it, and nothing was sent",
+        "dim",
+    )
+
+
+COMMANDS: Final = (
+    ConsoleCommand(name="help", help="what can be typed here", run=_help, runs_anytime=True),
+    ConsoleCommand(name="keys", help="the keys", run=_keys, runs_anytime=True),
+    ConsoleCommand(
+        name="status", help="this session, its folder, model, mode", run=_status, runs_anytime=True
+    ),
+    ConsoleCommand(
+        name="cost",
+        help="what was spent, by model",
+        run=_cost,
+        aliases=("usage",),
+        runs_anytime=True,
+    ),
+    ConsoleCommand(name="context", help="where the tokens went", run=_context, runs_anytime=True),
+    ConsoleCommand(name="todos", help="the list of things to do", run=_todos, runs_anytime=True),
+    ConsoleCommand(
+        name="tasks",
+        help="what runs in the background",
+        arguments="[stop ID]",
+        run=_tasks,
+        aliases=("bashes",),
+        runs_anytime=True,
+    ),
+    ConsoleCommand(name="bug", help="what to put into a report", run=_bug, runs_anytime=True),
+)

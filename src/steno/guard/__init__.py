@@ -1,1 +1,0 @@
-"""What an agent may do: rules, shell commands, paths, trust, the sandbox."""

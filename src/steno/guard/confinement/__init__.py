@@ -1,1 +1,0 @@
-"""Runs programs that the kernel confines: no network, no writes outside scratch, few reads."""

@@ -1,0 +1,1 @@
+"""Client of the Messages API, and a strict test server for it."""

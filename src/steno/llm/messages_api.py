@@ -1,0 +1,146 @@
+"""Requests, responses and errors of the Messages API, and the bytes of requests."""
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from steno.errors import BadRequest, StenoError
+from steno.format.lenient_json import decode_lenient
+
+Block: TypeAlias = dict[str, Any]
+Message: TypeAlias = dict[str, Any]
+RETRY_STATUSES: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+"""The statuses that are worth another try."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One request, in the order of keys it is sent in: the same request has the same bytes."""
+
+    model: str
+    max_tokens: int
+    messages: Sequence[Message | msgspec.Raw]
+    """As values, or as the bytes they were sent as before."""
+    system: list[Block] = []
+    tools: list[Block] = []
+    tool_choice: dict[str, Any] | None = None
+    thinking: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
+    temperature: float | None = None
+    stop_sequences: list[str] = []
+    metadata: dict[str, Any] | None = None
+    stream: bool = False
+
+
+class Response(msgspec.Struct, kw_only=True):
+    """What came of a request: whole, or as much as there was before a stream was cut."""
+
+    id: str = ""
+    model: str = ""
+    blocks: list[Block] = []
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    usage: dict[str, Any] = {}
+    request_id: str = ""
+
+
+class ApiError(StenoError):
+    """The API, or the way to it, refused a request."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        kind: str = "",
+        request_id: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        """The HTTP status; 0 when there was no answer."""
+        self.kind = kind
+        """The API's own name for it: `overloaded_error`, `invalid_request_error`, …"""
+        self.request_id = request_id
+        self.retry_after = retry_after
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.status in RETRY_STATUSES or (not self.status and self.kind != "cancelled")
+
+
+class StreamInterrupted(ApiError):
+    """A stream ended in the middle of a response."""
+
+    def __init__(self, message: str, *, partial: Response) -> None:
+        super().__init__(message, kind="stream_cut", request_id=partial.request_id)
+        self.partial = partial
+        """The blocks that were whole, and the beginning of the one that was not."""
+
+
+class _CountRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What counting tokens takes: it refuses whatever only matters to an answer."""
+
+    model: str
+    messages: Sequence[Message | msgspec.Raw]
+    system: list[Block] = []
+    tools: list[Block] = []
+    tool_choice: dict[str, Any] | None = None
+    thinking: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
+
+
+def encode_request(value: msgspec.Struct) -> bytes:
+    """Return the bytes of a request; equal requests have equal ones.
+
+    `stream` is the last key, so asking for a stream changes nothing before it.
+
+    Raises:
+        BadRequest: the request holds something that is no JSON.
+    """
+    return _encode(value)
+
+
+def encode_message(message: Message) -> msgspec.Raw:
+    """Return a message as the bytes it has in every request, to be encoded only once.
+
+    Raises:
+        BadRequest: it holds something that is no JSON.
+    """
+    return msgspec.Raw(_encode(message))
+
+
+def _encode(value: msgspec.Struct | Message) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        # Half a surrogate pair cannot be sent; in a conversation it should not stop everything.
+        import json
+
+        builtins_value = msgspec.to_builtins(value, enc_hook=msgspec.json.decode)
+        repaired = decode_lenient(json.dumps(builtins_value).encode())
+        if repaired is not None:
+            return msgspec.json.encode(repaired)
+        raise BadRequest("the request nests too deep to be sent") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadRequest(f"the request cannot be sent as JSON: {error}") from error
+
+
+def encode_count_request(request: Request) -> bytes:
+    """Return the bytes that ask how many tokens a request has.
+
+    Raises:
+        BadRequest: the request holds something that is no JSON.
+    """
+    return encode_request(
+        _CountRequest(
+            model=request.model,
+            messages=request.messages,
+            system=request.system,
+            tools=request.tools,
+            tool_choice=request.tool_choice,
+            thinking=request.thinking,
+            output_config=request.output_config,
+        )
+    )

@@ -1,0 +1,467 @@
+"""What a responder receives and returns, and replies and errors as the API sends them."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from typing import Any, Final, Protocol, TypeAlias
+
+import msgspec
+
+from steno.format.encode import encode
+from steno.format.lenient_json import as_list, as_object
+
+ERROR_KINDS: Final = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+"""The kind of error that goes with a status."""
+_SERVER_ERRORS: Final = 500
+_DEFAULT_MESSAGES: Final = {
+    401: "invalid x-api-key",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    413: "Request exceeds the maximum size",
+    429: "This request would exceed your rate limit",
+    500: "Internal server error",
+    504: "The request timed out",
+    529: "Overloaded",
+}
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a request is refused."""
+
+    message: str
+    status: int = 400
+    kind: str = ""
+
+    def body(self, request_id: str) -> dict[str, Any]:
+        """Return it as the API sends it."""
+        return error_body(self.status, self.kind, self.message, request_id)
+
+
+def error_kind(status: int) -> str:
+    """Return the kind of error that goes with a status."""
+    return ERROR_KINDS.get(status) or (
+        "invalid_request_error" if status < _SERVER_ERRORS else "api_error"
+    )
+
+
+def error_body(status: int, kind: str, message: str, request_id: str) -> dict[str, Any]:
+    """Return an error as the API sends it; what is not said goes by the status."""
+    text = message or _DEFAULT_MESSAGES.get(status, "Error")
+    error = {"type": kind or error_kind(status), "message": text}
+    return {"type": "error", "error": error, "request_id": request_id}
+
+
+_REMINDER_TAG: Final = "<system-reminder>"
+
+
+class ResponderRequest(msgspec.Struct, frozen=True):
+    """One request as a mind sees it."""
+
+    body: dict[str, Any]
+    number: int = 1
+    """Which request to the messages endpoint it is, from 1 on."""
+    headers: dict[str, str] = {}
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The conversation so far."""
+        return [as_object(message) or {} for message in as_list(self.body.get("messages")) or ()]
+
+    @property
+    def prompt(self) -> str:
+        """The last thing the user said, reminders and tool results left out."""
+        index = self._prompt_index
+        return user_text(self.messages[index]) if index >= 0 else ""
+
+    @property
+    def reply_count(self) -> int:
+        """How many answers there have been to that prompt."""
+        messages_after = self.messages[self._prompt_index + 1 :]
+        return sum(message.get("role") == "assistant" for message in messages_after)
+
+    @property
+    def prompt_is_last(self) -> bool:
+        """Whether the user said something in their last message, beside any results."""
+        return all(
+            message.get("role") != "user" for message in self.messages[self._prompt_index + 1 :]
+        )
+
+    @property
+    def _prompt_index(self) -> int:
+        messages = self.messages
+        indexes = range(len(messages) - 1, -1, -1)
+        user_indexes = (index for index in indexes if messages[index].get("role") == "user")
+        return next((at for at in user_indexes if user_text(messages[at])), -1)
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """The tool results in the last message of the user."""
+        user_messages = [message for message in self.messages if message.get("role") == "user"]
+        blocks = as_list(user_messages[-1].get("content")) if user_messages else None
+        content_blocks = [as_object(each) or {} for each in blocks or ()]
+        return [each for each in content_blocks if each.get("type") == "tool_result"]
+
+
+def user_text(message: dict[str, Any]) -> str:
+    """Return what somebody says in a message, without the reminders put beside it."""
+    content = message.get("content")
+    if isinstance(content, str):
+        texts: list[Any] = [content]
+    else:
+        blocks = [as_object(content_block) or {} for content_block in as_list(content) or ()]
+        texts = [each.get("text") for each in blocks if each.get("type") == "text"]
+    stripped = (each.strip() for each in texts if isinstance(each, str))
+    return "\n".join(each for each in stripped if each and not each.startswith(_REMINDER_TAG))
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """A wait by the server's clock."""
+
+    seconds: float
+
+
+class Ping(msgspec.Struct, frozen=True):
+    """A sign of life in the middle of a stream."""
+
+
+PING: Final = Ping()
+
+
+class ReleaseEvent:
+    """A place where an answer waits until somebody opens it, from whatever thread or loop."""
+
+    def __init__(self) -> None:
+        self._reached: Future[None] = Future()
+        self._opened: Future[None] = Future()
+
+    def release(self) -> None:
+        """Let the answer go on, now or whenever it comes here."""
+        if not self._opened.done():
+            self._opened.set_result(None)
+
+    def wait_reached(self, timeout: float = 30) -> None:
+        """Block until an answer waits here.
+
+        Raises:
+            TimeoutError: none came in so many seconds.
+        """
+        self._reached.result(timeout)
+
+    async def wait_until_reached(self) -> None:
+        """Wait, in a loop, until an answer waits here."""
+        await asyncio.shield(asyncio.wrap_future(self._reached))
+
+    async def wait_for_release(self) -> None:
+        """Wait here; the server calls it."""
+        if not self._reached.done():
+            self._reached.set_result(None)
+        # Shielded: whoever stops waiting must not close the gate for others.
+        await asyncio.shield(asyncio.wrap_future(self._opened))
+
+
+Wait: TypeAlias = Pause | ReleaseEvent | Ping
+
+
+class ReplyBlock(msgspec.Struct, frozen=True):
+    """One block of an answer, and the pieces it is sent in; waits may stand between them."""
+
+    block: dict[str, Any]
+    pieces: tuple[str | Wait, ...] = ()
+    """Of text, of thinking or of the JSON of an input; of the whole when there are none."""
+
+
+ReplyItem: TypeAlias = ReplyBlock | Wait
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer of the model, and how it goes over the wire."""
+
+    content: tuple[ReplyItem, ...] = ()
+    stop_reason: str = ""
+    """`tool_use` where a tool is called, else `end_turn`, unless it is said here."""
+    stop_sequence: str | None = None
+    usage: dict[str, Any] = {}
+    """Figures that are used instead of the counted ones."""
+    model: str = ""
+    id: str = ""
+    after: Wait | None = None
+    """What is waited for before anything is sent, headers included."""
+    cut_after: int | None = None
+    """The connection ends after so many bytes of the body."""
+    breaks: "ErrorReply | None" = None
+    """An error that the stream ends in, instead of a stop."""
+
+
+class ErrorReply(msgspec.Struct, frozen=True, kw_only=True):
+    """An error instead of an answer; with status 0 the connection ends without a word."""
+
+    status: int = 500
+    kind: str = ""
+    message: str = ""
+    headers: dict[str, str] = {}
+    after: Wait | None = None
+
+
+Answer: TypeAlias = Reply | ErrorReply
+
+
+class Responder(Protocol):
+    """Whoever thinks for the server."""
+
+    def answer(self, request: ResponderRequest) -> Answer:
+        """Return what to answer; called once for each request that was not refused."""
+        ...
+
+    def accepts_thinking(self, thinking: str, signature: str) -> bool:
+        """Whether thinking that the server did not sign is genuine all the same."""
+        ...
+
+
+def text(*pieces: str | Wait) -> ReplyBlock:
+    """Return words of the model; each piece is sent on its own, waits between them are kept."""
+    return ReplyBlock(
+        {"type": "text", "text": _joined_text(pieces)}, pieces if len(pieces) > 1 else ()
+    )
+
+
+def thinking(*pieces: str | Wait, signature: str = "") -> ReplyBlock:
+    """Return thinking; the server signs it when no signature is given."""
+    block = {"type": "thinking", "thinking": _joined_text(pieces), "signature": signature}
+    return ReplyBlock(block, pieces if len(pieces) > 1 else ())
+
+
+def redacted_thinking(data: str = "EmwKAhgBEgy3va3pzix/LafPsn4=") -> ReplyBlock:
+    """Return thinking that only the API can read."""
+    return ReplyBlock({"type": "redacted_thinking", "data": data})
+
+
+def tool(name: str, /, tool_id: str = "", **arguments: object) -> ReplyBlock:
+    """Return a tool call; the server names it when no id is given."""
+    return ReplyBlock({"type": "tool_use", "id": tool_id, "name": name, "input": arguments})
+
+
+def invalid_tool_call(name: str, raw: str, /, tool_id: str = "") -> ReplyBlock:
+    """Return a tool call whose input is that text, JSON or not; `{}` where nothing streams."""
+    call = {"type": "tool_use", "id": tool_id, "name": name, "input": dict[str, object]()}
+    return ReplyBlock(call, (raw,))
+
+
+def search(
+    query: str, /, *found_pages: tuple[str, str], tool_id: str = "", error_code: str = ""
+) -> tuple[ReplyBlock, ReplyBlock]:
+    """Return a search that the server makes itself, and what it found: titles and addresses.
+
+    Both blocks stand in one answer: `[*search("tides", ("Tides", "https://…")), "They turn."]`.
+    """
+    from base64 import b64encode
+
+    call = {"type": "server_tool_use", "id": tool_id, "name": "web_search"}
+    results: Any = [
+        {
+            "type": "web_search_result",
+            "title": title,
+            "url": url,
+            "encrypted_content": b64encode(url.encode()).decode(),
+            "page_age": None,
+        }
+        for title, url in found_pages
+    ]
+    if error_code:
+        results = {"type": "web_search_tool_result_error", "error_code": error_code}
+    # Without a name it is about the call before it, and gets that one's.
+    result = {"type": "web_search_tool_result", "tool_use_id": tool_id, "content": results}
+    return ReplyBlock({**call, "input": {"query": query}}), ReplyBlock(result)
+
+
+def block(kind: str, /, **fields: object) -> ReplyBlock:
+    """Return a block of any kind."""
+    return ReplyBlock({"type": kind, **fields})
+
+
+_STATUS: Final = {kind: status for status, kind in ERROR_KINDS.items()}
+
+
+def error_reply(
+    status: int | str = 529,
+    message: str = "",
+    *,
+    kind: str = "",
+    retry_after: float | None = None,
+    after: Wait | None = None,
+) -> ErrorReply:
+    """Return an error by its status or by the API's name for it."""
+    if isinstance(status, str):
+        kind, status = status, _STATUS.get(status, 500)
+    headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
+    return ErrorReply(status=status, kind=kind, message=message, headers=headers, after=after)
+
+
+def cut_reply(content: Iterable[ReplyItem], after: int) -> Reply:
+    """Return an answer whose connection ends after so many bytes of its body."""
+    return Reply(content=tuple(content), cut_after=after)
+
+
+def refusal_reply(refusal_text: str = "") -> Reply:
+    """Return an answer in which the model declines."""
+    return Reply(content=(text(refusal_text),) if refusal_text else (), stop_reason="refusal")
+
+
+def _joined_text(pieces: Iterable[str | Wait]) -> str:
+    return "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+_PIECE_COUNT: Final = 8
+_MIN_PIECE: Final = 12
+_FINAL_USAGE_FIELDS: Final = (
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "output_tokens",
+)
+
+
+class ReplyMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply with everything the server adds to it."""
+
+    id: str
+    model: str
+    content: tuple[ReplyBlock | Wait, ...]
+    stop_reason: str
+    usage: dict[str, Any]
+    """The figures at the end."""
+    reply: Reply
+    request_id: str
+
+    @property
+    def blocks(self) -> list[dict[str, Any]]:
+        """The blocks as they are when they are whole."""
+        return [item.block for item in self.content if isinstance(item, ReplyBlock)]
+
+
+def message_body(message: ReplyMessage) -> dict[str, Any]:
+    """Return the message of a request that does not stream."""
+    return {
+        "model": message.model,
+        "id": message.id,
+        "type": "message",
+        "role": "assistant",
+        "content": message.blocks,
+        "stop_reason": message.stop_reason,
+        "stop_sequence": message.reply.stop_sequence,
+        "usage": message.usage,
+    }
+
+
+def stream_events(message: ReplyMessage) -> Iterator[bytes | Wait]:
+    """Yield the events of a stream, and the waits between them."""
+    initial_fields: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
+    usage = {**message.usage, "output_tokens": 1}
+    yield encode_event(
+        "message_start", message={**message_body(message), **initial_fields, "usage": usage}
+    )
+    index = 0
+    for item in message.content:
+        if not isinstance(item, ReplyBlock):
+            yield encode_event("ping") if isinstance(item, Ping) else item
+            continue
+        yield from _block_events(item, index)
+        index += 1
+    if message.reply.breaks is not None:
+        failure = message.reply.breaks
+        yield encode_event(
+            "error",
+            **error_body(failure.status, failure.kind, failure.message, message.request_id),
+        )
+        return
+    stop_fields = {"stop_reason": message.stop_reason, "stop_sequence": message.reply.stop_sequence}
+    final_usage = {key: message.usage[key] for key in _FINAL_USAGE_FIELDS if key in message.usage}
+    yield encode_event("message_delta", delta=stop_fields, usage=final_usage)
+    yield encode_event("message_stop")
+
+
+def encode_event(name: str, **fields: Any) -> bytes:
+    """Return one event of a stream."""
+    data = encode({"type": name, **fields})
+    return b"event: %b\ndata: %b\n\n" % (name.encode("ascii"), data)
+
+
+def _block_events(reply_block: ReplyBlock, index: int) -> Iterator[bytes | Wait]:
+    yield encode_event(
+        "content_block_start", index=index, content_block=_block_start(reply_block.block)
+    )
+    if not index:
+        yield encode_event("ping")
+    for piece in _block_pieces(reply_block):
+        if isinstance(piece, Ping):
+            yield encode_event("ping")
+        elif isinstance(piece, str):
+            yield encode_event(
+                "content_block_delta", index=index, delta=_block_delta(reply_block.block, piece)
+            )
+        else:
+            yield piece
+    if reply_block.block.get("type") == "thinking":
+        signature_delta = {
+            "type": "signature_delta",
+            "signature": reply_block.block.get("signature", ""),
+        }
+        yield encode_event("content_block_delta", index=index, delta=signature_delta)
+    yield encode_event("content_block_stop", index=index)
+
+
+def _block_start(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block as it begins, before the first piece of it."""
+    match block.get("type"):
+        case "text":
+            return {**block, "text": ""}
+        case "thinking":
+            return {**block, "thinking": "", "signature": ""}
+        case "tool_use" | "server_tool_use":
+            return {**block, "input": {}}
+        case _:
+            return block
+
+
+def _block_pieces(reply_block: ReplyBlock) -> Iterator[str | Wait]:
+    match reply_block.block.get("type"):
+        case "text":
+            full_text = reply_block.block["text"]
+        case "thinking":
+            full_text = reply_block.block["thinking"]
+        case "tool_use" | "server_tool_use":
+            yield ""
+            full_text = (
+                encode(reply_block.block["input"]).decode() if reply_block.block["input"] else ""
+            )
+        case _:
+            return
+    yield from reply_block.pieces or _split_text(str(full_text))
+
+
+def _split_text(text: str) -> Iterator[str]:
+    size = max(_MIN_PIECE, -(-len(text) // _PIECE_COUNT))
+    yield from (text[start : start + size] for start in range(0, len(text), size))
+
+
+def _block_delta(block: dict[str, Any], piece: str) -> dict[str, str]:
+    match block.get("type"):
+        case "text":
+            return {"type": "text_delta", "text": piece}
+        case "thinking":
+            return {"type": "thinking_delta", "thinking": piece}
+        case _:
+            return {"type": "input_json_delta", "partial_json": piece}

@@ -1,0 +1,1 @@
+"""Decides whether a tool call may run: rules, shell analysis, paths, trust and the sandbox."""

@@ -1,0 +1,197 @@
+"""Trusted project folders, and which settings of a project take effect.
+
+Before its folder is trusted, a project's settings may only restrict what is allowed. After that
+they may do more, but never choose where requests and keys go, or which programs are found.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias, cast
+
+import msgspec
+
+from steno.errors import BadRequest, Unwritable
+from steno.permissions.paths import ResolvedPath, relative_parts
+from steno.permissions.shell.command import word_set
+from steno.store.atomic import read_private, write_private
+from steno.store.environment import home_dir, now
+
+_FILE: Final = "trust.json"
+_EFFECTIVE_FILES: Final = (
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "AGENTS.md",
+    ".mcp.json",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude/CLAUDE.md",
+    ".claude/commands",
+    ".claude/agents",
+    ".claude/skills",
+    ".claude/rules",
+)
+"""What of a project has an effect once its folder is trusted."""
+SettingsSource: TypeAlias = Literal["managed", "flags", "user", "project", "local"]
+PROJECT_SOURCES: Final[frozenset[SettingsSource]] = frozenset({"project", "local"})
+"""The sources that whoever wrote the project has a say in."""
+_RESTRICTING_KEYS: Final = frozenset({"deny", "ask"})
+# These run something, or say who is talked to with which key: never a project's business.
+_NEVER_FROM_PROJECT: Final = word_set(
+    "apiKeyHelper awsAuthRefresh awsCredentialExport gcpAuthRefresh otelHeadersHelper"
+    " forceLoginMethod forceLoginOrgUUID skipDangerousModePermissionPrompt"
+    " enableAllProjectMcpServers enabledMcpjsonServers autoMemoryDirectory"
+    " allowManagedHooksOnly proxyAuthHelper"
+)
+_NEVER_IN_PERMISSIONS: Final = frozenset(
+    {"additionalDirectories", "skipDangerousModePermissionPrompt", "defaultMode"}
+)
+# Values with which a project may only forbid something.
+_RESTRICTING_VALUES: Final = {
+    "defaultMode": frozenset({"default", "plan"}),
+    "disableBypassPermissionsMode": frozenset({"disable"}),
+}
+# Variables with which a project would choose programs, keys, hosts or folders of ours.
+_PROTECTED_PREFIXES: Final = (
+    *("ANTHROPIC_", "CLAUDE_", "STENO_", "AWS_", "GOOGLE_", "VERTEX_", "LD_", "DYLD_", "GIT_"),
+    *("BASH_", "OTEL_", "NODE_OPTIONS", "NODE_PATH", "NODE_TLS", "NODE_EXTRA", "PYTHON", "PERL"),
+    *("RUBY", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_", "CURL_", "REQUESTS_"),
+    *("NPM_CONFIG", "XDG_", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "LESSOPEN", "LESSCLOSE"),
+    *("SSH_", "GCONV_PATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA", "RUSTC", "CARGO_"),
+)
+# A model's name is a choice, not a place or a key.
+_MODEL_VARIABLE: Final = re.compile(r"ANTHROPIC_(DEFAULT_\w+_|SMALL_FAST_)?MODEL")
+_PROTECTED_VARIABLES: Final = word_set(
+    "PATH HOME USERPROFILE SHELL IFS ENV PS4 EDITOR VISUAL PAGER MANPAGER BROWSER TMPDIR TMP TEMP"
+    " CDPATH LESS RIPGREP_CONFIG_PATH HOSTALIASES"
+)
+
+
+class TrustedSettings(msgspec.Struct, frozen=True):
+    """What of a settings file takes effect."""
+
+    settings: dict[str, Any]
+    held: tuple[str, ...] = ()
+    """The names of what does not, as `permissions.allow` or `env.PATH`."""
+
+
+def trusted_folders() -> tuple[str, ...]:
+    """Return the folders that were trusted; none where the record cannot be read."""
+    try:
+        value = msgspec.json.decode(read_private(_FILE) or b"{}")
+    except msgspec.DecodeError:
+        return ()
+    if not isinstance(value, dict):
+        return ()
+    folders = cast("dict[str, object]", value).get("folders")
+    if not isinstance(folders, dict):
+        return ()
+    return tuple(name for name in cast("dict[str, object]", folders) if os.path.isabs(name))
+
+
+def effective_files(folder: str) -> list[str]:
+    """Return what of a folder would have an effect if it was trusted."""
+    return [name for name in _EFFECTIVE_FILES if os.path.exists(os.path.join(folder, name))]
+
+
+def is_trusted(folder: str) -> bool:
+    """Whether a folder, or one above it, was trusted; the home folder never is."""
+    resolved_path = ResolvedPath.of(folder)
+    if resolved_path.broken or _holds_home(resolved_path):
+        return False
+    for trusted in trusted_folders():
+        trusted_path = ResolvedPath.of(trusted)
+        # A folder that has since become a link to elsewhere is not the one that was trusted.
+        if trusted_path.real != trusted or _holds_home(trusted_path):
+            continue
+        if relative_parts(resolved_path.real_parts, trusted_path.real_parts) is not None:
+            return True
+    return False
+
+
+def trust_folder(folder: str) -> None:
+    """Record that a folder is trusted.
+
+    Raises:
+        BadRequest: it is the home folder, or above it: everything would be trusted.
+        Unwritable: it could not be recorded.
+    """
+    resolved_path = ResolvedPath.of(folder)
+    if resolved_path.broken or _holds_home(resolved_path):
+        raise BadRequest(f"{folder} holds everything you have, so it is not trusted as a whole")
+    _write_folders((*trusted_folders(), resolved_path.real))
+
+
+def revoke_trust(folder: str) -> None:
+    """Take trust in a folder back."""
+    real = ResolvedPath.of(folder).real
+    _write_folders(tuple(trusted for trusted in trusted_folders() if trusted != real))
+
+
+def _write_folders(folders: tuple[str, ...]) -> None:
+    body = {"version": 1, "folders": {name: {"time": now()} for name in dict.fromkeys(folders)}}
+    if not write_private(_FILE, msgspec.json.encode(body) + b"\n"):
+        raise Unwritable("which folders are trusted cannot be recorded")
+
+
+def _holds_home(resolved_path: ResolvedPath) -> bool:
+    return (
+        relative_parts(ResolvedPath.of(home_dir()).real_parts, resolved_path.real_parts) is not None
+    )
+
+
+def filter_settings(
+    settings: Mapping[str, Any], source: SettingsSource, *, trusted: bool
+) -> TrustedSettings:
+    """Return what of a settings file takes effect, by where it lies and whether that is trusted."""
+    if source not in PROJECT_SOURCES:
+        return TrustedSettings(dict(settings))
+    effective: dict[str, Any] = {}
+    ignored: list[str] = []
+    for key, value in settings.items():
+        if key == "permissions":
+            effective[key] = _filter_permissions(value, ignored, trusted=trusted)
+        elif key == "env" and trusted:
+            effective[key] = _filter_variables(value, ignored)
+        elif trusted and key not in _NEVER_FROM_PROJECT:
+            effective[key] = value
+        else:
+            ignored.append(key)
+    return TrustedSettings(
+        {key: value for key, value in effective.items() if value not in ({}, None)}, tuple(ignored)
+    )
+
+
+def _filter_permissions(value: object, ignored: list[str], *, trusted: bool) -> dict[str, Any]:
+    effective: dict[str, Any] = {}
+    for key, item in _as_object(value).items():
+        is_restricting = key in _RESTRICTING_KEYS or (
+            isinstance(item, str) and item in _RESTRICTING_VALUES.get(key, ())
+        )
+        # Whoever trusts a folder has not thereby agreed that it may lift all limits.
+        is_accept_edits = key == "defaultMode" and item == "acceptEdits"
+        if is_restricting or (trusted and (is_accept_edits or key not in _NEVER_IN_PERMISSIONS)):
+            effective[key] = item
+        else:
+            ignored.append(f"permissions.{key}")
+    return effective
+
+
+def _filter_variables(value: object, ignored: list[str]) -> dict[str, Any]:
+    effective: dict[str, Any] = {}
+    for name, item in _as_object(value).items():
+        upper = name.upper()
+        is_protected = (
+            upper in _PROTECTED_VARIABLES
+            or upper.startswith(_PROTECTED_PREFIXES)
+            or "CA_BUNDLE" in upper
+        )
+        if is_protected and not _MODEL_VARIABLE.fullmatch(upper):
+            ignored.append(f"env.{name}")
+        else:
+            effective[name] = item
+    return effective
+
+
+def _as_object(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

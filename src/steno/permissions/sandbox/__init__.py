@@ -1,0 +1,1 @@
+"""Sandboxes for programs: Landlock, namespaces and seccomp on Linux, Seatbelt on macOS."""

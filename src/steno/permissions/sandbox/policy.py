@@ -1,0 +1,177 @@
+"""The policy of a sandboxed program, and the well-known secrets that it denies by default."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from steno.errors import BadRequest, StenoError
+from steno.permissions.paths import SECRET_FILES, SECRET_FOLDERS, ResolvedPath, relative_parts
+from steno.store.environment import config_dir, home_dir
+
+
+class SandboxError(StenoError):
+    """The program could not be confined, so it was not run."""
+
+
+class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What a confined program may read and write; everything else is denied."""
+
+    cwd: str
+    readable: tuple[str, ...]
+    """Working folders: absolute, as the user wrote them, symbolic links allowed."""
+    scratch: str
+    """An existing private folder: writable, and the value of `TMPDIR`."""
+    writable: tuple[str, ...] = ()
+    """Further folders that may be written, and read."""
+    read_only: tuple[str, ...] = ()
+    """Paths inside `writable` that may not be changed, nor created if they do not exist."""
+    denied: tuple[str, ...] = ()
+    """Files and folders that may not be read, listed or written."""
+    programs: tuple[str, ...] = ()
+    """Folders whose programs may be run."""
+    list_denied_names: bool = False
+    """Allow listing the names (not the contents) inside denied folders under Landlock alone.
+
+    Landlock grants rights over whole trees: without this, a folder that contains a denied folder
+    cannot be listed either. It has no effect where namespaces are used.
+    """
+
+    def check(self) -> None:
+        """Reject paths that are not absolute or that no file can have.
+
+        Raises:
+            SandboxError: a path is invalid, or `cwd` or `scratch` is not a directory.
+        """
+        paths = (self.cwd, self.scratch, *self.readable, *self.writable)
+        for path in (*paths, *self.read_only, *self.denied, *self.programs):
+            if not os.path.isabs(path) or "\0" in path:
+                raise SandboxError(f"Not an absolute path: {path!r}")
+        for path in (self.cwd, self.scratch):
+            if not os.path.isdir(path):
+                raise SandboxError(f"Not a directory: {path!r}")
+
+
+# Below a home folder.
+_SECRETS_IN_HOME: Final = (
+    ".azure",
+    ".bash_history",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".claude.json",
+    ".claude/.credentials.json",
+    ".config/age",
+    ".config/chromium",
+    ".config/doctl",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/git/credentials",
+    ".config/glab-cli",
+    ".config/google-chrome",
+    ".config/hub",
+    ".config/op",
+    ".config/rclone",
+    ".config/sops",
+    ".gem/credentials",
+    ".gradle/gradle.properties",
+    ".local/share/keyrings",
+    ".m2/settings.xml",
+    ".mozilla",
+    ".my.cnf",
+    ".node_repl_history",
+    ".npmrc",
+    ".password-store",
+    ".pgpass",
+    ".psql_history",
+    ".python_history",
+    ".terraform.d/credentials.tfrc.json",
+    ".thunderbird",
+    ".vault-token",
+    ".yarnrc.yml",
+    ".zsh_history",
+    "Library/Keychains",
+)
+_SYSTEM_SECRETS: Final = (
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/krb5.keytab",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssh",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/run/credentials",
+    "/run/secrets",
+    "/run/user",
+    "/var/lib/docker",
+    "/var/lib/kubelet",
+    "/var/lib/private",
+    "/var/run/secrets",
+    "/var/spool/cron",
+)
+
+
+def deny_secrets(policy: SandboxPolicy) -> SandboxPolicy:
+    """Return a policy that also denies well-known places of secrets.
+
+    Raises:
+        SandboxError: a working folder is itself such a place.
+    """
+    roots = {root: ResolvedPath.of(root) for root in (*policy.readable, *policy.writable)}
+    for root, resolved_path in roots.items():
+        for parts in resolved_path.all_parts:
+            name = next((part for part in parts if part in SECRET_FOLDERS), "")
+            if name:
+                raise SandboxError(f"{root!r} is inside {name}, which holds secrets")
+    denied = dict.fromkeys(policy.denied)
+    for path in (*_secret_candidates(roots), *_secrets_in_programs(policy.programs)):
+        if os.path.lexists(path):
+            denied[path] = None
+    return msgspec.structs.replace(policy, denied=tuple(denied))
+
+
+def _secret_candidates(roots: dict[str, ResolvedPath]) -> Iterator[str]:
+    """Yield places of secrets that may be inside the working folders."""
+    for root in roots:
+        for name in sorted(SECRET_FOLDERS | SECRET_FILES):
+            yield os.path.join(root, name)
+    for home in dict.fromkeys(_home_folders(roots.values())):
+        resolved_path = ResolvedPath.of(home)
+        if any(_paths_overlap(resolved_path, root) for root in roots.values()):
+            for name in sorted({*SECRET_FOLDERS, *SECRET_FILES, *_SECRETS_IN_HOME}):
+                yield os.path.join(home, name)
+    with suppress(BadRequest):
+        yield os.path.join(config_dir(), ".credentials.json")
+    yield from _SYSTEM_SECRETS
+
+
+def _secrets_in_programs(programs: tuple[str, ...]) -> Iterator[str]:
+    for folder in programs:
+        for name in sorted(SECRET_FOLDERS | SECRET_FILES):
+            yield os.path.join(folder, name)
+
+
+def _paths_overlap(path: ResolvedPath, other_path: ResolvedPath) -> bool:
+    return (
+        relative_parts(path.real_parts, other_path.real_parts) is not None
+        or relative_parts(other_path.real_parts, path.real_parts) is not None
+    )
+
+
+def _home_folders(roots: Iterable[ResolvedPath]) -> Iterator[str]:
+    """Yield the home folders that may have to do with some working folders."""
+    with suppress(BadRequest):
+        yield home_dir()
+    yield "/root"
+    for folder in ("/home", "/Users"):
+        top = ResolvedPath.of(folder).real_parts
+        for root in roots:
+            parts = relative_parts(root.real_parts, top)
+            if parts:
+                yield os.path.join(folder, parts[0])
+            elif parts is not None or relative_parts(top, root.real_parts) is not None:
+                with suppress(OSError):
+                    yield from (os.path.join(folder, name) for name in os.listdir(folder))

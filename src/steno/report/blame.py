@@ -1,0 +1,427 @@
+"""Blame: which session, sub-agent or commit wrote each line of a file.
+
+The lines of the file are carried from version to version: unchanged lines keep their attribution,
+new lines are attributed to the version that adds them. An outside version that restores an earlier
+text restores its attribution.
+"""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.errors import BadRequest
+from steno.index.line_decoder import common_ends
+from steno.report.compare.alignment import align
+from steno.report.file_history.file_versions import Version
+from steno.report.file_history.history import history
+from steno.report.file_history.text_edits import normalize_newlines
+from steno.report.file_history.touch_finder import SessionOpener
+from steno.report.session_references import printable_path
+from steno.store.discovered import read_regular_file
+from steno.store.git import (
+    AnnotatedLine,
+    Commit,
+    FormerName,
+    Repository,
+    find_repository,
+    is_in_work_tree,
+)
+
+OriginKind: TypeAlias = Literal["session", "commit", "outside", "before", "unknown"]
+"""session  a session, or a sub-agent of one, wrote it
+commit   no session did; somebody committed it
+outside  it was found to have changed between two touches; no session wrote it
+before   it was there when a session first saw the file
+unknown  it came after all that sessions know of the file
+"""
+
+
+class LineOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where lines come from."""
+
+    kind: OriginKind
+    version: Version | None = None
+    """What wrote it, or what found it."""
+    path: str = ""
+    """What the file was called in that version."""
+    commit: Commit | None = None
+    """The commit that has it; of what a session wrote, the one it went into."""
+    suspect: Version | None = None
+    """A command that names the file and ran before the lines were found: it may have put them in."""
+    lines: int = 0
+    """How many lines are of it."""
+
+
+class BlamedLine(msgspec.Struct, frozen=True):
+    """A line of the file, and which of the origins it has."""
+
+    number: int
+    text: str
+    origin: int
+
+
+class FileBlame(msgspec.Struct, frozen=True, kw_only=True):
+    """Who wrote what of a file; origins stand in the order of their first lines."""
+
+    path: str
+    total: int
+    """How many lines the file has."""
+    lines: tuple[BlamedLine, ...]
+    origins: tuple[LineOrigin, ...]
+    names: tuple[str, ...]
+    """What sessions called the file, of all names that were looked for."""
+    git: bool
+    """Whether a repository was asked."""
+    trouble: str = ""
+    """Why a repository could not be asked, or not for everything."""
+    doubts: int = 0
+    """How often a command, or an edit of an unknown text, leaves open what happened in between."""
+
+
+AFTER_LAST_VERSION: Final = -1
+"""The mark of a line that came after all versions."""
+BEFORE_FIRST_VERSION: Final = -2
+"""The mark of a line that was there when the file was first seen."""
+_BOM: Final = "\ufeff"
+
+
+class Attribution(msgspec.Struct, frozen=True):
+    """A mark for each line: the place of a version, `NOBODY` or `BEFORE`."""
+
+    marks: tuple[int, ...]
+    doubts: int
+    """How many touches may have changed the file in a way that nobody knows."""
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Return the lines of a text; the newline at its end begins no line.
+
+    >>> split_lines("a\r\nb\n"), split_lines("")
+    (['a', 'b'], [])
+    """
+    lines = normalize_newlines(text).removeprefix(_BOM).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the places of the lines that two texts share, in rising order."""
+    common_head, common_tail = common_ends(old, new)
+    pairs = [(at, at) for at in range(common_head)]
+    inner = align(
+        old[common_head : len(old) - common_tail], new[common_head : len(new) - common_tail]
+    )
+    for part in inner.parts:
+        if part.common:
+            index_pairs = zip(part.a, part.b, strict=True)
+            pairs += [
+                (old_index + common_head, new_index + common_head)
+                for old_index, new_index in index_pairs
+            ]
+    ends = len(old) - common_tail, len(new) - common_tail
+    return pairs + [(ends[0] + at, ends[1] + at) for at in range(common_tail)]
+
+
+def attribute_lines(versions: Sequence[Version], current_text: str) -> Attribution:
+    """Return who put each line of a text there, by the versions of its file, oldest first."""
+    text = normalize_newlines(current_text)
+    last = next(
+        (
+            candidate.name
+            for candidate in reversed(versions)
+            if candidate.text and normalize_newlines(candidate.text) == text
+        ),
+        "",
+    )
+    needed_versions = {each.back for each in versions if each.back} | {last}
+    attributor = _LineAttributor(needed_versions)
+    for index, version in enumerate(versions):
+        attributor.add_version(index, version)
+    if last and last in attributor.marks_by_version:
+        return Attribution(
+            tuple(attributor.marks_by_version[last][1]), attributor.uncertain_changes
+        )
+    attributor.replace_text(split_lines(current_text), AFTER_LAST_VERSION)
+    return Attribution(tuple(attributor.marks), attributor.uncertain_changes)
+
+
+class _LineAttributor:
+    """The lines of the file at one time, each with its mark."""
+
+    def __init__(self, needed_versions: set[str]) -> None:
+        self.marks_by_version: dict[str, tuple[list[str], list[int]]] = {}
+        self.marks: list[int] = []
+        self.uncertain_changes = 0
+        self._needed_versions = needed_versions
+        self._lines: list[str] | None = None
+        self._unplaced_lines: dict[str, int] = {}
+        """Lines that were put in where nobody knows the whole file, and by which version."""
+
+    def add_version(self, index: int, version: Version) -> None:
+        """Go on to the next version."""
+        if version.settled:
+            return
+        if version.text is None:
+            self.uncertain_changes += version.changes
+            self._unplaced_lines |= {line: index for line in version.wrote if line.strip()}
+            return
+        if version.back in self.marks_by_version:
+            self._lines, self.marks = self.marks_by_version[version.back]
+        elif version.verb in ("write", "edit"):
+            self._add_change(index, version, version.text)
+        else:
+            self.replace_text(
+                split_lines(version.text), BEFORE_FIRST_VERSION if self._lines is None else index
+            )
+        if version.name in self._needed_versions and self._lines is not None:
+            self.marks_by_version[version.name] = (self._lines, self.marks)
+
+    def _add_change(self, index: int, version: Version, text: str) -> None:
+        if version.before is not None:
+            # What a change found and no version had is of nobody.
+            lines_before = split_lines(version.before)
+            self.replace_text(
+                lines_before, BEFORE_FIRST_VERSION if self._lines is None else AFTER_LAST_VERSION
+            )
+        elif self._lines is None and version.verb == "edit":
+            self.replace_text(split_lines(text), BEFORE_FIRST_VERSION)
+        self.replace_text(split_lines(text), index)
+
+    def replace_text(self, lines: list[str], mark: int) -> None:
+        """Take on another text: what is new in it gets a mark."""
+        old_lines = self._lines
+        if old_lines is not None and old_lines == lines:
+            return
+        marks = [mark] * len(lines)
+        for old_index, new_index in common_lines(old_lines or (), lines):
+            marks[new_index] = self.marks[old_index]
+        if self._unplaced_lines:
+            self._assign_loose_lines(lines, marks, mark)
+        self._lines, self.marks = lines, marks
+
+    def _assign_loose_lines(self, lines: list[str], marks: list[int], mark: int) -> None:
+        """Give lines that nobody is known to have put in to the edit that told of them."""
+        for at, line in enumerate(lines):
+            if marks[at] == mark and line in self._unplaced_lines:
+                marks[at] = self._unplaced_lines[line]
+        self._unplaced_lines = {}
+
+
+_MILLIS_PER_SECOND: Final = 1000
+
+
+class NamedHistory(msgspec.Struct, frozen=True):
+    """What is known by one name of the file: its versions, and a mark for each line of now."""
+
+    path: str
+    versions: Sequence[Version]
+    marks: Sequence[int]
+
+
+def commits_by_line(
+    head_lines: Sequence[AnnotatedLine], lines: Sequence[str]
+) -> list[Commit | None]:
+    """Return for each line of now the commit that has it; None for what is not committed."""
+    commits: list[Commit | None] = [None] * len(lines)
+    for old_index, new_index in common_lines(
+        [row.text.removesuffix("\r") for row in head_lines], lines
+    ):
+        commits[new_index] = head_lines[old_index].commit
+    return commits
+
+
+def merge_origins(
+    lines: Sequence[str],
+    histories: Sequence[NamedHistory],
+    commits: Sequence[Commit | None],
+    line_range: range,
+) -> tuple[list[BlamedLine], list[LineOrigin]]:
+    """Return the lines at some places, and where they come from, with how many are of each."""
+    origin_indexes: dict[tuple[str, str, str, str], int] = {}
+    origins: list[LineOrigin] = []
+    counts: list[int] = []
+    blamed: list[BlamedLine] = []
+    for line_index in line_range:
+        origin = _origin_of_line(line_index, histories, commits[line_index])
+        version, commit = origin.version, origin.commit
+        key = (
+            origin.kind,
+            origin.path,
+            version.name if version is not None else "",
+            commit.hash if commit is not None else "",
+        )
+        if key not in origin_indexes:
+            origin_indexes[key] = len(origins)
+            origins.append(origin)
+            counts.append(0)
+        counts[origin_indexes[key]] += 1
+        blamed.append(BlamedLine(line_index + 1, lines[line_index], origin_indexes[key]))
+    counted_origins = [
+        msgspec.structs.replace(origin, lines=count)
+        for origin, count in zip(origins, counts, strict=True)
+    ]
+    return blamed, counted_origins
+
+
+def _origin_of_line(
+    line_index: int, histories: Sequence[NamedHistory], commit: Commit | None
+) -> LineOrigin:
+    fallback: LineOrigin | None = None
+    for named_history in histories:
+        mark = named_history.marks[line_index]
+        version = named_history.versions[mark] if mark >= 0 else None
+        if version is not None and version.verb in ("write", "edit"):
+            if not _was_committed_before(version, commit):
+                return LineOrigin(
+                    kind="session", version=version, path=named_history.path, commit=commit
+                )
+        elif fallback is None:
+            fallback = _origin_outside_sessions(named_history, mark)
+    if commit is not None:
+        return LineOrigin(kind="commit", commit=commit)
+    return fallback or LineOrigin(kind="unknown")
+
+
+def _origin_outside_sessions(named_history: NamedHistory, mark: int) -> LineOrigin | None:
+    """Return what is known of a line that no call of a session wrote."""
+    if mark == BEFORE_FIRST_VERSION:
+        return LineOrigin(kind="before", version=named_history.versions[0], path=named_history.path)
+    end = len(named_history.versions) if mark == AFTER_LAST_VERSION else mark
+    previous = named_history.versions[end - 1] if end else None
+    suspect = (
+        previous
+        if previous is not None and previous.verb == "command" and not previous.settled
+        else None
+    )
+    if mark != AFTER_LAST_VERSION:
+        version = named_history.versions[mark]
+        return LineOrigin(kind="outside", version=version, path=named_history.path, suspect=suspect)
+    return LineOrigin(kind="unknown", path=named_history.path, suspect=suspect) if suspect else None
+
+
+def _was_committed_before(version: Version, commit: Commit | None) -> bool:
+    """Whether a line was committed before a session wrote it that did not say what was before."""
+    if commit is None or version.before is not None or version.time is None:
+        return False
+    return (commit.time + 1) * _MILLIS_PER_SECOND < version.time
+
+
+_MAX_FILE_SIZE: Final = 32 << 20
+_MILLIS_IN_SECOND: Final = 1000
+_GIT_UNAVAILABLE: Final = "git is not there, or does not take this repository"
+_GIT_TIMEOUT: Final = "git took too long: lines that are committed may not say so"
+
+
+def blame(
+    connection: sqlite3.Connection,
+    path: str,
+    open_session: SessionOpener | None = None,
+    *,
+    lines: tuple[int, int] | None = None,
+    names: Sequence[str] = (),
+    git: bool = True,
+) -> FileBlame:
+    """Return who wrote each line of a file as it is now.
+
+    `lines` are the first and the last that are wanted; `names` are further paths under which
+    sessions may know the file; without `git` no repository is asked.
+
+    Raises:
+        BadRequest: the file is no text, is huge, or has no such lines.
+        Unreadable: it cannot be read.
+    """
+    text = _read_text(path)
+    current_lines = split_lines(text)
+    line_range = _line_range(lines, len(current_lines), path)
+    absolute_path = os.path.abspath(path)
+    repository = find_repository(absolute_path) if git else None
+    named_histories: list[NamedHistory] = []
+    doubts = 0
+    for name, until in _names_in_sessions(absolute_path, names, repository).items():
+        # No session can have written a name that is no text.
+        known_history = (
+            history(connection, name, open_session) if printable_path(name) == name else None
+        )
+        if known_history is not None:
+            end = None if until is None else (until + 1) * _MILLIS_IN_SECOND
+            versions = [
+                version
+                for version in known_history.versions
+                if end is None or (version.time or 0) < end
+            ]
+            attribution = attribute_lines(versions, text)
+            named_histories.append(NamedHistory(name, versions, attribution.marks))
+            doubts += attribution.doubts
+    head_lines = _head_lines(repository, absolute_path)
+    blamed, origins = merge_origins(
+        current_lines, named_histories, commits_by_line(head_lines, current_lines), line_range
+    )
+    return FileBlame(
+        path=absolute_path,
+        total=len(current_lines),
+        lines=tuple(blamed),
+        origins=tuple(origins),
+        names=tuple(named_history.path for named_history in named_histories),
+        git=repository is not None,
+        trouble=_git_problem(repository, absolute_path) if git else "",
+        doubts=doubts,
+    )
+
+
+def _git_problem(repository: Repository | None, path: str) -> str:
+    if repository is None:
+        return _GIT_UNAVAILABLE if is_in_work_tree(path) else ""
+    return _GIT_TIMEOUT if repository.timed_out else ""
+
+
+def _read_text(path: str) -> str:
+    data = read_regular_file(path, _MAX_FILE_SIZE)
+    if b"\0" in data:
+        raise BadRequest(f"{path} is no text")
+    return data.decode("utf-8", "replace")
+
+
+def _line_range(requested_lines: tuple[int, int] | None, total: int, path: str) -> range:
+    """Return the places that are asked for."""
+    if requested_lines is None:
+        return range(total)
+    first, last = requested_lines
+    if not 1 <= first <= last or first > total:
+        raise BadRequest(f"{path} has no line {first}", hint=f"it has {total:,}")
+    return range(first - 1, min(last, total))
+
+
+def _names_in_sessions(
+    path: str, other_names: Sequence[str], repository: Repository | None
+) -> dict[str, int | None]:
+    """Return what the file may be called in sessions, and until when (in seconds)."""
+    names: dict[str, int | None] = dict.fromkeys((path, os.path.realpath(path), *other_names))
+    if repository is None:
+        return names
+    name = repository.name_of(path)
+    work_tree = path.removesuffix(f"/{name}") if path.endswith(f"/{name}") else repository.top
+    work_trees = dict.fromkeys((work_tree, repository.top, *repository.work_trees()))
+    for former_name in (FormerName(name, None), *repository.former_names(name)):
+        for work_tree_ in work_trees:
+            names.setdefault(os.path.join(work_tree_, former_name.name), former_name.until)
+    return names
+
+
+def _head_lines(repository: Repository | None, path: str) -> list[AnnotatedLine]:
+    """Return the lines at HEAD; of a file that was renamed since, under the name it had there."""
+    if repository is None:
+        return []
+    name = repository.name_of(path)
+    head_lines = repository.annotate(name)
+    if not head_lines:
+        staged_names = [
+            former_name.name
+            for former_name in repository.former_names(name)
+            if former_name.until is None
+        ]
+        head_lines = repository.annotate(staged_names[0]) if staged_names else []
+    return head_lines

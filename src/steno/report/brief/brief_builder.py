@@ -1,0 +1,420 @@
+"""Builds the briefs of sessions, and selects the sessions of a project and a date range."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Container, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from steno.errors import Unreadable
+from steno.report import clock
+from steno.report.actions.action import Action, actions_of_turn, actions_of_unlinked_agents
+from steno.report.brief.brief_document import Brief, BriefTurn, PullRequest, WorkSummary
+from steno.report.brief.brief_subagents import progress_by_call, subagents_by_turn
+from steno.report.brief.decisions import find_decisions
+from steno.report.brief.open_items import find_open_items, uncommitted_files
+from steno.report.brief.turn_reader import (
+    TurnPositions,
+    TurnReader,
+    backups_by_turn,
+    compactions_by_turn,
+    mark_backups_by_call,
+    queue_by_turn,
+)
+from steno.report.brief.work_summary import (
+    changed_files,
+    command_runs,
+    count_read_only_commands,
+    find_commits,
+    find_failures,
+    find_pull_requests,
+    linked_pull_requests,
+    subagent_summaries,
+    test_runs,
+    tool_counts,
+)
+from steno.report.usage.usage_query import UsageQuery
+from steno.session.session import Session
+from steno.session.session_status import activity_age
+from steno.session.turns.subagents import find_references
+from steno.session.turns.titles import shorten_title
+from steno.session.turns.turn_builder import Turn
+from steno.store.archive.catalogue import archived_at
+from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import discover_file
+from steno.store.session_lookup import open_file_session
+
+_CLIENT_ORIGINS: Final = frozenset(("summary", "meta"))
+"""Origins of words that nobody asked with."""
+
+
+def build_brief(
+    session: Session,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    age: float | None = None,
+    skipped_prompts: Container[str] = (),
+    full: bool = False,
+) -> Brief:
+    """Return a session in brief.
+
+    `since` and `until` leave only the turns that began in that time (seconds since 1970; `until` is
+    the first moment behind it); what is open at the end is told of the whole session. `age` is how
+    many seconds ago the file was written to: it says whether the session may still be at work.
+    `skip` are the ids of prompts whose turns are told elsewhere: forks and resumed sessions hold
+    copies of them. `full` keeps the parameters of calls whole, however long.
+
+    Raises:
+        Unreadable: the file changed while it was read.
+    """
+    turns = session.turns()
+    actions = _all_actions(session, turns)
+    project = session.project
+    session_work = _session_work(session, turns, actions)
+    shown_turns = [
+        turn
+        for turn in turns
+        if _is_in_range(turn, since, until) and _uuid(turn) not in skipped_prompts
+    ]
+    by_turn: dict[int, list[Action]] = {turn.number: [] for turn in turns}
+    for action in actions:
+        by_turn[action.turn].append(action)
+    contents = _TurnContents(session, turns, actions, session_work, full=full)
+    session_work = contents.work
+    facts = session.facts
+    status = session.status(age)
+    brief_turns = tuple(contents.build_turn(turn, by_turn[turn.number]) for turn in shown_turns)
+    work = (
+        session_work
+        if len(shown_turns) == len(turns)
+        else _work_of_turns(session_work, brief_turns, by_turn, project)
+    )
+    return Brief(
+        id=session.id,
+        title=_title(session, turns),
+        project=project,
+        branch=session.branch,
+        models=session.models,
+        started=_timestamp(facts.started),
+        ended=_timestamp(facts.ended),
+        seconds=_working_seconds(shown_turns),
+        standing=status.standing,
+        reason=status.reason,
+        turns=brief_turns,
+        elsewhere=len(turns) - len(shown_turns),
+        work=work,
+        open=find_open_items(turns, actions, session_work, status, _uncommitted(session, actions)),
+        gaps=sum(bool(gap.damage) for gap in session.transcript.gaps),
+    )
+
+
+def _title(session: Session, turns: Sequence[Turn]) -> str:
+    """Return what it is called; without a name, what was asked first."""
+    title = session.title
+    if title.source != "none":
+        return title.text
+    prompts = (shorten_title(turn.prompt.text) for turn in turns if turn.prompt is not None)
+    return next(filter(None, prompts), title.text)
+
+
+def _all_actions(session: Session, turns: Sequence[Turn]) -> list[Action]:
+    seen_threads: set[int] = set()
+    actions = [
+        action
+        for turn in turns
+        for action in actions_of_turn(turn, session.transcript, seen_threads)
+    ]
+    _hear(actions, session)
+    last = turns[-1].number if turns else 0
+    return [*actions, *actions_of_unlinked_agents(session.loose_agents, last, seen_threads)]
+
+
+def _hear(deeds: Iterable[Action], session: Session) -> None:
+    """Give calls the reports of sub-agents in the background that have no records."""
+    silent = [
+        deed
+        for deed in deeds
+        if deed.step.kind == "agent" and deed.step.agent is None and not deed.agent and deed.is_call
+    ]
+    if silent:
+        notices = find_references(session.transcript).reports
+        by_call = {notice.call_id: notice for notice in notices.values() if notice.call_id}
+        for deed in silent:
+            name = deed.client_result.get("agentId")
+            noted = notices.get(name) if isinstance(name, str) else None
+            deed.notice = noted or by_call.get(deed.step.call_id)
+
+
+def _is_in_range(turn: Turn, since: float | None, until: float | None) -> bool:
+    if since is None and until is None:
+        return True
+    moment = _timestamp(turn.started)
+    if moment is None:
+        return False
+    return (since is None or moment >= since) and (until is None or moment < until)
+
+
+def _uuid(turn: Turn) -> str:
+    return (turn.prompt.node.uuid or "") if turn.prompt is not None else ""
+
+
+def _working_seconds(turns: Sequence[Turn]) -> float:
+    """Return how long was worked: what turns took, where they overlap only once."""
+    spans = sorted(
+        (turn.started.timestamp(), turn.started.timestamp() + turn.duration)
+        for turn in turns
+        if turn.started is not None and turn.duration
+    )
+    total, last_end = 0.0, float("-inf")
+    for start, end in spans:
+        total += max(0.0, end - max(start, last_end))
+        last_end = max(last_end, end)
+    return total
+
+
+def _timestamp(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
+
+
+def _session_work(session: Session, turns: Sequence[Turn], actions: list[Action]) -> WorkSummary:
+    """Return all that was done; what only the whole session tells is found here, once."""
+    project = session.project
+    api_answered = not turns or turns[-1].failure is None
+    failures, minor_failures = find_failures(actions, project, api_answered=api_answered)
+    created = find_pull_requests(actions)
+    known_urls = {pull.url for pull in created}
+    linked_by_url = {pull.url: pull for pull in linked_pull_requests(session.transcript, turns)}
+    pull_requests: list[PullRequest] = [
+        *created,
+        *(pull_request for url, pull_request in linked_by_url.items() if url not in known_urls),
+    ]
+    partial_work = WorkSummary(
+        commits=find_commits(actions),
+        pulls=tuple(pull_requests),
+        decisions=find_decisions(actions, {turn.number: turn.answer for turn in turns}, project),
+        troubles=failures,
+        slips=minor_failures,
+    )
+    return _select_work(partial_work, actions, None, project)
+
+
+def _work_of_turns(
+    session_work: WorkSummary,
+    turns: Sequence[BriefTurn],
+    actions_by_turn: dict[int, list[Action]],
+    project: str,
+) -> WorkSummary:
+    numbers = sorted(turn.number for turn in turns)
+    turn_actions = [action for turn in numbers for action in actions_by_turn[turn]]
+    snapshot_files = dict.fromkeys(path for turn in turns for path in turn.work.snapshot_files)
+    work = _select_work(session_work, turn_actions, set(numbers), project)
+    return msgspec.structs.replace(work, snapshot_files=tuple(snapshot_files))
+
+
+def _select_work(
+    session_work: WorkSummary, actions: Sequence[Action], turns: set[int] | None, project: str
+) -> WorkSummary:
+    """Return the work of some turns, of all where none are named."""
+
+    def is_selected(turn: int) -> bool:
+        return turns is None or turn in turns
+
+    files = changed_files(actions, project)
+    return WorkSummary(
+        tools=tool_counts(actions),
+        files=files,
+        snapshot_files=session_work.snapshot_files if turns is None else (),
+        changed=len(files),
+        added=sum(item.added for item in files),
+        removed=sum(each.removed for each in files),
+        commands=command_runs(actions, project),
+        looks=count_read_only_commands(actions),
+        tests=test_runs(actions, project),
+        helpers=subagent_summaries(actions),
+        commits=tuple(each for each in session_work.commits if is_selected(each.turn)),
+        pulls=tuple(each for each in session_work.pulls if is_selected(each.turn)),
+        decisions=tuple(each for each in session_work.decisions if is_selected(each.turn)),
+        troubles=tuple(each for each in session_work.troubles if is_selected(each.turn)),
+        slips=session_work.slips if turns is None else 0,
+    )
+
+
+class _TurnContents:
+    """What belongs to each turn, gathered once for the whole session."""
+
+    def __init__(
+        self,
+        session: Session,
+        turns: Sequence[Turn],
+        actions: Sequence[Action],
+        session_work: WorkSummary,
+        *,
+        full: bool,
+    ) -> None:
+        transcript, self._project = session.transcript, session.project
+        positions = TurnPositions(transcript, turns)
+        self._reader = TurnReader(full=full)
+        self._transcript = transcript
+        session_start = _timestamp(session.facts.started)
+        backups = backups_by_turn(transcript, positions, session.project, session_start)
+        changed_paths = {changed_file.path for changed_file in session_work.files}
+        self._backups, backup_only = mark_backups_by_call(backups, changed_paths)
+        self.work = msgspec.structs.replace(session_work, snapshot_files=tuple(backup_only))
+        self._compactions = compactions_by_turn(session, turns, positions)
+        self._queue = queue_by_turn(transcript, positions)
+        progress = progress_by_call(transcript, self._reader.longest)
+        self._agents = subagents_by_turn(
+            actions, session.loose_agents, turns, positions, progress, self._reader
+        )
+
+    def build_turn(self, turn: Turn, actions: Sequence[Action]) -> BriefTurn:
+        """Return a turn with everything that belongs to it."""
+        prompt, number = turn.prompt, turn.number
+        prompt_text = "" if prompt is None or prompt.origin in _CLIENT_ORIGINS else prompt.text
+        turn_rows = self._reader.read_turn(self._transcript, turn)
+        compactions = tuple(
+            msgspec.structs.replace(item, order=turn_rows.orders.get(item.uuid, 0))
+            for item in self._compactions.get(number, ())
+        )
+        backups = self._backups.get(number, [])
+        work = _select_work(self.work, actions, {number}, self._project)
+        backup_only = (each for each in backups if not each.by_call and each.change != "earlier")
+        snapshot_files = dict.fromkeys(each.path for each in backup_only)
+        work = msgspec.structs.replace(work, snapshot_files=tuple(snapshot_files))
+        by_human = prompt is not None and prompt.origin == "human"
+        return BriefTurn(
+            number=number,
+            uuid=_uuid(turn),
+            origin=prompt.origin if prompt is not None else "",
+            text=prompt_text.strip(),
+            images=prompt.images if prompt is not None else 0,
+            meanwhile=self._reader.queued_messages(self._transcript, turn),
+            answer=turn.answer.strip(),
+            started=_timestamp(turn.started),
+            seconds=turn.duration,
+            interrupted=turn.interrupted,
+            compacted=any(each.kind == "full" and each.order < 0 for each in compactions),
+            idle=not (turn.answer or turn_rows.calls or work.tools or turn.interrupted or by_human),
+            texts=turn_rows.texts,
+            calls=turn_rows.calls,
+            agents=tuple(self._agents.get(number, ())),
+            backups=tuple(backups),
+            compactions=compactions,
+            queue=tuple(self._queue.get(number, ())),
+            work=work,
+        )
+
+
+def _uncommitted(session: Session, actions: list[Action]) -> list[str]:
+    """Return the changed files that are in no commit, where the project is one of git's."""
+    uses_git = bool(session.branch) or any(
+        action.shell_command is not None and action.shell_command.runs("git") for action in actions
+    )
+    return uncommitted_files(actions, session.project) if uses_git else []
+
+
+_MILLIS_PER_SECOND: Final = 1_000
+_SESSIONS_QUERY: Final = """
+SELECT f.path, f.size, s.project FROM sessions s JOIN files f ON f.id = s.file
+WHERE s.agent = '' AND NOT s.hidden AND WHEN ORDER BY coalesce(s.ended, 0) DESC, s.file DESC
+"""
+_HAS_TURN_IN_RANGE: Final = (
+    "EXISTS (SELECT 1 FROM turns t WHERE t.file = s.file AND t.started >= ? AND t.started < ?)"
+)
+_MAX_TIME: Final = 1 << 62
+_MIN_SESSION_TOKENS: Final = 25
+"""Tokens that a session takes at the very least."""
+
+
+class SessionFile(msgspec.Struct, frozen=True):
+    """Where a session lies."""
+
+    path: str
+    size: int = 0
+
+
+def session_file_of(discovered: DiscoveredFile) -> SessionFile:
+    """Return where a session that was found lies."""
+    return SessionFile(discovered.path, discovered.size)
+
+
+def select_sessions(connection: sqlite3.Connection, query: UsageQuery) -> list[SessionFile]:
+    """Return the sessions of some projects with a turn in some time, by the index, newest first."""
+    condition, values = "1", list[Any]()
+    if query.is_bounded:
+        since = -_MAX_TIME if query.since is None else query.since
+        condition, values = (
+            _HAS_TURN_IN_RANGE,
+            [since, _MAX_TIME if query.until is None else query.until],
+        )
+    rows = connection.execute(_SESSIONS_QUERY.replace("WHEN", condition), values)
+    return [
+        SessionFile(os.fsdecode(path), size)
+        for path, size, project in rows
+        if query.matches_project(project)
+    ]
+
+
+def max_sessions_for(budget: int) -> int:
+    """Return how many sessions are worth reading for a budget: what a mere heading takes is known."""
+    return budget // _MIN_SESSION_TOKENS + 1
+
+
+def build_briefs(
+    session_files: Sequence[SessionFile],
+    query: UsageQuery | None = None,
+    *,
+    progress: Callable[[int], None] | None = None,
+    unreadable: list[str] | None = None,
+    full: bool = False,
+) -> list[Brief]:
+    """Return the briefs of some sessions that are given newest first, in that order.
+
+    A turn that several of them hold is told once, of the oldest. Sessions without a turn in the time
+    that is wanted are left out; `step` is told how many bytes are done, and what cannot be read goes
+    to `unread`. `full` keeps the parameters of calls whole.
+
+    Raises:
+        Unreadable: a session cannot be read, and there is no `unread`.
+    """
+    known_prompts: set[str] = set()
+    briefs: list[Brief] = []
+    for session_file in reversed(session_files):
+        try:
+            brief = _build_one(session_file, query or UsageQuery(), known_prompts, full=full)
+        except Unreadable:
+            if unreadable is None:
+                raise
+            unreadable.append(session_file.path)
+            continue
+        if brief.turns or not (brief.elsewhere and (query or known_prompts)):
+            briefs.append(brief)
+        known_prompts.update(turn.uuid for turn in brief.turns if turn.uuid)
+        if progress is not None:
+            progress(session_file.size)
+    return briefs[::-1]
+
+
+def _build_one(
+    session_file: SessionFile, query: UsageQuery, known_prompts: Iterable[str], *, full: bool
+) -> Brief:
+    discovered = archived_at(session_file.path) if not os.path.lexists(session_file.path) else None
+    discovered = discovered or discover_file(session_file.path)
+    with open_file_session(discovered) as session:
+        ended = session.ended
+        age = activity_age(clock.now(), None if ended is None else ended.timestamp())
+        return build_brief(
+            session,
+            since=_millis_to_seconds(query.since),
+            until=_millis_to_seconds(query.until),
+            age=age,
+            skipped_prompts=frozenset(known_prompts),
+            full=full,
+        )
+
+
+def _millis_to_seconds(moment: int | None) -> float | None:
+    return None if moment is None else moment / _MILLIS_PER_SECOND

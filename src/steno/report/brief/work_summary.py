@@ -1,0 +1,463 @@
+"""Summary of the work in a session: tools, files, commands, tests, commits, failures."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from steno.format.tool_catalogue import AGENT, tool_facts
+from steno.report.actions.action import Action, decisive_line
+from steno.report.actions.shell_command import ShellCommand, short_command
+from steno.report.brief.brief_document import (
+    ChangedFile,
+    CommandRun,
+    Commit,
+    Failure,
+    PullRequest,
+    SubagentSummary,
+    TestRun,
+)
+from steno.report.humanize import relative_to_project
+from steno.session.transcript import Transcript
+from steno.session.turns.subagents import Thread
+from steno.session.turns.turn_builder import Turn
+
+_MAX_COMMAND_LENGTH: Final = 400
+_MAX_REPORT_LENGTH: Final = 2_000
+
+
+def tool_counts(actions: Iterable[Action]) -> dict[str, int]:
+    """Return how often each tool was called by the session itself, the most frequent first."""
+    counts = Counter(
+        AGENT if action.step.kind == "agent" else action.step.verb
+        for action in actions
+        if action.is_call and not action.agent
+    )
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def changed_files(actions: Iterable[Action], project: str) -> tuple[ChangedFile, ...]:
+    """Return the files that were changed, those with the most lines first."""
+    sums: dict[str, list[int]] = {}
+    for action in actions:
+        touch = action.step.touch
+        if touch is None or not touch.changes or not touch.path or action.step.state != "ok":
+            continue
+        file_sums = sums.setdefault(relative_to_project(touch.path, project), [0, 0, 0])
+        file_sums[0] += 1
+        file_sums[1] += touch.added
+        file_sums[2] += touch.removed
+    files = [
+        ChangedFile(path=path, edits=edits, added=added, removed=removed)
+        for path, (edits, added, removed) in sums.items()
+    ]
+    return tuple(sorted(files, key=lambda file: (-file.added - file.removed, file.path)))
+
+
+def command_runs(actions: Iterable[Action], project: str) -> tuple[CommandRun, ...]:
+    """Return the commands that did something and are no tests, each once, as it ended last."""
+    runs: dict[str, CommandRun] = {}
+    for action in actions:
+        shell_command = action.shell_command
+        if (
+            shell_command is None
+            or shell_command.only_reads
+            or action.test_result
+            or _is_listed_elsewhere(shell_command)
+        ):
+            continue
+        command = short_command(action.step.command, project)[:_MAX_COMMAND_LENGTH]
+        earlier = runs.pop(command, None)
+        runs[command] = CommandRun(
+            command=command,
+            outcome=action.step.outcome,
+            state=action.step.state,
+            times=1 + (earlier.times if earlier else 0),
+            failed=(action.step.state == "failed") + (earlier.failed if earlier else 0),
+            turn=action.turn,
+        )
+    return tuple(runs.values())
+
+
+def _is_listed_elsewhere(shell: ShellCommand) -> bool:
+    return shell.runs("git", "commit") or shell.runs("gh", "pr", "create")
+
+
+def count_read_only_commands(actions: Iterable[Action]) -> int:
+    """Return how many commands only looked at something."""
+    return sum(
+        action.shell_command is not None and action.shell_command.only_reads for action in actions
+    )
+
+
+def test_runs(actions: Iterable[Action], project: str) -> tuple[TestRun, ...]:
+    """Return the commands that ran tests, each once, in the order of their last run."""
+    runs: dict[str, TestRun] = {}
+    for action in actions:
+        if action.test_result is None:
+            continue
+        ok, numbers = action.test_result.ok, action.test_result.counts
+        command = short_command(action.step.command, project)[:_MAX_COMMAND_LENGTH]
+        earlier = runs.pop(command, None)
+        runs[command] = TestRun(
+            command=command,
+            ok=ok,
+            passed=numbers.passed if numbers and (numbers.passed or ok) else None,
+            failed=numbers.failed if numbers else None,
+            times=1 + (earlier.times if earlier else 0),
+            bad=(not ok) + (earlier.bad if earlier else 0),
+            turn=action.turn,
+        )
+    return tuple(runs.values())
+
+
+def subagent_summaries(actions: Iterable[Action]) -> tuple[SubagentSummary, ...]:
+    """Return the sub-agents that the session itself started; what they started is theirs."""
+    summaries: dict[int, SubagentSummary] = {}
+    for action in actions:
+        if action.agent or action.step.kind != "agent":
+            continue
+        thread = action.step.agent
+        if thread is not None:
+            if id(thread) not in summaries:
+                summaries[id(thread)] = _subagent_summary(thread, action)
+        elif action.is_call:
+            summaries[-id(action)] = _summary_without_records(action)
+    return tuple(summaries.values())
+
+
+def _subagent_summary(thread: Thread, action: Action) -> SubagentSummary:
+    steps = [step for descendant in thread.family() for step in descendant.steps]
+    paths = {step.touch.path for step in steps if step.touch is not None and step.touch.changes}
+    return SubagentSummary(
+        kind=thread.kind or action.step.verb,
+        task=thread.description or action.step.subject,
+        status=thread.status,
+        steps=sum(step.kind in ("tool", "agent") for step in steps),
+        failed=sum(step.state == "failed" for step in steps),
+        changed=len(paths),
+        report=thread.report[:_MAX_REPORT_LENGTH],
+        turn=action.turn,
+    )
+
+
+def _summary_without_records(action: Action) -> SubagentSummary:
+    """Return a sub-agent of which nothing is left but what it reported."""
+    step, count = action.step, action.client_result.get("totalToolUseCount")
+    return SubagentSummary(
+        kind=step.verb,
+        task=step.subject,
+        status=action.told_status,
+        steps=max(0, count) if isinstance(count, int) else 0,
+        report=action.told_report[:_MAX_REPORT_LENGTH],
+        turn=action.turn,
+    )
+
+
+_COMMIT_LINE: Final = re.compile(
+    r"^\[(?P<branch>[^\]\n]{1,200}?)(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>\S.*)$",
+    re.MULTILINE,
+)
+_COMMIT_SIZE: Final = re.compile(
+    # Where it is another's, or amended, git says whose it is and of when first.
+    r"(?:\s*(?:Author|Committer|Date): [^\n]*\n){0,3}"
+    r"\s*(\d{1,9}) files? changed(?:, (\d{1,9}) insertions?\(\+\))?(?:, (\d{1,9}) deletions?\(-\))?"
+)
+_COMMIT_MESSAGE: Final = re.compile(
+    r"(?:\s-[a-zA-Z]*m|\s--message)[ =]?\s*"
+    r"(?:\"\$\(cat <<-?\s*['\"]?\w+['\"]?\n\s*(?P<here>[^\n]+)|\"(?P<double>[^\"\n]+)|'(?P<single>[^'\n]+))"
+)
+_PULL_REQUEST_TITLE: Final = re.compile(
+    r"\s(?:--title|-t)[ =]\s*(?:\"(?P<double>[^\"\n]+)|'(?P<single>[^'\n]+))"
+)
+_PULL_REQUEST_URL: Final = re.compile(
+    r"https?://[\w.:-]+(?:/[\w.~-]+){2,6}/(?:pull|merge_requests|pullrequest|pull-requests)/\d{1,9}"
+)
+_DRY_RUN_PUSH: Final = re.compile(
+    r"\bgit\b[^\n;&|]{0,200}\bpush\b[^\n;&|]{0,400}\s(?:--dry-run|-n)\b"
+)
+_REJECTED_PUSH: Final = re.compile(r"\[(?:remote )?rejected\]|^error: failed to push", re.MULTILINE)
+_HASH_LENGTH: Final = 12
+_MAX_SUBJECT_LENGTH: Final = 300
+
+
+def find_commits(actions: Iterable[Action]) -> tuple[Commit, ...]:
+    """Return the commits that were made, in order; one that was amended counts once."""
+    found_commits: list[Commit] = []
+    for action in actions:
+        shell_command = action.shell_command
+        if shell_command is None or not shell_command.runs("git"):
+            continue
+        new_commits = list(_commits_of_action(action))
+        if new_commits and found_commits and re.search(r"\s--amend\b", action.step.command):
+            found_commits.pop()
+        found_commits += new_commits
+        if _pushes(action):
+            found_commits = [
+                msgspec.structs.replace(commit, pushed=True) for commit in found_commits
+            ]
+    return tuple(found_commits)
+
+
+def _pushes(action: Action) -> bool:
+    if (
+        action.shell_command is None
+        or not action.shell_command.runs("git", "push")
+        or action.step.state != "ok"
+    ):
+        return False
+    return not (
+        _DRY_RUN_PUSH.search(action.step.command) or _REJECTED_PUSH.search(action.output_text)
+    )
+
+
+def _commits_of_action(action: Action) -> Iterator[Commit]:
+    shell_command = action.shell_command
+    if shell_command is None or not any(
+        shell_command.runs("git", verb)
+        for verb in ("commit", "revert", "cherry-pick", "merge", "am")
+    ):
+        return
+    text = action.output_text
+    match = None
+    for match in _COMMIT_LINE.finditer(text):
+        size = _COMMIT_SIZE.match(text, match.end() + 1)
+        yield Commit(
+            subject=match["subject"].strip()[:_MAX_SUBJECT_LENGTH],
+            hash=match["hash"][:_HASH_LENGTH],
+            branch=match["branch"],
+            files=_matched_number(size, 1),
+            added=_matched_number(size, 2),
+            removed=_matched_number(size, 3),
+            turn=action.turn,
+        )
+    is_quiet = re.search(r"\s(?:-q|--quiet)\b", action.step.command) or not text.strip()
+    if (
+        match is None
+        and shell_command.runs("git", "commit")
+        and action.step.state == "ok"
+        and is_quiet
+    ):
+        yield Commit(
+            subject=_option_text(_COMMIT_MESSAGE, action.step.command)[:_MAX_SUBJECT_LENGTH],
+            turn=action.turn,
+        )
+
+
+def _matched_number(match: re.Match[str] | None, group: int) -> int:
+    return int(match[group] or 0) if match else 0
+
+
+def _option_text(pattern: re.Pattern[str], command: str) -> str:
+    match = pattern.search(command[:20_000])
+    return next((group.strip() for group in match.groups() if group), "") if match else ""
+
+
+def find_pull_requests(actions: Iterable[Action]) -> tuple[PullRequest, ...]:
+    """Return the pull requests that were made, by the addresses that were printed."""
+    by_url: dict[str, PullRequest] = {}
+    for action in actions:
+        if action.step.state != "ok" or not _creates_pull_request(action):
+            continue
+        urls = _PULL_REQUEST_URL.findall(action.output_text)
+        if urls:
+            title = _option_text(_PULL_REQUEST_TITLE, action.step.command)
+            by_url.setdefault(
+                urls[-1],
+                PullRequest(url=urls[-1], title=title[:_MAX_SUBJECT_LENGTH], turn=action.turn),
+            )
+    return tuple(by_url.values())
+
+
+def _creates_pull_request(action: Action) -> bool:
+    shell_command = action.shell_command
+    if shell_command is None:
+        return action.step.verb.endswith(("create_pull_request", "create_merge_request"))
+    return shell_command.runs("gh", "pr", "create") or shell_command.runs("glab", "mr", "create")
+
+
+def linked_pull_requests(transcript: Transcript, turns: Iterable[Turn]) -> Iterator[PullRequest]:
+    """Yield the pull requests that the client itself tied to the session."""
+    starts = [(turn.nodes[0].index, turn.number) for turn in turns if turn.nodes]
+    for node in transcript.of_type("pr-link"):
+        url: Any = transcript.record(node).fields.get("prUrl")
+        if isinstance(url, str) and _PULL_REQUEST_URL.fullmatch(url):
+            turns_before = [number for index, number in starts if index <= node.index]
+            yield PullRequest(url=url, turn=turns_before[-1] if turns_before else 0)
+
+
+_API_ERROR: Final = "API"
+_CALL_KINDS: Final = frozenset(("tool", "agent", "error"))
+_TOOL_USE_ERROR: Final = "<tool_use_error>"
+_FailureKey: TypeAlias = tuple[str, frozenset[str]]
+_MAX_CHANGED_FILES: Final = 8
+_MAX_CHANGES_EXAMINED: Final = 1_000
+_MAX_LABEL_LENGTH: Final = 300
+
+
+class _OpenFailure:
+    """Something that failed and has not been seen to work yet."""
+
+    def __init__(self, action: Action, key: _FailureKey, place: int, changes: int) -> None:
+        self.first = self.last = action
+        self.place = place
+        self.changes = changes
+        """How many changes of files came before it."""
+        self.times = 1
+        self.verb, self.unresolved = key
+        """What must work for it to be over: of several commands in one, each."""
+
+    def resolve(self, action: Action, names: frozenset[str]) -> bool:
+        """Take in what worked; say whether nothing is left of it."""
+        failed_command, successful_command = self.first.shell_command, action.shell_command
+        if (
+            failed_command is not None
+            and successful_command is not None
+            and failed_command.runs_tests
+        ):
+            # Fewer tests say nothing about those that failed.
+            if successful_command.runs_all_tests:
+                names |= self.unresolved
+            elif not successful_command.selected_tests <= failed_command.selected_tests:
+                return False
+        self.unresolved -= names
+        return not self.unresolved
+
+
+class _OpenFailures:
+    """Everything that failed and has not been seen to work yet, by what must work."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[tuple[str, str], dict[_OpenFailure, None]] = {}
+        self.all: dict[_OpenFailure, None] = {}
+
+    def add_failure(self, action: Action, place: int, changes: int) -> None:
+        """Note a failure; the same once more tells better what it is that fails."""
+        verb, names = key = _failure_key(action)
+        for failure in self._related(verb, names):
+            if names <= failure.unresolved or failure.unresolved <= names:
+                failure.unresolved &= names
+                failure.times, failure.last = failure.times + 1, action
+                return
+        failure = _OpenFailure(action, key, place, changes)
+        self.all[failure] = None
+        for name in names:
+            self._by_name.setdefault((verb, name), {})[failure] = None
+
+    def resolve_failures(self, action: Action) -> list[_OpenFailure]:
+        """Return what is over because this worked, and forget it."""
+        verb, names = _failure_key(action)
+        ran_all_tests = action.shell_command is not None and action.shell_command.runs_all_tests
+        related = list(self.all) if ran_all_tests else self._related(verb, names)
+        resolved = [
+            failure
+            for failure in related
+            if failure.verb == verb and failure.resolve(action, names)
+        ]
+        for case in resolved:
+            del self.all[case]
+        return resolved
+
+    def _related(self, verb: str, names: frozenset[str]) -> list[_OpenFailure]:
+        failures = {
+            failure: None
+            for name in sorted(names)
+            for failure in self._by_name.get((verb, name), ())
+            if failure in self.all
+        }
+        return sorted(failures, key=lambda case: case.place)
+
+
+def find_failures(
+    actions: Iterable[Action], project: str, *, api_answered: bool = True
+) -> tuple[tuple[Failure, ...], int]:
+    """Return what failed, in the order in which it first did, and how many slips there were.
+
+    `answered` says that the API gave an answer in the end.
+    """
+    open_failures = _OpenFailures()
+    closed_failures: list[tuple[int, Failure]] = []
+    changed_paths: list[str] = []
+    last_turn = minor_count = 0
+    for place, action in enumerate(actions):
+        last_turn = action.turn
+        is_call = action.step.kind in _CALL_KINDS
+        if _is_minor_failure(action):
+            minor_count += 1
+        elif is_call and action.final_state == "failed":
+            open_failures.add_failure(action, place, len(changed_paths))
+        elif is_call and open_failures.all and action.final_state == "ok":
+            resolved = open_failures.resolve_failures(action)
+            closed_failures += [
+                (failure.place, _build_failure(failure, action.turn, changed_paths, project))
+                for failure in resolved
+            ]
+        touch = action.step.touch
+        if touch is not None and touch.changes and action.step.state == "ok":
+            changed_paths.append(relative_to_project(touch.path, project))
+    for open_failure in open_failures.all:
+        until = last_turn if open_failure.verb == _API_ERROR and api_answered else 0
+        closed_failures.append(
+            (open_failure.place, _build_failure(open_failure, until, changed_paths, project))
+        )
+    return tuple(
+        trouble for _, trouble in sorted(closed_failures, key=lambda pair: pair[0])
+    ), minor_count
+
+
+def _failure_key(action: Action) -> _FailureKey:
+    """Return what was used, and what for: what must work for a failure to be over."""
+    step = action.step
+    if step.kind == "error":
+        return _API_ERROR, frozenset(("",))
+    return step.verb, frozenset(
+        (step.subject,)
+    ) if action.shell_command is None else action.shell_command.purposes
+
+
+def _is_minor_failure(action: Action) -> bool:
+    if action.final_state != "failed":
+        return False
+    if tool_facts(action.step.verb).minor_failures or (
+        action.shell_command is not None and action.shell_command.only_reads
+    ):
+        return True
+    return action.output_text.startswith(_TOOL_USE_ERROR)
+
+
+def _failure_label(action: Action, project: str) -> str:
+    step = action.step
+    if step.command:
+        return short_command(step.command, project)
+    return (
+        step.verb
+        if step.kind == "error"
+        else f"{step.verb} {relative_to_project(step.subject, project)}"
+    )
+
+
+def _build_failure(
+    failure: _OpenFailure, resolved_turn: int, changed_paths: list[str], project: str
+) -> Failure:
+    last_action = failure.last
+    error_line = (
+        last_action.step.subject
+        if last_action.step.kind == "error"
+        else decisive_line(last_action.output_text)
+    )
+    changes_between = (
+        changed_paths[failure.changes : failure.changes + _MAX_CHANGES_EXAMINED]
+        if resolved_turn
+        else []
+    )
+    return Failure(
+        what=_failure_label(failure.first, project)[:_MAX_LABEL_LENGTH],
+        said=error_line or last_action.step.outcome,
+        times=failure.times,
+        solved=bool(resolved_turn),
+        after=tuple(dict.fromkeys(changes_between))[:_MAX_CHANGED_FILES],
+        turn=failure.first.turn,
+        until=resolved_turn,
+    )

@@ -1,0 +1,131 @@
+"""Sessions to compare one with: forks, same first prompt, same project."""
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.index.search.hit_text import HitReader
+from steno.report.session_list import SessionFilter, SessionRow, list_sessions
+
+CandidateReason: TypeAlias = Literal[
+    "made from it", "it was made from this", "same first prompt", "same project"
+]
+_MAX_NEIGHBOURS: Final = 60
+"""How many sessions of a project are looked at, those nearest in time first."""
+_REASON_ORDER: Final[dict[CandidateReason, int]] = {
+    "made from it": 0,
+    "it was made from this": 0,
+    "same first prompt": 1,
+    "same project": 2,
+}
+_MAX_SEARCH_WORDS: Final = 6
+_FORK_LINK_KINDS: Final = "('fork', 'resume')"
+
+
+class ComparisonCandidate(msgspec.Struct, frozen=True):
+    """A session, and why it may be wanted."""
+
+    session: SessionRow
+    reason: CandidateReason
+
+
+def session_row_of(connection: sqlite3.Connection, session: str, file: int) -> SessionRow | None:
+    """Return a session as a list has it."""
+    rows = list_sessions(connection, SessionFilter(sessions=(session,))).rows
+    return next((row for row in rows if row.file == file), None)
+
+
+def comparison_candidates(
+    connection: sqlite3.Connection, session: SessionRow, limit: int = 8
+) -> list[ComparisonCandidate]:
+    """Return the likeliest, nearest first among those with the same reason."""
+    reasons: dict[str, CandidateReason] = {}
+    for (session_id,) in connection.execute(
+        "SELECT DISTINCT s.id FROM links l JOIN sessions s ON s.file = l.file "
+        f"WHERE l.kind IN {_FORK_LINK_KINDS} AND l.target = ? AND s.agent = ''",
+        (session.id,),
+    ):
+        reasons[session_id] = "made from it"
+    for (session_id,) in connection.execute(
+        f"SELECT DISTINCT target FROM links WHERE file = ? AND kind IN {_FORK_LINK_KINDS}",
+        (session.file,),
+    ):
+        reasons.setdefault(session_id, "it was made from this")
+    project_sessions = connection.execute(
+        "SELECT id FROM sessions WHERE agent = '' AND NOT hidden AND project = ? AND project != '' "
+        "ORDER BY abs(coalesce(started, 0) - ?) LIMIT ?",
+        (session.project, session.started or 0, _MAX_NEIGHBOURS),
+    ).fetchall()
+    same_title_sessions = connection.execute(
+        "SELECT id FROM sessions WHERE agent = '' AND NOT hidden AND title = ? AND title != '' "
+        "ORDER BY abs(coalesce(started, 0) - ?) LIMIT ?",
+        (session.title, session.started or 0, _MAX_NEIGHBOURS),
+    ).fetchall()
+    session_ids = tuple(
+        dict.fromkeys([*reasons, *(name for (name,) in (*same_title_sessions, *project_sessions))])
+    )
+    rows = list_sessions(
+        connection, SessionFilter(sessions=session_ids), limit=3 * _MAX_NEIGHBOURS
+    ).rows
+    rows = [row for row in rows if row.file != session.file]
+    first_prompts = _first_prompts(connection, [session, *rows])
+    own_prompt = first_prompts.get(session.file, "")
+    candidates = [
+        ComparisonCandidate(row, reason)
+        for row in rows
+        if (
+            reason := reasons.get(row.id)
+            or _reason_for(row, session, own_prompt, first_prompts.get(row.file, ""))
+        )
+    ]
+    candidates.sort(
+        key=lambda candidate: (
+            _REASON_ORDER[candidate.reason],
+            abs((candidate.session.started or 0) - (session.started or 0)),
+            candidate.session.file,
+        )
+    )
+    return candidates[:limit]
+
+
+def _reason_for(
+    row: SessionRow, session: SessionRow, own_prompt: str, prompt: str
+) -> CandidateReason | None:
+    if own_prompt and own_prompt == prompt:
+        return "same first prompt"
+    return "same project" if session.project and row.project == session.project else None
+
+
+def _first_prompts(connection: sqlite3.Connection, rows: Iterable[SessionRow]) -> dict[int, str]:
+    """Return what each session was asked first, by its file; nothing where it cannot be read."""
+    prompts: dict[int, str] = {}
+    with HitReader(connection) as reader:
+        for row in rows:
+            message = connection.execute(
+                "SELECT message FROM turns WHERE file = ? AND number = 1", (row.file,)
+            ).fetchone()
+            for text in reader.read_texts(message or ()):
+                prompt_parts = (part.text for part in text.parts if part.kind == "prompt")
+                prompts[row.file] = " ".join("\n".join(prompt_parts).split()).casefold()
+    return prompts
+
+
+def search_sessions(connection: sqlite3.Connection, text: str, limit: int = 30) -> list[SessionRow]:
+    """Return the newest sessions with all words in their title, project, branch or id."""
+    search_words = text.split()[:_MAX_SEARCH_WORDS]
+    where = "".join(
+        " AND instr(lower(title || ' ' || project || ' ' || branch || ' ' || id), ?) > 0"
+        for _ in search_words
+    )
+    matching_ids = connection.execute(
+        f"SELECT id FROM sessions WHERE agent = '' AND NOT hidden{where} "
+        "ORDER BY coalesce(ended, 0) DESC, file DESC LIMIT ?",
+        [*(word.lower() for word in search_words), limit],
+    ).fetchall()
+    return list_sessions(
+        connection,
+        SessionFilter(sessions=tuple(session_id for (session_id,) in matching_ids)),
+        limit=limit,
+    ).rows

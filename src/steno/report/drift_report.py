@@ -1,0 +1,106 @@
+"""Format drift: records, blocks and fields that the catalogue does not know, summed up."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from steno.check.drift import Observer
+from steno.check.drift_model import Code, Drift
+from steno.errors import Unreadable
+from steno.format.catalogue import version_key
+from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE
+from steno.format.lines import read_pieces
+from steno.format.records import Record
+from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.file_source import FileSource
+
+CODE_DESCRIPTIONS: Final[dict[Code, str]] = {
+    "UNKNOWN_TYPE": "kinds of record that the catalogue does not have",
+    "PUBLISHED_FORM": f"kinds that a published description has and no client writes; see {PUBLISHED_DESCRIPTIONS_PAGE}",
+    "NEW_BLOCK": "content blocks that it does not have",
+    "NEW_TOOL": "tools that it does not have",
+    "NEW_FIELD": "fields that it does not have",
+    "NEW_VALUE": "values that it does not list",
+    "TYPE_MISMATCH": "fields of another JSON type",
+    "MISSING_FIELD": "fields that were always there, and are not",
+}
+"""What each code says, in the order of a report."""
+
+
+def observe_files(
+    files: Iterable[DiscoveredFile],
+    observer: Observer,
+    *,
+    problems: list[Problem],
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Show an observer every record of some files. What cannot be read goes to `problems`."""
+    for session_file in files:
+        try:
+            with FileSource(session_file.path) as source:
+                for piece in read_pieces(source):
+                    if progress is not None:
+                        progress(piece.length)
+                    if isinstance(piece, Record):
+                        observer.feed(piece)
+        except Unreadable as error:
+            problems.append(Problem("unreadable", session_file.path, str(error)))
+        observer.end_file()
+
+
+def merge_drift(drift_lists: Iterable[Iterable[Drift]]) -> list[Drift]:
+    """Return what was observed in several lots as if it had been one."""
+    merged_by_key: dict[tuple[str, ...], Drift] = {}
+    for drift in (drift_item for drifts in drift_lists for drift_item in drifts):
+        key = (drift.code, drift.kind, drift.path, drift.name)
+        earlier = merged_by_key.get(key)
+        merged_by_key[key] = drift if earlier is None else _add_drift(earlier, drift)
+    return list(merged_by_key.values())
+
+
+def _add_drift(first: Drift, second: Drift) -> Drift:
+    versions = {*first.versions, *second.versions}
+    return msgspec.structs.replace(
+        first,
+        count=first.count + second.count,
+        versions={
+            version: first.versions.get(version, 0) + second.versions.get(version, 0)
+            for version in sorted(versions, key=version_key)
+        },
+        types=tuple(sorted({*first.types, *second.types})),
+    )
+
+
+class DriftRow(msgspec.Struct):
+    """What is the same on several kinds of record, in one line."""
+
+    code: Code
+    kinds: list[str]
+    path: str
+    count: int
+    versions: list[str]
+    sample: str
+
+
+def drift_rows(drifts: Iterable[Drift]) -> list[DriftRow]:
+    """Return what was observed, what is the same on several kinds in one row."""
+    rows: dict[tuple[str, ...], DriftRow] = {}
+    for drift in drifts:
+        path = f"{drift.path} = {drift.name}" if drift.name else drift.path
+        key = (drift.code, path) if path else (drift.code, path, drift.kind)
+        row = rows.setdefault(key, DriftRow(drift.code, [], path, 0, [], _sample_of(drift)))
+        row.kinds.append(drift.kind)
+        row.count += drift.count
+        row.versions = sorted({*row.versions, *drift.versions}, key=version_key)
+    return sorted(rows.values(), key=_sort_key)
+
+
+def _sort_key(row: DriftRow) -> tuple[int, int, str]:
+    return list(CODE_DESCRIPTIONS).index(row.code), -row.count, row.path
+
+
+def _sample_of(drift: Drift) -> str:
+    if drift.code == "TYPE_MISMATCH":
+        return f"{'/'.join(drift.types)}, not {'/'.join(drift.known)}"
+    return "" if drift.name else drift.sample

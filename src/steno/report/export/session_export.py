@@ -1,0 +1,269 @@
+"""Exports sessions to files: session selection, file names, and writing without overwriting."""
+
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from steno.errors import BadRequest, Unreadable, Unwritable
+from steno.format.encode import encode_line
+from steno.report import clock
+from steno.report.export.export_formats import (
+    api_messages,
+    lossless_json,
+    render_markdown,
+    render_plain_text,
+)
+from steno.report.export.export_options import ExportFormat, ExportLevel
+from steno.report.export.session_masking import MaskedSession, open_masked
+from steno.report.usage.usage_query import UsageQuery
+from steno.sanitize.secret_masker import Masker
+from steno.session.session import Session
+from steno.store.archive.catalogue import archived_at
+from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import discover_file
+from steno.store.session_lookup import sessions_newest_first
+from steno.store.summary import project_in_listing
+
+if TYPE_CHECKING:
+    from steno.index.database import SessionIndex
+
+
+_MAX_SLUG_LENGTH: Final = 48
+_NON_ALPHANUMERIC: Final = re.compile(r"[^a-z0-9]+")
+
+
+def export_name(session: Session, used_names: set[str]) -> str:
+    """Return a name that is safe on every file system, and add it to those taken."""
+    started = session.started
+    day = f"{started.astimezone():%Y-%m-%d}" if started is not None else ""
+    short_id = _slug(session.id[:8])
+    stem = (
+        "-".join(part for part in (day, _slug(session.title.text), short_id) if part) or "session"
+    )
+    return unused_name(stem, used_names)
+
+
+def unused_name(stem: str, used_names: set[str]) -> str:
+    """Return a name that nobody has yet, and add it to those taken."""
+    name, number = stem, 1
+    while name in used_names or name == "index":
+        number += 1
+        name = f"{stem}_{number}"
+    used_names.add(name)
+    return name
+
+
+def _slug(text: str) -> str:
+    r"""Return letters and digits of a text, with dashes between words.
+
+    >>> _slug("Fix the <b>Überlauf</b>, ../../now!")
+    'fix-the-b-uberlauf-b-now'
+    """
+    ascii_text = (
+        unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()
+    )
+    return _NON_ALPHANUMERIC.sub("-", ascii_text).strip("-")[:_MAX_SLUG_LENGTH].rstrip("-")
+
+
+_BUFFER_SIZE: Final = 1 << 18
+_OVERWRITE_HINT: Final = "--force writes over it"
+
+
+def create_output_folder(path: str, *, force: bool) -> None:
+    """Make a folder, or take an empty one.
+
+    Raises:
+        BadRequest: something is in it, and nobody said that it may be written over.
+        Unwritable: it cannot be made.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+        with os.scandir(path) as entries:
+            empty = next(entries, None) is None
+    except OSError as error:
+        raise Unwritable(f"cannot make {path}: {_error_text(error)}") from error
+    if not empty and not force:
+        raise BadRequest(f"{path} is not empty", hint="--force writes into it all the same")
+
+
+def write_output_file(path: str, chunks: Iterable[bytes], *, force: bool) -> int:
+    """Write a file; return how many bytes it has.
+
+    Raises:
+        BadRequest: it is there already, and nobody said that it may be written over.
+        Unwritable: it cannot be written.
+    """
+    if not force and os.path.lexists(path):
+        raise BadRequest(f"{path} is there already", hint=_OVERWRITE_HINT)
+    partial_path = f"{path}.{os.getpid()}.part"
+    size = 0
+    try:
+        with open(partial_path, "xb", buffering=_BUFFER_SIZE) as file:
+            for chunk in chunks:
+                size += file.write(chunk)
+        os.replace(partial_path, path)
+    except OSError as error:
+        raise Unwritable(f"cannot write {path}: {_error_text(error)}") from error
+    finally:
+        with suppress(OSError):
+            os.unlink(partial_path)
+    return size
+
+
+def _error_text(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def sessions_of_project(project: str, roots: Sequence[str] | None) -> list[DiscoveredFile]:
+    """Return the sessions whose project's path has some words in it, newest first.
+
+    `.` is the folder one is in, with what lies below it.
+    """
+    query = UsageQuery(project=project, here=os.getcwd() if project == "." else "")
+    return [
+        session_file
+        for session_file in sessions_newest_first(roots, archived=True)
+        if (session_project := _shown_project(session_file)) is not None
+        and query.matches_project(session_project)
+    ]
+
+
+def _shown_project(session_file: DiscoveredFile) -> str | None:
+    try:
+        return project_in_listing(session_file)
+    except Unreadable:
+        return None
+
+
+def sessions_with_text(index: "SessionIndex", text: str) -> list[DiscoveredFile]:
+    """Return the sessions in which words stand, or whose sub-agents have them, newest first.
+
+    Raises:
+        StenoError: the words make no sense, or the index cannot be read.
+    """
+    from steno.index.search.finder import open_finder
+    from steno.index.search.query_parser import parse_query
+    from steno.index.session_stats import FILE_ID_SHIFT
+
+    finder = open_finder(index, lambda time_text: clock.parse_time_range(time_text, clock.now()))
+    messages = finder.find(parse_query(text), "newest", require_terms=True).messages
+    files = list(dict.fromkeys(message >> FILE_ID_SHIFT for message in messages))
+    rows = index.connection.execute(
+        "SELECT DISTINCT f.path FROM sessions m JOIN sessions s ON s.id = m.id AND s.agent = '' "
+        "JOIN files f ON f.id = s.file WHERE m.file IN (SELECT value FROM json_each(?)) "
+        "ORDER BY s.ended DESC",
+        (msgspec.json.encode(files).decode(),),
+    )
+    paths = [os.fsdecode(path) for (path,) in rows.fetchall()]
+    session_files = (
+        discover_file(path) if os.path.lexists(path) else archived_at(path) for path in paths
+    )
+    return [session_file for session_file in session_files if session_file is not None]
+
+
+def index_ids_of(index: "SessionIndex", files: Sequence[DiscoveredFile]) -> list[int]:
+    """Return the numbers of sessions in the index, with those of their sub-agents."""
+    paths = [_index_path(session_file.path) for session_file in files]
+    rows = index.connection.execute(
+        "SELECT DISTINCT m.file FROM files f JOIN sessions s ON s.file = f.id "
+        "JOIN sessions m ON m.id = s.id WHERE CAST(f.path AS TEXT) IN "
+        "(SELECT value FROM json_each(?))",
+        (msgspec.json.encode(paths).decode(),),
+    )
+    return sorted(number for (number,) in rows.fetchall())
+
+
+def _index_path(path: str) -> str:
+    return os.path.abspath(path).encode("utf-8", "replace").decode()
+
+
+_FILE_ENDINGS: Final[dict[str, str]] = {
+    "markdown": ".md",
+    "txt": ".txt",
+    "json": ".json",
+    "messages": ".json",
+}
+
+
+class ExportJob(msgspec.Struct):
+    """What is to be done with each session."""
+
+    format: ExportFormat = "html"
+    level: ExportLevel = "full"
+    masker: Masker | None = None
+    out: str = ""
+    force: bool = False
+    done: Callable[[int], None] = lambda _size: None
+    """Is told how many bytes were read."""
+
+
+def export_chunks(session_file: DiscoveredFile, job: ExportJob) -> Iterator[bytes]:
+    """Yield a session in one of the formats that are one file.
+
+    Raises:
+        Unreadable: it cannot be read.
+    """
+    if job.format == "json":
+        yield from lossless_json(session_file, job.masker)
+        return
+    masked_session = open_masked(session_file, job.masker)
+    yield from _render_chunks(masked_session, job)
+
+
+def _render_chunks(masked_session: MaskedSession, job: ExportJob) -> Iterator[bytes]:
+    if job.format == "messages":
+        message_list = api_messages(masked_session, masked=job.masker is not None)
+        yield encode_line({"messages": message_list})
+        return
+    render = render_markdown if job.format == "markdown" else render_plain_text
+    for part in render(masked_session.session, job.level):
+        yield part.encode("utf-8", "replace")
+
+
+def write_files(files: Iterable[tuple[str, list[bytes]]], job: ExportJob) -> list[str]:
+    """Write files into a folder as they come, in pieces; return their paths.
+
+    Raises:
+        StenoError: something cannot be read or written.
+    """
+    create_output_folder(job.out, force=job.force)
+    written: list[str] = []
+    for name, chunks in files:
+        path = os.path.join(job.out, name)
+        write_output_file(path, chunks, force=job.force)
+        written.append(path)
+    return written
+
+
+def write_sessions(files: Sequence[DiscoveredFile], job: ExportJob) -> list[str]:
+    """Write each session into a file of its own; return their paths.
+
+    Raises:
+        StenoError: something cannot be read or written.
+    """
+    create_output_folder(job.out, force=job.force)
+    used_names: set[str] = set()
+    written: list[str] = []
+    for session_file in files:
+        masked_session = open_masked(session_file, _reading_masker(job))
+        name = export_name(masked_session.session, used_names) + _FILE_ENDINGS[job.format]
+        path = os.path.join(job.out, name)
+        chunks = (
+            lossless_json(session_file, job.masker)
+            if job.format == "json"
+            else _render_chunks(masked_session, job)
+        )
+        write_output_file(path, chunks, force=job.force)
+        job.done(session_file.size)
+        written.append(path)
+    return written
+
+
+def _reading_masker(job: ExportJob) -> Masker | None:
+    """Return what masks a session that is told; what is lossless masks by itself, and counts."""
+    return Masker() if job.masker is not None and job.format == "json" else job.masker

@@ -1,0 +1,375 @@
+"""History of one file across sessions: versions, diffs and timeline entries."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+import msgspec
+
+from steno.index.line_decoder import common_ends
+from steno.report import humanize
+from steno.report.file_history.file_versions import History, Version
+from steno.report.file_history.text_edits import normalize_newlines
+from steno.report.file_history.touch_finder import SessionOpener, TouchFinder
+from steno.report.file_history.version_builder import build_versions
+from steno.session.turns.steps import one_line
+
+_MAX_LINE_PAIRS: Final = 50_000_000
+
+
+class DiffHunk(msgspec.Struct, frozen=True):
+    """Some lines of a diff with their signs: a space, `-` or `+`."""
+
+    old: int
+    new: int
+    lines: tuple[str, ...]
+
+
+def history(
+    connection: sqlite3.Connection,
+    path: str,
+    open_session: SessionOpener | None = None,
+    includes_project: Callable[[str], bool] | None = None,
+) -> History | None:
+    """Return everything that is known of a file; None where no session touched it.
+
+    `opened` gives a session; without it nothing is known about abandoned branches. `counts` says of
+    a project whether its sessions may be told; without it all are.
+    """
+    with TouchFinder(connection, path, open_session, includes_project) as finder:
+        versions = build_versions(finder.touches())
+        owners = finder.owners
+        complete_versions = tuple(
+            msgspec.structs.replace(
+                version,
+                title=owners[version.file].title,
+                turn=finder.turn(version.file, version.turn),
+                prompt=finder.prompt(version.file, version.turn, version.offset),
+            )
+            for version in versions
+        )
+        if not complete_versions and not finder.unreadable:
+            return None
+        project = next((owners[v.file].project for v in reversed(complete_versions)), "")
+        if not project and owners:
+            project = next(iter(owners.values())).project
+        return History(
+            path=path, project=project, versions=complete_versions, lost=finder.unreadable
+        )
+
+
+def normalized_text(version: Version) -> str | None:
+    """Return the text of a version as its readers saw it; of one known in part what is known."""
+    return None if version.text is None else normalize_newlines(version.text)
+
+
+_DiffOpcode: TypeAlias = tuple[str, int, int, int, int]
+"""What became of some lines, as `difflib` says it."""
+
+
+def diff_texts(before: str, after: str, context: int = 3) -> list[DiffHunk]:
+    """Return what changed from one text to another."""
+    old, new = _text_lines(before), _text_lines(after)
+    if old == new:
+        return []
+    # What is alike at the ends is no part of the search, so that lines are counted as elsewhere.
+    common_head, common_tail = common_ends(old, new)
+    start, before_tail = max(0, common_head - context), max(0, common_tail - context)
+    opcodes = _diff_opcodes(
+        old[common_head : len(old) - common_tail],
+        new[common_head : len(new) - common_tail],
+        common_head - start,
+    )
+    old, new = old[start : len(old) - before_tail], new[start : len(new) - before_tail]
+    hunks: list[DiffHunk] = []
+    for group in _group_opcodes(opcodes, len(old), len(new), context):
+        lines: list[str] = []
+        for tag, a, b, c, d in group:
+            if tag == "equal":
+                lines += [f" {line}" for line in old[a:b]]
+                continue
+            lines += [f"-{line}" for line in old[a:b]]
+            lines += [f"+{line}" for line in new[c:d]]
+        hunks.append(DiffHunk(group[0][1] + start + 1, group[0][3] + start + 1, tuple(lines)))
+    return hunks
+
+
+def _diff_opcodes(old: Sequence[str], new: Sequence[str], offset: int) -> list[_DiffOpcode]:
+    """Return what became of the lines between the ends that are alike."""
+    if len(old) * len(new) > _MAX_LINE_PAIRS:
+        # To find what stayed the same between such texts takes longer than anybody waits.
+        return [("replace", offset, offset + len(old), offset, offset + len(new))]
+    return [
+        (tag, a + offset, b + offset, c + offset, d + offset)
+        for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    ]
+
+
+def _group_opcodes(
+    opcodes: list[_DiffOpcode], old_count: int, new_count: int, context: int
+) -> Iterable[list[_DiffOpcode]]:
+    """Yield changes that stand near each other, with the lines around them."""
+    first, last = opcodes[0], opcodes[-1]
+    group: list[_DiffOpcode] = [("equal", 0, first[1], 0, first[3])] if first[1] else []
+    for opcode in opcodes:
+        tag, a, b, c, d = opcode
+        if tag == "equal" and b - a > 2 * context:
+            yield [*group, (tag, a, a + context, c, c + context)]
+            group = [(tag, b - context, b, d - context, d)]
+        else:
+            group.append(opcode)
+    if last[2] < old_count:
+        group.append(("equal", last[2], old_count, last[4], new_count))
+    yield group
+
+
+def count_surviving_lines(before: str, after: str, last: str) -> tuple[int, int]:
+    """Return how many of the lines that a change put in still stand, and how many it put in."""
+    remaining: dict[str, int] = {}
+    for line in _text_lines(last):
+        remaining[line] = remaining.get(line, 0) + 1
+    added = [
+        line[1:]
+        for hunk in diff_texts(before, after, 0)
+        for line in hunk.lines
+        if line.startswith("+") and line[1:].strip()
+    ]
+    surviving_count = 0
+    for line in added:
+        if remaining.get(line):
+            remaining[line] -= 1
+            surviving_count += 1
+    return surviving_count, len(added)
+
+
+def _text_lines(text: str) -> list[str]:
+    lines = normalize_newlines(text).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+_NO_NEWLINE_SIGN: Final = "\0"
+"""Stands behind a last line without a newline: no line of a diff ends so otherwise."""
+_NO_NEWLINE_TEXT: Final = "\\ No newline at end of file"
+_PATH_ESCAPES: Final = str.maketrans(
+    {
+        **{chr(code): f"\\{code:03o}" for code in range(32)},
+        "\x7f": r"\177",
+        '"': r"\"",
+        "\\": r"\\",
+        "\n": r"\n",
+        "\t": r"\t",
+    }
+)
+
+
+def unified_diff(path: str, before: str, after: str) -> str:
+    r"""Return the difference with plain newlines; nothing where there is none.
+
+    >>> print(unified_diff("a.txt", "one\ntwo\n", "one\n2"), end="")
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1,2 +1,2 @@
+     one
+    -two
+    +2
+    \ No newline at end of file
+    """
+    body = "".join(
+        f"{line}\n"
+        for hunk in diff_texts(_mark_missing_newline(before), _mark_missing_newline(after))
+        for line in _hunk_lines(hunk)
+    )
+    if not body:
+        return ""
+    return f"--- {_file_header('a', path)}\n+++ {_file_header('b', path)}\n{body}"
+
+
+def _mark_missing_newline(text: str) -> str:
+    normalized = normalize_newlines(text)
+    return (
+        normalized
+        if not normalized or normalized.endswith("\n")
+        else f"{normalized}{_NO_NEWLINE_SIGN}"
+    )
+
+
+def _hunk_lines(hunk: DiffHunk) -> Iterator[str]:
+    old_count = sum(not line.startswith("+") for line in hunk.lines)
+    new_count = sum(not line.startswith("-") for line in hunk.lines)
+    # A side without lines is told by the line before it.
+    old, new = hunk.old - (not old_count), hunk.new - (not new_count)
+    yield f"@@ -{_hunk_range(old, old_count)} +{_hunk_range(new, new_count)} @@"
+    for line in hunk.lines:
+        if line.endswith(_NO_NEWLINE_SIGN):
+            yield line[: -len(_NO_NEWLINE_SIGN)]
+            yield _NO_NEWLINE_TEXT
+        else:
+            yield line
+
+
+def _hunk_range(start: int, number: int) -> str:
+    return str(start) if number == 1 else f"{start},{number}"
+
+
+def _file_header(side: str, path: str) -> str:
+    """Return a name for a head line; one with letters that would break it is quoted, as git does."""
+    name = f"{side}/{path.lstrip('/')}"
+    quoted = name.translate(_PATH_ESCAPES)
+    return name if quoted == name else f'"{quoted}"'
+
+
+_MAX_PROMPT_LENGTH: Final = 160
+_MILLIS_PER_SECOND: Final = 1000
+_ABBREVIATION_LENGTH: Final = 3
+_MAX_TITLE_LENGTH: Final = 80
+_EVENT_TEXTS: Final = {
+    "write": "Written",
+    "edit": "Edited",
+    "read": "Read",
+    "command": "May have changed",
+}
+
+_CERTAINTY_TEXTS: Final = {
+    "exact": {
+        "write": "Exact: it was written as a whole.",
+        "edit": "Exact: the client kept the whole file.",
+        "read": "Exact: it was read as a whole.",
+        "outside": "Exact: what came next recorded the whole file.",
+        "command": "Exact: what came later shows that nothing changed.",
+    },
+    "derived": "Derived: the file before, with the edit carried out.",
+    "partial": "In part: only some lines were ever read or recorded.",
+    "unknown": "Not known: nobody recorded it.",
+}
+
+
+class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One row: a version, or reads that came one after the other."""
+
+    version: Version
+    """The one that the row opens."""
+    names: tuple[str, ...]
+    what: str
+    kind: str
+    say: str
+    where: str
+    when: str
+    day: str = ""
+    """The day, where it is another than that of the row above."""
+
+
+def timeline_entries(versions: Sequence[Version], now: float) -> list[TimelineEntry]:
+    """Return the rows. Commands that are known to have changed nothing are left out."""
+    visible = [version for version in reversed(versions) if not version.settled]
+    entries = [_timeline_entry(group, now) for group in _group_reads(visible)]
+    days = [_entry_day(entry.version, now) for entry in entries]
+    return [
+        msgspec.structs.replace(entry, day=day if day != before else "")
+        for entry, (before, day) in zip(entries, pairwise(["", *days]), strict=True)
+    ]
+
+
+def _group_reads(visible: Iterable[Version]) -> Iterator[list[Version]]:
+    group: list[Version] = []
+    for version in visible:
+        if group and not _is_same_read(group[0], version):
+            yield group
+            group = []
+        group.append(version)
+    if group:
+        yield group
+
+
+def _is_same_read(first: Version, second: Version) -> bool:
+    return (
+        first.verb == second.verb == "read"
+        and first.session == second.session
+        and first.agent == second.agent
+        and first.abandoned == second.abandoned
+    )
+
+
+def _timeline_entry(group: list[Version], now: float) -> TimelineEntry:
+    version = group[0]
+    turns = sorted({grouped.turn for grouped in group})
+    return TimelineEntry(
+        version=version,
+        names=tuple(each.name for each in group),
+        what=f"Read {len(group)} times" if len(group) > 1 else event_text(version),
+        kind=_entry_kind(version),
+        say=_entry_text(version),
+        where=origin_text(version, turns),
+        when=time_text(version),
+        day=_entry_day(version, now),
+    )
+
+
+def event_text(version: Version) -> str:
+    """Return what happened, in a word or two."""
+    if version.verb == "outside":
+        return "Put back" if version.back else "Changed outside"
+    text = _EVENT_TEXTS[version.verb]
+    if version.tool == "attached":
+        text = "Attached"
+    return f"{text}, then rewound" if version.abandoned and version.verb != "read" else text
+
+
+def certainty_text(version: Version) -> str:
+    """Return how it is known, in a sentence."""
+    text = _CERTAINTY_TEXTS[version.known]
+    return text if isinstance(text, str) else text[version.verb]
+
+
+def _entry_kind(version: Version) -> str:
+    if version.abandoned:
+        return "gone"
+    return {"write": "edit", "edit": "edit"}.get(version.verb, version.verb)
+
+
+def _entry_text(version: Version) -> str:
+    if version.verb == "outside":
+        return version.note.partition(";")[0].partition(":")[0].rstrip(".")
+    if version.verb == "command":
+        return one_line(version.command, _MAX_PROMPT_LENGTH)
+    return one_line(version.prompt, _MAX_PROMPT_LENGTH)
+
+
+def origin_text(version: Version, turns: Sequence[int] = ()) -> str:
+    """Return which session, and where in it."""
+    numbers = [number for number in turns or [version.turn] if number]
+    parts: list[str] = []
+    if version.agent:
+        parts.append("sub-agent")
+    elif len(numbers) > 1:
+        parts.append(f"turns {numbers[0]}\N{EN DASH}{numbers[-1]}")
+    elif numbers:
+        parts.append(f"turn {numbers[0]}")
+    if version.verb == "outside" and parts:
+        parts[0] = f"found in {parts[0]}"
+    return " · ".join([*parts, one_line(version.title, _MAX_TITLE_LENGTH) or "Untitled"])
+
+
+def time_text(version: Version) -> str:
+    """Return the time of day."""
+    return "" if version.time is None else humanize.time_of_day(version.time / _MILLIS_PER_SECOND)
+
+
+def _entry_day(version: Version, now: float) -> str:
+    return (
+        "Undated" if version.time is None else short_weekday(version.time / _MILLIS_PER_SECOND, now)
+    )
+
+
+def short_weekday(seconds: float, now: float) -> str:
+    """Return a day in a word: Today, Yesterday, Fri, 9 Nov, 3 Sep 2025."""
+    name = humanize.day_name(seconds, now)
+    first_word, *other_words = name.split()
+    if not other_words:
+        return name
+    if not first_word.isdecimal():
+        return first_word[:_ABBREVIATION_LENGTH]
+    return " ".join([first_word, other_words[0][:_ABBREVIATION_LENGTH], *other_words[1:]])

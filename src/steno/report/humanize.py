@@ -1,0 +1,197 @@
+"""Formats numbers, sizes, durations, costs, dates and names for people.
+
+Examples: `1h52`, `38.2k`, `1.9 MB`, `Yesterday`.
+"""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+_MODEL_DATE: Final = r"-\d{8}$"
+_MINUTE: Final = 60
+_HOUR: Final = 3600
+_DAY: Final = 86_400
+_WEEK: Final = 7
+_TEN_UNITS: Final = 10
+_MAX_PATH_PARTS: Final = 12
+_THOUSAND: Final = 1000
+_MILLION_FROM: Final = 999_950  # from here on `1000.0k` would be written
+_MICROS_PER_DOLLAR: Final = 1_000_000
+_MICROS_PER_CENT: Final = 10_000
+_DAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTH_NAMES: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def count(number: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun: `1 turn`, `1,204 turns`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def size(number: int) -> str:
+    """Return a number of bytes, short.
+
+    >>> size(312), size(1_902_114)
+    ('312 B', '1.9 MB')
+    """
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < _THOUSAND or unit == "GB":
+            break
+        value /= _THOUSAND
+    return f"{value:.0f} {unit}" if unit == "B" or value >= _TEN_UNITS else f"{value:.1f} {unit}"
+
+
+def token_reduction(before: int | None, after: int | None, kept_tokens: int | None) -> str:
+    """Return how the context was made smaller; `left` is what a client says where `after` is not known.
+
+    >>> token_reduction(167_503, 21_350, 2_600), token_reduction(167_503, None, 2_600), token_reduction(167_503, None, None)
+    ('167.5k to 21.4k tokens', '167.5k tokens, 2.6k of the talk left', '167.5k tokens')
+    """
+    if before is None:
+        return f"{tokens(after)} tokens" if after is not None else ""
+    if after is not None:
+        return f"{tokens(before)} to {tokens(after)} tokens"
+    suffix = f", {tokens(kept_tokens)} of the talk left" if kept_tokens is not None else ""
+    return f"{tokens(before)} tokens{suffix}"
+
+
+def kept_message_count(before: int | None, kept: int | None, ratio: float | None) -> str:
+    """Return how many messages a compaction kept, where it says so.
+
+    >>> kept_message_count(150, 15, 0.1), kept_message_count(None, 15, None), kept_message_count(None, None, None)
+    ('15 of 150 messages kept (ratio 0.1)', '15 messages kept', '')
+    """
+    if kept is None and before is None:
+        return ""
+    of_all = f"of {before:,} messages" if before is not None else "messages"
+    text = f"{kept:,} {of_all} kept" if kept is not None else f"{before:,} messages"
+    return f"{text} (ratio {ratio:g})" if ratio is not None else text
+
+
+def tokens(number: int) -> str:
+    """Return a number of tokens, short.
+
+    >>> tokens(84), tokens(38_210), tokens(1_210_000)
+    ('84', '38.2k', '1.21M')
+    """
+    if number < _THOUSAND:
+        return str(number)
+    return f"{number / 1000:.1f}k" if number < _MILLION_FROM else f"{number / 1e6:.2f}M"
+
+
+def money(micro: int | None) -> str:
+    """Return an amount of micro-dollars.
+
+    >>> money(6_840_000), money(1_204_500_000), money(3_000), money(0), money(None)
+    ('$6.84', '$1,204.50', '<$0.01', '$0.00', '')
+    """
+    if micro is None:
+        return ""
+    if 0 < micro < _MICROS_PER_CENT // 2:
+        return "<$0.01"
+    return f"${micro / _MICROS_PER_DOLLAR:,.2f}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return how long something took.
+
+    >>> duration(2.4), duration(108), duration(2880), duration(6720)
+    ('2.4 s', '1m48', '48m', '1h52')
+    """
+    if seconds is None or seconds < 0:
+        return ""
+    if seconds < _TEN_UNITS:
+        return f"{seconds:.1f} s"
+    total_seconds = round(seconds)
+    if total_seconds < _MINUTE:
+        return f"{total_seconds} s"
+    if total_seconds < _TEN_UNITS * _MINUTE:
+        return f"{total_seconds // _MINUTE}m{total_seconds % _MINUTE:02}"
+    if total_seconds < _HOUR:
+        return f"{total_seconds // _MINUTE}m"
+    if total_seconds < _DAY:
+        return f"{total_seconds // _HOUR}h{total_seconds % _HOUR // _MINUTE:02}"
+    return f"{total_seconds // _DAY}d{total_seconds % _DAY // _HOUR:02}h"
+
+
+def time_of_day(seconds: float | None) -> str:
+    """Return the local time of day."""
+    if seconds is None:
+        return ""
+    local = time.localtime(seconds)
+    return f"{local.tm_hour:02}:{local.tm_min:02}"
+
+
+def day_name(seconds: float, current: float) -> str:
+    """Return what people call a day: Today, Yesterday, a weekday of this week, or the date."""
+    from steno.report.clock import local_midnight
+
+    start = local_midnight(seconds)
+    if start == local_midnight(current):
+        return "Today"
+    if start == local_midnight(current, 1):
+        return "Yesterday"
+    local, today = time.localtime(seconds), time.localtime(current)
+    date = f"{local.tm_mday} {_MONTH_NAMES[local.tm_mon - 1]}"
+    if local_midnight(current, _WEEK - 1) <= start < current:
+        return f"{_DAY_NAMES[local.tm_wday]} {date}"
+    return date if local.tm_year == today.tm_year else f"{date} {local.tm_year}"
+
+
+def short_day_name(seconds: float, current: float) -> str:
+    """Return a day in a column: Today, Yesterday, or the date with as few letters as will do."""
+    name = day_name(seconds, current)
+    if name in ("Today", "Yesterday"):
+        return name
+    local, today = time.localtime(seconds), time.localtime(current)
+    date = f"{local.tm_mday} {_MONTH_NAMES[local.tm_mon - 1][:3]}"
+    return date if local.tm_year == today.tm_year else f"{date} {local.tm_year}"
+
+
+def model_name(model: str) -> str:
+    """Return a model's name without maker and date.
+
+    >>> model_name("claude-sonnet-4-5-20250929")
+    'sonnet-4-5'
+    """
+    return re.sub(_MODEL_DATE, "", model.removeprefix("claude-"))
+
+
+def project_name(path: str) -> str:
+    """Return what a project is called: the last folder of its path."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path
+
+
+def project_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return what projects are called beside each other: those of one name with more of the path.
+
+    >>> project_names(["/a/web", "/b/web", "/a/api"])
+    {'/a/web': 'a/web', '/b/web': 'b/web', '/a/api': 'api'}
+    """
+    names = {path: project_name(path) for path in paths}
+    for length in range(2, _MAX_PATH_PARTS):
+        name_counts = Counter(names.values())
+        ambiguous_paths = [path for path, name in names.items() if name_counts[name] > 1]
+        if not ambiguous_paths:
+            break
+        for path in ambiguous_paths:
+            parts = path.replace("\\", "/").rstrip("/").split("/")
+            names[path] = "/".join(parts[-length:])
+    return names
+
+
+def relative_to_project(text: str, project: str) -> str:
+    """Return a text with the paths in it told from the project's folder on.
+
+    >>> relative_to_project("cat /home/ada/work/src/a.py", "/home/ada/work")
+    'cat src/a.py'
+    """
+    base = project.rstrip("/\\")
+    if not base:
+        return text
+    return text.replace(f"{base}/", "").replace(f"{base}\\", "")

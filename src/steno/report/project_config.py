@@ -1,0 +1,362 @@
+"""Configuration of a project: memory, plans, to-dos, agents, settings, MCP servers.
+
+Read from the client's config folder and from the project's own folder.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import msgspec
+
+from steno.errors import Unreadable
+from steno.format.sidecars import Hook, Settings, TaskItem, TodoItem, decode_json, read_settings
+from steno.report.session_list import SessionRow
+from steno.sanitize.secret_masker import hide_secrets
+from steno.store.archive.file_access import open_transcript
+from steno.store.client_folders import ConfigFolder, ProjectFolder
+from steno.store.discovered import HEAD_SIZE, DiscoveredFile, peek
+
+_MAX_NOTES: Final = 24
+_MAX_NOTE_LENGTH: Final = 60_000
+"""How much of a note is shown."""
+_MAX_PROMPT_LENGTH: Final = 400
+_MAX_SIDECAR_SIZE: Final = 8 << 20
+_MAX_DEFINITIONS: Final = 120
+_SLUG: Final = re.compile(rb'"slug"\s*:\s*"([A-Za-z0-9][A-Za-z0-9_-]{0,99})"')
+_DESCRIPTION: Final = re.compile(r"^description\s*:\s*(.+)$", re.MULTILINE)
+_HOST: Final = re.compile(r"^[a-z]+://(?:[^/@]*@)?([^/?#]+)", re.IGNORECASE)
+
+
+class ProjectNote(msgspec.Struct, frozen=True):
+    """A text that somebody keeps: memory, instructions, a plan."""
+
+    name: str
+    source: str
+    """Where it lies."""
+    text: str
+    more: int = 0
+    """How many letters were left out."""
+
+
+class TypedPrompt(msgspec.Struct, frozen=True):
+    """A prompt as it was typed; `time` is in milliseconds."""
+
+    text: str
+    more: int
+    time: int
+    session: str
+
+
+class SessionTodos(msgspec.Struct, frozen=True):
+    """What a session had set out to do."""
+
+    session: str
+    todos: tuple[TodoItem, ...]
+    tasks: tuple[TaskItem, ...]
+
+    @property
+    def done(self) -> int:
+        """How much of it is done."""
+        return sum(item.status == "completed" for item in (*self.todos, *self.tasks))
+
+    @property
+    def total(self) -> int:
+        """How much there is."""
+        return len(self.todos) + len(self.tasks)
+
+
+class CustomDefinition(msgspec.Struct, frozen=True):
+    """An agent, skill or slash command that somebody wrote."""
+
+    kind: str
+    name: str
+    about: str
+    source: str
+
+
+class SettingsFile(msgspec.Struct, frozen=True):
+    """A settings file, its secrets masked."""
+
+    source: str
+    settings: Settings
+
+
+class McpServer(msgspec.Struct, frozen=True):
+    """An MCP server: only its name, and what runs or answers; never its arguments."""
+
+    name: str
+    kind: str
+    what: str
+    source: str
+
+
+def is_config_folder(path: str) -> bool:
+    """Whether a folder is a client's config folder."""
+    return bool(path) and os.path.isdir(path)
+
+
+# Texts
+
+
+def memory_notes(folder: ConfigFolder, slugs: Iterable[str]) -> list[ProjectNote]:
+    """Return the memory notes of a project, `MEMORY.md` first."""
+    files = [file for slug in slugs for file in folder.memory(slug)]
+    files.sort(key=lambda each: (not each.path.endswith("MEMORY.md"), each.path))
+    return [_note_from_file(folder, each, each.place.name) for each in files[:_MAX_NOTES]]
+
+
+def plan_notes(folder: ConfigFolder, names: Iterable[str]) -> list[ProjectNote]:
+    """Return the plans that sessions of some names made."""
+    session_slugs_ = set(names)
+    if not session_slugs_:
+        return []
+    files = [
+        file for file in folder.plans() if file.place.name.partition("-agent-")[0] in session_slugs_
+    ]
+    return [_note_from_file(folder, each, each.place.name) for each in files[:_MAX_NOTES]]
+
+
+def _note_from_file(folder: ConfigFolder, note_file: DiscoveredFile, name: str) -> ProjectNote:
+    return make_note(name, note_file.path, folder.text(note_file.path))
+
+
+def make_note(name: str, source: str, text: str) -> ProjectNote:
+    """Return a text as it is shown, its end left out if it is long."""
+    return ProjectNote(name, source, text[:_MAX_NOTE_LENGTH], max(0, len(text) - _MAX_NOTE_LENGTH))
+
+
+def session_slugs(rows: Iterable[SessionRow]) -> list[str]:
+    """Return the names in words that sessions go by, from both ends of their files.
+
+    A session gets its name when it first needs one, and its records bear it from then on.
+    """
+    slugs: dict[str, None] = {}
+    for row in rows:
+        try:
+            source = open_transcript(row.path)
+        except Unreadable:
+            continue
+        with source, suppress(Unreadable):
+            for start in {0, max(0, row.size - HEAD_SIZE)}:
+                for slug in _SLUG.findall(source.read(start, min(HEAD_SIZE, row.size - start))):
+                    slugs[slug.decode()] = None
+    return list(slugs)
+
+
+# What was typed, and what was to be done
+
+
+def typed_prompts(folder: ConfigFolder, project: str, limit: int) -> tuple[list[TypedPrompt], int]:
+    """Return the last prompts that were typed in a project, the newest first, and their number."""
+    project_prompts = [prompt for prompt in folder.history() if prompt.project == project]
+    newest = sorted(project_prompts, key=lambda each: each.timestamp, reverse=True)[:limit]
+    return [
+        TypedPrompt(
+            each.display[:_MAX_PROMPT_LENGTH],
+            max(0, len(each.display) - _MAX_PROMPT_LENGTH),
+            each.timestamp,
+            each.session_id,
+        )
+        for each in newest
+    ], len(project_prompts)
+
+
+def session_todos(folder: ConfigFolder, sessions: Iterable[str]) -> list[SessionTodos]:
+    """Return the to-do lists and tasks of some sessions; those with nothing on them are left out."""
+    todo_lists: list[SessionTodos] = []
+    for name in sessions:
+        todos = tuple(item for todo_list in folder.todos(name) for item in todo_list.items)
+        tasks = tuple(folder.tasks(name))
+        if todos or tasks:
+            todo_lists.append(SessionTodos(name, todos, tasks))
+    return todo_lists
+
+
+# Agents, skills, commands
+
+
+def user_definitions(folder: ConfigFolder) -> list[CustomDefinition]:
+    """Return what the user wrote for all projects."""
+    rows = (
+        *(("agent", definition_file) for definition_file in folder.agent_defs()),
+        *(("skill", each) for each in folder.skills()),
+        *(("command", each) for each in folder.commands()),
+    )
+    return [
+        parse_definition(kind, each.place.name, folder.text(each.path), "yours")
+        for kind, each in rows[:_MAX_DEFINITIONS]
+    ]
+
+
+def parse_definition(kind: str, name: str, text: str, source: str) -> CustomDefinition:
+    """Return an agent, skill or command by what stands at the head of its file."""
+    front_matter = (
+        text[:4000].partition("---")[2].partition("\n---")[0] if text.startswith("---") else ""
+    )
+    description = _DESCRIPTION.search(front_matter)
+    shown_name = f"/{name.replace('/', ':')}" if kind == "command" else name
+    return CustomDefinition(
+        kind, shown_name, description[1].strip().strip("\"'")[:240] if description else "", source
+    )
+
+
+# Settings
+
+
+def user_settings(folder: ConfigFolder) -> list[SettingsFile]:
+    """Return the user's settings."""
+    files: list[SettingsFile] = []
+    for local in (False, True):
+        name = "settings.local.json" if local else "settings.json"
+        parsed = folder.settings(local=local)
+        if parsed is not None:
+            files.append(SettingsFile(os.path.join(folder.path, name), _mask_settings(parsed)))
+    return files
+
+
+def parse_settings(raw: bytes, source: str) -> SettingsFile | None:
+    """Return settings that were read elsewhere."""
+    parsed = read_settings(raw)[0]
+    return None if parsed is None else SettingsFile(source, _mask_settings(parsed))
+
+
+def _mask_settings(parsed: Settings) -> Settings:
+    """Mask also what only looks like a secret: nobody meant it to be in a command."""
+    return Settings(
+        model=parsed.model,
+        allow=tuple(map(hide_secrets, parsed.allow)),
+        ask=tuple(map(hide_secrets, parsed.ask)),
+        deny=tuple(map(hide_secrets, parsed.deny)),
+        hooks=tuple(
+            Hook(hook.event, hook.matcher, hide_secrets(hook.command)) for hook in parsed.hooks
+        ),
+        env_names=parsed.env_names,
+        masked=hide_secrets(parsed.masked),
+    )
+
+
+def hooks_of_settings(settings_files: Iterable[SettingsFile]) -> list[tuple[Hook, str]]:
+    """Return the hooks of some settings, each with where it stands."""
+    return [
+        (hook, settings_file.source)
+        for settings_file in settings_files
+        for hook in settings_file.settings.hooks
+    ]
+
+
+# MCP servers
+
+
+def user_servers(folder: ConfigFolder, project: str) -> list[McpServer]:
+    """Return the servers in the client's own state file: for all projects, and for this one."""
+    servers: list[McpServer] = []
+    parent_folder = os.path.dirname(os.path.abspath(folder.path))
+    state_paths = [os.path.join(folder.path, ".claude.json")]
+    if os.path.basename(os.path.abspath(folder.path)) == ".claude":
+        state_paths.append(os.path.join(parent_folder, ".claude.json"))
+    for path in state_paths:
+        raw = peek(path, _MAX_SIDECAR_SIZE, [])
+        if raw is None:
+            continue
+        top = _as_object(decode_json(raw))
+        servers += servers_in_object(top, path)
+        servers += servers_in_object(
+            _as_object(_as_object(top.get("projects")).get(project)), f"{path}, this project"
+        )
+    return servers
+
+
+def servers_in_file(raw: bytes, source: str) -> list[McpServer]:
+    """Return the servers of a `.mcp.json`."""
+    return servers_in_object(_as_object(decode_json(raw)), source)
+
+
+def servers_in_object(document: dict[str, Any], source: str) -> list[McpServer]:
+    """Return the servers that an object names."""
+    servers: list[McpServer] = []
+    for name, value in _as_object(document.get("mcpServers")).items():
+        fields = _as_object(value)
+        command, url = fields.get("command"), fields.get("url")
+        kind = fields.get("type")
+        transport = kind if isinstance(kind, str) else "http" if url else "stdio"
+        target = ""
+        if isinstance(command, str):
+            target = os.path.basename(command.split(" ")[0])
+        elif isinstance(url, str) and (host := _HOST.match(url)):
+            target = host[1]
+        servers.append(
+            McpServer(hide_secrets(name), transport[:24], hide_secrets(target)[:120], source)
+        )
+    return servers[:_MAX_DEFINITIONS]
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+_INSTRUCTION_FILES: Final = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "AGENTS.md")
+_SETTINGS: Final = (".claude/settings.json", ".claude/settings.local.json")
+_DEFINITION_FOLDERS: Final = (
+    ("agent", ".claude/agents", ".md"),
+    ("skill", ".claude/skills", "/SKILL.md"),
+    ("command", ".claude/commands", ".md"),
+)
+_MAX_FOLDER_DEFINITIONS: Final = 120
+
+
+class ProjectFolderContent(msgspec.Struct, frozen=True):
+    """What a project says of itself."""
+
+    there: bool
+    notes: list[ProjectNote] = []
+    settings: list[SettingsFile] = []
+    servers: list[McpServer] = []
+    defined: list[CustomDefinition] = []
+    refused: list[str] = []
+    """Names that lead out of the folder, and were not followed."""
+
+
+def read_project_folder(path: str) -> ProjectFolderContent:
+    """Look into the folder; nothing but files of known names is opened."""
+    folder = ProjectFolder(path)
+    if not folder.exists:
+        return ProjectFolderContent(there=False)
+    # One is often a link to, or a copy of, another: that is shown once, by all its names.
+    texts: dict[str, list[str]] = {}
+    for instruction_file in map(folder.text, _INSTRUCTION_FILES):
+        if instruction_file is not None:
+            texts.setdefault(instruction_file.text, []).append(instruction_file.name)
+    notes = [make_note(", ".join(names), names[0], text) for text, names in texts.items()]
+    settings_files: list[SettingsFile] = []
+    for name in _SETTINGS:
+        raw_settings = folder.read(name)
+        instruction_file = (
+            parse_settings(raw_settings[0], name) if raw_settings is not None else None
+        )
+        if instruction_file is not None:
+            settings_files.append(instruction_file)
+    mcp_file = folder.read(".mcp.json")
+    return ProjectFolderContent(
+        there=True,
+        notes=notes,
+        settings=settings_files,
+        servers=servers_in_file(mcp_file[0], ".mcp.json") if mcp_file is not None else [],
+        defined=_folder_definitions(folder)[:_MAX_FOLDER_DEFINITIONS],
+        refused=folder.refused_names,
+    )
+
+
+def _folder_definitions(folder: ProjectFolder) -> list[CustomDefinition]:
+    definitions: list[CustomDefinition] = []
+    for kind, folder_name, ending in _DEFINITION_FOLDERS:
+        for name in folder.list_names(folder_name, ending.lstrip("/")):
+            if not name.endswith(ending):
+                continue
+            text = folder.text(name)
+            definition_name = name.removeprefix(f"{folder_name}/").removesuffix(ending)
+            if text is not None:
+                definitions.append(parse_definition(kind, definition_name, text.text, "project"))
+    return definitions

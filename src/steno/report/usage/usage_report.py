@@ -1,0 +1,232 @@
+"""Usage report: rows with token counts and cost, their total, and their JSON form.
+
+Costs are summed exactly, in millionths of a micro-dollar, and rounded once: the total to the
+nearest micro-dollar, the rows up or down so that they add up to it. So the total does not depend on
+the grouping.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from steno.report import clock
+from steno.report.pricing import PriceTable, exact_cost
+from steno.report.usage.usage_query import GROUP_PARTS, Bucket, Buckets, TokenCounts, UsageQuery
+
+_EXACT_UNITS: Final = 1_000_000
+_TIME_GROUPINGS: Final = ("day", "week", "month", "hour", "block5h")
+
+
+class UsageFigures(msgspec.Struct):
+    """Tokens and what they cost."""
+
+    responses: int = 0
+    input: int = 0
+    output: int = 0
+    cache_5m: int = 0
+    cache_1h: int = 0
+    cache_read: int = 0
+    searches: int = 0
+    estimated: int = 0
+    """How many of the responses have a placeholder for a figure."""
+    exact: int = 0
+    """The cost of all that has a price, in millionths of a micro-dollar."""
+    unpriced: dict[str, int] = {}
+    """Tokens of models that no price is known of."""
+    slow_price: int = 0
+    """How many fast responses were priced as if they were not, for want of a price."""
+
+    @property
+    def cache_write(self) -> int:
+        """Tokens written to either cache."""
+        return self.cache_5m + self.cache_1h
+
+    @property
+    def context(self) -> int:
+        """Everything that was read."""
+        return self.input + self.cache_write + self.cache_read
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether anything in it has a price, or nothing in it needs one."""
+        return bool(self.exact) or not self.unpriced
+
+    @property
+    def cost(self) -> int | None:
+        """The cost in micro-dollars; None where nothing has a price."""
+        return rounded_micros(self.exact) if self.has_cost else None
+
+    def add_bucket(self, bucket: Bucket, counts: TokenCounts, prices: PriceTable) -> None:
+        """Add a heap at its price."""
+        self.responses += counts[0]
+        self.input += counts[1]
+        self.output += counts[2]
+        self.cache_5m += counts[3]
+        self.cache_1h += counts[4]
+        self.cache_read += counts[5]
+        self.searches += counts[6]
+        self.estimated += counts[7]
+        _, day, model, fast, tier = bucket
+        rates_found = prices.find_rates(model, day, tier, fast)
+        if rates_found is not None:
+            self.exact += exact_cost(counts, rates_found[0])
+            self.slow_price += 0 if rates_found[1] else counts[0]
+        elif tokens := sum(counts[1:6]):
+            self.unpriced[model] = self.unpriced.get(model, 0) + tokens
+
+    def add(self, other: "UsageFigures") -> None:
+        """Add other figures."""
+        self.responses += other.responses
+        self.input += other.input
+        self.output += other.output
+        self.cache_5m += other.cache_5m
+        self.cache_1h += other.cache_1h
+        self.cache_read += other.cache_read
+        self.searches += other.searches
+        self.estimated += other.estimated
+        self.exact += other.exact
+        self.slow_price += other.slow_price
+        for model, tokens in other.unpriced.items():
+            self.unpriced[model] = self.unpriced.get(model, 0) + tokens
+
+
+class ReportRow(msgspec.Struct):
+    """One row of a report."""
+
+    names: tuple[str, ...]
+    figures: UsageFigures
+    cost: int = 0
+    """In micro-dollars."""
+    title: str = ""
+    project: str = ""
+    calls: int = 0
+    failed: int = 0
+
+
+class UsageReport(msgspec.Struct):
+    """What was asked for."""
+
+    by: str
+    lines: list[ReportRow]
+    totals: UsageFigures
+    cost: int
+    """In micro-dollars."""
+    abandoned: UsageFigures | None = None
+    """What of all that went into branches that were given up; None where that is not known."""
+    unseen: int = 0
+    """How many sessions may have more of those, and were not looked into."""
+    complete: bool = True
+    """Whether everything there is was read."""
+
+
+def build_report(buckets: Buckets, grouping: str, prices: PriceTable) -> UsageReport:
+    """Return the rows, in the order of time or else the dearest first, and their total."""
+    prices.load({bucket[2] for bucket in buckets})
+    rows: dict[tuple[str, ...], UsageFigures] = {}
+    totals = UsageFigures(unpriced={})
+    for cell, counts in buckets.items():
+        figures = rows.get(cell[0])
+        if figures is None:
+            figures = rows[cell[0]] = UsageFigures(unpriced={})
+        figures.add_bucket(cell, counts, prices)
+    for figures in rows.values():
+        totals.add(figures)
+    report_rows = [ReportRow(names, figures) for names, figures in rows.items()]
+    if grouping in _TIME_GROUPINGS:
+        report_rows.sort(key=lambda line: line.names)
+    else:
+        report_rows.sort(key=lambda line: (-line.figures.exact, -line.figures.context, line.names))
+    costs = apportion_micros([report_row.figures.exact for report_row in report_rows])
+    for line, cost in zip(report_rows, costs, strict=True):
+        line.cost = cost
+    return UsageReport(grouping, report_rows, totals, sum(costs))
+
+
+def sum_usage(buckets: Iterable[tuple[Bucket, TokenCounts]], prices: PriceTable) -> UsageFigures:
+    """Return the sum of some heaps."""
+    figures = UsageFigures(unpriced={})
+    for bucket, counts in buckets:
+        figures.add_bucket(bucket, counts, prices)
+    return figures
+
+
+def rounded_micros(exact: int) -> int:
+    """Return millionths of a micro-dollar as micro-dollars."""
+    return (exact + _EXACT_UNITS // 2) // _EXACT_UNITS
+
+
+def apportion_micros(exact: list[int]) -> list[int]:
+    """Round amounts to micro-dollars so that they add up to their rounded sum.
+
+    >>> apportion_micros([600_000, 600_000, 600_000])
+    [1, 1, 0]
+    """
+    costs = [amount // _EXACT_UNITS for amount in exact]
+    missing = rounded_micros(sum(exact)) - sum(costs)
+    largest_remainders = sorted(
+        range(len(exact)), key=lambda place: (-(exact[place] % _EXACT_UNITS), place)
+    )
+    for index in largest_remainders[:missing]:
+        costs[index] += 1
+    return costs
+
+
+_MICROS_PER_DOLLAR: Final = 1_000_000
+
+
+def figures_json(figures: UsageFigures, cost: int) -> dict[str, Any]:
+    """Return figures under the names that the API has for them."""
+    return {
+        "responses": figures.responses,
+        "input_tokens": figures.input,
+        "output_tokens": figures.output,
+        "cache_creation_input_tokens": figures.cache_write,
+        "cache_creation_5m_input_tokens": figures.cache_5m,
+        "cache_creation_1h_input_tokens": figures.cache_1h,
+        "cache_read_input_tokens": figures.cache_read,
+        "web_search_requests": figures.searches,
+        "cost_usd": cost / _MICROS_PER_DOLLAR if figures.has_cost else None,
+        "cost_micro_usd": cost if figures.has_cost else None,
+        "estimated_responses": figures.estimated,
+        "fast_at_normal_price": figures.slow_price,
+        "unpriced_tokens": figures.unpriced,
+    }
+
+
+def group_json(grouping: str, names: tuple[str, ...]) -> dict[str, str]:
+    """Return the names of a row under what they are names of."""
+    return dict(zip(GROUP_PARTS.get(grouping, (grouping,)), names, strict=True))
+
+
+def report_json(report: UsageReport, query: UsageQuery, limit: int = 0) -> dict[str, Any]:
+    """Return a report as a value for JSON."""
+    abandoned = report.abandoned
+    return {
+        "by": report.by,
+        "since": clock.iso_time(None if query.since is None else query.since / 1000),
+        "until": clock.iso_time(None if query.until is None else query.until / 1000),
+        "complete": report.complete,
+        "rows": [row_json(report.by, line) for line in report.lines[: limit or None]],
+        "totals": figures_json(report.totals, report.cost),
+        "abandoned": None
+        if abandoned is None
+        else figures_json(abandoned, _rounded_cost(abandoned))
+        | {"sessions_not_seen": report.unseen},
+    }
+
+
+def _rounded_cost(figures: UsageFigures) -> int:
+    return (figures.exact + _MICROS_PER_DOLLAR // 2) // _MICROS_PER_DOLLAR
+
+
+def row_json(grouping: str, report_row: ReportRow) -> dict[str, Any]:
+    """Return one row of a report as a value for JSON."""
+    row: dict[str, Any] = group_json(grouping, report_row.names) | figures_json(
+        report_row.figures, report_row.cost
+    )
+    if grouping in ("session", "agent"):
+        row |= {"title": report_row.title, "project": report_row.project}
+    if grouping == "tool":
+        row |= {"calls": report_row.calls, "failed": report_row.failed}
+    return row

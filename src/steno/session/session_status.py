@@ -1,0 +1,191 @@
+"""Status and liveness of sessions, and the rule for which sessions lists show.
+
+A session was active at the time of its own last record, or when its file was seen growing. The
+modification time of the file alone never counts: a copy or a restore refreshes it on every file.
+Nothing here reads a clock or a file.
+
+Step records are the user and assistant records of a file, one line each in `steps.jsonl`. A
+published description of the format counts a session's steps this way, and lists show sessions by
+that count. The steps of `steno show` (tool calls, notes) are a different figure.
+"""
+
+from collections.abc import Collection
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.format.records import Record
+from steno.format.tool_catalogue import AWAITED_TOOLS
+
+Ending: TypeAlias = Literal[
+    "", "question", "tool", "prompt", "refused", "answered", "finished", "interrupted", "failed"
+]
+"""What a session's records end with, independent of the time.
+
+(empty)      no message
+question     an unanswered question of the agent
+tool         a tool call without a result
+prompt       a prompt or tool result without an answer
+refused      an API error that the client may still retry
+answered     an answer; the client may still be open
+finished     an answer, and the client was closed
+interrupted  cut off by the user or by closing the client
+failed       an API error
+"""
+LastMessage: TypeAlias = Literal["", "prompt", "interrupt", "answer", "error", "other"]
+"""The last message of the conversation; a tool result counts as a prompt."""
+SessionStatus: TypeAlias = Literal[
+    "running", "waiting", "finished", "interrupted", "failed", "empty"
+]
+MODEL_SECONDS: Final = 300.0
+"""Seconds for which a model may think without a record being written."""
+TOOL_SECONDS: Final = 1800.0
+"""Seconds for which a tool may run without a record being written."""
+WAITING_SECONDS: Final = 900.0
+"""Seconds for which an answered session counts as waiting for the user."""
+_QUESTION_SECONDS: Final = 86_400.0
+LIVE_SECONDS: Final[dict[Ending, float]] = {
+    "tool": TOOL_SECONDS,
+    "prompt": MODEL_SECONDS,
+    "refused": MODEL_SECONDS,
+    "answered": WAITING_SECONDS,
+    "question": _QUESTION_SECONDS,
+}
+"""For how long after its last activity a session with such an ending is live."""
+CLOCK_SKEW: Final = 300.0
+"""Seconds by which a record may be ahead of this machine's clock and still be recent."""
+_STATUS_AFTERWARDS: Final[dict[Ending, SessionStatus]] = {
+    "": "empty",
+    "question": "waiting",
+    "tool": "interrupted",
+    "prompt": "interrupted",
+    "refused": "failed",
+    "answered": "finished",
+    "finished": "finished",
+    "interrupted": "interrupted",
+    "failed": "failed",
+}
+_STATUS_WHILE_LIVE: Final[dict[Ending, SessionStatus]] = {
+    "question": "waiting",
+    "tool": "running",
+    "prompt": "running",
+    "refused": "running",
+    "answered": "waiting",
+}
+
+
+def ending_of(
+    last: LastMessage, open_tools: Collection[str], *, left: bool, refused: bool
+) -> Ending:
+    """Return what a session ends with.
+
+    `open_tools` names the tools that the last message calls and that have no result; `left` means
+    the client was closed afterwards, `refused` that the API returned an error afterwards.
+
+    >>> ending_of("answer", ["Bash"], left=False, refused=False)
+    'tool'
+    """
+    if not last:
+        return ""
+    if open_tools:
+        if left:
+            return "interrupted"
+        return "question" if AWAITED_TOOLS.intersection(open_tools) else "tool"
+    if last == "error":
+        return "failed"
+    if refused:
+        return "failed" if left else "refused"
+    if last == "interrupt":
+        return "interrupted"
+    if last == "prompt":
+        return "interrupted" if left else "prompt"
+    return "finished" if left else "answered"
+
+
+def activity_age(now: float, last_record: float | None, growth_time: float | None = None) -> float:
+    """Return the seconds since a session was last active; infinite where that is not known.
+
+    A record further ahead of the clock than machines differ is not recent.
+
+    >>> activity_age(1000.0, 400.0, 900.0), activity_age(1000.0, 5000.0), activity_age(1000.0, None)
+    (100.0, inf, inf)
+    """
+    times = [
+        time for time in (last_record, growth_time) if time is not None and time <= now + CLOCK_SKEW
+    ]
+    return max(0.0, now - max(times)) if times else float("inf")
+
+
+def is_live(ending: Ending, age: float) -> bool:
+    """Return whether a session is at work, or waits for a user who may still be there.
+
+    >>> is_live("answered", 60.0), is_live("answered", 3600.0), is_live("finished", 0.0)
+    (True, False, False)
+    """
+    return age <= LIVE_SECONDS.get(ending, -1.0)
+
+
+def status_at(ending: Ending, age: float) -> SessionStatus:
+    """Return the status of a session that was active so many seconds ago.
+
+    >>> status_at("tool", 60.0), status_at("tool", 3600.0), status_at("question", 1e9)
+    ('running', 'interrupted', 'waiting')
+    """
+    return _STATUS_WHILE_LIVE[ending] if is_live(ending, age) else _STATUS_AFTERWARDS[ending]
+
+
+StepType: TypeAlias = Literal["USER_MESSAGE", "TOOL_RESULT", "ASSISTANT_MESSAGE", "TOOL_CALL"]
+MIN_STEP_RECORDS: Final = 5
+"""Completed sessions with fewer step records are not listed."""
+ALWAYS_LISTED_STEP_RECORDS: Final = 10
+"""Sessions with this many step records are always listed; below it one needs an answer."""
+_TYPES: Final = frozenset(("user", "assistant"))
+
+
+class StepCounts(msgspec.Struct, frozen=True):
+    """How many step records a session has, and whether one is an assistant message with text."""
+
+    records: int = 0
+    answered: bool = False
+
+
+def is_step_record(kind: str | None, *, sidechain: bool) -> bool:
+    """Return whether a record of that type becomes a line of `steps.jsonl`."""
+    return kind in _TYPES and not sidechain
+
+
+def step_type(record: Record) -> StepType:
+    """Return what kind of step a user or assistant record is."""
+    if record.type == "user":
+        return "TOOL_RESULT" if record.tool_results else "USER_MESSAGE"
+    return "TOOL_CALL" if record.tool_uses else "ASSISTANT_MESSAGE"
+
+
+def is_answer(record: Record) -> bool:
+    """Return whether a step record is an assistant message with text."""
+    return step_type(record) == "ASSISTANT_MESSAGE" and bool(record.text.strip())
+
+
+def count_record(counts: StepCounts, record: Record) -> StepCounts:
+    """Return the counts with one more record taken in."""
+    if not is_step_record(record.type, sidechain=record.is_sidechain):
+        return counts
+    return StepCounts(counts.records + 1, counts.answered or is_answer(record))
+
+
+def is_listed(counts: StepCounts, *, running: bool) -> bool:
+    """Return whether the list rule shows a session.
+
+    Running sessions and those with `ALWAYS_LISTED_STEP_RECORDS` step records are always shown. Of the others, those with
+    fewer than `MIN_STEP_RECORDS` step records and those without an assistant message are hidden.
+
+    >>> [is_listed(StepCounts(n, answered=True), running=False) for n in (4, 5, 9, 10)]
+    [False, True, True, True]
+    >>> [is_listed(StepCounts(n), running=False) for n in (4, 5, 9, 10)]
+    [False, False, False, True]
+    >>> is_listed(StepCounts(1), running=True)
+    True
+    """
+    if running or counts.records >= ALWAYS_LISTED_STEP_RECORDS:
+        return True
+    return counts.records >= MIN_STEP_RECORDS and counts.answered

@@ -1,1 +1,0 @@
-"""What happened, for people: turns and their steps, sub-agents, branches, titles, status, usage."""

@@ -1,0 +1,1 @@
+"""Turns, steps, sub-agents, branches, compactions, titles, status and usage of a session."""

@@ -1,0 +1,275 @@
+"""Facts about a whole session: its metadata, its counts and its status.
+
+Each figure is counted here and nowhere else. The index counts along while it reads and uses these
+functions for everything else. A file does not say whether its client is still running; the time
+since the last write is the best sign, and it is passed in: nothing here reads a clock.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.format.lenient_json import DECODE_ERRORS, fill_struct
+from steno.format.records import Record, read_time
+from steno.format.tool_catalogue import AWAITED_TOOLS
+from steno.session.transcript import Node, Transcript
+from steno.session.turns.branches import Branch
+from steno.session.turns.steps import Step
+from steno.session.turns.turn_builder import Turn
+from steno.session.turns.usage import SYNTHETIC
+
+if TYPE_CHECKING:
+    from steno.session.session import Session
+    from steno.session.turns.subagents import Thread
+
+
+class SessionMetadata(msgspec.Struct, kw_only=True):
+    """Everything in order of appearance, each once."""
+
+    cwds: tuple[str, ...] = ()
+    git_branches: tuple[str, ...] = ()
+    last_branch: str = ""
+    versions: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    entrypoints: tuple[str, ...] = ()
+    slugs: tuple[str, ...] = ()
+    session_ids: tuple[str, ...] = ()
+    lineage: tuple[str, ...] = ()
+    """Other sessions that `session_id` (beside `sessionId`) names."""
+    forked_from: tuple[str, ...] = ()
+    started: datetime | None = None
+    ended: datetime | None = None
+    left: bool = False
+    """Whether the client closed the session itself, and nothing was said after that."""
+
+
+class _ForkedFrom(msgspec.Struct, rename="camel"):
+    session_id: str | None = None
+
+
+class _MetadataLine(msgspec.Struct, rename="camel"):
+    cwd: str | None = None
+    git_branch: str | None = None
+    entrypoint: str | None = None
+    slug: str | None = None
+    session_id: str | None = None
+    lineage: str | None = msgspec.field(name="session_id", default=None)
+    forked_from: _ForkedFrom | None = None
+    relocated_cwd: str | None = None
+
+
+class _RecordOrigin(msgspec.Struct, frozen=True, gc=False):
+    """Where a record was written, as far as it says it."""
+
+    cwd: str | None
+    branch: str | None
+    entrypoint: str | None
+    slug: str | None
+    session: str | None
+    lineage: str | None = None
+    fork: str | None = None
+
+
+_LINE_DECODER: Final = msgspec.json.Decoder(_MetadataLine)
+_SKIPPED_TYPES: Final = frozenset(
+    ("api-request", "api-request-blob", "api-request-shape", "file-history-snapshot", "progress")
+)
+"""Types whose lines are long and say nothing new about the place."""
+
+
+def read_metadata(transcript: Transcript) -> SessionMetadata:
+    """Read through a session once and note what it says about itself."""
+    nodes = transcript.nodes
+    first: datetime | None = None
+    last: datetime | None = None
+    origin: _RecordOrigin | None = None
+    origins: dict[_RecordOrigin, None] = {}
+    branch = ""
+    for node in nodes:
+        cached = transcript.cached(node)
+        moment = read_time(node.timestamp) if cached is None else cached.time
+        if moment is not None:
+            first = moment if first is None or moment < first else first
+            last = moment if last is None or moment > last else last
+        if node.type in _SKIPPED_TYPES:
+            continue
+        before, origin = origin, _record_origin(transcript, node, cached)
+        # Nearly all are written where the one before was.
+        if origin != before:
+            origins[origin] = None
+            branch = origin.branch or branch
+    return SessionMetadata(
+        cwds=_unique(place.cwd for place in origins),
+        git_branches=_unique(place.branch for place in origins),
+        last_branch=branch,
+        versions=_unique(node.version for node in nodes),
+        models=_unique(node.model for node in nodes if node.model != SYNTHETIC),
+        entrypoints=_unique(place.entrypoint for place in origins),
+        slugs=_unique(place.slug for place in origins),
+        session_ids=_unique(place.session for place in origins),
+        lineage=_unique(place.lineage for place in origins),
+        forked_from=_unique(place.fork for place in origins),
+        started=first,
+        ended=last,
+        left=_was_closed(nodes),
+    )
+
+
+def _unique(values: Iterable[str | None]) -> tuple[str, ...]:
+    """Return what there is, each once, in order of appearance."""
+    return tuple(value for value in dict.fromkeys(values) if value)
+
+
+def _was_closed(nodes: list[Node]) -> bool:
+    for node in reversed(nodes):
+        if node.type == "cost-state":
+            return True
+        if node.converses:
+            return False
+    return False
+
+
+def _record_origin(transcript: Transcript, node: Node, cached: Record | None) -> _RecordOrigin:
+    if cached is not None:
+        envelope = cached.envelope
+        if not (envelope.lineage or envelope.forked_from or envelope.relocated_cwd):
+            return _RecordOrigin(
+                envelope.cwd,
+                envelope.git_branch,
+                envelope.entrypoint,
+                envelope.slug,
+                envelope.session_id,
+            )
+    try:
+        line = _LINE_DECODER.decode(transcript.source.read(node.offset, node.length))
+    except DECODE_ERRORS:
+        line = fill_struct(_MetadataLine, transcript.record(node).fields)
+    return _RecordOrigin(
+        line.cwd or line.relocated_cwd,
+        line.git_branch,
+        line.entrypoint,
+        line.slug,
+        line.session_id,
+        line.lineage,
+        line.forked_from.session_id if line.forked_from else None,
+    )
+
+
+ABANDONED_REASONS: Final = frozenset(("rewind", "edited"))
+"""Why a branch is off the conversation because somebody went back; the others are broken off."""
+
+
+class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """A session in numbers."""
+
+    turns: int = 0
+    """The turns of the conversation, as they are numbered on its page; abandoned ones are not."""
+    steps: int = 0
+    """What was done in these turns. What sub-agents did is theirs, and so are their steps."""
+    failed: int = 0
+    """How many of the steps failed."""
+    worked: int = 0
+    """Milliseconds that the turns took, without the time between them."""
+    agents: int = 0
+    """Sub-agents, whoever started them; those that only warm up are none."""
+    compactions: int = 0
+    branches: int = 0
+    """How often somebody went back, and went on differently."""
+    model: str = ""
+    """The model that answered last."""
+
+
+def count_session(session: "Session") -> SessionCounts:
+    """Count a session."""
+    turns = session.turns()
+    return SessionCounts(
+        turns=len(turns),
+        steps=sum(count_steps(turn.steps) for turn in turns),
+        failed=sum(turn.errors for turn in turns),
+        worked=work_milliseconds(turns),
+        agents=len(working_agents(session.all_agents)),
+        compactions=sum(compaction.kind == "full" for compaction in session.compactions),
+        branches=len(find_abandoned_branches(session.branches)),
+        model=last_model(session.transcript.nodes),
+    )
+
+
+def count_steps(steps: Iterable[Step]) -> int:
+    """Return how many steps did something; thoughts, words, notes and reports did not."""
+    return sum(step.is_work for step in steps)
+
+
+def work_milliseconds(turns: Iterable["Turn"]) -> int:
+    """Return how many milliseconds some turns took."""
+    return sum(round(turn.duration * 1000) for turn in turns if turn.duration is not None)
+
+
+def working_agents(threads: Iterable["Thread"]) -> list["Thread"]:
+    """Return the sub-agents that had something to do."""
+    return [thread for thread in threads if not thread.warmup]
+
+
+def find_abandoned_branches(branches: Iterable[Branch]) -> list[Branch]:
+    """Return the branches that somebody left, of all that are off the conversation."""
+    return [branch for branch in branches if branch.why in ABANDONED_REASONS]
+
+
+def last_model(nodes: Sequence[Node]) -> str:
+    """Return the model that answered last, sub-agents aside where there is more than them."""
+    answering = [node for node in nodes if node.model and node.model != SYNTHETIC]
+    main_models = (node.model for node in reversed(answering) if not node.sidechain)
+    return next(main_models, answering[-1].model if answering else "")
+
+
+StatusName: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed"]
+ANSWERED_LIVE_SECONDS: Final = 900.0
+"""Seconds after the last write for which an answered session is taken to wait for the user."""
+MODEL_LIVE_SECONDS: Final = 300.0
+"""Seconds a model may think without a line being written."""
+TOOL_LIVE_SECONDS: Final = 1800.0
+"""Seconds a tool may run without a line being written."""
+
+
+class Status(msgspec.Struct, frozen=True):
+    """How a session stands, and why that is thought."""
+
+    standing: StatusName
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return self.standing
+
+
+def status_of(
+    turns: list[Turn], *, seconds_since_write: float | None = None, left: bool = False
+) -> Status:
+    """Return how a session stands after its last turn; `left` when the client closed it itself."""
+    if not turns:
+        return Status("finished", "nothing was said")
+    age = float("inf") if seconds_since_write is None else seconds_since_write
+    last = turns[-1]
+    open_step = next((step for step in reversed(last.steps) if step.state == "open"), None)
+    # An answer behind a call without a result says that the agent went on without it.
+    if open_step is not None and not last.done:
+        return _open_step_status(open_step, age, left=left)
+    if last.interrupted:
+        return Status("interrupted", "by the user")
+    if last.failure is not None:
+        return Status("failed", last.failure.subject or last.failure.verb)
+    if not last.done:
+        if age <= MODEL_LIVE_SECONDS and not left:
+            return Status("running", "the model is at it")
+        return Status("interrupted", "no answer was recorded")
+    if age <= ANSWERED_LIVE_SECONDS and not left:
+        return Status("waiting", "for the next prompt")
+    return Status("finished", "the client was closed" if left else "the last prompt was answered")
+
+
+def _open_step_status(step: Step, age: float, *, left: bool) -> Status:
+    if step.verb in AWAITED_TOOLS and not left:
+        return Status("waiting", "for an answer")
+    if left or age > TOOL_LIVE_SECONDS:
+        return Status("interrupted", f"in {step.verb}, which gave no result")
+    return Status("running", f"{step.verb} {step.subject}".strip())

@@ -1,0 +1,304 @@
+"""Turns: a prompt, the steps it led to, and the answer.
+
+A turn begins with a request: of a person, of a slash command that leads to an answer, of a shell
+escape, or of a background task that reports. Records before the first prompt, or after a
+compaction, belong to the prompt that follows them; commands without an effect belong to the turn
+before them. A compaction begins no turn: where the work continues after it without a new prompt,
+the turn continues. Every record is in exactly one turn.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from steno.format.records import Record
+from steno.session.transcript import Node, Transcript
+from steno.session.turns.compactions import Compaction, RepeatTracker, is_compaction, keeps_all
+from steno.session.turns.prompts import TURN_ORIGINS, Origin, Prompt, origin_of, read_prompt
+from steno.session.turns.step_builder import StepBuilder, TurnDraft
+from steno.session.turns.steps import FileTouch, Step, StepDraft
+from steno.session.turns.usage import Totals
+
+if TYPE_CHECKING:
+    from steno.session.turns.subagents import Thread
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt, the steps it led to, and the answer; what is deleted is left out."""
+
+    number: int
+    prompt: Prompt | None = None
+    steps: tuple[Step, ...] = ()
+    answer: str = ""
+    """The words behind the last tool call."""
+    before: int = 0
+    """How many of the steps came before the answer; the others were noted behind it."""
+    started: datetime | None = None
+    ended: datetime | None = None
+    duration: float | None = None
+    """Seconds, as the client measured them where it did."""
+    usage: Totals = Totals()
+    files: tuple[FileTouch, ...] = ()
+    commands: tuple[str, ...] = ()
+    errors: int = 0
+    """How many steps failed."""
+    interrupted: bool = False
+    done: bool = True
+    """Whether the model had its last word."""
+    nodes: tuple[Node, ...] = ()
+    compaction: Compaction | None = None
+    """The seam before it, or the first one within it."""
+    closing: Compaction | None = None
+    """The seam at its end, behind which nothing was asked so far; of several the last."""
+    whole: tuple[tuple[Step, ...], int] | None = None
+    """The steps with those that are deleted, and how many came before the answer; None where none
+    is deleted."""
+
+    def with_deleted(self) -> "Turn":
+        """Return the turn with what is deleted of it."""
+        if self.whole is None:
+            return self
+        steps, before = self.whole
+        return msgspec.structs.replace(self, steps=steps, before=before, whole=None)
+
+    @property
+    def opening(self) -> Compaction | None:
+        """The seam before it."""
+        inside = any(step.seam is self.compaction for step in self.steps)
+        return None if inside else self.compaction
+
+    @property
+    def inner_seams(self) -> tuple[Compaction, ...]:
+        """The seams within it; a step each says where."""
+        return tuple(step.seam for step in self.steps if step.seam is not None)
+
+    @property
+    def seams(self) -> tuple[Compaction, ...]:
+        """The seam before it and those within it; not the one at its end."""
+        inside = self.inner_seams
+        return inside if self.opening is None else (self.opening, *inside)
+
+    @property
+    def failure(self) -> Step | None:
+        """The error the turn ended with, if it did."""
+        for step in reversed(self.steps):
+            if step.kind == "error" and step.state == "failed":
+                return step
+            if step.kind not in ("note", "hook", "thought"):
+                return None
+        return None
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person began it."""
+        return self.prompt is not None and self.prompt.by_person
+
+
+def build_turns(
+    transcript: Transcript,
+    nodes: Iterable[Node],
+    *,
+    agents: Mapping[str, "Thread"] | None = None,
+    compactions: Mapping[int, Compaction] | None = None,
+    agent: bool = False,
+) -> list[Turn]:
+    """Return the turns that a conversation is made of.
+
+    `agents` are found by the call that started them, or by their own id; `agent` says that the
+    conversation is a sub-agent's.
+    """
+    return TurnReader(agent=agent).turns(transcript, list(nodes), agents or {}, compactions or {})
+
+
+class TurnReader:
+    """A conversation that is told, and told again when it has grown: only what is new is read."""
+
+    def __init__(self, *, agent: bool = False) -> None:
+        self._agent = agent
+        self._nodes: list[Node] = []
+        self._agents: dict[str, tuple[Thread, str]] = {}
+        self._compactions: dict[int, Compaction] = {}
+        self._builder = TurnBuilder({}, {}, agent=agent)
+
+    def turns(
+        self,
+        transcript: Transcript,
+        nodes: list[Node],
+        agents: Mapping[str, "Thread"],
+        compactions: Mapping[int, Compaction],
+    ) -> list[Turn]:
+        """Return the turns that a conversation is made of by now."""
+        known_agents = {name: (thread, thread.kind) for name, thread in agents.items()}
+        known_compactions = {index: compactions.get(index) for index in self._compactions}
+        goes_on = nodes[: len(self._nodes)] == self._nodes
+        if not goes_on or known_agents != self._agents or known_compactions != self._compactions:
+            self._nodes = []
+            self._builder = TurnBuilder(agents, compactions, agent=self._agent)
+        self._builder.compactions = compactions
+        for node in nodes[len(self._nodes) :]:
+            self._builder.add(transcript.record(node), node)
+        self._nodes, self._agents, self._compactions = nodes, known_agents, dict(compactions)
+        drafts = self._builder.turns_so_far()
+        last = len(drafts)
+        return [
+            _build_turn(turn, number, final=number == last) for number, turn in enumerate(drafts, 1)
+        ]
+
+
+class TurnBuilder:
+    """Cuts a row of records into scenes."""
+
+    def __init__(
+        self, agents: Mapping[str, "Thread"], compactions: Mapping[int, Compaction], *, agent: bool
+    ) -> None:
+        self._steps = StepBuilder(agents)
+        self.compactions = compactions
+        self._agent = agent
+        self.finished: list[TurnDraft] = []
+        """The turns before; the last one may still get what turns out to be no turn of its own."""
+        self.current = TurnDraft()
+        self._repeats = RepeatTracker()
+        self._pending_compaction: Compaction | None = None
+        """A compaction that left nothing out, which stands before the next turn."""
+
+    def add(self, record: Record, node: Node) -> None:
+        """Take in the next record."""
+        compaction = self.compactions.get(node.index)
+        if compaction is not None and keeps_all(node):
+            # Nothing was left out of the conversation: the turn goes on.
+            if self.current.answered:
+                self._pending_compaction = compaction
+            else:
+                if self.current.compaction is not None:
+                    self.current.add_compaction_note(compaction)
+                self.current.compaction = self.current.compaction or compaction
+        elif compaction is not None and is_compaction(node):
+            self._start_turn(TurnDraft(compaction))
+        if self._is_repeated(record, node):
+            self.current.nodes.append(node)
+            return
+        if node.type == "assistant":
+            self._continue_previous()
+        current = self.current
+        trail = current.trailing_count
+        if node.type == "assistant":
+            current.nodes.append(node)
+            self._steps.add_response_line(current, record, node)
+        elif record.role:
+            self._add_user_record(record, node)
+            current = self.current
+        else:
+            current.nodes.append(node)
+            self._steps.add_other_record(current, record, node)
+        if current.trailing_count == trail:
+            current.trailing_count = 0
+
+    def step_of_call(self, call_id: str) -> StepDraft | None:
+        """Return the step that a tool call began, by the call's id."""
+        return self._steps.step_of_call(call_id)
+
+    def turns_so_far(self) -> list[TurnDraft]:
+        """Return the scenes so far; a last one that came to nothing goes to the one before."""
+        last = self.current
+        if self._pending_compaction is not None and last.compaction is None:
+            last = last.copy()
+            last.compaction = self._pending_compaction
+        if self.finished and last.is_conditional:
+            joined = self.finished[-1].copy()
+            joined.set_closing_compaction(last.compaction)
+            joined.absorb(last.copy())
+            return [*self.finished[:-1], joined]
+        return [*self.finished, last] if last.nodes else self.finished
+
+    def _add_user_record(self, record: Record, node: Node) -> None:
+        if node.results:
+            self.current.nodes.append(node)
+            self._steps.add_results(self.current, record, node)
+            return
+        origin = origin_of(record, agent=self._agent)
+        if origin in TURN_ORIGINS or (origin == "summary" and self.current.is_conditional):
+            self._begin_turn(record, node, origin)
+            self.current.nodes.append(node)
+            return
+        self.current.nodes.append(node)
+        self._steps.add_user_record(self.current, record, node, origin)
+
+    def _begin_turn(self, record: Record, node: Node, origin: Origin) -> None:
+        current = self.current
+        keeps_turn = current.is_conditional and (
+            not self.finished or current.compaction is not None
+        )
+        if not keeps_turn:
+            self._start_turn(TurnDraft())
+        self.current.set_prompt(read_prompt(record, node, origin))
+
+    def _is_repeated(self, record: Record, node: Node) -> bool:
+        """Whether a record only says again what stands before the last compaction."""
+        if not self.compactions:
+            return False
+        if node.type == "assistant":
+            return self._repeats.is_repeated_answer(node.parent, node.message_id, node.uses)
+        if node.results:
+            return self._repeats.are_repeated_results(node.results)
+        return node.repeats and origin_of(record, agent=self._agent) in TURN_ORIGINS
+
+    def _continue_previous(self) -> None:
+        """Go on in the turn before, if the model goes on behind a compaction unasked."""
+        current = self.current
+        if current.compaction is None or not current.is_conditional or not self.finished:
+            return
+        if current.prompt is not None and current.prompt.origin != "summary":
+            return
+        before = self.finished.pop()
+        before.continue_after(current.compaction)
+        before.absorb(current)
+        before.compaction = before.compaction or current.compaction
+        before.trailing_count = 0
+        self.current = before
+
+    def _start_turn(self, turn: TurnDraft) -> None:
+        """Go on in a new scene."""
+        current = self.current
+        turn.compaction = turn.compaction or self._pending_compaction
+        self._pending_compaction = None
+        current.pass_trailing_records(turn)
+        if self.finished and current.is_conditional:
+            before = self.finished[-1]
+            before.set_closing_compaction(current.compaction)
+            before.absorb(current)
+        elif current.nodes:
+            self.finished.append(current)
+        self.current = turn
+
+
+def _build_turn(turn: TurnDraft, number: int, *, final: bool) -> Turn:
+    files = turn.files()
+    all_steps, answer, all_before = turn.build(final=final)
+    steps = tuple(step for step in all_steps if not step.is_deleted)
+    has_deleted = len(steps) < len(all_steps)
+    before = sum(not step.is_deleted for step in all_steps[:all_before])
+    seconds = turn.seconds
+    if seconds is None and turn.started is not None and turn.ended is not None:
+        seconds = max(0.0, (turn.ended - turn.started).total_seconds())
+    return Turn(
+        number=number,
+        prompt=turn.prompt,
+        steps=steps,
+        answer=answer,
+        before=before,
+        started=turn.started,
+        ended=turn.ended,
+        duration=seconds,
+        usage=turn.counter.totals(),
+        files=files,
+        commands=tuple(step.command for step in steps if step.command),
+        errors=sum(step.has_failed for step in steps),
+        interrupted=turn.interrupted,
+        done=turn.last in ("words", "end") or turn.is_idle,
+        nodes=tuple(turn.nodes),
+        compaction=turn.compaction,
+        closing=turn.closing,
+        whole=(all_steps, all_before) if has_deleted else None,
+    )

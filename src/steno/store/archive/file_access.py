@@ -1,0 +1,83 @@
+"""Opens a file from disk, or from the archive if it is only there."""
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from steno.errors import BadRequest, Unreadable
+from steno.format.dialects.detection import convert_open
+from steno.format.source import OpenSource
+from steno.store.discovered import DiscoveredFile
+from steno.store.environment import ARCHIVE_FOLDER as ARCHIVE_FOLDER
+from steno.store.environment import CATALOGUE_PATH as CATALOGUE_PATH
+from steno.store.environment import steno_home
+from steno.store.file_source import FileSource, PathSource
+
+if TYPE_CHECKING:
+    from steno.store.archive.journal import ArchiveSource
+
+
+SESSIONS_FOLDER: Final = "sessions"
+
+
+class ArchivedFile(DiscoveredFile, frozen=True, gc=False):
+    """A file that is gone from the disk and still in the archive; `path` is where it was."""
+
+    folder: str = ""
+    """The folder of the archive that holds it."""
+    copy_number: int = 0
+    """Which of the folder's files it is."""
+
+
+def archive_exists() -> bool:
+    """Say whether there is an archive: all that it costs to have none."""
+    with suppress(BadRequest):
+        return os.path.exists(os.path.join(steno_home(), *CATALOGUE_PATH))
+    return False
+
+
+def open_file(file: DiscoveredFile) -> "FileSource | ArchiveSource":
+    """Return a file, open; to be closed, or used in a `with`.
+
+    Raises:
+        Unreadable: it cannot be read.
+    """
+    return _archive_source(file) if isinstance(file, ArchivedFile) else FileSource(file.path)
+
+
+def open_transcript(path: str, *, converted: bool | None = None) -> OpenSource:
+    """Return the transcript that is or was at a path, open, wherever its bytes are.
+
+    One with records in a published dialect is converted to what the real client would have written.
+    Whether it has any is `converted`; where nobody knows, its beginning tells.
+
+    Raises:
+        Unreadable: it is neither on the disk nor in the archive, or cannot be read.
+    """
+    try:
+        source: OpenSource = FileSource(path)
+    except Unreadable:
+        archived = None
+        if archive_exists():
+            from steno.store.archive.catalogue import archived_at
+
+            archived = archived_at(path)
+        if archived is None:
+            raise
+        source = _archive_source(archived)
+    return convert_open(source, known=converted)
+
+
+def lazy_source(file: DiscoveredFile) -> "PathSource | ArchiveSource":
+    """Return a file as bytes to be read by span for as long as one likes.
+
+    Raises:
+        Unreadable: it cannot be read.
+    """
+    return _archive_source(file) if isinstance(file, ArchivedFile) else PathSource(file.path)
+
+
+def _archive_source(file: ArchivedFile) -> "ArchiveSource":
+    from steno.store.archive.journal import ArchiveSource
+
+    return ArchiveSource(file.folder, file.copy_number)

@@ -1,0 +1,384 @@
+"""Writes new bytes of a session's files into its folder of the archive.
+
+Each frame is flushed before its line in the journal, which is flushed too. After an interruption, the
+next run truncates bytes behind the last frame that has a line.
+"""
+
+import os
+import re
+import stat
+from binascii import crc32
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from steno.errors import StenoError, Unreadable
+from steno.store.archive.journal import (
+    JOURNAL_FILE,
+    FileGeneration,
+    FileLine,
+    FrameLine,
+    Journal,
+    RepairLine,
+    SessionLine,
+    StateLine,
+    chain_digest,
+    encode_line,
+    encode_path,
+    read_journal,
+)
+from steno.store.archive.verify import find_flaw
+from steno.store.atomic import (
+    make_private_folder,
+    open_private,
+    sync_folder,
+    unreadable_error,
+    unwritable_error,
+    write_all,
+)
+from steno.store.discovered import DiscoveredFile
+from steno.store.environment import now
+from steno.store.file_source import FileSource
+
+if TYPE_CHECKING:
+    from zstandard import ZstdCompressor
+
+
+FRAME_SIZE: Final = 1 << 20
+"""How many bytes of a file a frame holds at most: a look anywhere unpacks no more than that."""
+_FRAMES_PER_COMMIT: Final = 64
+"""After how many frames a long file is brought to the disk, so that a kill costs little."""
+_COMPARED_TAIL_SIZE: Final = 1 << 16
+_CREATE_FLAGS: Final = os.O_CREAT | os.O_EXCL
+_NEW_COPY: Final = -1
+_COPY_NAME: Final = re.compile(r"([0-9]{4,9})-.*\.zst")
+
+ProgressCallback = Callable[[int], None]
+
+
+class ArchivedChange(msgspec.Struct, frozen=True):
+    """What was done about one file."""
+
+    path: str
+    added: int = 0
+    packed: int = 0
+    generation: int = 1
+    begun: bool = False
+    """Whether the file, or a new generation of it, was begun."""
+    healed: bool = False
+    """Whether all of it was kept anew, because the copy was damaged."""
+
+
+class ArchiveWriter:
+    """The only one who writes in a session's folder; the caller holds the lock."""
+
+    def __init__(self, folder: str, session: str, level: int) -> None:
+        self._level = level
+        self._compressor: ZstdCompressor | None = None
+        self._pending_lines: list[bytes] = []
+        self._previous_sizes: dict[str, int] = {}
+        """How long the copies were that have been written to since the last commit."""
+        self._journal_descriptor = -1
+        self._path = os.path.join(folder, JOURNAL_FILE)
+        self.journal: Journal
+        try:
+            self._open(folder)
+        except StenoError:
+            self.close()
+            raise
+        except OSError as error:
+            self.close()
+            raise unwritable_error(folder, error) from error
+        if self.journal.path != session:
+            self._append_line(SessionLine(*encode_path(session)))
+
+    def _open(self, folder: str) -> None:
+        make_private_folder(folder)
+        self._journal_descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT)
+        self.journal = read_journal(folder)
+        if os.fstat(self._journal_descriptor).st_size > self.journal.complete_size:
+            os.ftruncate(self._journal_descriptor, self.journal.complete_size)
+        os.lseek(self._journal_descriptor, self.journal.complete_size, os.SEEK_SET)
+
+    def close(self) -> None:
+        """Give the journal back; what was not committed is as if it had never been."""
+        if self._journal_descriptor >= 0:
+            os.close(self._journal_descriptor)
+            self._journal_descriptor = -1
+
+    def archive_file(
+        self,
+        discovered: DiscoveredFile,
+        path: str,
+        on_progress: ProgressCallback,
+        *,
+        full: bool = False,
+    ) -> ArchivedChange | None:
+        """Keep what is new of a file, known as `path`; None when nothing is.
+
+        Raises:
+            Unreadable: the file cannot be read, or changes under our eyes.
+            Unwritable: the archive cannot be written; `roll_back` makes it what it was.
+        """
+        try:
+            status = os.stat(discovered.path)
+        except OSError as error:
+            raise unreadable_error(discovered.path, error) from error
+        file = self.journal.latest(path)
+        if file and not full and _is_unchanged(file, status) and not self._copy_is_short(file):
+            on_progress(status.st_size)
+            return None
+        with FileSource(discovered.path) as source:
+            # What is added from here on is the next run's.
+            source.size = min(source.size, status.st_size)
+            damaged: FileGeneration | None = None
+            if file is not None and self._continues(file, source, status, full=full):
+                damaged = None if self._is_usable(file, full=full) else file
+            else:
+                file = None
+            is_new = file is None or damaged is not None
+            if file is None or is_new:
+                file = self._begin_generation(discovered, path, damaged)
+            size, packed = file.size, file.packed
+            on_progress(size)
+            if is_new or source.size > size:
+                self._add_frames(file, source, on_progress, new=is_new)
+        self._note_state(file, status)
+        if not is_new and file.size == size:
+            return None
+        added, packed_size = file.size - size, file.packed - packed
+        return ArchivedChange(
+            path, added, packed_size, file.generation, is_new, damaged is not None
+        )
+
+    def _note_state(self, file: FileGeneration, status: os.stat_result) -> None:
+        mode = stat.S_IMODE(status.st_mode)
+        state = StateLine(file.number, file.size, status.st_mtime_ns, status.st_ino, mode, now())
+        if (
+            file.last_state is None
+            or msgspec.structs.replace(file.last_state, time=state.time) != state
+        ):
+            self._append_line(state)
+
+    # Is it the file we know?
+
+    def _continues(
+        self, file: FileGeneration, source: FileSource, status: os.stat_result, *, full: bool
+    ) -> bool:
+        """Say whether a file still begins with everything that was kept of it."""
+        if source.size < file.known_size:
+            return False
+        has_grown = source.size > file.size
+        same_inode = file.last_state is not None and file.last_state.inode == status.st_ino
+        compare_ends_only = has_grown and same_inode and not full and not file.break_reason
+        frames = (
+            _end_frames(file.frames) if compare_ends_only else file.frames + file.detached_frames
+        )
+        return all(
+            digest == frame.sha256
+            for frame, digest in zip(frames, source_digests(source, frames), strict=True)
+        )
+
+    def _is_usable(self, file: FileGeneration, *, full: bool) -> bool:
+        """Say whether more can be added to a copy; `full` proves what is in it."""
+        if file.break_reason or self._copy_is_short(file):
+            return False
+        return not full or not find_flaw(self.journal.copy_path(file), file)
+
+    def _copy_is_short(self, file: FileGeneration) -> bool:
+        try:
+            return os.stat(self.journal.copy_path(file)).st_size < file.packed
+        except OSError:
+            return True
+
+    # Writing
+
+    def _begin_generation(
+        self, discovered: DiscoveredFile, path: str, damaged: FileGeneration | None
+    ) -> FileGeneration:
+        previous = self.journal.latest(path)
+        text, raw = encode_path(path)
+        place = discovered.place
+        line = FileLine(
+            self._free_number(),
+            text,
+            raw,
+            place.role,
+            place.session_id,
+            place.agent_id,
+            damaged.generation if damaged else previous.generation + 1 if previous else 1,
+            damaged.number if damaged else 0,
+        )
+        self._append_line(line)
+        return self.journal.files[line.n]
+
+    def _free_number(self) -> int:
+        """Return a number that no file has, not even one whose line was lost."""
+        return max([0, *_copy_numbers(self.journal.folder), *self.journal.files]) + 1
+
+    def _add_frames(
+        self, file: FileGeneration, source: FileSource, on_progress: ProgressCallback, *, new: bool
+    ) -> None:
+        path = self.journal.copy_path(file)
+        try:
+            descriptor = open_private(path, os.O_RDWR | (_CREATE_FLAGS if new else 0))
+        except OSError as error:
+            raise unwritable_error(path, error) from error
+        self._previous_sizes[path] = _NEW_COPY if new else file.packed
+        try:
+            self._write_frames(descriptor, file, source, on_progress)
+        except StenoError:
+            raise
+        except OSError as error:
+            raise unwritable_error(path, error) from error
+        finally:
+            os.close(descriptor)
+
+    def _write_frames(
+        self,
+        descriptor: int,
+        file: FileGeneration,
+        source: FileSource,
+        on_progress: ProgressCallback,
+    ) -> None:
+        if os.fstat(descriptor).st_size > file.packed:
+            os.ftruncate(descriptor, file.packed)
+        os.lseek(descriptor, file.packed, os.SEEK_SET)
+        try:
+            for count, data in enumerate(_read_pieces(source, file.size), 1):
+                self._write_frame(descriptor, file, data)
+                on_progress(len(data))
+                if count % _FRAMES_PER_COMMIT == 0:
+                    os.fsync(descriptor)
+                    self.commit()
+                    self._previous_sizes[self.journal.copy_path(file)] = file.packed
+        finally:
+            # Also when the file ends before it should: what was read of it has been kept.
+            os.fsync(descriptor)
+
+    def _write_frame(self, descriptor: int, file: FileGeneration, data: bytes) -> None:
+        packed = self._compress(data)
+        write_all(descriptor, packed)
+        digest = sha256(data).hexdigest()
+        self._append_line(
+            FrameLine(
+                n=file.number,
+                offset=file.size,
+                length=len(data),
+                at=file.packed,
+                packed=len(packed),
+                check=crc32(packed),
+                sha256=digest,
+                chain=chain_digest(file.frames[-1].chain if file.frames else "", digest),
+            )
+        )
+
+    def _compress(self, data: bytes) -> bytes:
+        if self._compressor is None:
+            import zstandard
+
+            # With a checksum, so that a damaged frame is noticed by whoever unpacks it.
+            self._compressor = zstandard.ZstdCompressor(level=self._level, write_checksum=True)
+        return self._compressor.compress(data)
+
+    def note_repair(self) -> None:
+        """Note that what damaged lines spoke of has been kept anew, if nothing of it is missing."""
+        journal = self.journal
+        if (
+            not journal.damaged_lines
+            or journal.unnamed_numbers
+            or _copy_numbers(journal.folder) - journal.files.keys()
+        ):
+            return
+        if all(self._is_complete(file) for file in journal.valid_generations()):
+            self._append_line(RepairLine(now()))
+
+    def _is_complete(self, file: FileGeneration) -> bool:
+        try:
+            longer = os.stat(self.journal.copy_path(file)).st_size > file.packed
+        except OSError:
+            return False
+        return not (file.break_reason or longer or file.known_size > file.size)
+
+    def _append_line(
+        self, line: SessionLine | FileLine | FrameLine | StateLine | RepairLine
+    ) -> None:
+        self._pending_lines.append(encode_line(line))
+        self.journal.add_line(line)
+
+    def commit(self) -> None:
+        """Write down what was kept, and come back when it is on the disk.
+
+        Raises:
+            Unwritable: that cannot be done; the journal is as it was.
+        """
+        if not self._pending_lines:
+            return
+        data = b"".join(self._pending_lines)
+        self._pending_lines = []
+        try:
+            # The copies' names first: a line must not speak of a file that a power cut takes back.
+            if not self.journal.complete_size or _NEW_COPY in self._previous_sizes.values():
+                sync_folder(self.journal.folder)
+            write_all(self._journal_descriptor, data)
+            os.fsync(self._journal_descriptor)
+        except OSError as error:
+            raise unwritable_error(self._path, error) from error
+        self.journal.complete_size += len(data)
+        self._previous_sizes.clear()
+
+    def roll_back(self) -> None:
+        """Take away what was written since the last commit, as far as the disk lets us."""
+        with suppress(OSError):
+            os.ftruncate(self._journal_descriptor, self.journal.complete_size)
+            # Only now: as long as there may be lines about them, the copies have to stay.
+            for path, size in self._previous_sizes.items():
+                if size == _NEW_COPY:
+                    os.unlink(path)
+                else:
+                    os.truncate(path, size)
+
+
+def _copy_numbers(folder: str) -> set[int]:
+    """Return the numbers of the copies that lie in a folder."""
+    names = map(_COPY_NAME.fullmatch, os.listdir(folder))
+    return {int(match[1]) for match in names if match}
+
+
+def _is_unchanged(file: FileGeneration, status: os.stat_result) -> bool:
+    state = file.last_state
+    return (
+        state is not None
+        and not file.break_reason
+        and state.size == file.size == status.st_size
+        and state.mtime_ns == status.st_mtime_ns
+        and state.inode == status.st_ino
+    )
+
+
+def _end_frames(frames: list[FrameLine]) -> list[FrameLine]:
+    """Return the first frame and the last ones, enough of them to know a file by."""
+    tail_frames: list[FrameLine] = []
+    for frame in reversed(frames[1:]):
+        tail_frames.append(frame)
+        if sum(tail_frame.length for tail_frame in tail_frames) >= _COMPARED_TAIL_SIZE:
+            break
+    return [*frames[:1], *tail_frames]
+
+
+def source_digests(source: FileSource, frames: list[FrameLine]) -> Iterator[str]:
+    """Yield the digest of what a file on disk has where some frames come from."""
+    for frame in frames:
+        yield sha256(source.read(frame.offset, frame.length)).hexdigest()
+
+
+def _read_pieces(source: FileSource, start: int) -> Iterator[bytes]:
+    while start < source.size:
+        data = source.read(start, FRAME_SIZE)
+        if not data:
+            raise Unreadable(f"{source.path} changed while it was read", hint="try again")
+        yield data
+        start += len(data)

@@ -1,0 +1,306 @@
+"""Writes output files and folders, and never through a link or over a session.
+
+with OutputFolder("/home/ada/steps", ("steps.jsonl", "metadata.json"), protected=roots) as output:
+    output.write("7c1f…", {"steps.jsonl": b"…", "metadata.json": b"…"})
+
+A new sub-folder appears complete. In an existing one, files are replaced one by one in the given
+order, so that the last one can describe the others. Temporary folders of killed processes are removed
+by the next one.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import Final, Literal, Self, TypeAlias
+from zlib import crc32
+
+from steno.errors import BadRequest, Unwritable
+from steno.store.atomic import unwritable_error
+from steno.store.dirfd import Directory
+from steno.store.environment import steno_home
+from steno.store.file_lock import FileLock, lock_descriptor
+
+
+def write_output_file(
+    path: str, data: bytes, *, force: bool = False, protected: Sequence[str] = ()
+) -> str:
+    """Put bytes at a path, whole or not at all; return where that really is.
+
+    What is there already is replaced only with `force`, and only if it is a plain file. Below the
+    folders of `never` nothing is written, whatever links lead there.
+
+    Raises:
+        BadRequest: the path names no file.
+        Unwritable: it is there already, it is no plain file, it is where sessions are kept, or it
+            cannot be written.
+    """
+    absolute_path = os.path.abspath(path)
+    folder, name = os.path.realpath(os.path.dirname(absolute_path)), os.path.basename(absolute_path)
+    if not name or "\0" in path or path.endswith((os.sep, f"{os.sep}.")):
+        raise BadRequest(f"{path!r} names no file")
+    for protected_folder in protected:
+        if is_inside_folder(folder, os.path.realpath(protected_folder)):
+            raise Unwritable(f"{path} is where sessions are kept", hint="name another folder")
+    try:
+        with Directory(folder) as directory:
+            _write_into(directory, name, path, data, force=force)
+    except OSError as error:
+        if isinstance(error, Unwritable):
+            raise
+        raise unwritable_error(path, error) from error
+    return os.path.join(folder, name)
+
+
+def is_inside_folder(folder: str, parent: str) -> bool:
+    """Say whether a folder lies in another, under whatever name: some disks take `A` for `a`."""
+    if folder == parent or folder.startswith(parent.rstrip(os.sep) + os.sep):
+        return True
+    try:
+        parent_status = os.stat(parent)
+        while not os.path.samestat(os.stat(folder), parent_status):
+            if folder == os.path.dirname(folder):
+                return False
+            folder = os.path.dirname(folder)
+    except OSError:
+        return False
+    return True
+
+
+def _write_into(directory: Directory, name: str, path: str, data: bytes, *, force: bool) -> None:
+    existing: os.stat_result | None = None
+    with suppress(FileNotFoundError):
+        existing = directory.status(name)
+    _refuse_existing(existing, path, force=force)
+    if existing is None:
+        try:
+            directory.add_file(name, data)
+        except FileExistsError as error:
+            raise Unwritable(f"{path} came into being meanwhile") from error
+        return
+
+    def refuse_if_exchanged() -> None:
+        current = directory.status(name)
+        if (current.st_dev, current.st_ino, current.st_mode) != (
+            existing.st_dev,
+            existing.st_ino,
+            existing.st_mode,
+        ):
+            raise Unwritable(f"{path} was exchanged meanwhile")
+
+    directory.replace_file(name, data, existing, before_replace=refuse_if_exchanged)
+
+
+def _refuse_existing(existing: os.stat_result | None, path: str, *, force: bool) -> None:
+    if existing is None:
+        return
+    if stat.S_ISLNK(existing.st_mode):
+        raise Unwritable(f"{path} is a link", hint="name the file itself")
+    if not stat.S_ISREG(existing.st_mode):
+        raise Unwritable(f"{path} is no plain file")
+    if not force:
+        raise Unwritable(f"{path} is already there", hint="--force writes over it")
+
+
+OutputEntryKind: TypeAlias = Literal["missing", "empty", "folder", "other"]
+"""What a name in the folder is; a link is `other`."""
+_MAX_FILE_SIZE: Final = 1 << 40
+_TEMP_FOLDER_NAME: Final = re.compile(r"(?s)\..+\.[0-9]{1,10}-[0-9a-f]{12}\.steno-tmp")
+_TEMP_FILE_NAME: Final = re.compile(r"\.[0-9a-f]{16}\.steno-tmp")
+
+
+class OutputFolder:
+    """Held open and locked inside a `with`. `files` are the names of the files, in writing order."""
+
+    def __init__(self, path: str, files: Sequence[str], *, protected: Sequence[str] = ()) -> None:
+        """Take the folder, which is made if it is missing.
+
+        Raises:
+            BadRequest: it lies below a folder of `never`, where sessions are kept.
+        """
+        self.path = path
+        self.real_path = os.path.realpath(path)
+        self._files = tuple(files)
+        for root in protected:
+            if is_inside_folder(self.real_path, os.path.realpath(root)):
+                raise BadRequest(
+                    f"{path} is inside {root}, where sessions are kept",
+                    hint="name a folder outside of it",
+                )
+        self._directory = Directory(self.real_path, make=True)
+        self._exit_stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Make it if it is missing, wait for another process that writes to it, and tidy up.
+
+        Raises:
+            Unwritable: it cannot be made, or is not a directory.
+        """
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._directory)
+                self._lock(stack)
+                self._remove_temp_folders()
+            except OSError as error:
+                raise unwritable_error(self.path, error) from error
+            self._exit_stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exit_stack.close()
+
+    def _lock(self, stack: ExitStack) -> None:
+        """Lock the folder itself, so that it contains no lock file; elsewhere where that fails."""
+        if hasattr(os, "O_DIRECTORY"):
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(self.real_path, flags)
+            stack.callback(os.close, descriptor)
+            with suppress(OSError):
+                lock_descriptor(descriptor, wait=True)
+                return
+        from steno.store.atomic import make_private_folder
+
+        folder = os.path.join(steno_home(), "steps")
+        make_private_folder(folder)
+        name = f"{crc32(os.fsencode(self.real_path)):08x}.lock"
+        stack.enter_context(FileLock(os.path.join(folder, name)))
+
+    # Reading
+
+    def names(self) -> list[str]:
+        """Return the names of what is in it, sorted; what killed processes left is not among them.
+
+        Raises:
+            Unwritable: it cannot be listed.
+        """
+        try:
+            names = self._directory.names()
+        except OSError as error:
+            raise unwritable_error(self.path, error) from error
+        return [name for name in names if not _TEMP_FOLDER_NAME.fullmatch(name)]
+
+    def kind(self, name: str) -> OutputEntryKind:
+        """Return what a name in it is."""
+        try:
+            if not stat.S_ISDIR(self._directory.status(name).st_mode):
+                return "other"
+            with self._directory.open_directory(name) as directory:
+                return "folder" if directory.names() else "empty"
+        except FileNotFoundError:
+            return "missing"
+        except OSError:
+            return "other"
+
+    def read(self, name: str, file: str, limit: int = _MAX_FILE_SIZE) -> bytes | None:
+        """Return a file of a sub-folder; None where there is none that can be read."""
+        try:
+            with self._directory.open_directory(name) as directory:
+                return directory.read(file, limit)
+        except OSError:
+            return None
+
+    # Writing
+
+    def write(self, name: str, contents: Mapping[str, bytes]) -> None:
+        """Write a sub-folder; of one that is there only the files that differ.
+
+        Raises:
+            Unwritable: it cannot be written; nothing is half there.
+        """
+        try:
+            kind = self.kind(name)
+            if kind == "folder":
+                self._replace_files(name, contents)
+            else:
+                self._create_folder(name, contents, empty=kind == "empty")
+        except OSError as error:
+            raise unwritable_error(os.path.join(self.path, name), error) from error
+
+    def _create_folder(self, name: str, contents: Mapping[str, bytes], *, empty: bool) -> None:
+        temporary = _temporary_name(name)
+        self._directory.make_directory(temporary)
+        try:
+            with self._directory.open_directory(temporary) as directory:
+                for file in self._files:
+                    directory.replace_file(file, contents[file], None)
+                directory.sync()
+            if empty:
+                self._directory.remove_directory(name)
+            self._directory.rename(temporary, name)
+        except BaseException:
+            self._remove_temp_folder(temporary)
+            raise
+        self._directory.sync()
+
+    def _replace_files(self, name: str, contents: Mapping[str, bytes]) -> None:
+        with self._directory.open_directory(name) as directory:
+            _remove_temp_files(directory)
+            for file in self._files:
+                data = contents[file]
+                try:
+                    if directory.read(file, len(data) + 1) == data:
+                        continue
+                except OSError:
+                    # Missing, or something else of that name: it is replaced.
+                    template = None
+                else:
+                    template = directory.status(file)
+                directory.replace_file(file, data, template)
+                directory.sync()
+
+    def remove_temp_files(self, name: str) -> None:
+        """Remove from a sub-folder what a killed process left in it."""
+        with suppress(OSError), self._directory.open_directory(name) as directory:
+            _remove_temp_files(directory)
+
+    def remove(self, name: str) -> bool:
+        """Remove a sub-folder; False where it stays because other files are in it.
+
+        Raises:
+            Unwritable: it cannot be removed.
+        """
+        try:
+            with self._directory.open_directory(name) as directory:
+                _remove_temp_files(directory)
+                if set(directory.names()) - set(self._files):
+                    self._remove_files(directory)
+                    return False
+            temporary = _temporary_name(name)
+            self._directory.rename(name, temporary)
+            self._directory.sync()
+        except OSError as error:
+            raise unwritable_error(os.path.join(self.path, name), error) from error
+        self._remove_temp_folder(temporary)
+        return True
+
+    def _remove_files(self, directory: Directory) -> None:
+        """Remove our files in their order: as long as the last one is there, the folder is ours."""
+        for file in self._files:
+            with suppress(FileNotFoundError):
+                directory.remove(file)
+        directory.sync()
+
+    def _remove_temp_folders(self) -> None:
+        for name in self._directory.names():
+            if _TEMP_FOLDER_NAME.fullmatch(name):
+                self._remove_temp_folder(name)
+
+    def _remove_temp_folder(self, name: str) -> None:
+        """Remove a temporary folder; what is in it and not ours stays, and so does the folder."""
+        with suppress(OSError):
+            with self._directory.open_directory(name) as directory:
+                _remove_temp_files(directory)
+                self._remove_files(directory)
+            self._directory.remove_directory(name)
+
+
+def _temporary_name(name: str) -> str:
+    return f".{name}.{os.getpid()}-{os.urandom(6).hex()}.steno-tmp"
+
+
+def _remove_temp_files(directory: Directory) -> None:
+    for name in directory.names():
+        if _TEMP_FILE_NAME.fullmatch(name):
+            with suppress(FileNotFoundError):
+                directory.remove(name)

@@ -1,0 +1,294 @@
+"""Edit and MultiEdit: replace exact pieces of a file's text."""
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from steno.tools.builtin.write import CONTENT_IS_CURRENT, FileDraft, open_draft, save_draft
+from steno.tools.context import ToolContext
+from steno.tools.file_content import DecodedText, TextFormat
+from steno.tools.output import json_safe_name, quote_name
+from steno.tools.patch import structured_patch
+from steno.tools.protocol import ToolFailure, ToolResult, builtin_spec, parse_input
+
+_EDIT_DESCRIPTION: Final = """\
+Replaces a piece of a file's text.
+
+- The file must have been read with Read in this conversation, and must not have changed since.
+- `old_string` is compared exactly, white space included, without the line numbers that Read puts \
+in front. It must occur once: take in more of what is around it, or set `replace_all`.
+- An empty `old_string` makes a new file of `new_string`.
+- Encoding and line ends of the file are kept.
+"""
+_MULTI_EDIT_DESCRIPTION: Final = """\
+Makes several replacements in one file, one after the other, as Edit does. Each sees what the ones \
+before it have made. When one of them fails, none is made.
+"""
+_OLD_STRING_SCHEMA: Final = {
+    "type": "string",
+    "description": "The text to replace, exactly as it is in the file",
+}
+_NEW_STRING_SCHEMA: Final = {"type": "string", "description": "The text to put in its place"}
+_REPLACE_ALL_SCHEMA: Final = {
+    "type": "boolean",
+    "default": False,
+    "description": "Replace it wherever it occurs",
+}
+_PATH_SCHEMA: Final = {
+    "type": "string",
+    "description": "The path of the file, absolute if possible",
+}
+_CHANGE_SCHEMA: Final[dict[str, Any]] = {
+    "old_string": _OLD_STRING_SCHEMA,
+    "new_string": _NEW_STRING_SCHEMA,
+    "replace_all": _REPLACE_ALL_SCHEMA,
+}
+_EDIT_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"file_path": _PATH_SCHEMA, **_CHANGE_SCHEMA},
+    "required": ["file_path", "old_string", "new_string"],
+    "additionalProperties": False,
+}
+_MULTI_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "file_path": _PATH_SCHEMA,
+        "edits": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": _CHANGE_SCHEMA,
+                "required": ["old_string", "new_string"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    "required": ["file_path", "edits"],
+    "additionalProperties": False,
+}
+_MAX_NAMED_LINES: Final = 8
+_MAX_QUOTED_LENGTH: Final = 200
+_MAX_BRIEF_LENGTH: Final = 50
+
+
+class _Replacement(msgspec.Struct, forbid_unknown_fields=True):
+    old_string: str
+    new_string: str
+    replace_all: bool = False
+
+
+class _EditInput(_Replacement, kw_only=True, forbid_unknown_fields=True):
+    file_path: str
+
+
+class _MultiEditInput(msgspec.Struct, forbid_unknown_fields=True):
+    file_path: str
+    edits: list[_Replacement]
+
+
+class Edit:
+    """The tool that makes one replacement."""
+
+    spec = builtin_spec("Edit", description=_EDIT_DESCRIPTION, schema=_EDIT_SCHEMA)
+
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        """Make the replacement."""
+        edit_input = parse_input(tool_input, _EditInput)
+        draft, old_text, patch = await _apply_edits(
+            edit_input.file_path, [edit_input], context, call
+        )
+        detail = {
+            "filePath": json_safe_name(draft.path),
+            "oldString": edit_input.old_string,
+            "newString": edit_input.new_string,
+            "originalFile": old_text,
+            "structuredPatch": patch,
+            "userModified": False,
+            "replaceAll": edit_input.replace_all,
+        }
+        verb = "Made" if draft.status is None else "Changed"
+        return ToolResult(f"{verb} {quote_name(draft.path)}; {CONTENT_IS_CURRENT}.", detail)
+
+
+class MultiEdit:
+    """The tool that makes several replacements, or none."""
+
+    spec = builtin_spec("MultiEdit", description=_MULTI_EDIT_DESCRIPTION, schema=_MULTI_SCHEMA)
+
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        """Make the replacements."""
+        edit_input = parse_input(tool_input, _MultiEditInput)
+        draft, old_text, patch = await _apply_edits(
+            edit_input.file_path, edit_input.edits, context, call
+        )
+        detail = {
+            "filePath": json_safe_name(draft.path),
+            "edits": msgspec.to_builtins(edit_input.edits),
+            "originalFileContents": old_text,
+            "structuredPatch": patch,
+            "userModified": False,
+        }
+        count = len(edit_input.edits)
+        lines = [
+            f"Made {count} change{'s' * (count > 1)} in {quote_name(draft.path)}; {CONTENT_IS_CURRENT}:"
+        ]
+        lines += [
+            f'{number}. "{_shorten(change.old_string)}" is now "{_shorten(change.new_string)}"'
+            for number, change in enumerate(edit_input.edits, 1)
+        ]
+        return ToolResult("\n".join(lines), detail)
+
+
+async def _apply_edits(
+    path: str, edits: Sequence[_Replacement], context: ToolContext, call: str
+) -> tuple[FileDraft, str, list[dict[str, Any]]]:
+    """Make all replacements in a file; return it, its text before, and what changed."""
+    if not edits:
+        raise ToolFailure("there is nothing to change: `edits` is empty")
+    draft = await asyncio.to_thread(open_draft, path, context, call)
+    text = draft.text
+    if text is None:
+        raise ToolFailure(f"{quote_name(draft.path)} is not a text file")
+    if draft.status is None and edits[0].old_string:
+        raise ToolFailure(
+            f"{quote_name(draft.path)} does not exist: to make it, leave `old_string` empty or use Write"
+        )
+    new_text = await asyncio.to_thread(_replace_in_order, text, edits, draft)
+    if new_text == text.raw_text and draft.status is not None:
+        raise ToolFailure("the file would be the same afterwards: nothing was changed")
+    await save_draft(draft, new_text, text.text_format, context)
+    old_text = text.text
+    return (
+        draft,
+        old_text,
+        await asyncio.to_thread(
+            structured_patch, old_text, DecodedText(new_text, text.text_format).text
+        ),
+    )
+
+
+def _replace_in_order(text: DecodedText, edits: Sequence[_Replacement], draft: FileDraft) -> str:
+    raw = text.raw_text
+    for number, change in enumerate(edits, 1):
+        where = quote_name(draft.path) + (
+            f" (edit {number} of {len(edits)})" if len(edits) > 1 else ""
+        )
+        old, new = change.old_string, change.new_string
+        raw = replace_text(
+            raw, old, new, text.text_format, replace_all=change.replace_all, where=where
+        )
+    return raw
+
+
+def replace_text(
+    raw: str, old: str, new: str, text_format: TextFormat, *, replace_all: bool, where: str
+) -> str:
+    """Return a file's text with one piece of it replaced; all other line ends stay as they are.
+
+    Raises:
+        ToolFailure: the piece is not there, or not only once, or is replaced by itself.
+    """
+    if old == new:
+        raise ToolFailure("`old_string` and `new_string` are the same: there is nothing to change")
+    if not old:
+        if raw:
+            raise ToolFailure(
+                f"{where} exists and is not empty: an empty `old_string` only makes a new file"
+            )
+        return text_format.apply_line_ends(new)
+    pattern = _match_pattern(old)
+    spans = list(_find_spans(pattern, raw, overlapping=not replace_all))
+    if not spans:
+        raise ToolFailure(_not_found_message(raw, old, where))
+    if len(spans) > 1 and not replace_all:
+        raise ToolFailure(_ambiguous_message(raw, old, spans, where))
+    pieces: list[str] = []
+    index = 0
+    for start, end in spans:
+        pieces += [
+            raw[index:start],
+            _with_line_ends_of(raw[start:end], text_format).apply_line_ends(new),
+        ]
+        index = end
+    return "".join(pieces) + raw[index:]
+
+
+def _match_pattern(old: str) -> re.Pattern[str]:
+    """Return what finds a piece of the text that was shown in the text as it is."""
+    normalized = old.replace("\r\n", "\n")
+    expressions = {"\n": r"\r?\n", "\r": r"\r(?!\n)"}
+    return re.compile(
+        "".join(
+            expressions.get(part) or re.escape(part) for part in re.split("([\r\n])", normalized)
+        )
+    )
+
+
+def _find_spans(
+    pattern: re.Pattern[str], raw: str, *, overlapping: bool
+) -> Iterator[tuple[int, int]]:
+    index = 0
+    while (match := pattern.search(raw, index)) is not None:
+        # A line feed alone would be found again inside of the pair that it is the end of.
+        index = match.start() + (2 if raw.startswith("\r\n", match.start()) else 1)
+        if not overlapping:
+            index = match.end()
+        yield match.span()
+
+
+def _with_line_ends_of(piece: str, text_format: TextFormat) -> TextFormat:
+    """Return the form with the line ends of a piece, which may not be those of the file."""
+    pairs = piece.count("\r\n")
+    singles = piece.count("\n") - pairs
+    if pairs == singles:
+        return text_format
+    return TextFormat(text_format.encoding, text_format.bom, "\r\n" if pairs > singles else "\n")
+
+
+# What to say when it does not fit
+
+
+def _line_number(raw: str, index: int) -> int:
+    return raw.count("\n", 0, index) + 1
+
+
+def _ambiguous_message(raw: str, old: str, spans: list[tuple[int, int]], where: str) -> str:
+    lines = [str(_line_number(raw, start)) for start, _ in spans[:_MAX_NAMED_LINES]]
+    more = ", …" if len(spans) > _MAX_NAMED_LINES else ""
+    return (
+        f"`old_string` is {len(spans)} times in {where}, in lines {', '.join(lines)}{more}: "
+        f"take in more of what is around it, or set `replace_all`.\nIt was: {_quote(old)}"
+    )
+
+
+def _not_found_message(raw: str, old: str, where: str) -> str:
+    message = f"`old_string` is not in {where}.\nIt was: {_quote(old)}"
+    first = next((line.strip() for line in old.splitlines() if line.strip()), "")
+    lines = [str(n) for n, line in enumerate(raw.split("\n"), 1) if first and first in line]
+    if not lines:
+        return message
+    near_lines = ", ".join(lines[:_MAX_NAMED_LINES]) + (
+        ", …" if len(lines) > _MAX_NAMED_LINES else ""
+    )
+    return (
+        f"{message}\nIts first words are in line {near_lines}: look there for other white space, quotes "
+        "or line breaks."
+    )
+
+
+def _quote(text: str) -> str:
+    # A call can hold halves of characters, which no message can.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return (
+        text
+        if len(text) <= _MAX_QUOTED_LENGTH
+        else f"{text[:_MAX_QUOTED_LENGTH]}… ({len(text):,} characters)"
+    )
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_BRIEF_LENGTH else f"{text[:_MAX_BRIEF_LENGTH]}…"

@@ -1,0 +1,448 @@
+"""Task lists: TodoWrite, and TaskCreate, TaskGet, TaskList and TaskUpdate.
+
+Each task is a file `<n>.json` in `context.tasks.folder` (`tasks/<session>` in the config folder), which
+other clients can read; `.lock` excludes concurrent writers.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+
+from steno.tools.context import TodoEntry, ToolContext
+from steno.tools.output import error_message, escape_controls, write_file_atomically
+from steno.tools.protocol import ToolFailure, ToolResult, builtin_spec, parse_input
+
+
+class _TodoWriteInput(msgspec.Struct, frozen=True):
+    todos: tuple[TodoEntry, ...]
+
+
+class TodoWrite:
+    """Writes the list of things to do; the context has it as `todos`."""
+
+    spec = builtin_spec(
+        "TodoWrite",
+        description=(
+            "Writes your list of things to do, in place of the one before. Use it for work of "
+            "three steps or more, so that you and the user see how far it is. Have one thing in "
+            "progress at a time, and mark it completed as soon as it really is."
+        ),
+        schema={
+            "type": "object",
+            "properties": {
+                "todos": {
+                    "type": "array",
+                    "description": "The whole list",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "content": {
+                                "type": "string",
+                                "minLength": 1,
+                                "description": "What is to be done: Run the tests",
+                            },
+                            "status": {
+                                "type": "string",
+                                "enum": ["pending", "in_progress", "completed"],
+                            },
+                            "activeForm": {
+                                "type": "string",
+                                "minLength": 1,
+                                "description": "The same while it is done: Running the tests",
+                            },
+                        },
+                        "required": ["content", "status", "activeForm"],
+                        "additionalProperties": False,
+                    },
+                }
+            },
+            "required": ["todos"],
+            "additionalProperties": False,
+        },
+    )
+
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        """Write it."""
+        del call
+        todos = parse_input(tool_input, _TodoWriteInput).todos
+        detail = {
+            "oldTodos": msgspec.to_builtins(list(context.todos)),
+            "newTodos": msgspec.to_builtins(list(todos)),
+        }
+        # A list that is done is put away: the next one begins with nothing.
+        all_completed = all(todo.status == "completed" for todo in todos)
+        context.todos = () if all_completed else todos
+        content = "The list was written. Keep it up to date, and go on with what is in progress."
+        return ToolResult(content, detail)
+
+
+_TASK_FILE_NAME: Final = re.compile(r"([1-9][0-9]{0,8})\.json")
+_MAX_TASK_SIZE: Final = 1 << 20
+_TaskStatus = Literal["pending", "in_progress", "completed", "deleted"]
+_Result = TypeVar("_Result")
+
+
+class _TaskRecord(msgspec.Struct, rename="camel", omit_defaults=False):
+    id: str
+    subject: str
+    description: str = ""
+    active_form: str | msgspec.UnsetType = msgspec.UNSET
+    owner: str | msgspec.UnsetType = msgspec.UNSET
+    status: str = "pending"
+    blocks: list[str] = []
+    blocked_by: list[str] = []
+    metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+
+class _TaskFolder:
+    """The tasks of one session, while nobody else writes them."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def numbers(self) -> list[int]:
+        name_matches = map(_TASK_FILE_NAME.fullmatch, os.listdir(self._path))
+        return sorted(int(match[1]) for match in name_matches if match)
+
+    def read_task(self, number: str) -> _TaskRecord | None:
+        name = f"{number}.json"
+        if not _TASK_FILE_NAME.fullmatch(name):
+            return None
+        try:
+            with open(os.path.join(self._path, name), "rb") as file:
+                task = msgspec.json.decode(file.read(_MAX_TASK_SIZE), type=_TaskRecord)
+        except (OSError, msgspec.DecodeError):
+            # Somebody else's file that is no task, or not there: as if it were not.
+            return None
+        # What it says of itself must not lead its next writing elsewhere.
+        task.id = number
+        return task
+
+    def read_all(self) -> list[_TaskRecord]:
+        return [task for number in self.numbers() if (task := self.read_task(str(number)))]
+
+    def write_task(self, task: _TaskRecord) -> None:
+        data = msgspec.json.format(msgspec.json.encode(task), indent=2)
+        write_file_atomically(os.path.join(self._path, f"{task.id}.json"), (data,))
+
+    def delete_task(self, number: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(self._path, f"{number}.json"))
+        for task in self.read_all():
+            if number in task.blocks or number in task.blocked_by:
+                task.blocks = [
+                    other_number for other_number in task.blocks if other_number != number
+                ]
+                task.blocked_by = [each for each in task.blocked_by if each != number]
+                self.write_task(task)
+
+
+@contextmanager
+def _lock_folder(path: str) -> Generator[_TaskFolder]:
+    import fcntl
+
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    descriptor = os.open(os.path.join(path, ".lock"), flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield _TaskFolder(path)
+    finally:
+        os.close(descriptor)
+
+
+async def _with_tasks(context: ToolContext, action: Callable[[_TaskFolder], _Result]) -> _Result:
+    """Do something with the tasks of a conversation."""
+    path = context.tasks.folder
+    if not path:
+        raise ToolFailure("There is no place for tasks in this session.")
+
+    def run_locked() -> _Result:
+        with _lock_folder(path) as folder:
+            return action(folder)
+
+    try:
+        return await asyncio.to_thread(run_locked)
+    except OSError as error:
+        raise ToolFailure(f"The tasks cannot be read or written: {error_message(error)}") from error
+
+
+# Creating
+
+
+class _TaskCreateInput(msgspec.Struct, frozen=True, rename="camel"):
+    subject: str
+    description: str
+    active_form: str | msgspec.UnsetType = msgspec.UNSET
+    metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+
+class TaskCreate:
+    """Adds a task."""
+
+    spec = builtin_spec(
+        "TaskCreate",
+        description=(
+            "Adds a task to the list of this session, as pending. Use it for work of three steps "
+            "or more, or when the user names several things to do."
+        ),
+        schema={
+            "type": "object",
+            "properties": {
+                "subject": {"type": "string", "description": "A short title: Run the tests"},
+                "description": {"type": "string", "description": "What is to be done"},
+                "activeForm": {
+                    "type": "string",
+                    "description": "The title while it is done: Running the tests",
+                },
+                "metadata": {"type": "object", "description": "Anything else to keep with it"},
+            },
+            "required": ["subject", "description"],
+        },
+    )
+
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        """Add it."""
+        del call
+        task_input = parse_input(tool_input, _TaskCreateInput)
+
+        def add_task(folder: _TaskFolder) -> _TaskRecord:
+            # A number is not given twice, even where its task was deleted.
+            last = max((context.tasks.last_number, *folder.numbers()))
+            context.tasks.last_number = last + 1
+            task = _TaskRecord(
+                id=str(last + 1),
+                subject=task_input.subject,
+                description=task_input.description,
+                active_form=task_input.active_form,
+                metadata=task_input.metadata,
+            )
+            folder.write_task(task)
+            return task
+
+        task = await _with_tasks(context, add_task)
+        detail = {"id": task.id, "subject": task.subject, "description": task.description}
+        content = f"Task #{task.id} created successfully: {escape_controls(task.subject)}"
+        return ToolResult(content, {"task": detail})
+
+
+# Looking
+
+
+class _TaskGetInput(msgspec.Struct, frozen=True, rename="camel"):
+    task_id: str
+
+
+_TASK_ID_SCHEMA: Final = {"type": "string", "description": "The number of the task"}
+
+
+class TaskGet:
+    """Shows one task."""
+
+    spec = builtin_spec(
+        "TaskGet",
+        description="Returns one task of this session with its description and what it waits for.",
+        schema={
+            "type": "object",
+            "properties": {"taskId": _TASK_ID_SCHEMA},
+            "required": ["taskId"],
+        },
+    )
+
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        """Show it."""
+        del call
+        task_input = parse_input(tool_input, _TaskGetInput)
+        task = await _with_tasks(context, lambda folder: folder.read_task(task_input.task_id))
+        if task is None:
+            return ToolResult("Task not found", {"task": None})
+        lines = [
+            f"Task #{task.id}: {task.subject}",
+            f"Status: {task.status}",
+            f"Description: {task.description}",
+        ]
+        if task.blocked_by:
+            lines.append(f"Blocked by: {_format_numbers(task.blocked_by)}")
+        if task.blocks:
+            lines.append(f"Blocks: {_format_numbers(task.blocks)}")
+        detail = {
+            "id": task.id,
+            "subject": task.subject,
+            "description": task.description,
+            "status": task.status,
+            "blocks": task.blocks,
+            "blockedBy": task.blocked_by,
+        }
+        return ToolResult(escape_controls("\n".join(lines)), {"task": detail})
+
+
+def _format_numbers(numbers: list[str]) -> str:
+    return ", ".join(f"#{number}" for number in numbers)
+
+
+class TaskList:
+    """Shows all tasks."""
+
+    spec = builtin_spec(
+        "TaskList",
+        description="Returns all tasks of this session with status, owner and what they wait for.",
+        schema={"type": "object", "properties": {}},
+    )
+
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        """Show them."""
+        del tool_input, call
+        tasks = await _with_tasks(context, _TaskFolder.read_all)
+        completed_ids = {task.id for task in tasks if task.status == "completed"}
+        lines: list[str] = []
+        rows: list[dict[str, Any]] = []
+        for task in tasks:
+            open_blockers = [number for number in task.blocked_by if number not in completed_ids]
+            owner = {} if task.owner is msgspec.UNSET else {"owner": task.owner}
+            row = {"id": task.id, "subject": task.subject, "status": task.status}
+            rows.append({**row, **owner, "blockedBy": open_blockers})
+            owner_suffix = f" ({task.owner})" if owner else ""
+            blocked_suffix = (
+                f" [blocked by {_format_numbers(open_blockers)}]" if open_blockers else ""
+            )
+            lines.append(f"#{task.id} [{task.status}] {task.subject}{owner_suffix}{blocked_suffix}")
+        return ToolResult(escape_controls("\n".join(lines)) or "No tasks found", {"tasks": rows})
+
+
+# Changing
+
+
+class _TaskUpdateInput(msgspec.Struct, frozen=True, rename="camel"):
+    task_id: str
+    subject: str | None = None
+    description: str | None = None
+    active_form: str | None = None
+    status: _TaskStatus | None = None
+    owner: str | None = None
+    add_blocks: list[str] = []
+    add_blocked_by: list[str] = []
+    metadata: dict[str, Any] | None = None
+
+
+class TaskUpdate:
+    """Changes a task."""
+
+    spec = builtin_spec(
+        "TaskUpdate",
+        description=(
+            "Changes a task: its status (`in_progress` when you begin, `completed` when it is "
+            "wholly done, `deleted` to remove it), its words, its owner, or what it waits for."
+        ),
+        schema={
+            "type": "object",
+            "properties": {
+                "taskId": _TASK_ID_SCHEMA,
+                "subject": {"type": "string"},
+                "description": {"type": "string"},
+                "activeForm": {"type": "string"},
+                "status": {
+                    "type": "string",
+                    "enum": ["pending", "in_progress", "completed", "deleted"],
+                },
+                "addBlocks": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Tasks that wait for this one",
+                },
+                "addBlockedBy": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Tasks that this one waits for",
+                },
+                "owner": {"type": "string"},
+                "metadata": {
+                    "type": "object",
+                    "description": "Keys to add; a key with null is taken away",
+                },
+            },
+            "required": ["taskId"],
+        },
+    )
+
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        """Change it."""
+        del call
+        task_input = parse_input(tool_input, _TaskUpdateInput)
+        detail = await _with_tasks(context, lambda folder: _update_task(folder, task_input))
+        if not detail["success"]:
+            return ToolResult(detail["error"], detail)
+        content = (
+            f"Updated task #{task_input.task_id} {', '.join(detail['updatedFields'])}".rstrip()
+        )
+        return ToolResult(content, detail)
+
+
+def _update_task(folder: _TaskFolder, task_input: _TaskUpdateInput) -> dict[str, Any]:
+    detail: dict[str, Any] = {"success": False, "taskId": task_input.task_id, "updatedFields": []}
+    task = folder.read_task(task_input.task_id)
+    if task is None:
+        return {**detail, "error": "Task not found"}
+    old_status = task.status
+    detail |= {"success": True, "updatedFields": _set_fields(task, task_input)}
+    if task_input.status not in {None, old_status}:
+        detail["statusChange"] = {"from": old_status, "to": task_input.status}
+    if task_input.status == "deleted":
+        folder.delete_task(task.id)
+        return {**detail, "updatedFields": ["deleted"]}
+    for field, own_numbers, inverse_field, numbers in (
+        ("blocks", task.blocks, "blocked_by", task_input.add_blocks),
+        ("blockedBy", task.blocked_by, "blocks", task_input.add_blocked_by),
+    ):
+        if _link_tasks(folder, task, own_numbers, inverse_field, numbers):
+            detail["updatedFields"].append(field)
+    folder.write_task(task)
+    return detail
+
+
+def _set_fields(task: _TaskRecord, task_input: _TaskUpdateInput) -> list[str]:
+    """Set the plain fields that were given and differ; return their names."""
+    changed: list[str] = []
+    for field, name in (
+        ("subject", "subject"),
+        ("description", "description"),
+        ("active_form", "activeForm"),
+        ("owner", "owner"),
+        ("status", "status"),
+    ):
+        value = getattr(task_input, field)
+        if value is not None and value != getattr(task, field):
+            setattr(task, field, value)
+            changed.append(name)
+    if task_input.metadata is not None:
+        existing = {} if task.metadata is msgspec.UNSET else task.metadata
+        merged = {**existing, **task_input.metadata}
+        task.metadata = {key: value for key, value in merged.items() if value is not None}
+        changed.append("metadata")
+    return changed
+
+
+def _link_tasks(
+    folder: _TaskFolder,
+    task: _TaskRecord,
+    own_numbers: list[str],
+    inverse_field: str,
+    numbers: list[str],
+) -> bool:
+    """Have a task and others name each other; those that are not there are left out."""
+    changed = False
+    for number in numbers:
+        other = folder.read_task(number)
+        if other is None or number == task.id or number in own_numbers:
+            continue
+        own_numbers.append(number)
+        inverse_numbers: list[str] = getattr(other, inverse_field)
+        if task.id not in inverse_numbers:
+            inverse_numbers.append(task.id)
+            folder.write_task(other)
+        changed = True
+    return changed

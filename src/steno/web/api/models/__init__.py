@@ -1,1 +1,0 @@
-"""Every response of the API, as types; the OpenAPI document is generated from them."""

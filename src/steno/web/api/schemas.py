@@ -1,0 +1,683 @@
+"""Response types of the API; the OpenAPI document is generated from them."""
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from steno.check.drift_model import Code
+from steno.report.diagnoses import DiagnosisCategory
+
+Timestamp: TypeAlias = Annotated[
+    str, Meta(extra_json_schema={"format": "date-time"}, description="ISO 8601, UTC.")
+]
+Cursor: TypeAlias = Annotated[
+    str,
+    Meta(description="Pass as `cursor` to get the next page."),
+]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class Model(Struct, frozen=True, kw_only=True):
+    """The base of all responses."""
+
+
+class ErrorBody(Model, frozen=True, kw_only=True):
+    """What failed and what to do about it."""
+
+    code: Annotated[
+        str,
+        Meta(
+            description="One of bad_request, unauthorized, forbidden, not_found, "
+            "method_not_allowed, misdirected_request, internal_error, not_ready."
+        ),
+    ]
+    message: str
+    hint: Annotated[str, Meta(description="The next step; empty where there is none.")]
+
+
+class ErrorResponse(Model, frozen=True, kw_only=True):
+    """The body of every error."""
+
+    error: ErrorBody
+
+
+class Usage(Model, frozen=True, kw_only=True):
+    """Tokens and their cost. Each API response counts once."""
+
+    responses: Count
+    input_tokens: Count
+    output_tokens: Count
+    cache_creation_input_tokens: Count
+    cache_creation_5m_input_tokens: Count
+    cache_creation_1h_input_tokens: Count
+    cache_read_input_tokens: Count
+    web_search_requests: Count
+    cost_usd: Annotated[
+        float | None, Meta(description="Null where no model in it has a known price.")
+    ]
+    cost_micro_usd: int | None
+    estimated_responses: Annotated[
+        int, Meta(description="Responses whose output tokens the client under-reported.")
+    ]
+    fast_at_normal_price: Annotated[
+        int, Meta(description="Fast responses without a known fast price, at the normal price.")
+    ]
+    unpriced_tokens: Annotated[
+        dict[str, int], Meta(description="Tokens without a known price, by model.")
+    ]
+
+
+class UsageRow(Usage, frozen=True, kw_only=True):
+    """One row of a usage report. The fields that name it depend on `by`."""
+
+    day: str | UnsetType = UNSET
+    week: str | UnsetType = UNSET
+    month: str | UnsetType = UNSET
+    hour: str | UnsetType = UNSET
+    block5h: str | UnsetType = UNSET
+    project: Annotated[
+        str | UnsetType, Meta(description="With `by` project, branch, session and agent.")
+    ] = UNSET
+    model: str | UnsetType = UNSET
+    branch: str | UnsetType = UNSET
+    session: str | UnsetType = UNSET
+    agent: str | UnsetType = UNSET
+    title: Annotated[
+        str | UnsetType, Meta(description="Of the session; with `by` session and agent.")
+    ] = UNSET
+    tool: str | UnsetType = UNSET
+    calls: Annotated[int | UnsetType, Meta(description="With `by` tool.")] = UNSET
+    failed: Annotated[int | UnsetType, Meta(description="With `by` tool: failed calls.")] = UNSET
+
+
+class AbandonedUsage(Usage, frozen=True, kw_only=True):
+    """The part of the usage that went into abandoned branches."""
+
+    sessions_not_seen: Annotated[
+        int, Meta(description="Sessions that may have more and were not read.")
+    ]
+
+
+class UsageReport(Model, frozen=True, kw_only=True):
+    """Usage by time, model, project or session, as `steno usage --json` reports it."""
+
+    by: str
+    since: Timestamp | None
+    until: Timestamp | None
+    complete: Annotated[
+        bool, Meta(description="False while the index is being brought up to date.")
+    ]
+    rows: list[UsageRow]
+    totals: Usage
+    abandoned: AbandonedUsage | None
+
+
+SessionStatus: TypeAlias = Literal[
+    "running", "waiting", "finished", "interrupted", "failed", "empty"
+]
+
+
+class Session(Model, frozen=True, kw_only=True):
+    """A session in the list."""
+
+    key: Annotated[
+        str,
+        Meta(description="Names the session in paths: its id, plus `~` and a number if shared."),
+    ]
+    id: Annotated[str, Meta(description="The client's session id.")]
+    path: Annotated[str, Meta(description="Its file.")]
+    dialect: Annotated[
+        str, Meta(description="`claude`, or the published dialect that it was converted from.")
+    ]
+    title: str
+    project: Annotated[str, Meta(description="The directory it began in.")]
+    project_id: Annotated[str, Meta(description="A short id of the project; empty if none.")]
+    branch: Annotated[str, Meta(description="The git branch it was last on.")]
+    model: Annotated[str, Meta(description="The model that answered last.")]
+    version: Annotated[str, Meta(description="The client version that wrote last.")]
+    status: SessionStatus
+    live: Annotated[
+        bool, Meta(description="Whether it is running, or waiting and active recently.")
+    ]
+    archived_only: Annotated[
+        bool, Meta(description="Whether its file is gone from disk; it may be in the archive.")
+    ]
+    started: Timestamp | None
+    ended: Annotated[Timestamp | None, Meta(description="Time of the last record.")]
+    duration_seconds: Annotated[float, Meta(ge=0, description="Sum of the durations of its turns.")]
+    turns: Count
+    steps: Annotated[
+        int, Meta(ge=0, description="Tool calls and API errors in its turns, without sub-agents'.")
+    ]
+    failed_steps: Count
+    agents: Annotated[int, Meta(ge=0, description="Sub-agents.")]
+    compactions: Count
+    abandoned_branches: Count
+    size_bytes: Count
+    usage: Usage
+
+
+class SessionList(Model, frozen=True, kw_only=True):
+    """A page of sessions."""
+
+    sessions: list[Session]
+    total: Annotated[int, Meta(ge=0, description="How many sessions match, on all pages.")]
+    next_cursor: Cursor | None
+
+
+class Agent(Model, frozen=True, kw_only=True):
+    """A sub-agent of a session."""
+
+    id: Annotated[str, Meta(description="Pass as `agent` to read its turns.")]
+    parent: Annotated[str | None, Meta(description="The sub-agent that started it.")]
+    kind: str
+    description: str
+    status: str
+    turns: Count
+    steps: Count
+    tokens: Annotated[int, Meta(ge=0, description="Tokens it read and wrote.")]
+    cost_micro_usd: Annotated[int | None, Meta(description="With the sub-agents it started.")]
+
+
+class Compaction(Model, frozen=True, kw_only=True):
+    """A place where the conversation was compacted."""
+
+    turn: Annotated[int, Meta(description="The turn that follows it.")]
+    kind: str
+    trigger: str
+    pre_tokens: int | None
+    post_tokens: int | None
+    messages_before: int | None
+    messages_kept: int | None
+    ratio: float | None
+
+
+class Branch(Model, frozen=True, kw_only=True):
+    """A branch that is not part of the conversation."""
+
+    number: int
+    reason: str
+    after_turn: Annotated[int, Meta(description="The turn it left after; 0 for the beginning.")]
+    records: Count
+    turns: Count
+
+
+class ChangedFile(Model, frozen=True, kw_only=True):
+    """A file that a session read or changed, with its sub-agents."""
+
+    id: Annotated[str, Meta(description="Names the file in `/api/v1/files/{tag}`.")]
+    path: str
+    reads: Count
+    edits: Count
+    added: Annotated[int, Meta(ge=0, description="Lines.")]
+    removed: Annotated[int, Meta(ge=0, description="Lines.")]
+    turns: list[int]
+    agents: list[str]
+    last: Timestamp | None
+
+
+class FindingCount(Model, frozen=True, kw_only=True):
+    """A finding of `steno check`, and how often it occurs."""
+
+    id: str
+    severity: Literal["error", "warning", "info"]
+    count: Count
+    message: Annotated[str, Meta(description="Of the first occurrence.")]
+    hint: str
+
+
+class Findings(Model, frozen=True, kw_only=True):
+    """What `steno check` finds in the files of a session."""
+
+    checked: Annotated[
+        bool, Meta(description="False where the file is only in the archive or cannot be read.")
+    ]
+    errors: Count
+    warnings: Count
+    infos: Count
+    findings: list[FindingCount]
+
+
+class SessionDetail(Session, frozen=True, kw_only=True):
+    """One session."""
+
+    status_reason: str
+    entrypoint: str
+    models: list[str]
+    versions: list[str]
+    branches: Annotated[list[str], Meta(description="Every git branch it was on.")]
+    directories: Annotated[list[str], Meta(description="Every directory it was in.")]
+    copied_responses: Annotated[
+        int, Meta(description="Responses counted for the session it was forked from.")
+    ]
+    earlier: Annotated[
+        str | None, Meta(description="The key of the previous session in the project.")
+    ]
+    later: Annotated[str | None, Meta(description="The key of the next session in the project.")]
+    records: Count
+    gaps: Annotated[int, Meta(ge=0, description="Parts of the file that are not records.")]
+    files: list[ChangedFile]
+    sub_agents: list[Agent]
+    compacted: list[Compaction]
+    abandoned: list[Branch]
+    findings: Findings
+
+
+class Prompt(Model, frozen=True, kw_only=True):
+    """What began a turn."""
+
+    text: str
+    origin: Annotated[
+        str, Meta(description="human, command, shell, notification, agent, summary and so on.")
+    ]
+    images: Count
+    uuid: str | None
+
+
+class Tokens(Model, frozen=True, kw_only=True):
+    """The tokens of a turn, without its sub-agents."""
+
+    input: Count
+    output: Count
+    cache_read: Count
+    cache_write_5m: Count
+    cache_write_1h: Count
+    messages: Count
+    estimated: bool
+
+
+class TurnStep(Model, frozen=True, kw_only=True):
+    """One step of a turn."""
+
+    kind: Annotated[
+        str,
+        Meta(
+            description="tool, agent, thought, words, queued, hook, error, note, unknown.",
+        ),
+    ]
+    verb: Annotated[str, Meta(description="The tool, the kind of sub-agent, or what happened.")]
+    tool: Annotated[str | None, Meta(description="The tool that was called.")]
+    subject: str
+    outcome: str
+    state: Literal["ok", "failed", "denied", "open", "interrupted", "unknown"]
+    started: Timestamp | None
+    duration_seconds: float | None
+    tokens: int | None
+    agent: Annotated[str | None, Meta(description="The sub-agent that it started.")]
+    path: Annotated[str | None, Meta(description="The file that it read or changed.")]
+    added: Count
+    removed: Count
+    call: Annotated[str | None, Meta(description="The uuid of the record it begins with.")]
+    result: Annotated[str | None, Meta(description="The uuid of the record with the result.")]
+
+
+class Turn(Model, frozen=True, kw_only=True):
+    """A prompt, its steps and its answer."""
+
+    number: int
+    prompt: Prompt | None
+    texts: Annotated[list[str], Meta(description="All texts of the model, in order.")]
+    answer: Annotated[str, Meta(description="The texts behind the last tool call.")]
+    steps: list[TurnStep]
+    started: Timestamp | None
+    ended: Timestamp | None
+    duration_seconds: float | None
+    usage: Tokens
+    cost_micro_usd: Annotated[
+        int | None, Meta(description="Without sub-agents; null where no price is known.")
+    ]
+    commands: list[str]
+    failed_steps: Count
+    interrupted: bool
+    compaction: Annotated[Compaction | None, Meta(description="The compaction before it.")]
+
+
+class TurnList(Model, frozen=True, kw_only=True):
+    """A page of turns."""
+
+    session: str
+    agent: str | None
+    turns: list[Turn]
+    total: Count
+    next_cursor: Cursor | None
+
+
+class ToolCall(Model, frozen=True, kw_only=True):
+    """A tool call of a step."""
+
+    tool_call_id: str
+    tool_name: str
+    input_summary: str
+
+
+class ToolResult(Model, frozen=True, kw_only=True):
+    """A tool result of a step."""
+
+    tool_call_id: str
+    status: Literal["success", "error"]
+    result_summary: str
+
+
+class Step(Model, frozen=True, kw_only=True):
+    """A line of `steps.jsonl`."""
+
+    step_id: Annotated[int, Meta(ge=1)]
+    session_id: str
+    type: Literal["USER_MESSAGE", "ASSISTANT_MESSAGE", "TOOL_CALL", "TOOL_RESULT"]
+    timestamp: Annotated[
+        str | None, Meta(description="As the record has it; a number as ISO 8601.")
+    ]
+    content_summary: Annotated[str, Meta(max_length=200)]
+    raw_uuid: str | None
+    parent_uuid: str | None
+    tool_calls: list[ToolCall] | UnsetType = UNSET
+    tool_results: list[ToolResult] | UnsetType = UNSET
+
+
+class StepList(Model, frozen=True, kw_only=True):
+    """A page of steps."""
+
+    session: str
+    steps: list[Step]
+    total: Count
+    next_cursor: Cursor | None
+
+
+StepType: TypeAlias = Literal["user_message", "assistant_message", "tool_call", "tool_result"]
+
+
+class TaskItem(Model, frozen=True, kw_only=True):
+    """A session as a task. `id`, `title` and `completed_at` repeat fields under other names."""
+
+    id: Annotated[str, Meta(description="The key of the session.")]
+    session_id: str
+    title: str
+    name: Annotated[str, Meta(description="As `title`.")]
+    status: Literal["running", "completed"]
+    agent_type: Literal["claude"]
+    project_path: str
+    started_at: Timestamp | None
+    ended_at: Annotated[Timestamp | None, Meta(description="Null while it is running.")]
+    completed_at: Annotated[Timestamp | None, Meta(description="As `ended_at`.")]
+    last_activity: Timestamp | None
+    duration_ms: Annotated[int, Meta(ge=0, description="From its first to its last step.")]
+    step_count: Count
+    tool_call_count: Count
+
+
+class TaskList(Model, frozen=True, kw_only=True):
+    """A page of tasks."""
+
+    tasks: list[TaskItem]
+    total: Annotated[int, Meta(ge=0, description="How many tasks there are, on all pages.")]
+    next_cursor: Cursor | None
+
+
+class TaskStep(Model, frozen=True, kw_only=True):
+    """A step of a task."""
+
+    step_id: Annotated[int, Meta(ge=1)]
+    type: StepType
+    timestamp: str | None
+    content: str
+    tool_name: str | None
+    tool_status: Literal["pending", "success", "error"] | None
+    tool_result: str | None
+
+
+class ToolUse(Model, frozen=True, kw_only=True):
+    """How often a tool was called."""
+
+    name: str
+    count: Count
+
+
+class TaskSummary(Model, frozen=True, kw_only=True):
+    """Figures of a task."""
+
+    total_duration_ms: Count
+    user_message_count: Count
+    assistant_message_count: Count
+    tool_call_count: Count
+    tool_success_count: Count
+    tool_error_count: Count
+    most_used_tools: Annotated[list[ToolUse], Meta(description="The five most used.")]
+
+
+class TaskDetail(TaskItem, frozen=True, kw_only=True):
+    """A task with a page of its steps."""
+
+    user_message_count: Count
+    assistant_message_count: Count
+    steps: list[TaskStep]
+    steps_total: Count
+    steps_offset: Annotated[int, Meta(ge=0, description="How many steps precede this page.")]
+    has_more_steps: bool
+    summary: Annotated[TaskSummary | None, Meta(description="Null while it is running.")]
+    next_cursor: Cursor | None
+
+
+class TextRange(Model, frozen=True, kw_only=True):
+    """A range of a text, in Unicode code points; `end` is exclusive."""
+
+    start: Count
+    end: Count
+
+
+class Excerpt(Model, frozen=True, kw_only=True):
+    """A part of a text around a match. Plain text, never HTML."""
+
+    text: str
+    matches: list[TextRange]
+    starts_text: Annotated[bool, Meta(description="Whether nothing precedes it.")]
+    ends_text: Annotated[bool, Meta(description="Whether nothing follows it.")]
+
+
+class Hit(Model, frozen=True, kw_only=True):
+    """A message in which all words were found."""
+
+    session: Annotated[str, Meta(description="The key of the session.")]
+    session_id: str
+    title: str
+    project: str
+    agent: Annotated[str | None, Meta(description="The sub-agent whose message it is.")]
+    turn: Annotated[int, Meta(ge=0, description="0 for what precedes the first prompt.")]
+    uuid: str | None
+    offset: Annotated[int, Meta(ge=0, description="Of the record in its file, in bytes.")]
+    time: Timestamp | None
+    kind: Annotated[
+        str | None,
+        Meta(description="prompt, answer, thinking, input, output, note, title or summary."),
+    ]
+    tool: str | None
+    failed: bool
+    excerpt: Annotated[
+        Excerpt | None, Meta(description="Null where the text cannot be read any more.")
+    ]
+    lost: Annotated[
+        Literal["gone", "changed"] | None, Meta(description="Why the text cannot be read.")
+    ]
+    archived: Annotated[bool, Meta(description="Whether it was read from the archive.")]
+
+
+class SearchResult(Model, frozen=True, kw_only=True):
+    """A page of hits."""
+
+    query: str
+    hits: list[Hit]
+    total: Annotated[int, Meta(ge=0, description="How many messages were found.")]
+    sessions: Annotated[int, Meta(ge=0, description="In how many sessions.")]
+    inside_words: Annotated[
+        bool, Meta(description="Whether a word was searched inside longer words.")
+    ]
+    ignored: Annotated[list[str], Meta(description="Words that cannot be searched.")]
+    next_cursor: Cursor | None
+
+
+class File(Model, frozen=True, kw_only=True):
+    """A file that sessions read or changed."""
+
+    id: Annotated[str, Meta(description="Names the file in `/api/v1/files/{tag}`.")]
+    path: str
+    reads: Count
+    edits: Count
+    added: Annotated[int, Meta(ge=0, description="Lines.")]
+    removed: Annotated[int, Meta(ge=0, description="Lines.")]
+    sessions: Count
+    last: Timestamp | None
+
+
+class FileList(Model, frozen=True, kw_only=True):
+    """A page of files."""
+
+    files: list[File]
+    total: Count
+    next_cursor: Cursor | None
+
+
+class FileSession(Model, frozen=True, kw_only=True):
+    """A session that read or changed a file."""
+
+    key: str
+    id: str
+    title: str
+    versions: Annotated[int, Meta(ge=0, description="How many versions of the file it made.")]
+    last: Timestamp | None
+
+
+class FileVersion(Model, frozen=True, kw_only=True):
+    """A version of a file."""
+
+    name: Annotated[str, Meta(description="Stays the same when versions are added.")]
+    verb: Literal["write", "edit", "read", "outside", "command"]
+    tool: str
+    known: Annotated[
+        Literal["exact", "derived", "partial", "unknown"],
+        Meta(description="How the text at that time is known."),
+    ]
+    added: Count
+    removed: Count
+    note: str
+    same_as: Annotated[str | None, Meta(description="The version with the same text.")]
+    command: str | None
+    changed_nothing: bool
+    session: Annotated[str, Meta(description="The key of the session.")]
+    agent: str | None
+    turn: Count
+    offset: Count
+    time: Timestamp | None
+    abandoned: bool
+    copies: Count
+    prompt: str
+
+
+class FileHistory(Model, frozen=True, kw_only=True):
+    """A file, its sessions and its versions."""
+
+    id: str
+    path: str
+    project: str
+    unreadable: Annotated[
+        int, Meta(ge=0, description="Versions whose sessions are gone and not archived.")
+    ]
+    sessions: list[FileSession]
+    versions: Annotated[list[FileVersion], Meta(description="Oldest first.")]
+    total: Annotated[int, Meta(ge=0, description="How many versions there are.")]
+    next_cursor: Cursor | None
+
+
+class Check(Model, frozen=True, kw_only=True):
+    """How far the check of all sessions is. It runs in the background."""
+
+    running: bool
+    complete: Annotated[bool, Meta(description="Whether all sessions were checked once.")]
+    bytes_done: Count
+    bytes_planned: Count
+    ended: Annotated[Timestamp | None, Meta(description="When the last check ended.")]
+    problem: str
+
+
+class IndexState(Model, frozen=True, kw_only=True):
+    """The state of the index."""
+
+    syncing: bool
+    updated: Timestamp | None
+    problem: str
+
+
+class CaseSession(Model, frozen=True, kw_only=True):
+    """A session that a case is about."""
+
+    key: Annotated[str | None, Meta(description="Null where it is not in the index.")]
+    id: str
+    title: str
+    about: str
+
+
+class Case(Model, frozen=True, kw_only=True):
+    """Something wrong, and the commands that fix it."""
+
+    harm: DiagnosisCategory
+    id: str
+    title: str
+    description: str
+    note: str
+    commands: list[str]
+    sessions: list[CaseSession]
+    more_sessions: Count
+
+
+class ClientVersion(Model, frozen=True, kw_only=True):
+    """A client version that wrote sessions."""
+
+    version: str
+    sessions: Count
+    differences: Annotated[int, Meta(ge=0, description="Differences from the catalogue.")]
+
+
+class HealthReport(Model, frozen=True, kw_only=True):
+    """The state of all sessions."""
+
+    check: Check
+    index: IndexState
+    sessions: Count
+    checked_sessions: Count
+    broken_sessions: Count
+    empty_files: Count
+    records: Count
+    gaps: Count
+    due_sessions: Annotated[int, Meta(ge=0, description="Deleted by the client soon.")]
+    due_not_archived: Count
+    cleanup_days: Annotated[float, Meta(description="How long the client keeps sessions.")]
+    unreadable_paths: Count
+    differences: Annotated[int, Meta(ge=0, description="Differences from the catalogue.")]
+    known_up_to: Annotated[str, Meta(description="The newest client version that is known.")]
+    cases: list[Case]
+    versions: list[ClientVersion]
+
+
+class Difference(Model, frozen=True, kw_only=True):
+    """A difference between files and the catalogue of the format."""
+
+    code: Code
+    kind: str
+    path: str
+    name: str
+    count: Count
+    versions: Annotated[dict[str, int], Meta(description="How often, by client version.")]
+    types: list[str]
+    known: list[str]
+    sample: Annotated[str, Meta(description="Masked: letters are x, digits are 0.")]
+    docs: Annotated[str | None, Meta(description="The page of the documentation about it.")]
+
+
+class DriftReport(Model, frozen=True, kw_only=True):
+    """What files contain that the catalogue does not know, as `steno drift --json` reports it."""
+
+    check: Check
+    catalogue: str
+    files: Count
+    records: Count
+    versions: list[str]
+    left_out: Annotated[int, Meta(ge=0, description="Differences too many to list.")]
+    drift: list[Difference]

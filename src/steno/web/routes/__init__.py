@@ -1,0 +1,1 @@
+"""Request handlers: parse the request, build the view, render the template."""

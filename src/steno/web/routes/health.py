@@ -1,0 +1,187 @@
+"""Health page: damage, risk, drift and the commands that fix them.
+
+The page changes nothing: it shows the results of the health monitor and starts a new check.
+"""
+
+from typing import Final
+
+import msgspec
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from steno.report.diagnoses import (
+    DIAGNOSIS_CATEGORIES,
+    AffectedSession,
+    DiagnosisCategory,
+    HealthDiagnosis,
+)
+from steno.report.health_report import HealthReport
+from steno.report.session_lookup import keys_and_titles_at
+from steno.sanitize.html import escape_markup as shown
+from steno.session.turns.titles import UNTITLED
+from steno.store.archive.catalogue import archived_count
+from steno.web.state.app_state import AppState, NotReady
+from steno.web.templating import links, render_page
+
+_TITLES: Final[dict[DiagnosisCategory, str]] = {
+    "damage": "Damage",
+    "risk": "Risk",
+    "drift": "Drift",
+    "clutter": "Left over",
+}
+_ICONS: Final[dict[DiagnosisCategory, tuple[str, str]]] = {
+    "damage": ("cross", "bad"),
+    "risk": ("clock", "warn"),
+    "drift": ("unknown", "mid"),
+    "clutter": ("archive", "mid"),
+}
+_NO_TITLE: Final = ("", "(no title)", UNTITLED)
+_MAX_VERSIONS: Final = 8
+_PERCENT: Final = 100
+
+
+class _SessionLink(msgspec.Struct, frozen=True):
+    """A session that a case is about."""
+
+    title: str
+    href: str
+    about: str
+
+
+class _CaseView(msgspec.Struct, frozen=True):
+    """A case as the page shows it."""
+
+    case: HealthDiagnosis
+    means: Markup
+    sessions: list[_SessionLink]
+
+
+class _CaseGroup(msgspec.Struct, frozen=True):
+    """Cases of one kind of harm."""
+
+    harm: DiagnosisCategory
+    title: str
+    icon: str
+    icon_class: str
+    cases: list[_CaseView]
+
+
+class _CheckLine(msgspec.Struct, frozen=True):
+    """One line of the short list: whether it is well, and what is so."""
+
+    ok: bool
+    text: str
+
+
+def health_page(app_state: AppState, request: Request) -> Response:
+    """Return the page, or with `part=body` only what changes while the ward looks."""
+    app_state.health_monitor.start_check()
+    report = app_state.health_monitor.health
+    harm_name = request.query_params.get("harm", "")
+    harms: list[DiagnosisCategory] = [
+        harm for harm in DIAGNOSIS_CATEGORIES if harm == harm_name
+    ] or list(DIAGNOSIS_CATEGORIES)
+    sessions = _known_sessions(
+        app_state, [session.path for case in report.cases for session in case.sessions]
+    )
+    groups = [
+        _CaseGroup(
+            harm, _TITLES[harm], *_ICONS[harm], [_case_view(each, sessions) for each in cases]
+        )
+        for harm in harms
+        if (cases := report.of(harm))
+    ]
+    template = "health-body.html.j2" if request.query_params.get("part") else "health.html.j2"
+    text = render_page(
+        app_state,
+        template,
+        here="health",
+        health=report,
+        progress=app_state.health_monitor.progress,
+        asked=harm_name if harm_name in DIAGNOSIS_CATEGORIES else "",
+        groups=groups,
+        tabs=_tabs(report),
+        versions=report.versions[:_MAX_VERSIONS],
+        older=len(report.versions) - _MAX_VERSIONS,
+        checks=_check_lines(app_state, report),
+        read=_readable_share(report),
+    )
+    return HTMLResponse(text)
+
+
+def _known_sessions(app_state: AppState, paths: list[str]) -> dict[str, tuple[str, str]]:
+    """Return what addresses call the sessions of some files, and their titles."""
+    try:
+        with app_state.index() as index:
+            return keys_and_titles_at(index.connection, paths)
+    except NotReady:
+        return {}
+
+
+def _case_view(case: HealthDiagnosis, sessions: dict[str, tuple[str, str]]) -> _CaseView:
+    return _CaseView(
+        case,
+        _inline_code(case.means),
+        [_session_link(session, sessions) for session in case.sessions],
+    )
+
+
+def _session_link(named: AffectedSession, sessions: dict[str, tuple[str, str]]) -> _SessionLink:
+    key, title = sessions.get(named.path, ("", ""))
+    return _SessionLink(
+        named.name if title in _NO_TITLE else title,
+        links().session(key) if key else "",
+        named.about,
+    )
+
+
+def _inline_code(text: str) -> Markup:
+    """Return a sentence with what stands between backticks as code."""
+    parts = text.split("`")
+    if not len(parts) % 2:
+        return shown(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(shown(part)) if position % 2 else shown(part)
+        for position, part in enumerate(parts)
+    )
+
+
+def _tabs(report: HealthReport) -> list[tuple[str, str, int, str]]:
+    tabs = [
+        (harm, _TITLES[harm], len(report.of(harm)), links().health(harm=harm))
+        for harm in DIAGNOSIS_CATEGORIES
+    ]
+    return [("", "All", len(report.cases), links().health()), *(tab for tab in tabs if tab[2])]
+
+
+def _readable_share(report: HealthReport) -> str:
+    """Return how much of the files could be read as records, never rounded up to all of it."""
+    lines = report.records + report.gaps
+    if not lines:
+        return "none"
+    share = report.records * _PERCENT / lines
+    return "100%" if not report.gaps else f"{min(share, 99.99):.2f}%"
+
+
+def _check_lines(app_state: AppState, report: HealthReport) -> list[_CheckLine]:
+    state, archived = app_state.index_status, archived_count()
+    folders = "Folders readable" if not report.unread else f"{report.unread:,} paths unreadable"
+    index = state.problem or (
+        "Index is being brought up to date" if state.syncing else "Index fresh"
+    )
+    archive = f"Archive has {archived:,} of your sessions" if archived else "Nothing archived yet"
+    days = f"Client keeps sessions {report.cleanup_days:g} days"
+    checks = [
+        _CheckLine(not report.unread, folders),
+        _CheckLine(not state.problem, index),
+        _CheckLine(bool(archived) or not report.unkept, archive),
+    ]
+    if report.cleanup_days:
+        checks.append(_CheckLine(not report.unkept, days))
+    if report.newest:
+        beyond = not report.unknown
+        checks.append(_CheckLine(beyond, f"Format known up to {report.newest}"))
+    if report.empty:
+        checks.append(_CheckLine(ok=True, text=f"{report.empty:,} files without a conversation"))
+    return checks

@@ -1,0 +1,214 @@
+"""Session list page, filtered and grouped, with its event stream."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+
+from steno.errors import BadRequest, NotFound
+from steno.index.database import SessionIndex
+from steno.index.search.query_parser import QueryTooComplex
+from steno.report.session_list import SORT_SQL, SessionListPage, list_sessions, live_sessions
+from steno.web.routes.search import SESSIONS_PER_PAGE, search_sessions, title_matches
+from steno.web.state.app_state import AppState
+from steno.web.templating import links, render_page, render_part
+from steno.web.views.session_facets import build_facets, limit_to_files
+from steno.web.views.session_list import (
+    VIEWS,
+    SessionListParams,
+    session_list_params,
+    session_rows,
+    session_sections,
+)
+
+_EMPTY_LISTING: Final = SessionListPage([], 0, more=False)
+
+_OK: Final = 200
+_BAD_REQUEST: Final = 400
+_PAGE: Final = 50
+_MAX_LIVE: Final = 5
+"""How many live sessions are shown on top."""
+_REFRESH_SECONDS: Final = 15.0
+"""Seconds after which the list is looked at without news: what is live may have come to rest."""
+_MIN_PAUSE: Final = 0.5
+_MAX_PAUSE: Final = 10.0
+_PAUSE_FACTOR: Final = 4.0
+"""How much longer than the work took is waited before the next."""
+
+
+def session_list_page(app_state: AppState, request: Request) -> Response:
+    """Return the list of sessions, or what was found in them.
+
+    With `part=rows` only what comes next in it, with `part=page` only what is not the same on
+    every page.
+    """
+    # Before anything is read: what changes meanwhile belongs to another state.
+    index_stamp = app_state.index_stamp()
+    with app_state.index() as index:
+        params = session_list_params(
+            index, request, app_state.now(), app_state.health_monitor.damaged_paths
+        )
+        values = (
+            _search_values(app_state, index, params)
+            if params.search_text
+            else _list_values(app_state, index, params)
+        )
+        if request.query_params.get("part") == "rows":
+            template = "search-hits.html.j2" if params.search_text else "sessions-rows.html.j2"
+            return HTMLResponse(render_page(app_state, template, **values), values["status"])
+        values["facets"] = build_facets(
+            app_state,
+            index,
+            values["counted"],
+            # Whoever types asks something new with each letter.
+            lambda name, made: (
+                made() if params.search_text else app_state.index_cache.get(index_stamp, name, made)
+            ),
+        )
+        values["all"] = index.connection.execute(
+            "SELECT count(*), count(DISTINCT project) FROM sessions WHERE listed = 1"
+        ).fetchone()
+    values["views"] = [(view, params.url(view="" if view == "day" else view)) for view in VIEWS]
+    values["sorts"] = [
+        (sort, params.url(sort="" if sort == "newest" else sort)) for sort in SORT_SQL
+    ]
+    only = request.query_params.get("part") == "page"
+    template = "sessions-page.html.j2" if only else "sessions.html.j2"
+    return HTMLResponse(render_page(app_state, template, **values), values["status"])
+
+
+def _list_values(
+    app_state: AppState, index: SessionIndex, params: SessionListParams
+) -> dict[str, Any]:
+    """Return what the rows are drawn from."""
+    on_top = params.choice.status is None
+    live = live_sessions(index.connection, params.choice, _MAX_LIVE) if on_top else _EMPTY_LISTING
+    listing = list_sessions(
+        index.connection,
+        params.choice,
+        limit=_PAGE,
+        after=params.cursor,
+        excluded_files=[session.file for session in live.rows],
+    )
+    # Whoever goes on in the list has seen the live ones.
+    live_rows = [] if params.cursor else live.rows
+    dated = params.view != "day"
+    rows = list(session_rows(app_state, index, [*live_rows, *listing.rows], dated=dated))
+    return {
+        "here": "sessions",
+        "status": _OK,
+        "params": params,
+        "counted": params,
+        "query": "",
+        "listing": listing,
+        "live": rows[: len(live_rows)],
+        "live_total": live.total,
+        "live_href": params.url(status="live"),
+        "groups": session_sections(
+            app_state, index, params.choice, rows[len(live_rows) :], params.view
+        ),
+        "next": _next_page_url(listing, params),
+        "source": links().sessions_live(**params.query),
+    }
+
+
+def _search_values(
+    app_state: AppState, index: SessionIndex, params: SessionListParams
+) -> dict[str, Any]:
+    """Return what the hits are drawn from. What is wrong with the words is told, not thrown."""
+    searched: int = index.connection.execute(
+        "SELECT count(*) FROM sessions WHERE agent = ''"
+    ).fetchone()[0]
+    values: dict[str, Any] = {
+        "here": "sessions",
+        "status": _OK,
+        "params": params,
+        "query": params.search_text,
+        "searched": searched,
+        "problem": "",
+        "next": "",
+        "orders": [
+            (name, label, params.url(order="" if name == "newest" else name))
+            for name, label in (("newest", "Newest"), ("rank", "Best"), ("oldest", "Oldest"))
+        ],
+    }
+    try:
+        (titles, files), results = (
+            title_matches(index, params),
+            search_sessions(app_state, index, params),
+        )
+    except BadRequest as error:
+        failure = {"problem": str(error), "hint": error.hint or "", "results": None, "titles": None}
+        if isinstance(error, QueryTooComplex):
+            values["status"] = _BAD_REQUEST
+        return {**values, **failure, "counted": limit_to_files(params, ())}
+    rows = titles.rows if titles is not None else []
+    if results.more:
+        values["next"] = params.url(
+            **{"session": params.only_session, "from": params.start + SESSIONS_PER_PAGE}
+        )
+    return {
+        **values,
+        "results": results,
+        "titles": titles,
+        "called": list(session_rows(app_state, index, rows, dated=True)),
+        "counted": limit_to_files(params, (*results.files, *files)),
+    }
+
+
+def _next_page_url(listing: SessionListPage, params: SessionListParams) -> str:
+    if not listing.more:
+        return ""
+    last = listing.rows[-1]
+    return links().sessions(**params.query, after=f"{last.rank}_{last.file}")
+
+
+# While they are written
+
+
+async def session_list_stream(app_state: AppState, request: Request) -> Response:
+    """Return the stream of what changes on the first page of the list."""
+    # What is wrong with the address is told before anything is streamed.
+    await run_in_threadpool(_first_page, app_state, request)
+    return StreamingResponse(
+        _list_events(app_state, request),
+        media_type="text/event-stream",
+        headers={"x-accel-buffering": "no"},
+    )
+
+
+async def _list_events(app_state: AppState, request: Request) -> AsyncGenerator[bytes]:
+    last = 0
+    async with app_state.pubsub.subscribe() as subscription:
+        yield b"retry: 2000\n\n"
+        while not subscription.closed:
+            started = perf_counter()
+            try:
+                text, more = await run_in_threadpool(_first_page, app_state, request)
+            except NotFound:
+                # The project that was asked for is not there any more.
+                return
+            if hash(text) != last:
+                last = hash(text)
+                data = msgspec.json.encode({"html": text, "more": more}).decode()
+                yield f"event: rows\ndata: {data}\n\n".encode()
+            else:
+                yield b": here\n\n"
+            elapsed = perf_counter() - started
+            await asyncio.sleep(min(_MAX_PAUSE, max(_MIN_PAUSE, elapsed * _PAUSE_FACTOR)))
+            await subscription.wait(_REFRESH_SECONDS)
+
+
+def _first_page(app_state: AppState, request: Request) -> tuple[str, bool]:
+    """Return the rows of the first page, and whether there are others behind it."""
+    with app_state.index() as index:
+        params = session_list_params(
+            index, request, app_state.now(), app_state.health_monitor.damaged_paths
+        )
+        values = _list_values(app_state, index, params)
+    return render_part("sessions-rows.html.j2", **{**values, "next": ""}), bool(values["next"])

@@ -1,0 +1,1 @@
+"""State shared by all requests: app state, caches, pubsub, health monitor."""

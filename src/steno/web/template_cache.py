@@ -1,0 +1,38 @@
+"""Bytecode of compiled templates, cached on disk because compiling dominates start-up time."""
+
+import os
+from hashlib import blake2b
+from typing import Final
+
+from jinja2 import BytecodeCache, __version__
+from jinja2.bccache import Bucket
+
+from steno.store.atomic import read_cache, write_cache
+
+_FOLDER: Final = "templates"
+_FINGERPRINT_SIZE: Final = 16
+"""Bytes of a fingerprint: what was damaged, or made by another release, is compiled again."""
+
+
+class TemplateCache(BytecodeCache):
+    """Keeps compiled templates until their text, who reads them (a file), or the compiler changes."""
+
+    def __init__(self, source_file: str) -> None:
+        status = os.stat(source_file)
+        self._compiler_key = f"{__version__} {status.st_size} {status.st_mtime_ns}".encode()
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill in a template that was compiled before."""
+        cached = read_cache(f"{_FOLDER}/2-{bucket.key}")
+        if cached is not None and cached[:_FINGERPRINT_SIZE] == self._fingerprint(
+            cached[_FINGERPRINT_SIZE:]
+        ):
+            bucket.bytecode_from_string(cached[_FINGERPRINT_SIZE:])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a template that has just been compiled."""
+        code = bucket.bytecode_to_string()
+        write_cache(f"{_FOLDER}/2-{bucket.key}", self._fingerprint(code) + code)
+
+    def _fingerprint(self, code: bytes) -> bytes:
+        return blake2b(self._compiler_key + code, digest_size=_FINGERPRINT_SIZE).digest()

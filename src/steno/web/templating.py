@@ -1,0 +1,189 @@
+"""Jinja environment, its filters and globals, icons, static files.
+
+Values are escaped, and characters that hide or reorder text are made visible; only `Markup` from
+our own renderers is inserted as is.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from markupsafe import Markup
+
+from steno.report import humanize
+from steno.report.humanize import money as money
+from steno.sanitize.html import SafeHtml, escape_html, trusted_markup, visible_text
+from steno.web.urls import Links, path_tag
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from steno.web.state.app_state import AppState
+
+
+_PACKAGE: Final = "steno.web"
+
+
+@lru_cache(maxsize=1)
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    from steno.web.template_cache import TemplateCache
+
+    environment = Environment(
+        loader=PackageLoader(_PACKAGE, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+        auto_reload=False,
+        bytecode_cache=TemplateCache(__file__),
+    )
+    environment.filters.update(
+        tokens=humanize.tokens,
+        duration=format_duration,
+        ago=format_ago,
+        size=humanize.size,
+        money=money,
+        clock=humanize.time_of_day,
+        model=humanize.model_name,
+        project=humanize.project_name,
+        tag=path_tag,
+    )
+    from steno.web.views.step_view import steps_html
+    from steno.web.views.turn_view import turn_html
+
+    shared: dict[str, Any] = {
+        "count": humanize.count,
+        "glyph": icon_markup,
+        "steps_html": steps_html,
+        "turn_html": turn_html,
+    }
+    environment.globals.update(shared)
+    return environment
+
+
+def _finalize(value: object) -> object:
+    if value is None:
+        return ""
+    return (
+        visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    )
+
+
+def render_page(app_state: "AppState", template: str, /, **values: Any) -> str:
+    """Return a whole page. `links` may be given; the explorer's own are used otherwise."""
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            {
+                "links": links(),
+                "app_state": app_state,
+                "now": app_state.now(),
+                "sprite": sprite(),
+                **values,
+            }
+        )
+    )
+
+
+def render_part(template: str, /, **values: Any) -> str:
+    """Return a piece of a page."""
+    return _environment().get_template(template).render({"links": links(), **values})
+
+
+def compile_templates() -> None:
+    """Compile every template, so that nobody who looks has to wait for it."""
+    environment = _environment()
+    for name in environment.list_templates():
+        environment.get_template(name)
+
+
+@lru_cache(maxsize=1)
+def links() -> Links:
+    """Return the explorer's own addresses."""
+    return Links(static_version())
+
+
+@lru_cache(maxsize=1)
+def static_version() -> str:
+    """Return what changes whenever a static file does."""
+    from hashlib import blake2b
+
+    digest = blake2b(digest_size=6)
+    for name in sorted(static_names()):
+        digest.update(static_bytes(name))
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def static_names() -> frozenset[str]:
+    """Return the files that pages load."""
+    from importlib.resources import files
+
+    folder = files(_PACKAGE) / "static"
+    return frozenset(file.name for file in folder.iterdir() if file.is_file())
+
+
+@lru_cache(maxsize=64)
+def static_bytes(name: str) -> bytes:
+    """Return one of them."""
+    from importlib.resources import files
+
+    return (files(_PACKAGE) / "static" / name).read_bytes()
+
+
+@lru_cache(maxsize=1)
+def sprite() -> Markup:
+    """Return every icon, to be named by a page."""
+    return Markup(static_bytes("icons.svg").decode())
+
+
+def format_ago(seconds: float) -> str:
+    """Return how long something is past, as people say it.
+
+    >>> format_ago(59), format_ago(500), format_ago(7300), format_ago(180_000)
+    ('just now', '8 minutes ago', '2 hours ago', '2 days ago')
+    """
+    for length, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= length:
+            return f"{humanize.count(int(seconds // length), unit)} ago"
+    return "just now"
+
+
+def format_duration(seconds: float | None) -> str:
+    """Return how long something took, with room between number and unit.
+
+    >>> format_duration(6720), format_duration(108), format_duration(2880), format_duration(2.4)
+    ('1 h 52', '1 m 48', '48 m', '2.4 s')
+    """
+    short = humanize.duration(seconds)
+    if short.endswith("s"):
+        return short
+    for unit in "dhm":
+        short = short.replace(unit, f" {unit} ")
+    return short.strip()
+
+
+@lru_cache(maxsize=256)
+def icon_html(name: str, classes: str = "") -> SafeHtml:
+    """Return an icon from the sprite that every page carries; both names are our own."""
+    return SafeHtml(f'<svg class="i {classes}" aria-hidden="true"><use href="#i-{name}"/></svg>')
+
+
+def icon_markup(name: str, classes: str = "") -> Markup:
+    """Return the same for a template."""
+    return trusted_markup(icon_html(name, classes))
+
+
+def path_html(text: str) -> str:
+    """Return a path that keeps its last part when room is short; anything else is cut at the end."""
+    escaped_path = escape_html(text)
+    if "/" not in escaped_path or " " in escaped_path:
+        return f'<span class="arg">{escaped_path}</span>'
+    folder, _, file_name = escaped_path.rpartition("/")
+    return (
+        f'<span class="arg path"><span class="dir">{folder}/</span>'
+        f'<span class="leaf">{file_name}</span></span>'
+    )

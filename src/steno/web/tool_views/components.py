@@ -1,0 +1,397 @@
+"""HTML components of views: boxes, facts, tables, links, excerpts of long texts."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final, TypedDict, Unpack
+from urllib.parse import urlsplit
+
+import msgspec
+
+from steno.report import humanize as say
+from steno.sanitize.html import SafeHtml, escape_html
+from steno.web.render.ansi import render_screen
+from steno.web.render.code import code_block
+from steno.web.render.markdown import markdown_to_html
+from steno.web.templating import icon_html, path_html, render_part
+from steno.web.tool_views.view_context import ToolCall, ViewContext
+
+_MAX_LINES: Final = 30
+_MAX_CHARACTERS: Final = 12_000
+_MAX_FULL_LINES: Final = 2_000
+_MAX_FULL_CHARACTERS: Final = 400_000
+_SLACK_LINES: Final = 4
+"""Lines; so few are not worth a cut."""
+_MAX_SHORT_TEXT: Final = 3_000
+"""Letters of what is short by nature: a name, a title, a remark."""
+_MAX_ITEMS: Final = 60
+_MAX_FULL_ITEMS: Final = 5_000
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A way to somewhere else, or to the same thing shown otherwise."""
+
+    label: str
+    url: str
+    same_item: bool = False
+    """Whether it leads to the same thing; a script may then open it in place."""
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A name and what is so."""
+
+    name: str
+    value: str
+    css_class: str = ""
+    """`bad`, `warn` or `ok`, where it is worth a colour."""
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """A stretch of a text, and how much of it that is."""
+
+    text: str
+    first_line: int = 1
+    """The number of its first line."""
+    extent_label: str = ""
+    """How much of the whole is shown, if it is not all."""
+    links: tuple[Link, ...] = ()
+
+
+_NO_EXCERPT: Final = Excerpt("")
+
+
+def join_html(*html_parts: SafeHtml) -> SafeHtml:
+    """Return some pieces one after another."""
+    return SafeHtml("".join(html_parts))
+
+
+# Texts
+
+
+def take_excerpt(
+    text: str,
+    context: ViewContext,
+    *,
+    offset: int | None = None,
+    from_end: bool = False,
+    max_lines: int = _MAX_LINES,
+) -> Excerpt:
+    """Return as much of a text as is wanted, and the doors to the rest.
+
+    `offset` is the record it stands in, for where a step has no address. With `tail` it is the end
+    that is shown first.
+    """
+    line_limit, character_limit = (
+        (_MAX_FULL_LINES, _MAX_FULL_CHARACTERS) if context.full else (max_lines, _MAX_CHARACTERS)
+    )
+    start = min(context.start, max(0, len(text) - 1)) if context.full and context.start > 0 else 0
+    uncut_limit = line_limit + _SLACK_LINES
+    # What has fewer letters has fewer lines.
+    if not start and (
+        len(text) < uncut_limit or (len(text) <= character_limit and text.count("\n") < uncut_limit)
+    ):
+        return Excerpt(text)
+    if from_end and not context.full:
+        start = _start_of_last_lines(text, line_limit, character_limit)
+        end = len(text)
+    else:
+        end = _end_after_lines(text, start, line_limit, character_limit)
+    first = text.count("\n", 0, start) + 1
+    visible = text[start:end].removesuffix("\n")
+    extent_label = _extent_label(text, first, first + visible.count("\n"), (start, end))
+    return Excerpt(
+        visible, first, extent_label, tuple(_rest_links(context, offset, start, end, len(text)))
+    )
+
+
+def _end_after_lines(text: str, start: int, lines: int, characters: int) -> int:
+    """Return where a stretch ends: behind so many lines, inside one only where it is too long."""
+    end = start
+    for _ in range(lines):
+        newline = text.find("\n", end, start + characters)
+        if newline < 0:
+            rest = min(len(text), start + characters)
+            return rest if end == start or rest == len(text) else end
+        end = newline + 1
+    return end
+
+
+def _start_of_last_lines(text: str, lines: int, characters: int) -> int:
+    start = len(text.rstrip("\n"))
+    low = max(0, start - characters)
+    for _ in range(lines):
+        newline = text.rfind("\n", low, start)
+        if newline < 0:
+            return low
+        start = newline
+    return start + 1
+
+
+def _extent_label(text: str, first: int, last: int, stretch: tuple[int, int]) -> str:
+    start, end = stretch
+    total_lines = text.rstrip("\n").count("\n") + 1
+    cuts_line = (start and text[start - 1] != "\n") or (end < len(text) and text[end - 1] != "\n")
+    if cuts_line:
+        return f"letters {start + 1:,} to {end:,} of {len(text):,}"
+    if first == 1:
+        return f"{min(last, total_lines):,} of {say.count(total_lines, 'line')}"
+    if end == len(text):
+        return f"the last {total_lines - first + 1:,} of {say.count(total_lines, 'line')}"
+    return f"lines {first:,} to {min(last, total_lines):,} of {total_lines:,}"
+
+
+def _rest_links(
+    context: ViewContext, offset: int | None, start: int, end: int, length: int
+) -> Iterable[Link]:
+    if context.full:
+        if start:
+            yield Link("From the start", context.url(full=1), same_item=True)
+        if end < length:
+            yield Link("Next", context.url(full=1, **{"from": end}), same_item=True)
+    elif context.path:
+        yield Link("Show all", context.url(full=1), same_item=True)
+    elif offset is not None:
+        yield Link("All in the record", context.record_url(offset))
+
+
+def terminal_output(
+    text: str,
+    context: ViewContext,
+    *,
+    command: str = "",
+    offset: int | None = None,
+    from_end: bool = False,
+) -> tuple[SafeHtml, Excerpt, int]:
+    """Return what a program printed, behind its command; also how many lines it printed over."""
+    excerpt = take_excerpt(text.strip("\n"), context, offset=offset, from_end=from_end)
+    screen_view = render_screen(excerpt.text)
+    command_html = _command_html(take_excerpt(command, context, offset=offset)) if command else ""
+    return (
+        SafeHtml(f'<pre class="out">{command_html}{screen_view.html}</pre>'),
+        excerpt,
+        screen_view.overwritten_lines,
+    )
+
+
+def _command_html(command: Excerpt) -> str:
+    cut_note = (
+        f'<span class="dim">… {escape_html(command.extent_label)}</span>\n'
+        if command.extent_label
+        else ""
+    )
+    return f'<span class="cmd">{render_screen(command.text).html}</span>\n{cut_note}'
+
+
+def code_html(excerpt: Excerpt, language: str, start: int | None = 1) -> SafeHtml:
+    """Return a stretch of code; with numbers, unless there is no line to start from."""
+    return code_block(
+        excerpt.text, language, start=None if start is None else start + excerpt.first_line - 1
+    )
+
+
+def markdown_html(
+    text: str, context: ViewContext, *, kind: str = "said", offset: int | None = None
+) -> SafeHtml:
+    """Return Markdown as a page shows it: `said` is a plain text, `think` a quiet one."""
+    excerpt = take_excerpt(text.strip(), context, offset=offset, max_lines=_MAX_FULL_LINES)
+    rest_note = ""
+    if excerpt.extent_label:
+        rest_note = f'<p class="dim small">{escape_html(excerpt.extent_label)} {_links_html(excerpt.links)}</p>'
+    classes = "think" if kind == "think" else "said prose"
+    return SafeHtml(f'<div class="{classes}">{markdown_to_html(excerpt.text)}\n{rest_note}</div>\n')
+
+
+def clip(text: str, max_length: int = _MAX_SHORT_TEXT) -> str:
+    """Return a text that is short by nature, and its beginning where it is not.
+
+    >>> clip("a" * 12, 10)
+    'aaaaaaaaaa… (12 letters)'
+    """
+    if len(text) <= max_length:
+        return text
+    return f"{text[:max_length]}… ({len(text):,} letters)"
+
+
+def _clipped_html(text: str) -> str:
+    return escape_html(text if len(text) <= _MAX_SHORT_TEXT else clip(text))
+
+
+# Boxes
+
+
+class BoxOptions(TypedDict, total=False):
+    """What may stand around something in a box."""
+
+    title: str
+    """A name of something."""
+    label: str
+    """Words of ours."""
+    end: str
+    tags: Sequence[str]
+    sizes: tuple[int, int]
+    """Lines that came and went."""
+    links: Sequence[Link]
+    footer: Sequence[Fact]
+    excerpt: Excerpt
+    """How much of it there is, and the doors to the rest."""
+    kind: str
+
+
+def box(body: SafeHtml, **frame: Unpack[BoxOptions]) -> SafeHtml:
+    """Return something in a frame: what it is above, what is to be known of it below."""
+    excerpt = frame.get("excerpt", _NO_EXCERPT)
+    classes = f"box {frame['kind']}" if "kind" in frame else "box"
+    links_html = _links_html(frame.get("links", ()))
+    head = _header_html(frame, links_html)
+    footer = _footer_html(frame.get("footer", ()), excerpt, "" if head else links_html)
+    return SafeHtml(f'<div class="{classes}">{head}{body}\n{footer}</div>\n')
+
+
+# A box by a template took longer than what is in it, and there is one in nearly every step.
+
+
+def _header_html(frame: BoxOptions, links_html: str) -> str:
+    html = ""
+    if title := frame.get("title"):
+        title_html = _clipped_html(title)
+        html = f'<code title="{title_html}">{title_html}</code>'
+    if label := frame.get("label"):
+        html += f'<span class="about">{_clipped_html(label)}</span>'
+    if sizes := frame.get("sizes"):
+        html += _changes_html(*sizes)
+    for tag in frame.get("tags", ()):
+        html += f'<span class="tag">{_clipped_html(tag)}</span>'
+    end = frame.get("end")
+    if not html and not end:
+        return ""
+    if end:
+        html += f'<span class="end"><span>{_clipped_html(end)}</span>{links_html}</span>'
+    elif links_html:
+        html += f'<span class="end">{links_html}</span>'
+    return f'<header class="filehead">{html}</header>\n'
+
+
+def _changes_html(added: int, removed: int) -> str:
+    if not added and not removed:
+        return ""
+    added_html = f"<b>+{added:,}</b>" if added else ""
+    removed_html = f"<i>\N{MINUS SIGN}{removed:,}</i>" if removed else ""
+    return f'<span class="pm">{added_html}{" " if added_html and removed_html else ""}{removed_html}</span>'
+
+
+def _links_html(links: Sequence[Link]) -> str:
+    """Return links; doors that lead nowhere are left out."""
+    if not links:
+        return ""
+    return "".join(
+        [
+            f'<a class="link" href="{escape_html(link.url)}"{" data-stays" if link.same_item else ""}>'
+            f"{escape_html(link.label)}</a>"
+            for link in links
+            if link.url
+        ]
+    )
+
+
+def _footer_html(footer_facts: Sequence[Fact], excerpt: Excerpt, links_html: str) -> str:
+    html = ""
+    for fact in footer_facts:
+        if fact.value:
+            name = f"{_clipped_html(fact.name)} " if fact.name else ""
+            html += f"<span{_class_attribute(fact)}>{name}{_clipped_html(fact.value)}</span>"
+    if excerpt is not _NO_EXCERPT:
+        links_html = _links_html(excerpt.links) + links_html
+        if excerpt.extent_label:
+            html += f"<span>{escape_html(excerpt.extent_label)}</span>"
+    if links_html:
+        html += f'<span class="end">{links_html}</span>'
+    return f"<footer>{html}</footer>\n" if html else ""
+
+
+def _class_attribute(fact: Fact) -> str:
+    return f' class="{fact.css_class}"' if fact.css_class else ""
+
+
+def fact_list(*entries: Fact) -> SafeHtml:
+    """Return names and values, those without a value left out."""
+    rows = "".join(
+        [
+            f"<div><dt>{_clipped_html(fact.name)}</dt><dd{_class_attribute(fact)}>{_clipped_html(fact.value)}</dd></div>"
+            for fact in entries
+            if fact.value
+        ]
+    )
+    return SafeHtml(f'<dl class="of">{rows}</dl>\n' if rows else "")
+
+
+def note_box(text: str, css_class: str = "", icon: str = "say") -> SafeHtml:
+    """Return a remark."""
+    text_html = _clipped_html(text)
+    classes = f"note {css_class}" if css_class else "note"
+    return SafeHtml(f'<div class="{classes}">{icon_html(icon)}<div>{text_html}</div></div>\n')
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()
+) -> SafeHtml:
+    """Return a small table; `numbers` are the columns that are set flush right."""
+    return SafeHtml(render_part("body-table.html.j2", head=head, rows=rows, numbers=set(numbers)))
+
+
+def path_list(
+    names: Sequence[str], context: ViewContext, *, offset: int | None = None
+) -> tuple[SafeHtml, Excerpt]:
+    """Return names of files, one a line."""
+    max_items = _MAX_FULL_ITEMS if context.full else _MAX_ITEMS
+    visible = names if len(names) <= max_items + _SLACK_LINES else names[:max_items]
+    excerpt = Excerpt("")
+    if len(visible) < len(names):
+        doors = () if context.full else tuple(_rest_links(context, offset, 0, 0, 1))
+        excerpt = Excerpt("", extent_label=f"{len(visible):,} of {len(names):,}", links=doors)
+    rows = "".join([f"<li>{path_html(clip(name))}</li>" for name in visible])
+    return SafeHtml(f'<ul class="names">{rows}</ul>\n'), excerpt
+
+
+def time_of_day(when: datetime | None) -> str:
+    """Return the local time of day, to the second."""
+    return f"{when.astimezone():%H:%M:%S}" if when is not None else ""
+
+
+def record_links(context: ViewContext, *offsets: int | None) -> tuple[Link, ...]:
+    """Return the doors to the records themselves."""
+    if not context.links.live:
+        return ()
+    known_offsets = [offset for offset in offsets if offset is not None]
+    names = ("Raw",) if len(known_offsets) == 1 else ("Call", "Result")
+    return tuple(
+        Link(name, context.record_url(record_offset))
+        for name, record_offset in zip(names, known_offsets, strict=False)
+    )
+
+
+def call_links(call: ToolCall) -> tuple[Link, ...]:
+    """Return the doors to the records of a call and of its result."""
+    if not call.context.links.live:
+        return ()
+    step = call.step
+    return record_links(call.context, *(node.offset for node in (step.call, step.result) if node))
+
+
+def link_row(*row_links: Link) -> SafeHtml:
+    """Return doors in a row; those that lead nowhere are left out."""
+    links = " ".join([_links_html([link]) for link in row_links if link.url])
+    return SafeHtml(f'<p class="doors">{links}</p>' if links else "")
+
+
+def web_address(text: str) -> str:
+    """Return an address that a link may lead to, or nothing.
+
+    >>> web_address("https://example.org/a"), web_address("javascript:alert(1)")
+    ('https://example.org/a', '')
+    """
+    try:
+        parts = urlsplit(text.strip())
+    except ValueError:
+        return ""
+    if len(text) > _MAX_SHORT_TEXT:
+        return ""
+    return text.strip() if parts.scheme in ("http", "https") and parts.netloc else ""

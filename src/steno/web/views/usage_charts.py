@@ -1,0 +1,380 @@
+"""Usage charts: year, cost over time, cache hit rate, cost per session, 5-hour blocks."""
+
+import time
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import date, timedelta
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+from markupsafe import Markup
+
+from steno.report import humanize
+from steno.report.humanize import money
+from steno.report.usage.usage_overview import ChartInterval, ChartSeries, CostChart
+from steno.report.usage.usage_report import ReportRow, UsageFigures, UsageReport
+from steno.web.render import charts
+from steno.web.templating import links
+from steno.web.urls import path_tag
+from steno.web.views.usage_figures import (
+    DateRange,
+    UsagePageParams,
+    cache_share,
+    format_amount,
+    format_day,
+)
+
+_WEEK: Final = 7
+_YEAR_WEEKS: Final = 52
+_LEVELS: Final = 4
+_CENT: Final = 10_000
+_BLOCK_MS: Final = 5 * 3_600_000
+_HOUR_MS: Final = 3_600_000
+_TEN_DOLLARS: Final = 10_000_000
+_MIN_BINS: Final = 6
+"""A scale, even where all cost the same."""
+_BIN_EDGES: Final = tuple(
+    _CENT * cents for cents in (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000)
+)
+
+
+class YearView(msgspec.Struct, frozen=True):
+    """A year of days."""
+
+    chart: Markup
+    cost: int
+    active: int
+    highest_cost: int
+    months: list[tuple[str, str, str, int]]
+    """Their names, what is behind them, what they cost, and on how many days."""
+
+
+class LegendEntry(msgspec.Struct, frozen=True):
+    """What one colour of a chart stands for."""
+
+    name: str
+    kind: str
+    cost: int
+    href: str
+
+
+class CostBin(msgspec.Struct, frozen=True):
+    """Sessions that cost about the same: from so many micro-dollars up to so many."""
+
+    label: str
+    least: int
+    most: int | None
+    number: int
+    href: str
+
+
+class BlocksView(msgspec.Struct, frozen=True):
+    """Blocks of five hours."""
+
+    chart: Markup
+    rows: list[tuple[str, str, str, str, str]]
+    """When they began, when they end, what they cost, how many responses, what is behind them."""
+    ends: str
+    """When the current one ends; nothing where there is none."""
+    cost: str
+    rate: str
+    projected: str
+    highest_cost: int
+
+
+# A year
+
+
+def year_chart(costs: dict[str, ReportRow], last: date) -> YearView:
+    """Draw what each day of the 53 weeks up to a day cost."""
+    first = last - timedelta(days=last.weekday(), weeks=_YEAR_WEEKS)
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    line_by_day = {day: costs[day.isoformat()] for day in days if day.isoformat() in costs}
+    ranked = sorted(line.cost for line in line_by_day.values() if line.cost > 0)
+    squares: list[charts.HeatmapDay] = []
+    months: dict[str, list[tuple[date, ReportRow]]] = {}
+    for day in days:
+        line = line_by_day.get(day)
+        if line is None:
+            squares.append(charts.HeatmapDay(day, 0, ""))
+            continue
+        # A quarter of the days each: by the amounts a single dear day would leave all others alike.
+        rank = bisect_right(ranked, line.cost)
+        level = -(-rank * _LEVELS // len(ranked)) if line.cost > 0 else 1
+        title = f"{day:%a} {format_day(day)}: {format_amount(line.cost, line.figures)}"
+        squares.append(charts.HeatmapDay(day, level, title, _lines_url(DateRange(day, day))))
+        months.setdefault(f"{day:%B} {day.year}", []).append((day, line))
+    chart = charts.year_heatmap(
+        squares, f"Cost by day, {format_day(first, year=True)} to {format_day(last, year=True)}"
+    )
+    table = [
+        (
+            name,
+            _lines_url(period_range(month_lines[0][0].isoformat()[:7], "month", first, last)),
+            _total_amount([line for _, line in month_lines]),
+            len(month_lines),
+        )
+        for name, month_lines in reversed(months.items())
+    ]
+    return YearView(chart, sum(ranked), len(line_by_day), max(ranked, default=0), table)
+
+
+def _total_amount(lines: Sequence[ReportRow]) -> str:
+    figures = UsageFigures(unpriced={})
+    for line in lines:
+        figures.add(line.figures)
+    return format_amount(sum(line.cost for line in lines), figures)
+
+
+def _month_range(day: date) -> DateRange:
+    first = day.replace(day=1)
+    following = (first + timedelta(days=31)).replace(day=1)
+    return DateRange(first, following - timedelta(days=1))
+
+
+def _lines_url(days: DateRange, **query: str) -> str:
+    return links().usage_lines(**days.query, **query) if query else _range_url(days)
+
+
+@lru_cache(maxsize=1024)
+def _range_url(days: DateRange) -> str:
+    return links().usage_lines(**days.query)
+
+
+# Cost by time
+
+
+def period_range(name: str, step: ChartInterval, first: date, last: date) -> DateRange:
+    """Return the days of a day, week or month, as far as they are shown."""
+    if step == "day":
+        days = DateRange(date.fromisoformat(name), date.fromisoformat(name))
+    elif step == "week":
+        monday = date.fromisocalendar(int(name[:4]), int(name[6:]), 1)
+        days = DateRange(monday, monday + timedelta(days=6))
+    else:
+        days = _month_range(date.fromisoformat(f"{name}-01"))
+    start, end = days.first or first, days.last or last
+    return DateRange(max(start, first), min(end, last))
+
+
+def _format_range(days: DateRange, step: ChartInterval) -> str:
+    first, last = days.first, days.last
+    if first is None or last is None:
+        return ""
+    if step == "day":
+        return f"{first:%a} {format_day(first)}"
+    return f"{format_day(first)} to {format_day(last, year=True)}"
+
+
+def _axis_label(days: DateRange, step: ChartInterval, *, named: bool) -> str:
+    first = days.first
+    if first is None:
+        return ""
+    if step == "month":
+        return f"{first:%b} {first.year}" if first.month == 1 or named else f"{first:%b}"
+    return format_day(first) if named or first.day <= _WEEK or step == "week" else str(first.day)
+
+
+def stacked_chart(
+    stack: CostChart, split: ChartSeries, first: date, last: date
+) -> tuple[Markup, list[LegendEntry]]:
+    """Draw what each day, week or month cost, by model or by project, and say the sums."""
+    series = [
+        _chart_series(position, name, costs, split)
+        for position, (name, costs) in enumerate(stack.series)
+    ]
+    piles: list[charts.StackedBar] = []
+    for place, name in enumerate(stack.names):
+        days = period_range(name, stack.step, first, last)
+        when = _format_range(days, stack.step)
+        marks = [
+            charts.ChartMark(
+                costs[place],
+                f"{when}, {item.name}: {money(costs[place])}",
+                _lines_url(days, **_split_query(split, name_of_series)),
+                item.kind,
+            )
+            for item, (name_of_series, costs) in zip(series, stack.series, strict=True)
+        ]
+        total = sum(costs[place] for _, costs in stack.series)
+        piles.append(
+            charts.StackedBar(
+                _axis_label(days, stack.step, named=place == 0),
+                f"{when}: {money(total)}",
+                _lines_url(days),
+                marks,
+            )
+        )
+    return charts.stacked_bars(piles, f"Cost by {stack.step} and {split}"), [
+        msgspec.structs.replace(
+            each,
+            href=_lines_url(DateRange(first, last), **_split_query(split, stack.series[place][0])),
+        )
+        for place, each in enumerate(series)
+    ]
+
+
+def _chart_series(
+    position: int, name: str | None, costs: list[int], split: ChartSeries
+) -> LegendEntry:
+    format_name = humanize.model_name if split == "model" else humanize.project_name
+    label = "all others" if name is None else format_name(name) or f"no {split}"
+    return LegendEntry(label, f"f{7 if name is None else position + 1}", sum(costs), "")
+
+
+def _split_query(split: ChartSeries, name: str | None) -> dict[str, str]:
+    if name is None:
+        return {}
+    if split == "project":
+        return {"project": path_tag(name)}
+    return {"model": name} if name else {"without": "model"}
+
+
+# The cache
+
+
+def cache_chart(
+    periods: UsageReport, stack: CostChart, first: date, last: date, mean: float | None
+) -> Markup:
+    """Draw how much of what was read came from the cache."""
+    line_by_period = {line.names[0]: line for line in periods.lines}
+    marks: list[charts.ChartMark] = []
+    labels: list[str] = []
+    for name in stack.names:
+        days = period_range(name, stack.step, first, last)
+        line = line_by_period.get(name)
+        share = None if line is None else cache_share(line.figures)
+        title = "" if share is None else f"{_format_range(days, stack.step)}: {share:.1%}"
+        marks.append(charts.ChartMark(share, title, _lines_url(days)))
+        labels.append(_axis_label(days, stack.step, named=True))
+    return charts.share_line(
+        marks, labels, mean, "Share of tokens in that were read from the cache"
+    )
+
+
+# Sessions
+
+
+def cost_bins(costs: Sequence[int], query: dict[str, str]) -> list[CostBin]:
+    """Sort sessions by what they cost, from the cheapest sort that there is to the dearest."""
+    edges = (0, *_BIN_EDGES)
+    numbers = [0] * len(edges)
+    for cost in costs:
+        numbers[bisect_right(edges, max(0, cost)) - 1] += 1
+    used = [position for position, number in enumerate(numbers) if number]
+    if not used:
+        return []
+    bins: list[CostBin] = []
+    first = max(0, min(used[0], used[-1] + 1 - _MIN_BINS))
+    last = min(len(edges), max(used[-1] + 1, first + _MIN_BINS))
+    for place in range(first, last):
+        min_cost = edges[place]
+        max_cost = edges[place + 1] if place + 1 < len(edges) else None
+        limits = {"least": str(min_cost), "most": "" if max_cost is None else str(max_cost)}
+        label = (
+            f"<{_short_amount(max_cost or 0)}"
+            if not min_cost
+            else f"{_short_amount(min_cost)}{'' if max_cost else '+'}"
+        )
+        href = links().usage_sessions(**query, **limits)
+        bins.append(CostBin(label, min_cost, max_cost, numbers[place], href))
+    return bins
+
+
+def _short_amount(micro: int) -> str:
+    return f"{micro // _CENT}¢" if micro < 100 * _CENT else f"${micro / (100 * _CENT):g}"
+
+
+def cost_histogram(bins: Sequence[CostBin]) -> Markup:
+    """Draw how many sessions cost how much."""
+    piles = [
+        charts.StackedBar(
+            cost_bin.label,
+            f"{humanize.count(cost_bin.number, 'session')} of {_bin_range(cost_bin)}",
+            cost_bin.href,
+            [charts.ChartMark(cost_bin.number, "")],
+        )
+        for cost_bin in bins
+    ]
+    return charts.labelled_bars(piles, "Sessions by what they cost")
+
+
+def _bin_range(cost_bin: CostBin) -> str:
+    if cost_bin.most is None:
+        return f"{money(cost_bin.least)} and more"
+    return f"{money(cost_bin.least)} to less than {money(cost_bin.most)}"
+
+
+# Blocks
+
+
+def blocks_chart(
+    block_reports: Sequence[tuple[int, UsageReport]], params: UsagePageParams, now: float
+) -> BlocksView:
+    """Draw the blocks of the last seven days."""
+    moment = int(now * 1000)
+    highest_cost = max((report.cost for _, report in block_reports), default=0)
+    items: list[charts.TimeBlock] = []
+    rows: list[tuple[str, str, str, str, str]] = []
+    current: tuple[int, UsageReport] | None = None
+    for start, report in block_reports:
+        is_now = start <= moment < start + _BLOCK_MS
+        if is_now:
+            current = (start, report)
+        cost = format_amount(report.cost, report.totals)
+        start_label, end_label = (
+            _format_moment(start),
+            humanize.time_of_day((start + _BLOCK_MS) / 1000),
+        )
+        href = links().usage_lines(block=_block_parameter(start))
+        title = f"{start_label} to {end_label}: {cost}{' so far' if is_now else ''}"
+        share = report.cost / highest_cost if highest_cost else 0
+        items.append(charts.TimeBlock(start, share, _short_cost(report.cost), title, href, is_now))
+        rows.append(
+            (
+                start_label,
+                end_label,
+                cost,
+                humanize.count(report.totals.responses, "response"),
+                href,
+            )
+        )
+    days = [params.last - timedelta(days=back) for back in range(6, -1, -1)]
+    midnights = [(DateRange(day).since or 0, f"{day:%a} {format_day(day)}") for day in days]
+    end = DateRange(None, params.last).until or 0
+    chart = charts.time_blocks(items, midnights, end, moment, "Five-hour blocks of seven days")
+    rows.reverse()
+    return BlocksView(chart, rows, *_current_block(current, moment), highest_cost)
+
+
+def _short_cost(micro: int) -> str:
+    """Return an amount that has room above a block."""
+    return f"${micro / 1e6:,.0f}" if micro >= _TEN_DOLLARS else f"${micro / 1e6:.2f}"
+
+
+def _current_block(
+    current: tuple[int, UsageReport] | None, moment: int
+) -> tuple[str, str, str, str]:
+    """Return when the current block ends, its cost so far, by the hour, and where that leads."""
+    if current is None:
+        return "", "", "", ""
+    start, report = current
+    passed = max(moment - start, _HOUR_MS // 4) / _HOUR_MS
+    rate = report.cost / passed
+    return (
+        humanize.time_of_day((start + _BLOCK_MS) / 1000),
+        format_amount(report.cost, report.totals),
+        money(round(rate)),
+        money(round(rate * 5)),
+    )
+
+
+def _format_moment(moment: int) -> str:
+    local = time.localtime(moment / 1000)
+    day = date(*local[:3])
+    return f"{day:%a} {format_day(day)} {local.tm_hour:02}:{local.tm_min:02}"
+
+
+def _block_parameter(moment: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M", time.localtime(moment / 1000))

@@ -1,0 +1,548 @@
+"""Hooks: real programs that hear of events and step in."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from steno.agent.config.settings import Hook, SettingsLayer
+from steno.agent.hooks.dispatcher import EVENT_MATCH_FACTS, HookContext, HookDispatcher, matches
+from steno.agent.hooks.outcomes import CombinedHookResult, build_outcome
+
+READ = {"tool_name": "Read", "tool_input": {"file_path": "/x"}, "tool_use_id": "toolu_1"}
+
+
+def hook(event: str, command: str, **more: Any) -> Hook:
+    return Hook(event=event, command=command, **more)
+
+
+def scene(tmp_path: Path, **more: Any) -> HookContext:
+    given: dict[str, Any] = {
+        "session_id": "s-1",
+        "transcript_path": "/t.jsonl",
+        "cwd": str(tmp_path),
+        "project": str(tmp_path),
+        "env": {"PATH": os.environ["PATH"]},
+    }
+    return HookContext(**{**given, **more})
+
+
+def run(
+    tmp_path: Path,
+    hooks: Hook | list[Hook],
+    facts: dict[str, Any] | None = None,
+    **more: Any,
+) -> CombinedHookResult:
+    hooks = hooks if isinstance(hooks, list) else [hooks]
+    facts = READ if facts is None else facts
+    all_hooks = HookDispatcher(tuple(hooks), trusted=True)
+    return asyncio.run(all_hooks.run_hooks(hooks[0].event, facts, scene(tmp_path, **more)))
+
+
+def says(value: dict[str, Any]) -> str:
+    return f"cat <<'END'\n{json.dumps(value)}\nEND"
+
+
+def own(event: str, **value: Any) -> str:
+    return says({"hookSpecificOutput": {"hookEventName": event, **value}})
+
+
+def gone(number: int) -> bool:
+    """Return whether a process has ended, be it that nobody has asked after it yet."""
+    try:
+        words = Path(f"/proc/{number}/stat").read_text("utf-8").rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return words[0] in {"Z", "X"}
+
+
+# Which hooks run
+
+
+@pytest.mark.parametrize(
+    ("matcher", "value", "fit"),
+    [
+        ("", "Read", True),
+        ("*", "Read", True),
+        ("Read", "Read", True),
+        ("Read", "ReadMore", False),
+        ("read", "Read", False),
+        ("Edit|Write", "Write", True),
+        ("Edit, Write", "Write", True),
+        ("Edit|Write", "NotebookEdit", False),
+        ("mcp__lab", "mcp__lab__add", False),
+        ("mcp__lab__.*", "mcp__lab__add", True),
+        ("^Notebook", "NotebookEdit", True),
+        ("Edit.*", "NotebookEdit", True),
+        ("^Edit$", "NotebookEdit", False),
+        ("Task", "Agent", True),
+        ("Agent", "Task", True),
+        ("(", "Read", False),
+        (".*", "", True),
+    ],
+)
+def test_a_matcher_names_values(matcher: str, value: str, *, fit: bool) -> None:
+    assert matches(matcher, value) is fit
+
+
+@pytest.mark.parametrize(("event", "fact"), sorted(EVENT_MATCH_FACTS.items()))
+def test_each_event_is_matched_by_its_own_fact(event: str, fact: str) -> None:
+    hooks = HookDispatcher((hook(event, "x", matcher="yes"),), trusted=True)
+    assert len(hooks.matching_hooks(event, {fact: "yes"} if fact else {})) == 1
+    # An event with nothing to match runs all of its hooks.
+    assert len(hooks.matching_hooks(event, {fact: "no"})) == (0 if fact else 1)
+    assert not hooks.matching_hooks("Other", {fact: "yes"})
+
+
+@pytest.mark.parametrize("layer", ["project", "local"])
+def test_nothing_runs_from_a_project_that_is_not_trusted(
+    tmp_path: Path, layer: SettingsLayer
+) -> None:
+    mark = tmp_path / "ran"
+    both = (hook("Stop", f"touch {mark}", layer=layer), hook("Stop", "echo mine", layer="user"))
+    hooks = HookDispatcher(both, trusted=False)
+    verdict = asyncio.run(hooks.run_hooks("Stop", {}, scene(tmp_path)))
+    assert [one.command for one in verdict.runs] == ["echo mine"]
+    assert not mark.exists()
+
+
+def test_the_same_command_runs_once(tmp_path: Path) -> None:
+    verdict = run(
+        tmp_path, [hook("Stop", "echo a"), hook("Stop", "echo a"), hook("Stop", "echo b")]
+    )
+    assert [one.command for one in verdict.runs] == ["echo a", "echo b"]
+
+
+def test_a_condition_is_asked_of_the_guard_and_only_for_tools() -> None:
+    both = (hook("PreToolUse", "a", condition="Bash(git *)"), hook("Stop", "b", condition="Bash"))
+    asked: list[str] = []
+
+    def fitting(rule: str, tool: str, given: dict[str, Any]) -> bool:
+        asked.append(rule)
+        return tool == "Bash" and given == {}
+
+    hooks = HookDispatcher(both, trusted=True, matches_rule=fitting)
+    assert hooks.matching_hooks("PreToolUse", {"tool_name": "Bash"})
+    assert not hooks.matching_hooks("PreToolUse", READ)
+    assert not hooks.matching_hooks("Stop", {})
+    assert asked == ["Bash(git *)", "Bash(git *)"]
+    assert HookDispatcher(both, trusted=True).matching_hooks("PreToolUse", READ)
+
+
+# What they get
+
+
+def test_a_hook_gets_the_facts_as_json_and_its_place(tmp_path: Path) -> None:
+    command = 'cat > given.json; echo "$CLAUDE_PROJECT_DIR" > place; pwd > cwd'
+    run(tmp_path, hook("PreToolUse", command), permission_mode="plan")
+    assert json.loads((tmp_path / "given.json").read_text("utf-8")) == {
+        "session_id": "s-1",
+        "transcript_path": "/t.jsonl",
+        "cwd": str(tmp_path),
+        "permission_mode": "plan",
+        "hook_event_name": "PreToolUse",
+        **READ,
+    }
+    assert (tmp_path / "place").read_text("utf-8").strip() == str(tmp_path)
+    assert (tmp_path / "cwd").read_text("utf-8").strip() == str(tmp_path)
+
+
+def test_a_hook_in_a_sub_agent_is_told_which(tmp_path: Path) -> None:
+    agent = {"agent_id": "a1", "agent_type": "Explore"}
+    run(tmp_path, hook("PreToolUse", "cat > given.json"), agent=agent)
+    given = json.loads((tmp_path / "given.json").read_text("utf-8"))
+    assert given["agent_id"] == "a1"
+
+
+def test_only_some_events_get_a_file_for_the_environment(tmp_path: Path) -> None:
+    command = 'echo "<$CLAUDE_ENV_FILE>"'
+    at_start = run(tmp_path, hook("SessionStart", command), {"source": "startup"}, env_file="/e")
+    assert at_start.contexts == ("</e>",)
+    later = run(tmp_path, hook("UserPromptSubmit", command), {"prompt": "hi"}, env_file="/e")
+    assert later.contexts == ("<>",)
+
+
+def test_a_hook_that_reads_nothing_is_no_trouble_even_with_much_to_read(tmp_path: Path) -> None:
+    facts = {**READ, "tool_response": "x" * 5_000_000}
+    assert run(tmp_path, hook("PostToolUse", "true"), facts).runs[0].status == "success"
+    counted = run(tmp_path, hook("PostToolUse", "wc -c"), facts)
+    assert int(counted.runs[0].stdout) > 5_000_000
+
+
+def test_half_a_character_in_the_facts_is_no_trouble(tmp_path: Path) -> None:
+    facts = {**READ, "tool_input": {"x": "\ud800", "n": 10**40}}
+    verdict = run(tmp_path, hook("PreToolUse", "cat"), facts)
+    assert json.loads(verdict.runs[0].stdout)["tool_input"]["n"] == 10**40
+
+
+def test_arguments_of_their_own_are_never_seen_by_a_shell(tmp_path: Path) -> None:
+    verdict = run(tmp_path, hook("Stop", "printf", args=("%s", "$HOME;ls")), {})
+    assert verdict.runs[0].stdout == "$HOME;ls"
+
+
+# Exit codes
+
+
+def test_exit_0_is_recorded_as_sessions_do(tmp_path: Path) -> None:
+    verdict = run(tmp_path, hook("PreToolUse", "echo hi; echo aside >&2"))
+    (ran,) = verdict.runs
+    assert (ran.name, ran.status, ran.exit_code) == ("PreToolUse:Read", "success", 0)
+    assert (ran.stdout, ran.stderr, ran.stdout_text) == ("hi\n", "aside\n", "hi")
+    assert ran.duration_ms >= 0
+    assert not verdict.blocked
+    # Plain words before a tool call are not for the model.
+    assert verdict.contexts == ()
+
+
+@pytest.mark.parametrize(
+    ("event", "facts", "name"),
+    [
+        ("SessionStart", {"source": "startup"}, "SessionStart:startup"),
+        ("UserPromptSubmit", {"prompt": "x"}, "UserPromptSubmit"),
+        ("Stop", {"stop_hook_active": False}, "Stop"),
+        ("SubagentStart", {"agent_type": "Explore"}, "SubagentStart:Explore"),
+        ("SubagentStop", {"agent_type": "Explore"}, "SubagentStop"),
+        ("PostToolUseFailure", READ, "PostToolUseFailure:Read"),
+    ],
+)
+def test_a_hook_has_the_name_that_sessions_give_it(
+    tmp_path: Path, event: str, facts: dict[str, Any], name: str
+) -> None:
+    assert run(tmp_path, hook(event, "true"), facts).runs[0].name == name
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
+def test_plain_words_at_the_start_and_at_a_prompt_are_for_the_model(
+    tmp_path: Path, event: str
+) -> None:
+    assert run(tmp_path, hook(event, "echo know this"), {}).contexts == ("know this",)
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "UserPromptSubmit", "Stop", "PreCompact"])
+def test_exit_2_blocks_and_says_why(tmp_path: Path, event: str) -> None:
+    verdict = run(tmp_path, hook(event, "echo '{}'; echo no-bash >&2; exit 2"), {})
+    assert verdict.blocked
+    assert verdict.reason == "no-bash"
+    assert verdict.runs[0].status == "blocked"
+    assert verdict.runs[0].exit_code == 2
+    assert build_outcome(event, {}, verdict).blocked
+
+
+def test_exit_2_without_words_still_has_a_reason(tmp_path: Path) -> None:
+    assert "exit 2" in run(tmp_path, hook("PreToolUse", "exit 2")).reason
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "SessionEnd", "Notification", "PostCompact"])
+def test_exit_2_stops_nothing_where_nothing_can_be_stopped(tmp_path: Path, event: str) -> None:
+    verdict = run(tmp_path, hook(event, "echo oh >&2; exit 2"), {})
+    assert not verdict.blocked
+    assert verdict.messages == ("oh",)
+
+
+@pytest.mark.parametrize("code", [1, 3, 127])
+def test_any_other_exit_code_is_told_to_the_user_and_stops_nothing(
+    tmp_path: Path, code: int
+) -> None:
+    verdict = run(tmp_path, hook("PreToolUse", f"echo broken >&2; exit {code}"))
+    assert not verdict.blocked
+    assert verdict.runs[0].status == "failed"
+    assert verdict.runs[0].exit_code == code
+    assert "broken" in verdict.messages[0]
+
+
+def test_a_program_that_is_not_there_is_a_fault_and_no_error(tmp_path: Path) -> None:
+    verdict = run(tmp_path, hook("Stop", "/no/such/program", args=()), {})
+    assert verdict.runs[0].exit_code == 127
+    gone = run(tmp_path, hook("Stop", "true"), {}, cwd=str(tmp_path / "gone"))
+    assert gone.runs[0].status == "failed"
+    assert "started" in gone.messages[0]
+
+
+# JSON
+
+
+@pytest.mark.parametrize("decision", ["allow", "deny", "ask"])
+def test_a_hook_decides_about_a_call(tmp_path: Path, decision: str) -> None:
+    command = own("PreToolUse", permissionDecision=decision, permissionDecisionReason="because")
+    verdict = run(tmp_path, hook("PreToolUse", command))
+    assert verdict.decision == decision
+    assert verdict.decision_reason == "because"
+    gate = build_outcome("PreToolUse", {}, verdict)
+    assert (gate.verdict, gate.reason) == (decision, "because")
+
+
+@pytest.mark.parametrize(("older", "decision"), [("approve", "allow"), ("block", "deny")])
+def test_the_older_words_for_a_decision_still_count(
+    tmp_path: Path, older: str, decision: str
+) -> None:
+    verdict = run(tmp_path, hook("PreToolUse", says({"decision": older, "reason": "r"})))
+    assert (verdict.decision, verdict.decision_reason) == (decision, "r")
+
+
+def test_the_strictest_decision_counts(tmp_path: Path) -> None:
+    def decide(what: str) -> Hook:
+        return hook("PreToolUse", own("PreToolUse", permissionDecision=what))
+
+    assert run(tmp_path, [decide("allow"), decide("ask")]).decision == "ask"
+    assert run(tmp_path, [decide("deny"), decide("allow"), decide("ask")]).decision == "deny"
+    assert run(tmp_path, [decide("allow"), hook("PreToolUse", "exit 2")]).decision == "deny"
+
+
+def test_a_hook_changes_the_input_unless_another_denies(tmp_path: Path) -> None:
+    change = hook("PreToolUse", own("PreToolUse", updatedInput={"file_path": "/y"}))
+    assert run(tmp_path, change).updated_input == {"file_path": "/y"}
+    assert run(tmp_path, [change, hook("PreToolUse", "exit 2")]).updated_input is None
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "SessionStart", "SubagentStart"])
+def test_a_hook_adds_what_the_model_should_know(tmp_path: Path, event: str) -> None:
+    verdict = run(tmp_path, hook(event, own(event, additionalContext="extra")), {})
+    assert verdict.contexts == ("extra",)
+    assert verdict.runs[0].context == "extra"
+    assert verdict.runs[0].stdout_text == ""
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "SubagentStop", "PostToolUse"])
+def test_block_is_a_no_with_a_reason(tmp_path: Path, event: str) -> None:
+    verdict = run(tmp_path, hook(event, says({"decision": "block", "reason": "go on"})), {})
+    assert verdict.blocked
+    assert verdict.reason == "go on"
+
+
+def test_a_hook_may_end_everything(tmp_path: Path) -> None:
+    value = {
+        "continue": False,
+        "stopReason": "enough",
+        "systemMessage": "hear",
+    }
+    verdict = run(tmp_path, hook("PostToolUse", says(value)))
+    assert verdict.ends_session
+    assert verdict.stop_reason == "enough"
+    assert verdict.messages == ("hear",)
+    assert build_outcome("PostToolUse", {}, verdict).ends_turn
+
+
+def test_a_hook_answers_a_question_about_a_permission(tmp_path: Path) -> None:
+    decision = {"behavior": "deny", "message": "never", "interrupt": True}
+    verdict = run(tmp_path, hook("PermissionRequest", own("PermissionRequest", decision=decision)))
+    assert (verdict.decision, verdict.decision_reason) == ("deny", "never")
+    assert verdict.ends_session
+    decision = {"behavior": "allow", "updatedInput": {"a": 1}}
+    verdict = run(tmp_path, hook("PermissionRequest", own("PermissionRequest", decision=decision)))
+    assert (verdict.decision, verdict.updated_input) == ("allow", {"a": 1})
+
+
+def test_a_hook_replaces_the_output_of_a_tool(tmp_path: Path) -> None:
+    verdict = run(tmp_path, hook("PostToolUse", own("PostToolUse", updatedToolOutput="clean")))
+    assert verdict.updated_output == "clean"
+
+
+def test_json_with_exit_2_is_not_looked_at(tmp_path: Path) -> None:
+    command = own("PreToolUse", permissionDecision="allow") + "\nexit 2"
+    verdict = run(tmp_path, hook("PreToolUse", command))
+    assert verdict.blocked
+    assert verdict.decision == "deny"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"decision": "maybe"},
+        {"decision": 5},
+        {"hookSpecificOutput": "x"},
+        {"hookSpecificOutput": {"hookEventName": "Stop"}},
+        {"hookSpecificOutput": {"permissionDecision": "yes"}},
+    ],
+)
+def test_json_that_means_nothing_is_a_fault(tmp_path: Path, value: dict[str, Any]) -> None:
+    verdict = run(tmp_path, hook("PreToolUse", says(value)))
+    assert verdict.runs[0].status == "failed"
+    assert verdict.messages
+    assert verdict.decision == ""
+
+
+@pytest.mark.parametrize("text", ["{not json", "[1]", "{} and more", "null"])
+def test_what_is_no_json_object_is_plain_words(tmp_path: Path, text: str) -> None:
+    verdict = run(tmp_path, hook("UserPromptSubmit", f"echo '{text}'"), {})
+    assert verdict.contexts == (text,)
+
+
+# What a session keeps
+
+
+def kept(tmp_path: Path, one: Hook) -> list[dict[str, Any]]:
+    found = run(tmp_path, one).runs[0].attachments("toolu_1")
+    return [{**entry, "durationMs": 1} if "durationMs" in entry else entry for entry in found]
+
+
+PLACE: Final = {
+    "hookName": "PostToolUse:Read",
+    "toolUseID": "toolu_1",
+    "hookEvent": "PostToolUse",
+}
+
+
+def test_a_session_keeps_what_a_hook_did(tmp_path: Path) -> None:
+    end = {"exitCode": 0, "command": "echo hi", "durationMs": 1}
+    said = {"content": "hi", "stdout": "hi\n", "stderr": ""}
+    (entry,) = kept(tmp_path, hook("PostToolUse", "echo hi"))
+    assert entry == {"type": "hook_success", **PLACE, **said, **end}
+    command = "echo oh >&2; exit 1"
+    (entry,) = kept(tmp_path, hook("PostToolUse", command))
+    end = {"exitCode": 1, "command": command, "durationMs": 1}
+    told = {"stderr": "oh\n", "stdout": ""}
+    assert entry == {"type": "hook_non_blocking_error", **PLACE, **told, **end}
+
+
+def test_a_session_keeps_why_a_hook_said_no_and_what_it_added(tmp_path: Path) -> None:
+    (entry,) = kept(tmp_path, hook("PostToolUse", "echo no >&2; exit 2"))
+    error = {"blockingError": "no", "command": "echo no >&2; exit 2"}
+    assert entry == {"type": "hook_blocking_error", **PLACE, "blockingError": error}
+    own_words = {"hookEventName": "PostToolUse", "additionalContext": "extra"}
+    value = {"systemMessage": "hear", "decision": "block", "hookSpecificOutput": own_words}
+    entries = kept(tmp_path, hook("PostToolUse", says(value)))
+    assert [one["type"] for one in entries] == [
+        "hook_blocking_error",
+        "hook_system_message",
+        "hook_additional_context",
+    ]
+    assert entries[1]["content"] == "hear"
+    assert entries[2]["content"] == ["extra"]
+
+
+@pytest.mark.corpus
+def test_what_is_kept_has_the_form_of_real_sessions(tmp_path: Path, shared: Path) -> None:
+    (path,) = (shared / "corpus/real-client/2.1.325/hooks/projects").glob("*/*.jsonl")
+    compared = 0
+    for line in path.read_text("utf-8").splitlines():
+        record = json.loads(line)
+        real = record.get("attachment", {})
+        if real.get("type") != "hook_success":
+            continue
+        event = real["hookEvent"]
+        fact = {EVENT_MATCH_FACTS[event]: real["hookName"].partition(":")[2]}
+        ran = run(tmp_path, hook(event, real["command"]), fact).runs[0]
+        (ours,) = ran.attachments(real["toolUseID"])
+        assert list(ours) == list(real)
+        assert {**ours, "durationMs": 0} == {**real, "durationMs": 0}
+        words = [one["content"] for one in record.get("rendered") or ()]
+        reminder = f"<system-reminder>\n{ran.reminder}\n</system-reminder>"
+        assert words == ([reminder] if ran.reminder else [])
+        compared += 1
+    assert compared > 5
+
+
+# Time and size
+
+
+def test_hooks_run_side_by_side(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    # Each needs the other to get on.
+    pair = [hook("Stop", "echo x > pipe", timeout=20), hook("Stop", "cat pipe", timeout=20)]
+    verdict = run(tmp_path, pair, {})
+    assert [one.status for one in verdict.runs] == ["success", "success"]
+
+
+def test_a_hook_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    child = 'trap "" TERM; echo $$ > child; while :; do sleep 1; done'
+    command = f"sh -c '{child}' & echo early; wait"
+    verdict = run(tmp_path, hook("PreToolUse", command, timeout=0.5))
+    assert not verdict.blocked
+    (ran,) = verdict.runs
+    assert ran.status == "timeout"
+    assert ran.stdout == "early\n"
+    assert "0.5 s" in verdict.messages[0]
+    assert gone(int((tmp_path / "child").read_text("utf-8")))
+
+
+def test_a_hook_that_will_not_go_is_ended_all_the_same(tmp_path: Path) -> None:
+    verdict = run(tmp_path, hook("Stop", "trap '' TERM; while :; do :; done", timeout=0.3), {})
+    assert verdict.runs[0].status == "timeout"
+    assert verdict.runs[0].exit_code == -9
+
+
+def test_something_left_in_the_background_holds_nobody_up(tmp_path: Path) -> None:
+    verdict = run(tmp_path, hook("Stop", "sleep 600 & echo $! > child; echo done"), {})
+    assert verdict.runs[0].stdout == "done\n"
+    assert verdict.runs[0].status == "success"
+    os.kill(int((tmp_path / "child").read_text("utf-8")), 9)
+
+
+def test_output_is_kept_up_to_a_cap_and_context_up_to_a_smaller_one(tmp_path: Path) -> None:
+    verdict = run(tmp_path, hook("UserPromptSubmit", "yes | head -c 3000000"), {})
+    assert verdict.runs[0].status == "success"
+    assert len(verdict.runs[0].stdout) == 1 << 20
+    assert len(verdict.contexts[0]) < 10_100
+    assert "left out" in verdict.contexts[0]
+
+
+def test_output_that_is_no_text_is_no_trouble(tmp_path: Path) -> None:
+    verdict = run(tmp_path, hook("UserPromptSubmit", r"printf '\377ok\000'"), {})
+    assert "ok" in verdict.contexts[0]
+
+
+def test_a_cancel_ends_the_hooks(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "started")
+
+    async def main() -> int:
+        hooks = HookDispatcher((hook("Stop", "echo $$ > started; exec sleep 600"),), trusted=True)
+        task = asyncio.create_task(hooks.run_hooks("Stop", {}, scene(tmp_path)))
+        number = await asyncio.to_thread((tmp_path / "started").read_text, "utf-8")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return int(number)
+
+    assert gone(asyncio.run(main()))
+
+
+def test_nobody_waits_for_a_hook_in_the_background_and_closing_ends_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "started")
+
+    async def main() -> int:
+        background = hook("Stop", "echo $$ > started; exec sleep 600", background=True)
+        hooks = HookDispatcher((background,), trusted=True)
+        verdict = await hooks.run_hooks("Stop", {}, scene(tmp_path))
+        assert verdict.runs == ()
+        number = await asyncio.to_thread((tmp_path / "started").read_text, "utf-8")
+        await hooks.close()
+        return int(number)
+
+    assert gone(asyncio.run(main()))
+
+
+def test_the_loop_gets_gates_and_the_recorder_hears_every_verdict(tmp_path: Path) -> None:
+    heard: list[tuple[str, CombinedHookResult]] = []
+
+    async def main() -> None:
+        hooks = HookDispatcher((hook("PreToolUse", "echo no >&2; exit 2"),), trusted=True)
+        gates = hooks.bind(
+            lambda: scene(tmp_path), lambda event, verdict: heard.append((event, verdict))
+        )
+        gate = await gates("PreToolUse", READ)
+        assert gate.blocked
+        assert gate.reason == "no"
+        assert not (await gates("PostToolUse", READ)).blocked
+
+    asyncio.run(main())
+    assert [event for event, _ in heard] == ["PreToolUse", "PostToolUse"]
+    assert heard[0][1].runs[0].stderr == "no\n"
+
+
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_no_file_stays_open_after_many_hooks(tmp_path: Path) -> None:
+    async def main() -> int:
+        hooks = HookDispatcher((hook("Stop", "true"),), trusted=True)
+        await hooks.run_hooks("Stop", {}, scene(tmp_path))
+        before = _open_files()
+        for _ in range(10):
+            await hooks.run_hooks("Stop", {}, scene(tmp_path))
+        return _open_files() - before
+
+    assert asyncio.run(main()) <= 1
