@@ -34,7 +34,7 @@ ALONE := home=$$(mktemp -d) || exit 1; \
 # Exit 5 is pytest's word for "nothing selected".
 OR_NONE := || test $$? -eq 5
 
-GENERATORS := make_demo make_prices make_views make_format_docs make_cli_docs make_findings_docs make_published_items make_brief_schema make_api_docs make_dependency_docs make_examples make_screens make_checklist_docs campaign.page
+GENERATORS := make_demo make_prices make_format_docs make_cli_docs make_findings_docs make_published_items make_brief_schema make_api_docs make_dependency_docs make_examples make_screens make_checklist_docs campaign.page
 
 ANSWERS := permissions.recorded_answers sanitize.recording check.cases format.answers session.test_resumed_answers
 

@@ -11,12 +11,11 @@ from steno.format.lenient_json import decode_lenient
 from steno.format.lines import LineBatch, make_record, read_bytes, read_line, read_line_batches
 from steno.format.path_rewriter import PathRewriter
 from steno.format.paths import PathInfo, classify_transcript
+from steno.format.record_views import GenericView, view_of
 from steno.format.records import Gap, Record
 from steno.format.salvage import ObjectScanner
 from steno.format.sidecars import MASK, read_settings
 from steno.format.source import BytesSource
-from steno.format.views import view_of
-from steno.format.views.base import GenericView
 
 GOOD = b'{"type":"user","uuid":"a","sessionId":"s"}'
 PER_TRY = 512

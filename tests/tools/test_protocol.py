@@ -24,7 +24,6 @@ FEW: Final = 2
 """So many tools may be named side by side."""
 ALLOWED: Final = {
     "format/tool_catalogue.py": "the table",
-    "format/views/index.py": "generated: the class for the input of each tool",
     "agent/subagents.py": "the tools of the built-in agent Explore are its own choice",
 }
 OWN: Final[list[Tool]] = [*file_tools(), *non_file_tools()]

@@ -1,7 +1,7 @@
 """Everything known about the format, as data: kinds, fields, JSON types, versions.
 
 The facts are in `catalogue.json`, one field a line, and are loaded on first use. The typed views
-(`views/`) and the format reference in the docs are generated from the same file, so a new client
+(`record_views`) and the format reference in the docs are made from the same file, so a new client
 version is one edit there. The catalogue describes and never decides what may be read: a kind or a
 field that it does not name is an unknown one, not an error. `truncate_catalogue` gives the
 catalogue as it was when an older client was the newest.

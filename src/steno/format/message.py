@@ -279,6 +279,12 @@ def decode_message(raw: msgspec.Raw) -> Message | None:
 _EMPTY_RAW: Final = msgspec.Raw()
 
 
+class ForkOrigin(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """Where a copied record comes from (`forkedFrom`), for structs that decode it."""
+
+    session_id: str | None = None
+
+
 class Envelope(msgspec.Struct, rename="camel", gc=False):
     """What stands around a record's body. Every field may be missing."""
 

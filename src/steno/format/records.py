@@ -28,7 +28,7 @@ from steno.format.message import (
 from steno.format.source import Damage, Span
 
 if TYPE_CHECKING:
-    from steno.format.views import View
+    from steno.format.record_views import View
 
 
 _NO_DAMAGE: Final[tuple[Damage, ...]] = ()
@@ -234,7 +234,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def view(self) -> "View":
         """The fields that are particular to this kind, typed by the catalogue."""
-        from steno.format.views import view_of
+        from steno.format.record_views import view_of
 
         return view_of(self.kind, self.line)
 

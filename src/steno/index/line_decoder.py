@@ -8,7 +8,15 @@ import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS, as_object, fill_struct
 from steno.format.message import Block as FormatBlock
-from steno.format.message import CacheCreation, Text, Thinking, ToolResult, ToolUse, UnknownBlock
+from steno.format.message import (
+    CacheCreation,
+    ForkOrigin,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    UnknownBlock,
+)
 from steno.format.records import Record, read_time
 
 _COMMON_LENGTH: Final = len("2026-11-15T12:00:00.000Z")
@@ -86,10 +94,6 @@ class LineMessage(msgspec.Struct, gc=False):
     usage: LineUsage | None = None
 
 
-class _ForkOrigin(msgspec.Struct, rename="camel", gc=False):
-    session_id: str | None = None
-
-
 class IndexedLine(msgspec.Struct, rename="camel", gc=False):
     """A record, as far as the index is concerned."""
 
@@ -121,7 +125,7 @@ class IndexedLine(msgspec.Struct, rename="camel", gc=False):
     summary: str | None = None
     leaf_uuid: str | None = None
     pr_url: str | None = None
-    forked_from: _ForkOrigin | None = None
+    forked_from: ForkOrigin | None = None
     content: msgspec.Raw = _EMPTY_RAW
 
 

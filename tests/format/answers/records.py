@@ -21,8 +21,8 @@ from steno.format.message import (
     decode_blocks,
     read_blocks,
 )
+from steno.format.record_views import View, input_view, result_view, view_of
 from steno.format.records import Gap, Record, read_time
-from steno.format.views import View, input_view, result_view, view_of
 
 __all__ = ["answers"]
 

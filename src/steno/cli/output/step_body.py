@@ -1,13 +1,11 @@
 """Body of a step in the terminal: the lines it changed, or the first lines of its output."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from steno.format.message import ToolUse
 from steno.format.records import Record
 from steno.format.tool_catalogue import SHELL, TEXT_EDITING_TOOLS
-from steno.format.views import input_view, result_view
-from steno.format.views.file_results import StructuredPatchItem
 from steno.report import humanize
 from steno.sanitize.terminal import (
     StyledLine,
@@ -17,6 +15,9 @@ from steno.sanitize.terminal import (
 )
 from steno.session.transcript import Transcript
 from steno.session.turns.steps import Step
+
+if TYPE_CHECKING:
+    from steno.format.record_views import View
 
 _MAX_DIFF_LINES: Final = 10
 _MAX_OUTPUT_LINES: Final = 8
@@ -64,16 +65,17 @@ def _diff_rows(transcript: Transcript, step: Step) -> Iterator[_DiffRow]:
         yield from ((None, "+", line) for line in new.splitlines())
 
 
-def _patch_hunks(transcript: Transcript, step: Step) -> list[StructuredPatchItem]:
+def _patch_hunks(transcript: Transcript, step: Step) -> list["View"]:
     if step.result is None:
         return []
+    from steno.format.record_views import result_view
+
     raw = transcript.record(step.result).envelope.tool_use_result
     view = result_view(step.verb, bytes(raw)) if raw else None
-    hunks = getattr(view, "structured_patch", None)
-    return [hunk for hunk in hunks or () if isinstance(hunk, StructuredPatchItem)]
+    return getattr(view, "structured_patch", None) or []
 
 
-def _hunk_rows(hunk: StructuredPatchItem) -> Iterator[_DiffRow]:
+def _hunk_rows(hunk: "View") -> Iterator[_DiffRow]:
     """Yield a hunk with one line around each change."""
     lines = [line for line in hunk.lines or () if not line.startswith("\\")]
     changed = {index for index, line in enumerate(lines) if line[:1] in {"+", "-"}}
@@ -93,6 +95,8 @@ def _replaced_strings(transcript: Transcript, step: Step) -> Iterator[tuple[str,
     """Yield the pairs of old and new words that the call itself names."""
     if step.call is None:
         return
+    from steno.format.record_views import input_view
+
     for block in transcript.record(step.call).blocks:
         if not isinstance(block, ToolUse) or block.id != step.call_id or not block.raw_input:
             continue

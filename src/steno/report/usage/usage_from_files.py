@@ -20,6 +20,7 @@ import msgspec
 from steno.errors import Unreadable
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.lines import LINE_CAP
+from steno.format.message import ForkOrigin
 from steno.format.paths import classify_transcript, is_uuid
 from steno.index.line_decoder import LineUsage, to_millis
 from steno.index.session_stats import FILE_ID_SHIFT, Row
@@ -51,10 +52,6 @@ class _MessageBody(msgspec.Struct, gc=False):
     usage: LineUsage | None = None
 
 
-class _ForkedFrom(msgspec.Struct, rename="camel", gc=False):
-    session_id: str | None = None
-
-
 class UsageRecord(msgspec.Struct, rename="camel", gc=False):
     """A line, as far as its figures and the place they belong to are concerned."""
 
@@ -68,7 +65,7 @@ class UsageRecord(msgspec.Struct, rename="camel", gc=False):
     version: str | None = None
     git_branch: str | None = None
     is_sidechain: bool | None = None
-    forked_from: _ForkedFrom | None = None
+    forked_from: ForkOrigin | None = None
     message: _MessageBody | None = None
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS, fill_struct
+from steno.format.message import ForkOrigin
 from steno.format.records import Record, read_time
 from steno.format.tool_catalogue import AWAITED_TOOLS
 from steno.session.transcript import Node, Transcript
@@ -45,10 +46,6 @@ class SessionMetadata(msgspec.Struct, kw_only=True):
     """Whether the client closed the session itself, and nothing was said after that."""
 
 
-class _ForkedFrom(msgspec.Struct, rename="camel"):
-    session_id: str | None = None
-
-
 class _MetadataLine(msgspec.Struct, rename="camel"):
     cwd: str | None = None
     git_branch: str | None = None
@@ -56,7 +53,7 @@ class _MetadataLine(msgspec.Struct, rename="camel"):
     slug: str | None = None
     session_id: str | None = None
     lineage: str | None = msgspec.field(name="session_id", default=None)
-    forked_from: _ForkedFrom | None = None
+    forked_from: ForkOrigin | None = None
     relocated_cwd: str | None = None
 
 

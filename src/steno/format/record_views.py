@@ -1,0 +1,270 @@
+"""Typed views of a record's own fields: one struct per kind, built from the catalogue when asked for.
+
+    view_of("system/turn_duration", line).duration_ms
+    view_of("attachment/hook_success", line).exit_code      the attachment's fields, not wrapped
+    result_view("Bash", raw_tool_use_result).stdout
+    input_view("Edit", raw_input).old_string
+
+The envelope (ids, times, the message) belongs to the record and is left out. Nothing raises on a
+JSON object: a field that is missing or does not fit its type is None, and a kind or tool that is
+not in the catalogue gives a `GenericView` with all its `fields`.
+"""
+
+import keyword
+import re
+from functools import cache
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
+
+import msgspec
+
+from steno.format.catalogue import Field, Fields, JsonType, KindEntry, catalogue
+from steno.format.lenient_json import decode_lenient
+
+_BAD: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+_BODIES: Final = {"attachment": "attachment", "progress": "data"}
+# The message and the tool result have readers of their own; `requestId` is on the record.
+_READ_ELSEWHERE: Final = frozenset(("message", "requestId", "toolUseResult"))
+_ATTRIBUTES: Final = {
+    "-A": "after",
+    "-B": "before",
+    "-C": "around",
+    "-i": "ignore_case",
+    "-n": "line_numbers",
+    "-o": "only_matching",
+}
+_TYPES: Final[dict[JsonType, Any]] = {
+    "str": str,
+    "num": int | float,
+    "bool": bool,
+    "obj": dict[str, Any],
+    "arr": list[Any],
+}
+_T = TypeVar("_T", bound="View")
+
+
+class View(msgspec.Struct, frozen=True):
+    """The fields particular to one kind, typed. A field that is missing or odd is None."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class GenericView(View, frozen=True):
+    """A kind that is not in the catalogue: every field as it came."""
+
+    fields: dict[str, Any] = {}
+
+
+def view_of(kind: str, line: bytes) -> View:
+    """Return the fields particular to a record of `kind`, typed.
+
+    What an attachment or a progress record carries is lifted out of its `attachment` or `data`.
+    """
+    struct_type = view_type(kind)
+    body = _BODIES.get(kind.partition("/")[0])
+    if struct_type is not None and body is None:
+        return _decode(struct_type, line)
+    fields = _lift_body(_as_fields(decode_lenient(line)), body)
+    return GenericView(fields) if struct_type is None else _read_fields(struct_type, fields)
+
+
+def result_view(tool: str, raw: bytes) -> View | str | list[Any] | None:
+    """Return a record's `toolUseResult`: a view, the text of an error, or a list (MCP)."""
+    if raw.lstrip()[:1] == b"{":
+        return _decode(result_type(tool), raw)
+    value = decode_lenient(raw)
+    return cast("str | list[Any]", value) if isinstance(value, str | list) else None
+
+
+def input_view(tool: str, raw: bytes) -> View:
+    """Return the arguments of a tool call."""
+    return _decode(input_type(tool), raw)
+
+
+# The struct of a kind or tool
+
+
+def view_type(kind: str) -> type[View] | None:
+    """Return the struct for the records of a kind, None when no field of it is known."""
+    # Only names of the catalogue are cached: a file may hold any number of others.
+    return _kind_type(kind) if catalogue().kind(kind) else None
+
+
+def input_type(tool: str) -> type[View] | None:
+    """Return the struct for the arguments of a tool, None when no field of it is known."""
+    return _tool_type(tool, "input") if tool in catalogue().tools else None
+
+
+def result_type(tool: str) -> type[View] | None:
+    """Return the struct for the result of a tool, None when no field of it is known."""
+    return _tool_type(tool, "result") if tool in catalogue().tools else None
+
+
+@cache
+def _kind_type(kind: str) -> type[View] | None:
+    fields: Fields = {}
+    for dialect in catalogue().records:
+        entry = catalogue().kind(kind, dialect)
+        if entry is not None:
+            fields = {**_own_fields(entry), **fields}
+    outer, _, last = kind.partition("/")
+    name = last if last and outer not in ("user", "assistant") else kind
+    return _struct_type(_class_name(name), fields) if fields else None
+
+
+@cache
+def _tool_type(tool: str, part: Literal["input", "result"]) -> type[View] | None:
+    entry = catalogue().tools[tool]
+    fields = entry.input if part == "input" else entry.result
+    return _struct_type(f"{tool}{part.title()}", fields) if fields else None
+
+
+def _own_fields(entry: KindEntry) -> Fields:
+    """Return the fields of a kind that belong on its view, those of its body lifted out."""
+    hidden = {*catalogue().envelopes["claude"]}
+    if entry.family == "graph":
+        hidden |= _READ_ELSEWHERE
+    fields = {
+        name: field for name, field in catalogue().fields(entry).items() if name not in hidden
+    }
+    body = fields.pop(_BODIES.get(entry.name.partition("/")[0], ""), None)
+    if body:
+        fields |= {name: field for name, field in body.sub.items() if name != "type"}
+    return fields
+
+
+def _struct_type(name: str, fields: Fields) -> type[View]:
+    attributes: dict[str, tuple[str, Any]] = {}
+    # Of `agentId` and `agent_id` the latter gives way.
+    for field_name in sorted(fields, key=str.islower):
+        attribute = _attribute(field_name)
+        attribute = f"{attribute}_snake" if attribute in attributes else attribute
+        attributes[attribute] = (field_name, _field_type(field_name, fields[field_name]))
+    return _define(name, tuple((key, *attributes[key]) for key in sorted(attributes)))
+
+
+@cache
+def _define(name: str, attributes: tuple[tuple[str, str, Any], ...]) -> type[View]:
+    """Return the struct of this name and these attributes, the same one for the same arguments."""
+    fields = [
+        (attribute, field_type, msgspec.field(default=None, name=field_name))
+        for attribute, field_name, field_type in attributes
+    ]
+    struct_type = msgspec.defstruct(name, fields, bases=(View,), module=__name__, frozen=True)
+    return cast("type[View]", struct_type)
+
+
+def _field_type(name: str, field: Field) -> Any:
+    types = [_json_type(kind, name, field) for kind in field.types if kind != "null"]
+    if not types:
+        return Any
+    union = types[0]
+    for other in (*types[1:], None):
+        union = union | other
+    return union
+
+
+def _json_type(kind: JsonType, name: str, field: Field) -> Any:
+    members = catalogue().usage if field.ref == "usage" else field.sub
+    if kind == "obj" and members:
+        return _struct_type(_class_name(name), members)
+    if kind == "obj" and field.values:
+        return dict[str, _struct_type(_class_name(_singular(name)), field.values)]
+    if kind == "arr" and field.items and not field.of:
+        return list[_struct_type(_class_name(_singular(name)), field.items)]
+    if kind == "arr" and len(field.of) == 1 and field.of[0] in ("str", "num", "bool"):
+        return list[_TYPES[field.of[0]]]
+    return _TYPES[kind]
+
+
+def _attribute(name: str) -> str:
+    """Return the attribute for a field: `toolUseID` is `tool_use_id`."""
+    if name in _ATTRIBUTES:
+        return _ATTRIBUTES[name]
+    plain = name.replace("UUIDs", "Uuids").replace("IDs", "Ids").strip("_")
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", plain).lower()
+    return f"{spaced}_" if keyword.iskeyword(spaced) else spaced
+
+
+def _class_name(name: str) -> str:
+    return "".join(word.title() for word in re.split(r"[-_/]", _attribute(name)))
+
+
+def _singular(name: str) -> str:
+    if name.endswith("ies"):
+        return f"{name[:-3]}y"
+    return name[:-1] if name.endswith("s") else f"{name}Item"
+
+
+# Filling a struct
+
+
+def _decode(struct_type: type[View] | None, raw: bytes) -> View:
+    """Decode straight into the struct; what is refused is read again, field by field."""
+    if struct_type is None:
+        return GenericView(_as_fields(decode_lenient(raw)))
+    try:
+        return msgspec.json.decode(raw, type=struct_type)
+    except _BAD:
+        return _read_fields(struct_type, _as_fields(decode_lenient(raw)))
+
+
+def _read_fields(struct_type: type[_T], fields: dict[str, Any]) -> _T:
+    """Return a view of decoded fields; only those that do not fit their type are left out."""
+    try:
+        return msgspec.convert(fields, struct_type)
+    except _BAD:
+        pass
+    values: dict[str, Any] = {}
+    for field in msgspec.structs.fields(struct_type):
+        value = fields.get(field.encode_name)
+        if value is not None:
+            values[field.name] = _fit(field.type, value)
+    return struct_type(**values)
+
+
+def _fit(field_type: object, value: object) -> object:
+    """Return `value` as `field_type`, repaired inside where that is a view, else None."""
+    try:
+        return msgspec.convert(value, field_type)
+    except _BAD:
+        pass
+    is_union = get_origin(field_type) in (Union, UnionType)
+    for choice in get_args(field_type) if is_union else (field_type,):
+        repaired = _repair(choice, value)
+        if repaired is not None:
+            return repaired
+    return None
+
+
+def _repair(field_type: object, value: object) -> object:
+    """Return a view, a list or a map of views made of `value`, None when it is none of them."""
+    # A view, or the last argument of a list or a map of views.
+    struct_type = (field_type, *get_args(field_type))[-1]
+    if not (isinstance(struct_type, type) and issubclass(struct_type, View)):
+        return None
+    match get_origin(field_type), value:
+        case None, dict():
+            return _read_fields(struct_type, cast("dict[str, Any]", value))
+        case kind, list() if kind is list:
+            items = [_repair(struct_type, item) for item in cast("list[Any]", value)]
+            return None if None in items else items
+        case kind, dict() if kind is dict:
+            named = cast("dict[str, Any]", value)
+            values = {name: _repair(struct_type, item) for name, item in named.items()}
+            return None if None in values.values() else values
+        case _:
+            return None
+
+
+def _lift_body(fields: dict[str, Any], body: str | None) -> dict[str, Any]:
+    envelope = catalogue().envelopes["claude"]
+    own = {name: value for name, value in fields.items() if name not in envelope}
+    inner = own.pop(body, None) if body else None
+    return {**own, **_as_fields(inner)}
+
+
+def _as_fields(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
