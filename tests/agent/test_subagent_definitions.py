@@ -10,7 +10,6 @@ from steno.agent.subagents import (
     BUILT_IN_SUBAGENTS,
     SubagentDefinition,
     discover_definitions,
-    list_agents,
     parse_definition,
 )
 
@@ -136,18 +135,3 @@ def test_a_sub_agent_may_use_its_own_tools(
         name="x", description="", prompt="", tools=None, disallowed_tools=tools or ()
     )
     assert denied.may_use(tool) is (not may or tools is None)
-
-
-def test_the_listing_has_a_line_for_each() -> None:
-    lines = list_agents(
-        [
-            SubagentDefinition(
-                name="a", description="does\n  a", prompt="", disallowed_tools=("Write",)
-            ),
-            SubagentDefinition(name="b", description="does b", prompt="", tools=("Read", "Grep")),
-        ]
-    ).split("\n")
-    assert lines == [
-        "- a: does a (Tools: all tools, but not Write)",
-        "- b: does b (Tools: Read, Grep)",
-    ]

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Final
 
 from tests.builders.blocks import Json
+from tests.builders.paths import dialect_session_path
 
-from steno.format.paths import dialect_session_path, dialect_slug, session_path, slug_for_path
+from steno.format.paths import dialect_slug, session_path, slug_for_path
 
 __all__ = ["DIALECTS", "place", "translate"]
 

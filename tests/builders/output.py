@@ -6,9 +6,10 @@ from tests.builders.blocks import Json
 from tests.builders.clock import Clock
 from tests.builders.damage import Damage
 from tests.builders.dialects import place, translate
+from tests.builders.paths import agent_path, task_path, todo_name
 
 from steno.format.encode import encode, encode_line
-from steno.format.paths import agent_path, meta_path, session_path, task_path, todo_name
+from steno.format.paths import meta_path, session_path
 
 __all__ = ["Output"]
 

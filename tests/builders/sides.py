@@ -4,9 +4,10 @@ from typing import Final, Self, cast
 
 from tests.builders.blocks import Json
 from tests.builders.core import ZERO, Core
+from tests.builders.paths import file_history_path
 
 from steno.format.encode import encode
-from steno.format.paths import file_history_name, file_history_path
+from steno.format.paths import file_history_name
 
 __all__ = ["Sides"]
 

@@ -87,7 +87,7 @@ def test_sessions_are_completed_by_id_with_their_titles(demo: DemoReport) -> Non
 def test_listing_imports_nothing_it_does_not_need(demo: DemoReport) -> None:
     assert demo.sessions
     code = (
-        "import sys\nfrom steno.cli.main import run\n"
+        "import sys\nfrom steno.cli.entry_point import run\n"
         "try:\n    run(['ls', '--demo'])\nexcept SystemExit:\n    pass\n"
         "sys.stderr.write(' '.join(sys.modules))"
     )
@@ -105,7 +105,7 @@ def test_listing_imports_nothing_it_does_not_need(demo: DemoReport) -> None:
 
 
 def test_help_imports_no_command() -> None:
-    code = "import sys\nfrom steno.cli.main import run\ntry:\n    run(['-h'])\nexcept SystemExit:\n    pass\nsys.stderr.write(' '.join(sys.modules))"
+    code = "import sys\nfrom steno.cli.entry_point import run\ntry:\n    run(['-h'])\nexcept SystemExit:\n    pass\nsys.stderr.write(' '.join(sys.modules))"
     ran = subprocess.run(
         [sys.executable, "-c", code], env=environment(), capture_output=True, check=True
     )
@@ -149,7 +149,7 @@ def test_an_interrupt_ends_quietly(steno: Steno, monkeypatch: pytest.MonkeyPatch
     def interrupt() -> float:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("steno.report.clock.now", interrupt)
+    monkeypatch.setattr("steno.store.environment.now", interrupt)
     ran = steno("ls")
     assert (ran.code, ran.out, ran.err) == (130, "", "")
 
@@ -279,7 +279,7 @@ def test_a_fault_of_our_own_is_one_line(steno: Steno, monkeypatch: pytest.Monkey
     def fault() -> float:
         raise RuntimeError("the \x1b[31mtide\n is out")
 
-    monkeypatch.setattr("steno.report.clock.now", fault)
+    monkeypatch.setattr("steno.store.environment.now", fault)
     monkeypatch.delenv("STENO_DEBUG", raising=False)
     ran = steno("ls")
     assert (ran.code, ran.out) == (3, "")

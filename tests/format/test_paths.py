@@ -7,6 +7,13 @@ from pathlib import Path, PurePosixPath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.builders.paths import (
+    agent_path,
+    dialect_session_path,
+    file_history_path,
+    task_path,
+    todo_name,
+)
 
 from steno.format import paths
 from steno.format.paths import CONFIG_FOLDERS, PathInfo, classify_path, classify_transcript
@@ -307,16 +314,16 @@ def test_what_is_built_is_what_is_read_back(
     found = classify_path(paths.session_path(project, session))
     assert (found.role, found.slug, found.session_id) == ("session", project, session)
     for built in (
-        paths.agent_path(project, session, agent),
-        paths.agent_path(project, session, agent, workflow=workflow),
-        paths.agent_path(project, session, agent, next_to_session=True),
+        agent_path(project, session, agent),
+        agent_path(project, session, agent, workflow=workflow),
+        agent_path(project, session, agent, next_to_session=True),
     ):
         assert (classify_path(built).role, classify_path(built).agent_id) == ("agent", agent)
         assert classify_path(paths.meta_path(built)).role == "agent-meta"
-    assert classify_path(paths.task_path(session, 3)).name == "3"
-    assert classify_path(f"todos/{paths.todo_name(session)}").session_id == session
-    assert classify_path(paths.file_history_path(session, "/x", 1)).session_id == session
-    assert classify_path(paths.dialect_session_path(project, "2025")).role == "session"
+    assert classify_path(task_path(session, 3)).name == "3"
+    assert classify_path(f"todos/{todo_name(session)}").session_id == session
+    assert classify_path(file_history_path(session, "/x", 1)).session_id == session
+    assert classify_path(dialect_session_path(project, "2025")).role == "session"
     assert classify_path(paths.tool_result_path(project, session, "x.txt")).role == "tool-result"
     assert classify_path(paths.plan_path("x")).name == "x"
 

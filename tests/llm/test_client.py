@@ -32,7 +32,7 @@ from steno import __version__
 from steno.errors import BadRequest
 from steno.llm.client import ApiClient
 from steno.llm.endpoint import Endpoint
-from steno.llm.messages_api import ApiError, Request, Response, StreamInterrupted, encode_request
+from steno.llm.messages_api import ApiError, Request, StreamInterrupted, encode_request
 from steno.llm.retry_policy import RetryPolicy
 from steno.llm.stream_decoder import (
     ResponseAssembler,
@@ -104,8 +104,8 @@ async def streaming(api: ApiClient, _server: Loopback) -> list[StreamEvent]:
     return await events_of(api)
 
 
-async def asking(api: ApiClient, _server: Loopback) -> Response:
-    return await api.send(REQUEST)
+async def asking(api: ApiClient, _server: Loopback) -> int:
+    return await api.count_tokens(REQUEST)
 
 
 def failure(answers: list[Answer], work: Any = streaming, **settings: Any) -> ApiError:
@@ -615,46 +615,19 @@ def test_cancelling_in_a_pause_asks_no_more() -> None:
 
 # Without a stream
 
-ANSWER = {
-    "id": "msg_2",
-    "type": "message",
-    "role": "assistant",
-    "model": "m-1",
-    "content": BLOCKS,
-    "stop_reason": "tool_use",
-    "stop_sequence": None,
-    "usage": USAGE,
-    "of_tomorrow": {},
-}
-
-
-def test_asking_gives_the_whole_response() -> None:
-    answer = Answer(raw=http(200, msgspec.json.encode(ANSWER), request_id="req_2"))
-    response, server = on([answer], asking)
-    assert response == Response(
-        id="msg_2",
-        model="m-1",
-        blocks=BLOCKS,
-        stop_reason="tool_use",
-        usage=USAGE,
-        request_id="req_2",
-    )
-    assert server.got[0].body == encode_request(REQUEST)
-
 
 def test_asking_tries_again_and_gives_up() -> None:
     pauses = Pauses()
     busy = refusal(500, "api_error", "Oops")
-    good = Answer(raw=http(200, msgspec.json.encode(ANSWER)))
-    assert on([busy, good], asking, pauses=pauses)[0].id == "msg_2"
+    good = Answer(raw=http(200, b'{"input_tokens":2}'))
+    assert on([busy, good], asking, pauses=pauses)[0] == 2
     assert failure([busy], asking, pauses=pauses).status == 500
     assert pauses.waited == [0.25, 0.25, 0.5]
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked", "close"])
 def test_an_answer_cut_at_every_byte_is_asked_for_again(framing: Any) -> None:
-    answer = {"id": "msg_3", "content": [{"type": "text", "text": "}"}], "model": "m"}
-    raw = http(200, msgspec.json.encode(answer), framing=framing)
+    raw = http(200, b'{"input_tokens":3,"of_tomorrow":"}"}', framing=framing)
 
     async def run() -> None:
         async with loopback(Answer()) as server, api_of(server) as api:
@@ -663,13 +636,13 @@ def test_an_answer_cut_at_every_byte_is_asked_for_again(framing: Any) -> None:
                     Answer(raw=raw[:size], end="close"),
                     Answer(raw=raw, end="close"),
                 ]
-                assert (await api.send(REQUEST)).id == "msg_3"
+                assert await api.count_tokens(REQUEST) == 3
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"content":5}', b'{"content":[5]}', b"[{}", b"5"])
-def test_an_answer_that_is_no_message_is_told(body: bytes) -> None:
+def test_an_answer_that_is_no_count_is_told(body: bytes) -> None:
     error = failure([Answer(raw=http(200, body))], asking)
     assert (error.status, error.kind) == (200, "bad_answer")
 

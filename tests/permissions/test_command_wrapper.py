@@ -19,11 +19,12 @@ from steno.permissions.sandbox.command_wrapper import (
     find_replaceable_link,
     wrap_command,
 )
-from steno.permissions.sandbox.restricted_exec import landlock_version, main
+from steno.permissions.sandbox.landlock_rules import abi_version
+from steno.permissions.sandbox.restricted_exec import main
 
 _LANDLOCK = SandboxBackend("landlock", "")
 _APART = SandboxBackend("landlock", "", apart=True)
-needs_landlock = pytest.mark.skipif(landlock_version() == 0, reason="this kernel has no Landlock")
+needs_landlock = pytest.mark.skipif(abi_version() == 0, reason="this kernel has no Landlock")
 needs_namespaces = pytest.mark.skipif(
     not _works([*_RESTRICTED_EXEC, "--apart", "--"]), reason="this kernel gives us no namespaces"
 )
@@ -67,9 +68,7 @@ def test_landlock_lets_write_in_the_project_and_nowhere_else(tmp_path: Path) -> 
 
 
 @needs_landlock
-@pytest.mark.skipif(
-    landlock_version() < 4, reason="this kernel's Landlock knows nothing of the network"
-)
+@pytest.mark.skipif(abi_version() < 4, reason="this kernel's Landlock knows nothing of the network")
 def test_landlock_lets_no_tcp_connection_out_unless_told(tmp_path: Path) -> None:
     code = "import socket,errno,sys\ntry: socket.create_connection(('127.0.0.1', 9), 1)\n"
     code += "except OSError as e: sys.exit(e.errno in (errno.EACCES, errno.EPERM))"
@@ -160,7 +159,7 @@ def test_that_there_is_no_sandbox_is_said_plainly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandboxes, "_BWRAP_PATHS", ())
-    monkeypatch.setattr("steno.permissions.sandbox.restricted_exec.landlock_version", lambda: 0)
+    monkeypatch.setattr("steno.permissions.sandbox.command_wrapper._landlock_version", lambda: 0)
     found = find_backend()
     assert found.kind is None
     assert "no sandbox" in found.summary
@@ -179,7 +178,7 @@ def _plain(argv: list[str]) -> bool:
 
 def test_landlock_says_what_it_does_not_hold_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandboxes, "_BWRAP_PATHS", ())
-    monkeypatch.setattr("steno.permissions.sandbox.restricted_exec.landlock_version", lambda: 3)
+    monkeypatch.setattr("steno.permissions.sandbox.command_wrapper._landlock_version", lambda: 3)
     monkeypatch.setattr(sandboxes, "_works", _plain)
     found = find_backend()
     assert found.kind == "landlock"

@@ -36,9 +36,9 @@ _BOUNDS: Final[tuple[tuple[ModuleType, dict[str, float]], ...]] = (
     ),
     (
         helper,
-        {"_MAX_REQUEST_BYTES": 16 * _MEBI, "_MAX_DESCRIPTORS": 128, "_MAX_COMMANDS": 64},
+        {"MAX_REQUEST_BYTES": 16 * _MEBI, "_MAX_DESCRIPTORS": 128, "_MAX_COMMANDS": 64},
     ),
-    (mechanisms, {"_MAX_REQUEST_BYTES": 16 * _MEBI, "MAX_REPLY": 65536}),
+    (mechanisms, {"MAX_REQUEST_BYTES": 16 * _MEBI, "MAX_REPLY": 65536}),
     (landlock_rules, {"_MAX_NAMES": 2000}),
     (launcher, {"_EXIT_TIMEOUT": 10}),
     (mechanisms, {"_REPLY_TIMEOUT": 20, "_NEWEST_LANDLOCK": 99}),

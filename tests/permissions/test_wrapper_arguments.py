@@ -14,11 +14,8 @@ from steno.permissions.sandbox.command_wrapper import (
     find_replaceable_link,
     wrap_command,
 )
-from steno.permissions.sandbox.restricted_exec import (
-    RestrictionError,
-    _parent_folders,
-    _paths_beside,
-)
+from steno.permissions.sandbox.path_plan import parent_folders
+from steno.permissions.sandbox.restricted_exec import RestrictionError, _paths_beside
 
 _BWRAP = SandboxBackend("bwrap", "", "/usr/bin/bwrap")
 _APART = SandboxBackend("landlock", "", apart=True)
@@ -170,7 +167,7 @@ def test_the_rules_of_a_project_are_kept_and_a_link_in_their_place_is_named(
 
 
 def test_everything_but_what_is_hidden_is_named(base: Path) -> None:
-    assert list(_parent_folders("/a/b/c")) == ["/a/b", "/a", "/"]
+    assert list(parent_folders("/a/b/c", "/")) == ["/a/b", "/a", "/"]
     (base / "link").symlink_to(base / "secret")
     hidden = (str(base / "hid" / "in"), str(base / "secret"))
     named = {path for path in _paths_beside(hidden) if path.startswith(f"{base}/")}
@@ -255,11 +252,9 @@ def test_bubblewrap_is_tried_before_it_is_used(
 def test_without_bubblewrap_the_words_say_what_is_held_back(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: int
 ) -> None:
-    from steno.permissions.sandbox import restricted_exec
-
     fails, works = _program(tmp_path / "fails", 1), _program(tmp_path / "works", 0)
     monkeypatch.setattr(command_wrapper, "_BWRAP_PATHS", (fails,))
-    monkeypatch.setattr(restricted_exec, "landlock_version", lambda: version)
+    monkeypatch.setattr(command_wrapper, "_landlock_version", lambda: version)
     monkeypatch.setattr(command_wrapper, "_RESTRICTED_EXEC", (works, "confine"))
     first = command_wrapper.find_backend()
     asked = Path(f"{works}.asked")

@@ -25,6 +25,7 @@ from steno.session.resume.clients import CLIENTS
 from steno.session.resume.replay import as_resumed, valid_messages
 from steno.session.session import Session
 from steno.session.transcript import load
+from steno.store import environment
 from steno.store.discovery import discover_file
 from steno.store.session_lookup import open_file_session
 
@@ -126,7 +127,7 @@ def test_brief_asks_what_was_asked(on_disk: OnDisk) -> None:
 def test_search_finds_each_session_by_its_words_and_none_that_is_hidden(on_disk: OnDisk) -> None:
     explorer = on_disk.explorer
     with explorer.house.index() as index:
-        finder = open_finder(index, lambda text: clock.parse_time_range(text, clock.now()))
+        finder = open_finder(index, lambda text: clock.parse_time_range(text, environment.now()))
         assert finder is not None
 
         def paths(words: str) -> set[str]:

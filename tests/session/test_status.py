@@ -7,10 +7,8 @@ import pytest
 from tests.builders import Session, session, tool
 from tests.session.open_sessions import opened, sessions_below
 
+from steno.session.session_status import MODEL_SECONDS, TOOL_SECONDS, WAITING_SECONDS
 from steno.session.turns.session_facts import (
-    ANSWERED_LIVE_SECONDS,
-    MODEL_LIVE_SECONDS,
-    TOOL_LIVE_SECONDS,
     status_of,
 )
 
@@ -25,7 +23,7 @@ def standing(made: Session, age: float | None = None) -> str:
 def test_an_answered_session_waits_while_it_is_fresh() -> None:
     made = session("2.1.42").turn("go", "done")
     assert standing(made, 1) == "waiting"
-    assert standing(made, ANSWERED_LIVE_SECONDS + 1) == "finished"
+    assert standing(made, WAITING_SECONDS + 1) == "finished"
     assert standing(made) == "finished"
 
 
@@ -40,7 +38,7 @@ def test_an_open_call_is_running_until_it_is_too_old() -> None:
     made = session("2.1.42").user("go").assistant(BASH)
     assert opened(made).status(1).reason == "Bash make"
     assert standing(made, 1) == "running"
-    assert standing(made, TOOL_LIVE_SECONDS + 1) == "interrupted"
+    assert standing(made, TOOL_SECONDS + 1) == "interrupted"
     assert standing(made) == "interrupted"
 
 
@@ -57,7 +55,7 @@ def test_a_prompt_or_a_result_without_an_answer() -> None:
         session("2.1.325").user("go").assistant("Let me", stop="tool_use"),
     ):
         assert standing(made, 1) == "running"
-        assert standing(made, MODEL_LIVE_SECONDS + 1) == "interrupted"
+        assert standing(made, MODEL_SECONDS + 1) == "interrupted"
 
 
 def test_an_interruption_and_a_failure_are_what_they_are() -> None:
@@ -98,7 +96,7 @@ def test_real_sessions_stand_as_they_should(shared: Path, place: str, expected: 
 
 
 @pytest.mark.parametrize("call", [BASH, ASK])
-@pytest.mark.parametrize("age", [1, TOOL_LIVE_SECONDS + 1, None])
+@pytest.mark.parametrize("age", [1, TOOL_SECONDS + 1, None])
 def test_a_call_is_not_open_any_more_when_the_client_was_closed(
     call: Any, age: float | None
 ) -> None:

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from steno.errors import BadRequest, Unreadable
-from steno.store.atomic import make_private_folder, open_private, read_all, sync_folder, write_all
+from steno.store.atomic import (
+    make_private_folder,
+    open_private,
+    read_all,
+    sync_folder,
+    write_all,
+    write_atomic,
+)
 from steno.store.discovered import read_regular_file
 from steno.store.file_source import PathSource
 from steno.store.watch.incremental import reload_transcript
@@ -218,3 +225,18 @@ def test_a_file_with_the_same_beginning_in_its_place_is_read_as_a_whole(tmp_path
     second = reload_transcript(first, PathSource(str(path)))
     assert len(second.nodes) == 201
     assert second.nodes[0] is not first.nodes[0]
+
+
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, *, sync: bool) -> None:
+    def failing_chunks() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError(errno.ENOSPC, "no room")
+
+    path = tmp_path / "a"
+    assert write_atomic(str(path), (b"on", b"e"), sync=sync) == 3
+    with pytest.raises(OSError, match="no room"):
+        write_atomic(str(path), failing_chunks(), sync=sync)
+    assert (read_all(str(path)), mode(path)) == (b"one", 0o600)
+    assert [each.name for each in tmp_path.iterdir()] == ["a"]

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.builders.paths import agent_path, todo_name
 
-from steno.format.paths import agent_path, file_history_name, meta_path, session_path, todo_name
+from steno.format.paths import file_history_name, meta_path, session_path
 from steno.store.client_folders import ConfigFolder, tool_result_path
 from steno.store.discovery import discover_file
 
@@ -73,7 +74,6 @@ def test_every_part_of_a_config_folder_is_listed(home: Path) -> None:
     assert [one.place.name for one in folder.hooks()] == ["stop.sh"]
     assert [one.place.name for one in folder.jobs()] == ["j1/state.json"]
     assert [one.place.name for one in folder.pastes()] == ["0123456789abcdef.txt"]
-    assert [one.place.name for one in folder.shell_snapshots()] == ["snapshot.sh"]
     assert folder.instructions() == "be kind"
     assert folder.text(folder.plans()[0].path) == "# plan"
     assert folder.problems == []

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.builders.paths import agent_path, todo_name
 
 from steno.errors import Unreadable
-from steno.format.paths import agent_path, meta_path, session_path, todo_name
+from steno.format.paths import meta_path, session_path
 from steno.store.discovered import MAX_DEPTH, DiscoveredFile, Problem, is_transcript, session_id_in
 from steno.store.discovery import (
     Discovery,
@@ -17,7 +18,6 @@ from steno.store.discovery import (
     discover,
     discover_agents,
     discover_file,
-    discover_sidecars,
 )
 
 ONE = "11111111-2222-4333-8444-555555555555"
@@ -148,7 +148,8 @@ def test_a_session_with_an_odd_name_finds_its_agents_by_the_id_inside(tmp_path: 
 
 
 def test_sidecars_are_those_of_the_session_alone(home: Path) -> None:
-    found = discover_sidecars(str(home / session_path("-p", ONE)))
+    discovery = Discovery("")
+    found = discovery.sidecars(discover_file(str(home / session_path("-p", ONE))))
     assert sorted((one.place.role, one.place.session_id) for one in found) == [
         ("agent-meta", ONE),
         ("custom-title", ONE),
@@ -158,7 +159,7 @@ def test_sidecars_are_those_of_the_session_alone(home: Path) -> None:
         ("todo", ONE),
         ("tool-result", ONE),
     ]
-    lonely = discover_sidecars(str(home / session_path("-q", TWO)))
+    lonely = discovery.sidecars(discover_file(str(home / session_path("-q", TWO))))
     assert [one.place.role for one in lonely] == ["todo"]
 
 

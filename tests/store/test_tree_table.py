@@ -36,7 +36,6 @@ from steno.store.discovery import (
     discover,
     discover_agents,
     discover_file,
-    discover_sidecars,
     files_below,
 )
 from steno.store.session_lookup import (
@@ -205,8 +204,6 @@ def test_what_belongs_to_each_session_is_as_recorded(tree: Path) -> None:
         alone = [each.path for each in discover_agents(found.path)]
         assert alone == [each.path for each in discovery.agents(found)]
         assert discover_agents(found) == discovery.agents(found)
-        alone = [each.path for each in discover_sidecars(found.path)]
-        assert alone == [each.path for each in discover_sidecars(found)]
     assert_recorded(ANSWERS / "tree_belongs.json", answers)
 
 
@@ -230,7 +227,7 @@ def test_every_part_of_a_config_folder_is_read_as_recorded(tree: Path) -> None:
         "index outside": lambda: made.sessions_index("a/b"),
         "instructions": made.instructions, "plans": made.plans, "agents": made.agent_defs,
         "commands": made.commands, "skills": made.skills, "hooks": made.hooks, "jobs": made.jobs,
-        "pastes": made.pastes, "snapshots": made.shell_snapshots,
+        "pastes": made.pastes,
         "settings": made.settings, "local settings": lambda: made.settings(local=True),
         "title": lambda: made.custom_title(discover_file(str(tree / f"projects/-p/{ONE}.jsonl"))),
         "no title": lambda: made.custom_title(discover_file(str(tree / f"projects/-p/{TWO}.jsonl"))),

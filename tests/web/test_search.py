@@ -123,7 +123,7 @@ def test_a_filter_that_leaves_nothing_says_so(demo: Explorer) -> None:
 def test_pages_of_hits_follow_each_other_without_a_gap(
     tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steno.web.routes.search._FIRST", 4)
+    monkeypatch.setattr("steno.web.routes.search.FIRST_FETCH", 4)
     made = [
         session(seed=f"s{number}", start=f"2026-10-{number + 1:02}T10:00:00.000Z").turn(
             "the heron", "a heron " * number

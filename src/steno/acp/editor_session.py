@@ -273,7 +273,7 @@ class UpdateQueue:
 
 AUTH_REQUIRED: Final = -32000
 """What a client takes for a missing or a wrong key."""
-_INTERNAL_ERROR: Final = -32603
+INTERNAL_ERROR: Final = -32603
 _AUTH_STATUSES: Final = (401, 403)
 _MODE_DESCRIPTIONS: Final[dict[PermissionMode, tuple[str, str]]] = {
     "default": ("Ask", "Asks before it writes or runs anything that no rule allows"),
@@ -477,10 +477,10 @@ class EditorSession:
         failed, response = self._update_builder.failure, self._update_builder.last_response
         if ended.reason == "error":
             status = failed.error.status if failed is not None else 0
-            code = AUTH_REQUIRED if status in _AUTH_STATUSES else _INTERNAL_ERROR
+            code = AUTH_REQUIRED if status in _AUTH_STATUSES else INTERNAL_ERROR
             raise RequestError(code, ended.text, {"status": status})
         if ended.reason == "not_saved":
-            raise RequestError(_INTERNAL_ERROR, ended.problem)
+            raise RequestError(INTERNAL_ERROR, ended.problem)
         if self._update_builder.prompt_blocked or (
             response is not None and response.stop_reason == "refusal"
         ):

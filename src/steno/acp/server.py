@@ -41,7 +41,7 @@ from acp.schema import (
 )
 
 from steno._version import __version__
-from steno.acp.editor_session import AUTH_REQUIRED, EditorSession, ServerConfig
+from steno.acp.editor_session import AUTH_REQUIRED, INTERNAL_ERROR, EditorSession, ServerConfig
 from steno.acp.message_conversion import PromptContent
 from steno.agent.config.agent_options import AgentOptions
 from steno.agent.loop import ModelClient
@@ -168,7 +168,6 @@ async def take_standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 _INVALID_PARAMS: Final = -32602
 _RESOURCE_NOT_FOUND: Final = -32002
-_INTERNAL_ERROR: Final = -32603
 _PAGE_SIZE: Final = 100
 _AUTH_METHOD: Final = AuthMethodAgent(
     id="environment",
@@ -193,9 +192,9 @@ def _request_errors() -> Generator[None]:
     except BadRequest as error:
         raise _request_error(_INVALID_PARAMS, error) from None
     except StenoError as error:
-        raise _request_error(_INTERNAL_ERROR, error) from None
+        raise _request_error(INTERNAL_ERROR, error) from None
     except OSError as error:
-        raise RequestError(_INTERNAL_ERROR, error.strerror or str(error)) from None
+        raise RequestError(INTERNAL_ERROR, error.strerror or str(error)) from None
 
 
 def _request_error(code: int, error: StenoError) -> RequestError:

@@ -4,6 +4,7 @@ import os
 import sys
 from typing import Final
 
+from steno.agent.config.agent_options import AgentOptions
 from steno.llm.testserver.responders import text, thinking, tool
 from steno.llm.testserver.scripted_responder import ScriptedResponder
 
@@ -33,8 +34,20 @@ if __name__ == "__main__":
 """
 
 
-def write_project(folder: str) -> None:
-    """Write the project that the task is about."""
+def prepare_demo() -> AgentOptions:
+    """Make a folder with a project and a config folder; return the options to work on it."""
+    import tempfile
+
+    demo_folder = tempfile.mkdtemp(prefix="steno-demo-")
+    folder, config = os.path.join(demo_folder, "project"), os.path.join(demo_folder, "config")
+    os.mkdir(folder)
+    _write_project(folder)
+    options = AgentOptions(cwd=folder, config=config, env=dict(os.environ))
+    options.allowed = (f"Bash({sys.executable} -m unittest:*)",)
+    return options
+
+
+def _write_project(folder: str) -> None:
     for name, content in (
         ("temperature.py", _MODULE_SOURCE),
         ("test_temperature.py", _TEST_SOURCE),

@@ -22,7 +22,13 @@ from steno.permissions.file_permissions import denied_paths
 from steno.permissions.git_repository import git_folders, git_run_folders
 from steno.permissions.paths import protected_paths
 from steno.permissions.permission_checker import PermissionChecker
-from steno.permissions.permission_rules import Decision, RuleSet, RuleSource, parse_rules
+from steno.permissions.permission_rules import (
+    ASKING_MODES,
+    Decision,
+    RuleSet,
+    RuleSource,
+    parse_rules,
+)
 from steno.permissions.program_environment import (
     approved_environment,
     git_settings,
@@ -48,7 +54,6 @@ from steno.store.environment import home_dir, steno_home
 from steno.tools.protocol import Execution, Streams
 
 _CREDENTIAL_FILES: Final = (".credentials.json",)
-_ASKING_MODES: Final = frozenset({"default", "acceptEdits"})
 """The modes in which a command that is confined needs no consent."""
 
 
@@ -129,7 +134,7 @@ class CommandSandbox:
         self, tool: str, tool_input: dict[str, Any], decision: Decision, mode: str
     ) -> Decision:
         """Return a decision on a call; what is confined, and no rule is about, needs no consent."""
-        may_allow = self.auto_allow and mode in _ASKING_MODES
+        may_allow = self.auto_allow and mode in ASKING_MODES
         if tool != SHELL or decision.verdict != "ask" or decision.rule or not may_allow:
             return decision
         command = tool_input.get("command")

@@ -10,16 +10,15 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 
 from steno.agent import events
-from steno.agent.context.token_usage import context_tokens, context_window
+from steno.agent.context.token_usage import MICRODOLLARS_PER_DOLLAR, context_tokens, context_window
 from steno.agent.events import EndReason, Event
 from steno.agent.hooks.outcomes import hook_error_name
 from steno.agent.recorder import VERSION
-from steno.format.encode import SYNTHETIC
+from steno.format.message import SYNTHETIC
 from steno.format.tool_catalogue import AGENT, older_names
 from steno.llm.messages_api import Block, Response
 from steno.store.environment import now
 
-_MICRODOLLARS: Final = 1_000_000
 _INIT_FIELDS: Final[dict[str, Any]] = {
     "claude_code_version": VERSION,
     "plugins": [],
@@ -206,7 +205,7 @@ def usage_by_model(models: dict[str, dict[str, int]]) -> dict[str, dict[str, Any
             "outputTokens": usage["output_tokens"],
             "cacheReadInputTokens": usage["cache_read_input_tokens"],
             "cacheCreationInputTokens": usage["cache_creation_input_tokens"],
-            "costUSD": usage["cost"] / _MICRODOLLARS,
+            "costUSD": usage["cost"] / MICRODOLLARS_PER_DOLLAR,
             "contextWindow": context_window(name),
         }
         for name, usage in models.items()
@@ -264,7 +263,6 @@ _NO_STRUCTURED_OUTPUT: Final = "the model gave no answer in the shape that was a
 _INTERRUPTED_HINT: Final = (
     "the next message is taken; break in again while there is none, and it ends"
 )
-_MICRODOLLARS_PER_DOLLAR: Final = 1_000_000
 
 
 class HeadlessPrinter:
@@ -461,7 +459,7 @@ class HeadlessPrinter:
             "duration_api_ms": round(ended.api_seconds * 1000),
             "num_turns": ended.requests,
             "stop_reason": self._stop_reason,
-            "total_cost_usd": ended.cost / _MICRODOLLARS_PER_DOLLAR,
+            "total_cost_usd": ended.cost / MICRODOLLARS_PER_DOLLAR,
             "usage": ended.usage,
             "modelUsage": usage_by_model(ended.models),
             "permission_denials": self._denials,

@@ -22,8 +22,8 @@ from steno.agent.config.skills import (
     parse_invocation,
 )
 from steno.agent.context.compaction import ContextCompactor
-from steno.agent.context.token_estimate import estimate_messages
-from steno.agent.context.token_usage import message_text
+from steno.agent.context.token_estimate import CHARACTERS_PER_TOKEN, estimate_messages
+from steno.agent.context.token_usage import MICRODOLLARS_PER_DOLLAR, message_text
 from steno.agent.events import EndReason, Notice, TurnEnded
 from steno.agent.hooks.outcomes import AttachmentRecord
 from steno.agent.loop import Agent
@@ -35,8 +35,6 @@ from steno.format.encode import encode
 from steno.format.tool_catalogue import SHELL
 from steno.llm.messages_api import Block
 
-_CHARACTERS_PER_TOKEN: Final = 4
-_MICRODOLLARS_PER_DOLLAR: Final = 1_000_000
 _USAGE_LABELS: Final = {
     "input_tokens": "input",
     "output_tokens": "output",
@@ -51,7 +49,7 @@ def cost_report(agent: Agent) -> str:
     usage_text = ", ".join(
         f"{meter.usage.get(key, 0):,} {label}" for key, label in _USAGE_LABELS.items()
     )
-    return f"Total cost: ${meter.cost / _MICRODOLLARS_PER_DOLLAR:.4f}\nUsage: {usage_text}"
+    return f"Total cost: ${meter.cost / MICRODOLLARS_PER_DOLLAR:.4f}\nUsage: {usage_text}"
 
 
 def context_report(agent: Agent, window: int) -> tuple[str, dict[str, Any]]:
@@ -89,7 +87,7 @@ def _token_counts(agent: Agent) -> dict[str, int]:
         len(str(block.get("text", ""))) for block in agent.request_config.system
     )
     counts = {
-        "System prompt": system_characters // _CHARACTERS_PER_TOKEN,
+        "System prompt": system_characters // CHARACTERS_PER_TOKEN,
         "Tools": _tool_tokens(own_tools),
         "Tools of servers": _tool_tokens(mcp_tools),
         "Messages": estimate_messages(agent.conversation.messages()),
@@ -98,7 +96,7 @@ def _token_counts(agent: Agent) -> dict[str, int]:
 
 
 def _tool_tokens(tools: list[dict[str, Any]]) -> int:
-    return sum(len(encode(tool)) for tool in tools) // _CHARACTERS_PER_TOKEN
+    return sum(len(encode(tool)) for tool in tools) // CHARACTERS_PER_TOKEN
 
 
 def _percentage(part: int, total: int) -> int:

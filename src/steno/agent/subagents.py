@@ -218,18 +218,6 @@ def parse_definitions_json(text: str, notes: list[ConfigNote]) -> list[SubagentD
     return definitions
 
 
-def list_agents(definitions: Iterable[SubagentDefinition]) -> str:
-    """Return a line for each kind, for the description of the tool that starts them."""
-    lines: list[str] = []
-    for definition in definitions:
-        tools = "all tools" if definition.tools is None else ", ".join(definition.tools)
-        if definition.disallowed_tools:
-            tools = f"{tools}, but not {', '.join(definition.disallowed_tools)}"
-        description = " ".join(definition.description.split())
-        lines.append(f"- {definition.name}: {description} (Tools: {tools or 'none'})")
-    return "\n".join(lines)
-
-
 _ID_BYTES: Final = 8
 _DEFAULT_TYPE: Final = "general-purpose"
 """The kind of agent that works where none is named."""

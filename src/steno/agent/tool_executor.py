@@ -20,7 +20,7 @@ from steno.agent.user_input import CompanionMessage
 from steno.errors import StenoError
 from steno.format.lenient_json import as_list, as_object
 from steno.llm.messages_api import Block
-from steno.permissions.permission_rules import Decision
+from steno.permissions.permission_rules import ASKING_MODES, Decision
 from steno.tools.context import ToolContext
 from steno.tools.protocol import Execution, Tool, ToolResult
 from steno.tools.registry import ToolRegistry, find_input_error
@@ -73,7 +73,6 @@ class SubagentCheckpointer:
 
 
 _MAX_EXCERPT: Final = 200
-_ASKING_MODES: Final = frozenset({"default", "acceptEdits"})
 """The modes in which the user is asked to let a command run unconfined."""
 _NOBODY_TO_APPROVE: Final = "Nobody is there to ask, so it was not done."
 
@@ -230,7 +229,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         approval = Approval(
             granted=False, message=f"not in the mode {self.permission_checker.mode}"
         )
-        if self.permission_checker.mode in _ASKING_MODES:
+        if self.permission_checker.mode in ASKING_MODES:
             if self._approval_lock is None:
                 self._approval_lock = asyncio.Lock()
             decision = Decision("ask", f"it failed because it was confined: needs {result.needs}")

@@ -7,8 +7,13 @@ from typing import Final
 import msgspec
 
 from steno.check.checkup import Counts, Policy
-from steno.check.file_reports import FileReport, ProgressCallback, check_files, find_all_files
-from steno.check.file_reports import total_bytes as total_bytes
+from steno.check.file_reports import (
+    FileReport,
+    ProgressCallback,
+    check_files,
+    find_all_files,
+    total_bytes,
+)
 from steno.check.findings import Severity
 from steno.store.archive.catalogue import is_archived
 from steno.store.client_folders import (

@@ -35,7 +35,15 @@ from steno.check.drift_model import (
     sketch_fields,
     sort_types,
 )
-from steno.format.catalogue import Catalogue, JsonType, ToolEntry, json_type, version_key
+from steno.format.catalogue import (
+    ANY_MCP,
+    MCP_PREFIX,
+    Catalogue,
+    JsonType,
+    ToolEntry,
+    json_type,
+    version_key,
+)
 from steno.format.dialects.record_dialect import COMPACTION_OPERATIONS, PUBLISHED_FORMS, Dialect
 from steno.format.lenient_json import DECODE_ERRORS, as_list, as_object, decode_lenient
 from steno.format.records import Record
@@ -55,7 +63,6 @@ _MAX_PENDING: Final = 256
 _MAX_WAITING: Final = 64
 _MAX_WAITING_BYTES: Final = 1 << 20
 _MAX_SAMPLE: Final = 120
-_MCP_PREFIX: Final = "mcp__"
 _ANY_NAME: Final = "*"
 _UNNAMED: Final = "untyped"
 _UNKNOWN: Final = "unknown"
@@ -438,7 +445,7 @@ def _answered_call(fields: dict[str, Any]) -> str:
 
 
 def _tool_name(name: str) -> str:
-    return f"{_MCP_PREFIX}*" if name.startswith(_MCP_PREFIX) else plain_name(name)
+    return ANY_MCP if name.startswith(MCP_PREFIX) else plain_name(name)
 
 
 def _plain_version(version: str) -> str:
@@ -447,7 +454,6 @@ def _plain_version(version: str) -> str:
 
 
 _FIELD_PATH_LENGTH: Final = 4  # records, kind, fields, name
-_ANY_MCP: Final = "mcp__*"
 
 
 def apply_merge_patch(document: Any, patch: Any) -> Any:
@@ -487,7 +493,7 @@ class _PatchBuilder:
             self._extend_versions()
         self._learn_envelope()
         for key, tally in observer.tallies.items():
-            if all(is_plain_name(part) or part == _ANY_MCP for part in _path_parts(tally.place)):
+            if all(is_plain_name(part) or part == ANY_MCP for part in _path_parts(tally.place)):
                 self._learn(key, tally)
 
     def _entry_at(self, path: CataloguePath) -> CatalogueEntry:

@@ -14,6 +14,8 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from steno.format.catalogue import (
+    ANY_MCP,
+    MCP_PREFIX,
     Catalogue,
     Field,
     Fields,
@@ -29,8 +31,6 @@ from steno.sanitize.value_shape import is_plain_name
 CataloguePath: TypeAlias = tuple[str, ...]
 """Where something stands in `catalogue.json`, key by key."""
 
-_MCP_PREFIX: Final = "mcp__"
-_ANY_MCP: Final = "mcp__*"
 _MAX_PLANS: Final = 512
 _PYTHON_TYPES: Final[dict[JsonType, tuple[type, ...]]] = {
     "str": (str,),
@@ -178,7 +178,7 @@ class CatalogueShapes:
 
     def tool(self, name: str, entry: ToolEntry, part: str) -> CatalogueShape | None:
         """Return the shape of a tool's `input` or `result`; None when nobody recorded any."""
-        path = ("tools", _ANY_MCP if name.startswith(_MCP_PREFIX) else name, part)
+        path = ("tools", ANY_MCP if name.startswith(MCP_PREFIX) else name, part)
         if path not in self._parts:
             name = path[1]
             fields = entry.input if part == "input" else entry.result

@@ -22,7 +22,7 @@ from steno.format.dialects.detection import dialect_of_source, is_converted
 from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 from steno.format.lenient_json import DECODE_ERRORS, as_object
 from steno.format.lines import LINE_CAP, LineBatch, read_line, read_line_batches
-from steno.format.message import Envelope, decode_envelope
+from steno.format.message import CALL_TYPES, Envelope, decode_envelope
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source, Span
 from steno.session.transcript import Node, Transcript, node_of_fields
@@ -233,8 +233,7 @@ def _known_types() -> dict[str, tuple[type, ...]]:
     return {field.encode_name: types for field in fields if (types := get_args(field.type))}
 
 
-_INNER: Final = {"attachment": "attachment", "progress": "data"}
-_CALL_TYPES: Final = frozenset(("tool_use", "server_tool_use"))
+INNER_FIELDS: Final = {"attachment": "attachment", "progress": "data"}
 
 
 class RecordView(msgspec.Struct, eq=False, gc=False):
@@ -291,7 +290,7 @@ class RecordView(msgspec.Struct, eq=False, gc=False):
             case "system" if node.subtype:
                 return f"system/{node.subtype}"
             case "attachment" | "progress" as outer:
-                inner: Any = fields.get(_INNER[outer])
+                inner: Any = fields.get(INNER_FIELDS[outer])
                 name = inner.get("type") if inner.__class__ is dict else None
                 return f"{outer}/{name}" if isinstance(name, str) else outer
             case "queue-operation" if operation := fields.get("operation"):
@@ -317,7 +316,7 @@ class RecordView(msgspec.Struct, eq=False, gc=False):
         kinds = [block.get("type") for block in content]
         # Whether one of these is of the form that it should have is another's question.
         needs_record = not kinds or not all(isinstance(kind, str) for kind in kinds)
-        if needs_record or not _CALL_TYPES.isdisjoint(kinds) or kinds[0].endswith("thinking"):
+        if needs_record or not CALL_TYPES.isdisjoint(kinds) or kinds[0].endswith("thinking"):
             return ""
         return "assistant/text"
 
@@ -490,7 +489,7 @@ class _RecordReader:
             for hook in self._hooks.on_gap:
                 hook(piece, Location(self._line, piece.span), findings)
             # A gap holds at most one newline, and that at its end.
-            self._line += _ends_line(evidence.transcript.source, piece)
+            self._line += piece.ends_line(evidence.transcript.source)
             return
         fields = decode_record(piece)
         node = evidence.transcript.add(piece)
@@ -515,7 +514,3 @@ class _HooksByShape(dict[RecordShape, tuple[OnRecord, ...]]):
         if len(self) < _MAX_CACHED_SHAPES:
             self[shape] = hooks
         return hooks
-
-
-def _ends_line(source: Source, gap: Gap) -> bool:
-    return source.read(gap.offset + gap.length - 1, 1) == b"\n"

@@ -19,7 +19,7 @@ from steno.check.findings import SEVERITIES, Finding, Rule, Severity
 from steno.check.verdict import Verdict, verdicts
 from steno.errors import Unreadable
 from steno.format.dialects.record_dialect import Dialect
-from steno.format.paths import Role
+from steno.format.paths import JSONL_SUFFIX, Role
 from steno.session.resume.clients import LATEST
 from steno.store.discovered import DiscoveredFile, Problem, problem_from_error
 from steno.store.discovery import Discovery, config_folder_of
@@ -28,7 +28,6 @@ from steno.store.file_source import FileSource
 VerdictScope = Literal["all", "troubled"]
 """Whether to say of every session what clients resume of it, or only where something is wrong."""
 ProgressCallback = Callable[[int], None]
-_SUFFIX: Final = ".jsonl"
 _length: Final = attrgetter("length")
 _TROUBLE_SEVERITIES: Final = ("error", "warning")
 _MAX_REPLAYED_BYTES: Final = 8 << 20
@@ -238,7 +237,7 @@ def _make_report(
 
 
 def _file_name(session_file: DiscoveredFile) -> str:
-    return session_file.path.replace("\\", "/").rpartition("/")[2].removesuffix(_SUFFIX)
+    return session_file.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
 
 
 def _age_key(session_file: DiscoveredFile) -> tuple[int, str]:

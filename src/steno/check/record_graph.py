@@ -218,10 +218,6 @@ def same_response(first: Node, second: Node) -> bool:
     return first.message_id is not None and first.message_id == second.message_id
 
 
-NO_LEAF: Final = "00000000-0000-0000-0000-000000000000"
-"""What `last-prompt` names after a rewind: no leaf at all."""
-
-
 class _MembersByParent:
     """The members of a graph by what their parents are like, each list in file order."""
 

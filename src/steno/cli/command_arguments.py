@@ -7,6 +7,7 @@ import os
 import sys
 
 from steno.errors import NotFound, Unreadable
+from steno.format.paths import JSONL_SUFFIX
 from steno.store.environment import demo_dir
 
 
@@ -42,7 +43,7 @@ def _check_readable(folder: str) -> None:
 
 def is_folder_argument(name: str) -> bool:
     """Return whether an argument names a folder, there or to be made, and not a session."""
-    if name.endswith((".jsonl", "\0")):
+    if name.endswith((JSONL_SUFFIX, "\0")):
         return False
     separators = tuple(separator for separator in (os.sep, os.altsep) if separator)
     return (

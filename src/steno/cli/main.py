@@ -10,7 +10,6 @@ from typing import Final
 import click
 
 from steno.cli.entry_point import COMPLETION_VARIABLE, INTERRUPTED_EXIT_CODE
-from steno.cli.entry_point import run as run
 from steno.cli.output.screen import print_error
 
 COMMANDS: Final = {

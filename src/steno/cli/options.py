@@ -5,9 +5,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from steno.cli.command_arguments import program_name as program_name
-from steno.cli.command_arguments import root_arguments as root_arguments
-from steno.cli.command_arguments import search_roots as search_roots
+from steno.cli.command_arguments import search_roots
 from steno.errors import StenoError
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])

@@ -15,6 +15,7 @@ import msgspec
 
 from steno.format.encode import encode
 from steno.report import humanize
+from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR, SHORT_ID_LENGTH
 from steno.sanitize.terminal import StyledLine, clean, display_width, one_line, truncate, wrap
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ MODE_DESCRIPTIONS: Final = {
     "dontAsk": "refuses instead of asking",
 }
 """What a permission mode means, in a few words."""
-_MICRO: Final = 1_000_000
 _BAR_WIDTH: Final = 10
 _WARNING_PERCENT: Final = 80
 _BAR_MIN_COLUMNS: Final = 90
@@ -109,7 +109,7 @@ def status_line(
         bar: StyledLine = [(" " + "█" * filled, "blue"), ("░" * (_BAR_WIDTH - filled), "dim")]
         has_room = columns > _BAR_MIN_COLUMNS
         parts.append((2, [(f"context {percentage}%", style), *(bar if has_room else ())]))
-    parts.append((3, [f"${state.cost / _MICRO:.2f}"]))
+    parts.append((3, [f"${state.cost / MICRO_DOLLARS_PER_DOLLAR:.2f}"]))
     if state.branch:
         parts.append((6, [(truncate(clean(state.branch), 24), "dim")]))
     parts.append(
@@ -255,7 +255,7 @@ class ChatStatus:
             return
         place = session.agent.conversation.recorder.composer.context
         header_left = "  ".join(filter(None, (humanize.project_name(place.cwd), place.git_branch)))
-        header_right = f"session {place.session_id[:8]}"
+        header_right = f"session {place.session_id[:SHORT_ID_LENGTH]}"
         head = clean(
             f"steno chat  {header_left}  {humanize.model_name(session.agent.request_config.model)}"
         )

@@ -27,6 +27,7 @@ from steno.console.step_lines import (
 from steno.format.lenient_json import as_list, as_object
 from steno.format.tool_catalogue import ASKING_TOOLS
 from steno.report import humanize
+from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
 from steno.sanitize.terminal import (
     StyledLine,
     StyledText,
@@ -163,7 +164,6 @@ def _running_line(
 _MAX_PROSE_WIDTH: Final = 96
 _TAIL_LINES: Final = 6
 _MAX_TODOS: Final = 5
-_MICRODOLLARS_PER_DOLLAR: Final = 1_000_000
 _AGENT_STYLES: Final = ("magenta", "cyan")
 _END_MESSAGES: Final = {
     "empty": "the model answered nothing",
@@ -494,7 +494,7 @@ class EventRenderer:
             ]
         cost = event.cost - self._last_cost
         if cost:
-            parts.append(f"${cost / _MICRODOLLARS_PER_DOLLAR:.2f}")
+            parts.append(f"${cost / MICRO_DOLLARS_PER_DOLLAR:.2f}")
         return "  ".join(parts)
 
     # What goes on

@@ -6,12 +6,19 @@ from typing import Any, Final
 
 import msgspec
 
+from steno.format.catalogue import MCP_PREFIX
 from steno.format.encode import encode_line
 from steno.format.lenient_json import as_list, as_object
 from steno.format.lines import read_bytes
 from steno.format.records import Record
-from steno.format.tool_catalogue import AGENT_TOOLS, FILE_TOOLS, SHELL, TEXT_EDITING_TOOLS
+from steno.format.tool_catalogue import (
+    AGENT_TOOLS,
+    FILE_TOOLS,
+    SHELL,
+    TEXT_EDITING_TOOLS,
+)
 from steno.report import humanize
+from steno.report.humanize import MINUS_SIGN
 from steno.sanitize.terminal import (
     StyledLine,
     clean,
@@ -32,7 +39,6 @@ _MAX_DIFF_LINES: Final = 10
 _MAX_OUTPUT_LINES: Final = 8
 _LINE_NUMBER_WIDTH: Final = 5
 _CHARACTERS_PER_TOKEN: Final = 4
-_MINUS: Final = "\N{MINUS SIGN}"
 _STATE_MARKS: Final = {"failed": ("✗", "red"), "denied": ("!", "yellow"), "interrupted": ("◻", "")}
 
 
@@ -54,7 +60,7 @@ def call_label(call: dict[str, Any]) -> str:
     name = str(call.get("name"))
     if name in AGENT_TOOLS:
         return str((as_object(call.get("input")) or {}).get("subagent_type") or "agent")
-    if name.startswith("mcp__"):
+    if name.startswith(MCP_PREFIX):
         return ".".join(name.split("__")[1:])
     return name
 
@@ -142,9 +148,9 @@ def _subject_and_outcome(step: StepView, room: int, project: str) -> tuple[Style
 def _colour_outcome(outcome: str, style: str) -> StyledLine:
     """Return an outcome; what was added and removed in its colours."""
     parts = outcome.split(" ")
-    if style != "dim" or not all(part[:1] in ("+", _MINUS) for part in parts):
+    if style != "dim" or not all(part[:1] in ("+", MINUS_SIGN) for part in parts):
         return [(outcome, style)]
-    signs = {"+": "green", _MINUS: "red"}
+    signs = {"+": "green", MINUS_SIGN: "red"}
     line: StyledLine = []
     for part in parts:
         line += [(part, signs[part[0]]), " "]
@@ -194,7 +200,7 @@ def diff_lines(
     shown = rows if max_lines is None else rows[:max_lines]
     text_width = max(columns - _LINE_NUMBER_WIDTH - 6, 8)
     for number, sign, text in shown:
-        style = {"+": "green", _MINUS: "red"}.get(sign, "")
+        style = {"+": "green", MINUS_SIGN: "red"}.get(sign, "")
         full_text = clean(text.expandtabs(4))
         first, *rest = (
             _fold_line(full_text, text_width) if wrapped else [truncate(full_text, text_width)]
@@ -227,7 +233,7 @@ def _diff_rows(hunk: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
     for at, line in enumerate(lines):
         sign = line[:1]
         if sign == "-":
-            yield old_number, _MINUS, line[1:]
+            yield old_number, MINUS_SIGN, line[1:]
         elif not changed.isdisjoint((at - 1, at, at + 1)):
             yield new_number, sign if sign == "+" else " ", line[1:]
         old_number += sign != "+"

@@ -32,8 +32,8 @@ Family: TypeAlias = Literal["graph", "side"]
 Fields: TypeAlias = dict[str, "Field"]
 
 _NUMBER: Final = re.compile("[0-9]{1,9}")
-_MCP_PREFIX: Final = "mcp__"
-_ANY_MCP: Final = "mcp__*"
+MCP_PREFIX: Final = "mcp__"
+ANY_MCP: Final = "mcp__*"
 
 
 class Field(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -156,7 +156,7 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     def tool(self, name: str) -> ToolEntry | None:
         """Return a tool; every tool of an MCP server goes by one entry."""
-        return self.tools.get(_ANY_MCP if name.startswith(_MCP_PREFIX) else name)
+        return self.tools.get(ANY_MCP if name.startswith(MCP_PREFIX) else name)
 
     @property
     def newest(self) -> str:

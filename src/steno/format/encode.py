@@ -18,6 +18,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from steno.format.message import SYNTHETIC
+
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NUMBER_MARK: Final = "\x00number:"
 _MAX_EXACT_INTEGER: Final = 2**53
@@ -89,8 +91,6 @@ def _js_number(value: float) -> str:
     return f"{mantissa.removesuffix('.0')}e{'+' if power > 0 else '-'}{abs(power)}"
 
 
-SYNTHETIC: Final = "<synthetic>"
-"""The model of what a client wrote in place of an answer."""
 _MAX_PROMPT_LENGTH: Final = 200
 _MADE_BY: Final = "model"
 _REQUEST_FIELDS: Final = {"madeBy": _MADE_BY, "promptCacheRequested": "5m"}

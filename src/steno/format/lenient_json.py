@@ -42,6 +42,17 @@ def nesting_depth(line: bytes) -> int:
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What a decoder raises on bytes that are not the JSON it wants."""
 
+ShapeT = TypeVar("ShapeT")
+
+
+def decode_or_default(raw: bytes | msgspec.Raw, shape: type[ShapeT]) -> ShapeT:
+    """Return JSON as a struct; one with its defaults where there is none or it does not fit."""
+    try:
+        return msgspec.json.decode(raw, type=shape) if raw else shape()
+    except DECODE_ERRORS:
+        return shape()
+
+
 _MAX_LEVELS: Final = 512
 # Each level doubles what the decoder has to know.
 _SHALLOW_LEVELS: Final = 6

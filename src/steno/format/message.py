@@ -90,6 +90,13 @@ class ToolResult(_TaggedBlock, frozen=True, tag="tool_result", dict=True):
         return texts[0] if len(texts) == 1 else "\n".join(texts)
 
 
+SYNTHETIC: Final = "<synthetic>"
+"""The model that messages name which the client wrote itself."""
+THINKING_TYPES: Final = ("thinking", "redacted_thinking")
+CALL_TYPES: Final = frozenset(("tool_use", "server_tool_use"))
+"""The types of blocks that call a tool."""
+
+
 class _SourceBlock(_TaggedBlock, frozen=True):
     raw_source: msgspec.Raw = msgspec.field(name="source", default=_NO_RAW)
 

@@ -25,7 +25,7 @@ from steno.format.message import (
     Usage,
     decode_message,
 )
-from steno.format.source import Damage, Span
+from steno.format.source import Damage, Source, Span
 
 if TYPE_CHECKING:
     from steno.format.record_views import View
@@ -53,6 +53,10 @@ class Gap:
         self.length = length
         self.head = head
         self.damage = damage
+
+    def ends_line(self, source: Source) -> bool:
+        """Whether its line has ended, so that it will never become a record."""
+        return source.read(self.offset + self.length - 1, 1) == b"\n"
 
     @property
     def span(self) -> Span:

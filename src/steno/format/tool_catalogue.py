@@ -416,6 +416,8 @@ TEXT_EDITING_TOOLS: Final = frozenset(
     tools_where(lambda facts: facts.edits_files and facts.file_action != "cell")
 )
 """The tools that change the text of a file, which can be shown as a patch."""
+PATH_FIELDS: Final = ("file_path", "notebook_path", "path")
+"""The inputs of tools that name a file."""
 AGENT_TOOLS: Final = frozenset(tools_where(lambda facts: facts.starts_agent))
 ASKING_TOOLS: Final = frozenset(tools_where(lambda facts: facts.asks_user))
 AWAITED_TOOLS: Final = frozenset(tools_where(lambda facts: facts.is_awaited))

@@ -64,6 +64,23 @@ def _folder_of(roots: tuple[str, ...]) -> str:
     return os.path.join(steno_home(), _INDEX_FOLDER, f"{safe_label}-{checksum:08x}")
 
 
+ARRAY_SQL: Final = "(SELECT value FROM json_each(?))"
+"""SQL: the values of one bound `json_array`; SQLite binds no more than some thousands one by one."""
+LIKE_SQL: Final = r"LIKE ? ESCAPE '\'"
+"""SQL: a comparison with a pattern whose literal parts are escaped by `escape_like`."""
+_LIKE_ESCAPES: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
+
+
+def json_array(values: Sequence[str] | Sequence[int]) -> str:
+    """Return values as `ARRAY_SQL` takes them."""
+    return msgspec.json.encode(values).decode()
+
+
+def escape_like(text: str) -> str:
+    """Return a text that stands for itself in a pattern of `LIKE_SQL`."""
+    return text.translate(_LIKE_ESCAPES)
+
+
 DATABASE_NAME: Final = "index.sqlite"
 _SCRIPTS: Final = ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql", "schema-5.sql")
 SCHEMA_VERSION: Final = len(_SCRIPTS)

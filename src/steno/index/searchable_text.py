@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
+from steno.format.message import CALL_TYPES
 from steno.index.line_decoder import IndexedLine, LineBlock, ResultPart
 
 TextKind: TypeAlias = Literal[
@@ -37,7 +38,6 @@ TEXT_KINDS: Final[tuple[TextKind, ...]] = (
     "summary",
 )
 _MAX_UNSPACED_LENGTH: Final = 4_096
-_CALL_TYPES: Final = frozenset(("tool_use", "server_tool_use"))
 _SPACE_PATTERN: Final = re.compile(r"\s")
 TITLE_TYPES: Final = frozenset(("custom-title", "ai-title", "summary", "tag", "agent-name"))
 # Records that repeat others, or hold nothing but the state of the client.
@@ -101,7 +101,7 @@ def _message_parts(line: IndexedLine, content: str | list[LineBlock] | None) -> 
         elif kind == "thinking":
             if block.thinking:
                 parts.append(TextPart("thinking", block.thinking))
-        elif block.input is not None or kind in _CALL_TYPES:
+        elif block.input is not None or kind in CALL_TYPES:
             parts += _input_parts(block)
     return parts
 
@@ -117,7 +117,7 @@ def _message_text_kind(line: IndexedLine) -> TextKind:
 def _input_parts(block: LineBlock) -> list[TextPart]:
     """Return what a tool is given, or what a block of an unknown type says."""
     strings = _text_strings(block.input)
-    if block.type not in _CALL_TYPES:
+    if block.type not in CALL_TYPES:
         return _joined_part("note", strings)
     return [TextPart("input", "\n".join(strings), block.name or "", block.id or "")]
 
@@ -132,7 +132,7 @@ def _result_part(line: IndexedLine, block: LineBlock) -> TextPart:
     if client_copy and not is_result_copy(client_copy):
         # A shape nobody has seen: whatever the result does not say already.
         additional = [
-            string for string in _text_strings(_decode_json(client_copy)) if string not in text
+            string for string in _text_strings(decode_json(client_copy)) if string not in text
         ]
         text = "\n".join((text, *additional))
     return TextPart("output", text, "", block.tool_use_id or "", bool(block.is_error))
@@ -144,7 +144,7 @@ def is_result_copy(client_copy: bytes | msgspec.Raw) -> bool:
 
 
 def _strip_envelope(raw: bytes) -> Any:
-    fields = _decode_json(raw)
+    fields = decode_json(raw)
     if not isinstance(fields, dict):
         return None
     return {
@@ -154,7 +154,8 @@ def _strip_envelope(raw: bytes) -> Any:
     }
 
 
-def _decode_json(raw: bytes | msgspec.Raw) -> Any:
+def decode_json(raw: bytes | msgspec.Raw) -> Any:
+    """Return the value of some JSON, however damaged."""
     try:
         return msgspec.json.decode(raw)
     except DECODE_ERRORS:

@@ -13,16 +13,14 @@ import msgspec
 
 from steno.format.dialects.record_dialect import Dialect
 from steno.format.lenient_json import valid_duration
+from steno.format.message import CALL_TYPES, SYNTHETIC, THINKING_TYPES
 from steno.index.line_decoder import IndexedLine, LineBlock
 from steno.session.session_status import Ending, LastMessage, StepCounts, ending_of
 from steno.session.turns.prompts import CONDITIONAL_ORIGINS, TURN_ORIGINS, Origin
 from steno.session.turns.session_facts import SessionCounts
-from steno.session.turns.usage import SYNTHETIC
 
 _CONVERSATION_TYPES: Final = frozenset(("user", "assistant", "system", "attachment"))
 _LINKED_TYPES: Final = _CONVERSATION_TYPES | {"progress"}
-_CALL_TYPES: Final = frozenset(("tool_use", "server_tool_use"))
-_THINKING_TYPES: Final = frozenset(("thinking", "redacted_thinking"))
 _MAX_PARENTS: Final = 256
 """How many records may stand between two messages."""
 
@@ -253,12 +251,12 @@ class SessionStats(msgspec.Struct):
             return bool(cast("str", content).strip())
         has_content = False
         for block in cast("list[LineBlock]", content or ()):
-            if block.type in _CALL_TYPES:
+            if block.type in CALL_TYPES:
                 self.steps += 1
                 has_content = True
             elif block.type == "text":
                 has_content = has_content or bool((block.text or "").strip())
-            elif block.type in _THINKING_TYPES:
+            elif block.type in THINKING_TYPES:
                 has_content = True
             else:
                 self.loose = True

@@ -8,12 +8,13 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
+from steno.format.message import SYNTHETIC
 from steno.index.line_decoder import LineUsage
 from steno.index.price_tiers import TIER_SQL
 from steno.index.session_stats import Row
-from steno.session.turns.usage import SYNTHETIC, writes_placeholder_usage
+from steno.session.turns.usage import writes_placeholder_usage
 
 MAX_TOKENS: Final = 10**12
 """No response has more tokens than that; a larger figure is taken for this one.
@@ -156,6 +157,7 @@ def copy_rank(
 
 _MAX_SINGLE_DAYS: Final = 32
 _CHUNK_SIZE: Final = 500
+T = TypeVar("T")
 LOCAL_DAY: Final = "coalesce(date(u.time / 1000, 'unixepoch', 'localtime'), '')"
 """The day on which a row `u` of `usage` was asked for. SQLite alone says what day that is."""
 # No zone is further from UTC than that; the index on times leaves little to look at.
@@ -196,7 +198,7 @@ def update_counted_copies(connection: sqlite3.Connection, keys: Iterable[str]) -
     That is the one with the highest figures; of equal ones the original, and else the one of the
     session that began first.
     """
-    for chunk in _key_chunks(keys):
+    for chunk in query_chunks(keys):
         placeholders = ", ".join("?" * len(chunk))
         duplicated = connection.execute(
             f"SELECT key FROM usage WHERE key IN ({placeholders}) GROUP BY key HAVING count(*) > 1",
@@ -223,7 +225,7 @@ def update_daily_sums(connection: sqlite3.Connection, days: set[str] | None) -> 
 def days_of(connection: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
     """Return the days on which responses were asked for."""
     days: set[str] = set()
-    for chunk in _key_chunks(keys):
+    for chunk in query_chunks(keys):
         placeholders = ", ".join("?" * len(chunk))
         rows = connection.execute(
             f"SELECT DISTINCT {LOCAL_DAY} FROM usage u WHERE key IN ({placeholders})",
@@ -263,7 +265,8 @@ def time_zone_id() -> str:
     return f"{time.tzname[0]} {hash(tuple(offsets)) & 0xFFFFFFFF:08x}"
 
 
-def _key_chunks(keys: Iterable[str]) -> Iterator[list[str]]:
-    remaining = iter(keys)
+def query_chunks(values: Iterable[T]) -> Iterator[list[T]]:
+    """Yield some values in lists that are short enough for one query."""
+    remaining = iter(values)
     while chunk := list(islice(remaining, _CHUNK_SIZE)):
         yield chunk

@@ -12,7 +12,7 @@ same bytes every time, so that the prompt cache of the API hits.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
 import msgspec
 
@@ -20,10 +20,10 @@ from steno._version import __version__
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.llm.endpoint import Endpoint
 from steno.llm.messages_api import (
+    COUNT_PATH,
+    MESSAGES_PATH,
     ApiError,
-    Block,
     Request,
-    Response,
     StreamInterrupted,
     encode_count_request,
     encode_request,
@@ -144,8 +144,6 @@ def _is_refused(error: BaseException) -> bool:
     return False
 
 
-_MESSAGES_PATH: Final = "/v1/messages"
-_COUNT_PATH: Final = "/v1/messages/count_tokens"
 _MAX_RESPONSE: Final = (
     256 << 20
 )  # of one answer, so that a server without end does not fill the memory
@@ -156,17 +154,6 @@ _OK: Final = 200
 # not every server says right what it sends.
 _UNEXPECTED_TYPES: Final = frozenset({"text/html", "application/json"})
 _T = TypeVar("_T")
-
-
-class _MessageBody(msgspec.Struct):
-    """A response that came in one piece."""
-
-    content: list[Block]
-    id: str = ""
-    model: str = ""
-    stop_reason: str | None = None
-    stop_sequence: str | None = None
-    usage: dict[str, Any] | None = None
 
 
 class _CountBody(msgspec.Struct):
@@ -246,24 +233,6 @@ class ApiClient:
             await self._sleep(retry.delay)
             attempt += 1
 
-    async def send(self, request: Request) -> Response:
-        """Ask and wait for the whole response.
-
-        Raises:
-            ApiError: the API refused, or did not answer for longer than patience lasts.
-        """
-        body = encode_request(msgspec.structs.replace(request, stream=False))
-        message, request_id = await self._send_with_retries(_MESSAGES_PATH, body, _MessageBody)
-        return Response(
-            id=message.id,
-            model=message.model,
-            blocks=message.content,
-            stop_reason=message.stop_reason,
-            stop_sequence=message.stop_sequence,
-            usage=message.usage or {},
-            request_id=request_id,
-        )
-
     async def count_tokens(self, request: Request) -> int:
         """Return how many tokens a request has as input.
 
@@ -271,7 +240,7 @@ class ApiClient:
             ApiError: the API refused, or did not answer for longer than patience lasts.
         """
         count, _ = await self._send_with_retries(
-            _COUNT_PATH, encode_count_request(request), _CountBody
+            COUNT_PATH, encode_count_request(request), _CountBody
         )
         return count.input_tokens
 
@@ -318,7 +287,7 @@ class ApiClient:
     ) -> AsyncGenerator[StreamEvent, None]:
         """Make one try, and give the events of its stream."""
         parser = SseParser()
-        async with self._open_response(_MESSAGES_PATH, body, "text/event-stream") as response:
+        async with self._open_response(MESSAGES_PATH, body, "text/event-stream") as response:
             assembler.request_id = response.headers.get("request-id", "")
             async with aclosing(self._chunks(response)) as chunks:
                 async for chunk in chunks:

@@ -10,6 +10,8 @@ from steno.format.lenient_json import decode_lenient
 
 Block: TypeAlias = dict[str, Any]
 Message: TypeAlias = dict[str, Any]
+MESSAGES_PATH: Final = "/v1/messages"
+COUNT_PATH: Final = "/v1/messages/count_tokens"
 RETRY_STATUSES: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 """The statuses that are worth another try."""
 

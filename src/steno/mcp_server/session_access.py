@@ -8,6 +8,7 @@ import msgspec
 
 from steno.report import clock
 from steno.report.usage.usage_query import UsageQuery
+from steno.store import environment
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -82,7 +83,7 @@ class SessionAccess:
         Raises:
             BadRequest: a time means nothing.
         """
-        now = clock.now()
+        now = environment.now()
         start = clock.parse_time_range(since, now)[0] if since else None
         end = clock.parse_time_range(until, now)[1] if until else None
         return msgspec.structs.replace(

@@ -25,6 +25,7 @@ from steno.mcp_server.tool_io import (
     quote_path,
 )
 from steno.report import clock, humanize
+from steno.report.clock import iso_time_from_ms
 from steno.report.file_history.file_versions import History, Version
 from steno.report.file_history.history import diff_texts, history, normalized_text
 from steno.report.file_history.touched_files import (
@@ -32,10 +33,12 @@ from steno.report.file_history.touched_files import (
     list_touched_files,
     touched_projects,
 )
+from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
 from steno.report.usage.usage_report import ReportRow, UsageFigures, build_report
 from steno.session.turns.session_facts import count_steps
 from steno.session.turns.steps import Step
 from steno.session.turns.turn_builder import Turn
+from steno.store import environment
 from steno.store.session_lookup import open_session
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ _TEXT_UNAVAILABLE: Final = "(The words are gone with their file, or it was chang
 def search_answer(tool_input: SearchInput, access: SessionAccess) -> Generator[str, None, None]:
     """Yield what was found, session by session."""
     with access.index() as index:
-        finder = open_finder(index, lambda text: clock.parse_time_range(text, clock.now()))
+        finder = open_finder(index, lambda text: clock.parse_time_range(text, environment.now()))
         search_result = finder.find(
             _build_query(tool_input), "rank" if tool_input.rank else "newest"
         )
@@ -89,9 +92,7 @@ def _session_hits(
     group: HitGroup,
     hits_per_session: int,
 ) -> Iterator[str]:
-    last_written = (
-        clock.iso_time(None if group.ended is None else group.ended / 1000) or "at an unknown time"
-    )
+    last_written = iso_time_from_ms(group.ended) or "at an unknown time"
     hits = humanize.count(len(group.messages), "hit")
     summary = f"project {quote_path(group.project)}, last written {last_written}, {hits}"
     yield f"### Session {quote_path(group.id)}: {quote(group.title)}\n{summary}"
@@ -304,7 +305,7 @@ def _included_projects(connection: Connection, access: SessionAccess) -> tuple[s
 
 
 def _format_time(moment: int | None) -> str:
-    return clock.iso_time(None if moment is None else moment / 1000) or "unknown"
+    return iso_time_from_ms(moment) or "unknown"
 
 
 def _version_line(version: Version) -> str:
@@ -351,9 +352,6 @@ def _version_lines(file_history: History, tool_input: FilesInput) -> Iterator[st
         yield from quote_passage("\n".join(hunk.lines))
 
 
-_MICRO: Final = 1_000_000
-
-
 def usage_answer(tool_input: UsageInput, access: SessionAccess) -> Generator[str, None, None]:
     """Yield the total, and row by row what it is made of."""
     from steno.report.price_sources import load_price_table
@@ -389,5 +387,7 @@ def _format_figures(figures: UsageFigures, cost: int) -> str:
         f"{figures.cache_read:,} cache read",
         f"{figures.cache_write:,} cache written",
     ]
-    parts.append(f"${cost / _MICRO:,.4f}" if figures.has_cost else "no price known")
+    parts.append(
+        f"${cost / MICRO_DOLLARS_PER_DOLLAR:,.4f}" if figures.has_cost else "no price known"
+    )
     return ", ".join(parts)

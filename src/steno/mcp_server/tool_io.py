@@ -111,7 +111,6 @@ class UsageInput(msgspec.Struct, forbid_unknown_fields=True):
     page: _Page = 1
 
 
-ToolInput: TypeAlias = SearchInput | BriefInput | ShowInput | FilesInput | UsageInput
 InputType = TypeVar("InputType", bound=msgspec.Struct)
 _MAX_ERROR: Final = 300
 

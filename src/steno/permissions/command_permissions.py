@@ -10,7 +10,13 @@ from steno.format.tool_catalogue import SHELL
 from steno.permissions.denied_files import TEXT_ONLY_PROGRAMS, DeniedFiles
 from steno.permissions.file_permissions import FilePermissions
 from steno.permissions.git_repository import git_reach_outside
-from steno.permissions.paths import ResolvedPath, holds_protected, is_inside, why_protected
+from steno.permissions.paths import (
+    STANDARD_DEVICES,
+    ResolvedPath,
+    holds_protected,
+    is_inside,
+    why_protected,
+)
 from steno.permissions.permission_rules import (
     CommandPattern,
     Decision,
@@ -31,7 +37,6 @@ from steno.permissions.shell.command import (
     word_set,
 )
 from steno.permissions.shell.command_paths import (
-    STANDARD_DEVICES,
     RunFolders,
     file_redirections,
     find_run_folders,

@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from steno.permissions.paths import ResolvedPath, is_inside
+from steno.permissions.paths import STANDARD_DEVICES, ResolvedPath, is_inside
 from steno.permissions.program_environment import remote_settings, work_tree
 from steno.permissions.shell.command import Command, Word, literal_word
-from steno.permissions.shell.command_paths import STANDARD_DEVICES, RunFolders, path_candidates
+from steno.permissions.shell.command_paths import RunFolders, path_candidates
 from steno.permissions.shell.nested_commands import program_name
 from steno.permissions.shell.read_only_commands import find_repository
+from steno.store.git import repository_root
 
 _MAX_LINE: Final = 4096
 
@@ -176,7 +177,7 @@ def _subcommand(command: Command) -> str:
 
 def _remote_risk(folder: str, working_folders: tuple[str, ...]) -> str:
     """Say which remote repository of a folder's repository is a place on this machine outside."""
-    root = _repository_root(folder)
+    root = repository_root(os.path.realpath(folder))
     if not root:
         return ""
     settings = remote_settings(folder)
@@ -214,7 +215,7 @@ def _repository_risk(folder: str, folders: tuple[str, ...]) -> str:
     A repository above the folder counts as inside, and so does that of a linked work tree which
     points back at it.
     """
-    root = _repository_root(folder)
+    root = repository_root(os.path.realpath(folder))
     if not root:
         return ""
     dot_git = os.path.join(root, ".git")
@@ -245,17 +246,6 @@ def _repository_risk(folder: str, folders: tuple[str, ...]) -> str:
         if outside_link:
             return f"{outside_link} leads outside the working folders"
     return ""
-
-
-def _repository_root(folder: str) -> str:
-    """Return the nearest folder above that has a `.git`; empty when there is none."""
-    current = os.path.realpath(folder)
-    while not os.path.lexists(os.path.join(current, ".git")):
-        parent = os.path.dirname(current)
-        if parent == current:
-            return ""
-        current = parent
-    return current
 
 
 def _links_outside(repository: str, allowed: tuple[str, ...]) -> Iterator[str]:

@@ -47,7 +47,7 @@ _HOME_FOLDERS: Final = (
     ("bin",),
 )
 _SYSTEM_FOLDERS: Final = frozenset({"proc", "sys", "dev", "etc", "boot"})
-_HARMLESS_DEVICES: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
+STANDARD_DEVICES: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
 
 
 class ResolvedPath(msgspec.Struct, frozen=True):
@@ -123,7 +123,7 @@ def is_inside(resolved_path: ResolvedPath, folders: tuple[str, ...]) -> bool:
 
 def why_protected(resolved_path: ResolvedPath) -> str:
     """Say why a place must not be written without asking; empty when there is no reason."""
-    if resolved_path.path in _HARMLESS_DEVICES:
+    if resolved_path.path in STANDARD_DEVICES:
         return ""
     for parts in resolved_path.all_parts:
         folded_parts = tuple(fold_name(part).rstrip(".") or part for part in parts)
@@ -187,7 +187,7 @@ def why_secret(resolved_path: ResolvedPath) -> str:
         if (
             folded_parts
             and folded_parts[0] in {"proc", "sys", "dev"}
-            and resolved_path.path not in _HARMLESS_DEVICES
+            and resolved_path.path not in STANDARD_DEVICES
         ):
             return f"/{folded_parts[0]} shows what the system and other programs hold"
         secret_folder = next((name for name in folded_parts if name in SECRET_FOLDERS), "")

@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.errors import BadRequest
-from steno.format.tool_catalogue import AGENT, SHELL, SKILL, tool_facts
+from steno.format.tool_catalogue import AGENT, PATH_FIELDS, SHELL, SKILL, tool_facts
 from steno.permissions.command_permissions import CommandPermissions
 from steno.permissions.file_permissions import FilePermissions, TooManyFiles
 from steno.permissions.paths import ResolvedPath, relative_parts, resolve_glob, resolve_path
@@ -110,7 +110,6 @@ _NAME_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     AGENT: ("subagent_type", "agent_type"),
     SKILL: ("skill", "command", "name"),
 }
-_PATH_FIELDS: Final = ("file_path", "notebook_path", "path")
 
 
 class PermissionChecker:
@@ -411,7 +410,7 @@ def _first_path(tool_input: dict[str, Any]) -> str:
 
 
 def _input_paths(tool_input: dict[str, Any]) -> list[str]:
-    values = (tool_input.get(key) for key in _PATH_FIELDS)
+    values = (tool_input.get(key) for key in PATH_FIELDS)
     return [path for path in values if isinstance(path, str) and path]
 
 

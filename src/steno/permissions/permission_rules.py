@@ -30,6 +30,8 @@ PERMISSION_MODES: tuple[PermissionMode, ...] = (
     "bypassPermissions",
     "dontAsk",
 )
+ASKING_MODES: Final = frozenset({"default", "acceptEdits"})
+"""The modes in which the user is asked."""
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 Isolation: TypeAlias = Literal["", "read", "edit", "fixed"]
 """How an allowed command runs.

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from steno.errors import BadRequest, Unwritable
+from steno.format.lenient_json import as_object
 from steno.permissions.paths import ResolvedPath, relative_parts
 from steno.permissions.shell.command import word_set
 from steno.store.atomic import read_private, write_private
@@ -164,7 +165,7 @@ def filter_settings(
 
 def _filter_permissions(value: object, ignored: list[str], *, trusted: bool) -> dict[str, Any]:
     effective: dict[str, Any] = {}
-    for key, item in _as_object(value).items():
+    for key, item in (as_object(value) or {}).items():
         is_restricting = key in _RESTRICTING_KEYS or (
             isinstance(item, str) and item in _RESTRICTING_VALUES.get(key, ())
         )
@@ -179,7 +180,7 @@ def _filter_permissions(value: object, ignored: list[str], *, trusted: bool) -> 
 
 def _filter_variables(value: object, ignored: list[str]) -> dict[str, Any]:
     effective: dict[str, Any] = {}
-    for name, item in _as_object(value).items():
+    for name, item in (as_object(value) or {}).items():
         upper = name.upper()
         is_protected = (
             upper in _PROTECTED_VARIABLES
@@ -191,7 +192,3 @@ def _filter_variables(value: object, ignored: list[str]) -> dict[str, Any]:
         else:
             effective[name] = item
     return effective
-
-
-def _as_object(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -19,6 +19,7 @@ from steno.report.file_history.file_versions import Version
 from steno.report.file_history.history import history
 from steno.report.file_history.text_edits import normalize_newlines
 from steno.report.file_history.touch_finder import SessionOpener
+from steno.report.humanize import MS_PER_SECOND
 from steno.report.session_references import printable_path
 from steno.store.discovered import read_regular_file
 from steno.store.git import (
@@ -211,9 +212,6 @@ class _LineAttributor:
         self._unplaced_lines = {}
 
 
-_MILLIS_PER_SECOND: Final = 1000
-
-
 class NamedHistory(msgspec.Struct, frozen=True):
     """What is known by one name of the file: its versions, and a mark for each line of now."""
 
@@ -307,11 +305,10 @@ def _was_committed_before(version: Version, commit: Commit | None) -> bool:
     """Whether a line was committed before a session wrote it that did not say what was before."""
     if commit is None or version.before is not None or version.time is None:
         return False
-    return (commit.time + 1) * _MILLIS_PER_SECOND < version.time
+    return (commit.time + 1) * MS_PER_SECOND < version.time
 
 
 _MAX_FILE_SIZE: Final = 32 << 20
-_MILLIS_IN_SECOND: Final = 1000
 _GIT_UNAVAILABLE: Final = "git is not there, or does not take this repository"
 _GIT_TIMEOUT: Final = "git took too long: lines that are committed may not say so"
 
@@ -347,7 +344,7 @@ def blame(
             history(connection, name, open_session) if printable_path(name) == name else None
         )
         if known_history is not None:
-            end = None if until is None else (until + 1) * _MILLIS_IN_SECOND
+            end = None if until is None else (until + 1) * MS_PER_SECOND
             versions = [
                 version
                 for version in known_history.versions

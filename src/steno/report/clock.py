@@ -2,11 +2,14 @@
 
 import re
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from steno.errors import BadRequest
-from steno.store.environment import now as now
-from steno.store.environment import parse_time as parse_time
+from steno.report.humanize import MS_PER_SECOND
+from steno.store.environment import parse_time
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _AGO_PATTERN: Final = r"(\d+)\s*([mhdw])"
 _UNIT_SECONDS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -25,6 +28,21 @@ def iso_time(seconds: float | None) -> str | None:
     except (ValueError, OverflowError, OSError):
         return None
     return stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def seconds_from_ms(milliseconds: int | None) -> float | None:
+    """Return a time or duration of the index, which has milliseconds, in seconds."""
+    return None if milliseconds is None else milliseconds / MS_PER_SECOND
+
+
+def iso_time_from_ms(milliseconds: int | None) -> str | None:
+    """Return a time of the index as records write it."""
+    return iso_time(seconds_from_ms(milliseconds))
+
+
+def timestamp_of(time: "datetime | None") -> float | None:
+    """Return the seconds of a time."""
+    return None if time is None else time.timestamp()
 
 
 def time_range(text: str, current: float) -> tuple[float, float]:

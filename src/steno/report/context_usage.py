@@ -12,6 +12,7 @@ import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.message import (
+    SYNTHETIC,
     Block,
     Document,
     Image,
@@ -26,7 +27,6 @@ from steno.format.tool_catalogue import tool_facts
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.prompts import origin_of
 from steno.session.turns.turn_builder import Turn
-from steno.session.turns.usage import SYNTHETIC
 
 ContextSource: TypeAlias = Literal[
     "system", "memory", "summary", "prompts", "files", "output", "answers"

@@ -4,17 +4,15 @@ Every response counts once, at the price of its model on the day of the request.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from steno.format.lenient_json import as_object
 from steno.index.price_tiers import price_tier_of
-from steno.report.pricing import PriceTable, exact_cost
+from steno.report.pricing import EXACT_PER_MICRO_DOLLAR, PriceTable, exact_cost
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.usage import Totals, UsageCounter
-
-_EXACT_PER_MICRO: Final = 1_000_000
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -89,10 +87,7 @@ def _priced_responses(
             yield model, None, estimated
             continue
         counts = (1, *usage.counts, 0, 0)
-        yield model, round(exact_cost(counts, rates_found[0]) / _EXACT_PER_MICRO), estimated
-
-
-_EXACT_IN_MICRO = 1_000_000
+        yield model, round(exact_cost(counts, rates_found[0]) / EXACT_PER_MICRO_DOLLAR), estimated
 
 
 def response_cost_function(prices: PriceTable) -> Callable[[str, dict[str, Any]], int]:
@@ -127,7 +122,7 @@ def response_cost_function(prices: PriceTable) -> Callable[[str, dict[str, Any]]
             searches,
             0,
         )
-        return round(exact_cost(counts, rates_found[0]) / _EXACT_IN_MICRO)
+        return round(exact_cost(counts, rates_found[0]) / EXACT_PER_MICRO_DOLLAR)
 
     return response_cost
 

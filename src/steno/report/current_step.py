@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from steno.format.lines import read_pieces
+from steno.format.message import SYNTHETIC
 from steno.format.records import Record
 from steno.format.source import Source
 from steno.report.context_usage import context_window
@@ -12,7 +13,6 @@ from steno.session.session import Session
 from steno.session.transcript import Transcript
 from steno.session.turns.steps import Step
 from steno.session.turns.turn_builder import Turn
-from steno.session.turns.usage import SYNTHETIC
 
 _TAIL_LENGTH: Final = 1 << 18
 _HIDDEN_STEP_KINDS: Final = frozenset(("note", "hook", "queued"))

@@ -5,7 +5,6 @@ the inspections are combined (`health_of`) as often as needed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -24,9 +23,7 @@ from steno.format.catalogue import Catalogue, version_key
 from steno.report.diagnoses import DiagnosisBuilder, HealthDiagnosis, SessionInspection
 from steno.report.drift_report import drift_rows, merge_drift, observe_files
 from steno.report.session_references import SessionReferences
-from steno.store.discovered import DiscoveredFile, Problem, problem_from_error
-
-_UNREADABLE_KINDS: Final = frozenset(("denied", "unreadable", "special"))
+from steno.store.discovered import DiscoveredFile, Problem, problem_from_error, unreadable_problems
 
 
 class ClientVersion(msgspec.Struct, frozen=True):
@@ -128,7 +125,7 @@ def health_of(
         if complete
         else _due_diagnosis(config_folder, now)
     )
-    unread = [problem for problem in all_problems if problem.kind in _UNREADABLE_KINDS]
+    unread = unreadable_problems(all_problems, "special")
     drifts = drift_rows(merge_drift(look.drifts for look in inspections))
     unarchived = [due_session for due_session in diagnosis.due if not due_session.archived]
     builder = DiagnosisBuilder(

@@ -17,8 +17,12 @@ _WEEK: Final = 7
 _TEN_UNITS: Final = 10
 _MAX_PATH_PARTS: Final = 12
 _THOUSAND: Final = 1000
+MS_PER_SECOND: Final = 1000
 _MILLION_FROM: Final = 999_950  # from here on `1000.0k` would be written
-_MICROS_PER_DOLLAR: Final = 1_000_000
+MICRO_DOLLARS_PER_DOLLAR: Final = 1_000_000
+SHORT_ID_LENGTH: Final = 8
+"""How much of an id people need to see."""
+MINUS_SIGN: Final = "\N{MINUS SIGN}"
 _MICROS_PER_CENT: Final = 10_000
 _DAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTH_NAMES: Final = (
@@ -94,7 +98,7 @@ def money(micro: int | None) -> str:
         return ""
     if 0 < micro < _MICROS_PER_CENT // 2:
         return "<$0.01"
-    return f"${micro / _MICROS_PER_DOLLAR:,.2f}"
+    return f"${micro / MICRO_DOLLARS_PER_DOLLAR:,.2f}"
 
 
 def duration(seconds: float | None) -> str:
@@ -141,6 +145,11 @@ def day_name(seconds: float, current: float) -> str:
     if local_midnight(current, _WEEK - 1) <= start < current:
         return f"{_DAY_NAMES[local.tm_wday]} {date}"
     return date if local.tm_year == today.tm_year else f"{date} {local.tm_year}"
+
+
+def day_and_time(seconds: float, current: float) -> str:
+    """Return a day as people call it, and the time of day."""
+    return f"{day_name(seconds, current)} {time_of_day(seconds)}"
 
 
 def short_day_name(seconds: float, current: float) -> str:

@@ -1,17 +1,16 @@
 """Items of the command palette: sessions, projects and files that match the typed words."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from steno.index.database import LIKE_SQL, escape_like
 from steno.report.session_lookup import IS_SHARED_SQL, session_key
 
 _MAX_WORDS: Final = 8
 """Words; what comes behind them is not looked at."""
-_LIKE_ESCAPES: Final = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
-_LIKE: Final = "{} LIKE ? ESCAPE '\\'"
 
 
 class PaletteItem(msgspec.Struct, frozen=True):
@@ -31,7 +30,7 @@ def find_palette_sessions(
     condition, values = _match_all_words(text, ("title", "project", "branch"))
     rows = connection.execute(
         f"SELECT id, file, {IS_SHARED_SQL}, title, project, ended FROM sessions s WHERE listed = 1 AND "
-        f"({condition} OR {_LIKE.format('id')}) ORDER BY last DESC LIMIT ?",
+        f"({condition} OR id {LIKE_SQL}) ORDER BY last DESC LIMIT ?",
         (*values, f"{_id_prefix(text)}%", limit),
     )
     return [
@@ -66,26 +65,14 @@ def find_palette_files(
     ).fetchall()
 
 
-def session_titles(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, str]:
-    """Return the titles of some sessions, as far as they are known."""
-    unique_ids = list(dict.fromkeys(ids))
-    placeholders = ",".join("?" * len(unique_ids))
-    rows = connection.execute(
-        f"SELECT id, title FROM sessions WHERE agent = '' AND id IN ({placeholders})", unique_ids
-    )
-    return {session_id: title or "(no title)" for session_id, title in rows}
-
-
 def _id_prefix(text: str) -> str:
     """Return the beginning of an id; one that no session has where nothing was typed."""
-    return text.replace("\0", "").strip().translate(_LIKE_ESCAPES) or " "
+    return escape_like(text.replace("\0", "").strip()) or " "
 
 
 def _match_all_words(text: str, columns: Sequence[str]) -> tuple[str, list[str]]:
     # A pattern would end at a zero byte, and everything fits what is left.
     search_words = text.replace("\0", "\u2400").split()[:_MAX_WORDS]
-    any_column = " OR ".join(_LIKE.format(column) for column in columns)
+    any_column = " OR ".join(f"{column} {LIKE_SQL}" for column in columns)
     condition = " AND ".join(f"({any_column})" for _ in search_words) or "1"
-    return f"({condition})", [
-        f"%{word.translate(_LIKE_ESCAPES)}%" for word in search_words for _ in columns
-    ]
+    return f"({condition})", [f"%{escape_like(word)}%" for word in search_words for _ in columns]

@@ -26,6 +26,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.errors import BadRequest, Unreadable
+from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
 from steno.report.pricing import CATALOGUE, Price, PriceTable, Rates
 from steno.store.discovered import Problem, peek
 
@@ -150,7 +151,6 @@ def _prices_of_model(providers: Iterable[ProviderPrices], model: str) -> list[Pr
     return []
 
 
-_MICROS_PER_DOLLAR: Final = 1_000_000
 _DEFAULT_SEARCH_PRICE: Final = Decimal(10)
 """Dollars for a thousand web searches, where the data does not say."""
 _CACHE_5M_FACTOR: Final = Decimal("1.25")
@@ -257,7 +257,7 @@ def _price_at(field: Any, start: int) -> Decimal | None:
 
 
 def _micro_dollars(dollars: Decimal) -> int:
-    return round(dollars * _MICROS_PER_DOLLAR)
+    return round(dollars * MICRO_DOLLARS_PER_DOLLAR)
 
 
 _MAX_FILE_SIZE: Final = 1 << 20
@@ -277,7 +277,6 @@ _INPUT_FACTORS: Final = {
     "cache_read": Decimal("0.1"),
 }
 _SEARCHES_PER_THOUSAND: Final = Decimal(10)
-_MICROS_IN_DOLLAR: Final = 1_000_000
 _MAX_PRICE: Final = Decimal(1_000_000)
 
 
@@ -356,14 +355,14 @@ def _rates_in_table(location: str, table: dict[str, Any]) -> Rates:
     for key, factor in _INPUT_FACTORS.items():
         values.setdefault(key, values["input"] * factor)
     searches = values.pop("web_search", _SEARCHES_PER_THOUSAND) * 1000
-    micro = {key: round(value * _MICROS_IN_DOLLAR) for key, value in values.items()}
+    micro = {key: round(value * MICRO_DOLLARS_PER_DOLLAR) for key, value in values.items()}
     return Rates(
         micro["input"],
         micro["output"],
         micro["cache_write_5m"],
         micro["cache_write_1h"],
         micro["cache_read"],
-        round(searches * _MICROS_IN_DOLLAR),
+        round(searches * MICRO_DOLLARS_PER_DOLLAR),
     )
 
 

@@ -12,8 +12,11 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from steno.index.database import ARRAY_SQL, json_array
 from steno.index.session_stats import FILE_ID_SHIFT
 from steno.index.sync.scan import path_to_column
+from steno.report.clock import seconds_from_ms
+from steno.report.humanize import MS_PER_SECOND
 from steno.report.pricing import PriceTable
 from steno.report.session_lookup import IS_SHARED_SQL, session_key
 from steno.report.usage.usage_from_index import count_by_session_file
@@ -26,6 +29,7 @@ from steno.session.session_status import (
     MIN_STEP_RECORDS,
     Ending,
     SessionStatus,
+    activity_age,
     status_at,
 )
 from steno.session.turns.session_facts import SessionCounts
@@ -33,20 +37,28 @@ from steno.session.turns.session_facts import SessionCounts
 StatusFilter: TypeAlias = Literal["live", "waiting", "finished", "interrupted", "failed", "damaged"]
 STATUSES: Final[tuple[StatusFilter, ...]] = get_args(StatusFilter)
 """What sessions can be filtered by; `damaged` is known to the health check alone."""
-_MILLIS_PER_SECOND: Final = 1000
+_STATUS_INTERVAL_MS: Final = 15_000
+
+
+def status_moment(now: float) -> int:
+    """Return the time in milliseconds for which statuses are counted.
+
+    It moves on in steps, so that counts can be cached.
+    """
+    return int(now * MS_PER_SECOND) // _STATUS_INTERVAL_MS * _STATUS_INTERVAL_MS
 
 
 def earliest_live_activity(now: int) -> int:
     """Return the earliest activity that a live session can have."""
-    return now - int(max(LIVE_SECONDS.values()) * _MILLIS_PER_SECOND)
+    return now - int(max(LIVE_SECONDS.values()) * MS_PER_SECOND)
 
 
 def live_sql(now: int) -> str:
     """Return the condition that a session is live."""
-    high = now + int(CLOCK_SKEW * _MILLIS_PER_SECOND)
+    high = now + int(CLOCK_SKEW * MS_PER_SECOND)
     parts: list[str] = []
     for ending, seconds in LIVE_SECONDS.items():
-        recent = f"BETWEEN {now - int(seconds * _MILLIS_PER_SECOND)} AND {high}"
+        recent = f"BETWEEN {now - int(seconds * MS_PER_SECOND)} AND {high}"
         parts.append(f"(s.ending = '{ending}' AND (s.ended {recent} OR s.grown {recent}))")
     return f"({' OR '.join(parts)})"
 
@@ -89,8 +101,8 @@ def filter_conditions(session_filter: "SessionFilter") -> tuple[list[str], list[
     where: list[str] = []
     values: list[Any] = []
     if session_filter.projects is not None:
-        where.append("s.project IN (SELECT value FROM json_each(?))")
-        values.append(msgspec.json.encode(session_filter.projects).decode())
+        where.append(f"s.project IN {ARRAY_SQL}")
+        values.append(json_array(session_filter.projects))
     if session_filter.until is not None:
         where.append("s.ended < ?")
         values.append(session_filter.until)
@@ -144,7 +156,6 @@ SORT_SQL: Final[dict[SessionSort, str]] = {
 """By what they are sorted, highest first."""
 _RANK_SQL: Final[dict[SessionSort | Literal["added"], str]] = {**SORT_SQL, "added": "s.file"}
 """The same and the order in which the index first had them, which never changes."""
-_IN_ARRAY: Final = "(SELECT value FROM json_each(?))"
 _MAX_INTEGER: Final = (1 << 63) - 1
 _FROM_SESSIONS: Final = "FROM sessions s"
 _IS_SHOWN: Final = "s.listed = 1"
@@ -223,6 +234,10 @@ class SessionRow(msgspec.Struct, frozen=True):
     rank: int
     """Where it stands in the order; together with `file` it tells where to go on."""
 
+    def age(self, now: float) -> float:
+        """Return the seconds since it was last active."""
+        return activity_age(now, seconds_from_ms(self.ended), seconds_from_ms(self.grown))
+
 
 class SessionListPage(msgspec.Struct, frozen=True):
     """Some sessions of all that were asked for."""
@@ -273,8 +288,8 @@ def list_sessions(
         f"SELECT count(*) {_FROM_SESSIONS} WHERE {where}", values
     ).fetchone()[0]
     if excluded_files:
-        where += f" AND s.file NOT IN {_IN_ARRAY}"
-        values = [*values, _json_array(excluded_files)]
+        where += f" AND s.file NOT IN {ARRAY_SQL}"
+        values = [*values, json_array(excluded_files)]
     rank = _RANK_SQL[session_filter.sort]
     if after is not None:
         where += f" AND ({rank}, s.file) < (?, ?)"
@@ -318,8 +333,8 @@ def _select_rows(
         [*values, limit],
     ).fetchall()
     rows = connection.execute(
-        f"SELECT {_COLUMNS} {_FROM_SESSIONS} JOIN files f ON f.id = s.file WHERE s.file IN {_IN_ARRAY}",
-        (_json_array([file for file, _ in ranked_files]),),
+        f"SELECT {_COLUMNS} {_FROM_SESSIONS} JOIN files f ON f.id = s.file WHERE s.file IN {ARRAY_SQL}",
+        (json_array([file for file, _ in ranked_files]),),
     )
     row_by_file = {row[0]: row for row in rows}
     return [_session_row((*row_by_file[file], number)) for file, number in ranked_files]
@@ -381,8 +396,8 @@ def _where(session_filter: SessionFilter, *, ignored_filter: str = "") -> tuple[
     if session_filter.status is not None and ignored_filter != "status":
         where.append(_status_condition(session_filter, session_filter.status))
     if session_filter.sessions is not None:
-        where.append(f"s.id IN {_IN_ARRAY}")
-        values.append(_json_array(session_filter.sessions))
+        where.append(f"s.id IN {ARRAY_SQL}")
+        values.append(json_array(session_filter.sessions))
     extra_conditions, extra_values = filter_conditions(session_filter)
     where += extra_conditions
     values += extra_values
@@ -391,8 +406,8 @@ def _where(session_filter: SessionFilter, *, ignored_filter: str = "") -> tuple[
         session_filter.files if ignored_filter != "status" else None,
     ):
         if files is not None:
-            where.append(f"s.file IN {_IN_ARRAY}")
-            values.append(_json_array(files))
+            where.append(f"s.file IN {ARRAY_SQL}")
+            values.append(json_array(files))
     return " AND ".join(where), values
 
 
@@ -404,11 +419,6 @@ def _step_conditions(session_filter: SessionFilter, *, ignored_filter: str) -> l
     if session_filter.listed:
         where.append(list_rule_sql(session_filter.now))
     return where
-
-
-def _json_array(values: Sequence[str] | Sequence[int]) -> str:
-    """Return values as `_AMONG` takes them: more than could be bound one by one."""
-    return msgspec.json.encode(values).decode()
 
 
 def _status_condition(session_filter: SessionFilter, status: StatusFilter) -> str:

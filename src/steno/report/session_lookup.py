@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from steno.index.sync.scan import path_to_column
+from steno.report.clock import seconds_from_ms
 
 IS_SHARED_SQL: Final = (
     "(SELECT count(*) > 1 FROM "
@@ -93,6 +94,14 @@ def keys_and_titles_at(
     return keys_and_titles
 
 
+def session_at(connection: sqlite3.Connection, path: str) -> tuple[str, int] | None:
+    """Return the id and the file of the session, or sub-agent, at a path; None if not indexed."""
+    return connection.execute(
+        "SELECT s.id, s.file FROM sessions s JOIN files f ON f.id = s.file WHERE f.path = ?",
+        (path_to_column(path),),
+    ).fetchone()
+
+
 _SESSION_QUERY: Final = """
 SELECT s.title, s.named, s.project, s.branch, s.model, s.version, s.started, s.ended, s.turns,
        s.messages, f.size, f.mtime, s.grown
@@ -146,18 +155,14 @@ def session_index_row(connection: Connection, file: int) -> SessionIndexRow:
         branch=branch,
         model=model,
         version=version,
-        started=_seconds(started),
-        ended=_seconds(ended),
+        started=seconds_from_ms(started),
+        ended=seconds_from_ms(ended),
         turns=turns,
         messages=messages,
         size=size,
         changed=mtime / 1e9,
-        grown=_seconds(grown),
+        grown=seconds_from_ms(grown),
     )
-
-
-def _seconds(moment: int | None) -> float | None:
-    return None if moment is None else moment / 1000
 
 
 def count_copied_responses(connection: Connection, file: int) -> int:

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from steno.format.paths import JSONL_SUFFIX
 from steno.sanitize.terminal import clean
 
 if TYPE_CHECKING:
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 
 
 _MIN_ID_LENGTH: Final = 4
-_TRANSCRIPT_SUFFIX: Final = ".jsonl"
 
 
 class SessionReferences:
@@ -56,11 +56,11 @@ def shell_argument(text: str) -> str | None:
 def session_title(session_file: "DiscoveredFile") -> str:
     """Return what a session is about; nothing when it cannot be read."""
     from steno.errors import Unreadable
-    from steno.report import clock
+    from steno.store import environment
     from steno.store.summary import summarize
 
     try:
-        return summarize(session_file, clock.now()).title
+        return summarize(session_file, environment.now()).title
     except Unreadable:
         return ""
 
@@ -84,7 +84,7 @@ def json_encodable(value: Any) -> Any:
 
 def stem_of(path: str) -> str:
     """Return the name of a file without its ending."""
-    return path.replace("\\", "/").rpartition("/")[2].removesuffix(_TRANSCRIPT_SUFFIX)
+    return path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
 
 
 def _common_prefix_length(first: str, second: str) -> int:

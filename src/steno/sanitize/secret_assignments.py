@@ -13,6 +13,8 @@ from typing import Final
 import msgspec
 
 from steno.sanitize.secret_family import (
+    BLANK,
+    DIGIT,
     LazyPattern,
     SecretFamily,
     SecretMatch,
@@ -339,7 +341,7 @@ def _is_secret(
     data: bytes, begin: int, joint: re.Match[bytes], name: SecretName, value: _Value
 ) -> bool:
     text = value.text
-    if value.quoted and is_scrambled(text) and not (value.masked and _BLANK.search(text)):
+    if value.quoted and is_scrambled(text) and not (value.masked and BLANK.search(text)):
         return True
     if is_placeholder(text):
         return False
@@ -370,7 +372,7 @@ def _is_secret(
 
 def _is_strong(text: bytes, value: _Value, name: SecretName) -> bool:
     """Say whether a value was generated."""
-    if _BLANK.search(text):
+    if BLANK.search(text):
         return False
     if _UUID.match(text):
         return name.kind in ("password", "secret") and not name.session
@@ -389,14 +391,12 @@ def _is_weak(text: bytes, name: SecretName, value: _Value) -> bool:
     if name.kind == "password":
         return is_password(text, quoted=value.quoted) and not _is_code(text, value)
     if name.kind == "secret" and len(text) >= _MIN_SECRET:
-        is_mixed = _SIGN.search(text) is not None and _DIGIT.search(text) is not None
+        is_mixed = _SIGN.search(text) is not None and DIGIT.search(text) is not None
         return is_mixed and is_password(text, quoted=value.quoted)
     return False
 
 
-_BLANK: Final = LazyPattern(rb"[\x00-\x20]")
 _SIGN: Final = LazyPattern(rb"[!#$%^*?+~@]")
-_DIGIT: Final = LazyPattern(rb"[0-9]")
 _MIN_DISTINCT: Final = 6
 _MIN_KEY: Final = 16
 _MIN_SECRET: Final = 8

@@ -121,7 +121,7 @@ _COMMON_PAIRS: Final = frozenset(
 """The letter pairs that make up 93 % of English text and source code."""
 _LOWER: Final = LazyPattern(rb"[a-z]")
 _UPPER: Final = LazyPattern(rb"[A-Z]")
-_DIGIT: Final = LazyPattern(rb"[0-9]")
+DIGIT: Final = LazyPattern(rb"[0-9]")
 _LETTER: Final = LazyPattern(rb"[A-Za-z]")
 _SYMBOL: Final = LazyPattern(rb"[!#$%^&*?+~@]")
 _DATE_TIME: Final = LazyPattern(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.Z+-]{0,20})?\Z")
@@ -135,7 +135,7 @@ def is_varied(secret: bytes) -> bool:
     """Say whether a token is more than words or one letter over and over."""
     sample = secret[-_VALUE_SAMPLE:]
     mixed = _LOWER.search(sample) is not None and _UPPER.search(sample) is not None
-    return len(set(sample[-20:])) >= _MIN_VARIED and (mixed or _DIGIT.search(sample) is not None)
+    return len(set(sample[-20:])) >= _MIN_VARIED and (mixed or DIGIT.search(sample) is not None)
 
 
 def is_random(value: bytes) -> bool:
@@ -152,7 +152,7 @@ def is_random(value: bytes) -> bool:
     if len(_LETTER.findall(value)) < _MIN_LETTERS or _VERSION.match(value):
         return False
     odd_share = _odd_pair_share(value)
-    if _DIGIT.search(value) is not None:
+    if DIGIT.search(value) is not None:
         return odd_share >= _MIN_ODD_SHARE
     return len(value) >= _MIN_MIXED_LENGTH and odd_share >= _MIN_ODD_SHARE_MIXED
 
@@ -199,7 +199,7 @@ def is_scrambled(value: bytes) -> bool:
     if (
         len(value) < _MIN_SCRAMBLED_LENGTH
         or len(signs) < _MIN_SIGN_KINDS
-        or _DIGIT.search(value) is None
+        or DIGIT.search(value) is None
     ):
         return False
     if b"0-9" in value:
@@ -247,7 +247,7 @@ def is_placeholder(value: bytes) -> bool:
     return not is_random(value) and _PLACEHOLDER_WORDS.search(value.lower()) is not None
 
 
-_BLANK: Final = LazyPattern(rb"[\x00-\x20]")
+BLANK: Final = LazyPattern(rb"[\x00-\x20]")
 _MIN_PASSWORD: Final = 5
 
 
@@ -264,10 +264,10 @@ def is_password(value: bytes, *, quoted: bool) -> bool:
         return False
     if _NUMBER.match(value) or _VERSION.match(value) or _DATE_TIME.match(value):
         return False
-    if _BLANK.search(value) or b"://" in value or value[:1] in (b"/", b".", b"~"):
+    if BLANK.search(value) or b"://" in value or value[:1] in (b"/", b".", b"~"):
         return False
     letters = _LETTER.search(value) is not None
-    digits = _DIGIT.search(value) is not None
+    digits = DIGIT.search(value) is not None
     symbols = _SYMBOL.search(value) is not None
     if not quoted and (b"." in value or b"::" in value or b"->" in value) and not symbols:
         return False

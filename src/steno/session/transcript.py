@@ -19,10 +19,9 @@ from steno.format.dialects.detection import (
     dialect_of_source,
     is_converted,
 )
-from steno.format.dialects.record_dialect import DIALECT_TYPES, SYSTEM_SUBTYPES, Dialect
-from steno.format.dialects.record_dialect import ROLES as ROLES
+from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 from steno.format.lines import LINE_CAP, LineBatch, make_record, read_bytes, read_pieces
-from steno.format.message import ToolResult, ToolUse
+from steno.format.message import SYNTHETIC, ToolResult, ToolUse
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Damage, Source, Span
 
@@ -132,7 +131,7 @@ def _read_message(node: Node, record: Record) -> None:
     if message.model:
         node.model = intern(message.model)
         is_error = bool(record.envelope.is_api_error_message)
-        node.synthetic_error = is_error and node.model == "<synthetic>"
+        node.synthetic_error = is_error and node.model == SYNTHETIC
     for block in () if isinstance(message.content, str) else message.content or ():
         if type(block) is ToolUse:
             node.uses += (block.id,)
@@ -190,7 +189,7 @@ def _read_decoded_message(node: Node, message: dict[str, Any], *, is_error: bool
         node.message_id = name
     if model.__class__ is str:
         node.model = intern(model)
-        node.synthetic_error = is_error and model == "<synthetic>"
+        node.synthetic_error = is_error and model == SYNTHETIC
     if content.__class__ is str:
         return
     for block in content if content.__class__ is list else (content,):

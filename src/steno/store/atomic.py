@@ -5,7 +5,9 @@ with TempFile(path) as temp_file:
     load(temp_file.source())       # check what was written before it is visible
     swap(temp_file, path, expected)  # see `steno.store.replace`
 
-The name of a temporary file contains the process id (`.NAME.PID-LETTERS.steno-tmp`), so that the
+`write_atomic` does it in one call for a small file that nobody else writes.
+
+The name of a `TempFile` contains the process id (`.NAME.PID-LETTERS.steno-tmp`), so that the
 next run can remove what a killed run has left; nothing takes it for a session.
 
 Caches (`write_cache`, `read_cache`) begin with a checksum: a damaged one is set aside and counts as
@@ -17,7 +19,8 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from typing import Final, Self
 
 import msgspec
@@ -102,20 +105,66 @@ def read_all(path: str) -> bytes:
         os.close(descriptor)
 
 
-_CREATE_FLAGS: Final = (
-    os.O_RDWR
-    | os.O_CREAT
-    | os.O_EXCL
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+_CREATE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS
 _PROC_STAT_READ_SIZE: Final = 4096
-_TEMP_FILE_MODE: Final = 0o600
-_TEMP_NAME_PATTERN: Final = r"(?s)\.(?P<of>.+)\.(?P<pid>[0-9]{1,10})-[0-9a-f]{12}\.steno-tmp"
+_PROC_STATE_FIELD: Final = 3 - 3
+_PROC_START_FIELD: Final = 22 - 3
+TEMP_SUFFIX: Final = ".steno-tmp"
+"""How the names of temporary files end."""
+TEMP_NAME_PATTERN: Final = r"(?s)\.(?P<of>.+)\.(?P<pid>[0-9]{1,10})-[0-9a-f]{12}\.steno-tmp"
+RANDOM_TEMP_NAME_PATTERN: Final = r"\.[0-9a-f]{16}\.steno-tmp"
 _DISK_FULL_ERRORS: Final = frozenset(
     {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 )
+
+
+def temp_name(name: str) -> str:
+    """Return a new temporary name for a file, with the process id in it."""
+    return f".{name}.{os.getpid()}-{os.urandom(6).hex()}{TEMP_SUFFIX}"
+
+
+def random_temp_name() -> str:
+    """Return a new temporary name of fixed length, for files that no later run looks for."""
+    return f".{os.urandom(8).hex()}{TEMP_SUFFIX}"
+
+
+@contextmanager
+def replacing(path: str) -> Generator[str, None, None]:
+    """Yield a path beside another; what is put there replaces the other unless an error is raised."""
+    temp_path = os.path.join(os.path.dirname(path), random_temp_name())
+    try:
+        yield temp_path
+        os.replace(temp_path, path)
+    finally:
+        with suppress(OSError):
+            os.unlink(temp_path)
+
+
+def write_new_private(path: str, chunks: Iterable[bytes], *, sync: bool) -> int:
+    """Write a private file where none is; return its size."""
+    size = 0
+    descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        for chunk in chunks:
+            write_all(descriptor, chunk)
+            size += len(chunk)
+        if sync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return size
+
+
+def write_atomic(path: str, chunks: Iterable[bytes], *, sync: bool) -> int:
+    """Replace a file by a private one, whole or not at all; return its size.
+
+    Without `sync` a power cut may leave it damaged: for what is checked when it is read.
+
+    Raises:
+        OSError: it cannot be written; what was there before still is.
+    """
+    with replacing(path) as temp_path:
+        return write_new_private(temp_path, chunks, sync=sync)
 
 
 class FileIdentity(msgspec.Struct, frozen=True):
@@ -168,8 +217,7 @@ class TempFile:
     def __init__(self, target: str) -> None:
         self.target = real_path(target)
         folder, name = os.path.split(self.target)
-        suffix = f"{os.getpid()}-{os.urandom(6).hex()}"
-        self.path = os.path.join(folder, f".{name}.{suffix}.steno-tmp")
+        self.path = os.path.join(folder, temp_name(name))
         self.size = 0
         self.digest = ""
         self.identity: FileIdentity | None = None
@@ -188,7 +236,7 @@ class TempFile:
             Unwritable: the disk is full, the folder is not ours to write in, …; nothing is left.
         """
         try:
-            descriptor = os.open(self.path, _CREATE_FLAGS, _TEMP_FILE_MODE)
+            descriptor = os.open(self.path, _CREATE_FLAGS, PRIVATE_FILE_MODE)
         except (OSError, ValueError) as error:
             failed = error if isinstance(error, OSError) else OSError(errno.EINVAL, str(error))
             raise unwritable_error(self.target, failed) from error
@@ -211,9 +259,7 @@ class TempFile:
         for chunk in chunks:
             digest.update(chunk)
             self.size += len(chunk)
-            remaining = memoryview(chunk)
-            while remaining:
-                remaining = remaining[os.write(descriptor, remaining) :]
+            write_all(descriptor, chunk)
         os.fsync(descriptor)
         self.digest = digest.hexdigest()
         self.identity = FileIdentity.from_status(os.fstat(descriptor))
@@ -240,6 +286,19 @@ class TempFile:
                 os.utime(self.path, ns=(template.st_atime_ns, template.st_mtime_ns))
         except OSError as error:
             raise unwritable_error(self.target, error) from error
+
+    def replace(self, path: str, *, sync: bool = True) -> None:
+        """Put what was written in the place of a file of ours.
+
+        Raises:
+            Unwritable: that cannot be done.
+        """
+        try:
+            os.replace(self.path, path)
+            if sync:
+                sync_folder(os.path.dirname(path))
+        except OSError as error:
+            raise unwritable_error(path, error) from error
 
     def close(self) -> None:
         """Close what was opened to look at it."""
@@ -279,7 +338,7 @@ def _remove_stale(folder: str, name: str) -> list[str]:
     except OSError:
         return removed
     for entry_name in names:
-        match = re.fullmatch(_TEMP_NAME_PATTERN, entry_name)
+        match = re.fullmatch(TEMP_NAME_PATTERN, entry_name)
         if match is None or (name and match["of"] != name) or is_process_alive(int(match["pid"])):
             continue
         path = os.path.join(folder, entry_name)
@@ -310,12 +369,22 @@ def is_process_alive(pid: int) -> bool:
 
 def _is_zombie(pid: int) -> bool:
     """Say whether a process has ended and only waits for somebody to hear of it, as Linux tells."""
+    return _proc_stat_field(pid, _PROC_STATE_FIELD) in {"Z", "X"}
+
+
+def process_start_time(pid: int) -> str:
+    """Return when a process began, as Linux counts; nothing elsewhere."""
+    return _proc_stat_field(pid, _PROC_START_FIELD)
+
+
+def _proc_stat_field(pid: int, index: int) -> str:
+    """Return a field behind the process name, which may itself hold blanks and brackets."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            state = file.read(_PROC_STAT_READ_SIZE).rpartition(b")")[2].split()[:1]
+            fields = file.read(_PROC_STAT_READ_SIZE).rpartition(b")")[2].split()
     except OSError:
-        return False
-    return state in ([b"Z"], [b"X"])
+        return ""
+    return fields[index].decode() if len(fields) > index else ""
 
 
 _MAX_STATE_SIZE: Final = 64 << 20
@@ -374,13 +443,9 @@ def _read_state_file(path: str) -> bytes:
 def write_private(name: str, data: bytes) -> bool:
     """Write exactly these bytes to a file in steno's folder, in one step; whether that was done."""
     path = os.path.join(steno_home(), name)
-    temp_path = f"{path}.{os.getpid()}"
     try:
         make_private_folder(os.path.dirname(path))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(temp_path, flags, 0o600), "wb") as file:
-            file.write(data)
-        os.replace(temp_path, path)
+        write_atomic(path, (data,), sync=False)
     except OSError:
         return False
     return True

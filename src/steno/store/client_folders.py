@@ -15,7 +15,7 @@ import msgspec
 from steno.errors import Unreadable
 from steno.format import sidecars
 from steno.format.lenient_json import DECODE_ERRORS
-from steno.format.paths import Role, is_uuid, meta_path
+from steno.format.paths import JSONL_SUFFIX, Role, is_uuid, meta_path
 from steno.format.sidecars import (
     AgentMeta,
     FileBackup,
@@ -223,10 +223,6 @@ class ConfigFolder:
         """Return the pasted texts that `history.jsonl` names by their hash."""
         return self._files_of_role("paste", "paste-cache")
 
-    def shell_snapshots(self) -> list[DiscoveredFile]:
-        """Return the shell snapshots."""
-        return self._files_in("shell-snapshots")
-
     def text(self, path: str) -> str:
         """Return the text of one of these files; nothing if it is not there."""
         return self._read_parsed(path, sidecars.read_text, "")
@@ -370,7 +366,6 @@ CLEANUP_WARNING_DAYS: Final = 7
 """How many days ahead the client's cleanup is looked for."""
 _MAX_SETTINGS_SIZE: Final = 1 << 20
 _COMPARED_END_SIZE: Final = 1 << 16
-_JSONL_SUFFIX: Final = ".jsonl"
 _EMPTY_LIST_SIZE: Final = len("[]")
 """The size of a list without items, which clients write for every session."""
 _FOLDERS_BY_SESSION: Final = ("file-history", "tasks", "session-env")
@@ -430,7 +425,7 @@ def _orphaned_session_folders(config: str, problems: list[Problem]) -> Iterator[
     """Yield the folders that lie, or lay, beside a session of the same name."""
     for project in _subfolders(os.path.join(config, "projects"), problems):
         for entry in _subfolders(project.path, problems):
-            if is_uuid(entry.name) and not os.path.lexists(entry.path + _JSONL_SUFFIX):
+            if is_uuid(entry.name) and not os.path.lexists(entry.path + JSONL_SUFFIX):
                 prefix = f"projects/{project.name}/{entry.name}"
                 yield _folder_leftover(entry, "session", prefix, problems)
 

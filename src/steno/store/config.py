@@ -28,9 +28,8 @@ import msgspec
 from steno.errors import BadRequest, Unreadable, Unwritable
 from steno.store.atomic import write_private
 from steno.store.discovered import Problem, peek
-from steno.store.environment import steno_home
+from steno.store.environment import CONFIG_FILE, steno_home
 
-CONFIG_FILE: Final = "config.toml"
 ARCHIVE_LEVEL: Final = 3
 THEMES: Final = ("colour", "plain", "reader")
 EDITING_MODES: Final = ("emacs", "vi")

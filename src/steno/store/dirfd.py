@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Final, Self
 
-from steno.store.atomic import sync_folder, sync_open_folder
+from steno.store.atomic import random_temp_name, sync_folder, sync_open_folder
 
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 _CLOSE_ON_EXEC: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -106,15 +106,7 @@ class Directory:
         It gets owner and mode of `like`; a new one gets what new files get. `before` is called at
         the last moment, and stops it by raising.
         """
-        temp_name = f".{os.urandom(8).hex()}.steno-tmp"
-        try:
-            descriptor = self.open(temp_name, _CREATE_FLAGS, 0o666 if template is None else 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                if template is not None:
-                    self._copy_metadata(temp_name, file.fileno(), template)
-                os.fsync(file.fileno())
+        with self._temp_file(data, template) as temp_name:
             before_replace()
             os.replace(
                 self._path_of(temp_name),
@@ -123,6 +115,22 @@ class Directory:
                 dst_dir_fd=self._descriptor,
             )
             return self.status(name)
+
+    @contextmanager
+    def _temp_file(
+        self, data: bytes, template: os.stat_result | None = None
+    ) -> Generator[str, None, None]:
+        """Yield the name of a temporary file with some content, removed when left."""
+        temp_name = random_temp_name()
+        try:
+            descriptor = self.open(temp_name, _CREATE_FLAGS, 0o666 if template is None else 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                if template is not None:
+                    self._copy_metadata(temp_name, file.fileno(), template)
+                os.fsync(file.fileno())
+            yield temp_name
         finally:
             with suppress(OSError):
                 os.unlink(self._path_of(temp_name), dir_fd=self._descriptor)
@@ -205,16 +213,8 @@ class Directory:
         Raises:
             FileExistsError: something has it, be it a link to nothing.
         """
-        temp_name = f".{os.urandom(8).hex()}.steno-tmp"
-        try:
-            with os.fdopen(self.open(temp_name, _CREATE_FLAGS), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+        with self._temp_file(data) as temp_name:
             self._link(temp_name, name)
-        finally:
-            with suppress(OSError):
-                os.unlink(self._path_of(temp_name), dir_fd=self._descriptor)
 
     def _link(self, temp_name: str, name: str) -> None:
         """Give a file a name that nothing has; where there are no links, hold the name first."""

@@ -4,14 +4,14 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from typing import Final, Literal
 
 import msgspec
 
 from steno.errors import BadRequest, Unreadable
-from steno.format.paths import CONFIG_FOLDERS, PathInfo, classify_transcript, is_uuid
+from steno.format.paths import CONFIG_FOLDERS, JSONL_SUFFIX, PathInfo, classify_transcript, is_uuid
 
 ProblemKind = Literal[
     "dangling",  # a link to nothing
@@ -31,6 +31,12 @@ class Problem(msgspec.Struct, frozen=True):
     kind: ProblemKind
     path: str
     message: str = ""
+
+
+def unreadable_problems(problems: Iterable[Problem], *more_kinds: ProblemKind) -> list[Problem]:
+    """Return the problems of what is there and could not be read, and those of more kinds."""
+    kinds = ("denied", "unreadable", *more_kinds)
+    return [problem for problem in problems if problem.kind in kinds]
 
 
 class DiscoveredFile(msgspec.Struct, frozen=True, gc=False):
@@ -125,6 +131,16 @@ def discover_entry(
     return None
 
 
+def unreadable_problem(path: str, error: Unreadable) -> Problem:
+    """Return what the system said of a file that could not be read."""
+    cause = error.__cause__
+    return (
+        problem_from_error(path, cause)
+        if isinstance(cause, OSError)
+        else Problem("unreadable", path)
+    )
+
+
 def peek(path: str, limit: int, problems: list[Problem]) -> bytes | None:
     """Return the first `limit` bytes of a regular file; None and a problem for anything else.
 
@@ -177,10 +193,23 @@ def session_id_in(head: bytes) -> str:
 
 
 MAX_DEPTH: Final = 24
-_JSONL_SUFFIX: Final = ".jsonl"
 IGNORED_FOLDERS: Final = frozenset({".git", "node_modules", "tool-results"})
 _SESSION_FOLDERS: Final = frozenset({"projects", "conversations"})
 _PATH_PARTS: Final = 6
+
+
+def list_entries(folder: str) -> list[os.DirEntry[str]]:
+    """Return what is in a folder; nothing where it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def is_below(path: str, folder: str, *, or_equal: bool = False) -> bool:
+    """Whether a path lies in a folder, at any depth, or is the folder `or_equal`."""
+    return path.startswith(folder.rstrip(os.sep) + os.sep) or (or_equal and path == folder)
 
 
 def path_context(path: str) -> tuple[str, ...]:
@@ -261,7 +290,7 @@ class TranscriptWalk:
         subfolders: list[tuple[str, tuple[str, ...], int]] = []
         for entry in entries:
             name = entry.name
-            if name.endswith(_JSONL_SUFFIX):
+            if name.endswith(JSONL_SUFFIX):
                 if is_known is not None and is_known(entry):
                     continue
                 file = self._transcript_file(entry, names)
@@ -277,7 +306,7 @@ class TranscriptWalk:
         if self._agents:
             return True
         # The folder beside a session holds what belongs to it, but no other session.
-        return name != "subagents" and not (name + _JSONL_SUFFIX in entry_names and is_uuid(name))
+        return name != "subagents" and not (name + JSONL_SUFFIX in entry_names and is_uuid(name))
 
     def _subfolder(
         self, entry: os.DirEntry[str], names: tuple[str, ...], depth: int

@@ -18,11 +18,13 @@ from typing import Final
 import msgspec
 
 from steno.errors import Unreadable
-from steno.format.paths import classify_path, classify_transcript
+from steno.format.paths import JSONL_SUFFIX, classify_path, classify_transcript
 from steno.store.archive.file_access import ArchivedFile
 from steno.store.discovered import (
     HEAD_SIZE,
     MAX_DEPTH,
+    DiscoveredFile,
+    Problem,
     TranscriptWalk,
     discover_entry,
     is_folder,
@@ -31,15 +33,8 @@ from steno.store.discovered import (
     peek,
     session_id_in,
 )
-from steno.store.discovered import (
-    DiscoveredFile as DiscoveredFile,
-)
-from steno.store.discovered import (
-    Problem as Problem,
-)
 
 _FIRST_READ_SIZE: Final = 4096
-_JSONL_SUFFIX: Final = ".jsonl"
 
 
 def discover(root: str, problems: list[Problem] | None = None) -> Iterator[DiscoveredFile]:
@@ -68,14 +63,6 @@ def discover_agents(
     """Return the transcripts of a session's sub-agents, from its own folder and from beside it."""
     discovery = Discovery("", problems)
     return discovery.agents(discover_file(session) if isinstance(session, str) else session)
-
-
-def discover_sidecars(
-    session: DiscoveredFile | str, problems: list[Problem] | None = None
-) -> list[DiscoveredFile]:
-    """Return the small files of a session: titles, tool results, backups, to-dos, tasks, logs."""
-    discovery = Discovery("", problems)
-    return discovery.sidecars(discover_file(session) if isinstance(session, str) else session)
 
 
 def config_folder_of(path: str) -> str:
@@ -152,7 +139,7 @@ class Discovery:
     def _session_folder_files(
         self, session: DiscoveredFile, folder: str = ""
     ) -> Iterator[DiscoveredFile]:
-        base = session.path.removesuffix(_JSONL_SUFFIX)
+        base = session.path.removesuffix(JSONL_SUFFIX)
         if base == session.path:
             return iter(())
         # Classified as if below `projects/`, wherever the session lies.
@@ -167,7 +154,7 @@ class Discovery:
             names = path_context(folder)
             groups: dict[str, list[DiscoveredFile]] = {}
             for entry in list_folder(folder or os.curdir, self.problems):
-                if not (entry.name.startswith("agent-") and entry.name.endswith(_JSONL_SUFFIX)):
+                if not (entry.name.startswith("agent-") and entry.name.endswith(JSONL_SUFFIX)):
                     continue
                 place = classify_transcript((*names, entry.name))
                 file = discover_entry(entry, place, root, self.problems)

@@ -12,6 +12,9 @@ from typing import Final
 
 from steno.errors import BadRequest
 
+CONFIG_FILE: Final = "config.toml"
+"""The name of the user's settings in steno's own folder."""
+
 
 def home_dir(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> str:
     """Return the user's home folder.

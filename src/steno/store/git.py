@@ -141,13 +141,17 @@ def find_repository(path: str) -> Repository | None:
 
 def is_in_work_tree(path: str) -> bool:
     """Say whether a file looks as if it lay in a repository, whatever git says."""
-    folder = os.path.dirname(os.path.realpath(path))
+    return bool(repository_root(os.path.dirname(os.path.realpath(path))))
+
+
+def repository_root(folder: str) -> str:
+    """Return the nearest folder, this one or one above, with a `.git`; empty if there is none."""
     while not os.path.lexists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)
         if parent == folder:
-            return False
+            return ""
         folder = parent
-    return True
+    return folder
 
 
 def _run_command(program: str, folder: str, *arguments: str) -> bytes | None:

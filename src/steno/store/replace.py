@@ -32,6 +32,7 @@ from steno.store.atomic import (
     file_identity,
     real_path,
     remove_stale_temp_files,
+    sync_folder,
     unreadable_error,
     unwritable_error,
 )
@@ -47,10 +48,6 @@ _MAX_RECEIPT_SIZE: Final = 1 << 16
 # What file systems say that know no second name for a file.
 _UNSUPPORTED_LINK: Final = frozenset(
     {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK, errno.EXDEV}
-)
-# What they say that cannot flush a folder; there is nothing more to be done there.
-_UNSUPPORTED_FOLDER_SYNC: Final = frozenset(
-    {errno.EINVAL, errno.EBADF, errno.EACCES, errno.ENOTSUP, errno.EISDIR}
 )
 
 
@@ -95,7 +92,7 @@ def place_new(temp_file: TempFile, path: str, *, template: str = "") -> str:
     try:
         if not _hard_link(temp_file.path, path):
             _rename_new(temp_file.path, path)
-        _sync_parent(path)
+        sync_folder(os.path.dirname(path))
     except OSError as error:
         raise unwritable_error(path, error) from error
     temp_file.remove()
@@ -243,7 +240,7 @@ def _add_backup_name(target: str, suffix: str) -> str:
     try:
         if not _hard_link(target, name):
             _copy_file(target, name)
-        _sync_parent(name)
+        sync_folder(os.path.dirname(name))
     except FileExistsError:
         # Somebody took the name this moment: the next try finds it taken.
         return _add_backup_name(target, suffix)
@@ -287,7 +284,7 @@ def _replace_file(path: str, target: str) -> None:
     except OSError as error:
         raise unwritable_error(target, error) from error
     try:
-        _sync_parent(target)
+        sync_folder(os.path.dirname(target))
     except OSError as error:
         message = (error.strerror or str(error)).lower()
         raise Unwritable(
@@ -346,20 +343,6 @@ class _OpenOriginal:
         return True
 
 
-def _sync_parent(path: str) -> None:
-    """Have the disk know the names in a file's folder."""
-    if os.name == "nt":
-        return
-    folder = os.open(os.path.dirname(path) or os.curdir, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    except OSError as error:
-        if error.errno not in _UNSUPPORTED_FOLDER_SYNC:
-            raise
-    finally:
-        os.close(folder)
-
-
 # Receipts
 
 
@@ -372,12 +355,8 @@ def _write_receipt(target: str, backup: str, receipt: ReplacementReceipt) -> Non
     # Named as a scratch file of the session, so that it is swept with the others.
     with TempFile(target) as temp_file:
         temp_file.write([msgspec.json.encode(receipt), b"\n"])
-        try:
-            os.replace(temp_file.path, path)
-            # Before the exchange: after a power cut a new file without it could not be taken back.
-            _sync_parent(path)
-        except OSError as error:
-            raise unwritable_error(path, error) from error
+        # Before the exchange: after a power cut a new file without it could not be taken back.
+        temp_file.replace(path)
 
 
 def _is_repaired_content(target: str, backup: str) -> bool:

@@ -17,7 +17,12 @@ from typing import Final, Literal, Self, TypeAlias
 from zlib import crc32
 
 from steno.errors import BadRequest, Unwritable
-from steno.store.atomic import unwritable_error
+from steno.store.atomic import (
+    RANDOM_TEMP_NAME_PATTERN,
+    TEMP_NAME_PATTERN,
+    temp_name,
+    unwritable_error,
+)
 from steno.store.dirfd import Directory
 from steno.store.environment import steno_home
 from steno.store.file_lock import FileLock, lock_descriptor
@@ -106,8 +111,6 @@ def _refuse_existing(existing: os.stat_result | None, path: str, *, force: bool)
 OutputEntryKind: TypeAlias = Literal["missing", "empty", "folder", "other"]
 """What a name in the folder is; a link is `other`."""
 _MAX_FILE_SIZE: Final = 1 << 40
-_TEMP_FOLDER_NAME: Final = re.compile(r"(?s)\..+\.[0-9]{1,10}-[0-9a-f]{12}\.steno-tmp")
-_TEMP_FILE_NAME: Final = re.compile(r"\.[0-9a-f]{16}\.steno-tmp")
 
 
 class OutputFolder:
@@ -178,7 +181,7 @@ class OutputFolder:
             names = self._directory.names()
         except OSError as error:
             raise unwritable_error(self.path, error) from error
-        return [name for name in names if not _TEMP_FOLDER_NAME.fullmatch(name)]
+        return [name for name in names if not re.fullmatch(TEMP_NAME_PATTERN, name)]
 
     def kind(self, name: str) -> OutputEntryKind:
         """Return what a name in it is."""
@@ -218,7 +221,7 @@ class OutputFolder:
             raise unwritable_error(os.path.join(self.path, name), error) from error
 
     def _create_folder(self, name: str, contents: Mapping[str, bytes], *, empty: bool) -> None:
-        temporary = _temporary_name(name)
+        temporary = temp_name(name)
         self._directory.make_directory(temporary)
         try:
             with self._directory.open_directory(temporary) as directory:
@@ -266,7 +269,7 @@ class OutputFolder:
                 if set(directory.names()) - set(self._files):
                     self._remove_files(directory)
                     return False
-            temporary = _temporary_name(name)
+            temporary = temp_name(name)
             self._directory.rename(name, temporary)
             self._directory.sync()
         except OSError as error:
@@ -283,7 +286,7 @@ class OutputFolder:
 
     def _remove_temp_folders(self) -> None:
         for name in self._directory.names():
-            if _TEMP_FOLDER_NAME.fullmatch(name):
+            if re.fullmatch(TEMP_NAME_PATTERN, name):
                 self._remove_temp_folder(name)
 
     def _remove_temp_folder(self, name: str) -> None:
@@ -295,12 +298,8 @@ class OutputFolder:
             self._directory.remove_directory(name)
 
 
-def _temporary_name(name: str) -> str:
-    return f".{name}.{os.getpid()}-{os.urandom(6).hex()}.steno-tmp"
-
-
 def _remove_temp_files(directory: Directory) -> None:
     for name in directory.names():
-        if _TEMP_FILE_NAME.fullmatch(name):
+        if re.fullmatch(RANDOM_TEMP_NAME_PATTERN, name):
             with suppress(FileNotFoundError):
                 directory.remove(name)

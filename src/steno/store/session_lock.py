@@ -30,17 +30,15 @@ from steno.store.atomic import (
     FileIdentity,
     is_process_alive,
     open_private,
+    process_start_time,
     real_path,
     unwritable_error,
+    write_atomic,
 )
 from steno.store.client_folders import ConfigFolder
-from steno.store.discovered import path_context, peek
+from steno.store.discovered import path_context
 from steno.store.environment import now, steno_home
 from steno.store.file_lock import lock_descriptor
-
-_FOLDER_MODE: Final = 0o700
-_FILE_MODE: Final = 0o600
-_PROC_START_FIELD: Final = 22 - 3
 
 
 class SessionAnnouncement:
@@ -69,13 +67,9 @@ class SessionAnnouncement:
         """Tell it. Where it cannot be told the work goes on: it is a courtesy."""
         if self._is_other_session():
             self.path = self._session_path
-        temp_path = f"{self.path}.{os.urandom(4).hex()}"
         with suppress(OSError):
-            os.makedirs(os.path.dirname(self.path), mode=_FOLDER_MODE, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-            with os.fdopen(os.open(temp_path, flags, _FILE_MODE), "wb") as file:
-                file.write(self._content)
-            os.replace(temp_path, self.path)
+            os.makedirs(os.path.dirname(self.path), mode=PRIVATE_FOLDER_MODE, exist_ok=True)
+            write_atomic(self.path, (self._content,), sync=False)
 
     def _is_other_session(self) -> bool:
         """Whether another session of this very process is told of already."""
@@ -111,18 +105,6 @@ class SessionAnnouncement:
         self.close()
 
 
-def process_start_time(pid: int) -> str:
-    """Return when a process began, as Linux counts; nothing elsewhere."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return ""
-    return fields[_PROC_START_FIELD].decode() if len(fields) > _PROC_START_FIELD else ""
-
-
-_MAX_PROC_STAT_SIZE: Final = 1 << 16
-_STAT_START_TIME: Final = 22 - 3
 _RECENT_SECONDS: Final = 3
 """For how many seconds after the last write more may come: a client writes as it thinks."""
 
@@ -163,12 +145,7 @@ def is_running(process: LiveProcess) -> bool:
         return False
     if not process.proc_start.isdecimal():
         return True
-    # Linux tells when a process began, in its 22nd field; the second may hold blanks and brackets.
-    proc_stat = peek(f"/proc/{process.pid}/stat", _MAX_PROC_STAT_SIZE, []) or b""
-    fields = proc_stat.rpartition(b")")[2].split()
-    return (
-        len(fields) <= _STAT_START_TIME or fields[_STAT_START_TIME] == process.proc_start.encode()
-    )
+    return process_start_time(process.pid) in {"", process.proc_start}
 
 
 def current_identity(path: str) -> FileIdentity | None:

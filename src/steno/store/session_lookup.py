@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from steno.errors import Ambiguous, BadRequest, NotFound, Unreadable
-from steno.format.paths import is_agent_id
+from steno.format.paths import JSONL_SUFFIX, is_agent_id
 from steno.store import environment
 from steno.store.archive.file_access import ArchivedFile, archive_exists
-from steno.store.discovered import DiscoveredFile, Problem, problem_from_error
+from steno.store.discovered import DiscoveredFile, Problem, unreadable_problem
 from steno.store.discovery import Discovery, discover, discover_file
-from steno.store.environment import config_dir, steno_home
+from steno.store.environment import CONFIG_FILE, config_dir, steno_home
 from steno.store.session_counts import count_turns
 from steno.store.summary import SessionSummary, read_custom_title, summarize
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 Roots: TypeAlias = str | Sequence[str] | None
-_CONFIG_NAME: Final = "config.toml"
 
 
 def resolve_roots(root: Roots = None) -> tuple[str, ...]:
@@ -52,7 +51,7 @@ def resolve_roots(root: Roots = None) -> tuple[str, ...]:
 def _config_exists() -> bool:
     """Say whether there is a config file: all that it costs to have none."""
     with suppress(BadRequest):
-        return os.path.lexists(os.path.join(steno_home(), _CONFIG_NAME))
+        return os.path.lexists(os.path.join(steno_home(), CONFIG_FILE))
     return False
 
 
@@ -110,25 +109,15 @@ def summarize_files(
             summary = summarize(file, now)
         except Unreadable as error:
             if problems is not None:
-                problems.append(_unreadable_problem(file.path, error))
+                problems.append(unreadable_problem(file.path, error))
         else:
             yield file, summary
-
-
-def _unreadable_problem(path: str, error: Unreadable) -> Problem:
-    cause = error.__cause__
-    return (
-        problem_from_error(path, cause)
-        if isinstance(cause, OSError)
-        else Problem("unreadable", path)
-    )
 
 
 SessionFilter: TypeAlias = Callable[[SessionSummary], bool]
 """Says of a session whether it counts."""
 MIN_PREFIX_LENGTH: Final = 4
 _MAX_CANDIDATES: Final = 6
-_JSONL_SUFFIX: Final = ".jsonl"
 _AGENT_PREFIX: Final = "agent-"
 
 
@@ -256,7 +245,7 @@ def _find_any(name: str, root: Roots, cwd: str | None) -> DiscoveredFile:
     is_path = _is_path(name, path)
     if is_path and os.path.isdir(path):
         raise _folder_error(path)
-    if is_path and (os.path.lexists(path) or name.endswith(_JSONL_SUFFIX)):
+    if is_path and (os.path.lexists(path) or name.endswith(JSONL_SUFFIX)):
         return _archived_at(path) or discover_file(path)
     file = _find_by_name(name, root, _accept_all)
     if file is not None:
@@ -314,7 +303,7 @@ def _folder_error(path: str) -> Unreadable:
 
 def _is_path(name: str, path: str) -> bool:
     separators = (os.sep, os.altsep or os.sep)
-    if name.endswith(_JSONL_SUFFIX) or name.startswith((".", *separators)):
+    if name.endswith(JSONL_SUFFIX) or name.startswith((".", *separators)):
         return True
     # A title may hold a slash, a folder may be called like a session: only what is there counts.
     return os.path.lexists(path) and not os.path.isdir(path)
@@ -352,7 +341,7 @@ def _filter_files(
 
 
 def _file_id(file: DiscoveredFile) -> str:
-    return os.path.basename(file.path).removesuffix(_JSONL_SUFFIX).lower()
+    return os.path.basename(file.path).removesuffix(JSONL_SUFFIX).lower()
 
 
 def _find_by_agent(
@@ -435,7 +424,7 @@ def _single_match(name: str, matches: list[DiscoveredFile]) -> DiscoveredFile | 
 
 
 def _file_stem(file: DiscoveredFile) -> str:
-    return os.path.basename(file.path).removesuffix(_JSONL_SUFFIX)
+    return os.path.basename(file.path).removesuffix(JSONL_SUFFIX)
 
 
 def open_session(name: str | os.PathLike[str], root: Roots = None) -> "Session":

@@ -12,7 +12,9 @@ from typing import Final
 import msgspec
 
 from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
+from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.lines import LineBatch, read_line, read_line_batches
+from steno.format.message import SYNTHETIC
 from steno.format.paths import project_from_slug
 from steno.format.records import Record
 from steno.format.source import Source
@@ -56,7 +58,6 @@ class _UuidRecord(msgspec.Struct, gc=False):
 
 
 _decode_uuid: Final = msgspec.json.Decoder(_UuidRecord).decode
-_UUID_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def find_uuids(source: Source, candidates: set[str], stop: int) -> set[str]:
@@ -84,7 +85,7 @@ def _stretch_uuids(stretch: LineBatch, pattern: "re.Pattern[bytes]", stop: int) 
             continue
         try:
             yield _decode_uuid(line.data).uuid or ""
-        except _UUID_ERRORS:
+        except DECODE_ERRORS:
             yield from (piece.uuid or "" for piece in read_line(line) if isinstance(piece, Record))
 
 
@@ -193,7 +194,6 @@ _decode_record: Final = msgspec.json.Decoder(_SummaryRecord).decode
 _decode_message: Final = msgspec.json.Decoder(_SummaryMessage).decode
 _decode_blocks: Final = msgspec.json.Decoder(list[_SummaryBlock]).decode
 _decode_string: Final = msgspec.json.Decoder(str).decode
-_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def summarize(file: DiscoveredFile, now: float) -> SessionSummary:
@@ -283,7 +283,7 @@ def _decode_lines(data: bytes) -> Iterator[_SummaryRecord]:
         if line:
             try:
                 yield _decode_record(line)
-            except _DECODE_ERRORS:
+            except DECODE_ERRORS:
                 yield from _decode_loosely(line)
 
 
@@ -399,7 +399,7 @@ class _SummaryScan:
         if record.type == "assistant":
             self.answered = True
             message = _decode_record_message(record)
-            if message.model and message.model != "<synthetic>":
+            if message.model and message.model != SYNTHETIC:
                 self.model = message.model
             for block in _content_blocks(message):
                 if block.type == "tool_use" and block.id:
@@ -513,7 +513,7 @@ def _decode_record_message(record: _SummaryRecord) -> _SummaryMessage:
         return _SummaryMessage()
     try:
         return _decode_message(record.message)
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         # A dialect writes the words alone.
         return _SummaryMessage(content=record.message)
 
@@ -523,7 +523,7 @@ def _content_blocks(message: _SummaryMessage) -> list[_SummaryBlock]:
         return []
     try:
         return _decode_blocks(message.content)
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return []
 
 
@@ -533,7 +533,7 @@ def _prompt_text(message: _SummaryMessage) -> str:
         return ""
     try:
         return _strip_reminders(_decode_string(message.content))
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         texts = (
             block.text for block in _content_blocks(message) if block.type == "text" and block.text
         )

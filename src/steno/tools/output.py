@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final
 
-from steno.store.atomic import PRIVATE_FOLDER_MODE, open_private
+from steno.store.atomic import PRIVATE_FOLDER_MODE, open_private, write_atomic
 from steno.tools.protocol import ToolFailure
 
 if TYPE_CHECKING:
@@ -283,29 +283,11 @@ def save_output(context: "ToolContext", call_id: str, chunks: Iterable[bytes]) -
     """
     try:
         path = os.path.join(make_results_folder(context), result_file_name(call_id))
-        return path, write_file_atomically(path, chunks)
+        return path, write_atomic(path, chunks, sync=False)
     except OSError as error:
         raise ToolFailure(
             f"The output is too large and could not be saved: {error_message(error)}"
         ) from error
-
-
-def write_file_atomically(path: str, chunks: Iterable[bytes]) -> int:
-    """Put a private file in its place, whole or not at all; return its size.
-
-    Raises:
-        OSError: it cannot be written; what was there before still is.
-    """
-    temp_path = os.path.join(os.path.dirname(path), f".{new_id('t')}.steno-tmp")
-    with os.fdopen(open_private(temp_path, _CREATE_FLAGS), "wb") as file:
-        try:
-            file.writelines(chunks)
-            file.flush()
-            os.replace(temp_path, path)
-        except BaseException:
-            os.unlink(temp_path)
-            raise
-        return file.tell()
 
 
 def saved_output_message(text: str, path: str, size: int) -> str:

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from steno.store.dirfd import Directory
+from steno.store.discovered import is_below
 from steno.tools.output import file_error
 
 FindRipgrep: TypeAlias = Callable[..., str | None]
@@ -57,9 +58,7 @@ def find_ripgrep(*excluded_folders: str) -> str | None:
 def _is_inside_any(path: str, folders: list[str]) -> bool:
     """Whether a path, with all links resolved, is one of some folders or lies in one."""
     real = os.path.realpath(path)
-    return any(
-        real == folder or real.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders
-    )
+    return any(is_below(real, folder, or_equal=True) for folder in folders)
 
 
 @cache

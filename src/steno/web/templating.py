@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from markupsafe import Markup
 
 from steno.report import humanize
-from steno.report.humanize import money as money
+from steno.report.humanize import money
 from steno.sanitize.html import SafeHtml, escape_html, trusted_markup, visible_text
 from steno.web.urls import Links, path_tag
 

@@ -80,6 +80,12 @@ class Links:
         path = f"/s/{_quoted(key)}/a/{_quoted(agent)}"
         return _with_query(path, query) + (f"#{quote(anchor)}" if anchor else "")
 
+    def thread(self, key: str, agent: str, anchor: str = "", **query: str | int | None) -> str:
+        """A session or, with `agent`, a sub-agent's own page."""
+        if agent:
+            return self.agent(key, agent, anchor, **query)
+        return self.session(key, anchor, **query)
+
     def inside(self, key: str, page: str, agent: str = "", **query: str | int | None) -> str:
         """Something of a session or, with `agent`, of a sub-agent: `turns`, `records` and so on."""
         path = f"/s/{_quoted(key)}" + (f"/a/{_quoted(agent)}" if agent else "")

@@ -3,15 +3,20 @@
 from collections.abc import Iterator
 from typing import Final
 
+from tests.builders.paths import (
+    agent_path,
+    dialect_session_path,
+    file_history_path,
+    task_path,
+    todo_name,
+)
+
 from steno.format.paths import (
     PathInfo,
-    agent_path,
     classify_path,
     classify_transcript,
-    dialect_session_path,
     dialect_slug,
     file_history_name,
-    file_history_path,
     guess_project,
     is_agent_id,
     is_uuid,
@@ -21,8 +26,6 @@ from steno.format.paths import (
     slug_by_same_rule,
     slug_candidates,
     slug_for_path,
-    task_path,
-    todo_name,
     tool_result_path,
 )
 

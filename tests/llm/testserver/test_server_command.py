@@ -13,11 +13,7 @@ from tests.builders import session
 from tests.conftest import WriteConfig
 from tests.llm.testserver.asking import body, send, user
 
-_RUN = """
-from steno.cli import main
-main.COMMANDS.setdefault("replay", ("steno.cli.commands.replay", "Serve sessions."))
-main.run()
-"""
+_RUN = "from steno.cli.entry_point import run; run()"
 _SCRIPT = '[[scene]]\non = "high"\nanswer = [{ text = "3 m." }]\n'
 
 
@@ -92,13 +88,7 @@ def test_drift_and_refusals_are_told_and_make_it_fail(name: str) -> None:
         assert running.event("request")["status"] == 200
         send(url, body(max_tokens=0))
         assert running.event("request")["refused"].startswith("max_tokens: ")
-        assert running.event("ended") == {
-            "event": "ended",
-            "requests": 2,
-            "refused": 1,
-            "drifts": 1,
-            "left": 2,
-        }
+        assert running.event("ended") == {"event": "ended", "requests": 2, "refused": 1, "drifts": 1, "left": 2}
         assert running.ended()[0] == 1
 
 

@@ -261,7 +261,7 @@ def test_a_command_is_sent_whole(tmp_path: Path) -> None:
     with ours, theirs:
         mechanisms.send_command(ours, 3, _command(tmp_path))
         header, descriptors, _, _ = socket.recv_fds(theirs, 100, 10)
-        number, length = mechanisms._HEADER.unpack(header)
+        number, length = mechanisms.HEADER.unpack(header)
         body = os.pread(descriptors[0], length + 1, 0)
         for descriptor in descriptors:
             os.close(descriptor)

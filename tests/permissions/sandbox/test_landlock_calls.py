@@ -206,7 +206,7 @@ def test_rules_of_the_sandbox(
 ) -> None:
     files, network, scopes, size = expected
     found = LandlockCalls(abi)
-    monkeypatch.setattr(restricted_exec, "_landlock_syscall", found.call)
+    monkeypatch.setattr(syscalls, "syscall", found.call)
     base = os.path.realpath(tmp_path)
     (tmp_path / "write").mkdir()
     (tmp_path / "file").write_text("x", encoding="utf-8")
@@ -232,7 +232,7 @@ def test_what_the_sandbox_hides_is_not_named(
 ) -> None:
     assert library.calls == []
     found = LandlockCalls(6)
-    monkeypatch.setattr(restricted_exec, "_landlock_syscall", found.call)
+    monkeypatch.setattr(syscalls, "syscall", found.call)
     base = os.path.realpath(tmp_path)
     for name in ("hidden", "open", "hidden/shown"):
         (tmp_path / name).mkdir()

@@ -83,13 +83,12 @@ def test_system_calls_have_the_numbers_of_the_headers(machine: str) -> None:
         "capget": syscalls._CAPSET[machine] - 1,
         "socket": helper._AF_INET_SOCKET[machine],
     }
-    for module in (restricted_exec, landlock_rules):
-        found |= {
-            "landlock_create_ruleset": module._CREATE_RULESET,
-            "landlock_add_rule": module._ADD_RULE,
-            "landlock_restrict_self": module._RESTRICT_SELF,
-        }
-        assert {name: numbers[f"__NR_{name}"] for name in found} == found
+    found |= {
+        "landlock_create_ruleset": landlock_rules._CREATE_RULESET,
+        "landlock_add_rule": landlock_rules._ADD_RULE,
+        "landlock_restrict_self": landlock_rules._RESTRICT_SELF,
+    }
+    assert {name: numbers[f"__NR_{name}"] for name in found} == found
     assert syscalls.MNT_DETACH == 2
     assert syscalls._LAST_CAPABILITY == 63
 
@@ -103,53 +102,37 @@ def test_rights_of_landlock_are_those_of_the_headers() -> None:
     }
     named = {
         "EXECUTE": landlock_rules._EXECUTE,
-        "WRITE_FILE": landlock_rules._WRITE_FILE,
+        "WRITE_FILE": landlock_rules.WRITE_FILE,
         "READ_FILE": landlock_rules._READ_FILE,
-        "READ_DIR": landlock_rules._READ_DIR,
-        "MAKE_CHAR": landlock_rules._MAKE_CHAR,
+        "READ_DIR": landlock_rules.READ_DIR,
+        "MAKE_CHAR": landlock_rules.MAKE_CHAR,
         "MAKE_SOCK": landlock_rules._MAKE_SOCK,
-        "MAKE_BLOCK": landlock_rules._MAKE_BLOCK,
+        "MAKE_BLOCK": landlock_rules.MAKE_BLOCK,
         "TRUNCATE": landlock_rules._TRUNCATE,
-        "IOCTL_DEV": landlock_rules._IOCTL_DEV,
+        "IOCTL_DEV": landlock_rules.IOCTL_DEV,
     }
     named = {name: value for name, value in named.items() if name in rights}
     assert len(named) >= 7
     assert {name: rights[name] for name in named} == named
-    assert landlock_rules._READ_RIGHTS == restricted_exec._READ_RIGHTS == 0b1101
-    assert landlock_rules._FILE_RIGHTS == restricted_exec._FILE_RIGHTS == 0b1100_0000_0000_0111
+    assert landlock_rules.READ_RIGHTS == 0b1101
+    assert landlock_rules.FILE_RIGHTS == 0b1100_0000_0000_0111
     assert landlock_rules._NEVER_GRANTED == 0b1_1000_1010_0100_0000
-    assert restricted_exec._MAKE_DEVICES == 0b1000_0100_0000
-    assert restricted_exec._READ_FOLDER == 0b1000
-    assert restricted_exec._WRITE_FILE == 0b10
-    assert restricted_exec._IOCTL == landlock_rules._IOCTL_DEV == 1 << 15
+    assert landlock_rules.MAKE_CHAR | landlock_rules.MAKE_BLOCK == 0b1000_0100_0000
+    assert landlock_rules.READ_DIR == 0b1000
+    assert landlock_rules.WRITE_FILE == 0b10
+    assert landlock_rules.IOCTL_DEV == 1 << 15
     assert landlock_rules._RESOLVE_UNIX == 1 << 16
-    assert (
-        landlock_rules._RIGHTS_BY_VERSION
-        == restricted_exec._RIGHTS_BY_VERSION
-        == {1: 13, 2: 14, 3: 15, 4: 15}
-    )
-    assert restricted_exec._ALL_RIGHTS == 16
-    for module in (restricted_exec, landlock_rules):
-        assert (module._TCP, module._SCOPES) == (0b11, 0b11)
-        assert (module._VERSION_FLAG, module._PATH_BENEATH) == (1, 1)
+    assert landlock_rules._RIGHTS_BY_VERSION == {1: 13, 2: 14, 3: 15, 4: 15}
+    assert landlock_rules.file_rights(5) == (1 << 16) - 1
+    assert (landlock_rules.TCP, landlock_rules.SCOPES) == (0b11, 0b11)
+    assert (landlock_rules._VERSION_FLAG, landlock_rules._PATH_BENEATH) == (1, 1)
     assert landlock_rules._SCOPE_SIGNAL == 0b10
-    versions = (restricted_exec._NETWORK_VERSION, restricted_exec._SCOPES_VERSION)
-    assert versions == (landlock_rules.NETWORK_VERSION, landlock_rules.SCOPES_VERSION) == (4, 6)
+    assert (landlock_rules.NETWORK_VERSION, landlock_rules.SCOPES_VERSION) == (4, 6)
     assert landlock_rules.TRUNCATION_VERSION == 3
 
 
 def test_numbers_of_namespaces_are_those_of_the_headers() -> None:
     defined = _defined("linux/sched.h", "linux/mount.h", "linux/prctl.h")
-    assert defined["CLONE_NEWNS"] == restricted_exec._NEW_MOUNTS
-    assert defined["CLONE_NEWUSER"] == restricted_exec._NEW_USERS
-    assert defined["CLONE_NEWNET"] == restricted_exec._NEW_NETWORK
-    assert defined["MS_RDONLY"] == restricted_exec._READ_ONLY
-    assert defined["MS_REMOUNT"] == restricted_exec._REMOUNT
-    assert defined["MS_BIND"] == restricted_exec._BIND
-    assert defined["MS_REC"] == restricted_exec._RECURSIVE
-    assert defined["MS_PRIVATE"] == restricted_exec._PRIVATE
-    assert defined["PR_SET_NO_NEW_PRIVS"] == restricted_exec._NO_NEW_PRIVILEGES
-    assert defined["PR_CAPBSET_DROP"] == restricted_exec._CAPBSET_DROP
     # ST_NOSUID, ST_NODEV, ST_NOEXEC, ST_NOATIME, ST_NODIRATIME, ST_RELATIME of statvfs.
     assert {
         2: defined["MS_NOSUID"],

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -20,15 +20,16 @@ from steno.agent.checkpoints.file_state import (
     FileStamp,
     content_state,
     file_stamp,
-    is_below,
     read_chunks,
     write_atomically,
 )
 from steno.errors import Unreadable
 from steno.format.encode import encode_line
+from steno.format.lenient_json import as_object
 from steno.format.paths import file_history_name
 from steno.store.append import Appender
 from steno.store.atomic import make_private_folder, sync_folder, unwritable_error
+from steno.store.discovered import is_below
 
 SNAPSHOT_TYPE: Final = "file-history-snapshot"
 """The type of a record that tells of all files at a prompt."""
@@ -89,8 +90,11 @@ class SnapshotHistory:
             prompt: object = fields.get("snapshotMessageId")
             backups = {str(fields.get("trackingPath") or ""): fields.get("backup")}
         else:
-            snapshot = _object(fields.get("snapshot"))
-            prompt, backups = snapshot.get("messageId"), _object(snapshot.get("trackedFileBackups"))
+            snapshot = as_object(fields.get("snapshot")) or {}
+            prompt, backups = (
+                snapshot.get("messageId"),
+                as_object(snapshot.get("trackedFileBackups")) or {},
+            )
         if not isinstance(prompt, str):
             return
         number = self.add_prompt(prompt)
@@ -150,7 +154,7 @@ class SnapshotHistory:
 
 
 def _read_backup(value: object) -> Backup | None:
-    fields = _object(value)
+    fields = as_object(value) or {}
     name, version = fields.get("backupFileName"), fields.get("version")
     if name is not None and not (isinstance(name, str) and _BACKUP_NAME.fullmatch(name)):
         return None
@@ -163,10 +167,6 @@ def _read_backup(value: object) -> Backup | None:
         time if isinstance(time, str) else "",
         parent if isinstance(parent, str) else "",
     )
-
-
-def _object(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 class _JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):

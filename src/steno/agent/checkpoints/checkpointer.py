@@ -30,7 +30,6 @@ from steno.agent.checkpoints.backup_store import (
 from steno.agent.checkpoints.file_state import (
     MODE_BITS,
     ContentState,
-    is_below,
     is_encodable,
     link_atomically,
     missing_parents,
@@ -49,6 +48,7 @@ from steno.agent.recorder import Recorder, increasing_clock, new_uuid
 from steno.errors import Busy, NotFound, Unreadable, Unwritable
 from steno.format.tool_catalogue import SHELL
 from steno.session.transcript import Transcript
+from steno.store.discovered import is_below
 from steno.store.environment import steno_home
 
 

@@ -11,21 +11,7 @@ from typing import Final
 import msgspec
 
 from steno.errors import Unreadable
-from steno.store.atomic import open_private, write_all
-
-
-def list_entries(folder: str) -> list[os.DirEntry[str]]:
-    """Return what is in a folder; nothing where it cannot be read."""
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
-
-
-def is_below(path: str, folder: str, *, or_equal: bool = False) -> bool:
-    """Whether a path lies in a folder, at any depth, or is the folder `or_equal`."""
-    return path.startswith(folder.rstrip(os.sep) + os.sep) or (or_equal and path == folder)
+from steno.store.atomic import replacing, write_new_private
 
 
 def is_encodable(path: str) -> bool:
@@ -185,10 +171,6 @@ def file_stamp(path: str) -> FileStamp | None:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-TEMP_SUFFIX: Final = ".steno-tmp"
-"""How the names of files end that are about to become others."""
-
-
 def write_atomically(
     path: str,
     chunks: Iterable[bytes],
@@ -198,17 +180,15 @@ def write_atomically(
     digest: str = "",
 ) -> str:
     """Put a content at a path, whole or not at all; return its digest."""
-    temp_path = _temp_path(path)
     hasher = sha256()
-    try:
-        descriptor = open_private(temp_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            for chunk in chunks:
-                hasher.update(chunk)
-                write_all(descriptor, chunk)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+
+    def hashed_chunks() -> Iterator[bytes]:
+        for chunk in chunks:
+            hasher.update(chunk)
+            yield chunk
+
+    with replacing(path) as temp_path:
+        write_new_private(temp_path, hashed_chunks(), sync=True)
         if digest and hasher.hexdigest() != digest:
             raise Unreadable("its backup is damaged")
         if (
@@ -219,23 +199,10 @@ def write_atomically(
             with suppress(OSError):
                 os.chown(temp_path, owner_status.st_uid, owner_status.st_gid)
         os.chmod(temp_path, mode)
-        os.replace(temp_path, path)
-    finally:
-        with suppress(OSError):
-            os.unlink(temp_path)
     return hasher.hexdigest()
 
 
 def link_atomically(path: str, target: bytes) -> None:
     """Put a symbolic link at a path."""
-    temp_path = _temp_path(path)
-    try:
+    with replacing(path) as temp_path:
         os.symlink(os.fsdecode(target), temp_path)
-        os.replace(temp_path, path)
-    finally:
-        with suppress(OSError):
-            os.unlink(temp_path)
-
-
-def _temp_path(path: str) -> str:
-    return os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}{TEMP_SUFFIX}")

@@ -22,16 +22,15 @@ import msgspec
 
 from steno.agent.checkpoints.file_state import (
     MODE_BITS,
-    TEMP_SUFFIX,
     FileEntry,
     content_digest,
     file_entry,
     is_encodable,
-    list_entries,
     read_chunks,
 )
 from steno.errors import Unreadable
-from steno.store.atomic import make_private_folder, open_private, write_all
+from steno.store.atomic import TEMP_SUFFIX, make_private_folder, write_atomic
+from steno.store.discovered import list_entries
 
 IGNORE_FILE: Final = ".gitignore"
 """The name of a file of rules."""
@@ -175,18 +174,8 @@ class ContentStore:
 
             self._compress = ZstdCompressor(level=1).compress
         make_private_folder(os.path.dirname(path))
-        temp_path = f"{path}.{os.urandom(6).hex()}{TEMP_SUFFIX}"
-        try:
-            # Not flushed to the disk, for there are many: what is damaged is noticed when it is read.
-            descriptor = open_private(temp_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            try:
-                write_all(descriptor, self._compress(data))
-            finally:
-                os.close(descriptor)
-            os.replace(temp_path, path)
-        finally:
-            with suppress(OSError):
-                os.unlink(temp_path)
+        # Not flushed to the disk, for there are many: what is damaged is noticed when it is read.
+        write_atomic(path, (self._compress(data),), sync=False)
 
 
 _STORE_FOLDER: Final = "checkpoints"

@@ -4,6 +4,7 @@ from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from steno.errors import BadRequest
+from steno.format.message import THINKING_TYPES
 from steno.llm.messages_api import Block, Message
 
 DEFAULT_MODEL: Final = "claude-opus-4-5-20251101"
@@ -47,7 +48,6 @@ _EFFORT_BETA: Final = "effort-2025-11-24"
 _LARGE_CONTEXT_BETA: Final = "context-1m-2025-08-07"
 _MIN_BUDGET: Final = 1024
 _DEFAULT_BUDGET: Final = 16_000
-_THINKING_BLOCKS: Final = ("thinking", "redacted_thinking")
 
 
 def thinking_parameter(
@@ -112,7 +112,7 @@ def can_enable_thinking(messages: list[Message], thinking_call_ids: Container[st
         each["content"] for each in messages[start:] if each["role"] == "assistant"
     ]
     calls = [block for blocks in answers for block in blocks if block.get("type") == "tool_use"]
-    if not calls or answers[0][0].get("type") in _THINKING_BLOCKS:
+    if not calls or answers[0][0].get("type") in THINKING_TYPES:
         return True
     return any(str(block.get("id")) in thinking_call_ids for block in answers[0])
 

@@ -10,6 +10,7 @@ from steno.agent.config.models import LARGE_WINDOW_SUFFIX
 from steno.agent.events import EndReason
 from steno.llm.messages_api import Block, Message
 
+MICRODOLLARS_PER_DOLLAR: Final = 1_000_000
 _MAX_RESULT_CHARACTERS: Final = 2_000
 
 

@@ -422,7 +422,6 @@ RECORDED_EVENTS: Final = frozenset(
     }
 )
 """The events whose hooks leave records."""
-_PROMPT_BLOCK_EVENTS: Final = frozenset({"UserPromptSubmit", "UserPromptExpansion"})
 _STOP_FEEDBACK: Final = "Stop hook feedback:\n{}"
 
 
@@ -454,7 +453,7 @@ def _build_records(
         return ()
     if event == "PermissionRequest":
         return _decision_records(facts, combined)
-    if event in _PROMPT_BLOCK_EVENTS and (combined.blocked or combined.ends_session):
+    if event in _PROMPT_EVENTS and (combined.blocked or combined.ends_session):
         return (_blocked_prompt_record(event, str(facts.get("prompt", "")), combined),)
     call_id = str(facts.get("tool_use_id") or "")
     record_id = call_id or new_uuid()

@@ -25,11 +25,13 @@ import msgspec
 
 from steno.agent.child_process import PipeCapture
 from steno.agent.config.project_files import truncate
+from steno.agent.context.token_estimate import CHARACTERS_PER_TOKEN
 from steno.agent.mcp.server_config import KEY_VARIABLE_PATTERN, ServerConfig
 from steno.errors import BadRequest
 from steno.extras import require
+from steno.store.atomic import write_atomic
 from steno.tools.context import ToolContext
-from steno.tools.output import make_results_folder, write_file_atomically
+from steno.tools.output import make_results_folder
 from steno.tools.protocol import ToolFailure, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 
 
 _MAX_OUTPUT_TOKENS: Final = 25_000
-_CHARACTERS_PER_TOKEN: Final = 4
 _IMAGE_EXTENSIONS: Final = {
     "image/png": "png",
     "image/jpeg": "jpg",
@@ -73,7 +74,7 @@ def convert_result(
         context.mcp_metadata[call] = meta
     max_characters = (
         positive_int_from_env(env, "MAX_MCP_OUTPUT_TOKENS", _MAX_OUTPUT_TOKENS)
-        * _CHARACTERS_PER_TOKEN
+        * CHARACTERS_PER_TOKEN
     )
     if result.is_error:
         error_text = truncate(
@@ -145,7 +146,7 @@ def _save_image(image_bytes: bytes, stem: str, extension: str, context: ToolCont
     name = f"{stem}-{time.time_ns() // 1_000_000}-{token_hex(3)}.{extension}"
     try:
         path = os.path.join(make_results_folder(context), name)
-        write_file_atomically(path, (image_bytes,))
+        write_atomic(path, (image_bytes,), sync=False)
     except OSError:
         return ""
     return path

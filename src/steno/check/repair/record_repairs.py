@@ -21,6 +21,7 @@ from steno.format.dialects.converted_source import NO_MODEL
 from steno.format.dialects.detection import is_converted
 from steno.format.encode import encode
 from steno.format.lenient_json import as_list, as_object, describe_value
+from steno.format.message import THINKING_TYPES
 from steno.format.records import Gap, Record, read_time, time_text
 from steno.format.salvage import find_flaws
 from steno.session.resume.api_rules import (
@@ -90,7 +91,6 @@ def _line_oddities(record: Record) -> list[str]:
 
 
 _ROLES: Final = ("user", "assistant")
-_DIALECT_FIELDS: Final = ("toolName", "toolArguments", "subtype", "content")
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
@@ -248,7 +248,6 @@ def _without_time(fields: dict[str, Any]) -> dict[str, Any]:
 
 _Block = dict[str, Any]
 _NO_CONTENT: Final = "(no content)"
-_THINKING: Final = ("thinking", "redacted_thinking")
 _FINDINGS_BY_TYPE: Final = {
     "text": "message.empty-text",
     "thinking": "message.unsigned-thinking",
@@ -329,7 +328,9 @@ def _remove_foreign_thinking(plan: EditPlan, node: Node) -> None:
     """
     message = message_of(plan, node)
     blocks = as_list(message.get("content")) or []
-    remaining = [block for block in blocks if (as_object(block) or {}).get("type") not in _THINKING]
+    remaining = [
+        block for block in blocks if (as_object(block) or {}).get("type") not in THINKING_TYPES
+    ]
     if len(remaining) == len(blocks):
         return
     description = "take out thinking that was signed for another response"

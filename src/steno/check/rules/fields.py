@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.check.evidence import RecordShape, RecordView
+from steno.check.evidence import INNER_FIELDS, RecordShape, RecordView
 from steno.check.findings import Findings, Rule
 from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
 from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE, ROLES
@@ -101,7 +101,6 @@ RULES: Final[tuple[Rule, ...]] = (
 _CHECKED_ELSEWHERE: Final = frozenset(("type", "uuid", "parentUuid", "message", "timestamp"))
 _EXAMPLES: Final[tuple[Any, ...]] = (None, True, 0, 0.0, "", {}, [])
 _JSON_TYPES: Final[dict[type, JsonType]] = {type(each): json_type(each) for each in _EXAMPLES}
-_INNER: Final = {"attachment": "attachment", "progress": "data"}
 _MAX_VARIANTS: Final = 10_000
 
 
@@ -193,8 +192,8 @@ def _variant(view: RecordView) -> Any:
         return _inner_type(content[0]) if content and content.__class__ is list else None
     if kind == "user":
         return (1 if node.results else 0) + (2 if node.meta else 0)
-    if kind in _INNER:
-        return _inner_type(view.fields.get(_INNER[kind]))
+    if kind in INNER_FIELDS:
+        return _inner_type(view.fields.get(INNER_FIELDS[kind]))
     return _text(view.fields.get("operation"))
 
 

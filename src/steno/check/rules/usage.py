@@ -6,6 +6,7 @@ from typing import Any, Final
 from steno.check.evidence import RecordShape, RecordView
 from steno.check.findings import Findings, Rule
 from steno.format.catalogue import version_key
+from steno.format.message import SYNTHETIC
 
 _PLACEHOLDER: Final = Rule(
     "usage.placeholder",
@@ -38,7 +39,6 @@ _FIGURES: Final = (
 )
 _all_figures: Final = itemgetter(*_FIGURES)
 _INTEGER: Final = frozenset((int,))
-_SYNTHETIC: Final = "<synthetic>"
 
 
 def applies_to(kind: str, _shape: RecordShape | None) -> bool:
@@ -58,7 +58,7 @@ class FileChecker:
     def on_record(self, view: RecordView, findings: Findings) -> None:
         """Compare the figures of a line with those of the same response before it."""
         node = view.node
-        if not node.has_message or node.model == _SYNTHETIC:
+        if not node.has_message or node.model == SYNTHETIC:
             return
         message = view.message or {}
         usage: Any = message.get("usage")

@@ -11,11 +11,14 @@ import msgspec
 from steno.cli.command_arguments import root_arguments
 from steno.cli.fresh_index import NO_SYNC, open_fresh_index
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
+from steno.cli.output.file_history_lines import version_origin
 from steno.cli.output.screen import Screen, print_error, write_json
 from steno.report import clock, humanize
 from steno.report.blame import FileBlame, LineOrigin
+from steno.report.clock import iso_time_from_ms, seconds_from_ms
 from steno.report.file_history.file_versions import Version
-from steno.report.file_history.history import short_weekday
+from steno.report.file_history.history import short_weekday, weekday_and_time
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import (
     ColourMode,
     StyledLine,
@@ -25,10 +28,9 @@ from steno.sanitize.terminal import (
     pad,
     truncate,
 )
+from steno.store import environment
 from steno.store.git import Commit
 
-_MILLIS_PER_SECOND: Final = 1000
-_ID_LENGTH: Final = 8
 _MAX_AUTHOR_WIDTH: Final = 16
 _MAX_LABEL_WIDTH: Final = 34
 _LABEL_GAP: Final = 2
@@ -91,9 +93,7 @@ def _origin_label(origin: LineOrigin) -> str:
     if origin.kind == "session" and origin.version is not None:
         return _version_label(origin.version)
     if origin.commit is not None:
-        return (
-            f"{origin.commit.hash[:_ID_LENGTH]} {one_line(origin.commit.author, _MAX_AUTHOR_WIDTH)}"
-        )
+        return f"{origin.commit.hash[:SHORT_ID_LENGTH]} {one_line(origin.commit.author, _MAX_AUTHOR_WIDTH)}"
     return (
         f"{_version_label(origin.suspect)} command?"
         if origin.suspect
@@ -102,9 +102,7 @@ def _origin_label(origin: LineOrigin) -> str:
 
 
 def _version_label(version: Version) -> str:
-    agent = " sub-agent" if version.agent else ""
-    rewound = " rewound" if version.abandoned else ""
-    return f"{version.session[:_ID_LENGTH]}:{version.turn}{agent}{rewound}"
+    return version_origin(version) + (" rewound" if version.abandoned else "")
 
 
 def _origin_day(origin: LineOrigin, now: float) -> str:
@@ -114,7 +112,7 @@ def _origin_day(origin: LineOrigin, now: float) -> str:
 
 def _origin_timestamp(origin: LineOrigin) -> float | None:
     if origin.kind == "session" and origin.version is not None:
-        return None if origin.version.time is None else origin.version.time / _MILLIS_PER_SECOND
+        return seconds_from_ms(origin.version.time)
     return float(origin.commit.time) if origin.commit is not None else None
 
 
@@ -147,7 +145,9 @@ def _legend_lines(result: FileBlame, columns: int, now: float) -> Iterator[Style
         elif origin.suspect is not None:
             command_text = f"this ran before: {origin.suspect.command}"
             yield ["    ", one_line(command_text, columns - 4)]
-        commits = {each.commit.hash[:_ID_LENGTH]: each.commit for each in origins if each.commit}
+        commits = {
+            each.commit.hash[:SHORT_ID_LENGTH]: each.commit for each in origins if each.commit
+        }
         if origin.kind == "session" and commits:
             commit_texts = ", ".join(
                 f"{name} {one_line(each.summary, 40)}" for name, each in commits.items()
@@ -161,9 +161,7 @@ def _percentage(part: int, total: int) -> str:
 
 def _origin_time(origin: LineOrigin, now: float) -> str:
     seconds = _origin_timestamp(origin)
-    return (
-        "" if seconds is None else f"{short_weekday(seconds, now)} {humanize.time_of_day(seconds)}"
-    )
+    return "" if seconds is None else weekday_and_time(seconds, now)
 
 
 def _origin_title(origin: LineOrigin, *, git: bool) -> str:
@@ -212,9 +210,7 @@ def _origin_json(origin: LineOrigin) -> dict[str, Any]:
             "session": version.session,
             "agent": version.agent or None,
             "turn": version.turn,
-            "time": clock.iso_time(
-                None if version.time is None else version.time / _MILLIS_PER_SECOND
-            ),
+            "time": iso_time_from_ms(version.time),
             "tool": version.tool,
             "abandoned": version.abandoned,
             "title": version.title,
@@ -300,10 +296,11 @@ def command(file: str, color: ColourMode, width: int | None, **values: Any) -> N
     path, lines = _parse_file_argument(file)
     screen = Screen(color, width)
     with open_fresh_index(
-        command_options.root, demo=command_options.demo, no_sync=command_options.no_sync
+        command_options.root,
+        demo=command_options.demo,
+        no_sync=command_options.no_sync,
+        while_syncing="what it has not finished is not known yet",
     ) as index:
-        if index.report is None and not command_options.no_sync:
-            print_error("a sync is at work; what it has not finished is not known yet")
         result = blame(
             index.connection,
             path,
@@ -319,7 +316,11 @@ def command(file: str, color: ColourMode, width: int | None, **values: Any) -> N
         return
     untruncated = not screen.is_terminal and width is None
     lines_to_print = blame_lines(
-        result, screen.width, clock.now(), summary=command_options.summary, untruncated=untruncated
+        result,
+        screen.width,
+        environment.now(),
+        summary=command_options.summary,
+        untruncated=untruncated,
     )
     print_paged(screen, lines_to_print, use_pager=not command_options.no_pager)
     root_options = root_arguments(command_options.root, demo=command_options.demo)

@@ -16,6 +16,7 @@ from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, SESSIONS, WIDTH, add_op
 from steno.cli.output.screen import Screen, print_error, write_bytes
 from steno.errors import NotFound
 from steno.report import clock, humanize
+from steno.report.humanize import MINUS_SIGN, SHORT_ID_LENGTH
 from steno.sanitize.terminal import (
     ColourMode,
     StyledLine,
@@ -28,6 +29,7 @@ from steno.sanitize.terminal import (
     truncate,
     wrap,
 )
+from steno.store import environment
 
 if TYPE_CHECKING:
     from steno.report.brief.brief_builder import SessionFile
@@ -195,7 +197,6 @@ def _wrapped_lines(text: str, columns: int) -> Iterator[str]:
         yield from wrap(line, max(_MIN_TEXT_WIDTH, columns)) or [""]
 
 
-_MINUS_SIGN: Final = "\N{MINUS SIGN}"
 _MAX_ROWS: Final = 8
 _ROW_INDENT: Final = 2
 _ITEM_MARKS: Final[dict[str, tuple[str, str]]] = {
@@ -264,9 +265,7 @@ class _BriefRenderer:
             humanize.project_name(brief.project),
             brief.branch,
             ", ".join(humanize.model_name(model) for model in brief.models[:3]),
-            f"{humanize.day_name(brief.ended, self._now)} {humanize.time_of_day(brief.ended)}"
-            if brief.ended
-            else "",
+            humanize.day_and_time(brief.ended, self._now) if brief.ended else "",
             humanize.count(turn_count, "turn")
             + (f" of {turn_count + brief.elsewhere:,}" if brief.elsewhere else ""),
             humanize.duration(brief.seconds) if brief.seconds else "",
@@ -275,7 +274,7 @@ class _BriefRenderer:
             if brief.gaps
             else "",
         )
-        name = one_line(brief.id[:8])
+        name = one_line(brief.id[:SHORT_ID_LENGTH])
         yield [
             (name, "bold"),
             (f"  {truncate(_join_parts(*parts), self._width - display_width(name) - 2)}", "dim"),
@@ -324,7 +323,7 @@ class _BriefRenderer:
     def _work_lines(self, work: "WorkSummary") -> Iterator[StyledLine]:
         success_mark = ("✓", "green")
         for commit in work.commits:
-            size = f"{humanize.count(commit.files, 'file')} +{commit.added:,} {_MINUS_SIGN}{commit.removed:,}"
+            size = f"{humanize.count(commit.files, 'file')} +{commit.added:,} {MINUS_SIGN}{commit.removed:,}"
             parts = (commit.hash, size if commit.files else "", "pushed" if commit.pushed else "")
             yield self._item_line(success_mark, f"commit {commit.subject}", *parts)
         for pull in work.pulls:
@@ -428,7 +427,7 @@ class _BriefRenderer:
 
 
 def _changed_line_counts(added: int, removed: int) -> list[tuple[str, str]]:
-    return [(f"  +{added:,}", "green"), (f" {_MINUS_SIGN}{removed:,}", "red")]
+    return [(f"  +{added:,}", "green"), (f" {MINUS_SIGN}{removed:,}", "red")]
 
 
 def _join_parts(*parts: str) -> str:
@@ -581,7 +580,7 @@ def _output_format(options: _BriefOptions) -> str:
 def _usage_query(options: _BriefOptions) -> "UsageQuery":
     from steno.report.usage.usage_query import UsageQuery
 
-    now = clock.now()
+    now = environment.now()
     since = clock.parse_time_range(options.since, now)[0] if options.since else None
     until = clock.parse_time_range(options.until, now)[1] if options.until else None
     return UsageQuery(
@@ -656,5 +655,5 @@ def _print_briefs(
     else:
         from steno.cli.output.screen import print_paged
 
-        lines = brief_lines(briefs, omitted, screen.width, clock.now(), full=options.full)
+        lines = brief_lines(briefs, omitted, screen.width, environment.now(), full=options.full)
         print_paged(screen, lines, use_pager=not options.no_pager)

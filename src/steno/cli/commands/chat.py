@@ -29,7 +29,10 @@ from steno.cli.options import (
 from steno.cli.output.screen import Screen, escape_invisible, print_error, write_bytes, write_json
 from steno.errors import BadRequest, InDialect, NotFound, Unreadable
 from steno.extras import require
+from steno.format.catalogue import MCP_PREFIX
 from steno.format.encode import encode
+from steno.format.paths import JSONL_SUFFIX
+from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
 from steno.sanitize.terminal import ColourMode, clean, one_line
 
 if TYPE_CHECKING:
@@ -76,9 +79,6 @@ async def _read_chunk(file: int) -> bytes:
     finally:
         loop.remove_reader(file)
     return os.read(file, _CHUNK_SIZE)
-
-
-_MICROS_PER_DOLLAR: Final = 1_000_000
 
 
 def check_option_files(options: "AgentOptions") -> None:
@@ -142,7 +142,7 @@ def _check_tool_names(names: tuple[str, ...]) -> None:
     for name in names:
         # What servers will offer is not known yet.
         if (
-            not name.startswith("mcp__")
+            not name.startswith(MCP_PREFIX)
             and name not in known_names
             and rule_tool_name(name) not in known_names
         ):
@@ -190,7 +190,7 @@ def micro_dollars(dollars: float | None) -> int | None:
         return None
     if not math.isfinite(dollars):
         raise BadRequest("the budget is no number of dollars", hint="such as --max-budget-usd 1.50")
-    return round(dollars * _MICROS_PER_DOLLAR)
+    return round(dollars * MICRO_DOLLARS_PER_DOLLAR)
 
 
 def split_rules(arguments: tuple[str, ...]) -> tuple[str, ...]:
@@ -282,7 +282,8 @@ def _check_new_id(session_id: str, config: str) -> None:
     projects = os.path.join(config, "projects")
     folders = os.listdir(projects) if os.path.isdir(projects) else []
     if any(
-        os.path.exists(os.path.join(projects, folder, f"{session_id}.jsonl")) for folder in folders
+        os.path.exists(os.path.join(projects, folder, f"{session_id}{JSONL_SUFFIX}"))
+        for folder in folders
     ):
         raise BadRequest(
             f"there is a session {session_id} already", hint="--resume goes on with it"
@@ -295,7 +296,7 @@ def _newest_session_here(options: "AgentOptions") -> str:
 
     folder = os.path.join(options.config, "projects", slug_for_path(os.path.realpath(options.cwd)))
     try:
-        names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
+        names = [name for name in os.listdir(folder) if name.endswith(JSONL_SUFFIX)]
     except OSError:
         names = []
     paths = [os.path.join(folder, name) for name in names if not name.startswith("agent-")]

@@ -11,6 +11,7 @@ from steno.agent.events import Event
 from steno.cli.output.screen import Screen
 from steno.errors import BadRequest
 from steno.format.lenient_json import as_object
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import (
     ColourMode,
     StyledLine,
@@ -110,23 +111,18 @@ def _last_output_lines(content: Any) -> list[str]:
 def run_plain_demo(color: ColourMode) -> int:
     """Show a small task from beginning to end; only its folder and its session stay."""
     import asyncio
-    import tempfile
 
     from steno.agent.agent_session import build_session
-    from steno.agent.chat_demo import PROMPT, build_script, write_project
-    from steno.agent.config.agent_options import AgentCallbacks, AgentOptions
+    from steno.agent.chat_demo import PROMPT, build_script, prepare_demo
+    from steno.agent.config.agent_options import AgentCallbacks
     from steno.agent.writable_session import new_session
     from steno.llm.client import ApiClient
     from steno.llm.endpoint import Endpoint
     from steno.llm.testserver.server import Server
 
-    demo_folder = tempfile.mkdtemp(prefix="steno-demo-")
-    folder, config = os.path.join(demo_folder, "project"), os.path.join(demo_folder, "config")
-    os.mkdir(folder)
-    write_project(folder)
-    options = AgentOptions(cwd=folder, config=config, env=dict(os.environ), mode="acceptEdits")
-    options.allowed = (f"Bash({sys.executable} -m unittest:*)",)
-    work = new_session(config, folder)
+    options = prepare_demo()
+    options.mode, folder = "acceptEdits", options.cwd
+    work = new_session(options.config, folder)
     screen = Screen(color)
 
     async def run_demo() -> None:
@@ -204,7 +200,7 @@ def open_console(chat_options: "ChatOptions") -> int:
 
     talk = asyncio.run(run_console())
     if talk.last_session_id:
-        farewell = settings.exit_message.format(session=talk.last_session_id[:8])
+        farewell = settings.exit_message.format(session=talk.last_session_id[:SHORT_ID_LENGTH])
         screen.print([[], [(farewell, "dim")]])
     return 0
 
@@ -278,26 +274,19 @@ def _demo_settings() -> "ChatConfig":
 
 def _prepare_demo_session() -> "AgentSetup":
     """Lay out a small project in a folder of its own, and let a script think."""
-    import tempfile
-
-    from steno.agent.chat_demo import build_script, write_project
-    from steno.agent.config.agent_options import AgentOptions
+    from steno.agent.chat_demo import build_script, prepare_demo
     from steno.agent.writable_session import new_session
     from steno.console.chat import AgentSetup
 
-    demo_folder = tempfile.mkdtemp(prefix="steno-demo-")
-    folder, config = os.path.join(demo_folder, "project"), os.path.join(demo_folder, "config")
-    os.mkdir(folder)
-    write_project(folder)
-    engine_options = AgentOptions(cwd=folder, config=config, env=dict(os.environ))
-    engine_options.allowed = (f"Bash({sys.executable} -m unittest:*)",)
+    engine_options = prepare_demo()
+    folder = engine_options.cwd
 
     def model() -> "AbstractAsyncContextManager[ModelClient]":
-        return _open_scripted_model(build_script(folder), demo_folder)
+        return _open_scripted_model(build_script(folder), os.path.dirname(folder))
 
     return AgentSetup(
         options=engine_options,
-        open_session=lambda: new_session(config, folder),
+        open_session=lambda: new_session(engine_options.config, folder),
         open_model=model,
         price_response=lambda _model, _usage: 0,
     )

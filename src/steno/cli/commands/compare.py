@@ -14,7 +14,7 @@ from steno.cli.command_arguments import root_arguments, search_roots
 from steno.cli.fresh_index import NO_SYNC, open_fresh_index
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options, complete
 from steno.cli.output.file_history_lines import added_text, removed_text
-from steno.cli.output.screen import Screen, print_error, write_bytes, write_json
+from steno.cli.output.screen import Screen, write_bytes, write_json
 from steno.cli.output.table_layout import Column, layout_columns
 from steno.errors import BadRequest
 from steno.report import clock, humanize
@@ -31,7 +31,9 @@ from steno.report.compare.comparison import (
     shared_text,
 )
 from steno.report.compare.session_side import CommandRuns, FileTouches, PathItem
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import ColourMode, StyledLine, display_width, one_line, truncate, wrap
+from steno.store import environment
 
 if TYPE_CHECKING:
     from steno.index.database import SessionIndex
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from steno.store.discovered import DiscoveredFile
 
 
-_ID_LENGTH: Final = 8
 _MAX_TABLE_ROWS: Final = 15
 _FOLD_HEAD: Final = 3
 _FOLD_TAIL: Final = 2
@@ -56,11 +57,7 @@ def side_title(side: SessionSide) -> str:
 
 def side_details(side: SessionSide, now: float) -> str:
     """Return where and when a session was."""
-    start_time = (
-        ""
-        if side.started is None
-        else f"{humanize.day_name(side.started, now)} {humanize.time_of_day(side.started)}"
-    )
+    start_time = "" if side.started is None else humanize.day_and_time(side.started, now)
     parts = (humanize.project_name(side.known.project), side.known.branch, start_time)
     return ", ".join(one_line(part, 60) for part in parts if part)
 
@@ -71,10 +68,10 @@ def comparison_lines(
     """Yield what differs, where they part, and what each asked, touched and ran."""
     for label, side in (("A", comparison.a), ("B", comparison.b)):
         details = side_details(side, now)
-        title_width = max(12, columns - display_width(details) - _ID_LENGTH - 8)
+        title_width = max(12, columns - display_width(details) - SHORT_ID_LENGTH - 8)
         yield [
             (label, f"bold {_SIDE_STYLES[label]}"),
-            ("  " + side.id[:_ID_LENGTH], "bold"),
+            ("  " + side.id[:SHORT_ID_LENGTH], "bold"),
             f"  {truncate(side_title(side), title_width)}  ",
             (details, "dim"),
         ]
@@ -553,21 +550,24 @@ def command(a: str, b: str, color: ColourMode, width: int | None, **values: Any)
     screen = Screen(color, width)
     prices = load_price_table("")
     with open_fresh_index(
-        command_options.root, demo=command_options.demo, no_sync=command_options.no_sync
+        command_options.root,
+        demo=command_options.demo,
+        no_sync=command_options.no_sync,
+        while_syncing="cost and models may not be complete",
     ) as index:
-        if index.report is None and not command_options.no_sync:
-            print_error("a sync is at work; cost and models may not be complete")
         comparison = compare(
             *(_build_side(index, file, prices) for file in (first_file, second_file))
         )
     if command_options.as_json or command_options.style == "json":
         write_json(comparison_json(comparison))
     elif command_options.style == "markdown":
-        text = comparison_markdown(comparison, clock.now(), show_all=command_options.everything)
+        text = comparison_markdown(
+            comparison, environment.now(), show_all=command_options.everything
+        )
         write_bytes(text.encode())
     else:
         lines = comparison_lines(
-            comparison, screen.width, clock.now(), show_all=command_options.everything
+            comparison, screen.width, environment.now(), show_all=command_options.everything
         )
         print_paged(screen, lines, use_pager=not command_options.no_pager)
         root_options = root_arguments(command_options.root, demo=command_options.demo)
@@ -580,16 +580,13 @@ def _build_side(
     index: "SessionIndex", file: "DiscoveredFile", prices: "PriceTable"
 ) -> "SessionSide":
     """Return one of the two; one that is in no index says of itself what there is."""
-    from steno.index.sync.scan import path_to_column
     from steno.report.compare import build_side
     from steno.report.compare.comparison import facts_from_files, facts_from_index
     from steno.report.compare.comparison_candidates import session_row_of
+    from steno.report.session_lookup import session_at
     from steno.store.session_lookup import open_file_session
 
-    row = index.connection.execute(
-        "SELECT s.id, s.file FROM sessions s JOIN files f ON f.id = s.file WHERE f.path = ?",
-        (path_to_column(file.path),),
-    ).fetchone()
+    row = session_at(index.connection, file.path)
     listed_session = session_row_of(index.connection, *row) if row is not None else None
     with open_file_session(file) as session:
         if listed_session is None:

@@ -22,6 +22,7 @@ from steno.report.export.export_options import FORMATS, LEVELS, ExportFormat, Ex
 from steno.report.export.steps_folder import StepsJob, StepsReport, sync_steps
 from steno.report.session_references import printable_path
 from steno.sanitize.terminal import ColourMode, StyledLine
+from steno.store.discovered import unreadable_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,10 +85,9 @@ def steps_json(report: StepsReport, output_folder: str) -> dict[str, Any]:
 
 def print_steps_failures(report: StepsReport) -> None:
     """Say which sessions could not be written, and which folders could not be read."""
-    for problem in report.problems:
-        if problem.kind in ("denied", "unreadable", "missing"):
-            message = f"cannot read {problem.path}: {problem.message.lower()}"
-            print_error(message, "folders of deleted sessions are kept until it can be read")
+    for problem in unreadable_problems(report.problems, "missing"):
+        message = f"cannot read {problem.path}: {problem.message.lower()}"
+        print_error(message, "folders of deleted sessions are kept until it can be read")
     for failure in report.failed[:_MAX_PRINTED_FAILURES]:
         print_error(failure.reason, _failure_hint(failure.reason))
     if omitted := len(report.failed[_MAX_PRINTED_FAILURES:]):

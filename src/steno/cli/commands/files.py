@@ -13,8 +13,10 @@ from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options, com
 from steno.cli.output.screen import Screen, print_error, write_bytes, write_json
 from steno.errors import BadRequest, NotFound
 from steno.report import clock
+from steno.report.humanize import MS_PER_SECOND, SHORT_ID_LENGTH
 from steno.report.session_references import printable_path
 from steno.sanitize.terminal import ColourMode
+from steno.store import environment
 
 if TYPE_CHECKING:
     from steno.index.database import SessionIndex
@@ -27,7 +29,6 @@ _DISK_VERSION: Final = "disk"
 _LAST_NAME: Final = "last"
 _MIN_ID_LENGTH: Final = 4
 _MAX_FILE_SIZE: Final = 32 << 20
-_MILLIS_PER_SECOND: Final = 1000
 _HELP: Final = """\
 Show what agents did to files.
 
@@ -118,10 +119,11 @@ def command(color: ColourMode, width: int | None, **values: Any) -> None:
         _verify_histories(command_options, screen)
         return
     with open_fresh_index(
-        command_options.root, demo=command_options.demo, no_sync=command_options.no_sync
+        command_options.root,
+        demo=command_options.demo,
+        no_sync=command_options.no_sync,
+        while_syncing="what it has not finished is not known yet",
     ) as index:
-        if index.report is None and not command_options.no_sync:
-            print_error("a sync is at work; what it has not finished is not known yet")
         if command_options.name is None or _is_folder_name(index, command_options.name):
             _list_files(index, command_options, screen)
             return
@@ -170,7 +172,7 @@ def _list_files(index: "SessionIndex", options: _FilesOptions, screen: Screen) -
         )
     since = None
     if options.since:
-        since = round(clock.parse_time_range(options.since, clock.now())[0] * _MILLIS_PER_SECOND)
+        since = round(clock.parse_time_range(options.since, environment.now())[0] * MS_PER_SECOND)
     folder = os.path.abspath(options.name) if options.name is not None else ""
     touched_filter = TouchedFilter(
         changed=options.changed,
@@ -189,7 +191,9 @@ def _list_files(index: "SessionIndex", options: _FilesOptions, screen: Screen) -
     else:
         has_more = bool(limit) and len(rows) > limit
         screen.print_lines(
-            touched_file_lines(rows[: limit or None], screen.width, clock.now(), has_more=has_more)
+            touched_file_lines(
+                rows[: limit or None], screen.width, environment.now(), has_more=has_more
+            )
         )
         screen.print_next_steps([f"steno files{options.root_options} PATH"])
     if not rows and touched_filter != TouchedFilter(sort=options.sort):
@@ -235,14 +239,11 @@ def _looks_like_id(name: str) -> bool:
 
 
 def _find_session_id(index: "SessionIndex", name: str, options: _FilesOptions) -> str:
-    from steno.index.sync.scan import path_to_column
+    from steno.report.session_lookup import session_at
     from steno.store.session_lookup import find
 
     file = find(name, search_roots(options.root, demo=options.demo))
-    row = index.connection.execute(
-        "SELECT s.id FROM sessions s JOIN files f ON f.id = s.file WHERE f.path = ?",
-        (path_to_column(file.path),),
-    ).fetchone()
+    row = session_at(index.connection, file.path)
     if row is None:
         raise NotFound(
             f"{name!r} is not in this index", hint="--root DIR looks at the folder it lies in"
@@ -275,7 +276,7 @@ def _print_session_files(
     screen.print_next_steps(
         [
             f"steno files{options.root_options} PATH",
-            f"steno show{options.root_options} {session[:8]}",
+            f"steno show{options.root_options} {session[:SHORT_ID_LENGTH]}",
         ]
     )
 
@@ -304,7 +305,7 @@ def _print_file_history(
         write_json(file_history_json(file_history))
     else:
         lines = file_history_lines(
-            file_history, screen.width, clock.now(), show_all=options.everything
+            file_history, screen.width, environment.now(), show_all=options.everything
         )
         print_paged(screen, lines, use_pager=not options.no_pager)
         files_command = f"steno files{options.root_options} PATH"
@@ -316,7 +317,7 @@ def _find_version(file_history: "History", text: str) -> "Version":
 
     if text == _DISK_VERSION:
         return _version_on_disk(file_history)
-    return find_version(file_history, text, clock.now())
+    return find_version(file_history, text, environment.now())
 
 
 def _version_on_disk(file_history: "History") -> "Version":

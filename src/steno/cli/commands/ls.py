@@ -9,16 +9,18 @@ import msgspec
 
 from steno.cli.command_arguments import program_name, root_arguments, search_roots
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
-from steno.cli.output.screen import Screen, print_error, write_json
+from steno.cli.output.screen import Screen, print_error, report_unreadable, write_json
 from steno.cli.output.table_layout import Column, layout_columns
 from steno.errors import Unreadable
+from steno.format.paths import JSONL_SUFFIX
 from steno.report import clock, humanize
 from steno.report.usage.usage_query import matches_project
 from steno.sanitize.terminal import ColourMode, StyledLine, one_line
 from steno.session.session_status import StepCounts, activity_age, is_listed, is_live
 from steno.session.turns.titles import UNTITLED
+from steno.store import environment
 from steno.store.archive.file_access import ArchivedFile
-from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovered import DiscoveredFile, Problem, unreadable_problems
 from steno.store.discovery import Discovery
 from steno.store.session_counts import count_agents, count_step_records, count_turns
 from steno.store.session_lookup import resolve_roots, sessions_newest_first, summarize_files
@@ -125,9 +127,9 @@ def command(
     Marks: ● running, ! waits for an answer, ✗ failed, ◻ interrupted; a finished session has none.
     ▪ is gone from the disk and only in the archive.
     """
-    now = clock.now()
+    now = environment.now()
     listing = _collect_sessions(_ListOptions(**values), search_roots(root, demo=demo), now)
-    _report_unreadable(listing.problems)
+    report_unreadable(unreadable_problems(listing.problems))
     if as_json:
         write_json(_listing_json(listing))
         if listing.first_omitted:
@@ -254,7 +256,7 @@ def _set_short_ids(rows: list[_SessionRow], names: list[str]) -> None:
         shared = max(
             (_common_prefix_length(name, neighbour) for neighbour in neighbours), default=0
         )
-        row.short_id = name.removesuffix(".jsonl")[: max(_MIN_ID_LENGTH, shared + 1)]
+        row.short_id = name.removesuffix(JSONL_SUFFIX)[: max(_MIN_ID_LENGTH, shared + 1)]
         is_unique = names[index + 1 : index + 2] != [name]
         is_typable = row.short_id[:1].isalnum() and row.short_id.replace("-", "").isalnum()
         row.shell_argument = (
@@ -407,14 +409,6 @@ def _row_status(row: _SessionRow) -> str:
 
 def _last_activity(row: _SessionRow) -> str:
     return "now" if _row_status(row) == "running" else humanize.time_of_day(row.file.mtime_ns / 1e9)
-
-
-def _report_unreadable(problems: list[Problem]) -> None:
-    denied = [problem for problem in problems if problem.kind in ("denied", "unreadable")]
-    if denied:
-        print_error(
-            f"{humanize.count(len(denied), 'path')} could not be read, such as {denied[0].path}"
-        )
 
 
 def _limit_message(listing: _Listing) -> str:

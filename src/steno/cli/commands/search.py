@@ -13,6 +13,7 @@ from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
 from steno.cli.output.screen import Screen, print_error, write_json
 from steno.report import clock, humanize
 from steno.sanitize.terminal import ColourMode
+from steno.store import environment
 
 if TYPE_CHECKING:
     from steno.cli.output.search_results import SearchResults
@@ -134,9 +135,12 @@ def command(
     if command_options.rank and command_options.oldest:
         raise click.UsageError("--rank and --oldest exclude each other")
     screen = Screen(color, width)
-    with open_fresh_index(root, demo=demo, no_sync=no_sync) as index:
-        if index.report is None and not no_sync:
-            print_error("a sync is at work; what it has not finished is not found yet")
+    with open_fresh_index(
+        root,
+        demo=demo,
+        no_sync=no_sync,
+        while_syncing="what it has not finished is not found yet",
+    ) as index:
         if audit:
             if query or command_options.regex:
                 raise click.UsageError("--audit looks at everything; it takes no words")
@@ -156,7 +160,7 @@ def _run_search(
     from steno.index.search.hit_text import RegexPattern
 
     query = _build_query(text, options)
-    finder = open_finder(index, lambda text: clock.parse_time_range(text, clock.now()))
+    finder = open_finder(index, lambda text: clock.parse_time_range(text, environment.now()))
     order = "rank" if options.rank else "oldest" if options.oldest else "newest"
     pattern = RegexPattern(options.regex) if options.regex is not None else None
     result = finder.find(query, order, require_terms=pattern is None)
@@ -190,11 +194,12 @@ def _filter_by_pattern(
 ) -> None:
     """Leave only the messages that the pattern fits."""
     from steno.cli.output.progress import ProgressBar
+    from steno.index.database import json_array
     from steno.index.search.hit_text import HitReader
 
     lengths = index.connection.execute(
         "SELECT sum(length) FROM messages WHERE id IN (SELECT value FROM json_each(?))",
-        (msgspec.json.encode(result.messages).decode(),),
+        (json_array(result.messages),),
     )
     total = int(lengths.fetchone()[0] or 0)
     with ProgressBar(total, "Matching") as bar, HitReader(index.connection) as reader:

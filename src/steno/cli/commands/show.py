@@ -18,7 +18,9 @@ from steno.cli.output.screen import (
     write_json,
 )
 from steno.errors import NotFound
+from steno.format.paths import JSONL_SUFFIX
 from steno.report import humanize
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import ColourMode, clean
 from steno.sanitize.terminal import display_width as width_of
 from steno.session.session import Session
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 
 _LATEST_VERSION: Final = "2.1.325"
-_ID_LENGTH: Final = 8
 _VIEW_OPTIONS: Final = {
     "turns": ("turn", "at", "branch", "agent", "thinking", "all", "json"),
     "graph": ("json",),
@@ -292,13 +293,13 @@ def _session_argument(name: str, file: DiscoveredFile, folders: tuple[str, ...] 
 
     if name != "last":
         return quote(f"./{name}" if name.startswith("-") else name)
-    stem = os.path.basename(file.path).removesuffix(".jsonl")
+    stem = os.path.basename(file.path).removesuffix(JSONL_SUFFIX)
     other_stems = [
         os.path.basename(other_stem.path)
         for other_stem in sessions_newest_first(folders, archived=True)
     ]
-    is_unique = sum(other.startswith(stem[:_ID_LENGTH]) for other in other_stems) <= 1
-    return quote(stem[:_ID_LENGTH] if is_unique else stem)
+    is_unique = sum(other.startswith(stem[:SHORT_ID_LENGTH]) for other in other_stems) <= 1
+    return quote(stem[:SHORT_ID_LENGTH] if is_unique else stem)
 
 
 def _print_raw_record(data: bytes, screen: Screen) -> None:
@@ -318,7 +319,7 @@ def _print_messages(
     if messages:
         from steno.cli.output.record_views import warn_of_unsent_summary
 
-        name = os.path.basename(file.path).removesuffix(".jsonl")
+        name = os.path.basename(file.path).removesuffix(JSONL_SUFFIX)
         warn_of_unsent_summary(session.transcript, name)
     if not messages and options.view == "as_resumed":
         print_error(

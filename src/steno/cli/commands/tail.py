@@ -24,13 +24,15 @@ from steno.cli.output.transcript import (
     verb_column_width,
 )
 from steno.errors import NotFound, Unreadable
+from steno.format.paths import JSONL_SUFFIX
 from steno.report import clock, humanize
 from steno.report.session_references import printable_path
 from steno.sanitize.terminal import ColourMode, StyledLine, display_width, one_line, truncate
 from steno.session.live_turns import Event, RecentTurns
+from steno.session.session_status import WAITING_SECONDS
 from steno.session.transcript import Transcript
-from steno.session.turns.session_facts import ANSWERED_LIVE_SECONDS
 from steno.session.turns.steps import Step
+from steno.store import environment
 from steno.store.discovered import DiscoveredFile
 from steno.store.discovery import Discovery
 from steno.store.file_source import PathSource
@@ -339,9 +341,6 @@ def event_json(sourced: SourcedEvent) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value is not None}
 
 
-_JSONL_SUFFIX: Final = ".jsonl"
-
-
 class _TailOptions(msgspec.Struct):
     """What was asked for, beside the session's name."""
 
@@ -467,7 +466,7 @@ class _SingleSessionSource:
         path = self._file.path
         if self._file.place.slug:
             return (os.path.dirname(path) or os.curdir,)
-        return path, path.removesuffix(_JSONL_SUFFIX)
+        return path, path.removesuffix(JSONL_SUFFIX)
 
     def initial_events(self) -> list[SourcedEvent]:
         """Return the last turns."""
@@ -510,11 +509,11 @@ class _AllSessionsSource:
 
     def initial_events(self) -> list[SourcedEvent]:
         """Return the last turns of the sessions that are alive, or were written since then."""
-        now = clock.now()
+        now = environment.now()
         since = (
             clock.time_range(self._options.since, now)[0]
             if self._options.since
-            else now - ANSWERED_LIVE_SECONDS
+            else now - WAITING_SECONDS
         )
         files = list(self._transcripts())
         for file in files:
@@ -553,7 +552,7 @@ class _AllSessionsSource:
 
 def _recent_turns(options: _TailOptions) -> RecentTurns:
     if options.since is not None:
-        return RecentTurns(since=clock.time_range(options.since, clock.now())[0])
+        return RecentTurns(since=clock.time_range(options.since, environment.now())[0])
     return RecentTurns(1 if options.last is None else options.last)
 
 
@@ -599,11 +598,11 @@ class _TextTailReporter:
 
     def print_history(self, events: list[SourcedEvent]) -> None:
         """Tell what was there before."""
-        now = clock.now()
+        now = environment.now()
         stale_paths = {
             path
             for path in {event_item.source.path for event_item in events}
-            if _seconds_since_write(path, now) > ANSWERED_LIVE_SECONDS
+            if _seconds_since_write(path, now) > WAITING_SECONDS
         }
         self._screen.print_lines(
             self._transcript.lines(events, is_history=True, stale_paths=stale_paths)

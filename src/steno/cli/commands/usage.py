@@ -10,7 +10,6 @@ from steno.cli.command_arguments import search_roots
 from steno.cli.fresh_index import NO_SYNC
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
 from steno.errors import BadRequest, NotFound
-from steno.report import clock
 from steno.report.pricing import PriceTable
 from steno.report.usage.usage_query import (
     GROUP_PARTS,
@@ -28,6 +27,8 @@ from steno.report.usage.usage_report import (
     report_json,
     row_json,
 )
+from steno.store import environment
+from steno.store.discovered import unreadable_problems
 
 if TYPE_CHECKING:
     from steno.index.database import SessionIndex
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 
 _HEAT_MAP_GROUPINGS: Final[dict[str, Grouping]] = {"hours": "hour", "days": "day"}
-_UNREADABLE_KINDS: Final = ("denied", "unreadable")
 
 
 class UsageOptions(msgspec.Struct):
@@ -135,7 +135,7 @@ def command(
 
 
 def _usage_query(options: UsageOptions) -> UsageQuery:
-    since, until = parse_period(options.since or "", options.until or "", clock.now())
+    since, until = parse_period(options.since or "", options.until or "", environment.now())
     by: Grouping = "hour" if options.heat else options.by or "day"
     cwd = os.getcwd() if options.project == "." else ""
     return UsageQuery(by, since, until, options.project or "", cwd)
@@ -158,7 +158,7 @@ def _build_usage_report(
         folders = locate_index(search_roots(options.root, demo=options.demo)).roots
         cells = count_files_usage(folders, query, problems)
         report = build_report(with_clock_names(cells, query.by), query.by, prices)
-        report.complete = not _unreadable_problems(problems)
+        report.complete = not unreadable_problems(problems)
         return report
     from steno.cli.fresh_index import open_fresh_index
     from steno.report.usage.usage_from_index import add_row_details, count_indexed_usage
@@ -186,7 +186,7 @@ def _check_complete(
             )
         return False
     problems += index.report.problems
-    return not _unreadable_problems(problems)
+    return not unreadable_problems(problems)
 
 
 def _add_abandoned_usage(
@@ -231,7 +231,7 @@ def _explain_usage(
         _check_tool_grouping(query)
         folders = locate_index(search_roots(options.root, demo=options.demo)).roots
         explanation = explain_files(folders, query, prices, problems, target)
-        explanation.complete = not _unreadable_problems(problems)
+        explanation.complete = not unreadable_problems(problems)
         return explanation
     from steno.cli.fresh_index import open_fresh_index
 
@@ -270,14 +270,10 @@ def _print_explanation(
         raise click.exceptions.Exit(1)
 
 
-def _unreadable_problems(problems: "list[Problem]") -> "list[Problem]":
-    return [problem for problem in problems if problem.kind in _UNREADABLE_KINDS]
-
-
 def _report_unreadable(problems: "list[Problem]") -> None:
     from steno.cli.output.screen import print_error
 
-    unreadable = _unreadable_problems(problems)
+    unreadable = unreadable_problems(problems)
     if unreadable:
         print_error(f"{len(unreadable):,} files could not be read, such as {unreadable[0].path}")
 

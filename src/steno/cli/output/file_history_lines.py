@@ -5,24 +5,23 @@ from itertools import takewhile
 from typing import Any, Final
 
 from steno.cli.output.table_layout import Column, layout_columns
-from steno.report import clock, humanize
+from steno.report import humanize
+from steno.report.clock import iso_time_from_ms
 from steno.report.file_history.file_versions import History, Version, version_number
 from steno.report.file_history.history import (
     TimelineEntry,
     certainty_text,
     diff_texts,
     event_text,
-    short_weekday,
     timeline_entries,
     unified_diff,
+    weekday_and_time,
 )
 from steno.report.file_history.touched_files import SessionFileTouches, TouchedFile
 from steno.report.file_history.verification import VerificationReport
-from steno.report.humanize import relative_to_project
+from steno.report.humanize import MINUS_SIGN, MS_PER_SECOND, SHORT_ID_LENGTH, relative_to_project
 from steno.sanitize.terminal import StyledLine, clean, one_line, shorten_path, wrap
 
-_MILLIS_PER_SECOND = 1000
-_ID_LENGTH = 8
 _MAX_MISMATCHES = 20
 
 
@@ -33,7 +32,7 @@ def added_text(number: int) -> str:
 
 def removed_text(number: int) -> str:
     """Return how many lines went; nothing for none."""
-    return f"\N{MINUS SIGN}{number:,}" if number else ""
+    return f"{MINUS_SIGN}{number:,}" if number else ""
 
 
 def touched_file_lines(
@@ -54,7 +53,7 @@ def touched_file_lines(
             min_flexible_width=24,
         ),
         Column(
-            "\N{MINUS SIGN}",
+            MINUS_SIGN,
             [removed_text(row.removed) for row in rows],
             "red",
             align_right=True,
@@ -104,8 +103,7 @@ def _file_table_lines(
 def _last_touch_time(last: int | None, now: float) -> str:
     if last is None:
         return ""
-    seconds = last / _MILLIS_PER_SECOND
-    return f"{short_weekday(seconds, now)} {humanize.time_of_day(seconds)}"
+    return weekday_and_time(last / MS_PER_SECOND, now)
 
 
 def session_file_lines(
@@ -113,7 +111,7 @@ def session_file_lines(
 ) -> Iterator[StyledLine]:
     """Yield the files of a session."""
     yield [
-        (session[:_ID_LENGTH], "bold"),
+        (session[:SHORT_ID_LENGTH], "bold"),
         "  ",
         one_line(title, max(12, width - 10)) or "(no title)",
     ]
@@ -135,7 +133,7 @@ def session_file_lines(
         ),
         Column("+", [added_text(each.added) for each in touches], "green", align_right=True),
         Column(
-            "\N{MINUS SIGN}",
+            MINUS_SIGN,
             [removed_text(each.removed) for each in touches],
             "red",
             align_right=True,
@@ -186,7 +184,7 @@ def _touch_summary(file_touches: Iterable[SessionFileTouches]) -> str:
     added, removed = sum(each.added for each in touches), sum(each.removed for each in touches)
     text = f"{humanize.count(len(changed), 'file')} changed"
     if changed:
-        text += f", +{added:,} \N{MINUS SIGN}{removed:,}"
+        text += f", +{added:,} {MINUS_SIGN}{removed:,}"
     if backup_only:
         text += f"; {humanize.count(backup_only, 'more file')} backed up by the client, named by no call"
     read = len(touches) - len(changed) - backup_only
@@ -216,15 +214,13 @@ def verification_lines(report: VerificationReport, width: int) -> Iterator[Style
         return
     yield [(f"{len(report.wrong):>9,} rebuilt otherwise than recorded:", "red")]
     for mismatch in report.wrong[:_MAX_MISMATCHES]:
-        where = f"{mismatch.session[:_ID_LENGTH]} at byte {mismatch.offset:,}"
+        where = f"{mismatch.session[:SHORT_ID_LENGTH]} at byte {mismatch.offset:,}"
         yield [
             "          ",
             one_line(f"{mismatch.tool} {mismatch.path}: {mismatch.why} ({where})", width - 10),
         ]
 
 
-_MILLIS_IN_SECOND: Final = 1000
-_SESSION_ID_LENGTH: Final = 8
 _MAX_PROMPT_LINES: Final = 3
 _DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
 
@@ -289,7 +285,7 @@ def _version_table_lines(
         Column("WHAT", [entry.what for entry in entries], max_width=24),
         Column("+", [added_text(each.added) for each in versions], "green", align_right=True),
         Column(
-            "\N{MINUS SIGN}",
+            MINUS_SIGN,
             [removed_text(each.removed) for each in versions],
             "red",
             align_right=True,
@@ -297,7 +293,7 @@ def _version_table_lines(
         Column(
             "KNOWN", [_certainty_note(each) for each in versions], "yellow", min_flexible_width=20
         ),
-        Column("AT", [_version_origin(each) for each in versions], "cyan", min_flexible_width=12),
+        Column("AT", [version_origin(each) for each in versions], "cyan", min_flexible_width=12),
         Column("ASKED", _prompt_column(entries), "dim", flexible=True, max_width=400),
     ]
     heads, lines = layout_columns(columns, width - 1)
@@ -308,7 +304,7 @@ def _version_table_lines(
 
 def _prompt_column(entries: Sequence[TimelineEntry]) -> list[str]:
     """Return what led to each version, once where it led to several in a row."""
-    prompts = [(_version_origin(entry.version), entry.say) for entry in entries]
+    prompts = [(version_origin(entry.version), entry.say) for entry in entries]
     previous = [("", ""), *prompts[:-1]]
     return [
         "" if prompt == previous_prompt else prompt[1]
@@ -325,8 +321,7 @@ def _number_range(numbers: dict[int, int], entry: TimelineEntry) -> str:
 def _version_time(version: Version, now: float) -> str:
     if version.time is None:
         return "undated"
-    timestamp = version.time / _MILLIS_IN_SECOND
-    return f"{short_weekday(timestamp, now)} {humanize.time_of_day(timestamp)}"
+    return weekday_and_time(version.time / MS_PER_SECOND, now)
 
 
 def _certainty_note(version: Version) -> str:
@@ -340,9 +335,10 @@ def _is_doubtful(version: Version) -> bool:
     return bool(version.note) and version.verb != "outside"
 
 
-def _version_origin(version: Version) -> str:
+def version_origin(version: Version) -> str:
+    """Return the session and turn that a version comes from."""
     agent = " sub-agent" if version.agent else ""
-    return f"{version.session[:_SESSION_ID_LENGTH]}:{version.turn}{agent}"
+    return f"{version.session[:SHORT_ID_LENGTH]}:{version.turn}{agent}"
 
 
 def _history_notes(history: History) -> Iterator[str]:
@@ -402,7 +398,7 @@ def _version_fields(number: int, version: Version) -> dict[str, Any]:
         "agent": version.agent or None,
         "turn": version.turn,
         "offset": version.offset,
-        "time": clock.iso_time(None if version.time is None else version.time / _MILLIS_IN_SECOND),
+        "time": iso_time_from_ms(version.time),
         "abandoned": version.abandoned,
         "copies": version.copies,
         "title": version.title,
@@ -445,7 +441,7 @@ def _version_heading(history: History, version: Version) -> str:
     parts = [
         f"version {number} of {len(history.versions)}",
         event_text(version).lower(),
-        _version_origin(version),
+        version_origin(version),
         one_line(version.title, 60),
     ]
     return " · ".join(part for part in parts if part)

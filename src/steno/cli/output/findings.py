@@ -15,6 +15,7 @@ from steno.cli.output.record_views import record_excerpt
 from steno.cli.output.table_layout import session_heading, wrap_line
 from steno.errors import BadRequest, Unreadable
 from steno.format.lines import read_pieces
+from steno.format.paths import JSONL_SUFFIX
 from steno.format.records import Record
 from steno.format.source import BytesSource
 from steno.report import humanize
@@ -294,7 +295,7 @@ _MAX_LISTED_SECRETS: Final = 40
 
 def secret_lines(file: "FileSecrets", columns: int) -> Iterator[StyledLine]:
     """Yield the secrets of one file: the place, the family, and what may be shown of each."""
-    name = file.session_file.path.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
+    name = file.session_file.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
     title = session_title(file.session_file) if file.session_file.place.role != "agent" else ""
     yield from session_heading(one_line(name, 60), title, columns)
     visible = file.findings[:_MAX_LISTED_SECRETS]

@@ -17,6 +17,8 @@ from steno.sanitize.terminal import (
 if TYPE_CHECKING:
     from re import Match
 
+    from steno.store.discovered import Problem
+
 
 _DEFAULT_WIDTH: Final = 80
 _PIPED_WIDTH: Final = 120
@@ -103,6 +105,19 @@ def print_error(message: str, hint: str = "", color: ColourMode = "auto") -> Non
         lines.append([(f"       {hint}", "dim")])
     for line in lines:
         sys.stderr.write(paint.style_line(line) + "\n")
+
+
+def report_unreadable(
+    problems: Sequence["Problem"], *, action: str = "read", with_reason: bool = False
+) -> None:
+    """Report how many paths could not be read, and the first of them."""
+    if problems:
+        from steno.report.humanize import count
+
+        first = problems[0]
+        reason = f": {first.message}" if with_reason and first.message else ""
+        number = count(len(problems), "path")
+        print_error(f"{number} could not be {action}, such as {first.path}{reason}")
 
 
 def write_bytes(data: bytes) -> None:

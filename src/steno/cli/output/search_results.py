@@ -16,6 +16,7 @@ from steno.index.search.query_parser import FILTERS, Query
 from steno.index.session_stats import FILE_ID_SHIFT
 from steno.index.sync.scan import path_from_column
 from steno.report import clock, humanize
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.session_references import (
     SessionReferences,
     json_encodable,
@@ -32,6 +33,7 @@ from steno.sanitize.terminal import (
     truncate,
     wrap,
 )
+from steno.store import environment
 
 if TYPE_CHECKING:
     from steno.index.database import SessionIndex
@@ -108,7 +110,6 @@ def _highlighted_line(
     return [*line, suffix] if suffix else line
 
 
-_UUID_LENGTH: Final = 8
 _LOCATION_WIDTH: Final = 8
 _KIND_WIDTH: Final = 10
 _MAX_EXCERPT_LINES: Final = 2
@@ -252,7 +253,9 @@ class SearchResults:
             (pad(one_line(kind), _KIND_WIDTH), style),
         ]
         if columns >= _WIDE_SCREEN:
-            gutter.insert(1, (pad(one_line(text.uuid[:_UUID_LENGTH]), _UUID_LENGTH + 2), "dim"))
+            gutter.insert(
+                1, (pad(one_line(text.uuid[:SHORT_ID_LENGTH]), SHORT_ID_LENGTH + 2), "dim")
+            )
         indent = sum(
             display_width(styled if isinstance(styled, str) else styled[0]) for styled in gutter
         )
@@ -300,7 +303,7 @@ class SearchResults:
         return (
             self._references.short_id(group.path)
             if group.has_session_file
-            else group.id[:_UUID_LENGTH]
+            else group.id[:SHORT_ID_LENGTH]
         )
 
     def _session_reference(self, group: HitGroup, text: HitText | None) -> str:
@@ -423,7 +426,7 @@ def _turn_or_time(group: HitGroup, text: HitText) -> str:
 def location_arguments(group: HitGroup, text: HitText) -> str | None:
     """Return the options that open a session at a message; None if they cannot be typed."""
     if text.uuid.replace("-", "").isalnum():
-        return f" --at {text.uuid[:_UUID_LENGTH]}"
+        return f" --at {text.uuid[:SHORT_ID_LENGTH]}"
     offset_argument = f" --at {message_offset(text.message)}"
     agent = group.agents.get(text.message >> FILE_ID_SHIFT)
     if not agent:
@@ -457,9 +460,7 @@ def _day_and_time(millis: int | None) -> str:
     if not millis:
         return ""
     try:
-        return (
-            f"{humanize.day_name(millis / 1000, clock.now())} {humanize.time_of_day(millis / 1000)}"
-        )
+        return humanize.day_and_time(millis / 1000, environment.now())
     except (ValueError, OverflowError, OSError):
         return ""
 

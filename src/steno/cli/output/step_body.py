@@ -7,6 +7,7 @@ from steno.format.message import ToolUse
 from steno.format.records import Record
 from steno.format.tool_catalogue import SHELL, TEXT_EDITING_TOOLS
 from steno.report import humanize
+from steno.report.humanize import MINUS_SIGN
 from steno.sanitize.terminal import (
     StyledLine,
     clean,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _MAX_DIFF_LINES: Final = 10
 _MAX_OUTPUT_LINES: Final = 8
 _LINE_NUMBER_WIDTH: Final = 5
-_MINUS_SIGN: Final = "\N{MINUS SIGN}"
 
 _DiffRow = tuple[int | None, str, str]
 """A line of a diff: its number, its sign, its words."""
@@ -41,7 +41,7 @@ def step_body_lines(
 
 def _diff_row_lines(rows: list[_DiffRow], width: int, max_rows: int) -> Iterator[StyledLine]:
     for number, sign, text in rows[:max_rows]:
-        style = {"+": "green", _MINUS_SIGN: "red"}.get(sign, "")
+        style = {"+": "green", MINUS_SIGN: "red"}.get(sign, "")
         visible = truncate(clean(text.expandtabs(4)), width - _LINE_NUMBER_WIDTH - 4)
         count = "" if number is None else str(number)
         yield [(f"{count:>{_LINE_NUMBER_WIDTH}} ", "dim"), (f"{sign} {visible}", style)]
@@ -61,7 +61,7 @@ def _diff_rows(transcript: Transcript, step: Step) -> Iterator[_DiffRow]:
             yield from _hunk_rows(hunk)
         return
     for old, new in _replaced_strings(transcript, step):
-        yield from ((None, _MINUS_SIGN, line) for line in old.splitlines())
+        yield from ((None, MINUS_SIGN, line) for line in old.splitlines())
         yield from ((None, "+", line) for line in new.splitlines())
 
 
@@ -84,7 +84,7 @@ def _hunk_rows(hunk: "View") -> Iterator[_DiffRow]:
         sign = line[:1]
         is_near_change = not changed.isdisjoint((at - 1, at, at + 1))
         if sign == "-":
-            yield old, _MINUS_SIGN, line[1:]
+            yield old, MINUS_SIGN, line[1:]
         elif is_near_change:
             yield new, sign if sign == "+" else " ", line[1:]
         old += sign != "+"

@@ -15,7 +15,8 @@ from steno.console.markdown_renderer import markdown_lines
 from steno.errors import NotFound
 from steno.format.dialects.detection import dialect_label, records_in_dialect
 from steno.format.tool_catalogue import FILE_TOOLS, SHELL
-from steno.report import clock, humanize
+from steno.report import humanize
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import (
     StyledLine,
     StyledText,
@@ -37,6 +38,7 @@ from steno.session.turns.subagents import Thread
 from steno.session.turns.titles import shorten_title
 from steno.session.turns.turn_builder import Turn
 from steno.session.turns.usage import Totals
+from steno.store import environment
 from steno.store.discovered import DiscoveredFile
 from steno.store.summary import SessionSummary, summarize
 
@@ -406,8 +408,8 @@ class SessionTranscript:
         self._file = file
         self._screen = screen
         self._session = session
-        self._summary: SessionSummary = summarize(file, clock.now())
-        self._name = session.id[:8]
+        self._summary: SessionSummary = summarize(file, environment.now())
+        self._name = session.id[:SHORT_ID_LENGTH]
 
     def render_options(self, *, thinking: bool, show_all: bool) -> RenderOptions:
         """Return how to tell it on this screen."""

@@ -13,7 +13,9 @@ from typing import Any, Final
 from steno.cli.command_arguments import root_arguments
 from steno.cli.output.screen import Screen
 from steno.cli.output.table_layout import Column, layout_columns
-from steno.report import clock, humanize
+from steno.report import humanize
+from steno.report.clock import iso_time_from_ms
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.usage.usage_explanation import ExplainedLine, ExplainedResponse, UsageExplanation
 from steno.report.usage.usage_query import UsageQuery
 from steno.report.usage.usage_report import (
@@ -22,18 +24,17 @@ from steno.report.usage.usage_report import (
     UsageReport,
     figures_json,
     group_json,
+    rounded_micros,
 )
 from steno.sanitize.terminal import StyledLine, display_width, one_line, shorten_path, wrap
 
 _DEFAULT_ROWS: Final = 30
-_MICROS_PER_DOLLAR: Final = 1_000_000
 _MICROS_PER_CENT: Final = 10_000
 _TIME_GROUPINGS: Final = ("day", "week", "month", "hour", "block5h")
 _HEADINGS: Final = {"block5h": "FIVE HOURS FROM", "project": "PROJECT", "tool": "FIRST TOOL"}
 _EIGHTH_BLOCKS: Final = " ▏▎▍▌▋▊▉"
 _MAX_BAR_WIDTH: Final = 40
 _WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_ID_LENGTH: Final = 8
 _BAR_HEADING: Final = "BAR"
 
 
@@ -169,13 +170,13 @@ def _grouping_columns(by: str, lines: list[ReportRow]) -> list[Column]:
     if by == "session":
         projects = [one_line(humanize.project_name(line.project), 40) for line in lines]
         return [
-            Column("ID", [name[0][:_ID_LENGTH] or "?" for name in names], "bold"),
+            Column("ID", [name[0][:SHORT_ID_LENGTH] or "?" for name in names], "bold"),
             Column("SESSION", titles, flexible=True),
             Column("PROJECT", projects, "dim", max_width=16, min_flexible_width=28),
         ]
     if by == "agent":
         return [
-            Column("ID", [name[0][:_ID_LENGTH] or "?" for name in names], "bold"),
+            Column("ID", [name[0][:SHORT_ID_LENGTH] or "?" for name in names], "bold"),
             Column("SUB-AGENT", [name[1] or "the session" for name in names], max_width=20),
             Column("TITLE", titles, flexible=True, max_width=60),
         ]
@@ -242,7 +243,7 @@ def _footnotes(report: UsageReport) -> Iterator[str]:
     totals = report.totals
     if report.abandoned is not None and report.abandoned.responses:
         spent = report.abandoned
-        amount = format_cost((spent.exact + _MICROS_PER_DOLLAR // 2) // _MICROS_PER_DOLLAR, spent)
+        amount = format_cost(rounded_micros(spent.exact), spent)
         text = humanize.count(spent.responses, "response")
         yield f"of which on abandoned branches: {amount}, {text}, {spent.output:,} tokens of output"
     if report.unseen:
@@ -262,7 +263,6 @@ def _footnotes(report: UsageReport) -> Iterator[str]:
         yield f"{text} at the normal price: no other is known, the truth is higher"
 
 
-_WEEKDAY_NAMES: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _UNICODE_SHADES: Final = "·░▒▓█"
 _ASCII_SHADES: Final = " .:*#"
 _HOURS_PER_DAY: Final = 24
@@ -284,7 +284,7 @@ def heat_map_lines(report: UsageReport, screen: Screen, *, by_days: bool) -> Ite
 
 
 def _hour_map_lines(costs: dict[tuple[str, int], int], screen: Screen) -> Iterator[StyledLine]:
-    cost_grid = [[0] * _HOURS_PER_DAY for _ in _WEEKDAY_NAMES]
+    cost_grid = [[0] * _HOURS_PER_DAY for _ in _WEEKDAYS]
     for (day, hour), cost in costs.items():
         cost_grid[date.fromisoformat(day).weekday()][hour] += cost
     color_scale = _ShadeScale((cost for row in cost_grid for cost in row), screen)
@@ -293,7 +293,7 @@ def _hour_map_lines(costs: dict[tuple[str, int], int], screen: Screen) -> Iterat
     cell_width = 2 if available >= 2 * _HOURS_PER_DAY else 1
     heads = "".join(f"{hour:<{3 * cell_width}}" for hour in range(0, _HOURS_PER_DAY, 3))
     yield [(" " * _LEFT_MARGIN + heads, "dim")]
-    for name, row, total in zip(_WEEKDAY_NAMES, cost_grid, row_totals, strict=True):
+    for name, row, total in zip(_WEEKDAYS, cost_grid, row_totals, strict=True):
         cells = "".join(color_scale.shade(cost) * cell_width for cost in row)
         total_text = f"  {total}" if available >= _HOURS_PER_DAY else ""
         yield [(f" {name}  ", "bold"), (cells, "blue"), total_text]
@@ -319,7 +319,7 @@ def _day_map_lines(costs: dict[tuple[str, int], int], screen: Screen) -> Iterato
         if (not week or start.day <= _DAYS_PER_WEEK) and len(months) <= 2 * week:
             months = months.ljust(2 * week) + f"{start:%b} "
     yield [(" " * _LEFT_MARGIN + months, "dim")]
-    for weekday, name in enumerate(_WEEKDAY_NAMES):
+    for weekday, name in enumerate(_WEEKDAYS):
         cells = ""
         for week in range(weeks):
             day = monday + timedelta(weeks=week, days=weekday)
@@ -423,9 +423,7 @@ def _total_cost(members: list[ExplainedResponse]) -> str:
 
 def _response_lines(response: ExplainedResponse, columns: int) -> Iterator[StyledLine]:
     price = "no price known" if response.cost is None else f"${response.cost / 1e6:.6f}"
-    stamp = (
-        clock.iso_time(None if response.time is None else response.time / 1000) or "time unknown"
-    )
+    stamp = iso_time_from_ms(response.time) or "time unknown"
     pieces = [
         (one_line(response.key, min(40, columns - 1)), "bold"),
         (one_line(humanize.model_name(response.model), 30) or "no model", ""),
@@ -539,7 +537,7 @@ def usage_explanation_json(explained: UsageExplanation, by: str) -> dict[str, An
                 "key": response.key,
                 **group_json(by, response.names),
                 "model": response.model,
-                "time": clock.iso_time(None if response.time is None else response.time / 1000),
+                "time": iso_time_from_ms(response.time),
                 "session": response.session,
                 "project": response.project,
                 **figures_json(response.figures, response.cost or 0),

@@ -11,6 +11,7 @@ from steno.console.commands import ConsoleCommand
 from steno.console.dialog import Choice, Dialog
 from steno.errors import BadRequest, StenoError
 from steno.report import humanize
+from steno.report.humanize import SHORT_ID_LENGTH
 
 if TYPE_CHECKING:
     from steno.console.chat import Chat
@@ -32,7 +33,9 @@ async def _clear(chat: "Chat", arguments: str) -> None:
     await chat.enter_session(new_session(options.config, options.cwd), "clear")
     if chat.session is not None:
         await chat.session.slash_dispatcher.record_clear()
-    chat.renderer.print_note(f"a new session; /resume {previous_id[:8]} goes back", "dim")
+    chat.renderer.print_note(
+        f"a new session; /resume {previous_id[:SHORT_ID_LENGTH]} goes back", "dim"
+    )
 
 
 async def _compact(chat: "Chat", arguments: str) -> None:

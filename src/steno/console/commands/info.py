@@ -8,14 +8,12 @@ from steno.console.chat_status import MODE_DESCRIPTIONS
 from steno.console.commands import ConsoleCommand, description_rows
 from steno.console.key_bindings import KEY_HELP
 from steno.report import humanize
+from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
 from steno.sanitize.terminal import StyledLine, one_line, pad
 
 if TYPE_CHECKING:
     from steno.agent.agent_session import AgentSession
     from steno.console.chat import Chat
-
-
-_MICRODOLLARS_PER_DOLLAR: Final = 1_000_000
 
 
 def status_command_input(session: "AgentSession") -> dict[str, Any]:
@@ -38,7 +36,7 @@ def status_command_input(session: "AgentSession") -> dict[str, Any]:
         "output_style": {"name": session.settings.output_style or "default"},
         "permission_mode": session.permission_mode(),
         "git_branch": recorder.composer.context.git_branch,
-        "cost": {"total_cost_usd": meter.total_cost / _MICRODOLLARS_PER_DOLLAR},
+        "cost": {"total_cost_usd": meter.total_cost / MICRO_DOLLARS_PER_DOLLAR},
         "context_window": {
             "total_input_tokens": meter.usage.get("input_tokens", 0),
             "total_output_tokens": meter.usage.get("output_tokens", 0),
@@ -49,7 +47,6 @@ def status_command_input(session: "AgentSession") -> dict[str, Any]:
     }
 
 
-_MICRODOLLARS: Final = 1_000_000
 _BAR_WIDTH: Final = 30
 
 
@@ -103,7 +100,7 @@ async def _status(chat: "Chat", arguments: str) -> None:
         ("sandbox", "on" if session.sandbox is not None else "off"),
         ("confinement", session.command_runner.support.summary),
         ("context", f"{humanize.tokens(state.context)} of {humanize.tokens(state.window)} tokens"),
-        ("spent", f"${state.cost / _MICRODOLLARS:.4f}"),
+        ("spent", f"${state.cost / MICRO_DOLLARS_PER_DOLLAR:.4f}"),
         ("memory", ", ".join(part.path for part in session.memory.files) or "none"),
     ]
     _print_table(chat, rows)
@@ -119,16 +116,14 @@ async def _cost(chat: "Chat", arguments: str) -> None:
     if session is None:
         return
     meter = session.agent.meter
-    rows = [("total", f"${meter.total_cost / _MICRODOLLARS:.4f}")]
+    rows = [("total", f"${meter.total_cost / MICRO_DOLLARS_PER_DOLLAR:.4f}")]
     for model, usage in meter.usage_by_model.items():
         cached_tokens = usage["cache_read_input_tokens"]
         input_tokens = usage["input_tokens"] + usage["cache_creation_input_tokens"] + cached_tokens
         summary = (
             f"{humanize.tokens(input_tokens)} in, {humanize.tokens(cached_tokens)} of it cached, "
         )
-        summary += (
-            f"{humanize.tokens(usage['output_tokens'])} out, ${usage['cost'] / _MICRODOLLARS:.4f}"
-        )
+        summary += f"{humanize.tokens(usage['output_tokens'])} out, ${usage['cost'] / MICRO_DOLLARS_PER_DOLLAR:.4f}"
         rows.append((humanize.model_name(model), summary))
     if len(rows) == 1:
         rows.append(("", "nothing was asked yet"))

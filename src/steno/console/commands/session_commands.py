@@ -12,13 +12,15 @@ from steno.console.commands import ConsoleCommand
 from steno.console.dialog import Choice, Dialog
 from steno.console.external_programs import run_program, steno_command
 from steno.errors import BadRequest
-from steno.report import clock, humanize
+from steno.report import humanize
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import StyledLine, one_line
 from steno.session.session import Session
 from steno.session.transcript import Node
 from steno.session.turns.branches import Branch
 from steno.session.turns.prompts import TURN_ORIGINS, origin_of, read_prompt
 from steno.session.turns.turn_builder import Turn
+from steno.store import environment
 
 if TYPE_CHECKING:
     from steno.console.chat import Chat
@@ -160,7 +162,7 @@ async def _pick_session(chat: "Chat", name: str) -> str:
     if not summaries:
         chat.renderer.print_note("there are no other sessions of this folder", "dim")
         return ""
-    current_time = clock.now()
+    current_time = environment.now()
     choices = [
         Choice(
             "",
@@ -200,9 +202,7 @@ def _project_sessions(config: str, cwd: str) -> "list[tuple[DiscoveredFile, Sess
 def _time_text(summary: "SessionSummary", current_time: float) -> str:
     if summary.ended is None:
         return summary.branch
-    time_text = (
-        f"{humanize.day_name(summary.ended, current_time)} {humanize.time_of_day(summary.ended)}"
-    )
+    time_text = humanize.day_and_time(summary.ended, current_time)
     return f"{summary.branch}  {time_text}" if summary.branch else time_text
 
 
@@ -238,7 +238,8 @@ async def _fork(chat: "Chat", arguments: str) -> None:
         partial(fork_session, options.config, path, options.cwd), show_history=False
     )
     chat.renderer.print_note(
-        f"in a copy, {forked.id[:8]}; /resume {previous_id[:8]} goes back", "dim"
+        f"in a copy, {forked.id[:SHORT_ID_LENGTH]}; /resume {previous_id[:SHORT_ID_LENGTH]} goes back",
+        "dim",
     )
 
 
@@ -283,7 +284,10 @@ async def _export_session(chat: "Chat", name: str, *, redacted: bool) -> None:
         chat.renderer.print_note("there is nothing to write yet", "dim")
         return
     suffix = "-redacted" if redacted else ""
-    name = name or f"session-{session.agent.conversation.recorder.session_id[:8]}{suffix}.md"
+    name = (
+        name
+        or f"session-{session.agent.conversation.recorder.session_id[:SHORT_ID_LENGTH]}{suffix}.md"
+    )
     target = os.path.join(chat.agent_setup.options.cwd, name)
     masked_count = await asyncio.to_thread(_export_markdown, path, target, redacted=redacted)
     masked_note = (

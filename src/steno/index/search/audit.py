@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from steno.errors import Unreadable
-from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
 from steno.format.records import Gap, Record
 from steno.index.line_decoder import IndexedLine, line_from_record
 from steno.index.searchable_text import (
     ENVELOPE_FIELDS,
     TITLE_TYPES,
+    decode_json,
     is_binary,
     is_result_copy,
     text_parts,
@@ -60,7 +60,7 @@ def unsearched_reason(line: IndexedLine) -> str:
 
 def classify_strings(line: IndexedLine, data: bytes, searched_text: str) -> ClassifiedStrings:
     """Return what becomes of the strings of a record, of which `said` is searched."""
-    fields = _decode_json(data)
+    fields = decode_json(data)
     classified = list(_classify_fields(line, fields, searched_text))
     character_count = sum(
         _character_count(string) for reason, string in classified if reason == "words"
@@ -91,13 +91,6 @@ def _character_count(text: str) -> int:
 def _long_word_size(word: str) -> int:
     size = len(word.encode("utf-8", "replace"))
     return size if size >= MAX_TOKEN_SIZE else 0
-
-
-def _decode_json(raw: bytes | msgspec.Raw) -> Any:
-    try:
-        return msgspec.json.decode(raw)
-    except DECODE_ERRORS:
-        return decode_lenient(raw)
 
 
 def _classify_fields(

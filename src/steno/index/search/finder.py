@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.errors import BadRequest
-from steno.index.database import SessionIndex
+from steno.index.database import ARRAY_SQL, SessionIndex, json_array
 from steno.index.search.query_parser import Query, QueryTooComplex, Word
 from steno.index.search.scope import SearchScope, TimeRangeParser, build_scope
 from steno.index.search.terms import (
@@ -495,6 +495,9 @@ def _convert_engine_errors() -> Generator[None]:
         ) from error
 
 
+FIRST_FETCH: Final = 256
+FETCH_GROWTH: Final = 8
+"""How many first messages are asked for, and how many times as many when they do not fill a page."""
 _FirstMessages: TypeAlias = Callable[[int, Collection[int] | None], list[int]]
 
 
@@ -651,8 +654,8 @@ def _session_rows(connection: sqlite3.Connection, files: set[int]) -> dict[int, 
     """Return what is known of some files, asked for all at once."""
     rows = connection.execute(
         f"SELECT s.file, {_SESSION_COLUMNS} FROM sessions s JOIN files f ON f.id = s.file "
-        "WHERE s.file IN (SELECT value FROM json_each(?))",
-        (msgspec.json.encode(sorted(files)).decode(),),
+        f"WHERE s.file IN {ARRAY_SQL}",
+        (json_array(sorted(files)),),
     )
     return {row[0]: row[1:] for row in rows}
 

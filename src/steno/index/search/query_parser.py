@@ -36,7 +36,7 @@ MAX_QUERY_LENGTH: Final = 4_000
 
 _MAX_WORD_WILDCARDS: Final = 8
 _MAX_QUERY_WILDCARDS: Final = 32
-_WILDCARD: Final = re.compile(r"\*+")
+WILDCARDS: Final = re.compile(r"\*+")
 _FILTER_NAME: Final = re.compile(r"([A-Za-z]+):(?=\S)(?!//)")
 _WORD_PATTERN: Final = re.compile(r'[^\s"“]+')
 _VALUE_PATTERN: Final = re.compile(r"\S+")
@@ -112,7 +112,7 @@ def parse_query(text: str) -> Query:
 
 
 def _limit_wildcards(items: list[_QueryItem]) -> None:
-    counts = [len(_WILDCARD.findall(item.text)) for item in items]
+    counts = [len(WILDCARDS.findall(item.text)) for item in items]
     max_count = max(counts, default=0)
     if max_count > _MAX_WORD_WILDCARDS:
         raise QueryTooComplex(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from steno.errors import BadRequest
+from steno.index.database import ARRAY_SQL, json_array
 from steno.index.search.query_parser import FILTERS, Filter
 from steno.index.searchable_text import TEXT_KINDS, TextPart
 from steno.index.session_stats import FILE_ID_SHIFT
@@ -236,8 +237,8 @@ class _ScopeBuilder:
             if any(path_test(_normalize_path(path)) for path_test in path_tests)
         ]
         rows = self._connection.execute(
-            "SELECT message, result FROM tool_calls WHERE path IN (SELECT value FROM json_each(?))",
-            (msgspec.json.encode(paths).decode(),),
+            f"SELECT message, result FROM tool_calls WHERE path IN {ARRAY_SQL}",
+            (json_array(paths),),
         )
         messages = {message for row in rows for message in row if message is not None}
         if negated:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from steno.index.search.query_parser import Word
+from steno.index.search.query_parser import WILDCARDS, Word
 from steno.index.text_index import TEXT_FIELD, make_analyzer
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _MAX_OPEN_SIZE: Final = 400
 """A longer word, in bytes, is more than the automaton of an open one can hold."""
 _INFIX_PARTS: Final = 3
 """What a word is made of that has letters inside: anything, the letters, anything."""
-_WILDCARDS: Final = re.compile(r"\*+")
 _CAMEL_CASE: Final = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
 _HEX_ID: Final = re.compile(
     r"(?=[^a-f]*[a-f])(?=[^0-9]*[0-9])[0-9a-f]{6,}(?:-[0-9a-f]+)*", re.ASCII
@@ -114,7 +113,7 @@ def _split_wildcards(
     word: Word, tokenize: Callable[[str], list[Token]]
 ) -> tuple[list[tuple[int, TokenParts]], bool]:
     """Return the words of a word and their places, and whether stars made any of them open."""
-    segments = _WILDCARDS.sub("*", word.text).split("*")
+    segments = WILDCARDS.sub("*", word.text).split("*")
     pieces: list[tuple[int, TokenParts]] = []
     starred = ends_open = False
     base = 0

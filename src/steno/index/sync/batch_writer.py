@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import pairwise
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any, Final, Self
@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from steno.errors import Unreadable
-from steno.format.paths import PathInfo
+from steno.format.paths import JSONL_SUFFIX, PathInfo
 from steno.index.database import transaction
 from steno.index.session_stats import (
     FILE_ID_SHIFT,
@@ -36,6 +36,7 @@ from steno.index.usage_rows import (
     LOCAL_DAY,
     assign_foreign_titles,
     days_of,
+    query_chunks,
     update_counted_copies,
     update_daily_sums,
 )
@@ -72,8 +73,6 @@ class DeferredInterrupt:
         self.interrupted = True
 
 
-_OWNER_CHUNK_SIZE: Final = 500
-_SUFFIX: Final = ".jsonl"
 _FileRow = tuple[int, str, str, int]
 """A file of a session: its number, whose it is, its path, and its owner so far."""
 
@@ -81,7 +80,7 @@ _FileRow = tuple[int, str, str, int]
 def session_ids_of(connection: sqlite3.Connection, files: Iterable[int]) -> set[str]:
     """Return the ids of the sessions that some files belong to."""
     session_ids: set[str] = set()
-    for chunk in _owner_chunks(files):
+    for chunk in query_chunks(files):
         placeholders = ", ".join("?" * len(chunk))
         rows = connection.execute(f"SELECT id FROM sessions WHERE file IN ({placeholders})", chunk)
         session_ids.update(session_id for (session_id,) in rows)
@@ -91,7 +90,7 @@ def session_ids_of(connection: sqlite3.Connection, files: Iterable[int]) -> set[
 def update_owners(connection: sqlite3.Connection, session_ids: Iterable[str]) -> None:
     """Tie the sub-agents of some sessions to the file of the session that each worked for."""
     changed: list[tuple[int, int]] = []
-    for chunk in _owner_chunks(session_ids):
+    for chunk in query_chunks(session_ids):
         placeholders = ", ".join("?" * len(chunk))
         rows = connection.execute(
             "SELECT s.id, s.file, s.agent, f.path, s.owner FROM sessions s "
@@ -123,18 +122,12 @@ def _owner_of(agent: _FileRow, sessions: list[_FileRow]) -> int:
     containing = (
         session
         for session in sessions
-        if path.startswith(session[2].removesuffix(_SUFFIX) + os.sep)
+        if path.startswith(session[2].removesuffix(JSONL_SUFFIX) + os.sep)
     )
     folder = os.path.dirname(path)
     siblings = (each for each in sessions if os.path.dirname(each[2]) == folder)
     only_session = sessions[0] if len(sessions) == 1 else agent
     return next(containing, next(siblings, only_session))[0]
-
-
-def _owner_chunks(values: Iterable[int] | Iterable[str]) -> Iterator[list[int | str]]:
-    remaining = iter(values)
-    while chunk := list[int | str](islice(remaining, _OWNER_CHUNK_SIZE)):
-        yield chunk
 
 
 _TABLES_BY_MESSAGE: Final = (

@@ -99,7 +99,7 @@ def extract_rows(
             builder.add_record(
                 line_from_record(piece), piece.line, piece.offset, piece.length, piece
             )
-        elif _is_line_ended(source, piece):
+        elif piece.ends_line(source):
             builder.end = piece.offset + piece.length
         if builder.end - start >= limit:
             break
@@ -211,11 +211,6 @@ def _is_regular(line: IndexedLine) -> bool:
     if content.__class__ is not list:
         return True
     return all(block.type in _KNOWN_BLOCK_TYPES for block in cast("list[LineBlock]", content))
-
-
-def _is_line_ended(source: Source, gap: Gap) -> bool:
-    """Whether bytes that are no record will never become one: their line has ended."""
-    return source.read(gap.offset + gap.length - 1, 1) == b"\n"
 
 
 STRETCH_SIZE: Final = 16 << 20

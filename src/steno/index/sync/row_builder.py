@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS, as_object, decode_lenient
-from steno.format.message import read_envelope
+from steno.format.message import SYNTHETIC, read_envelope
 from steno.format.records import Record
 from steno.format.sidecars import (
     BACKUP_TYPES,
@@ -16,7 +16,7 @@ from steno.format.sidecars import (
     read_backups,
     snapshot_time,
 )
-from steno.format.tool_catalogue import AGENT_TOOLS, EDITING_TOOLS
+from steno.format.tool_catalogue import AGENT_TOOLS, EDITING_TOOLS, PATH_FIELDS
 from steno.index.line_decoder import (
     IndexedLine,
     LineBlock,
@@ -52,7 +52,6 @@ from steno.session.turns.prompts import (
 )
 from steno.session.turns.titles import shorten_title
 from steno.session.turns.tool_outcomes import call_outcome
-from steno.session.turns.usage import SYNTHETIC
 
 
 def record_backups(state: ExtractionState, line: bytes, message_id: int, time: int | None) -> None:
@@ -136,7 +135,6 @@ class SummaryTitles:
 
 
 _MESSAGE_TYPES: Final = frozenset(("user", "assistant"))
-_PATH_FIELDS: Final = ("file_path", "notebook_path", "path")
 _MAX_OPEN_CALLS: Final = 1_000
 _LAST_MESSAGE_KINDS: Final[dict[Origin, LastMessage]] = {
     "human": "prompt",
@@ -406,7 +404,7 @@ class RowBuilder:
         turn.calls += 1
         tool_input = cast("dict[str, Any]", block.input) if block.input.__class__ is dict else {}
         path = next(
-            (value for key in _PATH_FIELDS if isinstance(value := tool_input.get(key), str)), ""
+            (value for key in PATH_FIELDS if isinstance(value := tool_input.get(key), str)), ""
         )
         key = response_key(line, message_id)
         row = [message_id, position, turn.number, call_id, name, key, path, time, None, None, None]

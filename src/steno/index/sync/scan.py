@@ -13,7 +13,7 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format.paths import PathInfo
-from steno.store.discovered import DiscoveredFile, Problem, TranscriptWalk
+from steno.store.discovered import DiscoveredFile, Problem, TranscriptWalk, is_below
 
 _EDGE_SIZE: Final = 4_096
 
@@ -245,7 +245,7 @@ class _Scanner:
 
 def is_below_roots(path: str, roots: tuple[str, ...]) -> bool:
     """Whether a path is one of some folders, or lies in one."""
-    return any(path == root or path.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
+    return any(is_below(path, root, or_equal=True) for root in roots)
 
 
 def file_fingerprint(path: str, end: int) -> bytes | None:

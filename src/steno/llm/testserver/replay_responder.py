@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.format.lenient_json import as_list, as_object
+from steno.format.message import SYNTHETIC
 from steno.llm.testserver.responders import (
     Answer,
     Reply,
@@ -19,7 +20,6 @@ from steno.llm.testserver.responders import (
 from steno.session.session import Session
 from steno.session.transcript import Node, Transcript
 
-_SYNTHETIC: Final = "<synthetic>"
 _SUMMARY_SUFFIX: Final = "\n\nIf you need specific details"
 _REMINDERS: Final = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 
@@ -129,7 +129,7 @@ def _thread_replies(
             user_input.words, user_input.recap = [], user_text(message)
         elif node.type == "user":
             user_input.add(message)
-        elif node.model != _SYNTHETIC and not node.synthetic_error:
+        elif node.model != SYNTHETIC and not node.synthetic_error:
             reply = open_replies.get(node.message_id or "")
             if reply is None:
                 reply = _new_reply(message, user_input, thread, len(replies) + 1)

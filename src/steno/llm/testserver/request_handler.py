@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from steno.format.lenient_json import as_list, as_object
+from steno.llm.messages_api import COUNT_PATH, MESSAGES_PATH
 from steno.llm.testserver.http_connection import HttpRequest
 from steno.llm.testserver.request_validator import ThinkingHistory, validate_request
 from steno.llm.testserver.responders import (
@@ -216,8 +217,6 @@ MAX_BODY_BYTES: Final = 32 << 20
 """The most bytes of a request."""
 DEFAULT_MODELS: Final = ("claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-4-5")
 """The models that are listed where none are given."""
-_MESSAGES_PATH: Final = "/v1/messages"
-_COUNT_PATH: Final = "/v1/messages/count_tokens"
 _MODELS_PATH: Final = "/v1/models"
 _RELEASED: Final = "2026-01-01T00:00:00Z"
 _NOT_JSON: Final = "The request body is not valid JSON: {}"
@@ -324,7 +323,7 @@ class RequestHandler:
             return Refusal("invalid x-api-key", 401)
         if request.path == _MODELS_PATH or request.path.startswith(f"{_MODELS_PATH}/"):
             return self._list_models(request)
-        if request.path not in (_MESSAGES_PATH, _COUNT_PATH):
+        if request.path not in (MESSAGES_PATH, COUNT_PATH):
             return ErrorReply(status=404)
         if request.method != "POST":
             return ErrorReply(status=405)
@@ -359,7 +358,7 @@ class RequestHandler:
         if body is None:
             return Refusal("Input should be a valid dictionary")
         received.body = body
-        counts = request.path == _COUNT_PATH
+        counts = request.path == COUNT_PATH
         validation_error = self._validate(body, request.headers, counts=counts)
         if validation_error is not None:
             return validation_error

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from steno.format.lenient_json import as_list, as_object
+from steno.format.message import THINKING_TYPES
 from steno.llm.testserver.request_schema import (
     CACHE_CONTROL,
     MESSAGE_CONTENT,
@@ -38,11 +39,10 @@ from steno.llm.testserver.responders import Refusal
 _Block = dict[str, Any]
 _Message = dict[str, Any]
 
-_THINKING_TYPES: Final = ("thinking", "redacted_thinking")
 _ROLE_OF_BLOCK: Final = {
     **dict.fromkeys(("tool_result", "image", "document", "search_result"), "user"),
     **dict.fromkeys(
-        ("tool_use", "server_tool_use", "web_search_tool_result", *_THINKING_TYPES), "assistant"
+        ("tool_use", "server_tool_use", "web_search_tool_result", *THINKING_TYPES), "assistant"
     ),
     **dict.fromkeys(("tool_addition", "tool_removal"), "system"),
 }
@@ -247,7 +247,7 @@ def _check_turn_start(
     ]
     calls = any(block.get("type") == "tool_use" for at in turn for block in blocks[at])
     first = blocks[turn[0]] if turn else []
-    if calls and first[0].get("type") not in _THINKING_TYPES and not history.had_no_thinking(first):
+    if calls and first[0].get("type") not in THINKING_TYPES and not history.had_no_thinking(first):
         yield _MISSING_THINKING.format(turn[0], first[0].get("type"))
 
 

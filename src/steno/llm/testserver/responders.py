@@ -9,20 +9,12 @@ import msgspec
 
 from steno.format.encode import encode
 from steno.format.lenient_json import as_list, as_object
+from steno.llm.retry_policy import ERROR_STATUSES
 
 ERROR_KINDS: Final = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
+    **{status: kind for kind, status in ERROR_STATUSES.items()},
     405: "invalid_request_error",
     409: "conflict_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    500: "api_error",
-    504: "timeout_error",
-    529: "overloaded_error",
 }
 """The kind of error that goes with a status."""
 _SERVER_ERRORS: Final = 500
@@ -285,11 +277,6 @@ def search(
     # Without a name it is about the call before it, and gets that one's.
     result = {"type": "web_search_tool_result", "tool_use_id": tool_id, "content": results}
     return ReplyBlock({**call, "input": {"query": query}}), ReplyBlock(result)
-
-
-def block(kind: str, /, **fields: object) -> ReplyBlock:
-    """Return a block of any kind."""
-    return ReplyBlock({"type": kind, **fields})
 
 
 _STATUS: Final = {kind: status for status, kind in ERROR_KINDS.items()}

@@ -15,6 +15,7 @@ import msgspec
 
 from steno.errors import Unwritable
 from steno.format.encode import encode
+from steno.llm.messages_api import RETRY_STATUSES
 from steno.llm.testserver.http_connection import BodyTooLarge, HttpConnection, InvalidHttp
 from steno.llm.testserver.request_handler import (
     HOST,
@@ -42,7 +43,6 @@ _STREAM_HEADERS: Final = (
     ("cache-control", "no-cache"),
 )
 _OK: Final = 200
-_RETRY_STATUSES: Final = frozenset((408, 409, 429, 500, 502, 503, 504, 529))
 
 
 class ResponseWriter:
@@ -111,7 +111,7 @@ class ResponseWriter:
             self._connection.abort()
             return
         body = error_body(failure.status, failure.kind, failure.message, self._received.request_id)
-        should_retry = "true" if failure.status in _RETRY_STATUSES else "false"
+        should_retry = "true" if failure.status in RETRY_STATUSES else "false"
         headers = {"x-should-retry": should_retry, **failure.headers}
         await self._send_json(failure.status, body, headers=headers)
 

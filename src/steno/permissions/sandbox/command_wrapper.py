@@ -83,9 +83,7 @@ def find_backend() -> SandboxBackend:
     if program and _works([program, "--ro-bind", "/", "/", "--unshare-net", "--unshare-pid", "--"]):
         summary = "commands run under bubblewrap: they write only in the project, without network"
         return SandboxBackend("bwrap", summary, program)
-    from steno.permissions.sandbox.restricted_exec import landlock_version
-
-    version = landlock_version()
+    version = _landlock_version()
     if version and _works([*_RESTRICTED_EXEC, "--apart", "--"]):
         summary = (
             f"commands run under Landlock (version {version}) with files and a network of their"
@@ -102,6 +100,15 @@ def find_backend() -> SandboxBackend:
         )
         return SandboxBackend("landlock", summary)
     return SandboxBackend(None, "there is no sandbox here: commands can do all that you can do")
+
+
+def _landlock_version() -> int:
+    """Return the version of Landlock that this system has; 0 when it has none."""
+    if sys.platform != "linux":
+        return 0
+    from steno.permissions.sandbox.landlock_rules import abi_version
+
+    return abi_version()
 
 
 # Isolated, so that no module of the project is taken for one of ours.

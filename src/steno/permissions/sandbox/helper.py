@@ -25,6 +25,7 @@ from types import FrameType
 from typing import Any, Final, NoReturn
 
 from steno.permissions.sandbox import landlock_rules, mount_namespace, path_plan, seccomp, syscalls
+from steno.permissions.sandbox.helper_protocol import HEADER, MAX_REQUEST_BYTES
 from steno.permissions.sandbox.path_plan import PathPlan, SandboxSetupError
 
 _CREDENTIALS: Final = struct.Struct("iii")
@@ -425,8 +426,6 @@ def _reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-_HEADER: Final = struct.Struct("=QQ")
-_MAX_REQUEST_BYTES: Final = 16 << 20
 _MAX_DESCRIPTORS: Final = 128
 _MAX_COMMANDS: Final = 64
 
@@ -469,13 +468,13 @@ class HelperServer:
     def _receive(self) -> bool:
         try:
             header, descriptors, _, _ = socket.recv_fds(
-                self._connection, _HEADER.size, _MAX_DESCRIPTORS
+                self._connection, HEADER.size, _MAX_DESCRIPTORS
             )
         except OSError:
             return False
-        if len(header) != _HEADER.size or not descriptors:
+        if len(header) != HEADER.size or not descriptors:
             return False
-        number, length = _HEADER.unpack(header)
+        number, length = HEADER.unpack(header)
         try:
             self._fork(_read_request(number, length, descriptors))
         except (SandboxSetupError, OSError, ValueError, KeyError, TypeError) as error:
@@ -531,7 +530,7 @@ def _ignore_signal(_number: int, _frame: FrameType | None) -> None:
 
 
 def _read_request(number: int, length: int, descriptors: list[int]) -> CommandRequest:
-    if length > _MAX_REQUEST_BYTES:
+    if length > MAX_REQUEST_BYTES:
         raise SandboxSetupError("the request is too long")
     body = b""
     while len(body) < length:

@@ -17,22 +17,22 @@ _VERSION_FLAG: Final = 1
 _PATH_BENEATH: Final = 1
 
 _EXECUTE: Final = 1 << 0
-_WRITE_FILE: Final = 1 << 1
+WRITE_FILE: Final = 1 << 1
 _READ_FILE: Final = 1 << 2
-_READ_DIR: Final = 1 << 3
-_MAKE_CHAR: Final = 1 << 6
+READ_DIR: Final = 1 << 3
+MAKE_CHAR: Final = 1 << 6
 _MAKE_SOCK: Final = 1 << 9
-_MAKE_BLOCK: Final = 1 << 11
+MAKE_BLOCK: Final = 1 << 11
 _TRUNCATE: Final = 1 << 14
-_IOCTL_DEV: Final = 1 << 15
+IOCTL_DEV: Final = 1 << 15
 _RESOLVE_UNIX: Final = 1 << 16
-_READ_RIGHTS: Final = _EXECUTE | _READ_FILE | _READ_DIR
-_FILE_RIGHTS: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
-_NEVER_GRANTED: Final = _MAKE_CHAR | _MAKE_BLOCK | _MAKE_SOCK | _IOCTL_DEV | _RESOLVE_UNIX
+READ_RIGHTS: Final = _EXECUTE | _READ_FILE | READ_DIR
+FILE_RIGHTS: Final = _EXECUTE | WRITE_FILE | _READ_FILE | _TRUNCATE | IOCTL_DEV
+_NEVER_GRANTED: Final = MAKE_CHAR | MAKE_BLOCK | _MAKE_SOCK | IOCTL_DEV | _RESOLVE_UNIX
 # How many rights over files each version of the interface has; later ones have 16 at least.
 _RIGHTS_BY_VERSION: Final = {1: 13, 2: 14, 3: 15, 4: 15}
-_TCP: Final = 0b11
-_SCOPES: Final = 0b11
+TCP: Final = 0b11
+SCOPES: Final = 0b11
 _SCOPE_SIGNAL: Final = 0b10
 TRUNCATION_VERSION: Final = 3
 NETWORK_VERSION: Final = 4
@@ -60,21 +60,38 @@ def abi_version() -> int:
     return max(0, syscalls.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG))
 
 
-def _create_ruleset_for(abi: int, files: int, scopes: int) -> int:
-    rules = _Ruleset(files=files, network=_TCP if files else 0, scopes=scopes)
+def file_rights(abi: int) -> int:
+    """Return all rights over files that a version of the interface knows; at most 16."""
+    return (1 << _RIGHTS_BY_VERSION.get(abi, 16)) - 1
+
+
+def create_ruleset(abi: int, *, files: int, network: int, scopes: int) -> int:
+    """Return a ruleset that handles some rights; negative when the kernel refuses."""
+    rules = _Ruleset(files=files, network=network, scopes=scopes)
     size = 8 if abi < NETWORK_VERSION else 16 if abi < SCOPES_VERSION else 24
     return syscalls.syscall(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), 0)
 
 
+def add_path_rule(ruleset: int, descriptor: int, rights: int) -> int:
+    """Grant rights below an open file or folder; not 0 when the kernel refuses."""
+    rule = _PathBeneath(allowed=rights, parent=descriptor)
+    return syscalls.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0)
+
+
+def restrict_self(ruleset: int) -> int:
+    """Apply a ruleset to this process; not 0 when the kernel refuses."""
+    return syscalls.syscall(_RESTRICT_SELF, ruleset, 0)
+
+
 def _create_ruleset(abi: int) -> tuple[int, int]:
     """Return a new ruleset and the rights it handles, with the newest that this kernel knows."""
-    files = (1 << _RIGHTS_BY_VERSION.get(abi, 16)) - 1
-    scopes = _SCOPES if abi >= SCOPES_VERSION else 0
+    files = file_rights(abi)
+    scopes = SCOPES if abi >= SCOPES_VERSION else 0
     if abi > max(_RIGHTS_BY_VERSION) + 4:
-        ruleset = _create_ruleset_for(abi, files | _RESOLVE_UNIX, scopes)
+        ruleset = create_ruleset(abi, files=files | _RESOLVE_UNIX, network=TCP, scopes=scopes)
         if ruleset >= 0:
             return ruleset, files | _RESOLVE_UNIX
-    ruleset = _create_ruleset_for(abi, files, scopes)
+    ruleset = create_ruleset(abi, files=files, network=TCP, scopes=scopes)
     if ruleset < 0:
         raise SandboxSetupError("the kernel refused a Landlock ruleset")
     return ruleset, files
@@ -82,8 +99,8 @@ def _create_ruleset(abi: int) -> tuple[int, int]:
 
 def limit_signals() -> None:
     """Limit the signals of this process to itself and its later children; needs no_new_privs."""
-    ruleset = _create_ruleset_for(SCOPES_VERSION, 0, _SCOPE_SIGNAL)
-    if ruleset < 0 or syscalls.syscall(_RESTRICT_SELF, ruleset, 0):
+    ruleset = create_ruleset(SCOPES_VERSION, files=0, network=0, scopes=_SCOPE_SIGNAL)
+    if ruleset < 0 or restrict_self(ruleset):
         raise SandboxSetupError("the kernel refused to limit signals")
     os.close(ruleset)
 
@@ -108,7 +125,7 @@ class LandlockRuleset:
         """
         for path in plan.readable:
             self._grant_rights(
-                path, _READ_RIGHTS, plan, has_mounts=has_mounts, list_denied=list_denied
+                path, READ_RIGHTS, plan, has_mounts=has_mounts, list_denied=list_denied
             )
         write_rights = self._rights & ~_NEVER_GRANTED
         for path in plan.writable:
@@ -118,13 +135,11 @@ class LandlockRuleset:
                 )
         self._add_rule(plan.scratch, write_rights)
         for name in path_plan.DEVICES:
-            self._add_rule(
-                f"/dev/{name}", _READ_FILE | _WRITE_FILE | _TRUNCATE, may_be_missing=True
-            )
+            self._add_rule(f"/dev/{name}", _READ_FILE | WRITE_FILE | _TRUNCATE, may_be_missing=True)
         if has_mounts:
             for path in ("/proc", "/etc"):
-                self._add_rule(path, _READ_FILE | _READ_DIR, may_be_missing=True)
-            self._add_rule("/", _READ_DIR)
+                self._add_rule(path, _READ_FILE | READ_DIR, may_be_missing=True)
+            self._add_rule("/", READ_DIR)
         else:
             for name in _PUBLIC_PROC:
                 self._add_rule(f"/proc/{name}", _READ_FILE, may_be_missing=True)
@@ -135,7 +150,7 @@ class LandlockRuleset:
         Raises:
             SandboxSetupError: the kernel refused.
         """
-        if syscalls.syscall(_RESTRICT_SELF, self._ruleset, 0):
+        if restrict_self(self._ruleset):
             raise SandboxSetupError("the kernel refused to apply Landlock rules")
         os.close(self._ruleset)
         os.close(self._root)
@@ -148,7 +163,7 @@ class LandlockRuleset:
         Rights hold for everything below a folder and cannot be taken back there, so everything
         beside the way to an exception is named.
         """
-        writes = bool(rights & _WRITE_FILE)
+        writes = bool(rights & WRITE_FILE)
         exceptions = {path for path in plan.denied if path_plan.is_inside(path, tree)}
         if writes:
             exceptions |= {
@@ -167,12 +182,12 @@ class LandlockRuleset:
             hidden = {folder for path in folders for folder in path_plan.parent_folders(path, "/")}
             listable = parent_folders - (set() if list_denied else hidden)
         for folder in listable:
-            self._add_rule(folder, _READ_DIR)
+            self._add_rule(folder, READ_DIR)
         for path in _paths_beside(parent_folders, exceptions):
             # What was removed meanwhile, or cannot be opened, cannot be read either.
             self._add_rule(path, rights, may_be_missing=True)
         for path in exceptions & plan.read_only:
-            self._add_rule(path, _READ_RIGHTS)
+            self._add_rule(path, READ_RIGHTS)
 
     def _add_rule(self, path: str, rights: int, *, may_be_missing: bool = False) -> None:
         try:
@@ -183,9 +198,8 @@ class LandlockRuleset:
             raise SandboxSetupError(f"cannot open {path!r}: {error.strerror}") from error
         try:
             mode = os.fstat(descriptor).st_mode
-            allowed = rights & self._rights & (-1 if stat.S_ISDIR(mode) else _FILE_RIGHTS)
-            rule = _PathBeneath(allowed=allowed, parent=descriptor)
-            if syscalls.syscall(_ADD_RULE, self._ruleset, _PATH_BENEATH, ctypes.byref(rule), 0):
+            allowed = rights & self._rights & (-1 if stat.S_ISDIR(mode) else FILE_RIGHTS)
+            if add_path_rule(self._ruleset, descriptor, allowed):
                 number = syscalls.last_error()
                 if may_be_missing and number in {errno.EBADFD, errno.EINVAL}:
                     return

@@ -20,12 +20,11 @@ from steno.permissions.sandbox.mechanisms import (
     send_command,
     start_helper,
 )
+from steno.permissions.sandbox.path_plan import MOUNT_POINT
 from steno.permissions.sandbox.policy import SandboxError, SandboxPolicy, deny_secrets
 
 _KILLED_STATUS = -9
 _EXIT_TIMEOUT = 10
-# The field of a line of mountinfo.
-_MOUNT_POINT = 4
 
 
 class SandboxedProcess:
@@ -270,7 +269,7 @@ def _mounts_differ(before: bytes, policy: SandboxPolicy) -> bool:
 
 
 def _affects_folders(line: bytes, folders: set[bytes]) -> bool:
-    mount_point = line.split(b" ")[_MOUNT_POINT].rstrip(b"/") + b"/"
+    mount_point = line.split(b" ")[MOUNT_POINT].rstrip(b"/") + b"/"
     # An escaped name never equals a plain one, so it counts for every folder.
     return b"\\" in mount_point or any(
         mount_point.startswith(folder.rstrip(b"/") + b"/") or folder.startswith(mount_point)

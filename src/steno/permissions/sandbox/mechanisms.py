@@ -8,7 +8,6 @@ import os
 import select
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -17,10 +16,10 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
+from steno.permissions.sandbox.helper_protocol import HEADER, MAX_REQUEST_BYTES
+from steno.permissions.sandbox.path_plan import parent_folders
 from steno.permissions.sandbox.policy import SandboxError, SandboxPolicy
 
-_HEADER: Final = struct.Struct("=QQ")
-_MAX_REQUEST_BYTES: Final = 16 << 20
 _STANDARD_ERROR: Final = 2
 MAX_REPLY: Final = 65536
 # The package is the last place to look for modules, and the folder at hand is none.
@@ -125,7 +124,7 @@ def send_command(connection: socket.socket, number: int, command: SandboxCommand
             "fds": list(command.pass_fds),
         }
     ).encode()
-    if len(body) > _MAX_REQUEST_BYTES:
+    if len(body) > MAX_REQUEST_BYTES:
         raise SandboxError("The command is too long to be confined")
     memory = os.memfd_create("steno-command")
     try:
@@ -133,7 +132,7 @@ def send_command(connection: socket.socket, number: int, command: SandboxCommand
         while view:
             view = view[os.write(memory, view) :]
         descriptors = [memory, command.stdout, command.stderr, *command.pass_fds]
-        socket.send_fds(connection, [_HEADER.pack(number, len(body))], descriptors)
+        socket.send_fds(connection, [HEADER.pack(number, len(body))], descriptors)
     except OSError as error:
         raise HelperExited(f"The confinement helper cannot be reached: {error}") from error
     finally:
@@ -421,10 +420,7 @@ def _path_and_real_path(paths: Iterable[str]) -> list[str]:
 
 def _parent_folders(paths: Iterable[str]) -> Iterator[str]:
     for path in _path_and_real_path(paths):
-        folder = path
-        while folder != os.path.dirname(folder):
-            folder = os.path.dirname(folder)
-            yield folder
+        yield from parent_folders(path, "/")
 
 
 def _folders_between(policy: SandboxPolicy) -> Iterator[str]:

@@ -88,8 +88,8 @@ _KERNEL_FILE_SYSTEMS: Final = frozenset(
     }
 )
 _KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
-# The field of a line of mountinfo.
-_MOUNT_POINT: Final = 4
+MOUNT_POINT: Final = 4
+"""The field of a line of mountinfo."""
 _MAX_LINKS: Final = 40
 _MAX_ENTRIES: Final = 500_000
 
@@ -159,7 +159,7 @@ def is_inside_any(path: str, folders: Iterable[str]) -> bool:
 
 def parent_folders(path: str, root: str) -> Iterator[str]:
     """Yield the folders strictly between a root and a path below it, and the root at last."""
-    while path not in {root, "/"}:
+    while path not in {root, os.path.dirname(path)}:
         path = os.path.dirname(path)
         yield path
 
@@ -330,7 +330,7 @@ def _kernel_mounts(folders: set[str]) -> Iterator[str]:
         fields, _, rest = line.partition(b" - ")
         parts = fields.split(b" ")
         if os.fsdecode(rest.split(b" ")[0]) in _KERNEL_FILE_SYSTEMS:
-            path = os.fsdecode(_unescape_mount(parts[_MOUNT_POINT]))
+            path = os.fsdecode(_unescape_mount(parts[MOUNT_POINT]))
             if path not in folders and is_inside_any(path, folders) and os.path.lexists(path):
                 yield path
 

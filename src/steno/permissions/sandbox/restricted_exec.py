@@ -21,57 +21,41 @@ from itertools import pairwise
 from typing import Final
 
 from steno.errors import StenoError
+from steno.permissions.sandbox import landlock_rules, syscalls
+from steno.permissions.sandbox.landlock_rules import (
+    FILE_RIGHTS,
+    IOCTL_DEV,
+    MAKE_BLOCK,
+    MAKE_CHAR,
+    NETWORK_VERSION,
+    READ_DIR,
+    READ_RIGHTS,
+    SCOPES,
+    SCOPES_VERSION,
+    TCP,
+    WRITE_FILE,
+)
+from steno.permissions.sandbox.path_plan import DEVICES, parent_folders
+from steno.permissions.sandbox.syscalls import (
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWUSER,
+    MS_BIND,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+)
 
-_CREATE_RULESET: Final = 444
-_ADD_RULE: Final = 445
-_RESTRICT_SELF: Final = 446
-_VERSION_FLAG: Final = 1
-_PATH_BENEATH: Final = 1
-_NO_NEW_PRIVILEGES: Final = 38
-_READ_RIGHTS: Final = 0b1101
-"""Execute, read files, read folders."""
-_READ_FOLDER: Final = 0b1000
-_WRITE_FILE: Final = 0b10
-_MAKE_DEVICES: Final = 1 << 6 | 1 << 11
-_IOCTL: Final = 1 << 15
-_TCP: Final = 0b11
-_SCOPES: Final = 0b11
-# How many rights over files each version of the interface knows.
-_RIGHTS_BY_VERSION: Final = {1: 13, 2: 14, 3: 15, 4: 15}
-_ALL_RIGHTS: Final = 16
-_FILE_RIGHTS: Final = 0b111 | 1 << 14 | _IOCTL
-_NETWORK_VERSION: Final = 4
-_SCOPES_VERSION: Final = 6
-_CAPBSET_DROP: Final = 24
 _CAPABILITY_COUNT: Final = 64
 # Over files alone: changing owners, and writing what belongs to others.
 _KEPT_CAPABILITIES: Final = frozenset({0, 1, 3, 4, 5, 6, 7})
 # Not the whole of /dev: for an administrator it has the disks.
-_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_DEVICES: Final = (*DEVICES, "tty", "ptmx", "pts")
 
 
 class RestrictionError(StenoError):
     """The program could not give up its rights."""
-
-
-class _Ruleset(ctypes.Structure):
-    _fields_ = (
-        ("files", ctypes.c_uint64),
-        ("network", ctypes.c_uint64),
-        ("scopes", ctypes.c_uint64),
-    )
-
-
-class _PathBeneath(ctypes.Structure):
-    _pack_ = 1
-    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
-
-
-def landlock_version() -> int:
-    """Return the version of the interface that this kernel has; 0 when it has none."""
-    if sys.platform != "linux":
-        return 0
-    return max(0, _landlock_syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG))
 
 
 def restrict_process(
@@ -92,26 +76,25 @@ def restrict_process(
     Raises:
         SandboxSetupError: the kernel does not let it; nothing is promised then.
     """
-    version = landlock_version()
+    version = landlock_rules.abi_version()
     if version < 1:
         raise RestrictionError("this kernel has no Landlock")
-    handled = (1 << _RIGHTS_BY_VERSION.get(version, _ALL_RIGHTS)) - 1
-    rules = _Ruleset(
+    handled = landlock_rules.file_rights(version)
+    ruleset = landlock_rules.create_ruleset(
+        version,
         files=handled,
-        network=_TCP if version >= _NETWORK_VERSION and not network else 0,
-        scopes=_SCOPES if version >= _SCOPES_VERSION else 0,
+        network=TCP if version >= NETWORK_VERSION and not network else 0,
+        scopes=SCOPES if version >= SCOPES_VERSION else 0,
     )
-    size = 8 if version < _NETWORK_VERSION else 16 if version < _SCOPES_VERSION else 24
-    ruleset = _landlock_syscall(_CREATE_RULESET, ctypes.byref(rules), size, 0)
     if ruleset < 0:
         raise RestrictionError("the kernel refuses a set of Landlock rules")
     try:
         _add_rules(ruleset, handled, writable, (tuple(hidden), tuple(readable)))
         libc = ctypes.CDLL(None, use_errno=True)
         _drop_capabilities(libc)
-        if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        if libc.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
             raise RestrictionError("the kernel does not let rights be given up")
-        if _landlock_syscall(_RESTRICT_SELF, ruleset, 0):
+        if landlock_rules.restrict_self(ruleset):
             raise RestrictionError("the kernel does not apply Landlock rules")
     finally:
         os.close(ruleset)
@@ -124,32 +107,32 @@ def _add_rules(
     hidden_and_shown: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> None:
     hidden, readable = hidden_and_shown
-    read_rights = _READ_RIGHTS & handled
+    read_rights = READ_RIGHTS & handled
     if hidden:
-        _add_rule(ruleset, "/", _READ_FOLDER & handled)
+        _add_rule(ruleset, "/", READ_DIR & handled)
         for path in _paths_beside(hidden):
             # What cannot be opened, or is gone by now, could not be read either.
             with suppress(RestrictionError):
                 _add_rule(
                     ruleset,
                     path,
-                    read_rights if os.path.isdir(path) else read_rights & _FILE_RIGHTS,
+                    read_rights if os.path.isdir(path) else read_rights & FILE_RIGHTS,
                 )
     else:
         _add_rule(ruleset, "/", read_rights)
     for path in readable:
-        _add_rule(ruleset, path, read_rights if os.path.isdir(path) else read_rights & _FILE_RIGHTS)
+        _add_rule(ruleset, path, read_rights if os.path.isdir(path) else read_rights & FILE_RIGHTS)
     for name in _DEVICES:
         with suppress(RestrictionError):
             _add_rule(
                 ruleset,
                 f"/dev/{name}",
-                (_READ_RIGHTS | _WRITE_FILE | _IOCTL) & handled & _FILE_RIGHTS,
+                (READ_RIGHTS | WRITE_FILE | IOCTL_DEV) & handled & FILE_RIGHTS,
             )
-    write_rights = handled & ~_MAKE_DEVICES
+    write_rights = handled & ~(MAKE_CHAR | MAKE_BLOCK)
     for path in writable:
         _add_rule(
-            ruleset, path, write_rights if os.path.isdir(path) else write_rights & _FILE_RIGHTS
+            ruleset, path, write_rights if os.path.isdir(path) else write_rights & FILE_RIGHTS
         )
 
 
@@ -161,7 +144,7 @@ def _drop_capabilities(libc: ctypes.CDLL) -> None:
     """
     for number in range(_CAPABILITY_COUNT):
         if number not in _KEPT_CAPABILITIES:
-            libc.prctl(_CAPBSET_DROP, number, 0, 0, 0)
+            libc.prctl(syscalls.PR_CAPBSET_DROP, number, 0, 0, 0)
 
 
 def _paths_beside(hidden: tuple[str, ...]) -> Iterator[str]:
@@ -170,7 +153,7 @@ def _paths_beside(hidden: tuple[str, ...]) -> Iterator[str]:
     Rights are given downwards and never taken back, so everything beside the way to a hidden
     place is named. Links are not: what they lead to is named where it is.
     """
-    parents = {folder for path in hidden for folder in _parent_folders(path)}
+    parents = {folder for path in hidden for folder in parent_folders(path, "/")}
     for folder in parents:
         try:
             names = os.listdir(folder)
@@ -182,12 +165,6 @@ def _paths_beside(hidden: tuple[str, ...]) -> Iterator[str]:
                 yield path
 
 
-def _parent_folders(path: str) -> Iterator[str]:
-    while path != os.path.dirname(path):
-        path = os.path.dirname(path)
-        yield path
-
-
 def _add_rule(ruleset: int, path: str, rights: int) -> None:
     try:
         descriptor = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
@@ -196,29 +173,12 @@ def _add_rule(ruleset: int, path: str, rights: int) -> None:
             f"{path} cannot be opened: {os.strerror(error.errno or 0)}"
         ) from error
     try:
-        rule = _PathBeneath(allowed=rights, parent=descriptor)
-        if _landlock_syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0):
+        if landlock_rules.add_path_rule(ruleset, descriptor, rights):
             raise RestrictionError(f"no Landlock rule can be made for {path}")
     finally:
         os.close(descriptor)
 
 
-def _landlock_syscall(number: int, *arguments: object) -> int:
-    try:
-        libc = ctypes.CDLL(None, use_errno=True)
-    except OSError:
-        return -errno.ENOSYS
-    return int(libc.syscall(ctypes.c_long(number), *arguments))
-
-
-_NEW_MOUNTS: Final = 0x00020000
-_NEW_USERS: Final = 0x10000000
-_NEW_NETWORK: Final = 0x40000000
-_READ_ONLY: Final = 0x1
-_REMOUNT: Final = 0x20
-_BIND: Final = 0x1000
-_RECURSIVE: Final = 0x4000
-_PRIVATE: Final = 0x40000
 # What a mount has and must keep: without its owner's rights nobody may take these off.
 _LOCKED_MOUNT_FLAGS: Final = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 _GET_FLAGS: Final = 0x8913
@@ -241,20 +201,20 @@ def enter_namespaces(
         SandboxSetupError: the kernel does not let it; nothing is promised then.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    _unshare(libc, _NEW_MOUNTS | (0 if network else _NEW_NETWORK))
-    _mount(libc, None, "/", None, _RECURSIVE | _PRIVATE)
+    _unshare(libc, CLONE_NEWNS | (0 if network else CLONE_NEWNET))
+    _mount(libc, None, "/", None, MS_REC | MS_PRIVATE)
     for path in covered:
         if os.path.isdir(path):
-            _mount(libc, "tmpfs", path, "tmpfs", _READ_ONLY)
+            _mount(libc, "tmpfs", path, "tmpfs", MS_RDONLY)
         elif os.path.lexists(path):
-            _mount(libc, "/dev/null", path, None, _BIND)
+            _mount(libc, "/dev/null", path, None, MS_BIND)
     for path in pinned:
-        _mount(libc, path, path, None, _BIND | _RECURSIVE)
+        _mount(libc, path, path, None, MS_BIND | MS_REC)
     for path in read_only:
-        _mount(libc, path, path, None, _BIND | _RECURSIVE)
+        _mount(libc, path, path, None, MS_BIND | MS_REC)
         flags = os.statvfs(path).f_flag
         locked_flags = sum(mount for flag, mount in _LOCKED_MOUNT_FLAGS.items() if flags & flag)
-        _mount(libc, None, path, None, _BIND | _REMOUNT | _READ_ONLY | locked_flags)
+        _mount(libc, None, path, None, MS_BIND | MS_REMOUNT | MS_RDONLY | locked_flags)
     if not network:
         _enable_loopback()
 
@@ -264,7 +224,7 @@ def _unshare(libc: ctypes.CDLL, flags: int) -> None:
     if not libc.unshare(flags):
         return
     user, group = os.geteuid(), os.getegid()
-    if libc.unshare(flags | _NEW_USERS):
+    if libc.unshare(flags | CLONE_NEWUSER):
         message = os.strerror(ctypes.get_errno()).lower()
         raise RestrictionError(f"the kernel gives no namespaces: {message}")
     try:

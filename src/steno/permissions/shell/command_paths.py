@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from steno.permissions.paths import ResolvedPath
+from steno.permissions.paths import STANDARD_DEVICES, ResolvedPath
 from steno.permissions.shell.command import (
     INNER_SPACE,
     UNKNOWN_PART,
@@ -26,8 +26,6 @@ from steno.permissions.shell.command import (
 )
 from steno.permissions.shell.nested_commands import program_name
 from steno.permissions.shell.parser import ParsedScript
-
-STANDARD_DEVICES: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
 
 
 def file_redirections(command: Command) -> Iterator[Redirection]:

@@ -3,13 +3,11 @@
 import os
 import sqlite3
 from collections.abc import Callable, Container, Iterable, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
 from steno.errors import Unreadable
-from steno.report import clock
 from steno.report.actions.action import Action, actions_of_turn, actions_of_unlinked_agents
 from steno.report.brief.brief_document import Brief, BriefTurn, PullRequest, WorkSummary
 from steno.report.brief.brief_subagents import progress_by_call, subagents_by_turn
@@ -35,12 +33,14 @@ from steno.report.brief.work_summary import (
     test_runs,
     tool_counts,
 )
+from steno.report.clock import seconds_from_ms, timestamp_of
 from steno.report.usage.usage_query import UsageQuery
 from steno.session.session import Session
 from steno.session.session_status import activity_age
 from steno.session.turns.subagents import find_references
 from steno.session.turns.titles import shorten_title
 from steno.session.turns.turn_builder import Turn
+from steno.store import environment
 from steno.store.archive.catalogue import archived_at
 from steno.store.discovered import DiscoveredFile
 from steno.store.discovery import discover_file
@@ -98,8 +98,8 @@ def build_brief(
         project=project,
         branch=session.branch,
         models=session.models,
-        started=_timestamp(facts.started),
-        ended=_timestamp(facts.ended),
+        started=timestamp_of(facts.started),
+        ended=timestamp_of(facts.ended),
         seconds=_working_seconds(shown_turns),
         standing=status.standing,
         reason=status.reason,
@@ -151,7 +151,7 @@ def _hear(deeds: Iterable[Action], session: Session) -> None:
 def _is_in_range(turn: Turn, since: float | None, until: float | None) -> bool:
     if since is None and until is None:
         return True
-    moment = _timestamp(turn.started)
+    moment = timestamp_of(turn.started)
     if moment is None:
         return False
     return (since is None or moment >= since) and (until is None or moment < until)
@@ -173,10 +173,6 @@ def _working_seconds(turns: Sequence[Turn]) -> float:
         total += max(0.0, end - max(start, last_end))
         last_end = max(last_end, end)
     return total
-
-
-def _timestamp(time: datetime | None) -> float | None:
-    return None if time is None else time.timestamp()
 
 
 def _session_work(session: Session, turns: Sequence[Turn], actions: list[Action]) -> WorkSummary:
@@ -258,7 +254,7 @@ class _TurnContents:
         positions = TurnPositions(transcript, turns)
         self._reader = TurnReader(full=full)
         self._transcript = transcript
-        session_start = _timestamp(session.facts.started)
+        session_start = timestamp_of(session.facts.started)
         backups = backups_by_turn(transcript, positions, session.project, session_start)
         changed_paths = {changed_file.path for changed_file in session_work.files}
         self._backups, backup_only = mark_backups_by_call(backups, changed_paths)
@@ -293,7 +289,7 @@ class _TurnContents:
             images=prompt.images if prompt is not None else 0,
             meanwhile=self._reader.queued_messages(self._transcript, turn),
             answer=turn.answer.strip(),
-            started=_timestamp(turn.started),
+            started=timestamp_of(turn.started),
             seconds=turn.duration,
             interrupted=turn.interrupted,
             compacted=any(each.kind == "full" and each.order < 0 for each in compactions),
@@ -316,7 +312,6 @@ def _uncommitted(session: Session, actions: list[Action]) -> list[str]:
     return uncommitted_files(actions, session.project) if uses_git else []
 
 
-_MILLIS_PER_SECOND: Final = 1_000
 _SESSIONS_QUERY: Final = """
 SELECT f.path, f.size, s.project FROM sessions s JOIN files f ON f.id = s.file
 WHERE s.agent = '' AND NOT s.hidden AND WHEN ORDER BY coalesce(s.ended, 0) DESC, s.file DESC
@@ -405,16 +400,12 @@ def _build_one(
     discovered = discovered or discover_file(session_file.path)
     with open_file_session(discovered) as session:
         ended = session.ended
-        age = activity_age(clock.now(), None if ended is None else ended.timestamp())
+        age = activity_age(environment.now(), None if ended is None else ended.timestamp())
         return build_brief(
             session,
-            since=_millis_to_seconds(query.since),
-            until=_millis_to_seconds(query.until),
+            since=seconds_from_ms(query.since),
+            until=seconds_from_ms(query.until),
             age=age,
             skipped_prompts=frozenset(known_prompts),
             full=full,
         )
-
-
-def _millis_to_seconds(moment: int | None) -> float | None:
-    return None if moment is None else moment / _MILLIS_PER_SECOND

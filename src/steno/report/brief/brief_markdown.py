@@ -34,6 +34,7 @@ from steno.report.brief.brief_document import (
     WorkSummary,
 )
 from steno.report.brief.brief_reduction import fit_to_budget, mask_brief, shorten_inputs
+from steno.report.humanize import MINUS_SIGN
 from steno.sanitize.markdown import QUOTE_NOTICE, code_span, estimate_tokens, fenced_block
 
 STATE_TEXTS: Final = {
@@ -264,7 +265,6 @@ def _queue_text(operation: QueueOperation, limits: TextLimits) -> str:
 
 MIN_MARKDOWN_BUDGET: Final = 100
 """The smallest budget that leaves room for anything."""
-_MINUS: Final = "\N{MINUS SIGN}"
 _MAX_SPAN_LENGTH: Final = 240
 _MAX_COMMAND_LENGTH: Final = 140
 _MAX_PATH_LENGTH: Final = 120
@@ -512,7 +512,9 @@ def _work_section(work: WorkSummary) -> Iterator[str]:
 
 def _commit_text(commit: Commit) -> str:
     name = f"{code_span(commit.hash, 40)} " if commit.hash else ""
-    size = f"{humanize.count(commit.files, 'file')}, +{commit.added:,} {_MINUS}{commit.removed:,}"
+    size = (
+        f"{humanize.count(commit.files, 'file')}, +{commit.added:,} {MINUS_SIGN}{commit.removed:,}"
+    )
     details = ", ".join(
         part for part in (size if commit.files else "", "pushed" if commit.pushed else "") if part
     )
@@ -528,10 +530,10 @@ def _pull_request_text(pull_request: PullRequest) -> str:
 
 def _files_text(work: WorkSummary, max_files: int) -> str:
     names = [
-        f"{code_span(changed_file.path, _MAX_PATH_LENGTH)} +{changed_file.added:,} {_MINUS}{changed_file.removed:,}"
+        f"{code_span(changed_file.path, _MAX_PATH_LENGTH)} +{changed_file.added:,} {MINUS_SIGN}{changed_file.removed:,}"
         for changed_file in work.files[:max_files]
     ]
-    lines = f"+{work.added:,} {_MINUS}{work.removed:,}"
+    lines = f"+{work.added:,} {MINUS_SIGN}{work.removed:,}"
     return f"{humanize.count(work.changed, 'file')} changed, {lines}: {_joined_names(names, work.changed)}"
 
 

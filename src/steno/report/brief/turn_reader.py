@@ -8,14 +8,13 @@ was changed in that turn, and a new version in a prompt's snapshot that it was c
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Any, Final, cast
 
 import msgspec
 
 from steno.format.lenient_json import as_list, as_object, decode_lenient
-from steno.format.message import ServerToolUse, Text, ToolUse, read_blocks
+from steno.format.message import SYNTHETIC, ServerToolUse, Text, ToolUse, read_blocks
 from steno.format.records import Record
 from steno.format.sidecars import (
     BACKUP_TYPES,
@@ -37,13 +36,13 @@ from steno.report.brief.brief_document import (
     ToolCall,
 )
 from steno.report.brief.brief_reduction import KEPT_INPUT_LENGTH, shorten_input
+from steno.report.clock import seconds_from_ms, timestamp_of
 from steno.report.humanize import relative_to_project
 from steno.session.session import Session
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.compactions import Compaction, summary_text
 from steno.session.turns.steps import Step, one_line
 from steno.session.turns.turn_builder import Turn
-from steno.session.turns.usage import SYNTHETIC
 
 
 class TurnPositions:
@@ -156,7 +155,7 @@ def _file_backup(
         backup_file=entry.file_name,
         existed=not entry.missing,
         size=None if entry.content is None else len(entry.content),
-        time=None if backup_millis is None else backup_millis / 1000,
+        time=seconds_from_ms(backup_millis),
     )
 
 
@@ -386,7 +385,7 @@ class TurnReader:
                 continue
             record = transcript.record(node)
             synthetic = node.model == SYNTHETIC or bool(record.envelope.is_api_error_message)
-            time = _timestamp(record.time)
+            time = timestamp_of(record.time)
             for block in record.blocks:
                 order = first + len(texts) + len(calls)
                 if isinstance(block, ToolUse | ServerToolUse):
@@ -481,7 +480,3 @@ def _mark_final(texts: list[AssistantText], answer: str) -> Iterator[AssistantTe
         remaining = remaining[: -len(text)].removesuffix("\n\n")
     for place, each in enumerate(texts):
         yield msgspec.structs.replace(each, final=place in final)
-
-
-def _timestamp(time: datetime | None) -> float | None:
-    return None if time is None else time.timestamp()

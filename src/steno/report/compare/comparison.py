@@ -16,6 +16,7 @@ from steno.report.compare.session_side import (
     PathItem,
     SessionSide,
 )
+from steno.report.humanize import MINUS_SIGN
 from steno.report.pricing import PriceTable
 from steno.report.session_list import SessionRow, usage_by_session
 from steno.report.usage.usage_from_files import FilePartition
@@ -276,7 +277,6 @@ def _join_rows(
     return tuple(rows)
 
 
-_MINUS: Final = "\N{MINUS SIGN}"
 _SMALL_COUNT: Final = 10
 """Below this, how many more says more than a share."""
 _STATUS_TEXTS: Final = {
@@ -396,7 +396,7 @@ def _difference_text(figure: Figure) -> str:
 
 
 def _signed_number(number: int) -> str:
-    return f"+{number:,}" if number >= 0 else f"{_MINUS}{-number:,}"
+    return f"+{number:,}" if number >= 0 else f"{MINUS_SIGN}{-number:,}"
 
 
 def _model_names(side: SessionSide) -> str:
@@ -431,7 +431,7 @@ def _abandoned_text(side: SessionSide) -> str:
 def _changed_files_text(side: SessionSide) -> str:
     changed = side.changed.values()
     added, removed = sum(touch.added for touch in changed), sum(each.removed for each in changed)
-    return f"{len(changed):,}, +{added:,} {_MINUS}{removed:,}" if changed else "none"
+    return f"{len(changed):,}, +{added:,} {MINUS_SIGN}{removed:,}" if changed else "none"
 
 
 RELATION_TEXTS: Final[dict[Relation, str]] = {

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -300,11 +299,7 @@ def _time_span(turns: list[Turn]) -> tuple[float | None, float | None]:
     times = [time for turn in turns for time in (turn.started, turn.ended) if time is not None]
     if not times:
         return None, None
-    return _timestamp(min(times)), _timestamp(max(times))
-
-
-def _timestamp(time: datetime) -> float:
-    return time.timestamp()
+    return min(times).timestamp(), max(times).timestamp()
 
 
 def _touched_files(steps: list[Step], project: str) -> dict[str, FileTouches]:

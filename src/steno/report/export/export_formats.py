@@ -24,6 +24,7 @@ from steno.format.dialects.dialect_record import without_results
 from steno.format.encode import encode
 from steno.format.lenient_json import decode_lenient
 from steno.format.message import Thinking
+from steno.format.paths import JSONL_SUFFIX
 from steno.format.records import Gap, Piece
 from steno.format.source import BytesSource
 from steno.report import humanize
@@ -295,7 +296,7 @@ def _masked_text(text: str, masker: Masker | None) -> str:
 def _file_json(session_file: DiscoveredFile, masker: Masker | None) -> Iterator[bytes]:
     data = read_bytes_of(session_file)
     name = os.path.basename(session_file.path)
-    mask = find_masked_spans(data, masker, name.removesuffix(".jsonl"))
+    mask = find_masked_spans(data, masker, name.removesuffix(JSONL_SUFFIX))
     header = {"name": name, "agent": session_file.place.agent_id, "size": len(data)}
     yield msgspec.json.encode(header)[:-1] + b',"pieces":[\n'
     deleted = _deleted_records(data) if masker is not None else {}

@@ -20,9 +20,11 @@ from steno.report.export.export_formats import (
 )
 from steno.report.export.export_options import ExportFormat, ExportLevel
 from steno.report.export.session_masking import MaskedSession, open_masked
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.usage.usage_query import UsageQuery
 from steno.sanitize.secret_masker import Masker
 from steno.session.session import Session
+from steno.store import environment
 from steno.store.archive.catalogue import archived_at
 from steno.store.discovered import DiscoveredFile
 from steno.store.discovery import discover_file
@@ -41,7 +43,7 @@ def export_name(session: Session, used_names: set[str]) -> str:
     """Return a name that is safe on every file system, and add it to those taken."""
     started = session.started
     day = f"{started.astimezone():%Y-%m-%d}" if started is not None else ""
-    short_id = _slug(session.id[:8])
+    short_id = _slug(session.id[:SHORT_ID_LENGTH])
     stem = (
         "-".join(part for part in (day, _slug(session.title.text), short_id) if part) or "session"
     )
@@ -146,18 +148,20 @@ def sessions_with_text(index: "SessionIndex", text: str) -> list[DiscoveredFile]
     Raises:
         StenoError: the words make no sense, or the index cannot be read.
     """
+    from steno.index.database import ARRAY_SQL, json_array
     from steno.index.search.finder import open_finder
     from steno.index.search.query_parser import parse_query
     from steno.index.session_stats import FILE_ID_SHIFT
 
-    finder = open_finder(index, lambda time_text: clock.parse_time_range(time_text, clock.now()))
+    finder = open_finder(
+        index, lambda time_text: clock.parse_time_range(time_text, environment.now())
+    )
     messages = finder.find(parse_query(text), "newest", require_terms=True).messages
     files = list(dict.fromkeys(message >> FILE_ID_SHIFT for message in messages))
     rows = index.connection.execute(
         "SELECT DISTINCT f.path FROM sessions m JOIN sessions s ON s.id = m.id AND s.agent = '' "
-        "JOIN files f ON f.id = s.file WHERE m.file IN (SELECT value FROM json_each(?)) "
-        "ORDER BY s.ended DESC",
-        (msgspec.json.encode(files).decode(),),
+        f"JOIN files f ON f.id = s.file WHERE m.file IN {ARRAY_SQL} ORDER BY s.ended DESC",
+        (json_array(files),),
     )
     paths = [os.fsdecode(path) for (path,) in rows.fetchall()]
     session_files = (
@@ -168,12 +172,13 @@ def sessions_with_text(index: "SessionIndex", text: str) -> list[DiscoveredFile]
 
 def index_ids_of(index: "SessionIndex", files: Sequence[DiscoveredFile]) -> list[int]:
     """Return the numbers of sessions in the index, with those of their sub-agents."""
+    from steno.index.database import ARRAY_SQL, json_array
+
     paths = [_index_path(session_file.path) for session_file in files]
     rows = index.connection.execute(
         "SELECT DISTINCT m.file FROM files f JOIN sessions s ON s.file = f.id "
-        "JOIN sessions m ON m.id = s.id WHERE CAST(f.path AS TEXT) IN "
-        "(SELECT value FROM json_each(?))",
-        (msgspec.json.encode(paths).decode(),),
+        f"JOIN sessions m ON m.id = s.id WHERE CAST(f.path AS TEXT) IN {ARRAY_SQL}",
+        (json_array(paths),),
     )
     return sorted(number for (number,) in rows.fetchall())
 

@@ -15,6 +15,7 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format.message import ToolUse
+from steno.format.paths import JSONL_SUFFIX
 from steno.format.source import BytesSource
 from steno.sanitize.secret_masker import (
     PERSONAL_IDS,
@@ -80,7 +81,7 @@ def open_masked(session_file: DiscoveredFile, masker: Masker | None) -> MaskedSe
 
 
 def _file_stem(session_file: DiscoveredFile) -> str:
-    return session_file.path.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
+    return session_file.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
 
 
 def read_bytes_of(session_file: DiscoveredFile) -> bytes:

@@ -42,7 +42,7 @@ from steno.sanitize.secret_masker import Masker
 from steno.session.session_status import StepCounts, is_listed
 from steno.store import atomic, environment
 from steno.store.archive.file_access import ArchivedFile, open_file
-from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovered import DiscoveredFile, Problem, is_below
 from steno.store.discovery import Discovery
 from steno.store.environment import config_dir
 from steno.store.safe_output import OutputFolder
@@ -300,9 +300,7 @@ class _SyncRun:
         path = os.path.abspath(session_file.path)
         root = os.path.abspath(session_file.root)
         # The same folder, however somebody named the session.
-        root = next(
-            (known_root for known_root in self._roots if _is_inside(path, known_root)), root
-        )
+        root = next((known_root for known_root in self._roots if is_below(path, known_root)), root)
         return Source(session_file, path, _path_hash(path), _path_hash(root))
 
     def _skip(self, source: Source, reason: str, *, failed: bool = False) -> None:
@@ -525,10 +523,6 @@ def _is_folder_of(name: str, session_id: str) -> bool:
 def _path_hash(path: str) -> str:
     """Return a path as a hash: metadata that is masked must not tell it."""
     return blake2b(os.fsencode(path), digest_size=16).hexdigest()
-
-
-def _is_inside(path: str, folder: str) -> bool:
-    return path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _by_path(source: Source) -> str:

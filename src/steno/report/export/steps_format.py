@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.format.encode import encode, encode_line
-from steno.format.paths import is_uuid
+from steno.format.paths import JSONL_SUFFIX, is_uuid
 from steno.format.records import Record, read_time, time_text
 from steno.format.source import BytesSource
 from steno.report import clock
@@ -213,7 +213,7 @@ def read_steps(source: Source, masker: Masker | None) -> StepsOutput:
         Unreadable: it cannot be read.
     """
     data = read_bytes_of(source.found)
-    name = source.path.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
+    name = source.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
     folder = source.path.replace("\\", "/").rpartition("/")[0].rpartition("/")[2]
     masked = BytesSource(masked_bytes(data, masker, name))
     session = Session(load(masked, keep=True), name=name, folder=folder)

@@ -10,6 +10,7 @@ import msgspec
 
 from steno.errors import BadRequest, NotFound
 from steno.report.clock import parse_time_range
+from steno.report.humanize import MS_PER_SECOND
 
 Certainty: TypeAlias = Literal["exact", "derived", "partial", "unknown"]
 """exact    written or read as a whole
@@ -130,7 +131,6 @@ _VERSION_NUMBER: Final = re.compile(r"v?(\d{1,9})")
 _VERSION_NAME: Final = re.compile(r"\d+\.\d+\.\d+b?")
 _TURN_REFERENCE: Final = re.compile(r"([^:]*):(\d{1,9})")
 _MIN_ID_LENGTH: Final = 4
-_MILLIS_PER_SECOND: Final = 1000
 
 
 def version_number(history: History, version: Version) -> int:
@@ -180,7 +180,7 @@ def _version_by_number(history: History, number: int) -> Version:
 
 
 def _version_before(history: History, text: str, now: float) -> Version:
-    end = parse_time_range(text, now)[1] * _MILLIS_PER_SECOND
+    end = parse_time_range(text, now)[1] * MS_PER_SECOND
     earlier = [
         version for version in history.versions if version.time is not None and version.time < end
     ]

@@ -14,6 +14,7 @@ from steno.report.file_history.file_versions import History, Version
 from steno.report.file_history.text_edits import normalize_newlines
 from steno.report.file_history.touch_finder import SessionOpener, TouchFinder
 from steno.report.file_history.version_builder import build_versions
+from steno.report.humanize import MS_PER_SECOND
 from steno.session.turns.steps import one_line
 
 _MAX_LINE_PAIRS: Final = 50_000_000
@@ -223,7 +224,6 @@ def _file_header(side: str, path: str) -> str:
 
 
 _MAX_PROMPT_LENGTH: Final = 160
-_MILLIS_PER_SECOND: Final = 1000
 _ABBREVIATION_LENGTH: Final = 3
 _MAX_TITLE_LENGTH: Final = 80
 _EVENT_TEXTS: Final = {
@@ -355,13 +355,16 @@ def origin_text(version: Version, turns: Sequence[int] = ()) -> str:
 
 def time_text(version: Version) -> str:
     """Return the time of day."""
-    return "" if version.time is None else humanize.time_of_day(version.time / _MILLIS_PER_SECOND)
+    return "" if version.time is None else humanize.time_of_day(version.time / MS_PER_SECOND)
 
 
 def _entry_day(version: Version, now: float) -> str:
-    return (
-        "Undated" if version.time is None else short_weekday(version.time / _MILLIS_PER_SECOND, now)
-    )
+    return "Undated" if version.time is None else short_weekday(version.time / MS_PER_SECOND, now)
+
+
+def weekday_and_time(seconds: float, now: float) -> str:
+    """Return a day in a word, and the time of day."""
+    return f"{short_weekday(seconds, now)} {humanize.time_of_day(seconds)}"
 
 
 def short_weekday(seconds: float, now: float) -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from steno.errors import Ambiguous, NotFound
 from steno.format.tool_catalogue import FILE_TOOLS
+from steno.index.database import ARRAY_SQL, LIKE_SQL, escape_like, json_array
 from steno.index.session_stats import FILE_ID_SHIFT
 from steno.report.session_references import printable_path
 
@@ -21,14 +22,6 @@ TouchSource: TypeAlias = Literal["calls", "snapshot"]
 snapshot  only the client's own backups do
 """
 TouchedSort: TypeAlias = Literal["last", "edits", "reads", "lines", "sessions", "path"]
-TOUCHED_SORTS: Final[tuple[TouchedSort, ...]] = (
-    "last",
-    "edits",
-    "reads",
-    "lines",
-    "sessions",
-    "path",
-)
 _FILE_TOOL_NAMES: Final = ", ".join(f"'{tool}'" for tool in FILE_TOOLS)
 IS_FILE_CALL_SQL: Final = f"t.name IN ({_FILE_TOOL_NAMES}) AND t.path != '' AND t.failed = 0"
 """Which rows `t` of `tool_calls` are about a file, and worked."""
@@ -45,7 +38,6 @@ _SORT_SQL: Final[dict[TouchedSort, str]] = {
     "sessions": f"count(DISTINCT t.message >> {FILE_ID_SHIFT}) DESC",
     "path": "t.path",
 }
-_LIKE_ESCAPES: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
 
 class TouchedFilter(msgspec.Struct, frozen=True):
@@ -150,8 +142,8 @@ def _count_touches(
 ) -> list[TouchedFile]:
     where, values = _touch_condition(touched_filter)
     if only_paths is not None:
-        where += " AND t.path IN (SELECT value FROM json_each(?))"
-        values.append(msgspec.json.encode(only_paths).decode())
+        where += f" AND t.path IN {ARRAY_SQL}"
+        values.append(json_array(only_paths))
     having = f" HAVING {_IS_CHANGED}" if touched_filter.changed else ""
     rows = connection.execute(
         "SELECT t.path, total(t.name = 'Read'), count(*), total(t.added), total(t.removed), "
@@ -181,10 +173,9 @@ def _only_backed_up(
     if not rows:
         return []
     where, values = _touch_condition(touched_filter)
-    path_array = msgspec.json.encode([path for path, *_ in rows]).decode()
+    path_array = json_array([path for path, *_ in rows])
     called = connection.execute(
-        f"SELECT DISTINCT t.path FROM tool_calls t WHERE {where} "
-        "AND t.path IN (SELECT value FROM json_each(?))",
+        f"SELECT DISTINCT t.path FROM tool_calls t WHERE {where} AND t.path IN {ARRAY_SQL}",
         [*values, path_array],
     )
     called_paths = {path for (path,) in called}
@@ -230,17 +221,16 @@ def _touch_condition(touched_filter: TouchedFilter, *, calls: bool = True) -> tu
         values.append(touched_filter.project)
     if touched_filter.among is not None:
         where.append(
-            f"t.message >> {FILE_ID_SHIFT} IN (SELECT file FROM sessions WHERE project IN "
-            "(SELECT value FROM json_each(?)))"
+            f"t.message >> {FILE_ID_SHIFT} IN (SELECT file FROM sessions WHERE project IN {ARRAY_SQL})"
         )
-        values.append(msgspec.json.encode(touched_filter.among).decode())
+        values.append(json_array(touched_filter.among))
     if touched_filter.below:
         folder = touched_filter.below.rstrip("/\\") + "/"
         where.append(r"substr(replace(t.path, '\', '/'), 1, ?) = ?")
         values += [len(folder), folder.replace("\\", "/")]
     for word in touched_filter.words.split():
-        where.append(r"t.path LIKE ? ESCAPE '\'")
-        values.append(f"%{word.translate(_LIKE_ESCAPES)}%")
+        where.append(f"t.path {LIKE_SQL}")
+        values.append(f"%{escape_like(word)}%")
     if touched_filter.since is not None:
         where.append("t.time >= ?")
         values.append(touched_filter.since)
@@ -274,7 +264,6 @@ def touched_paths(connection: sqlite3.Connection) -> Iterable[str]:
 
 
 _MAX_LISTED: Final = 6
-_PATH_ESCAPES: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 _PATH_SQL: Final = r"replace(t.path, '\', '/')"
 
 
@@ -318,9 +307,9 @@ def find_paths_by_suffix(connection: sqlite3.Connection, text: str) -> list[str]
     rows = connection.execute(
         f"SELECT t.path, max(t.time) FROM (SELECT path, time FROM tool_calls t WHERE {IS_FILE_CALL_SQL} "
         f"UNION ALL SELECT path, time FROM file_backups) t "
-        rf"WHERE ({_PATH_SQL} = ? OR {_PATH_SQL} LIKE ? ESCAPE '\') AND substr({_PATH_SQL}, -?) = ? "
+        rf"WHERE ({_PATH_SQL} = ? OR {_PATH_SQL} {LIKE_SQL}) AND substr({_PATH_SQL}, -?) = ? "
         "GROUP BY 1 ORDER BY 2 DESC, 1",
-        (suffix, f"%/{suffix.translate(_PATH_ESCAPES)}", len(suffix), suffix),
+        (suffix, f"%/{escape_like(suffix)}", len(suffix), suffix),
     )
     return [path for path, _ in rows]
 

@@ -12,8 +12,10 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format.lines import read_records
+from steno.format.message import SYNTHETIC
 from steno.format.records import Record
 from steno.format.source import Source
+from steno.index.database import ARRAY_SQL, json_array
 from steno.index.line_decoder import LineUsage, line_from_record, to_millis
 from steno.index.price_tiers import TIER_SQL
 from steno.index.session_stats import FILE_ID_SHIFT, Row
@@ -54,7 +56,6 @@ from steno.report.usage.usage_report import (
     apportion_micros,
     build_report,
 )
-from steno.session.turns.usage import SYNTHETIC
 from steno.store.archive.file_access import open_transcript
 from steno.store.discovered import Problem
 
@@ -580,8 +581,8 @@ def _subagent_type_condition(
         agents, operator = [agent for agent, name in type_by_agent.items() if name == kind[1]], "IN"
     else:
         agents, operator = list(type_by_agent), "NOT IN"
-    values.append(msgspec.json.encode(agents).decode())
-    return f"{_AGENT_COLUMN} != '' AND {_AGENT_COLUMN} {operator} (SELECT value FROM json_each(?))"
+    values.append(json_array(agents))
+    return f"{_AGENT_COLUMN} != '' AND {_AGENT_COLUMN} {operator} {ARRAY_SQL}"
 
 
 def transcript_origins(

@@ -20,8 +20,8 @@ import msgspec
 from steno.errors import Unreadable
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.lines import LINE_CAP
-from steno.format.message import ForkOrigin
-from steno.format.paths import classify_transcript, is_uuid
+from steno.format.message import SYNTHETIC, ForkOrigin
+from steno.format.paths import JSONL_SUFFIX, classify_transcript, is_uuid
 from steno.index.line_decoder import LineUsage, to_millis
 from steno.index.session_stats import FILE_ID_SHIFT, Row
 from steno.index.sync.scan import path_to_column
@@ -35,7 +35,6 @@ from steno.report.usage.usage_query import (
     add_counts,
     aggregate_rows,
 )
-from steno.session.turns.usage import SYNTHETIC
 from steno.store.discovered import Problem, TranscriptWalk, path_context
 
 _USAGE_KEY: Final = '"usage"'
@@ -281,7 +280,6 @@ def _scan_by_record(path: str, number: int) -> ScannedFile:
 _PARALLEL_BYTES: Final = 24 << 20
 """From here on a second process is worth its start."""
 _MAX_PROCESSES: Final = 4
-_TRANSCRIPT_SUFFIX: Final = ".jsonl"
 _HIGHEST_CHARACTER: Final = "\U0010ffff"
 _MESSAGE_SIZE: Final = struct.Struct("<Q")
 
@@ -303,7 +301,7 @@ def transcripts_below(roots: Sequence[str], problems: list[Problem]) -> list[Siz
     def is_transcript(entry: os.DirEntry[str]) -> bool:
         """Take a file whose name says what it is; the others are looked into."""
         name = entry.name
-        if not (name.startswith("agent-") or is_uuid(name[: -len(_TRANSCRIPT_SUFFIX)])):
+        if not (name.startswith("agent-") or is_uuid(name[: -len(JSONL_SUFFIX)])):
             return False
         try:
             if not entry.is_file(follow_symlinks=False):

@@ -4,8 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-import msgspec
-
+from steno.index.database import ARRAY_SQL, json_array
 from steno.index.price_tiers import TIER_SQL
 from steno.index.session_stats import FILE_ID_SHIFT, Row
 from steno.index.usage_rows import LOCAL_DAY
@@ -210,9 +209,8 @@ def _matching_projects(connection: sqlite3.Connection, query: UsageQuery) -> lis
 
 
 def _in_array_sql(column: str, items: Sequence[str] | Sequence[int], values: list[Any]) -> str:
-    # One value, however many there are: SQLite binds no more than some thousands.
-    values.append(msgspec.json.encode(items).decode())
-    return f"{column} IN (SELECT value FROM json_each(?))"
+    values.append(json_array(items))
+    return f"{column} IN {ARRAY_SQL}"
 
 
 # Single responses

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.index.session_stats import FILE_ID_SHIFT
+from steno.report.humanize import MS_PER_SECOND
 from steno.report.pricing import PriceTable
 from steno.report.usage.usage_from_index import (
     count_by_origin,
@@ -33,7 +34,6 @@ from steno.report.usage.usage_report import ReportRow, UsageReport, build_report
 _CLOCK_SLACK: Final = 86_400_000
 """A call is made after its response was asked for, but clocks are set back."""
 _FROM_TOOL_CALLS: Final = f"FROM tool_calls t JOIN usage u ON u.file = t.message >> {FILE_ID_SHIFT} AND u.key = t.response"
-_MILLIS_PER_SECOND: Final = 1000
 _OFFSET_BITS: Final = (1 << FILE_ID_SHIFT) - 1
 
 
@@ -112,7 +112,7 @@ def tool_calls(
             message >> FILE_ID_SHIFT,
             message & _OFFSET_BITS,
             time,
-            None if duration is None else max(0, duration) / _MILLIS_PER_SECOND,
+            None if duration is None else max(0, duration) / MS_PER_SECOND,
             bool(is_failed),
             bool(answered),
             path,
@@ -144,7 +144,7 @@ def _median_and_high(durations: list[int]) -> tuple[float | None, float | None]:
     last = len(durations) - 1
     middle = (durations[last // 2] + durations[(last + 1) // 2]) / 2
     high = durations[-(-len(durations) * 19 // 20) - 1]
-    return max(0, middle) / _MILLIS_PER_SECOND, max(0, high) / _MILLIS_PER_SECOND
+    return max(0, middle) / MS_PER_SECOND, max(0, high) / MS_PER_SECOND
 
 
 ChartSeries: TypeAlias = Literal["model", "project"]

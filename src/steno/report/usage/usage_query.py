@@ -16,6 +16,7 @@ import msgspec
 from steno.errors import BadRequest
 from steno.index.price_tiers import price_tier_of
 from steno.report.clock import local_midnight, parse_time_range
+from steno.report.humanize import MS_PER_SECOND
 
 if TYPE_CHECKING:
     from steno.index.session_stats import Row
@@ -51,6 +52,8 @@ Buckets: TypeAlias = dict[Bucket, TokenCounts]
 SLOT_MILLIS: Final = 900_000
 """A quarter of an hour in milliseconds: no zone's hours or days begin anywhere else."""
 _BLOCK_HOURS: Final = 5
+BLOCK_MILLIS: Final = _BLOCK_HOURS * 3_600_000
+"""The length of a block of usage limits."""
 _SLOTS_PER_HOUR: Final = 4
 _CACHE_SIZE: Final = 1 << 16
 
@@ -144,7 +147,6 @@ def month_of(day: str) -> str:
 
 
 _CLOCK_EXPRESSION: Final = re.compile(r"\d+\s*[mh]|.*:.*")
-_MILLIS_PER_SECOND: Final = 1000
 
 _PATH_SEPARATORS: Final = "/\\"
 
@@ -226,9 +228,9 @@ def _period_limit(text: str, now: float, *, end: bool) -> int | None:
         return None
     start, after = parse_time_range(text, now)
     if _CLOCK_EXPRESSION.fullmatch(text.strip().lower()) is not None:
-        return round((after if end else start) * _MILLIS_PER_SECOND)
+        return round((after if end else start) * MS_PER_SECOND)
     try:
-        return round(local_midnight(start, -1 if end else 0) * _MILLIS_PER_SECOND)
+        return round(local_midnight(start, -1 if end else 0) * MS_PER_SECOND)
     except (OverflowError, OSError, ValueError) as error:
         raise BadRequest(f"not a time: {text!r}") from error
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.report import clock
-from steno.report.pricing import PriceTable, exact_cost
+from steno.report.clock import iso_time_from_ms
+from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
+from steno.report.pricing import EXACT_PER_MICRO_DOLLAR, PriceTable, exact_cost
 from steno.report.usage.usage_query import GROUP_PARTS, Bucket, Buckets, TokenCounts, UsageQuery
 
-_EXACT_UNITS: Final = 1_000_000
 _TIME_GROUPINGS: Final = ("day", "week", "month", "hour", "block5h")
 
 
@@ -153,7 +153,7 @@ def sum_usage(buckets: Iterable[tuple[Bucket, TokenCounts]], prices: PriceTable)
 
 def rounded_micros(exact: int) -> int:
     """Return millionths of a micro-dollar as micro-dollars."""
-    return (exact + _EXACT_UNITS // 2) // _EXACT_UNITS
+    return (exact + EXACT_PER_MICRO_DOLLAR // 2) // EXACT_PER_MICRO_DOLLAR
 
 
 def apportion_micros(exact: list[int]) -> list[int]:
@@ -162,17 +162,14 @@ def apportion_micros(exact: list[int]) -> list[int]:
     >>> apportion_micros([600_000, 600_000, 600_000])
     [1, 1, 0]
     """
-    costs = [amount // _EXACT_UNITS for amount in exact]
+    costs = [amount // EXACT_PER_MICRO_DOLLAR for amount in exact]
     missing = rounded_micros(sum(exact)) - sum(costs)
     largest_remainders = sorted(
-        range(len(exact)), key=lambda place: (-(exact[place] % _EXACT_UNITS), place)
+        range(len(exact)), key=lambda place: (-(exact[place] % EXACT_PER_MICRO_DOLLAR), place)
     )
     for index in largest_remainders[:missing]:
         costs[index] += 1
     return costs
-
-
-_MICROS_PER_DOLLAR: Final = 1_000_000
 
 
 def figures_json(figures: UsageFigures, cost: int) -> dict[str, Any]:
@@ -186,7 +183,7 @@ def figures_json(figures: UsageFigures, cost: int) -> dict[str, Any]:
         "cache_creation_1h_input_tokens": figures.cache_1h,
         "cache_read_input_tokens": figures.cache_read,
         "web_search_requests": figures.searches,
-        "cost_usd": cost / _MICROS_PER_DOLLAR if figures.has_cost else None,
+        "cost_usd": cost / MICRO_DOLLARS_PER_DOLLAR if figures.has_cost else None,
         "cost_micro_usd": cost if figures.has_cost else None,
         "estimated_responses": figures.estimated,
         "fast_at_normal_price": figures.slow_price,
@@ -204,20 +201,16 @@ def report_json(report: UsageReport, query: UsageQuery, limit: int = 0) -> dict[
     abandoned = report.abandoned
     return {
         "by": report.by,
-        "since": clock.iso_time(None if query.since is None else query.since / 1000),
-        "until": clock.iso_time(None if query.until is None else query.until / 1000),
+        "since": iso_time_from_ms(query.since),
+        "until": iso_time_from_ms(query.until),
         "complete": report.complete,
         "rows": [row_json(report.by, line) for line in report.lines[: limit or None]],
         "totals": figures_json(report.totals, report.cost),
         "abandoned": None
         if abandoned is None
-        else figures_json(abandoned, _rounded_cost(abandoned))
+        else figures_json(abandoned, rounded_micros(abandoned.exact))
         | {"sessions_not_seen": report.unseen},
     }
-
-
-def _rounded_cost(figures: UsageFigures) -> int:
-    return (figures.exact + _MICROS_PER_DOLLAR // 2) // _MICROS_PER_DOLLAR
 
 
 def row_json(grouping: str, report_row: ReportRow) -> dict[str, Any]:

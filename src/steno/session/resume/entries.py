@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from steno.format.message import SYNTHETIC, THINKING_TYPES
 from steno.session.resume.clients import Client
 from steno.session.transcript import Node, Transcript
 
@@ -17,8 +18,6 @@ _COMMAND_STARTS: Final = (
     "<bash-input>",
     "<bash-stdout>",
 )
-_SYNTHETIC: Final = "<synthetic>"
-_THINKING: Final = ("thinking", "redacted_thinking")
 _QUEUED_TEXT: Final = (
     "<system-reminder>\nThe user sent a new message while you were working:\n{}\n</system-reminder>"
 )
@@ -100,12 +99,12 @@ def has_results(blocks: Blocks) -> bool:
 
 def only_thinking(blocks: Blocks) -> bool:
     """Whether there is nothing but reasoning."""
-    return all(block.get("type") in _THINKING for block in blocks)
+    return all(block.get("type") in THINKING_TYPES for block in blocks)
 
 
 def without_thinking(blocks: Blocks) -> Blocks:
     """Return the blocks that are no reasoning."""
-    return [block for block in blocks if block.get("type") not in _THINKING]
+    return [block for block in blocks if block.get("type") not in THINKING_TYPES]
 
 
 def text_block(text: str) -> dict[str, Any]:
@@ -121,7 +120,7 @@ def entries_of(transcript: Transcript, chain: list[Node], client: Client) -> Ite
         if node.is_message:
             if node.has_content:
                 entry = _message_entry(transcript, node, client)
-                if model and node.type == "assistant" and node.model not in (model, _SYNTHETIC):
+                if model and node.type == "assistant" and node.model not in (model, SYNTHETIC):
                     entry.blocks = without_thinking(entry.blocks)
                 yield entry
         elif node.type == "attachment":
@@ -138,7 +137,7 @@ def _model_for(chain: list[Node], client: Client) -> str:
     if not client.default_model:
         return ""
     models = (node.model for node in reversed(chain) if node.type == "assistant")
-    last = next((model for model in models if model not in ("", _SYNTHETIC)), "")
+    last = next((model for model in models if model not in ("", SYNTHETIC)), "")
     return client.model_for(last)
 
 

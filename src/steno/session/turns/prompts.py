@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
+from steno.format.lenient_json import DECODE_ERRORS, decode_lenient, decode_or_default
 from steno.format.message import Block, Document, Image, Text, ToolResult, UnknownBlock, read_blocks
 from steno.format.records import Record
 from steno.session.transcript import Node, Transcript
@@ -172,18 +172,12 @@ def _without_reminders(text: str) -> str:
 def _recorded_origin(record: Record) -> Origin:
     """Return what the record itself says about its origin; silence means a person."""
     origin = record.envelope.origin
-    kind = _decode_as(origin, _OriginKind) if origin else None
-    if kind is not None and kind.kind:
-        return _ORIGINS_BY_KIND.get(kind.kind, "other")
-    source = _decode_as(record.line, _PromptSource) if b'"promptSource"' in record.line else None
-    return "other" if source is not None and source.prompt_source == "system" else "human"
-
-
-def _decode_as(raw: bytes | msgspec.Raw, shape: type[Any]) -> Any:
-    try:
-        return msgspec.json.decode(raw, type=shape)
-    except DECODE_ERRORS:
-        return None
+    if kind := decode_or_default(origin, _OriginKind).kind:
+        return _ORIGINS_BY_KIND.get(kind, "other")
+    if b'"promptSource"' not in record.line:
+        return "human"
+    source = decode_or_default(record.line, _PromptSource).prompt_source
+    return "other" if source == "system" else "human"
 
 
 def _count_images(record: Record) -> int:

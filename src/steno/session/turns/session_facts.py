@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS, fill_struct
-from steno.format.message import ForkOrigin
+from steno.format.message import SYNTHETIC, ForkOrigin
 from steno.format.records import Record, read_time
 from steno.format.tool_catalogue import AWAITED_TOOLS
+from steno.session.session_status import MODEL_SECONDS, TOOL_SECONDS, WAITING_SECONDS
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.branches import Branch
 from steno.session.turns.steps import Step
 from steno.session.turns.turn_builder import Turn
-from steno.session.turns.usage import SYNTHETIC
 
 if TYPE_CHECKING:
     from steno.session.session import Session
@@ -221,12 +221,6 @@ def last_model(nodes: Sequence[Node]) -> str:
 
 
 StatusName: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed"]
-ANSWERED_LIVE_SECONDS: Final = 900.0
-"""Seconds after the last write for which an answered session is taken to wait for the user."""
-MODEL_LIVE_SECONDS: Final = 300.0
-"""Seconds a model may think without a line being written."""
-TOOL_LIVE_SECONDS: Final = 1800.0
-"""Seconds a tool may run without a line being written."""
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -256,10 +250,10 @@ def status_of(
     if last.failure is not None:
         return Status("failed", last.failure.subject or last.failure.verb)
     if not last.done:
-        if age <= MODEL_LIVE_SECONDS and not left:
+        if age <= MODEL_SECONDS and not left:
             return Status("running", "the model is at it")
         return Status("interrupted", "no answer was recorded")
-    if age <= ANSWERED_LIVE_SECONDS and not left:
+    if age <= WAITING_SECONDS and not left:
         return Status("waiting", "for the next prompt")
     return Status("finished", "the client was closed" if left else "the last prompt was answered")
 
@@ -267,6 +261,6 @@ def status_of(
 def _open_step_status(step: Step, age: float, *, left: bool) -> Status:
     if step.verb in AWAITED_TOOLS and not left:
         return Status("waiting", "for an answer")
-    if left or age > TOOL_LIVE_SECONDS:
+    if left or age > TOOL_SECONDS:
         return Status("interrupted", f"in {step.verb}, which gave no result")
     return Status("running", f"{step.verb} {step.subject}".strip())

@@ -9,6 +9,7 @@ import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS, decode_lenient, fill_struct, valid_duration
 from steno.format.message import (
+    SYNTHETIC,
     Block,
     RedactedThinking,
     ServerToolUse,
@@ -32,7 +33,7 @@ from steno.session.turns.prompts import (
 )
 from steno.session.turns.steps import RESULT_DELETED, FileTouch, Step, StepDraft, StepKind, one_line
 from steno.session.turns.tool_outcomes import call_outcome, tool_call_subject, touched_file
-from steno.session.turns.usage import SYNTHETIC, UsageCounter
+from steno.session.turns.usage import UsageCounter
 
 if TYPE_CHECKING:
     from steno.session.turns.subagents import Thread

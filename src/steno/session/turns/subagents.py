@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
+from steno.format.lenient_json import decode_lenient, decode_or_default
 from steno.format.message import Text, ToolUse, read_blocks
 from steno.format.records import Record
 from steno.format.sidecars import AgentMeta
@@ -149,7 +149,7 @@ def _add_result(references: SubagentReferences, transcript: Transcript, node: No
     if not known and not _result_names_agent(transcript, node):
         return
     record = transcript.record(node)
-    detail = _decode_or_default(record.envelope.tool_use_result, _Result)
+    detail = decode_or_default(record.envelope.tool_use_result, _Result)
     if not known and detail.agent_id and len(node.results) == 1:
         spawn = SubagentCall(call_id=node.results[0], node=node, kind=detail.agent_type)
         known = [references.calls.setdefault(spawn.call_id, spawn)]
@@ -194,16 +194,9 @@ def _queued_text(record: Record) -> str:
 
 
 def _add_progress(references: SubagentReferences, raw: bytes) -> None:
-    line = _decode_or_default(raw, _ProgressLine)
+    line = decode_or_default(raw, _ProgressLine)
     if line.data is not None and line.data.agent_id and line.parent_tool_use_id:
         references.calls_by_progress.setdefault(line.data.agent_id, line.parent_tool_use_id)
-
-
-def _decode_or_default(raw: bytes | msgspec.Raw, shape: type[Any]) -> Any:
-    try:
-        return msgspec.json.decode(raw, type=shape) if raw else shape()
-    except DECODE_ERRORS:
-        return shape()
 
 
 def _text(value: Any) -> str:

@@ -13,11 +13,10 @@ from typing import Final
 import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS
-from steno.format.message import Envelope, Message, Usage
+from steno.format.message import SYNTHETIC, Envelope, Message, Usage
 from steno.format.records import Record
 from steno.session.transcript import Node, Transcript
 
-SYNTHETIC: Final = "<synthetic>"
 _FIRST_PLACEHOLDER_VERSION: Final = (2, 1, 0)
 _LAST_PLACEHOLDER_VERSION: Final = (2, 1, 52)
 

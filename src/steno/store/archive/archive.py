@@ -28,10 +28,15 @@ from steno.store.archive.journal import (
     read_journal,
 )
 from steno.store.archive.verify import repair_hint
-from steno.store.archive.writer import ArchivedChange, ArchiveWriter, source_digests
+from steno.store.archive.writer import (
+    ArchivedChange,
+    ArchiveWriter,
+    ProgressCallback,
+    source_digests,
+)
 from steno.store.atomic import TempFile, make_private_folder, unwritable_error
 from steno.store.config import ARCHIVE_LEVEL, read_config
-from steno.store.discovered import DiscoveredFile, Problem, problem_from_error
+from steno.store.discovered import DiscoveredFile, Problem, unreadable_problem
 from steno.store.discovery import Discovery, config_folder_of
 from steno.store.environment import ARCHIVE_FOLDER, CATALOGUE_PATH, now, steno_home
 from steno.store.file_lock import FileLock
@@ -243,8 +248,6 @@ _SMALL_GROWTH: Final = 1 << 16
 _ACTIVE_SECONDS: Final = 3600
 _MIN_PREFIX_LENGTH: Final = 4
 
-ProgressCallback = Callable[[int], None]
-
 
 class ArchivedSession(msgspec.Struct, frozen=True):
     """What was done about one session."""
@@ -445,7 +448,7 @@ class Archive:
                 try:
                     change = writer.archive_file(file, path, on_progress, full=full)
                 except Unreadable as error:
-                    problems.append(_unreadable_problem(file.path, error))
+                    problems.append(unreadable_problem(file.path, error))
                 else:
                     changes += [change] if change else []
             if full and not problems:
@@ -592,15 +595,6 @@ def _can_defer(group: SessionGroup, entry: CatalogueEntry) -> bool:
     current_time = now()
     # A file from the future would be waited for until then.
     return any(abs(current_time - file.mtime_ns / 1e9) < _ACTIVE_SECONDS for _, file in group.files)
-
-
-def _unreadable_problem(path: str, error: Unreadable) -> Problem:
-    cause = error.__cause__
-    return (
-        problem_from_error(path, cause)
-        if isinstance(cause, OSError)
-        else Problem("unreadable", path)
-    )
 
 
 def _ignore_progress(_: int) -> None:

@@ -4,7 +4,6 @@ The catalogue repeats the journals of the folders; if it is lost, it is rebuilt 
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
@@ -13,9 +12,10 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format.lenient_json import DECODE_ERRORS
-from steno.format.paths import classify_transcript, is_uuid
+from steno.format.paths import JSONL_SUFFIX, classify_transcript, is_uuid
 from steno.store.archive.file_access import SESSIONS_FOLDER, ArchivedFile
 from steno.store.archive.journal import (
+    UNSAFE_NAME,
     FileGeneration,
     Journal,
     decode_line,
@@ -34,10 +34,9 @@ from steno.store.atomic import (
     unwritable_error,
     write_all,
 )
-from steno.store.discovered import DiscoveredFile, path_context
+from steno.store.discovered import DiscoveredFile, is_below, path_context
 from steno.store.environment import CATALOGUE_PATH, steno_home
 
-_UNSAFE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]")
 _MAX_STEM_LENGTH: Final = 80
 _SPARE_LINES: Final = 200
 _DIGEST_LENGTH: Final = 12
@@ -80,7 +79,7 @@ def folder_name(path: str) -> str:
 
     stem = os.path.basename(path).removesuffix(".jsonl")
     digest = sha256(os.fsencode(path)).hexdigest()[:_DIGEST_LENGTH]
-    return f"{_UNSAFE_NAME.sub('_', stem)[:_MAX_STEM_LENGTH]}-{digest}"
+    return f"{UNSAFE_NAME.sub('_', stem)[:_MAX_STEM_LENGTH]}-{digest}"
 
 
 def catalogue_entry(journal: Journal, state: str = "") -> CatalogueEntry | None:
@@ -121,7 +120,7 @@ def read_entries(path: str) -> tuple[dict[str, CatalogueEntry], int, int]:
         # What leads out of the archive's own folder was not written by us.
         if (
             entry is not None
-            and _UNSAFE_NAME.search(entry.folder) is None
+            and UNSAFE_NAME.search(entry.folder) is None
             and entry.folder[:1] != "."
         ):
             entries[entry.path] = entry
@@ -205,15 +204,8 @@ class Catalogue:
         remove_stale_temp_files(self._path)
         with TempFile(self._path) as temp_file:
             temp_file.write(map(encode_line, self.entries.values()))
-            try:
-                os.replace(temp_file.path, self._path)
-                sync_folder(os.path.dirname(self._path))
-            except OSError as error:
-                raise unwritable_error(self._path, error) from error
+            temp_file.replace(self._path)
         self._lines = len(self.entries)
-
-
-_JSONL_SUFFIX: Final = ".jsonl"
 
 
 def _catalogue_path() -> str:
@@ -236,7 +228,12 @@ def archived_only_below(
     archived: list[ArchivedFile] = []
     for entry in sorted(entries.values(), key=_entry_size_key, reverse=True):
         root = next(
-            (root for real_root, root in real_roots if _is_below(entry.path, real_root)), None
+            (
+                root
+                for real_root, root in real_roots
+                if is_below(entry.path, real_root, or_equal=True)
+            ),
+            None,
         )
         if root is None or entry.path in existing_paths:
             continue
@@ -247,7 +244,7 @@ def archived_only_below(
         ):
             continue
         name = os.path.basename(entry.path)
-        if is_uuid(name.removesuffix(_JSONL_SUFFIX)):
+        if is_uuid(name.removesuffix(JSONL_SUFFIX)):
             if sizes.get(name, -1) >= entry.size:
                 continue
             sizes[name] = entry.size
@@ -276,10 +273,6 @@ def _existing_paths(existing: Iterable[DiscoveredFile]) -> tuple[set[str], dict[
 
 def _entry_size_key(entry: CatalogueEntry) -> tuple[int, int]:
     return entry.size, entry.mtime_ns
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _archived_file(entry: CatalogueEntry, catalogue: str, root: str) -> ArchivedFile:
@@ -346,7 +339,7 @@ def _session_paths_above(path: str) -> Iterator[str]:
     """Yield where a session would lie whose own folder a path is in."""
     folder = os.path.dirname(path)
     while folder != os.path.dirname(folder):
-        yield folder + _JSONL_SUFFIX
+        yield folder + JSONL_SUFFIX
         yield folder
         folder = os.path.dirname(folder)
 

@@ -8,9 +8,7 @@ from steno.errors import BadRequest, Unreadable
 from steno.format.dialects.detection import convert_open
 from steno.format.source import OpenSource
 from steno.store.discovered import DiscoveredFile
-from steno.store.environment import ARCHIVE_FOLDER as ARCHIVE_FOLDER
-from steno.store.environment import CATALOGUE_PATH as CATALOGUE_PATH
-from steno.store.environment import steno_home
+from steno.store.environment import CATALOGUE_PATH, steno_home
 from steno.store.file_source import FileSource, PathSource
 
 if TYPE_CHECKING:

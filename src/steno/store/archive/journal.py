@@ -26,7 +26,7 @@ JOURNAL_FILE: Final = "index.jsonl"
 _CHECKSUM_PREFIX: Final = b',"crc":"'
 _CHECKSUM_LENGTH: Final = len('00000000"}')
 _CHECKSUM_FIELD_LENGTH: Final = len(_CHECKSUM_PREFIX) + _CHECKSUM_LENGTH
-_UNSAFE_COPY_NAME: Final = re.compile(r"[^A-Za-z0-9._-]")
+UNSAFE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]")
 _MAX_COPY_NAME_LENGTH: Final = 120
 
 T = TypeVar("T")
@@ -130,7 +130,7 @@ class FileGeneration:
     @property
     def copy_name(self) -> str:
         """What its copy is called: made from the number and what is harmless of its own name."""
-        base = _UNSAFE_COPY_NAME.sub("_", self.path.replace("\\", "/").rpartition("/")[2])
+        base = UNSAFE_NAME.sub("_", self.path.replace("\\", "/").rpartition("/")[2])
         return f"{self.number:04}-{base[-_MAX_COPY_NAME_LENGTH:]}.zst"
 
     @property

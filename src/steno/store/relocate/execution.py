@@ -8,7 +8,7 @@ files that are not in place yet. Finished steps are skipped, so repeating a relo
 """
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from shutil import rmtree
 from typing import Final, Literal
@@ -36,6 +36,7 @@ from steno.store.file_lock import FileLock
 from steno.store.file_source import FileSource
 from steno.store.relocate.plan import (
     FileSum,
+    ProgressCallback,
     RelocationPlan,
     RelocationState,
     RelocationStep,
@@ -180,10 +181,7 @@ def save_receipt(receipt: RelocationReceipt, state: RelocationState) -> Relocati
     path = os.path.join(receipt.folder, _RECEIPT_FILE)
     with TempFile(path) as temp_file:
         temp_file.write([msgspec.json.encode(receipt), b"\n"])
-        try:
-            os.replace(temp_file.path, path)
-        except OSError as error:
-            raise unwritable_error(path, error) from error
+        temp_file.replace(path, sync=False)
     return receipt
 
 
@@ -238,7 +236,6 @@ def _read_receipt(folder: str) -> RelocationReceipt:
     return msgspec.structs.replace(receipt, folder=folder)
 
 
-ProgressCallback = Callable[[int], None]
 _UNFINISHED_STATES: Final = frozenset(("begun", "placed"))
 _RELOCATED_FOLDERS: Final = ("projects", "conversations", "file-history", "tasks", "todos")
 _IN_PLACE_ACTIONS: Final = frozenset(("rewrite", "merge"))

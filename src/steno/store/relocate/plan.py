@@ -15,7 +15,14 @@ import msgspec
 from steno.errors import BadRequest, Busy, NotFound, Unreadable
 from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
 from steno.format.path_rewriter import PathRewriter
-from steno.format.paths import SLUG_LIMIT, classify_transcript, slug_by_same_rule, slug_candidates
+from steno.format.paths import (
+    JSONL_SUFFIX,
+    SLUG_LIMIT,
+    classify_transcript,
+    slug_by_same_rule,
+    slug_candidates,
+)
+from steno.store.atomic import TEMP_SUFFIX
 from steno.store.client_folders import ConfigFolder
 from steno.store.discovered import HEAD_SIZE, is_folder, list_folder, peek, session_id_in
 from steno.store.environment import home_dir
@@ -29,8 +36,6 @@ from steno.store.session_lock import (
 
 RewriteMode = Literal["lines", "whole", "bytes"]
 """How a file is read for paths: line by line, as one piece of JSON, or not at all."""
-LINES_MODE: Final = "lines"
-WHOLE_MODE: Final = "whole"
 StepAction = Literal["move", "rewrite", "add", "merge"]
 """A file gets another place; stays and is rewritten; is new here; or its lines join another's."""
 RelocationState = Literal["begun", "placed", "done", "undoing", "undone"]
@@ -207,7 +212,6 @@ def line_mark(line: bytes) -> str:
 
 
 _SESSION_FOLDERS: Final = ("projects", "conversations")
-_JSONL_SUFFIX: Final = ".jsonl"
 _CWD_PATTERN: Final = re.compile(rb'(?<!\\)"cwd"\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*")')
 _MAX_JSON_SIZE: Final = 64 << 20
 
@@ -240,9 +244,9 @@ class _SlugFolder:
     def _classify_sessions(self) -> None:
         undecided: list[str] = []
         for entry in list_folder(self.path, []):
-            if not entry.name.endswith(_JSONL_SUFFIX) or entry.name.startswith("agent-"):
+            if not entry.name.endswith(JSONL_SUFFIX) or entry.name.startswith("agent-"):
                 continue
-            stem = entry.name.removesuffix(_JSONL_SUFFIX)
+            stem = entry.name.removesuffix(JSONL_SUFFIX)
             working_dir = self._find_working_dir(entry.path)
             if working_dir is None:
                 undecided.append(stem)
@@ -281,8 +285,8 @@ class _SlugFolder:
             )
         for stem in (
             name,
-            name.removesuffix(_JSONL_SUFFIX),
-            name.partition(_JSONL_SUFFIX + ".")[0],
+            name.removesuffix(JSONL_SUFFIX),
+            name.partition(JSONL_SUFFIX + ".")[0],
         ):
             if stem in self.working_dirs or stem in self.foreign:
                 return self.working_dirs.get(stem)
@@ -291,7 +295,7 @@ class _SlugFolder:
     def _session_of(self, entry: os.DirEntry[str]) -> str:
         path = entry.path
         if path.endswith(".meta.json"):
-            path = path.removesuffix(".meta.json") + _JSONL_SUFFIX
+            path = path.removesuffix(".meta.json") + JSONL_SUFFIX
         return session_id_in(peek(path, HEAD_SIZE, []) or b"")
 
     def _default_working_dir(self) -> str | None:
@@ -327,7 +331,7 @@ def _add_folder(folder: _SlugFolder, old: str, new: str, project_files: ProjectF
     for entry in list_folder(folder.path, []):
         working_dir = folder.working_dir_of(entry)
         if working_dir is None:
-            if folder.working_dirs and entry.name.removesuffix(_JSONL_SUFFIX) not in folder.foreign:
+            if folder.working_dirs and entry.name.removesuffix(JSONL_SUFFIX) not in folder.foreign:
                 project_files.notes.append(
                     f"{entry.path} is left: sessions of two projects share it"
                 )
@@ -346,7 +350,7 @@ def _add_folder(folder: _SlugFolder, old: str, new: str, project_files: ProjectF
 
 def _is_transcript_path(path: str) -> bool:
     names = path.replace(os.sep, "/").split("/")[-6:]
-    return path.endswith(_JSONL_SUFFIX) and classify_transcript(names).role in {"session", "agent"}
+    return path.endswith(JSONL_SUFFIX) and classify_transcript(names).role in {"session", "agent"}
 
 
 def _regular_files(entry: os.DirEntry[str], notes: list[str]) -> Iterator[str]:
@@ -356,13 +360,13 @@ def _regular_files(entry: os.DirEntry[str], notes: list[str]) -> Iterator[str]:
     elif entry.is_dir(follow_symlinks=False):
         for child in list_folder(entry.path, []):
             yield from _regular_files(child, notes)
-    elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(".steno-tmp"):
+    elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(TEMP_SUFFIX):
         yield entry.path
 
 
 def rewrite_mode(path: str) -> RewriteMode:
     """Return how paths are looked for in a file, by its name."""
-    if path.endswith(_JSONL_SUFFIX):
+    if path.endswith(JSONL_SUFFIX):
         return "lines"
     if not path.endswith(".json") or "/tool-results/" in path.replace(os.sep, "/"):
         return "bytes"
@@ -401,7 +405,7 @@ def _decode_working_dirs(data: bytes, known: set[bytes]) -> Iterator[str]:
 
 
 ProgressCallback = Callable[[int], None]
-_HISTORY_FILE: Final = "history.jsonl"
+HISTORY_NAME: Final = "history.jsonl"
 _CLIENT_STATE_FILE: Final = ".claude.json"
 
 
@@ -487,7 +491,7 @@ def shared_files(config: str) -> list[FileMove]:
     if not os.path.isfile(state) and os.path.basename(config) == ".claude":
         home_state = os.path.join(os.path.dirname(config), _CLIENT_STATE_FILE)
         state = home_state if os.path.realpath(home_dir()) == os.path.dirname(config) else state
-    history = os.path.join(config, _HISTORY_FILE)
+    history = os.path.join(config, HISTORY_NAME)
     candidates = [
         FileMove(history, history, "lines", "rewrite"),
         FileMove(state, state, "whole", "rewrite"),

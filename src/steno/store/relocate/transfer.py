@@ -28,6 +28,7 @@ from steno.store.environment import now, steno_home
 from steno.store.file_source import FileSource
 from steno.store.relocate.execution import RECEIPTS_FOLDER, relocation_lock
 from steno.store.relocate.plan import (
+    HISTORY_NAME,
     FileMove,
     FileSum,
     ProjectFiles,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION: Final = 1
 MANIFEST_NAME: Final = "manifest.json"
-HISTORY_NAME: Final = "history.jsonl"
 MAX_MANIFEST_SIZE: Final = 64 << 20
 """How many bytes the manifest may have."""
 _MAX_FILES: Final = 1_000_000
@@ -174,7 +174,6 @@ def parse_manifest(raw: bytes) -> Manifest:
 
 _COMPRESSION_LEVEL: Final = 10
 _MEMBER_MODE: Final = 0o600
-_TAR_BLOCK_SIZE: Final = tarfile.BLOCKSIZE
 _NANOSECONDS: Final = 10**9
 
 
@@ -292,7 +291,7 @@ def _tar_chunks(
         yield from _tar_member(member_name(number), packed, _member_body(source, prompts, packed))
         if on_progress is not None:
             on_progress(packed.size)
-    yield bytes(2 * _TAR_BLOCK_SIZE)
+    yield bytes(2 * _BLOCK_SIZE)
 
 
 def _tar_member(name: str, packed: PackedFile, body: Iterable[bytes]) -> Iterator[bytes]:
@@ -300,7 +299,7 @@ def _tar_member(name: str, packed: PackedFile, body: Iterable[bytes]) -> Iterato
     info.size, info.mode, info.mtime = packed.size, _MEMBER_MODE, packed.mtime_ns // _NANOSECONDS
     yield info.tobuf(tarfile.GNU_FORMAT)
     yield from body
-    yield bytes(-packed.size % _TAR_BLOCK_SIZE)
+    yield bytes(-packed.size % _BLOCK_SIZE)
 
 
 def _member_body(source: str, prompts: bytes | None, packed: PackedFile) -> Iterator[bytes]:

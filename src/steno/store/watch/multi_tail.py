@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from steno.format.paths import PathInfo, classify_transcript, meta_path
+from steno.format.paths import JSONL_SUFFIX, PathInfo, classify_transcript, meta_path
 from steno.format.sidecars import AgentMeta, read_agent_meta
 from steno.session.live_turns import Event, Follower, RecentTurns, SubagentTask
 from steno.store.discovered import (
@@ -20,7 +20,6 @@ from steno.store.discovered import (
 from steno.store.discovery import discover_agents
 from steno.store.watch.incremental import IncrementalReader
 
-_JSONL_SUFFIX: Final = ".jsonl"
 _LARGE_SIZE: Final = 64 << 20
 """Of a longer file only the end is read."""
 _READ_END_SIZE: Final = 16 << 20
@@ -152,7 +151,7 @@ class MultiTail:
                 and not is_transcript(peek(path, HEAD_SIZE, []) or b"")
             ):
                 return None
-            stem = os.path.basename(path).removesuffix(_JSONL_SUFFIX)
+            stem = os.path.basename(path).removesuffix(JSONL_SUFFIX)
             source = FollowedFile(path, session_id or stem, "", start)
         self._sources[path] = source
         return source
@@ -160,7 +159,7 @@ class MultiTail:
     def _owner_of(self, path: str, session_id: str) -> FollowedFile | None:
         """Return the session a sub-agent works for, if it is listened to."""
         for source in self._sources.values():
-            is_inside = path.startswith(source.path.removesuffix(_JSONL_SUFFIX) + os.sep)
+            is_inside = path.startswith(source.path.removesuffix(JSONL_SUFFIX) + os.sep)
             if not source.agent_id and (is_inside or source.session_id == session_id):
                 return source
         if self._session_path is None and self._ignored_sizes:
@@ -171,8 +170,8 @@ class MultiTail:
         """Return a session that was silent so far, now that its sub-agent speaks."""
         folder = os.path.dirname(path)
         while folder != os.path.dirname(folder):
-            if folder + _JSONL_SUFFIX in self._ignored_sizes:
-                return self._follow_new(folder + _JSONL_SUFFIX)
+            if folder + JSONL_SUFFIX in self._ignored_sizes:
+                return self._follow_new(folder + JSONL_SUFFIX)
             folder = os.path.dirname(folder)
         return None
 

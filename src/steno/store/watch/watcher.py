@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import msgspec
 
+from steno.format.paths import JSONL_SUFFIX
 from steno.store.discovered import IGNORED_FOLDERS, watched_folders
 from steno.store.discovery import Discovery
 
@@ -158,7 +159,6 @@ _FAILURE_WINDOW: Final = 5.0
 _MAX_RELIABLE_CHANGES: Final = 4096
 """So many changes at once that some may have been lost; the library does not say so."""
 _DELETED: Final = 3
-_JSONL_SUFFIX: Final = ".jsonl"
 # Elsewhere a wait ends when a signal comes.
 _MAX_WAIT: Final = 0.5 if sys.platform == "win32" else 86_400.0
 _FileState = tuple[int, int]
@@ -314,7 +314,7 @@ class FileWatcher:
 
     def _affects_roots(self, path: str) -> bool:
         """Whether a root, or a folder on the way to one, came or went; or where it looks into."""
-        if path.endswith(_JSONL_SUFFIX) and path not in self._plan.recursive:
+        if path.endswith(JSONL_SUFFIX) and path not in self._plan.recursive:
             return False
         watched_paths = (*self._roots, *self._plan.recursive)
         if any(watched == path or watched.startswith(path + os.sep) for watched in watched_paths):
@@ -331,7 +331,7 @@ class FileWatcher:
         return None
 
     def _changed_transcripts(self, kind: int, path: str) -> set[str]:
-        if path.endswith(_JSONL_SUFFIX):
+        if path.endswith(JSONL_SUFFIX):
             return set() if IGNORED_FOLDERS.intersection(path.split(os.sep)) else {path}
         if kind == _DELETED:
             prefix = path + os.sep

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.permissions.paths import resolve_glob
+from steno.store.discovered import list_entries
 from steno.tools.context import ToolContext
 from steno.tools.file_content import approved_real_path, resolve_tool_path
 from steno.tools.output import json_safe_name, quote_name
@@ -90,7 +91,7 @@ def walk_unignored(folder: str) -> Iterator[str]:
     while stack:
         path, rules = stack.pop()
         rules = rules.rules_for_folder(path)
-        for entry in _scan_folder(path):
+        for entry in list_entries(path):
             is_folder = entry.is_dir(follow_symlinks=False)
             if entry.name == ".git" or rules.ignores(entry.path, is_folder=is_folder):
                 continue
@@ -98,14 +99,6 @@ def walk_unignored(folder: str) -> Iterator[str]:
                 stack.append((entry.path, rules))
             elif entry.is_file(follow_symlinks=False):
                 yield entry.path[len(folder.rstrip(os.sep)) + 1 :]
-
-
-def _scan_folder(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
 
 
 def modification_time(path: str) -> int:

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
+from steno.store.atomic import write_atomic
 from steno.tools.context import ToolContext
-from steno.tools.output import error_message, write_file_atomically
+from steno.tools.output import error_message
 from steno.tools.protocol import ToolFailure, ToolResult, UserAnswer, builtin_spec, parse_input
 
 _MAX_PLAN_SIZE: Final = 1 << 20
@@ -129,7 +130,7 @@ def _read_plan(path: str) -> str | None:
 def _write_plan(path: str, plan: str) -> None:
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        write_file_atomically(path, (plan.encode("utf-8", "replace"),))
+        write_atomic(path, (plan.encode("utf-8", "replace"),), sync=False)
     except OSError as error:
         raise ToolFailure(
             f"The plan cannot be written to {path}: {error_message(error)}"

@@ -13,8 +13,9 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
+from steno.store.atomic import write_atomic
 from steno.tools.context import TodoEntry, ToolContext
-from steno.tools.output import error_message, escape_controls, write_file_atomically
+from steno.tools.output import error_message, escape_controls
 from steno.tools.protocol import ToolFailure, ToolResult, builtin_spec, parse_input
 
 
@@ -128,7 +129,7 @@ class _TaskFolder:
 
     def write_task(self, task: _TaskRecord) -> None:
         data = msgspec.json.format(msgspec.json.encode(task), indent=2)
-        write_file_atomically(os.path.join(self._path, f"{task.id}.json"), (data,))
+        write_atomic(os.path.join(self._path, f"{task.id}.json"), (data,), sync=False)
 
     def delete_task(self, number: str) -> None:
         with suppress(FileNotFoundError):

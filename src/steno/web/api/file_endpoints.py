@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from steno.errors import BadRequest
 from steno.index.database import SessionIndex
+from steno.report.clock import iso_time_from_ms
 from steno.report.file_history.file_versions import History, Version
 from steno.report.file_history.touched_files import (
     TouchedFile,
@@ -19,7 +20,6 @@ from steno.web.api.parameters import (
     FileParameters,
     Paged,
     invalid_cursor,
-    iso_time,
     make_cursor,
     period_start,
     projects_matching,
@@ -123,7 +123,7 @@ def _file_schema(file: TouchedFile) -> File:
         added=file.added,
         removed=file.removed,
         sessions=file.sessions,
-        last=iso_time(file.last),
+        last=iso_time_from_ms(file.last),
     )
 
 
@@ -182,7 +182,7 @@ def _file_sessions(history: History, keys: dict[int, str]) -> list[FileSession]:
             id=versions[0].session,
             title=versions[0].title,
             versions=len(versions),
-            last=iso_time(
+            last=iso_time_from_ms(
                 max((entry.time for entry in versions if entry.time is not None), default=None)
             ),
         )
@@ -207,7 +207,7 @@ def _version_schema(version: Version, keys: dict[int, str]) -> FileVersion:
         agent=version.agent or None,
         turn=version.turn,
         offset=version.offset,
-        time=iso_time(version.time),
+        time=iso_time_from_ms(version.time),
         abandoned=version.abandoned,
         copies=version.copies,
         prompt=version.prompt,

@@ -8,7 +8,6 @@ from steno.report.clock import iso_time
 from steno.report.diagnoses import AffectedSession
 from steno.report.diagnoses import HealthDiagnosis as Found
 from steno.report.drift_report import merge_drift
-from steno.report.session_lookup import keys_and_titles_at
 from steno.web.api.parameters import Parameters
 from steno.web.api.schemas import (
     Case,
@@ -20,15 +19,15 @@ from steno.web.api.schemas import (
     HealthReport,
     IndexState,
 )
-from steno.web.state.app_state import AppState, NotReady
+from steno.web.state.app_state import AppState
 
 
 def get_health(app_state: AppState, _path: dict[str, str], _parameters: Parameters) -> HealthReport:
     """Return the state of all sessions, and begin a new check unless one has just ended."""
     app_state.health_monitor.start_check()
     report, state = app_state.health_monitor.health, app_state.index_status
-    sessions = _known_sessions(
-        app_state, [named.path for case in report.cases for named in case.sessions]
+    sessions = app_state.keys_and_titles_at(
+        [named.path for case in report.cases for named in case.sessions]
     )
     return HealthReport(
         check=_check_schema(app_state),
@@ -65,15 +64,6 @@ def _check_schema(app_state: AppState) -> Check:
         ended=iso_time(now.last_ended or None),
         problem=now.problem,
     )
-
-
-def _known_sessions(app_state: AppState, paths: list[str]) -> dict[str, tuple[str, str]]:
-    """Return the keys and titles of the sessions at some paths."""
-    try:
-        with app_state.index() as index:
-            return keys_and_titles_at(index.connection, paths)
-    except NotReady:
-        return {}
 
 
 def _case_schema(case: Found, sessions: dict[str, tuple[str, str]]) -> Case:

@@ -15,6 +15,7 @@ from steno.errors import BadRequest
 from steno.format.dialects.record_dialect import Dialect
 from steno.index.database import SessionIndex
 from steno.report import clock
+from steno.report.humanize import MS_PER_SECOND
 from steno.report.usage.usage_query import Grouping, matches_project
 from steno.web.urls import path_tag
 
@@ -379,9 +380,6 @@ def _parameters_digest(path: str, parameters: Paged) -> str:
     return blake2b(msgspec.json.encode([path, filters]), digest_size=8).hexdigest()
 
 
-_MS_PER_SECOND = 1000
-
-
 def projects_matching(index: SessionIndex, text: str | UnsetType) -> tuple[str, ...] | None:
     """Return the projects with that id or path, or else those whose path contains it.
 
@@ -418,9 +416,4 @@ def _parse_period(name: str, text: str, now: float) -> tuple[int, int]:
         first, end = clock.parse_time_range(text, now)
     except BadRequest as error:
         raise BadRequest(f"{name}: {error}", hint=error.hint) from error
-    return round(first * _MS_PER_SECOND), round(end * _MS_PER_SECOND)
-
-
-def iso_time(milliseconds: int | None) -> str | None:
-    """Return a time in ISO 8601."""
-    return clock.iso_time(None if milliseconds is None else milliseconds / _MS_PER_SECOND)
+    return round(first * MS_PER_SECOND), round(end * MS_PER_SECOND)

@@ -6,19 +6,26 @@ import msgspec
 from msgspec import UnsetType
 
 from steno.errors import BadRequest, NotFound
-from steno.index.database import SessionIndex, database_stamp
-from steno.index.search.finder import Finder, HitCounts, count_hits, ignored_reason, open_finder
+from steno.index.database import ARRAY_SQL, SessionIndex, database_stamp, json_array
+from steno.index.search.finder import (
+    FETCH_GROWTH,
+    FIRST_FETCH,
+    Finder,
+    HitCounts,
+    count_hits,
+    ignored_reason,
+    open_finder,
+)
 from steno.index.search.hit_text import Excerpt as Found
 from steno.index.search.hit_text import HitReader, HitText, best_excerpt, message_offset
 from steno.index.search.query_parser import Filter, Query, parse_query
 from steno.index.session_stats import FILE_ID_SHIFT
-from steno.report.clock import parse_time_range
+from steno.report.clock import iso_time_from_ms, parse_time_range
 from steno.report.session_lookup import session_keys
 from steno.web.api.parameters import (
     FIRST_PAGE,
     Paged,
     SearchParameters,
-    iso_time,
     make_cursor,
     period_end,
     period_start,
@@ -28,12 +35,10 @@ from steno.web.api.parameters import (
 from steno.web.api.schemas import Excerpt, Hit, SearchResult, TextRange
 from steno.web.state.app_state import AppState
 
-_FIRST: Final = 256
-_GROWTH_FACTOR: Final = 8
 _SESSIONS_SQL: Final = (
     "SELECT a.file, coalesce(s.id, a.id), coalesce(s.title, ''), coalesce(s.project, a.project), "
     "a.agent FROM sessions a LEFT JOIN sessions s ON s.file = a.owner "
-    "WHERE a.file IN (SELECT value FROM json_each(?))"
+    f"WHERE a.file IN {ARRAY_SQL}"
 )
 _UNDATED: Final = 1 << 62
 _OrderKey: TypeAlias = tuple[int, int]
@@ -122,7 +127,7 @@ def _hit_page(
     """Return the keys of the messages behind a place, and whether there are more behind them."""
     total, limit = sum(survey_result.counts_by_file[file] for file in files), parameters.limit
     file_filter = None if len(files) == len(survey_result.counts_by_file) else files
-    fetch_count = max(_FIRST, 2 * limit)
+    fetch_count = max(FIRST_FETCH, 2 * limit)
     while True:
         messages = survey_result.first_messages(fetch_count, file_filter) if total else []
         is_complete = len(messages) < fetch_count or fetch_count >= total
@@ -134,7 +139,7 @@ def _hit_page(
             settled = later
         if is_complete or len(settled) > limit:
             return settled[:limit], len(settled) > limit
-        fetch_count *= _GROWTH_FACTOR
+        fetch_count *= FETCH_GROWTH
 
 
 def _order_keys(index: SessionIndex, parameters: Paged, messages: list[int]) -> list[_OrderKey]:
@@ -144,8 +149,8 @@ def _order_keys(index: SessionIndex, parameters: Paged, messages: list[int]) -> 
         return list(enumerate(messages))
     times: dict[int, int | None] = dict(
         index.connection.execute(
-            "SELECT id, time FROM messages WHERE id IN (SELECT value FROM json_each(?))",
-            (msgspec.json.encode(messages).decode(),),
+            f"SELECT id, time FROM messages WHERE id IN {ARRAY_SQL}",
+            (json_array(messages),),
         )
     )
     sign = 1 if order == "oldest" else -1
@@ -200,7 +205,7 @@ def _hit_sessions(index: SessionIndex, messages: list[int]) -> dict[int, _HitSes
     """Return the sessions of the files that some messages are in."""
     files = sorted({message >> FILE_ID_SHIFT for message in messages})
     keys = session_keys(index.connection, files)
-    rows = index.connection.execute(_SESSIONS_SQL, (msgspec.json.encode(files).decode(),))
+    rows = index.connection.execute(_SESSIONS_SQL, (json_array(files),))
     return {
         file: _HitSession(keys.get(file) or name, name, title, project, agent)
         for file, name, title, project, agent in rows
@@ -250,7 +255,7 @@ def _build_hit(text: HitText, hit_session: _HitSession, excerpt: Found | None) -
         turn=text.turn,
         uuid=text.uuid or None,
         offset=message_offset(text.message),
-        time=iso_time(text.time),
+        time=iso_time_from_ms(text.time),
         lost=(text.loss_reason or "changed") if excerpt is None else None,
         archived=text.archived,
         **facts,

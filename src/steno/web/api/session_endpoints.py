@@ -9,8 +9,9 @@ import msgspec
 from msgspec import UnsetType
 
 from steno.errors import NotFound, StenoError
-from steno.index.database import SessionIndex
-from steno.report.clock import iso_time as iso_seconds
+from steno.index.database import ARRAY_SQL, SessionIndex, json_array
+from steno.report.clock import iso_time, iso_time_from_ms
+from steno.report.humanize import MS_PER_SECOND
 from steno.report.session_list import (
     SessionFeature,
     SessionFilter,
@@ -19,19 +20,19 @@ from steno.report.session_list import (
     file_ids_by_title,
     list_sessions,
     session_row_at,
+    status_moment,
     usage_by_session,
 )
 from steno.report.session_references import printable_path
 from steno.report.usage.usage_report import UsageFigures as Spent
 from steno.report.usage.usage_report import figures_json
-from steno.session.session_status import activity_age, is_live, status_at
+from steno.session.session_status import is_live, status_at
 from steno.session.turns.session_facts import count_steps, working_agents
 from steno.session.turns.steps import Step
 from steno.session.turns.subagents import Thread
 from steno.web.api.parameters import (
     Parameters,
     SessionParameters,
-    iso_time,
     make_cursor,
     period_end,
     period_start,
@@ -77,12 +78,8 @@ def open_session_by_key(
         yield opened_session
 
 
-_MS_PER_SECOND: Final = 1000
-_STATUS_INTERVAL_MS: Final = 15_000
 _DAMAGED: Final = "damaged"
-_VERSIONS_SQL: Final = (
-    "SELECT file, version FROM sessions WHERE file IN (SELECT value FROM json_each(?))"
-)
+_VERSIONS_SQL: Final = f"SELECT file, version FROM sessions WHERE file IN {ARRAY_SQL}"
 
 
 def list_sessions_page(
@@ -122,7 +119,7 @@ def _session_filters(
         until=period_end("until", filters.until, now),
         has=has,
         size=filters.size or None,
-        now=int(now * _MS_PER_SECOND) // _STATUS_INTERVAL_MS * _STATUS_INTERVAL_MS,
+        now=status_moment(now),
         files=file_ids_at(index.connection, sorted(app_state.health_monitor.damaged_paths))
         if damaged
         else None,
@@ -162,7 +159,7 @@ def _session_schemas(
 
 
 def _versions(index: SessionIndex, files: Sequence[int]) -> dict[int, str]:
-    return dict(index.connection.execute(_VERSIONS_SQL, (msgspec.json.encode(files).decode(),)))
+    return dict(index.connection.execute(_VERSIONS_SQL, (json_array(files),)))
 
 
 def _session_fields(
@@ -185,9 +182,9 @@ def _session_fields(
         "status": status_at(listed.ending, age),
         "live": is_live(listed.ending, age),
         "archived_only": listed.gone,
-        "started": iso_time(listed.started),
-        "ended": iso_time(listed.ended),
-        "duration_seconds": figures.worked / _MS_PER_SECOND,
+        "started": iso_time_from_ms(listed.started),
+        "ended": iso_time_from_ms(listed.ended),
+        "duration_seconds": figures.worked / MS_PER_SECOND,
         "turns": figures.turns,
         "steps": figures.steps,
         "failed_steps": figures.failed,
@@ -204,9 +201,7 @@ def _activity_age(listed: SessionRow, now: float) -> float:
     if listed.gone:
         return float("inf")
     # The same time as in the filters, so that a list never holds what its filter leaves out.
-    now = int(now * _MS_PER_SECOND) // _STATUS_INTERVAL_MS * _STATUS_INTERVAL_MS / _MS_PER_SECOND
-    ended = None if listed.ended is None else listed.ended / _MS_PER_SECOND
-    return activity_age(now, ended, None if listed.grown is None else listed.grown / _MS_PER_SECOND)
+    return listed.age(status_moment(now) / MS_PER_SECOND)
 
 
 def _usage(cost_figures: Spent | None) -> Usage:
@@ -345,7 +340,7 @@ def _changed_files(view: SessionView) -> list[ChangedFile]:
             removed=totals.removed,
             turns=list(totals.turns),
             agents=list(totals.agents),
-            last=iso_seconds(totals.last),
+            last=iso_time(totals.last),
         )
         for path, totals in files.items()
     ]

@@ -12,14 +12,15 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from steno.errors import NotFound, Unreadable
-from steno.format.paths import is_uuid
+from steno.format.paths import JSONL_SUFFIX, is_uuid
 from steno.format.records import read_time
 from steno.index.database import SessionIndex
-from steno.report.clock import iso_time
+from steno.report.clock import iso_time, iso_time_from_ms
 from steno.report.export.steps_format import session_id_of, session_steps, step_times
+from steno.report.humanize import MS_PER_SECOND
 from steno.report.session_list import SessionFilter, SessionRow, list_sessions, session_row_at
 from steno.session.session import Session
-from steno.session.session_status import activity_age, is_live
+from steno.session.session_status import is_live
 from steno.store.environment import parse_time
 from steno.store.session_lookup import open_file_session
 from steno.web.api.parameters import (
@@ -45,7 +46,6 @@ from steno.web.api.turn_endpoints import published_steps
 from steno.web.state.app_state import AppState
 from steno.web.state.caches import LruCache, discover_path
 
-_MS_PER_SECOND: Final = 1000
 _CHUNK: Final = 100
 _ALL: Final = 1 << 40
 _MAX_CACHED: Final = 100_000
@@ -87,7 +87,7 @@ def list_tasks(app_state: AppState, _path: dict[str, str], parameters: TaskParam
             listed=not parameters.everything,
             min_steps=1,
             live={"running": True, "completed": False}.get(parameters.status or ""),
-            now=int(now * _MS_PER_SECOND),
+            now=int(now * MS_PER_SECOND),
         )
         total = sum(
             _is_session(session)
@@ -109,7 +109,7 @@ def list_tasks(app_state: AppState, _path: dict[str, str], parameters: TaskParam
 
 def _is_session(listed: SessionRow) -> bool:
     """Return whether a file has steps: it is named by a session's id, or is in a dialect."""
-    stem = listed.path.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
+    stem = listed.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
     return is_uuid(stem) or listed.dialect != "claude"
 
 
@@ -122,8 +122,7 @@ def _task_figures(app_state: AppState, index: SessionIndex, listed: SessionRow) 
         return figures
     steps, calls = index.connection.execute(_COUNTS_SQL, (listed.file,)).fetchone()
     started, last = (
-        iso_time(None if milliseconds is None else milliseconds / _MS_PER_SECOND)
-        for milliseconds in (listed.started, listed.ended)
+        iso_time_from_ms(milliseconds) for milliseconds in (listed.started, listed.ended)
     )
     return _TaskFigures(listed.id, listed.project, started, last, steps, calls)
 
@@ -160,7 +159,7 @@ def _task_item(listed: SessionRow, figures: _TaskFigures, now: float) -> TaskIte
 
 def _task_fields(listed: SessionRow, figures: _TaskFigures, now: float) -> dict[str, Any]:
     """Return the fields of a task."""
-    running = not listed.gone and is_live(listed.ending, _activity_age(listed, now))
+    running = not listed.gone and is_live(listed.ending, listed.age(now))
     start, end = parse_time(figures.started or ""), parse_time(figures.last or "")
     elapsed = 0.0 if start is None or end is None else max(0.0, end - start)
     ended = None if running else figures.last
@@ -176,15 +175,10 @@ def _task_fields(listed: SessionRow, figures: _TaskFigures, now: float) -> dict[
         "ended_at": ended,
         "completed_at": ended,
         "last_activity": figures.last,
-        "duration_ms": round(elapsed * _MS_PER_SECOND),
+        "duration_ms": round(elapsed * MS_PER_SECOND),
         "step_count": figures.steps,
         "tool_call_count": figures.calls,
     }
-
-
-def _activity_age(listed: SessionRow, now: float) -> float:
-    ended = None if listed.ended is None else listed.ended / _MS_PER_SECOND
-    return activity_age(now, ended, None if listed.grown is None else listed.grown / _MS_PER_SECOND)
 
 
 # One task

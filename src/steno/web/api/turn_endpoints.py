@@ -5,7 +5,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from steno.format.message import Text
+from steno.format.message import SYNTHETIC, Text
 from steno.report.clock import iso_time
 from steno.report.export.steps_format import session_steps
 from steno.session import session as sessions
@@ -13,7 +13,6 @@ from steno.session.transcript import Transcript
 from steno.session.turns.compactions import RepeatTracker
 from steno.session.turns.steps import Step as StoryStep
 from steno.session.turns.turn_builder import Turn as StoryTurn
-from steno.session.turns.usage import SYNTHETIC
 from steno.web.api.parameters import (
     Paged,
     TurnParameters,

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 from markupsafe import Markup, escape
 
+from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
 from steno.sanitize.html import escape_markup
 
 
@@ -66,9 +67,7 @@ def meter(share: float, kind: str = "fa") -> Markup:
     return svg(100, 4, body, "meter", fill=True)
 
 
-_MICRO: Final = 1_000_000
 _WEEK: Final = 7
-_WEEKS: Final = 53
 _STEPS: Final = 4
 _CHART_WIDTH: Final = 1192
 _HOUR: Final = 3_600_000
@@ -217,10 +216,10 @@ def stacked_bars(
     """Draw costs in micro-dollars on top of each other, a pile for each piece of time."""
     bottom, top = 22.0, 8.0
     highest = max((sum(mark.value or 0 for mark in bar.segments) for bar in columns), default=0)
-    step = axis_step(highest / _MICRO)
+    step = axis_step(highest / MICRO_DOLLARS_PER_DOLLAR)
     right = 14.0 + 6.5 * len(_axis_money(step * _STEPS, step))
     plot_height, plot_width = height - bottom - top, width - right
-    scale = plot_height / (step * _STEPS * _MICRO)
+    scale = plot_height / (step * _STEPS * MICRO_DOLLARS_PER_DOLLAR)
     body = list(_money_grid(step, plot_width, top, plot_height))
     slot = plot_width / max(1, len(columns))
     gap = min(6.0, slot * 0.28)

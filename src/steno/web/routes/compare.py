@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, Response
 from steno.errors import NotFound
 from steno.index.database import SessionIndex
 from steno.report import humanize
+from steno.report.clock import seconds_from_ms
 from steno.report.compare import SessionSide, compare
 from steno.report.compare.comparison import (
     RELATION_TEXTS,
@@ -33,7 +34,6 @@ _FOLDED_ROWS: Final = 40
 """How many files, commands and tools are listed before the rest is only counted."""
 _MAX_ROWS: Final = 2_000
 _MAX_QUERY: Final = 200
-_MS_PER_SECOND: Final = 1000
 
 
 class _ColumnHeader(msgspec.Struct, frozen=True):
@@ -130,7 +130,7 @@ def _indexed_session(index: SessionIndex, session_ref: SessionRef) -> SessionRow
 def _column_header(
     letter: str, session_ref: SessionRef, listed: SessionRow, now: float, other: SessionRef
 ) -> _ColumnHeader:
-    started = None if listed.started is None else listed.started / _MS_PER_SECOND
+    started = seconds_from_ms(listed.started)
     return _ColumnHeader(
         letter,
         session_ref.key,
@@ -138,9 +138,7 @@ def _column_header(
         listed.project,
         path_tag(listed.project),
         listed.branch,
-        ""
-        if started is None
-        else f"{humanize.day_name(started, now)} {humanize.time_of_day(started)}",
+        "" if started is None else humanize.day_and_time(started, now),
         links().session(session_ref.key),
         links().compare(a=other.key),
     )

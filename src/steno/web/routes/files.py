@@ -28,6 +28,7 @@ from steno.report.file_history.touched_files import (
     list_touched_files,
     sort_touched,
 )
+from steno.report.humanize import MINUS_SIGN, MS_PER_SECOND
 from steno.report.session_lookup import session_keys
 from steno.web.state.app_state import AppState
 from steno.web.templating import links, render_page
@@ -46,7 +47,6 @@ from steno.web.views.file_pages import (
 
 _PAGE_SIZE: Final = 100
 _MAX_QUERY: Final = 200
-_MILLISECONDS: Final = 1000
 _DAYS_BACK: Final = {"today": 0, "week": 6, "month": 29}
 _TIMES: Final = (("", "Any time"), ("today", "Today"), ("week", "Week"), ("month", "Month"))
 _SORTS: Final[dict[TouchedSort, str]] = {
@@ -151,7 +151,7 @@ def _files_page_params(
         project=project,
         words=text,
         changed=bool(query.get("changed")),
-        since=None if back is None else int(local_midnight(app_state.now(), back) * _MILLISECONDS),
+        since=None if back is None else int(local_midnight(app_state.now(), back) * MS_PER_SECOND),
         sort=_SORT_NAMES.get(sort, "last"),
     )
     return _FilesPageParams(choice, query, "", parse_number(start))
@@ -210,7 +210,7 @@ def _file_row(
     ):
         relative = humanize.project_name(base_match) + relative[len(base_match) :]
     folder, slash, name = relative.rpartition("/")
-    when = "" if file.last is None else _format_time(file.last / _MILLISECONDS, now)
+    when = "" if file.last is None else _format_time(file.last / MS_PER_SECOND, now)
     return _FileRow(file, links().file(path_tag(file.path)), folder + slash, name, when)
 
 
@@ -302,7 +302,6 @@ def _breadcrumbs(params: _FilesPageParams) -> list[tuple[str, str]]:
 
 _MAX_ENTRIES: Final = 120
 _MAX_VERSION_OPTIONS: Final = 300
-_MS_PER_SECOND: Final = 1000
 _MAX_PROMPT: Final = 400
 
 
@@ -419,10 +418,7 @@ def _two_versions(
 
 def _version_view(version: Version, index: SessionIndex, now: float) -> _VersionView:
     key = _session_key(index, version)
-    if version.agent:
-        href = links().agent(key, version.agent, at=version.offset)
-    else:
-        href = links().session(key, at=version.offset)
+    href = links().thread(key, version.agent, at=version.offset)
     prompt = version.prompt
     cut = (
         len(prompt)
@@ -433,7 +429,7 @@ def _version_view(version: Version, index: SessionIndex, now: float) -> _Version
         version=version,
         title=event_text(version),
         when=time_text(version),
-        day="" if version.time is None else humanize.day_name(version.time / _MS_PER_SECOND, now),
+        day="" if version.time is None else humanize.day_name(version.time / MS_PER_SECOND, now),
         session_label=origin_text(version),
         session_url=href,
         record_url=links().record(key, version.offset, version.agent),
@@ -456,10 +452,10 @@ def _version_options(history: History, now: float) -> list[_VersionOption]:
     ]
     options: list[_VersionOption] = []
     for each in versions[:_MAX_VERSION_OPTIONS]:
-        day = "" if each.time is None else short_weekday(each.time / _MS_PER_SECOND, now)
+        day = "" if each.time is None else short_weekday(each.time / MS_PER_SECOND, now)
         change = "".join(
             f" {sign}{number}"
-            for sign, number in (("+", each.added), ("\N{MINUS SIGN}", each.removed))
+            for sign, number in (("+", each.added), (MINUS_SIGN, each.removed))
             if number
         )
         options.append(

@@ -17,11 +17,10 @@ from steno.report.diagnoses import (
     HealthDiagnosis,
 )
 from steno.report.health_report import HealthReport
-from steno.report.session_lookup import keys_and_titles_at
 from steno.sanitize.html import escape_markup as shown
 from steno.session.turns.titles import UNTITLED
 from steno.store.archive.catalogue import archived_count
-from steno.web.state.app_state import AppState, NotReady
+from steno.web.state.app_state import AppState
 from steno.web.templating import links, render_page
 
 _TITLES: Final[dict[DiagnosisCategory, str]] = {
@@ -82,8 +81,8 @@ def health_page(app_state: AppState, request: Request) -> Response:
     harms: list[DiagnosisCategory] = [
         harm for harm in DIAGNOSIS_CATEGORIES if harm == harm_name
     ] or list(DIAGNOSIS_CATEGORIES)
-    sessions = _known_sessions(
-        app_state, [session.path for case in report.cases for session in case.sessions]
+    sessions = app_state.keys_and_titles_at(
+        [session.path for case in report.cases for session in case.sessions]
     )
     groups = [
         _CaseGroup(
@@ -108,15 +107,6 @@ def health_page(app_state: AppState, request: Request) -> Response:
         read=_readable_share(report),
     )
     return HTMLResponse(text)
-
-
-def _known_sessions(app_state: AppState, paths: list[str]) -> dict[str, tuple[str, str]]:
-    """Return what addresses call the sessions of some files, and their titles."""
-    try:
-        with app_state.index() as index:
-            return keys_and_titles_at(index.connection, paths)
-    except NotReady:
-        return {}
 
 
 def _case_view(case: HealthDiagnosis, sessions: dict[str, tuple[str, str]]) -> _CaseView:

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from steno.report import humanize
-from steno.report.humanize import money
+from steno.report.humanize import MS_PER_SECOND, SHORT_ID_LENGTH, money
 from steno.report.project_config import ProjectNote, SessionTodos, TypedPrompt
 from steno.report.project_overview import (
     LinkedPullRequest,
@@ -25,7 +25,6 @@ from steno.web.templating import links, render_page
 from steno.web.urls import path_for_tag, path_tag
 from steno.web.views.comparison import session_choices
 
-_MS_PER_SECOND: Final = 1000
 _WEB_SCHEMES: Final = ("https://", "http://")
 
 
@@ -102,7 +101,7 @@ def project_page(app_state: AppState, request: Request) -> Response:
         "ended": {
             each.name: ""
             if each.ended is None
-            else humanize.day_name(each.ended / _MS_PER_SECOND, app_state.now())
+            else humanize.day_name(each.ended / MS_PER_SECOND, app_state.now())
             for each in details.branches
         },
         "tag_of": path_tag,
@@ -114,8 +113,8 @@ def project_page(app_state: AppState, request: Request) -> Response:
 def _summary_figures(details: ProjectOverview, now: float) -> list[tuple[str, str, str]]:
     """Return the few numbers at the head: what, how much, and a word on it."""
     sums = details.sums
-    since = "" if sums.started is None else humanize.day_name(sums.started / _MS_PER_SECOND, now)
-    last = "" if sums.ended is None else humanize.day_name(sums.ended / _MS_PER_SECOND, now)
+    since = "" if sums.started is None else humanize.day_name(sums.started / MS_PER_SECOND, now)
+    last = "" if sums.ended is None else humanize.day_name(sums.ended / MS_PER_SECOND, now)
     last = last.lower() if last in ("Today", "Yesterday") else last
     figures = sums.figures
     cached = f"{figures.cache_read / figures.context:.0%} from cache" if figures.context else ""
@@ -156,18 +155,14 @@ def _note_view(note: ProjectNote) -> _NoteView:
 
 def _todo_view(todo: SessionTodos, titles: dict[str, str]) -> _TodoView:
     is_indexed = todo.session in titles
-    title = titles.get(todo.session) or todo.session[:8]
+    title = titles.get(todo.session) or todo.session[:SHORT_ID_LENGTH]
     return _TodoView(title, links().session(todo.session) if is_indexed else "", todo)
 
 
 def _prompt_view(typed: TypedPrompt, titles: dict[str, str], now: float) -> _PromptView:
     is_indexed = typed.session in titles
-    seconds = typed.time / _MS_PER_SECOND
-    when = (
-        f"{humanize.day_name(seconds, now)} {humanize.time_of_day(seconds)}"
-        if 0 < seconds < now * 2
-        else ""
-    )
+    seconds = typed.time / MS_PER_SECOND
+    when = humanize.day_and_time(seconds, now) if 0 < seconds < now * 2 else ""
     return _PromptView(typed, when, links().session(typed.session) if is_indexed else "")
 
 

@@ -10,6 +10,8 @@ from starlette.responses import RedirectResponse, Response
 from steno.format.tool_catalogue import tool_facts
 from steno.index.database import SessionIndex, database_stamp
 from steno.index.search.finder import (
+    FETCH_GROWTH,
+    FIRST_FETCH,
     Finder,
     HitCounts,
     HitGroup,
@@ -43,8 +45,6 @@ _MAX_SESSION_HITS: Final = 200
 """How many hits of one session are shown when somebody asks for all of them."""
 _MAX_TITLES: Final = 3
 _MAX_ALL_TITLES: Final = 300
-_FIRST: Final = 256
-_GROWTH_FACTOR: Final = 8
 _ICONS: Final = {
     "prompt": "say",
     "answer": "read",
@@ -205,14 +205,14 @@ def _filter_files(
 def _ordered_sessions(survey_result: HitCounts, names: dict[int, str], number: int) -> list[str]:
     """Return the first so many sessions, in the order of what was found first in each."""
     files = None if len(names) == len(survey_result.counts_by_file) else names.keys()
-    limit = _FIRST
+    limit = FIRST_FETCH
     total = sum(survey_result.counts_by_file[file] for file in names)
     while names:
         messages = survey_result.first_messages(limit, files)
         ids = list(dict.fromkeys(names[message >> FILE_ID_SHIFT] for message in messages))
         if len(ids) >= number or limit >= total:
             return ids[:number]
-        limit *= _GROWTH_FACTOR
+        limit *= FETCH_GROWTH
     return []
 
 
@@ -263,7 +263,7 @@ class _HitRenderer:
         )
         agent = group.agents.get(text.message >> FILE_ID_SHIFT, "")
         offset = message_offset(text.message)
-        href = links().agent(key, agent, at=offset) if agent else links().session(key, at=offset)
+        href = links().thread(key, agent, at=offset)
         turn = f"turn {text.turn}" if text.turn else "no turn"
         if excerpt is None:
             lost = _LOST_MESSAGES[text.loss_reason or "changed"]

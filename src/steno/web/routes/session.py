@@ -1,6 +1,5 @@
 """Session page (also of a sub-agent): the page, its parts, its event stream, its download."""
 
-import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterator
 from time import perf_counter
@@ -10,13 +9,23 @@ import msgspec
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from steno.errors import BadRequest, NotFound, StenoError
+from steno.format.paths import JSONL_SUFFIX
 from steno.report.export.export_options import ExportFormat
 from steno.report.export.session_export import ExportJob, export_chunks
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.secret_masker import Masker
 from steno.web.export.session_pages import render_page_bytes
+from steno.web.sse import (
+    KEEPALIVE,
+    QUIET_SECONDS,
+    RETRY,
+    encode_event,
+    pause_since,
+    stream_response,
+)
 from steno.web.state.app_state import AppState
 from steno.web.state.caches import SessionRef, discover_path
 from steno.web.templating import links, render_page, render_part
@@ -189,7 +198,10 @@ def _preview_page(
         view, turns = tail_preview(session_ref.path, app_state.prices)
         boxes = [turn_view(turn, view, options, label="…", prefix="g") for turn in turns]
     head = SessionHeader(
-        metadata.title or session_ref.id, metadata.project, metadata.branch, session_ref.id[:8]
+        metadata.title or session_ref.id,
+        metadata.project,
+        metadata.branch,
+        session_ref.id[:SHORT_ID_LENGTH],
     )
     return render_page(
         app_state,
@@ -285,14 +297,7 @@ def _subagent_ref(
             return session_ref
 
 
-_KEEPALIVE_SECONDS: Final = 15.0
-"""Seconds of quiet after which the line is shown to be alive."""
-_RETRY_MS: Final = 2_000
 _MIN_PAUSE: Final = 0.2
-_MAX_PAUSE: Final = 10.0
-_PAUSE_FACTOR: Final = 4.0
-"""How much longer than the work took is waited before the next, so that a long session, which takes
-long to read, does not keep the machine busy."""
 _MAX_TURNS: Final = 12
 """How many are sent at once; of more that are new, the last so many are drawn in full."""
 
@@ -316,35 +321,30 @@ async def session_stream(app_state: AppState, request: Request) -> Response:
     number, _, fingerprint = last_event.partition(".")
     last_turn = parse_number(number)
     client = _Client(params, last_turn, fingerprint)
-    return StreamingResponse(
-        _session_events(app_state, session_ref, client),
-        media_type="text/event-stream",
-        headers={"x-accel-buffering": "no"},
-    )
+    return stream_response(_session_events(app_state, session_ref, client))
 
 
 async def _session_events(
     app_state: AppState, session_ref: SessionRef, client: _Client
 ) -> AsyncGenerator[bytes]:
     async with app_state.pubsub.subscribe() as subscription:
-        yield b"retry: %d\n\n" % _RETRY_MS
+        yield RETRY
         while not subscription.closed:
             started = perf_counter()
             try:
                 changes = await run_in_threadpool(_changes_since, app_state, client)
             except StenoError as error:
-                yield _event("gone", {"why": str(error)})
+                yield encode_event("gone", {"why": str(error)})
                 return
             for event in changes:
                 yield event
-            elapsed = perf_counter() - started
-            await asyncio.sleep(min(_MAX_PAUSE, max(_MIN_PAUSE, elapsed * _PAUSE_FACTOR)))
+            await pause_since(started, _MIN_PAUSE)
             while not subscription.closed:
-                paths = await subscription.wait(_KEEPALIVE_SECONDS)
+                paths = await subscription.wait(QUIET_SECONDS)
                 if paths is None or any(_affects_session(path, session_ref) for path in paths):
                     break
                 if not paths:
-                    yield b": here\n\n"
+                    yield KEEPALIVE
 
 
 def _affects_session(path: str, session_ref: SessionRef) -> bool:
@@ -354,7 +354,7 @@ def _affects_session(path: str, session_ref: SessionRef) -> bool:
     return (
         path == session_ref.path
         or is_subagent_file
-        or path.startswith(session_ref.path.removesuffix(".jsonl") + "/")
+        or path.startswith(session_ref.path.removesuffix(JSONL_SUFFIX) + "/")
     )
 
 
@@ -368,7 +368,7 @@ def _changes_since(app_state: AppState, client: _Client) -> list[bytes]:
         text = render_part("session-head.html.j2", head=head)
         if client.header_hash != hash(text):
             if client.header_hash or client.fingerprints is None:
-                events.append(_event("head", {"html": text, "live": head.live}))
+                events.append(encode_event("head", {"html": text, "live": head.live}))
             client.header_hash = hash(text)
         fingerprints = opened_session.view.turn_fingerprints
         first = _first_changed(client, fingerprints)
@@ -417,7 +417,7 @@ def _turn_events(
             view.html_cache[key] = render_part("session-turns.html.j2", pieces=sections)
         name = f"{end}.{view.turn_fingerprints[end - 1]}" if end else "0."
         data = {"html": view.html_cache[key], "first": start + 1, "total": total}
-        yield _event("turns", data, name)
+        yield encode_event("turns", data, name)
 
 
 def _batches(first: int, known_turns: int, total: int) -> Iterator[tuple[int, int]]:
@@ -429,11 +429,6 @@ def _batches(first: int, known_turns: int, total: int) -> Iterator[tuple[int, in
         yield start, min(start + _MAX_TURNS, known_turns)
     if total > known_turns:
         yield known_turns, total
-
-
-def _event(kind: str, data: dict[str, Any], name: str = "") -> bytes:
-    named = f"id: {name}\n" if name else ""
-    return f"{named}event: {kind}\ndata: {msgspec.json.encode(data).decode()}\n\n".encode()
 
 
 _FORMATS: Final[dict[str, tuple[ExportFormat, str]]] = {
@@ -462,7 +457,10 @@ def download(app_state: AppState, request: Request) -> Response:
         if kind == "html"
         else b"".join(export_chunks(discovered, job))
     )
-    name = "".join(letter for letter in session_ref.id[:8] if letter.isalnum()) or "session"
+    name = (
+        "".join(letter for letter in session_ref.id[:SHORT_ID_LENGTH] if letter.isalnum())
+        or "session"
+    )
     # Never shown here: a page of ours may run our scripts, and this one brings its own.
     return Response(
         data,

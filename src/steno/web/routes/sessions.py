@@ -1,20 +1,26 @@
 """Session list page, filtered and grouped, with its event stream."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from time import perf_counter
 from typing import Any, Final
 
-import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response
 
 from steno.errors import BadRequest, NotFound
 from steno.index.database import SessionIndex
 from steno.index.search.query_parser import QueryTooComplex
 from steno.report.session_list import SORT_SQL, SessionListPage, list_sessions, live_sessions
 from steno.web.routes.search import SESSIONS_PER_PAGE, search_sessions, title_matches
+from steno.web.sse import (
+    KEEPALIVE,
+    QUIET_SECONDS,
+    RETRY,
+    encode_event,
+    pause_since,
+    stream_response,
+)
 from steno.web.state.app_state import AppState
 from steno.web.templating import links, render_page, render_part
 from steno.web.views.session_facets import build_facets, limit_to_files
@@ -33,12 +39,7 @@ _BAD_REQUEST: Final = 400
 _PAGE: Final = 50
 _MAX_LIVE: Final = 5
 """How many live sessions are shown on top."""
-_REFRESH_SECONDS: Final = 15.0
-"""Seconds after which the list is looked at without news: what is live may have come to rest."""
 _MIN_PAUSE: Final = 0.5
-_MAX_PAUSE: Final = 10.0
-_PAUSE_FACTOR: Final = 4.0
-"""How much longer than the work took is waited before the next."""
 
 
 def session_list_page(app_state: AppState, request: Request) -> Response:
@@ -175,17 +176,13 @@ async def session_list_stream(app_state: AppState, request: Request) -> Response
     """Return the stream of what changes on the first page of the list."""
     # What is wrong with the address is told before anything is streamed.
     await run_in_threadpool(_first_page, app_state, request)
-    return StreamingResponse(
-        _list_events(app_state, request),
-        media_type="text/event-stream",
-        headers={"x-accel-buffering": "no"},
-    )
+    return stream_response(_list_events(app_state, request))
 
 
 async def _list_events(app_state: AppState, request: Request) -> AsyncGenerator[bytes]:
     last = 0
     async with app_state.pubsub.subscribe() as subscription:
-        yield b"retry: 2000\n\n"
+        yield RETRY
         while not subscription.closed:
             started = perf_counter()
             try:
@@ -195,13 +192,12 @@ async def _list_events(app_state: AppState, request: Request) -> AsyncGenerator[
                 return
             if hash(text) != last:
                 last = hash(text)
-                data = msgspec.json.encode({"html": text, "more": more}).decode()
-                yield f"event: rows\ndata: {data}\n\n".encode()
+                yield encode_event("rows", {"html": text, "more": more})
             else:
-                yield b": here\n\n"
-            elapsed = perf_counter() - started
-            await asyncio.sleep(min(_MAX_PAUSE, max(_MIN_PAUSE, elapsed * _PAUSE_FACTOR)))
-            await subscription.wait(_REFRESH_SECONDS)
+                yield KEEPALIVE
+            await pause_since(started, _MIN_PAUSE)
+            # Looked at without changes too: what is live may have come to rest.
+            await subscription.wait(QUIET_SECONDS)
 
 
 def _first_page(app_state: AppState, request: Request) -> tuple[str, bool]:

@@ -29,6 +29,7 @@ from steno.report.usage.usage_overview import (
     tool_calls,
     usage_breakdown,
 )
+from steno.report.usage.usage_query import BLOCK_MILLIS
 from steno.report.usage.usage_report import ReportRow
 from steno.web.state.app_state import AppState
 from steno.web.templating import links, render_page
@@ -38,13 +39,13 @@ from steno.web.views.usage_figures import (
     cache_share,
     format_amount,
     format_day,
+    format_days,
     parse_day,
 )
 
 _RESPONSES_PER_PAGE: Final = 25
 _CALLS_PER_PAGE: Final = 50
 _SESSIONS_PER_PAGE: Final = 50
-_BLOCK_MS: Final = 5 * 3_600_000
 _BLOCK_PATTERN: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([01][0-9]|2[0-3]):([0-5][0-9])")
 _NUMBER_PATTERN: Final = re.compile(r"[0-9]{1,15}")
 _FILTER_NAMES: Final = (
@@ -251,9 +252,7 @@ def _format_days(days: DateRange) -> str:
         return f"{first:%A} {format_day(first, year=True)}"
     if first is None:
         return f"up to {format_day(last or date.max, year=True)}"
-    if last is None:
-        return f"since {format_day(first, year=True)}"
-    return f"{format_day(first, year=first.year != last.year)} to {format_day(last, year=True)}"
+    return format_days(first, last) if last else f"since {format_day(first, year=True)}"
 
 
 def _response_filter(
@@ -263,7 +262,7 @@ def _response_filter(
     since, until = days.since, days.until
     if query_params.get("block"):
         since = _block_start(query_params["block"])
-        until = since + _BLOCK_MS
+        until = since + BLOCK_MILLIS
         clock = humanize.time_of_day(until / 1000)
         day = date(*time.localtime(since / 1000)[:3])
         start_label = f"{day:%A} {format_day(day, year=True)} {humanize.time_of_day(since / 1000)}"
@@ -393,9 +392,7 @@ def _line_view(line: ExplainedLine, location: TranscriptOrigin | None) -> _LineV
 
 
 def _location_url(location: TranscriptOrigin, offset: int) -> str:
-    if location.agent:
-        return links().agent(location.key, location.agent, at=offset)
-    return links().session(location.key, at=offset)
+    return links().thread(location.key, location.agent, at=offset)
 
 
 def _record_url(location: TranscriptOrigin, offset: int) -> str:

@@ -42,7 +42,7 @@ from steno.web.views.usage_figures import (
     UsagePageParams,
     cache_share,
     format_amount,
-    format_day,
+    format_days,
     summary_figures,
     tool_rows,
     usage_notes,
@@ -180,7 +180,7 @@ def _chart_values(
     chart, series = stacked_chart(stack, params.split, first, last)
     return {
         "first": first,
-        "span": _date_range(params, first),
+        "span": format_days(first, params.last),
         "year": year_chart(days, last),
         "stack": stack,
         "stacked": chart,
@@ -223,11 +223,6 @@ def _first_day(params: UsagePageParams, report: UsageReport) -> date:
         return params.days.first
     names = [line.names[0] for line in report.lines if line.names[0]]
     return min(date.fromisoformat(names[0]), params.last) if names else params.last
-
-
-def _date_range(params: UsagePageParams, first: date) -> str:
-    last = params.last
-    return f"{format_day(first, year=first.year != last.year)} to {format_day(last, year=True)}"
 
 
 def _period_rows(report: UsageReport, step: Any, first: date, last: date) -> list[_PeriodRow]:

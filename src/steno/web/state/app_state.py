@@ -1,7 +1,7 @@
 """State shared by all requests: index, open sessions, prices, caches, change notifications."""
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final
@@ -19,12 +19,11 @@ from steno.index.database import (
 from steno.index.text_index import TextIndex, open_text_index
 from steno.report.price_sources import load_price_table
 from steno.report.pricing import PriceTable
-from steno.report.session_lookup import parse_session_key, session_key
+from steno.report.session_lookup import keys_and_titles_at, parse_session_key, session_key
 from steno.report.session_references import shell_argument
 from steno.session.session import Session
 from steno.store import environment
-from steno.web.state.caches import IndexCache, LruCache, SessionCache
-from steno.web.state.caches import SessionRef as SessionRef
+from steno.web.state.caches import IndexCache, LruCache, SessionCache, SessionRef
 from steno.web.state.health_monitor import HealthMonitor
 from steno.web.state.pubsub import PubSub
 
@@ -101,6 +100,14 @@ class AppState:
         return database_stamp(self.home.folder)
 
     # Sessions by what addresses call them
+
+    def keys_and_titles_at(self, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Return the keys and titles of the sessions at some paths, as far as they are indexed."""
+        try:
+            with self.index() as index:
+                return keys_and_titles_at(index.connection, paths)
+        except NotReady:
+            return {}
 
     def session_ref(self, index: SessionIndex, key: str) -> SessionRef:
         """Return the session that an address names.

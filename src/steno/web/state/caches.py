@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from steno.errors import NotFound
+from steno.format.paths import JSONL_SUFFIX
 from steno.session.session import Session
 from steno.store.archive.catalogue import archived_at
 from steno.store.archive.file_access import ArchivedFile
@@ -91,7 +92,6 @@ class LruCache:
 
 
 _SUBAGENT_PREFIX: Final = "agent-"
-_SESSION_SUFFIX: Final = ".jsonl"
 _MAX_SESSIONS: Final = 6
 """How many are kept."""
 
@@ -204,7 +204,7 @@ def _fingerprint(discovered: DiscoveredFile) -> tuple[object, ...]:
     """Return what tells whether a session changed: its own file, and those of sub-agents."""
     path = discovered.path
     files = (
-        *_subagent_files(path.removesuffix(_SESSION_SUFFIX), nested=True),
+        *_subagent_files(path.removesuffix(JSONL_SUFFIX), nested=True),
         *_subagent_files(os.path.dirname(path)),
     )
     return path, discovered.size, discovered.mtime_ns, type(discovered), files

@@ -14,6 +14,7 @@ Unknown shapes are shown as formatted JSON, so every record shows something.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from steno.format.catalogue import MCP_PREFIX
 from steno.format.tool_catalogue import View, tool_facts
 from steno.sanitize.html import SafeHtml
 from steno.web.tool_views.components import join_html
@@ -83,7 +84,6 @@ _TOOL_VIEWS: Final[dict[View, Callable[[ToolCall], SafeHtml]]] = {
     "tools": tool_search_view,
     "web_search": web_search_view,
 }
-_MCP_PREFIX: Final = "mcp__"
 _NOT_EXECUTED: Final = ("denied", "interrupted")
 
 
@@ -99,9 +99,7 @@ def step_content(step: "Step", context: ViewContext) -> SafeHtml:
 
 def _tool_view(step: "Step", context: ViewContext) -> SafeHtml:
     call = tool_call(step, context)
-    view = (
-        mcp_view if call.tool.startswith(_MCP_PREFIX) else _TOOL_VIEWS[tool_facts(call.tool).view]
-    )
+    view = mcp_view if call.tool.startswith(MCP_PREFIX) else _TOOL_VIEWS[tool_facts(call.tool).view]
     html = view(call)
     if not html or html.isspace():
         html = generic_tool_view(call)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from steno.report import humanize as say
+from steno.report.humanize import MINUS_SIGN
 from steno.sanitize.html import SafeHtml, escape_html
 from steno.web.render.ansi import render_screen
 from steno.web.render.code import code_block
@@ -274,7 +275,7 @@ def _changes_html(added: int, removed: int) -> str:
     if not added and not removed:
         return ""
     added_html = f"<b>+{added:,}</b>" if added else ""
-    removed_html = f"<i>\N{MINUS SIGN}{removed:,}</i>" if removed else ""
+    removed_html = f"<i>{MINUS_SIGN}{removed:,}</i>" if removed else ""
     return f'<span class="pm">{added_html}{" " if added_html and removed_html else ""}{removed_html}</span>'
 
 

@@ -14,6 +14,7 @@ from steno.format.message import (
 )
 from steno.format.records import Record, read_time
 from steno.report import humanize as say
+from steno.report.humanize import MS_PER_SECOND
 from steno.sanitize.html import SafeHtml, trusted_markup
 from steno.session.transcript import Node
 from steno.session.turns.prompts import tag_content
@@ -256,7 +257,6 @@ def unknown_view(step: Step, context: ViewContext) -> SafeHtml:
 _RETRY_DISTANCE: Final = 400
 """Records around the step in which its tries are."""
 _MAX_RETRIES: Final = 50
-_MILLISECONDS_PER_SECOND: Final = 1000
 _HIDDEN_FIELDS: Final = ENVELOPE_FIELDS | {
     "content",
     "error",
@@ -317,7 +317,7 @@ def _retry_row(record: Record) -> tuple[Any, ...]:
         f"{attempt}{of}" if attempt is not None else "",
         time_of_day(record.time),
         _error_message(fields.get("error")),
-        format_duration(waited / _MILLISECONDS_PER_SECOND) if waited is not None else "",
+        format_duration(waited / MS_PER_SECOND) if waited is not None else "",
     )
 
 
@@ -345,7 +345,6 @@ def _error_box(record: Record, context: ViewContext) -> SafeHtml:
     return box(inside, label="What was said", links=record_links(context, record.offset))
 
 
-_MS_PER_SECOND: Final = 1000
 _KNOWN_FIELDS: Final = frozenset(
     (
         "blockingError",
@@ -439,7 +438,7 @@ def _run_footer(data: Fields, kind: str) -> list[Fact]:
     if code is not None:
         footer.append(Fact("exit", str(code), "bad" if code else ""))
     if duration_ms is not None:
-        footer.append(Fact("", format_duration(duration_ms / _MS_PER_SECOND)))
+        footer.append(Fact("", format_duration(duration_ms / MS_PER_SECOND)))
     return footer
 
 
@@ -501,4 +500,4 @@ def _stop_summary_view(record: Record, context: ViewContext) -> SafeHtml:
 
 def _format_milliseconds(value: Any) -> str:
     milliseconds = as_number(value)
-    return format_duration(milliseconds / _MS_PER_SECOND) if milliseconds is not None else ""
+    return format_duration(milliseconds / MS_PER_SECOND) if milliseconds is not None else ""

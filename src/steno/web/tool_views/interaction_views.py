@@ -4,8 +4,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from steno.format.catalogue import MCP_PREFIX
 from steno.format.message import Text, read_blocks
 from steno.report import humanize as say
+from steno.report.humanize import MS_PER_SECOND
 from steno.sanitize.html import SafeHtml
 from steno.session.turns.prompts import tag_content
 from steno.session.turns.steps import Step
@@ -36,7 +38,6 @@ from steno.web.tool_views.view_context import (
     tool_call,
 )
 
-_MCP_PREFIX: Final = "mcp__"
 _MAX_QUESTIONS: Final = 100
 
 
@@ -152,7 +153,7 @@ def message_view(call: ToolCall) -> SafeHtml:
 
 def mcp_view(call: ToolCall) -> SafeHtml:
     """Return a call of another program's tool: whose it is, what it was asked, what it said."""
-    server, _, tool = call.tool.removeprefix(_MCP_PREFIX).partition("__")
+    server, _, tool = call.tool.removeprefix(MCP_PREFIX).partition("__")
     facts_html = fact_list(Fact("server", server), Fact("tool", tool))
     return join_html(facts_html, arguments_view(call, title=tool or call.tool), _mcp_result(call))
 
@@ -177,7 +178,6 @@ def _are_blocks(items: list[Any]) -> bool:
     return all("type" in as_fields(item) for item in items)
 
 
-_MS_PER_SECOND: Final = 1000
 _AGENT_ID_PREFIX: Final = "agentId:"
 _MAX_SUMMARY: Final = 400
 
@@ -261,7 +261,7 @@ def _figures_html(call: ToolCall) -> SafeHtml:
         Fact("tokens", say.tokens(token_count) if token_count is not None else ""),
         Fact("out", say.tokens(output_tokens) if output_tokens is not None else ""),
         Fact(
-            "time", format_duration(duration_ms / _MS_PER_SECOND) if duration_ms is not None else ""
+            "time", format_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""
         ),
         Fact("output", first_text(fields, "outputFile")),
     )

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.report import humanize as say
+from steno.report.humanize import MS_PER_SECOND
 from steno.sanitize.html import SafeHtml, escape_text
 from steno.web.templating import format_duration, path_html, render_part
 from steno.web.tool_views.components import (
@@ -40,7 +41,6 @@ _UNNAMED_LINE: Final = re.compile(r"(?P<number>\d{1,9})[:-](?P<text>[^\n]*)")
 _HITS: Final = '<div class="hits" tabindex="0" role="region" aria-label="matches">'
 _NEAR_ROW: Final = ' class="near"'
 _MIN_NUMBERED_SHARE: Final = 0.6
-_MS_PER_SECOND: Final = 1000
 _FIRST_ERROR_STATUS: Final = 400
 """From here on a page says that it was not given."""
 _MAX_LINES: Final = 30
@@ -237,7 +237,7 @@ def web_fetch_view(call: ToolCall) -> SafeHtml:
     footer = (
         Fact("", status, "bad" if code is not None and code >= _FIRST_ERROR_STATUS else ""),
         Fact("", say.size(size) if size is not None else ""),
-        Fact("", format_duration(duration_ms / _MS_PER_SECOND) if duration_ms is not None else ""),
+        Fact("", format_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""),
     )
     body = join_html(
         fact_list(Fact("asked", as_text(call.tool_input.get("prompt")))),

@@ -69,11 +69,6 @@ class FoldedLines(msgspec.Struct, frozen=True):
     omitted: int = 0
     """How many are not on the page at all."""
 
-    @property
-    def folded_steps(self) -> int:
-        """How many steps are folded away."""
-        return sum(not line.item.is_prompt for line in self.folded)
-
 
 class PathSection(msgspec.Struct, frozen=True):
     """A stretch that both went, or a place where each went its own way."""

@@ -12,8 +12,9 @@ from steno.errors import BadRequest, StenoError
 from steno.index.database import SessionIndex
 from steno.index.search.finder import SearchOrder
 from steno.report import humanize
-from steno.report.clock import local_midnight
+from steno.report.clock import local_midnight, seconds_from_ms
 from steno.report.current_step import CurrentStep, current_step
+from steno.report.humanize import MS_PER_SECOND
 from steno.report.session_list import (
     SIZE_RANGES,
     SORT_SQL,
@@ -28,9 +29,10 @@ from steno.report.session_list import (
     activity_slices,
     file_ids_at,
     group_totals,
+    status_moment,
     usage_by_session,
 )
-from steno.session.session_status import activity_age, is_live, status_at
+from steno.session.session_status import is_live, status_at
 from steno.session.turns.steps import Step
 from steno.store.file_source import FileSource
 from steno.web.render.charts import meter, sparkline
@@ -40,9 +42,6 @@ from steno.web.urls import parse_number, path_for_tag, path_tag
 from steno.web.views.step_view import step_icon
 
 VIEWS: Final = ("day", "project", "flat")
-_MS_PER_SECOND: Final = 1000
-_STATUS_INTERVAL_MS: Final = 15_000
-"""Milliseconds for which counted statuses hold."""
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})_([0-9]{1,18})")
 _DAYS_BACK: Final = {"today": 0, "week": 6, "month": 29}
 MAX_QUERY_LENGTH: Final = 2_000
@@ -116,7 +115,7 @@ def session_list_params(
     status = _parse_status(query.get("status", ""))
     choice = SessionFilter(
         status=status,
-        now=int(now * _MS_PER_SECOND) // _STATUS_INTERVAL_MS * _STATUS_INTERVAL_MS,
+        now=status_moment(now),
         files=file_ids_at(index.connection, sorted(damaged)) if status == "damaged" else None,
         project=project,
         branch=query.get("branch"),
@@ -145,7 +144,7 @@ def session_list_params(
 def range_start(name: str, now: float) -> int | None:
     """Return when `today`, `week` or `month` began, in milliseconds; None for any other word."""
     days_back = _DAYS_BACK.get(name)
-    return None if days_back is None else int(local_midnight(now, days_back) * _MS_PER_SECOND)
+    return None if days_back is None else int(local_midnight(now, days_back) * MS_PER_SECOND)
 
 
 def _parse_sort(name: str) -> SessionSort:
@@ -182,7 +181,6 @@ def _parse_cursor(text: str) -> tuple[int, int] | None:
     return int(match[1]), int(match[2])
 
 
-_MS: Final = 1000
 _CONTEXT_WARNING_SHARE: Final = 0.8
 _NO_ACTIVITY: Final = CurrentStep()
 
@@ -225,8 +223,7 @@ def session_rows(
     )
     now = app_state.now()
     for each in listed:
-        ended = None if each.ended is None else each.ended / _MS
-        age = activity_age(now, ended, None if each.grown is None else each.grown / _MS)
+        age = each.age(now)
         state = "archived" if each.gone else status_at(each.ending, age)
         live = not each.gone and is_live(each.ending, age)
         yield SessionListItem(
@@ -234,9 +231,11 @@ def session_rows(
             key=each.key,
             state=state,
             spark=_sparkline(app_state, index, each),
-            seconds=each.figures.worked / _MS or None,
+            seconds=each.figures.worked / MS_PER_SECOND or None,
             cost=None if (cost_figures := costs.get(each.file)) is None else cost_figures.cost,
-            when="now" if state == "running" else _format_time(ended, now, dated=dated),
+            when="now"
+            if state == "running"
+            else _format_time(seconds_from_ms(each.ended), now, dated=dated),
             now=_current_activity(_session_activity(app_state, each), state) if live else None,
         )
 
@@ -294,7 +293,6 @@ def _activity_label(step: Step, state: str) -> str:
     return "Waiting for your answer" if state == "waiting" else step.verb
 
 
-_MILLISECONDS: Final = 1000
 _MAX_PRICED: Final = 2_000
 """Sessions whose cost is summed for the headings of one page."""
 
@@ -341,10 +339,10 @@ def _row_group(row: SessionListItem, view: str) -> SessionGroup:
         return SessionGroup(project=row.listed.project)
     if row.listed.ended is None:
         return SessionGroup()
-    ended = row.listed.ended / _MILLISECONDS
+    ended = row.listed.ended / MS_PER_SECOND
     return SessionGroup(
-        low=round(local_midnight(ended) * _MILLISECONDS),
-        high=round(local_midnight(ended, -1) * _MILLISECONDS),
+        low=round(local_midnight(ended) * MS_PER_SECOND),
+        high=round(local_midnight(ended, -1) * MS_PER_SECOND),
     )
 
 
@@ -360,5 +358,5 @@ def _build_section(
         title = humanize.project_name(group.project) or "No project"
         href = links().project(path_tag(group.project)) if group.project else ""
         return Section(title, note, rows, cost, href)
-    title = "Undated" if group.low is None else humanize.day_name(group.low / _MILLISECONDS, now)
+    title = "Undated" if group.low is None else humanize.day_name(group.low / MS_PER_SECOND, now)
     return Section(title, note, rows, cost)

@@ -19,7 +19,7 @@ from steno.session.turns.usage import UsageCounter
 from steno.web.urls import path_tag
 from steno.web.views.session_charts import SOURCE_CLASSES, context_bar, context_growth_chart
 from steno.web.views.session_view import SessionView, subagent_key
-from steno.web.views.step_view import RenderOptions
+from steno.web.views.step_view import RenderOptions, turn_url
 from steno.web.views.turn_view import PRIME, context_tokens_at
 
 _MIX_WIDTH: Final = 44.0
@@ -58,7 +58,7 @@ def outline_rows(view: SessionView, options: RenderOptions) -> list[OutlineRow]:
             OutlineRow(
                 str(turn.number),
                 one_line(turn.prompt.text, _MAX_TEXT) if turn.prompt is not None else "(no prompt)",
-                _outline_url(view, options, turn.number),
+                turn_url(view, options, turn.number),
                 money(view.turn_cost(turn).amount) if turn.usage.messages else "",
                 turn.number,
                 _step_mix(turn, view),
@@ -80,13 +80,6 @@ def _compaction_row(compaction: Compaction) -> OutlineRow:
     return OutlineRow(
         "", "", "", compaction_label=f"compacted, {size_label}" if size_label else "compacted"
     )
-
-
-def _outline_url(view: SessionView, options: RenderOptions, turn: int) -> str:
-    detail = "" if options.detail == "steps" else options.detail
-    if view.agent:
-        return options.links.agent(options.key, view.agent, f"t{turn}", turn=turn, detail=detail)
-    return options.links.session(options.key, f"t{turn}", turn=turn, detail=detail)
 
 
 def _add_branch_rows(
@@ -349,9 +342,7 @@ def _panel_commands(view: SessionView, options: RenderOptions) -> Iterator[Panel
 
 
 def _turn_url(view: SessionView, options: RenderOptions, turn: int) -> str:
-    if view.agent:
-        return options.links.agent(options.key, view.agent, f"t{turn}", turn=turn)
-    return options.links.session(options.key, f"t{turn}", turn=turn)
+    return options.links.thread(options.key, view.agent, f"t{turn}", turn=turn)
 
 
 # Usage

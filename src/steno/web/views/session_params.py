@@ -57,9 +57,7 @@ class SessionPageParams(msgspec.Struct):
     def url(self, links: Links, anchor: str = "", **changes: str | int | None) -> str:
         """Return where the same is found with something changed."""
         query = self.query(**changes)
-        if self.agent:
-            return links.agent(self.key, self.agent, anchor, **query)
-        return links.session(self.key, anchor, **query)
+        return links.thread(self.key, self.agent, anchor, **query)
 
 
 def session_page_params(key: str, agent: str, query: Mapping[str, str]) -> SessionPageParams:

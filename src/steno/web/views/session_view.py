@@ -12,7 +12,7 @@ from steno.errors import NotFound
 from steno.format.dialects.detection import dialect_label
 from steno.report import humanize
 from steno.report.cost import Cost, cost_of_nodes
-from steno.report.humanize import money
+from steno.report.humanize import SHORT_ID_LENGTH, money
 from steno.report.pricing import PriceTable
 from steno.report.session_list import usage_by_session
 from steno.report.session_lookup import (
@@ -345,7 +345,6 @@ def session_view(
         return view
 
 
-_SHORT_ID_LENGTH: Final = 8
 _STATUS_LABELS: Final = {
     "running": "Live, writing turn {}",
     "waiting": "Live, waiting for you",
@@ -452,7 +451,7 @@ def session_header(
         title,
         metadata.project,
         metadata.branch,
-        session_ref.id[:_SHORT_ID_LENGTH],
+        session_ref.id[:SHORT_ID_LENGTH],
         status.standing,
         live,
         _STATUS_LABELS.get(status.standing, "").format(len(view.turns)),
@@ -471,11 +470,7 @@ def _header_facts(view: SessionView, metadata: SessionIndexRow, now: float) -> l
     figures = view.figures
     started = view.turns[0].started if view.turns else None
     started_at = started.timestamp() if started is not None else metadata.started
-    when = (
-        f"{humanize.day_name(started_at, now)} {humanize.time_of_day(started_at)}"
-        if started_at is not None
-        else ""
-    )
+    when = humanize.day_and_time(started_at, now) if started_at is not None else ""
     return [
         humanize.model_name(figures.model or metadata.model),
         when[:1].lower() + when[1:] if when.startswith(("Today", "Yesterday")) else when,

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from steno.format.tool_catalogue import tool_facts
 from steno.report import humanize
-from steno.report.humanize import money
+from steno.report.humanize import MINUS_SIGN, money
 from steno.sanitize.html import SafeHtml, escape_html, escape_text, trusted_markup
 from steno.session.turns.compactions import Compaction, context_sizes, summary_text
 from steno.session.turns.session_facts import count_steps
@@ -58,7 +58,6 @@ STEP_END: Final = SafeHtml("</div></details>\n")
 _MAX_VERB: Final = 100
 """Letters of a verb; of what nobody knows it is whatever the record says."""
 _LIVE_MARK: Final = '<span class="pulse"></span>'
-_MINUS: Final = "\N{MINUS SIGN}"
 
 
 def step_icon(kind: StepKind, verb: str) -> str:
@@ -169,7 +168,7 @@ def _is_meaningful(outcome: str) -> bool:
 
 def _changes_html(added: int, removed: int) -> str:
     added_html = f"<b>+{added}</b>" if added else ""
-    removed_html = f"<i>{_MINUS}{removed}</i>" if removed else ""
+    removed_html = f"<i>{MINUS_SIGN}{removed}</i>" if removed else ""
     return f'<span class="pm">{added_html}{" " if added_html and removed_html else ""}{removed_html}</span>'
 
 
@@ -306,11 +305,7 @@ def compaction_html(
 def turn_url(view: "SessionView", options: "RenderOptions", turn: int, detail: str = "") -> str:
     """Return the address of a turn."""
     detail_param = detail or ("" if options.detail == "steps" else options.detail)
-    if view.agent:
-        return options.links.agent(
-            options.key, view.agent, f"t{turn}", turn=turn, detail=detail_param
-        )
-    return options.links.session(options.key, f"t{turn}", turn=turn, detail=detail_param)
+    return options.links.thread(options.key, view.agent, f"t{turn}", turn=turn, detail=detail_param)
 
 
 _MAX_DEPTH: Final = 3

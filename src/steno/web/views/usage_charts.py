@@ -13,6 +13,7 @@ from markupsafe import Markup
 from steno.report import humanize
 from steno.report.humanize import money
 from steno.report.usage.usage_overview import ChartInterval, ChartSeries, CostChart
+from steno.report.usage.usage_query import BLOCK_MILLIS
 from steno.report.usage.usage_report import ReportRow, UsageFigures, UsageReport
 from steno.web.render import charts
 from steno.web.templating import links
@@ -29,7 +30,6 @@ _WEEK: Final = 7
 _YEAR_WEEKS: Final = 52
 _LEVELS: Final = 4
 _CENT: Final = 10_000
-_BLOCK_MS: Final = 5 * 3_600_000
 _HOUR_MS: Final = 3_600_000
 _TEN_DOLLARS: Final = 10_000_000
 _MIN_BINS: Final = 6
@@ -319,13 +319,13 @@ def blocks_chart(
     rows: list[tuple[str, str, str, str, str]] = []
     current: tuple[int, UsageReport] | None = None
     for start, report in block_reports:
-        is_now = start <= moment < start + _BLOCK_MS
+        is_now = start <= moment < start + BLOCK_MILLIS
         if is_now:
             current = (start, report)
         cost = format_amount(report.cost, report.totals)
         start_label, end_label = (
             _format_moment(start),
-            humanize.time_of_day((start + _BLOCK_MS) / 1000),
+            humanize.time_of_day((start + BLOCK_MILLIS) / 1000),
         )
         href = links().usage_lines(block=_block_parameter(start))
         title = f"{start_label} to {end_label}: {cost}{' so far' if is_now else ''}"
@@ -363,7 +363,7 @@ def _current_block(
     passed = max(moment - start, _HOUR_MS // 4) / _HOUR_MS
     rate = report.cost / passed
     return (
-        humanize.time_of_day((start + _BLOCK_MS) / 1000),
+        humanize.time_of_day((start + BLOCK_MILLIS) / 1000),
         format_amount(report.cost, report.totals),
         money(round(rate)),
         money(round(rate * 5)),

@@ -189,6 +189,11 @@ def format_day(day: date, *, year: bool = False) -> str:
     return f"{day.day} {day:%b}{f' {day.year}' if year else ''}"
 
 
+def format_days(first: date, last: date) -> str:
+    """Return a range of days; the year stands once, unless there are two."""
+    return f"{format_day(first, year=first.year != last.year)} to {format_day(last, year=True)}"
+
+
 _MAX_ROWS: Final = 8
 _MAX_ALL_ROWS: Final = 500
 _BILLION: Final = 1_000_000_000

@@ -11,10 +11,11 @@ import msgspec
 from steno.cli.command_arguments import program_name, search_roots
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
 from steno.cli.output.progress import ProgressBar
-from steno.cli.output.screen import Screen, print_error, write_json
+from steno.cli.output.screen import Screen, report_unreadable, write_json
 from steno.cli.output.table_layout import Column, layout_columns, wrap_line
 from steno.errors import Ambiguous, BadRequest, NotFound, Unreadable
 from steno.report import clock, humanize
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.session_references import printable_path, stem_of
 from steno.sanitize.terminal import ColourMode, StyledLine, one_line
 from steno.store.archive.archive import (
@@ -28,11 +29,10 @@ from steno.store.archive.catalogue import CatalogueEntry
 from steno.store.archive.file_access import ArchivedFile
 from steno.store.archive.journal import FileGeneration
 from steno.store.archive.verify import VerificationFailure
-from steno.store.discovered import Problem
+from steno.store.discovered import Problem, unreadable_problems
 from steno.store.session_lookup import find, resolve_roots
 
 _NANOSECONDS: Final = 1e9
-_ID_LENGTH: Final = 8
 _MAX_PATH_WIDTH: Final = 2000
 _MAX_CANDIDATES: Final = 6
 
@@ -96,7 +96,11 @@ def archive_table_lines(entries: list[CatalogueEntry], width: int) -> list[Style
         f"{entry.generations:,} generations" if entry.generations > 1 else "" for entry in entries
     ]
     columns = [
-        Column("ID", [one_line(stem_of(e.path)[:_ID_LENGTH], _ID_LENGTH) for e in entries], "bold"),
+        Column(
+            "ID",
+            [one_line(stem_of(e.path)[:SHORT_ID_LENGTH], SHORT_ID_LENGTH) for e in entries],
+            "bold",
+        ),
         Column("FOLDER", [one_line(_folder_name(e.path), 200) for e in entries], flexible=True),
         Column("FILES", [f"{e.files:,}" for e in entries], align_right=True),
         Column("SIZE", [humanize.size(e.total) for e in entries], align_right=True),
@@ -359,10 +363,8 @@ def _summary_lines(summary: ArchiveReport, archive: Archive) -> Iterator[StyledL
 
 
 def _report_unreadable(problems: tuple[Problem, ...]) -> None:
-    unreadable = [problem for problem in problems if problem.kind in ("denied", "unreadable")]
-    if unreadable:
-        paths = humanize.count(len(unreadable), "path")
-        print_error(f"{paths} could not be read and kept, such as {unreadable[0].path}")
+    if unreadable := unreadable_problems(problems):
+        report_unreadable(unreadable, action="read and kept")
         raise click.exceptions.Exit(3)
 
 

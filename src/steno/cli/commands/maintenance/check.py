@@ -28,17 +28,16 @@ from steno.cli.output.findings import (
     rules_lines,
 )
 from steno.cli.output.progress import ProgressBar
-from steno.cli.output.screen import Screen, print_error, print_paged, write_json
+from steno.cli.output.screen import Screen, print_error, print_paged, report_unreadable, write_json
 from steno.cli.output.table_layout import wrap_line
 from steno.errors import NotFound, Unreadable
 from steno.report import humanize
 from steno.report.check_policy import load_check_policy
 from steno.report.session_references import SessionReferences, session_title, shell_argument
 from steno.sanitize.terminal import ColourMode, StyledLine
-from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovered import DiscoveredFile, Problem, unreadable_problems
 from steno.store.session_lookup import find, resolve_roots
 
-_UNREADABLE_KINDS: Final = frozenset(("denied", "unreadable", "special"))
 _SERIOUS_SEVERITIES: Final[tuple[Severity, ...]] = SEVERITIES[:2]
 _EXIT_FINDINGS: Final = 1
 _EXIT_UNREADABLE: Final = 3
@@ -230,7 +229,7 @@ class _CheckRun:
     @property
     def _unreadable_found(self) -> list[Problem]:
         """What was found and could not be read."""
-        return [problem for problem in self._problems if problem.kind in _UNREADABLE_KINDS]
+        return unreadable_problems(self._problems, "special")
 
     @property
     def _unreadable_named(self) -> list[Problem]:
@@ -397,11 +396,7 @@ class _CheckRun:
     def _print_unreadable(self) -> None:
         for _, error in self._unreadable_names:
             print_error(str(error), error.hint)
-        if self._unreadable_found:
-            first = self._unreadable_found[0]
-            reason = f": {first.message}" if first.message else ""
-            number = humanize.count(len(self._unreadable_found), "path")
-            print_error(f"{number} could not be read, such as {first.path}{reason}")
+        report_unreadable(self._unreadable_found, with_reason=True)
 
     def _print_next_steps(self) -> None:
         steps: list[str] = []

@@ -20,11 +20,13 @@ from steno.cli.command_arguments import program_name, root_arguments, search_roo
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
 from steno.cli.output.findings import problem_json
 from steno.cli.output.progress import ProgressBar
-from steno.cli.output.screen import Screen, print_error, print_paged, write_json
+from steno.cli.output.screen import Screen, print_paged, report_unreadable, write_json
 from steno.cli.output.table_layout import wrap_line
+from steno.format.paths import JSONL_SUFFIX
 from steno.permissions.sandbox.mechanisms import SandboxSupport, probe_sandbox
 from steno.report import clock, humanize
 from steno.report.check_policy import load_check_policy
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.retention import Retention, retention_json
 from steno.report.session_references import (
     SessionReferences,
@@ -40,15 +42,15 @@ from steno.sanitize.terminal import (
     shorten_path,
     wrap,
 )
+from steno.store import environment
 from steno.store.client_folders import CLEANUP_WARNING_DAYS, Leftover
-from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovered import DiscoveredFile, Problem, unreadable_problems
 from steno.store.session_lookup import resolve_roots
 
 ItemT = TypeVar("ItemT")
 _MAX_LISTED: Final = 10
 _MIN_TITLE_WIDTH: Final = 10
 _SECONDS_PER_DAY: Final = 86_400
-_UNREADABLE_KINDS: Final = frozenset(("denied", "unreadable", "special"))
 _LEFTOVER_KINDS: Final = {
     "session": "its sub-agents and tool results",
     "file-history": "its file backups",
@@ -90,7 +92,7 @@ def command(
     )
     with ProgressBar(inspection_scope.size, "Examining") as bar:
         diagnosis = inspect_files(
-            inspection_scope, clock.now(), problems=problems, policy=policy, done=bar.advance
+            inspection_scope, environment.now(), problems=problems, policy=policy, done=bar.advance
         )
     # The demo says nothing of this machine.
     sandbox_support = None if demo else probe_sandbox()
@@ -105,10 +107,8 @@ def command(
             (*report.lines(), *_sandbox_lines(sandbox_support, screen.width)),
             use_pager=not no_pager,
         )
-    unreadable = [problem for problem in problems if problem.kind in _UNREADABLE_KINDS]
-    if unreadable:
-        number = humanize.count(len(unreadable), "path")
-        print_error(f"{number} could not be read, such as {unreadable[0].path}")
+    unreadable = unreadable_problems(problems, "special")
+    report_unreadable(unreadable)
     if unreadable or not diagnosis.healthy:
         raise click.exceptions.Exit(3 if unreadable else 1)
 
@@ -303,7 +303,7 @@ def _is_in_projects(file: DiscoveredFile) -> bool:
 
 def _copy_order(file: DiscoveredFile) -> tuple[bool, bool, str]:
     """Order copies: what a client would resume first, of that what has a folder of its own."""
-    has_folder = os.path.isdir(file.path.removesuffix(".jsonl"))
+    has_folder = os.path.isdir(file.path.removesuffix(JSONL_SUFFIX))
     return not _is_in_projects(file), not has_folder, file.path
 
 
@@ -315,7 +315,11 @@ def _deletable_copy(group: Sequence[DiscoveredFile]) -> DiscoveredFile | None:
 
 def _session_or_agent_title(file: DiscoveredFile) -> str:
     if file.place.role == "agent":
-        return f"sub-agent of {file.place.session_id[:8]}" if file.place.session_id else ""
+        return (
+            f"sub-agent of {file.place.session_id[:SHORT_ID_LENGTH]}"
+            if file.place.session_id
+            else ""
+        )
     return session_title(file) or "(no title)"
 
 
@@ -362,7 +366,7 @@ def _diagnosis_json(
 
 
 def _retention_json(diagnosis: Diagnosis) -> dict[str, Any]:
-    now = clock.now()
+    now = environment.now()
     unarchived = [item for item in diagnosis.due if not item.archived]
     sizes_and_times = ((each.found.size, now + each.days * _SECONDS_PER_DAY) for each in unarchived)
     retention = Retention.of(diagnosis.cleanup_days, sizes_and_times, now)

@@ -11,12 +11,12 @@ import msgspec
 from steno.cli.command_arguments import program_name, root_arguments, search_roots
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
 from steno.cli.output.progress import ProgressBar
-from steno.cli.output.screen import Screen, print_error, write_json
+from steno.cli.output.screen import Screen, report_unreadable, write_json
 from steno.cli.output.table_layout import Column, layout_columns, wrap_line
 from steno.errors import BadRequest, NotFound, Unreadable
 from steno.report import humanize
 from steno.sanitize.terminal import ColourMode, StyledLine
-from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovered import DiscoveredFile, Problem, ProblemKind, unreadable_problems
 from steno.store.discovery import Discovery, discover_agents
 from steno.store.session_lookup import find, resolve_roots
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from steno.report.drift_report import DriftRow
 
 
-_UNREADABLE_KINDS: Final = frozenset(("denied", "unreadable", "missing", "special"))
+_UNREAD_KINDS: Final[tuple[ProblemKind, ...]] = ("missing", "special")
 
 
 @click.command("drift", short_help="Say what files contain that the catalogue does not know.")
@@ -72,8 +72,8 @@ def command(
     problems: list[Problem] = []
     files = _collect_files(names, search_roots(root, demo=demo), problems)
     observer = _observe_files(files, command_options, problems)
-    unread = [problem for problem in problems if problem.kind in _UNREADABLE_KINDS]
-    _report_unreadable(unread)
+    unread = unreadable_problems(problems, *_UNREAD_KINDS)
+    report_unreadable(unread, with_reason=True)
     drifts = observer.drifts()
     if command_options.learn:
         from steno.check.drift import propose_patch
@@ -95,13 +95,6 @@ def command(
             screen.print_next_steps([f"{drift_command} --json", f"{drift_command} --learn"])
     if unread or drifts:
         raise click.exceptions.Exit(3 if unread else 1)
-
-
-def _report_unreadable(unread: list[Problem]) -> None:
-    if unread:
-        reason = f": {unread[0].message}" if unread[0].message else ""
-        number = humanize.count(len(unread), "path")
-        print_error(f"{number} could not be read, such as {unread[0].path}{reason}")
 
 
 class _DriftOptions(msgspec.Struct):
@@ -141,7 +134,7 @@ def _collect_files(
         # Not to have a config folder yet is the usual case on a new machine.
         if names or os.path.lexists(folder):
             files.update(_files_by_real_path(Discovery(folder, problems).transcripts()))
-    if names and not files and not any(problem.kind in _UNREADABLE_KINDS for problem in problems):
+    if names and not files and not unreadable_problems(problems, *_UNREAD_KINDS):
         # Whoever names a folder expects something there: a job must not pass because it is empty.
         folder_names = ", ".join(folders)
         raise NotFound(

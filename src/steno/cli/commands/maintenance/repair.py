@@ -25,8 +25,9 @@ from steno.cli.output.screen import Screen, print_paged, write_bytes, write_json
 from steno.cli.output.table_layout import session_heading, wrap_line
 from steno.errors import BadRequest, Busy, NotFound
 from steno.format.encode import encode
-from steno.format.paths import is_uuid
+from steno.format.paths import JSONL_SUFFIX, is_uuid
 from steno.report import humanize
+from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.session_references import printable_path, session_title, shell_argument
 from steno.sanitize.terminal import ColourMode, StyledLine, clean, one_line, wrap
 from steno.session.resume.api_rules import Breach
@@ -49,7 +50,6 @@ _ACTION_MARKS: Final[dict[Action, tuple[str, str]]] = {
 _SEVERITY_NOUNS: Final = {"info": "remark"}
 _MAX_EDITS: Final = 30
 _MAX_LOSSES: Final = 10
-_UUID_LENGTH: Final = 8
 _LABEL_WIDTH: Final = 12
 _NO_VALUE: Final = "(none)"
 # In place of the names that the rules of the API have among themselves.
@@ -147,7 +147,7 @@ def _finding_counts(state: FileState) -> str:
 def _edit_lines(edit: Edit, columns: int) -> Iterator[StyledLine]:
     mark, style = _ACTION_MARKS[edit.action]
     position = f"line {edit.line:,}" if edit.line else "new"
-    name = edit.uuid[:_UUID_LENGTH]
+    name = edit.uuid[:SHORT_ID_LENGTH]
     head = f"{position}  {name}  " if name else f"{position}  "
     yield from wrap_line(["  ", (mark, style), " ", (head, "dim"), (edit.finding, "bold")], columns)
     for line in wrap(edit.what, columns - 6):
@@ -226,7 +226,6 @@ def _file_state_json(state: FileState) -> dict[str, Any]:
     }
 
 
-_JSONL_SUFFIX: Final = ".jsonl"
 _AGENT_PREFIX: Final = "agent-"
 _NANOSECONDS: Final = 1e9
 _EXIT_NOT_PROVEN: Final = 1
@@ -410,7 +409,7 @@ def _write_output(
 
 
 def _new_file_name(repair: RepairJob) -> str:
-    return f"{repair.options.name or uuid4()}{_JSONL_SUFFIX}"
+    return f"{repair.options.name or uuid4()}{JSONL_SUFFIX}"
 
 
 def _print_result(
@@ -587,9 +586,9 @@ def _split_sessions(file: DiscoveredFile, screen: Screen, options: _RepairComman
 
 def _unused_path(file: DiscoveredFile, name: str) -> str:
     folder = os.path.dirname(file.path)
-    path = os.path.join(folder, f"{name}{_JSONL_SUFFIX}")
+    path = os.path.join(folder, f"{name}{JSONL_SUFFIX}")
     is_unusable = not is_uuid(name) or os.path.lexists(path)
-    return os.path.join(folder, f"{uuid4()}{_JSONL_SUFFIX}") if is_unusable else path
+    return os.path.join(folder, f"{uuid4()}{JSONL_SUFFIX}") if is_unusable else path
 
 
 def _file_stem(file: DiscoveredFile) -> str:
@@ -597,4 +596,4 @@ def _file_stem(file: DiscoveredFile) -> str:
 
 
 def _path_stem(path: str) -> str:
-    return os.path.basename(path).removesuffix(_JSONL_SUFFIX)
+    return os.path.basename(path).removesuffix(JSONL_SUFFIX)

@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from steno.cli.command_arguments import search_roots
 from steno.cli.output.progress import progress_factory
@@ -11,14 +11,13 @@ from steno.index.database import IndexLocation, locate_index
 from steno.index.sync.updater import SyncReport, sync
 from steno.report import clock, humanize
 from steno.sanitize.terminal import StyledLine
+from steno.store import environment
 from steno.store.config import read_config
+from steno.store.discovered import unreadable_problems
 
 if TYPE_CHECKING:
     from steno.report.retention import Retention
     from steno.store.archive.archive import ArchiveReport
-
-
-_REPORTED_KINDS: Final = frozenset(("denied", "unreadable"))
 
 
 def sync_roots(folders: tuple[str, ...]) -> None:
@@ -37,9 +36,10 @@ def sync_once(
         print_error("stopped; what was read is kept, and the next sync goes on from there")
         raise
     archive_report = _archive_changes(home)
+    unreadable = unreadable_problems(report.problems)
     for problem in report.problems:
         # A machine without any sessions is fine; a folder that somebody named is not.
-        if problem.kind in _REPORTED_KINDS or problem.path in home.roots[1:]:
+        if problem in unreadable or problem.path in home.roots[1:]:
             print_error(f"cannot read {problem.path}: {problem.message.lower()}")
     if quiet and not (as_json or report.read or report.gone):
         return
@@ -64,7 +64,7 @@ def _read_retention(home: IndexLocation) -> "Retention":
     if connection is None:
         return Retention()
     try:
-        return retention_from_index(connection, home.roots, clock.now())
+        return retention_from_index(connection, home.roots, environment.now())
     finally:
         connection.close()
 
@@ -72,7 +72,7 @@ def _read_retention(home: IndexLocation) -> "Retention":
 def _warn_of_cleanup(retention: "Retention") -> None:
     from steno.report.retention import retention_warning
 
-    if warning := retention_warning(retention, clock.now()):
+    if warning := retention_warning(retention, environment.now()):
         print_error(warning, "`steno archive` keeps them for good; `steno doctor` says which")
 
 
