@@ -63,12 +63,7 @@ def whole(stream: bytes) -> bytes:
 def answered(number: int, tokens: int, call: str = "") -> bytes:
     """Return an answer as a stream of events: a call that reads a file, or a word."""
     usage = {"input_tokens": tokens, "output_tokens": 20}
-    message: dict[str, Any] = {
-        "id": f"msg_{number}",
-        "type": "message",
-        "role": "assistant",
-        "content": [],
-    }
+    message: dict[str, Any] = {"id": f"msg_{number}", "type": "message", "role": "assistant", "content": []}
     message |= {"model": "claude-opus-4-5-20251101", "stop_reason": None, "usage": usage}
     block: dict[str, Any] = TEXT
     if call:
@@ -82,17 +77,10 @@ def answered(number: int, tokens: int, call: str = "") -> bytes:
         {"type": "content_block_start", "index": 0, "content_block": block},
         {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "tool_use" if call else "end_turn"},
-            "usage": usage,
-        },
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use" if call else "end_turn"}, "usage": usage},
         {"type": "message_stop"},
     ]
-    return b"".join(
-        f"event: {each['type']}\ndata: ".encode() + msgspec.json.encode(each) + b"\n\n"
-        for each in events
-    )
+    return b"".join(f"event: {each['type']}\ndata: ".encode() + msgspec.json.encode(each) + b"\n\n" for each in events)
 
 
 async def main() -> None:

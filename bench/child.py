@@ -124,12 +124,7 @@ def check(path: str) -> str:
     return f"{records} records, {findings} findings"
 
 
-PROGRAMS: dict[str, Callable[[str], str]] = {
-    "bare": bare,
-    "read": read,
-    "load": load,
-    "check": check,
-}
+PROGRAMS: dict[str, Callable[[str], str]] = {"bare": bare, "read": read, "load": load, "check": check}
 
 
 def main() -> None:

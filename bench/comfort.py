@@ -86,9 +86,7 @@ GIT = {
 }
 KEYWORDS = frozenset(names("if then elif else fi for while until do done in case esac ! { } ( )"))
 
-_WORD = re.compile(
-    r"""(?:[^\s'"\\;|&()<>]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+|\d?>&\d?|&>|\d?>>?|<<?<?|[;|&()]+|\n"""
-)
+_WORD = re.compile(r"""(?:[^\s'"\\;|&()<>]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+|\d?>&\d?|&>|\d?>>?|<<?<?|[;|&()]+|\n""")
 _ABSOLUTE = re.compile(r"(?<![\w.~/:*?}\])-])~?(?:/[\w.@+-]+)+/?")
 _SYSTEM = re.compile(r"/(dev/null|dev/std\w+|usr|bin|etc|proc)\b")
 
@@ -201,11 +199,7 @@ def _as_command(call: Call) -> str:
         name = shlex.quote(str(given.get("pattern", "")).rsplit("/", 1)[-1])
         return f"find {path} -name {name}"
     if call.tool == "Read" and isinstance(given.get("file_path"), str):
-        file, first, count = (
-            shlex.quote(str(given["file_path"])),
-            given.get("offset"),
-            given.get("limit"),
-        )
+        file, first, count = (shlex.quote(str(given["file_path"])), given.get("offset"), given.get("limit"))
         if isinstance(first, int) and isinstance(count, int):
             return f"sed -n '{first},{first + count}p' {file}"
         return f"cat {file}"

@@ -29,9 +29,7 @@ async def _timed(start: Callable[[], Awaitable[int]]) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-async def _processor_ms(
-    start: Callable[[], Awaitable[int]], launcher: SandboxLauncher, rounds: int
-) -> float:
+async def _processor_ms(start: Callable[[], Awaitable[int]], launcher: SandboxLauncher, rounds: int) -> float:
     """Return the processor time of one start, without that of the helper's own."""
     spent: list[float] = []
     for count in (1, rounds + 1):
@@ -40,9 +38,7 @@ async def _processor_ms(
             await start()
         await launcher.close()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(
-            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-        )
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return (spent[1] - spent[0]) / rounds * 1000
 
 
@@ -82,11 +78,7 @@ def _fill(folder: str) -> SandboxPolicy:
         with open(f"{work}/file-{number}", "w", encoding="ascii") as file:
             file.write("x")
     return SandboxPolicy(
-        cwd=work,
-        readable=(work,),
-        scratch=scratch,
-        denied=(f"{work}/file-7",),
-        programs=("/usr/bin", "/bin"),
+        cwd=work, readable=(work,), scratch=scratch, denied=(f"{work}/file-7",), programs=("/usr/bin", "/bin")
     )
 
 

@@ -41,11 +41,7 @@ def terminal(folder: str, mind: "Responder", url: str = "") -> "Terminal":
         sys.path.append(root)
     from tests.console.terminal import Terminal
 
-    return (
-        Terminal(Path(folder), mind, ANTHROPIC_BASE_URL=url)
-        if url
-        else Terminal(Path(folder), mind)
-    )
+    return Terminal(Path(folder), mind, ANTHROPIC_BASE_URL=url) if url else Terminal(Path(folder), mind)
 
 
 class Moment(NamedTuple):
@@ -71,10 +67,7 @@ def ready() -> float:
     """Return the CPU seconds until the prompt is there and takes keys."""
     best = 9.0
     for _ in range(3):
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            terminal(folder, ScriptedResponder()) as console,
-        ):
+        with tempfile.TemporaryDirectory() as folder, terminal(folder, ScriptedResponder()) as console:
             console.open(wait="starting")
             best = min(best, cpu(console.child.pid))
             console.send("typed")

@@ -55,9 +55,7 @@ def ask(name: str, folder: Path, texts: Path) -> None:
     print(json.dumps({"taken": taken, "found": found}))
 
 
-def _timed(
-    made: Engine, kind: str, chosen: list[str], order: str
-) -> tuple[tuple[float, float], list[list[int]]]:
+def _timed(made: Engine, kind: str, chosen: list[str], order: str) -> tuple[tuple[float, float], list[list[int]]]:
     times, found = list[float](), list[list[int]]()
     for each in chosen:
         begun = time.perf_counter()

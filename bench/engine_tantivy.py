@@ -17,9 +17,7 @@ PARTS = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]"
 class Tantivy:
     """An index in a folder."""
 
-    def __init__(
-        self, folder: Path, *, new: bool = False, threads: int = 1, parts: bool = False
-    ) -> None:
+    def __init__(self, folder: Path, *, new: bool = False, threads: int = 1, parts: bool = False) -> None:
         tokenizer = Tokenizer.regex(PARTS) if parts else Tokenizer.simple()
         self.analyzer = tantivy.TextAnalyzerBuilder(tokenizer).filter(Filter.lowercase()).build()
         self.threads = threads
@@ -80,11 +78,7 @@ class Tantivy:
         if not more:
             return self._ask(Query.regex_query(self.schema, "x", f".*{re.escape(first)}.*"), order)
         *between, last = more
-        words: list[str | tuple[int, str]] = [
-            f".*{re.escape(first)}",
-            *map(re.escape, between),
-            f"{re.escape(last)}.*",
-        ]
+        words: list[str | tuple[int, str]] = [f".*{re.escape(first)}", *map(re.escape, between), f"{re.escape(last)}.*"]
         return self._ask(Query.regex_phrase_query(self.schema, "x", words), order)
 
     def count(self, word: str) -> int:

@@ -179,10 +179,7 @@ def asked(scratch: Path, texts: Path, rounds: int) -> dict[str, Any]:
         for name in MAIN:
             answers[name].append(json.loads(step("ask", name, scratch / name, texts).output))
     taken: dict[str, dict[str, list[float]]] = {
-        name: {
-            key: [min(each["taken"][key][place] for each in some) for place in (0, 1)]
-            for key in some[0]["taken"]
-        }
+        name: {key: [min(each["taken"][key][place] for each in some) for place in (0, 1)] for key in some[0]["taken"]}
         for name, some in answers.items()
     }
     same = dict[str, tuple[float, int]]()

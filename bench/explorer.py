@@ -81,9 +81,7 @@ def config(folder: Path, corpus: Path, big: Path) -> Path:
 
 
 @contextlib.contextmanager
-def served(
-    command: list[str], env: Mapping[str, str], log: Path
-) -> "Generator[subprocess.Popen[bytes]]":
+def served(command: list[str], env: Mapping[str, str], log: Path) -> "Generator[subprocess.Popen[bytes]]":
     """Run a server until the block is left."""
     with log.open("wb") as out:
         process = subprocess.Popen(command, env=dict(env), stdout=out, stderr=subprocess.STDOUT)
@@ -147,13 +145,7 @@ def _figures(times: list[float]) -> str:
     return f"{statistics.median(times):.0f}/{times[-1]:.0f} ms"
 
 
-LIMITS = {
-    "list": 40,
-    "search": 120,
-    "usage": 15,
-    "open a session": 40,
-    "open a session of 150 MB": 60,
-}
+LIMITS = {"list": 40, "search": 120, "usage": 15, "open a session": 40, "open a session of 150 MB": 60}
 """How many times as long as a stylesheet each page may take."""
 PAGES = {
     "list": (["/"], ["/api/v1/sessions?limit=50"]),
@@ -244,12 +236,8 @@ def streams(ours: Site, pid: int, number: int, minutes: float, live: Path) -> Ro
     stop.set()
     early = statistics.median(sizes[: max(1, len(sizes) // 4)])
     late = statistics.median(sizes[-max(1, len(sizes) // 4) :])
-    detail = (
-        f"{early:.0f} MB, then {late:.0f} MB; {number} streams, {min(heard)} to {max(heard)} bytes"
-    )
-    return row(
-        f"explorer: memory after {minutes:g} minutes of streams ÷ before", late / early, 1.1, detail
-    )
+    detail = f"{early:.0f} MB, then {late:.0f} MB; {number} streams, {min(heard)} to {max(heard)} bytes"
+    return row(f"explorer: memory after {minutes:g} minutes of streams ÷ before", late / early, 1.1, detail)
 
 
 def streamed(folder: Path, where: Path, number: int, minutes: float) -> Row:
@@ -305,9 +293,7 @@ def main() -> None:
         where = config(options.data, corpus, options.data / "big.jsonl")
         rows = [streamed(options.data, where, options.streams, options.minutes)]
     else:
-        rows = measured(
-            options.data, corpus, options.data / "big.jsonl", with_peers=not options.no_peers
-        )
+        rows = measured(options.data, corpus, options.data / "big.jsonl", with_peers=not options.no_peers)
     print(json.dumps(rows, indent=1)) if options.json else show(rows)
 
 

@@ -56,10 +56,7 @@ class Searching:
         found = self._finder.find(parse_query(query), way, limit=HITS)
         with HitReader(self._index.connection) as reader:
             texts = reader.read_texts(found.messages)
-            shown = [
-                best_excerpt(each, found.query_forms, found.scope, self._finder.tokenize)
-                for each in texts
-            ]
+            shown = [best_excerpt(each, found.query_forms, found.scope, self._finder.tokenize) for each in texts]
         return len(shown)
 
 
@@ -131,9 +128,7 @@ class Steno:
         return self.side(config, "sync", "--root", str(config), memory=memory)
 
 
-def in_turns(
-    rounds: int, theirs: Side, ours: Side, before: Callable[[], None] | None = None
-) -> Pair:
+def in_turns(rounds: int, theirs: Side, ours: Side, before: Callable[[], None] | None = None) -> Pair:
     """Run both sides in turns, after whatever has to happen before each round."""
     taken: dict[str, list[Run]] = {theirs.name: [], ours.name: []}
     why = {theirs.name: theirs.why, ours.name: ours.why}
@@ -147,9 +142,7 @@ def in_turns(
                 taken[side.name].append(side.call())
             except Failed as problem:
                 why[side.name] = str(problem)
-    first, second = (
-        Measured(side.name, taken[side.name], why[side.name]) for side in (theirs, ours)
-    )
+    first, second = (Measured(side.name, taken[side.name], why[side.name]) for side in (theirs, ours))
     return first, second
 
 
@@ -168,9 +161,7 @@ def memory_row(pair: Pair) -> Row:
     """Return the row about the peak of memory of the first index."""
     value = None if any(side.why for side in pair) else pair[0].most() / pair[1].most()
     detail = ", ".join(f"{side.name}: {side.why or f'{side.most():.0f} MB'}" for side in pair)
-    return at_least(
-        "first index, peak memory of all processes: agentsview ÷ steno", value, 1.2, detail
-    )
+    return at_least("first index, peak memory of all processes: agentsview ÷ steno", value, 1.2, detail)
 
 
 def working_copy(corpus: Path, place: Path) -> tuple[Path, Path]:
@@ -218,10 +209,7 @@ def many_files(folder: Path) -> Path:
             project.mkdir(parents=True, exist_ok=True)
             minute = time.strftime("%Y-%m-%dT%H:%M:00.000Z", time.gmtime(1767225600 + number * 60))
             line = LINE.format(
-                session=session,
-                words=f"word{number}",
-                uuid=session.replace("4000", "4001"),
-                time=minute,
+                session=session, words=f"word{number}", uuid=session.replace("4000", "4001"), time=minute
             )
             (project / f"{session}.jsonl").write_text(line)
         (config / "made").touch()

@@ -49,18 +49,7 @@ PAGES = (
 MOST_MILLISECONDS = 150
 MOST_BYTES = 200_000
 ROUNDS = 20
-_WORDS = [
-    "parser",
-    "token",
-    "index",
-    "cache",
-    "retry",
-    "socket",
-    "schema",
-    "branch",
-    "deploy",
-    "query",
-]
+_WORDS = ["parser", "token", "index", "cache", "retry", "socket", "schema", "branch", "deploy", "query"]
 
 
 def write_sessions(root: Path, number: int, *, projects: int = 400) -> None:

@@ -86,9 +86,7 @@ def _measured(source: str, name: str, folder: str) -> float | None:
     command = [sys.executable, "-m", "bench.masking", "--child", name, "--texts", folder]
     env = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{_ROOT}"}
     try:
-        done = subprocess.run(
-            command, env=env, capture_output=True, timeout=_PATIENCE, check=True, cwd=_ROOT
-        )
+        done = subprocess.run(command, env=env, capture_output=True, timeout=_PATIENCE, check=True, cwd=_ROOT)
     except subprocess.TimeoutExpired:
         return None
     return json.loads(done.stdout)
@@ -113,9 +111,7 @@ def main() -> None:
         before = _measured(given.before, name, given.texts) if given.before else None
         now = _measured(str(_ROOT / "src"), name, given.texts)
         ratio = f"{now / before:8.2f}" if before and now else ""
-        print(
-            f"{name:22}{_shown(before) if given.before else '':>10}{_shown(now)}{ratio}", flush=True
-        )
+        print(f"{name:22}{_shown(before) if given.before else '':>10}{_shown(now)}{ratio}", flush=True)
 
 
 if __name__ == "__main__":

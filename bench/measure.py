@@ -43,12 +43,7 @@ def run(command: list[str], env: Mapping[str, str], *, memory: bool = False) -> 
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begun = time.perf_counter()
         process = subprocess.Popen(
-            command,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
+            command, env=dict(env), stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
         )
         watch = _Watch(process.pid) if memory else None
         try:

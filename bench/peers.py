@@ -83,9 +83,7 @@ class Agentsview(Peer):
 class Ccusage(Peer):
     """ccusage: what sessions cost; its native program, without the JavaScript in front of it."""
 
-    def report(
-        self, state: Path, config: Path, kind: str = "daily", *, memory: bool = False
-    ) -> Run:
+    def report(self, state: Path, config: Path, kind: str = "daily", *, memory: bool = False) -> Run:
         """Report tokens and costs as JSON, with the prices it brings along."""
         command = [str(self.binary), "claude", kind, "--offline", "--json"]
         return run(command, self.env(state, config), memory=memory)
@@ -155,9 +153,7 @@ def ccusage(folder: Path) -> Ccusage:
         if npm is None:
             raise Unavailable("ccusage needs npm")
         place.mkdir(parents=True, exist_ok=True)
-        machine = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64"}.get(
-            platform.machine(), platform.machine()
-        )
+        machine = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
         quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"]
         patience = ["--fetch-retries=1", "--fetch-timeout=30000"]
         package = f"@ccusage/ccusage-{sys.platform}-{machine}"
@@ -171,12 +167,7 @@ def _call(command: list[str]) -> None:
     name = Path(command[0]).name
     try:
         done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{name} took more than {SECONDS} s") from None
@@ -201,9 +192,7 @@ def _version(binary: Path) -> str:
 def sessions(config: Path) -> int:
     """Return how many files agentsview should read: sub-agents' only in their own folder."""
     files = config.glob("projects/**/*.jsonl")
-    return sum(
-        not file.name.startswith("agent-") or file.parent.name == "subagents" for file in files
-    )
+    return sum(not file.name.startswith("agent-") or file.parent.name == "subagents" for file in files)
 
 
 def proof(folder: Path, corpus: Path) -> list[str]:
@@ -215,9 +204,7 @@ def proof(folder: Path, corpus: Path) -> list[str]:
             views = agentsview(folder)
             read = views.synced(views.sync(Path(state), config))
             again = views.synced(views.sync(Path(state), config))
-            lines.append(
-                f"agentsview {views.version}: {read} files read of {sessions(config)}, then {again}"
-            )
+            lines.append(f"agentsview {views.version}: {read} files read of {sessions(config)}, then {again}")
         except (Unavailable, Failed) as problem:
             lines.append(f"agentsview: {problem}")
         try:

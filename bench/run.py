@@ -149,9 +149,7 @@ def listing(folder: Path, corpus: Path) -> Row:
         for number in range(2700):
             source = sources[number % len(sources)]
             name = f"{number:08x}-0000-4000-8000-000000000000.jsonl"
-            os.link(source, project / name) if number < len(sources) else shutil.copyfile(
-                source, project / name
-            )
+            os.link(source, project / name) if number < len(sources) else shutil.copyfile(source, project / name)
     floor = cpu([sys.executable, "-c", "pass"], 20)
     ours = cpu([str(STENO), "ls"], 5, CLAUDE_CONFIG_DIR=str(home))
     detail = f"{ours * 1000:.0f} ms against {floor * 1000:.0f} ms"

@@ -44,7 +44,4 @@ def show(rows: list[Row]) -> None:
         mark = "--  " if value is None else "OVER" if passed(each) else "ok  "
         sign = " " if limit is None else "≥" if each.get("least") else "≤"
         number = "" if value is None else value
-        print(
-            f"{mark} {number:>8} {sign} {'' if limit is None else limit:<6} {each['what']}"
-            f"  ({each['detail']})"
-        )
+        print(f"{mark} {number:>8} {sign} {'' if limit is None else limit:<6} {each['what']}  ({each['detail']})")

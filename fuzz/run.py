@@ -19,12 +19,7 @@ from fuzz.targets import TARGETS
 ROOT: Final = Path(__file__).resolve().parent.parent
 REGRESSIONS: Final = ROOT / "fuzz" / "regressions"
 _LONGEST: Final = {"lines": 8192, "decode": 4096}
-_PACKAGES: Final = (
-    "steno.format",
-    "steno.permissions",
-    "steno.web.render",
-    "steno.llm.stream_decoder",
-)
+_PACKAGES: Final = ("steno.format", "steno.permissions", "steno.web.render", "steno.llm.stream_decoder")
 
 
 def main() -> int:

@@ -9,17 +9,7 @@ _SHELL = (
     "cat <<'E'\nx $(y)\nE", "a=1 b=2 env -i sh -c 'id'", "if [ -f x ]; then . ./x; fi",
     'f() { rm -rf -- "$1"; }; f x', "diff <(ls a) <(ls b)", "echo ${x:-$(id)} `id` $'\\x41'",
 )  # fmt: skip
-_PATHS = (
-    ".",
-    "..",
-    "a/../b",
-    "/proc/self/environ",
-    "~/.ssh/id",
-    ".env",
-    "../fuzz/x",
-    "a\0b",
-    "//x",
-)
+_PATHS = (".", "..", "a/../b", "/proc/self/environ", "~/.ssh/id", ".env", "../fuzz/x", "a\0b", "//x")
 _MARKDOWN = (
     "# A\n\n- b\n- [c](https://x)\n\n```python\nx = 1\n```\n", "| a | b |\n|---|---|\n| 1 | 2 |",
     "[x](javascript:alert(1)) ![y](data:text/html,z) <script>1</script>", "> *a* **b** `c` <a@b.c>",

@@ -19,10 +19,7 @@ def lines(data: bytes) -> None:
         place += piece.length
         whole.append((piece.offset, piece.length, isinstance(piece, Record)))
     assert place == len(data), "the pieces are not the file"
-    streamed = [
-        (piece.offset, piece.length, isinstance(piece, Record))
-        for piece in read_pieces(BytesSource(data))
-    ]
+    streamed = [(piece.offset, piece.length, isinstance(piece, Record)) for piece in read_pieces(BytesSource(data))]
     assert streamed == whole, "a stream is read differently"
 
 
@@ -58,13 +55,7 @@ def paths(data: bytes) -> None:
     """Resolve a path; what is said to be inside of a folder is inside of it."""
     import os
 
-    from steno.permissions.paths import (
-        ResolvedPath,
-        holds_protected,
-        is_inside,
-        why_protected,
-        why_secret,
-    )
+    from steno.permissions.paths import ResolvedPath, holds_protected, is_inside, why_protected, why_secret
 
     folder = os.path.realpath(os.path.dirname(__file__))
     place = ResolvedPath.of(data.decode("utf-8", "surrogateescape"), folder)

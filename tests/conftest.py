@@ -36,11 +36,7 @@ settings.register_profile("steno", deadline=None, database=None, derandomize=Tru
 settings.register_profile("explore", deadline=None, database=None, print_blob=True)
 # STENO_EXAMPLES is how many new ones to look for, where a test does not say so itself.
 settings.register_profile(
-    "campaign",
-    deadline=None,
-    database=None,
-    print_blob=True,
-    max_examples=int(os.environ.get("STENO_EXAMPLES", "100")),
+    "campaign", deadline=None, database=None, print_blob=True, max_examples=int(os.environ.get("STENO_EXAMPLES", "100"))
 )
 if os.environ.get("STENO_EXAMPLES"):
     settings.load_profile("campaign")

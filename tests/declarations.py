@@ -25,9 +25,7 @@ def constants_of(package: ModuleType) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, module in _modules(package):
         constants = {
-            constant: _shown(value)
-            for constant, value in vars(module).items()
-            if constant.lstrip("_").isupper()
+            constant: _shown(value) for constant, value in vars(module).items() if constant.lstrip("_").isupper()
         }
         constants = {key: shown for key, shown in constants.items() if _says_something(shown)}
         if constants:
@@ -94,12 +92,7 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, Any]:
             default = cast("Callable[[], Any]", field.default_factory)()
         told = "required" if default is msgspec.NODEFAULT else _shown(default)
         found[field.name if field.encode_name == field.name else f"{field.name} as {field.encode_name}"] = told  # fmt: skip
-    settings = [
-        config.frozen,
-        config.omit_defaults,
-        config.forbid_unknown_fields,
-        config.array_like,
-    ]
+    settings = [config.frozen, config.omit_defaults, config.forbid_unknown_fields, config.array_like]
     return {"": [*settings, config.tag_field, plain(config.tag)], **found}
 
 

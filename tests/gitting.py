@@ -28,9 +28,7 @@ class Repo:
             "GIT_AUTHOR_DATE": when,
             "GIT_COMMITTER_DATE": when,
         }
-        done = subprocess.run(
-            ["git", *words], cwd=self.folder, env=env, check=True, capture_output=True, text=True
-        )
+        done = subprocess.run(["git", *words], cwd=self.folder, env=env, check=True, capture_output=True, text=True)
         return done.stdout
 
     def commit(self, message: str, *, when: str = "2026-01-01T00:00:00Z", who: str = "Ada") -> str:

@@ -9,9 +9,7 @@ import pytest
 import steno
 
 MODULES = sorted(
-    module.name
-    for module in pkgutil.walk_packages(steno.__path__, "steno.")
-    if not module.name.endswith("__main__")
+    module.name for module in pkgutil.walk_packages(steno.__path__, "steno.") if not module.name.endswith("__main__")
 )
 
 

@@ -72,9 +72,7 @@ def test_a_checkout_is_installed_again(
     assert command(monkeypatch, record) == pip(*options, f"./{checkout.name}[agent]")
 
 
-def test_an_active_environment_needs_no_path(
-    monkeypatch: pytest.MonkeyPatch, checkout: Path
-) -> None:
+def test_an_active_environment_needs_no_path(monkeypatch: pytest.MonkeyPatch, checkout: Path) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     monkeypatch.chdir(checkout)
     record = {"url": checkout.as_uri(), "dir_info": {}}
@@ -83,9 +81,7 @@ def test_an_active_environment_needs_no_path(
     assert command(monkeypatch, record) == pip(".[agent]")
 
 
-def test_a_wheel_is_named_by_its_path_or_by_its_name(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_wheel_is_named_by_its_path_or_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     wheel = tmp_path / "steno-0.1.0-py3-none-any.whl"
     record = {"url": wheel.as_uri(), "archive_info": {"hash": "sha256=0"}}
     assert command(monkeypatch, record) == pip(f"./{wheel.name}[agent]")
@@ -127,9 +123,7 @@ def test_without_a_usable_record_packages_are_named_and_never_steno(
     assert command(monkeypatch, record) == pip("agent-client-protocol", "pypdf")
 
 
-def test_a_checkout_that_is_not_installed_is_installed_in_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_checkout_that_is_not_installed_is_installed_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(name: str) -> None:
         raise importlib.metadata.PackageNotFoundError(name)
 
@@ -137,9 +131,7 @@ def test_a_checkout_that_is_not_installed_is_installed_in_place(
     assert shlex.split(extras.install_command("mcp")) == pip("-e", f"{ROOT}[mcp]")
 
 
-def test_a_working_directory_that_is_gone_is_no_obstacle(
-    monkeypatch: pytest.MonkeyPatch, checkout: Path
-) -> None:
+def test_a_working_directory_that_is_gone_is_no_obstacle(monkeypatch: pytest.MonkeyPatch, checkout: Path) -> None:
     def fail() -> str:
         raise FileNotFoundError
 
@@ -157,12 +149,9 @@ def test_the_packages_of_an_extra_are_those_of_the_project(extra: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("extra", "module"),
-    [(extra, module) for extra, named in extras.EXTRAS.items() for module in named.values()],
+    ("extra", "module"), [(extra, module) for extra, named in extras.EXTRAS.items() for module in named.values()]
 )
-def test_any_missing_package_of_an_extra_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, extra: str, module: str
-) -> None:
+def test_any_missing_package_of_an_extra_is_noticed(monkeypatch: pytest.MonkeyPatch, extra: str, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(BadRequest, match=f"this needs the extra `{extra}`: "):
         extras.require(extra, "this")

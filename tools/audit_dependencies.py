@@ -104,9 +104,7 @@ def audited(report: dict[str, Any]) -> tuple[list[str], list[str], int]:
 def ask_pip_audit(python: str) -> dict[str, Any] | str:
     """Return pip-audit's report about everything that is pinned, or why there is none."""
     pins = {
-        f"{pin.name}=={pin.version}"
-        for path in REQUIREMENTS.glob("*.txt")
-        for pin in parse(path.read_text("utf-8"))
+        f"{pin.name}=={pin.version}" for path in REQUIREMENTS.glob("*.txt") for pin in parse(path.read_text("utf-8"))
     }
     with tempfile.TemporaryDirectory() as folder:
         listed = Path(folder, "pins.txt")
@@ -114,9 +112,7 @@ def ask_pip_audit(python: str) -> dict[str, Any] | str:
         options = ["--disable-pip", "--no-deps", "--progress-spinner=off", "--format=json"]
         command = [python, "-m", "pip_audit", *options, "--requirement", str(listed)]
         try:
-            ran = subprocess.run(
-                command, check=False, capture_output=True, text=True, timeout=_SECONDS
-            )
+            ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"pip-audit: {error}"
     try:

@@ -152,9 +152,7 @@ def _row(parameter: dict[str, Any]) -> str:
         kind += f", {schema['minimum']} to {schema['maximum']}"
     about = parameter.get("description", "")
     if "default" in schema:
-        default = (
-            str(schema["default"]).lower() if schema["type"] != "string" else schema["default"]
-        )
+        default = str(schema["default"]).lower() if schema["type"] != "string" else schema["default"]
         about = f"{about} Default: `{default}`.".strip()
     required = " Required." if parameter.get("required") and parameter["in"] == "query" else ""
     return f"| `{parameter['name']}` | {kind} | {about}{required} |\n"

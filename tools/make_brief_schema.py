@@ -105,9 +105,7 @@ def _section(name: str, definition: dict[str, Any]) -> str:
         f"| `{field}` | {_type(rules)} | {rules['description'].replace('|', ' or ')} |"
         for field, rules in definition["properties"].items()
     ]
-    return "\n".join(
-        [f"## {head}\n", f"{about}\n", "| field | type | |", "|---|---|---|", *rows, ""]
-    )
+    return "\n".join([f"## {head}\n", f"{about}\n", "| field | type | |", "|---|---|---|", *rows, ""])
 
 
 def _type(rules: dict[str, Any]) -> str:

@@ -82,8 +82,7 @@ def _walk(command: click.Command, context: click.Context) -> Iterator[Found]:
 def build() -> str:
     """Return the whole page."""
     listing = "".join(
-        f"- [`{each.name}`](#{each.name.replace(' ', '-')}): {_first_line(each.command)}\n"
-        for each in commands()
+        f"- [`{each.name}`](#{each.name.replace(' ', '-')}): {_first_line(each.command)}\n" for each in commands()
     )
     return "\n".join([INTRO, listing, *map(_section, commands()), EXIT_CODES])
 

@@ -54,9 +54,7 @@ _PLAN: Final = """\
 
 def picture(console: Terminal, name: str) -> str:
     """Return what is on a terminal's screen as a picture."""
-    drawn = Console(
-        record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, legacy_windows=False
-    )
+    drawn = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, legacy_windows=False)
     for row in console.cells():
         line = Text()
         for letter, colour, traits in row:
@@ -78,8 +76,7 @@ def permission(console: Terminal) -> None:
 def work(console: Terminal) -> None:
     """Show work as it goes on: steps that are done, a diff, a failure, a list, a running test."""
     (console.project / "axis.py").write_text(
-        "def draw(axis):\n    for curve in curves:\n        axis = Axis(curve)\n    return axis\n",
-        encoding="utf-8",
+        "def draw(axis):\n    for curve in curves:\n        axis = Axis(curve)\n    return axis\n", encoding="utf-8"
     )
     rules = ("test:\n\t@echo 2 failed, 29 passed; false\n", "slow:\n\t@echo collecting; sleep 60\n")
     (console.project / "Makefile").write_text("".join(rules), encoding="utf-8")
@@ -192,8 +189,7 @@ def todos(*states: str) -> list[dict[str, str]]:
     """Return a list of things to do."""
     things = ("Share the axis", "Run the tests", "Write it down")
     return [
-        {"content": thing, "status": state, "activeForm": thing}
-        for thing, state in zip(things, states, strict=True)
+        {"content": thing, "status": state, "activeForm": thing} for thing, state in zip(things, states, strict=True)
     ]
 
 

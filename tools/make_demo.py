@@ -41,12 +41,7 @@ def _agents(session: Session) -> int:
 def write(recording: Recording) -> None:
     """Write the recording: entries in order, with one date, so that equal files give equal bytes."""
     times = {name: ms for name, (_, ms) in sorted(recording.files.items())}
-    index = {
-        "projects": recording.projects,
-        "sessions": recording.sessions,
-        "agents": recording.agents,
-        "times": times,
-    }
+    index = {"projects": recording.projects, "sessions": recording.sessions, "agents": recording.agents, "times": times}
     with zipfile.ZipFile(RECORDING, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         archive.writestr(_entry(INDEX), msgspec.json.format(msgspec.json.encode(index)))
         for name in times:

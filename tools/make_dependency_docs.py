@@ -162,11 +162,7 @@ def build() -> str:
     pins = Pins(pinned())
     base = [normal(each) for each in project["project"]["dependencies"]]
     below = pins.closure(base)
-    parts = [
-        INTRO,
-        f"## Base: {len(below)} packages\n\n{BASE}",
-        *_tables(pins, base, below, {}),
-    ]
+    parts = [INTRO, f"## Base: {len(below)} packages\n\n{BASE}", *_tables(pins, base, below, {})]
     for name, about in EXTRAS.items():
         direct = [normal(each) for each in extras[name]]
         found = pins.closure(direct)
@@ -182,21 +178,13 @@ def build() -> str:
     return "\n".join(parts)
 
 
-def _tables(
-    pins: Pins, direct: list[str], found: dict[str, set[str]], below: dict[str, set[str]]
-) -> list[str]:
+def _tables(pins: Pins, direct: list[str], found: dict[str, set[str]], below: dict[str, set[str]]) -> list[str]:
     rows = [f"{pins.cells(name)} {WHY[name]} |" for name in sorted(direct)]
-    tables = [
-        "\n".join(["| package | version | licence | what for |", "|---|---|---|---|", *rows, ""])
-    ]
+    tables = ["\n".join(["| package | version | licence | what for |", "|---|---|---|---|", *rows, ""])]
     others = sorted(found.keys() - below.keys() - set(direct))
     if others:
         rows = [f"{pins.cells(name)} {', '.join(sorted(found[name]))} |" for name in others]
-        head = [
-            "Brought along:\n",
-            "| package | version | licence | required by |",
-            "|---|---|---|---|",
-        ]
+        head = ["Brought along:\n", "| package | version | licence | required by |", "|---|---|---|---|"]
         tables.append("\n".join([*head, *rows, ""]))
     return tables
 

@@ -50,8 +50,7 @@ def _listing(family: ModuleType) -> str:
     name = _name(family)
     rows = [f"## [{name}]({name}.md)\n", _about(family), "| id | severity | |", "|---|---|---|"]
     rows += [
-        f"| [`{rule.id}`]({name}.md#{_anchor(rule)}) | {rule.severity} | {_cell(rule.title)} |"
-        for rule in family.RULES
+        f"| [`{rule.id}`]({name}.md#{_anchor(rule)}) | {rule.severity} | {_cell(rule.title)} |" for rule in family.RULES
     ]
     return "\n".join(rows) + "\n"
 

@@ -37,8 +37,7 @@ A dash means that nobody wrote it down.
 """
 
 USAGE: Final = (
-    "`message.usage`: the same figures stand on every line of a response, to be counted once per "
-    "`message.id`."
+    "`message.usage`: the same figures stand on every line of a response, to be counted once per `message.id`."
 )
 SECTIONS: Final = (
     ("user/", "User records", ""),
@@ -58,9 +57,7 @@ def build(facts: Catalogue) -> str:
     return "\n".join(parts)
 
 
-_USAGE: Final = (
-    "The same figures stand on every line of a response: count them once per message id."
-)
+_USAGE: Final = "The same figures stand on every line of a response: count them once per message id."
 
 
 def _versions(facts: Catalogue) -> str:
@@ -138,10 +135,7 @@ def _dialects(facts: Catalogue) -> Iterator[str]:
 
 
 def _enums(facts: Catalogue) -> str:
-    rows = (
-        (f"`{name}`", ", ".join(f"`{value}`" for value in values))
-        for name, values in facts.enums.items()
-    )
+    rows = ((f"`{name}`", ", ".join(f"`{value}`" for value in values)) for name, values in facts.enums.items())
     return "## Known values\n\n" + _rows(("field", "values"), rows)
 
 
@@ -170,9 +164,7 @@ def _flat(fields: Fields, prefix: str) -> Iterator[tuple[str, Field]]:
 def _types(field: Field) -> str:
     if not field.types:
         return "-"
-    shown = [
-        f"arr of {' or '.join(field.of)}" if t == "arr" and field.of else t for t in field.types
-    ]
+    shown = [f"arr of {' or '.join(field.of)}" if t == "arr" and field.of else t for t in field.types]
     link = {"blocks": " (blocks)", "usage": " (usage)", "tools": " (by tool)"}.get(field.ref, "")
     return " or ".join(shown) + link
 

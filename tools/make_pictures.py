@@ -22,11 +22,7 @@ from steno.web.http_server import Server, open_socket
 from steno.web.state.app_state import AppState
 
 FOLDER: Final = ROOT / "docs" / "images"
-PICTURES: Final = {
-    "sessions": "/",
-    "session": "/s/6429f00f-fc3c-4f28-a384-ea05996b9683",
-    "usage": "/usage",
-}
+PICTURES: Final = {"sessions": "/", "session": "/s/6429f00f-fc3c-4f28-a384-ea05996b9683", "usage": "/usage"}
 WIDTH: Final = 1280
 HEIGHT: Final = 800
 
@@ -54,9 +50,7 @@ def main() -> None:
 def _take(server: Server, path: str) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        page = browser.new_page(
-            viewport={"width": WIDTH, "height": HEIGHT}, base_url=server.address.base_url
-        )
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, base_url=server.address.base_url)
         page.goto(server.login_url().removeprefix(server.address.base_url))
         page.wait_for_url("**/")
         for name, way in PICTURES.items():

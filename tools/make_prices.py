@@ -20,11 +20,7 @@ LICENCE: Final = Path(CATALOGUE).with_suffix(".LICENSE")
 def build() -> dict[Path, str]:
     """Return the catalogue and the licence of the data, each by its path."""
     package = distribution("genai-prices")
-    licence = next(
-        Path(str(package.locate_file(file)))
-        for file in package.files or ()
-        if file.name == "LICENSE"
-    )
+    licence = next(Path(str(package.locate_file(file))) for file in package.files or () if file.name == "LICENSE")
     return {Path(CATALOGUE): _text(import_catalogue()), LICENCE: licence.read_text("utf-8")}
 
 
@@ -38,9 +34,7 @@ def _text(catalogue: PriceCatalogue) -> str:
     lines = [f'{{"source":{encode(source)},"version":{encode(catalogue.version)},"providers":[']
     for at, provider in enumerate(catalogue.providers):
         comma = "," if at else ""
-        lines.append(
-            f'{comma}{{"id":{encode(provider.id)},"match":{encode(provider.match)},"models":['
-        )
+        lines.append(f'{comma}{{"id":{encode(provider.id)},"match":{encode(provider.match)},"models":[')
         lines.append(",\n".join(map(encode, provider.models)))
         lines.append("]}")
     return "\n".join([*lines, "]}", ""])
@@ -48,11 +42,7 @@ def _text(catalogue: PriceCatalogue) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the files, or with `--check` say whether one is out of date."""
-    stale = {
-        path: text
-        for path, text in build().items()
-        if not path.is_file() or path.read_text("utf-8") != text
-    }
+    stale = {path: text for path, text in build().items() if not path.is_file() or path.read_text("utf-8") != text}
     if stale and "--check" in arguments:
         print(f"{', '.join(path.name for path in stale)}: out of date; run `make docs`")
         return 1

@@ -50,9 +50,7 @@ def draw(name: str, command: str) -> str:
     with Stage(COLUMNS) as stage:
         stage.run(["steno demo"])
         written = stage.perform(command)
-    console = Console(
-        record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, legacy_windows=False
-    )
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, legacy_windows=False)
     console.print(Text.assemble(("$ ", "dim"), (command, "bold")))
     console.print()
     console.print(Text.from_ansi(written.rstrip("\n")), soft_wrap=True)

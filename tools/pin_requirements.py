@@ -121,9 +121,7 @@ def resolve(wanted: tuple[str, ...], constraints: list[str]) -> list[Pin]:
         options += ["--generate-hashes", "--no-header", "--no-annotate", "--quiet"]
         command = [sys.executable, "-m", "uv", "pip", "compile", *options]
         command += ["--constraint", str(fixed), str(asked)]
-        ran = subprocess.run(
-            command, check=False, capture_output=True, text=True, cwd=folder, env=_environment()
-        )
+        ran = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=_environment())
     if ran.returncode:
         raise SystemExit(f"uv could not resolve the requirements:\n{ran.stderr.strip()}")
     return parse(ran.stdout)
@@ -170,9 +168,7 @@ def main() -> None:
     kept = [] if asked.upgrade else [pin for pin in pinned() if pin.name not in fresh]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     every = groups(project)
-    together = tuple(
-        dict.fromkeys(want for group in every if group.name != "tools" for want in group.wanted)
-    )
+    together = tuple(dict.fromkeys(want for group in every if group.name != "tools" for want in group.wanted))
     versions = sorted({f"{pin.name}=={pin.version}" for pin in kept})
     master = [f"{pin.name}=={pin.version}" for pin in resolve(together, versions)]
     held: dict[str, set[str]] = {"": set()}

@@ -87,9 +87,7 @@ def _target(installed: "Distribution", extra: str) -> str:
         if parts.scheme == "file" and not folder:
             path = url2pathname(parts.path)
             if "dir_info" in record:
-                return _folder_target(
-                    path, extra, editable=bool(record["dir_info"].get("editable"))
-                )
+                return _folder_target(path, extra, editable=bool(record["dir_info"].get("editable")))
             return _file_target(path, extra)
         if "vcs_info" in record:
             url = f"{record['vcs_info']['vcs']}+{url}@{record['vcs_info']['commit_id']}"

@@ -12,13 +12,7 @@ from acp import spawn_agent_process
 from acp._transport import memory_transport_pair
 from acp.agent.connection import AgentSideConnection
 from acp.client.connection import ClientSideConnection
-from acp.schema import (
-    AllowedOutcome,
-    DeniedOutcome,
-    PermissionOption,
-    RequestPermissionResponse,
-    ToolCallUpdate,
-)
+from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse, ToolCallUpdate
 
 from steno.acp.editor_session import ServerConfig
 from steno.acp.server import AgentServer
@@ -55,11 +49,7 @@ class Editor:
         self._changed.set()
 
     async def request_permission(
-        self,
-        session_id: str,
-        tool_call: ToolCallUpdate,
-        options: list[PermissionOption],
-        **_more: Any,
+        self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_more: Any
     ) -> RequestPermissionResponse:
         assert session_id
         self.asked.append((tool_call, options))
@@ -73,9 +63,7 @@ class Editor:
             await left
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         assert answer in [each.option_id for each in options]
-        return RequestPermissionResponse(
-            outcome=AllowedOutcome(outcome="selected", option_id=answer)
-        )
+        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=answer))
 
     def leave(self) -> None:
         """Answer what was left open, as a client does that has broken in."""
@@ -86,11 +74,7 @@ class Editor:
     # What it was told
 
     def of(self, kind: str, session_id: str = "") -> list[Any]:
-        return [
-            update
-            for name, update in self.updates
-            if update.session_update == kind and session_id in ("", name)
-        ]
+        return [update for name, update in self.updates if update.session_update == kind and session_id in ("", name)]
 
     def text(self, kind: str = "agent_message_chunk", session_id: str = "") -> str:
         return "".join(each.content.text for each in self.of(kind, session_id))
@@ -148,9 +132,7 @@ class Desk:
         from acp import text_block
 
         prompt = [text_block(each) if isinstance(each, str) else each for each in blocks]
-        answer = await asyncio.wait_for(
-            self.conn.prompt(session_id=session, prompt=prompt), _SECONDS
-        )
+        answer = await asyncio.wait_for(self.conn.prompt(session_id=session, prompt=prompt), _SECONDS)
         return answer.stop_reason
 
     @property
@@ -168,9 +150,7 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(
-    folder: Path, mind: Responder, *, key: str = KEY, **given: Any
-) -> AsyncGenerator[Desk]:
+async def desk(folder: Path, mind: Responder, *, key: str = KEY, **given: Any) -> AsyncGenerator[Desk]:
     """Open an editor whose agent is in this process, with that key and these options."""
     async with _at_a_server(folder, mind) as made:
         env = dict(made.env)
@@ -182,9 +162,7 @@ async def desk(
         endpoint = Endpoint(made.server.url, api_key=key)
         host = AgentServer(
             ServerConfig(
-                make_options=options,
-                open_model=lambda: ApiClient(endpoint),
-                price_response=lambda _model, _usage: 0,
+                make_options=options, open_model=lambda: ApiClient(endpoint), price_response=lambda _model, _usage: 0
             )
         )
         theirs, ours = memory_transport_pair()
@@ -200,9 +178,7 @@ async def desk(
 
 
 @asynccontextmanager
-async def program(
-    folder: Path, mind: Responder, *arguments: str, **env: str
-) -> AsyncGenerator[Desk]:
+async def program(folder: Path, mind: Responder, *arguments: str, **env: str) -> AsyncGenerator[Desk]:
     """Open an editor that has started `steno acp`."""
     async with _at_a_server(folder, mind) as made:
         made.env |= env
@@ -217,11 +193,7 @@ async def program(
                 *arguments,
                 env=made.env,
                 cwd=folder,
-                transport_kwargs={
-                    "stderr": said.fileno(),
-                    "limit": 1 << 26,
-                    "shutdown_timeout": _SECONDS,
-                },
+                transport_kwargs={"stderr": said.fileno(), "limit": 1 << 26, "shutdown_timeout": _SECONDS},
             ) as (conn, process):
                 made.editor.conn, made.process = conn, process
                 await conn.initialize(protocol_version=1)

@@ -15,22 +15,11 @@ from acp.schema import EnvVariable, McpServerStdio
 from tests.acp.editor import Desk, desk, program
 
 from steno.agent.context.token_usage import TurnLimits
-from steno.llm.testserver.responders import (
-    ReleaseEvent,
-    Reply,
-    ReplyBlock,
-    error_reply,
-    text,
-    thinking,
-    tool,
-)
+from steno.llm.testserver.responders import ReleaseEvent, Reply, ReplyBlock, error_reply, text, thinking, tool
 from steno.llm.testserver.scripted_responder import ScriptedResponder
 from steno.store.session_lock import SessionLock, live_writer
 
-_DOT = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
-    "rkJggg=="
-)
+_DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def streamed(*pieces: str | ReleaseEvent) -> ReplyBlock:
@@ -54,9 +43,7 @@ def test_a_task_from_beginning_to_end(tmp_path: Path) -> None:
     look = tool("Read", file_path="a.txt", tool_id="toolu_read")
     todo = {"content": "mend it", "status": "in_progress", "activeForm": "mending"}
     script = ScriptedResponder().on("mend", [thinking("I look first."), text("Looking."), look])
-    script.then(tool("TodoWrite", todos=[todo], tool_id="toolu_todo")).then(edit).then(
-        "It is mended."
-    )
+    script.then(tool("TodoWrite", todos=[todo], tool_id="toolu_todo")).then(edit).then("It is mended.")
 
     async def act(here: Desk) -> None:
         (here.project / "a.txt").write_text("one\n")
@@ -77,17 +64,10 @@ def test_a_task_from_beginning_to_end(tmp_path: Path) -> None:
         assert (diff["type"], diff["old_text"], diff["new_text"]) == ("diff", "one", "two")
         assert diff["path"] == str(here.project / "a.txt")
         (plan,) = editor.of("plan")
-        assert [(each.content, each.status) for each in plan.entries] == [
-            ("mend it", "in_progress")
-        ]
+        assert [(each.content, each.status) for each in plan.entries] == [("mend it", "in_progress")]
         (asked, options) = editor.asked[0]
         assert asked.tool_call_id == "toolu_edit"
-        assert [each.kind for each in options] == [
-            "allow_once",
-            "allow_always",
-            "allow_always",
-            "reject_once",
-        ]
+        assert [each.kind for each in options] == ["allow_once", "allow_always", "allow_always", "reject_once"]
         assert (here.project / "a.txt").read_text() == "two\n"
         assert [path.stem for path in here.files] == [session]
 
@@ -95,11 +75,7 @@ def test_a_task_from_beginning_to_end(tmp_path: Path) -> None:
 
 
 def test_what_is_rejected_is_not_done_and_what_is_always_allowed_is_kept(tmp_path: Path) -> None:
-    script = (
-        ScriptedResponder()
-        .on("first", tool("Bash", command="touch no", tool_id="toolu_no"))
-        .then("Not then.")
-    )
+    script = ScriptedResponder().on("first", tool("Bash", command="touch no", tool_id="toolu_no")).then("Not then.")
     script.on("second", tool("Bash", command="touch yes", tool_id="toolu_yes")).then("Done.")
     script.on("third", tool("Bash", command="touch yes", tool_id="toolu_more")).then("Again.")
 
@@ -147,9 +123,7 @@ def test_breaking_in_while_it_answers_and_while_it_asks(tmp_path: Path) -> None:
 
 
 def test_a_session_is_loaded_with_its_past_and_goes_on(tmp_path: Path) -> None:
-    script = ScriptedResponder().on(
-        "look", [text("I look."), tool("Glob", pattern="*", tool_id="toolu_glob")]
-    )
+    script = ScriptedResponder().on("look", [text("I look."), tool("Glob", pattern="*", tool_id="toolu_glob")])
     script.then("There is nothing.").on("more", "That was all.")
 
     async def first(here: Desk) -> None:
@@ -160,12 +134,8 @@ def test_a_session_is_loaded_with_its_past_and_goes_on(tmp_path: Path) -> None:
     async def second(here: Desk) -> None:
         session = (tmp_path / "id").read_text()
         listed = await here.conn.list_sessions(cwd=str(here.project))
-        assert [(each.session_id, each.title) for each in listed.sessions] == [
-            (session, "please look")
-        ]
-        loaded = await here.conn.load_session(
-            cwd=str(here.project), session_id=session, mcp_servers=[]
-        )
+        assert [(each.session_id, each.title) for each in listed.sessions] == [(session, "please look")]
+        loaded = await here.conn.load_session(cwd=str(here.project), session_id=session, mcp_servers=[])
         assert loaded.modes.current_mode_id == "default"
         editor = here.editor
         kinds = [update.session_update for _, update in editor.updates]
@@ -198,17 +168,13 @@ def test_modes(tmp_path: Path) -> None:
         session = made.session_id
         assert made.modes.current_mode_id == "plan"
         names = [each.id for each in made.modes.available_modes]
-        assert sorted(names) == sorted(
-            ["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
-        )
+        assert sorted(names) == sorted(["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"])
         here.editor.answers = ["acceptEdits"]
         assert await here.say(session, "plan it") == "end_turn"
         (asked, _) = here.editor.asked[0]
         assert (asked.tool_call_id, asked.kind) == ("toolu_plan", "switch_mode")
         assert "First this." in asked.content[0].content.text
-        assert [each.current_mode_id for each in here.editor.of("current_mode_update")] == [
-            "acceptEdits"
-        ]
+        assert [each.current_mode_id for each in here.editor.of("current_mode_update")] == ["acceptEdits"]
         assert (here.project / "b.txt").read_text() == "b\n"
         await here.conn.set_session_mode(session_id=session, mode_id="dontAsk")
         assert await here.say(session, "again") == "end_turn"
@@ -352,9 +318,7 @@ def test_a_folder_with_files_of_its_own_is_asked_about_once(tmp_path: Path) -> N
 
 
 def test_servers_that_the_editor_names_are_used(tmp_path: Path) -> None:
-    script = ScriptedResponder().on(
-        "shout", tool("mcp__loud__shout", words="hi", tool_id="toolu_loud")
-    )
+    script = ScriptedResponder().on("shout", tool("mcp__loud__shout", words="hi", tool_id="toolu_loud"))
     script.then("Shouted.")
     loud = tmp_path / "loud.py"
     loud.write_text(
@@ -367,10 +331,7 @@ def test_servers_that_the_editor_names_are_used(tmp_path: Path) -> None:
         "server.run('stdio')\n"
     )
     server = McpServerStdio(
-        name="loud",
-        command=sys.executable,
-        args=[str(loud)],
-        env=[EnvVariable(name="MARK", value="!")],
+        name="loud", command=sys.executable, args=[str(loud)], env=[EnvVariable(name="MARK", value="!")]
     )
 
     async def act(here: Desk) -> None:
@@ -386,9 +347,7 @@ def test_servers_that_the_editor_names_are_used(tmp_path: Path) -> None:
 def test_questions_are_put_one_by_one_and_what_a_sub_agent_does_is_seen(tmp_path: Path) -> None:
     options = [{"label": "Tea", "description": "hot"}, {"label": "Milk", "description": "cold"}]
     question = {"question": "Which?", "header": "Drink", "options": options, "multiSelect": False}
-    script = ScriptedResponder().on(
-        "drink", tool("AskUserQuestion", questions=[question], tool_id="toolu_q")
-    )
+    script = ScriptedResponder().on("drink", tool("AskUserQuestion", questions=[question], tool_id="toolu_q"))
     script.then("Milk it is.")
     script.on("Count them", tool("Glob", pattern="*.none", tool_id="toolu_inner")).then("None.")
     task = {"description": "count", "prompt": "Count them.", "subagent_type": "Explore"}
@@ -410,16 +369,12 @@ def test_questions_are_put_one_by_one_and_what_a_sub_agent_does_is_seen(tmp_path
 
 def test_what_a_command_prints_is_seen_while_it_runs(tmp_path: Path) -> None:
     wait = "mkfifo go; echo begun; cat go; echo '```'"
-    script = (
-        ScriptedResponder().on("run", tool("Bash", command=wait, tool_id="toolu_run")).then("Done.")
-    )
+    script = ScriptedResponder().on("run", tool("Bash", command=wait, tool_id="toolu_run")).then("Done.")
 
     async def act(here: Desk) -> None:
         session = await here.begin()
         saying = asyncio.ensure_future(here.say(session, "run"))
-        await here.editor.until(
-            lambda: "begun" in str(here.editor.call("toolu_run").get("content"))
-        )
+        await here.editor.until(lambda: "begun" in str(here.editor.call("toolu_run").get("content")))
         assert here.editor.call("toolu_run")["states"] == ["pending", "in_progress"]
         await asyncio.to_thread((here.project / "go").write_text, "end\n")
         assert await saying == "end_turn"
@@ -455,14 +410,7 @@ def test_bad_input_is_answered_and_the_talk_goes_on(tmp_path: Path) -> None:
 
     async def act(here: Desk) -> None:
         session = await here.begin()
-        for line in (
-            b"{",
-            b"[]",
-            b"\xff\xfe",
-            b'{"id":[1],"result":1}',
-            b'{"id":1,"method":5}',
-            b"",
-        ):
+        for line in (b"{", b"[]", b"\xff\xfe", b'{"id":[1],"result":1}', b'{"id":1,"method":5}', b""):
             here.process.stdin.write(line + b"\n")
         await here.process.stdin.drain()
         with pytest.raises(RequestError, match="Invalid params"):
@@ -472,9 +420,7 @@ def test_bad_input_is_answered_and_the_talk_goes_on(tmp_path: Path) -> None:
         with pytest.raises(RequestError, match="is no folder"):
             await here.conn.new_session(cwd="nowhere", mcp_servers=[])
         with pytest.raises(RequestError, match="there is no session"):
-            await here.conn.load_session(
-                cwd=str(here.project), session_id="../../etc/passwd", mcp_servers=[]
-            )
+            await here.conn.load_session(cwd=str(here.project), session_id="../../etc/passwd", mcp_servers=[])
         with pytest.raises(RequestError, match="no session 'x' is open"):
             await here.say("x", "hello")
         await here.conn.cancel(session_id="x")
@@ -513,9 +459,7 @@ def test_a_session_that_another_process_has_is_not_loaded(tmp_path: Path) -> Non
     at(desk(tmp_path, script), second)
 
 
-def test_a_session_that_another_program_writes_to_stops_and_is_loaded_again(
-    tmp_path: Path,
-) -> None:
+def test_a_session_that_another_program_writes_to_stops_and_is_loaded_again(tmp_path: Path) -> None:
     async def act(here: Desk) -> None:
         session = await here.begin()
         await here.say(session, "hello")

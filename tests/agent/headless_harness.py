@@ -35,12 +35,7 @@ class House:
     """A machine with a user, a project, hooks that are scripts on disk, and a scripted model."""
 
     def __init__(
-        self,
-        folder: Path,
-        script: ScriptedResponder | None = None,
-        *,
-        trusted: bool = True,
-        **settings: Any,
+        self, folder: Path, script: ScriptedResponder | None = None, *, trusted: bool = True, **settings: Any
     ) -> None:
         self.project = folder / "project"
         self.config = folder / "config"
@@ -92,11 +87,7 @@ class House:
     def told(self, event: str) -> list[dict[str, Any]]:
         """Return what the hooks of an event were told, each time."""
         log = self.scripts / f"{event}.log"
-        return (
-            [json.loads(line) for line in log.read_text("utf-8").splitlines()]
-            if log.exists()
-            else []
-        )
+        return [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
 
     # What happens
 
@@ -114,9 +105,7 @@ class House:
         async def together() -> int:
             async with self.server, self._api() as api:
                 printer = HeadlessPrinter("stream-json", self.work.id, take, partial=self.partial)
-                return await run_headless(
-                    self.options, self.work, api, given(), printer, price=lambda _m, _u: 1000
-                )
+                return await run_headless(self.options, self.work, api, given(), printer, price=lambda _m, _u: 1000)
 
         return asyncio.run(together())
 
@@ -165,9 +154,7 @@ class House:
 
     def attached(self, kind: str, path: Path | None = None) -> list[dict[str, Any]]:
         """Return the records of attachments of a kind."""
-        return [
-            each for each in self.records(path) if each.get("attachment", {}).get("type") == kind
-        ]
+        return [each for each in self.records(path) if each.get("attachment", {}).get("type") == kind]
 
     def results(self) -> list[str]:
         return [line["result"] for line in self.lines if line["type"] == "result"]

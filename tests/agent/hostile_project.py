@@ -38,9 +38,7 @@ class Chat:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
 
-    def __call__(
-        self, *arguments: str, code: int | None = 0, env: dict[str, str] | None = None
-    ) -> str:
+    def __call__(self, *arguments: str, code: int | None = 0, env: dict[str, str] | None = None) -> str:
         ran = subprocess.run(
             [sys.executable, "-m", "steno", "chat", *arguments],
             stdin=subprocess.DEVNULL,

@@ -48,11 +48,7 @@ class Does:
     """A tool that does what a function does."""
 
     def __init__(
-        self,
-        name: str,
-        work: Callable[[dict[str, Any]], Awaitable[str]],
-        *,
-        reads_only: bool = False,
+        self, name: str, work: Callable[[dict[str, Any]], Awaitable[str]], *, reads_only: bool = False
     ) -> None:
         self._work = work
         self.spec = ToolSpec(
@@ -85,11 +81,7 @@ class Stage:
         self.mind = mind
         self.server = Server(mind, **settings)
         self.events: list[Event] = []
-        self.tools: list[Tool] = [
-            Does("Shout", shout),
-            Does("Look", shout, reads_only=True),
-            Does("Fail", fail),
-        ]
+        self.tools: list[Tool] = [Does("Shout", shout), Does("Look", shout, reads_only=True), Does("Fail", fail)]
         self.guard = Says()
         self.gates: DispatchHooks = dispatch_no_hooks
         self.consent: RequestApproval = self._agree
@@ -113,11 +105,7 @@ class Stage:
             self.work = new_session(self.config, self.cwd)
         talk = self.work.conversation
         context = ToolContext(
-            cwd=self.cwd,
-            project=self.cwd,
-            session_id=self.work.id,
-            folder=talk.recorder.folder,
-            env={},
+            cwd=self.cwd, project=self.cwd, session_id=self.work.id, folder=talk.recorder.folder, env={}
         )
         caller = ToolExecutor(
             tools=ToolRegistry(self.tools),

@@ -40,9 +40,7 @@ class Whole:
             "ANTHROPIC_API_KEY": KEY,
         }
         env |= options.pop("env", {})
-        self.options = AgentOptions(
-            cwd=str(self.project), config=str(self.config), env=env, **options
-        )
+        self.options = AgentOptions(cwd=str(self.project), config=str(self.config), env=env, **options)
         self.server = Server(mind)
         self.events: list[Event] = []
         self.work: WritableSession = new_session(str(self.config), str(self.project))
@@ -65,10 +63,7 @@ class Whole:
             pass
 
         async def together() -> Any:
-            async with (
-                self.server,
-                ApiClient(Endpoint(self.server.url, api_key=KEY), sleep=pause) as api,
-            ):
+            async with self.server, ApiClient(Endpoint(self.server.url, api_key=KEY), sleep=pause) as api:
                 people = AgentCallbacks(emit=self.events.append)
                 self.started = build_session(self.options, self.work, api, people, self.price)
                 try:

@@ -62,11 +62,7 @@ class Desk:
 
     def _points(self) -> FileCheckpointer:
         points = FileCheckpointer(
-            self.config,
-            self.recorder,
-            str(self.project),
-            home=str(self.folder / "steno"),
-            **self.settings,
+            self.config, self.recorder, str(self.project), home=str(self.folder / "steno"), **self.settings
         )
         points.notice = self.notices.append
         return points
@@ -145,9 +141,7 @@ def test_the_records_have_the_shape_of_the_real_client(desk: Desk) -> None:
     assert one["messageId"] == one["snapshot"]["messageId"] == first
     assert one["snapshot"]["trackedFileBackups"] == {}
     assert one["isSnapshotUpdate"] is False
-    assert list(old) == [
-        *("type", "messageId", "snapshotMessageId", "trackingPath", "backup", "timestamp")
-    ]
+    assert list(old) == [*("type", "messageId", "snapshotMessageId", "trackingPath", "backup", "timestamp")]
     name = file_history_name(str(desk.project / "old.txt"), 1)
     assert old["trackingPath"] == "old.txt"
     assert old["snapshotMessageId"] == first
@@ -156,10 +150,7 @@ def test_the_records_have_the_shape_of_the_real_client(desk: Desk) -> None:
     assert old["backup"]["realParentDir"] == str(desk.project)
     assert (made["backup"]["backupFileName"], made["backup"]["version"]) == (None, 1)
     tracked = two["snapshot"]["trackedFileBackups"]
-    assert {path: each["version"] for path, each in tracked.items()} == {
-        "old.txt": 2,
-        "made.txt": 2,
-    }
+    assert {path: each["version"] for path, each in tracked.items()} == {"old.txt": 2, "made.txt": 2}
     assert (two["messageId"], three["messageId"]) == (second, third)
     # Nothing has changed, so there is no new version.
     assert three["snapshot"]["trackedFileBackups"] == tracked
@@ -191,9 +182,7 @@ def test_a_backup_that_no_record_tells_of_is_not_overwritten(desk: Desk) -> None
     assert (folder / file_history_name(str(path), 1)).read_bytes() == b"somebody's"
 
 
-def test_what_cannot_be_kept_is_not_to_be_changed(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_kept_is_not_to_be_changed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     (desk.project / "a").write_bytes(b"before")
     desk.prompt()
 
@@ -210,12 +199,8 @@ def test_what_cannot_be_kept_is_not_to_be_changed(
 
 
 @pytest.mark.parametrize("by", ["tool", "bash"])
-@pytest.mark.parametrize(
-    "data", [b"text\n", b"one\r\ntwo\r\n", b"\0\xff\x80binary", b"", b"x" * 3_000_000]
-)
-def test_what_was_changed_deleted_and_created_is_taken_back(
-    desk: Desk, by: str, data: bytes
-) -> None:
+@pytest.mark.parametrize("data", [b"text\n", b"one\r\ntwo\r\n", b"\0\xff\x80binary", b"", b"x" * 3_000_000])
+def test_what_was_changed_deleted_and_created_is_taken_back(desk: Desk, by: str, data: bytes) -> None:
     for name in ("changed", "deleted", "same"):
         (desk.project / name).write_bytes(data)
     before = desk.tree
@@ -233,11 +218,7 @@ def test_what_was_changed_deleted_and_created_is_taken_back(
             (desk.project / "deep/er/created").write_bytes(b"new")
 
         desk.bash(work)
-    assert desk.planned(prompt) == {
-        "changed": "write",
-        "deep/er/created": "delete",
-        "deleted": "write",
-    }
+    assert desk.planned(prompt) == {"changed": "write", "deep/er/created": "delete", "deleted": "write"}
     done = desk.points.restore(prompt)
     assert desk.tree == before
     assert not (desk.project / "deep").exists()
@@ -351,10 +332,7 @@ def test_what_somebody_else_has_changed_is_left_unless_forced(desk: Desk, *, res
     (desk.project / "a").write_bytes(b"by hand")
     if resumed:
         desk.resume()
-    assert [(Path(e.path).name, e.changed_externally) for e in desk.points.plan(prompt)] == [
-        ("a", True),
-        ("b", False),
-    ]
+    assert [(Path(e.path).name, e.changed_externally) for e in desk.points.plan(prompt)] == [("a", True), ("b", False)]
     with pytest.raises(Busy, match="somebody else"):
         desk.points.restore(prompt)
     assert (desk.project / "b").read_bytes() == b"two"
@@ -364,9 +342,7 @@ def test_what_somebody_else_has_changed_is_left_unless_forced(desk: Desk, *, res
     assert (desk.project / "a").read_bytes() == b"by hand"
 
 
-def test_what_is_changed_this_very_moment_is_left(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_changed_this_very_moment_is_left(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     (desk.project / "a").write_bytes(b"one")
     prompt = desk.prompt()
     desk.tool("a", b"two")
@@ -390,10 +366,7 @@ def test_what_somebody_else_does_elsewhere_is_not_touched(desk: Desk) -> None:
     (desk.project / "new").write_bytes(b"by hand")
     desk.bash(lambda: (desk.project / "a").write_bytes(b"b"))
     desk.points.restore(prompt)
-    assert {name: data for name, (_, data) in desk.tree.items()} == {
-        "mine": b"by hand",
-        "new": b"by hand",
-    }
+    assert {name: data for name, (_, data) in desk.tree.items()} == {"mine": b"by hand", "new": b"by hand"}
 
 
 def test_what_somebody_else_has_deleted_comes_back(desk: Desk) -> None:
@@ -447,10 +420,7 @@ def test_a_folder_that_became_a_link_leads_nowhere(desk: Desk, tmp_path: Path) -
     desk.bash(work)
     done = desk.points.restore(prompt, force=True)
     assert tree_of(outside) == {"made": ((outside / "made").stat().st_mode, b"not ours")}
-    assert {Path(e.path).name: "leads out" in e.obstacle for e in done.skipped} == {
-        "a": True,
-        "made": True,
-    }
+    assert {Path(e.path).name: "leads out" in e.obstacle for e in done.skipped} == {"a": True, "made": True}
 
 
 def test_a_file_outside_that_a_tool_has_changed_is_taken_back(desk: Desk, tmp_path: Path) -> None:
@@ -626,9 +596,7 @@ def test_a_command_that_is_broken_off_is_looked_at_all_the_same(desk: Desk) -> N
     desk.bash(lambda: None)
 
 
-def test_a_store_that_cannot_be_written_stops_no_command(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_cannot_be_written_stops_no_command(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     (desk.project / "a").write_bytes(b"x")
     desk.prompt()
 
@@ -657,16 +625,12 @@ def test_own_files_are_never_taken_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.0.76", "2.1.42", "2.1.325"])
-def test_a_session_of_the_real_client_is_taken_back(
-    shared: Path, tmp_path: Path, version: str
-) -> None:
+def test_a_session_of_the_real_client_is_taken_back(shared: Path, tmp_path: Path, version: str) -> None:
     source = shared / "corpus/real-client" / version / "tui_basic"
     (backups,) = (source / "file-history").iterdir()
     (path,) = (source / "projects").rglob(f"{backups.name}.jsonl")
     desk = Desk(tmp_path)
-    shutil.copytree(
-        source / "file-history", Path(desk.config, "file-history"), copy_function=shutil.copyfile
-    )
+    shutil.copytree(source / "file-history", Path(desk.config, "file-history"), copy_function=shutil.copyfile)
     for folder in Path(desk.config).rglob("*"):
         folder.chmod(0o700)
     place = msgspec.structs.replace(desk.recorder.composer.context, session_id=path.stem)
@@ -724,9 +688,7 @@ def test_every_session_of_the_newest_client_can_be_taken_up(shared: Path, tmp_pa
         },
     ],
 )
-def test_records_that_make_no_sense_or_mean_harm_do_none(
-    desk: Desk, record: dict[str, Any], tmp_path: Path
-) -> None:
+def test_records_that_make_no_sense_or_mean_harm_do_none(desk: Desk, record: dict[str, Any], tmp_path: Path) -> None:
     (desk.project / "victim").write_bytes(b"x")
     for name in ("outside", "elsewhere"):
         (tmp_path / name).write_bytes(b"x")
@@ -828,9 +790,7 @@ def _restored_until(desk: Desk, prompt: str, limit: int) -> bool:
 _NAMES = ("a", "b", "d/c", "d/e/f")
 _MODES = (0o644, 0o755, 0o600)
 _CHANGE = st.tuples(
-    st.sampled_from(_NAMES),
-    st.none() | st.binary(max_size=2) | st.just("link"),
-    st.sampled_from(_MODES),
+    st.sampled_from(_NAMES), st.none() | st.binary(max_size=2) | st.just("link"), st.sampled_from(_MODES)
 )
 _STEP = st.one_of(
     st.tuples(st.just("tool"), st.lists(_CHANGE, min_size=1, max_size=2)),
@@ -873,10 +833,7 @@ def _back(desk: Desk, moments: dict[str, Tree]) -> str:
 
 
 @settings(max_examples=60)
-@given(
-    start=st.dictionaries(st.sampled_from(_NAMES), st.binary(max_size=2)),
-    steps=st.lists(_STEP, max_size=10),
-)
+@given(start=st.dictionaries(st.sampled_from(_NAMES), st.binary(max_size=2)), steps=st.lists(_STEP, max_size=10))
 def test_any_prompt_gives_exactly_the_tree_of_that_moment(
     tmp_path_factory: pytest.TempPathFactory, start: dict[str, bytes], steps: list[Any]
 ) -> None:
@@ -910,13 +867,7 @@ def test_an_agent_with_real_tools_leaves_a_session_that_checks_clean(tmp_path: P
     edit = tool("Edit", file_path=str(project / "a.txt"), old_string="alpha", new_string="omega")
     write = tool("Write", file_path=str(project / "new/c.txt"), content="gamma\n")
     bash = tool("Bash", command="rm b.txt; printf x > d.txt; chmod 755 d.txt")
-    script = (
-        ScriptedResponder()
-        .on("go", [read])
-        .then([edit, write, bash])
-        .then("Done.")
-        .on("more", "Well.")
-    )
+    script = ScriptedResponder().on("go", [read]).then([edit, write, bash]).then("Done.").on("more", "Well.")
     stage = Stage(project, script)
     stage.tools = [Read(), Edit(), Write(), Bash()]
     before = tree_of(project)

@@ -22,12 +22,9 @@ from steno.permissions.sandbox import command_wrapper as sandboxes
 from steno.permissions.sandbox.command_wrapper import SandboxBackend, find_backend
 
 _FOUND = find_backend()
-needs_sandbox = pytest.mark.skipif(
-    _FOUND.kind is None, reason="this kernel has no Landlock and there is no bubblewrap"
-)
+needs_sandbox = pytest.mark.skipif(_FOUND.kind is None, reason="this kernel has no Landlock and there is no bubblewrap")
 needs_keeping = pytest.mark.skipif(
-    not _FOUND.protects_project_rules,
-    reason="there is no bubblewrap, and this kernel gives us no namespaces",
+    not _FOUND.protects_project_rules, reason="there is no bubblewrap, and this kernel gives us no namespaces"
 )
 _SETTINGS: dict[str, Any] = {"enabled": True}
 
@@ -90,10 +87,7 @@ def test_secrets_are_not_read(tmp_path: Path) -> None:
     (whole.config / ".credentials.json").write_text("hidden words", encoding="utf-8")
     (whole.project / "private").mkdir()
     (whole.project / "private" / "note").write_text("hidden words", encoding="utf-8")
-    whole.settings(
-        sandbox={"filesystem": {"denyRead": [str(secret)]}},
-        permissions={"deny": ["Read(./private/**)"]},
-    )
+    whole.settings(sandbox={"filesystem": {"denyRead": [str(secret)]}}, permissions={"deny": ["Read(./private/**)"]})
     whole.say("go")
     said = [str(each.content) for each in whole.results]
     assert "hidden words" not in "".join(said)
@@ -114,9 +108,7 @@ def test_there_is_no_network_unless_all_of_it_is_allowed(tmp_path: Path) -> None
         script.on(
             "go",
             lambda _asked, w=whole, words=look: [
-                tool(
-                    "Bash", command=f'python3 -c "{words.format(w.server.url.rpartition(":")[2])}"'
-                )
+                tool("Bash", command=f'python3 -c "{words.format(w.server.url.rpartition(":")[2])}"')
             ],
         ).then("Done.")
         whole.play(lambda started: started.agent.run_turn("go"))
@@ -198,9 +190,7 @@ def _task(asked: Any) -> str:
 def test_a_sub_agents_commands_are_confined_as_well(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     script = ScriptedResponder()
-    script.on(
-        "go", tool("Agent", description="d", prompt="inner work", subagent_type="general-purpose")
-    )
+    script.on("go", tool("Agent", description="d", prompt="inner work", subagent_type="general-purpose"))
     script.then("Done.")
     script.on("inner work", tool("Bash", command=f"echo x > {outside}")).then("Tried.")
     whole = Whole(tmp_path, script, sandbox=True)
@@ -358,8 +348,7 @@ def test_the_settings_of_the_user_confine_a_whole_session(tmp_path: Path) -> Non
 
 def _merged(**layers: dict[str, Any]) -> Any:
     sources = [
-        LayerSource(cast("SettingsLayer", name), name, json.dumps({"sandbox": part}))
-        for name, part in layers.items()
+        LayerSource(cast("SettingsLayer", name), name, json.dumps({"sandbox": part})) for name, part in layers.items()
     ]
     return merge_settings(sources, trusted=True)
 
@@ -378,21 +367,12 @@ def test_a_project_may_tighten_and_never_loosen() -> None:
             "excludedCommands": ["sh"],
             "allowUnsandboxedCommands": False,
             "network": {"allowedDomains": ["*"]},
-            "filesystem": {
-                "allowWrite": ["/"],
-                "allowRead": ["/b"],
-                "denyRead": ["/c"],
-                "denyWrite": ["/d"],
-            },
+            "filesystem": {"allowWrite": ["/"], "allowRead": ["/b"], "denyRead": ["/c"], "denyWrite": ["/d"]},
         },
     )
     found = settings.sandbox
     assert (found.enabled, found.fail_if_unavailable, found.auto_allow) == (True, True, False)
-    assert (found.allow_unsandboxed, found.network, found.excluded_commands) == (
-        False,
-        False,
-        ("docker",),
-    )
+    assert (found.allow_unsandboxed, found.network, found.excluded_commands) == (False, False, ("docker",))
     assert (found.writable_paths, found.readable_paths) == (("/a",), ())
     assert (sorted(found.hidden_paths), found.read_only_paths) == (["/b", "/c"], ("/d",))
     left_out = " ".join(note.message for note in settings.notes)

@@ -44,9 +44,7 @@ def test_by_hand_everything_but_the_last_turn_becomes_a_summary(tmp_path: Path) 
     assert SUMMARY in stage.talk.messages()[0]["content"][0]["text"]
     assert "And now?" in said[0]
     assert said[1:] == ["a:Yes.", "u:Go on.", "a:Yes."]
-    (asked,) = [
-        each.body for each in stage.server.requests if "Summarize" in str(each.body["messages"])
-    ]
+    (asked,) = [each.body for each in stage.server.requests if "Summarize" in str(each.body["messages"])]
     assert "Above all: Mind the apples." in str(asked["messages"])
     assert "tools" not in asked
     stage.check()
@@ -105,18 +103,14 @@ def test_a_conversation_far_longer_than_the_window_is_summed_up_in_pieces(tmp_pa
         await small.compact(agent, "manual")
 
     stage.play(act)
-    asked = [
-        each.body["messages"] for each in stage.server.requests if "<session>" in str(each.body)
-    ]
+    asked = [each.body["messages"] for each in stage.server.requests if "<session>" in str(each.body)]
     assert len(asked) > 3
     assert all(estimate_messages(messages) < 1_000 for messages in asked)
     stage.check()
 
 
 @pytest.mark.parametrize("said", [(), ("Hello.",)])
-def test_what_a_hook_forbids_or_nobody_said_is_not_compacted(
-    tmp_path: Path, said: tuple[str, ...]
-) -> None:
+def test_what_a_hook_forbids_or_nobody_said_is_not_compacted(tmp_path: Path, said: tuple[str, ...]) -> None:
     async def gates(event: str, _facts: dict[str, Any]) -> HookOutcome:
         return HookOutcome(blocked=event == "PreCompact")
 

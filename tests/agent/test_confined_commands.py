@@ -90,9 +90,7 @@ def test_ordinary_reading_works_confined(tmp_path: Path) -> None:
 def test_a_repository_that_names_programs_runs_none(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
-    whole = _whole(
-        tmp_path, "git status", "git -C t/fx status", "git diff", "cd t/fx && git status"
-    )
+    whole = _whole(tmp_path, "git status", "git -C t/fx status", "git diff", "cd t/fx && git status")
     _git(whole.project, "init", "-q")
     (whole.project / "a.txt").write_text("one\n", encoding="utf-8")
     _git(whole.project, "add", ".")
@@ -160,9 +158,7 @@ def _with(whole: Whole, asked: _Asked) -> None:
 
 @needs_confinement
 @pytest.mark.parametrize("granted", [True, False])
-def test_a_command_that_fails_for_being_confined_is_asked_about_once(
-    tmp_path: Path, *, granted: bool
-) -> None:
+def test_a_command_that_fails_for_being_confined_is_asked_about_once(tmp_path: Path, *, granted: bool) -> None:
     tool_folder = tmp_path / "bin"
     tool_folder.mkdir()
     program = tool_folder / "node"
@@ -217,11 +213,7 @@ def test_accepted_edits_are_confined_to_the_working_folder(tmp_path: Path) -> No
     (whole.project / "sub" / "evil.txt").symlink_to(outside / "written")
     whole.say("go")
     assert not whole.results[0].is_error, _said(whole)
-    assert sorted(path.name for path in (whole.project / "build").iterdir()) == [
-        "a.txt",
-        "b.txt",
-        "x",
-    ]
+    assert sorted(path.name for path in (whole.project / "build").iterdir()) == ["a.txt", "b.txt", "x"]
     assert list(outside.iterdir()) == []
 
 
@@ -252,15 +244,11 @@ def test_nothing_confined_outlives_its_command(tmp_path: Path) -> None:
     whole = _whole(tmp_path, "sleep 1000 & echo started", "nohup sleep 1001 & echo also")
     whole.say("go")
     assert [each.split()[0] for each in _said(whole)] == ["started", "also"]
-    left = subprocess.run(
-        ["pgrep", "-f", "sleep 100[01]"], capture_output=True, text=True, check=False
-    )
+    left = subprocess.run(["pgrep", "-f", "sleep 100[01]"], capture_output=True, text=True, check=False)
     assert left.stdout == ""
 
 
-def test_a_rule_for_git_runs_no_program_of_a_repository_that_the_command_goes_to(
-    tmp_path: Path,
-) -> None:
+def test_a_rule_for_git_runs_no_program_of_a_repository_that_the_command_goes_to(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
     whole = _whole(

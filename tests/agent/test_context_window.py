@@ -20,12 +20,7 @@ def _errors(house: House) -> list[str]:
 
 
 def test_what_the_api_finds_too_long_is_compacted_and_asked_again(tmp_path: Path) -> None:
-    script = (
-        ScriptedResponder()
-        .on("<session>", "They said words.")
-        .on("last", "Done.")
-        .otherwise("Yes.")
-    )
+    script = ScriptedResponder().on("<session>", "They said words.").on("last", "Done.").otherwise("Yes.")
     house = House(tmp_path, script, window=40_000)
     code = house.say(*(f"{number} {_LONG}" for number in range(3)), f"the last {_LONG}")
     assert (code, house.results()[-1]) == (0, "Done.")
@@ -107,12 +102,7 @@ def test_the_large_window_is_asked_for_beside_the_name(tmp_path: Path) -> None:
 
 
 def test_what_is_summed_up_is_cut_into_pieces_that_fit(tmp_path: Path) -> None:
-    script = (
-        ScriptedResponder()
-        .on("<session>", "They said words.")
-        .on("last", "Done.")
-        .otherwise("Yes.")
-    )
+    script = ScriptedResponder().on("<session>", "They said words.").on("last", "Done.").otherwise("Yes.")
     house = House(tmp_path, script)
     house.say(*(f"{number} {_LONG}" for number in range(4)))
     house.resume()

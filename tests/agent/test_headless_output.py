@@ -36,9 +36,7 @@ def test_every_event_of_an_answer_is_passed_on_in_its_order(house: House) -> Non
         for each in events[: next(at for at, e in enumerate(events) if e["type"] == "message_stop")]
         if each["type"].startswith("content_block_")
     ]
-    assert list(dict.fromkeys(blocks)) == [
-        (step, index) for index in range(3) for step in ("start", "delta", "stop")
-    ]
+    assert list(dict.fromkeys(blocks)) == [(step, index) for index in range(3) for step in ("start", "delta", "stop")]
     begun = [e["content_block"]["type"] for e in events if e["type"] == "content_block_start"]
     assert begun == ["thinking", "text", "tool_use", "text"]
     grown = {e["delta"]["type"] for e in events if e["type"] == "content_block_delta"}
@@ -73,24 +71,14 @@ def test_a_sub_agent_is_told_of_with_the_call_it_works_for(house: House) -> None
     house.script.on("look below", [text("I look."), read]).then("It says hello.")
     house.say("go")
     inner = [each for each in house.lines if each.get("parent_tool_use_id") == "toolu_sub"]
-    assert [each["type"] for each in inner] == [
-        "user",
-        "assistant",
-        "assistant",
-        "user",
-        "assistant",
-    ]
+    assert [each["type"] for each in inner] == ["user", "assistant", "assistant", "user", "assistant"]
     assert {each["subagent_type"] for each in inner} == {"general-purpose"}
     assert {each["task_description"] for each in inner} == {"find it"}
     (name,) = {each["agent_id"] for each in inner}
     assert inner[0]["message"]["content"][0]["text"] == "look below"
     assert "tool_use_result" not in inner[3]
     (begun,) = house.printed("system", "task_started")
-    assert (begun["task_id"], begun["prompt"], begun["is_backgrounded"]) == (
-        name,
-        "look below",
-        False,
-    )
+    assert (begun["task_id"], begun["prompt"], begun["is_backgrounded"]) == (name, "look below", False)
     (way,) = house.printed("system", "task_progress")
     assert (way["last_tool_name"], way["usage"]["tool_uses"]) == ("Read", 1)
     (done,) = house.printed("system", "task_notification")

@@ -31,10 +31,7 @@ def scene(tmp_path: Path, **more: Any) -> HookContext:
 
 
 def run(
-    tmp_path: Path,
-    hooks: Hook | list[Hook],
-    facts: dict[str, Any] | None = None,
-    **more: Any,
+    tmp_path: Path, hooks: Hook | list[Hook], facts: dict[str, Any] | None = None, **more: Any
 ) -> CombinedHookResult:
     hooks = hooks if isinstance(hooks, list) else [hooks]
     facts = READ if facts is None else facts
@@ -98,9 +95,7 @@ def test_each_event_is_matched_by_its_own_fact(event: str, fact: str) -> None:
 
 
 @pytest.mark.parametrize("layer", ["project", "local"])
-def test_nothing_runs_from_a_project_that_is_not_trusted(
-    tmp_path: Path, layer: SettingsLayer
-) -> None:
+def test_nothing_runs_from_a_project_that_is_not_trusted(tmp_path: Path, layer: SettingsLayer) -> None:
     mark = tmp_path / "ran"
     both = (hook("Stop", f"touch {mark}", layer=layer), hook("Stop", "echo mine", layer="user"))
     hooks = HookDispatcher(both, trusted=False)
@@ -110,9 +105,7 @@ def test_nothing_runs_from_a_project_that_is_not_trusted(
 
 
 def test_the_same_command_runs_once(tmp_path: Path) -> None:
-    verdict = run(
-        tmp_path, [hook("Stop", "echo a"), hook("Stop", "echo a"), hook("Stop", "echo b")]
-    )
+    verdict = run(tmp_path, [hook("Stop", "echo a"), hook("Stop", "echo a"), hook("Stop", "echo b")])
     assert [one.command for one in verdict.runs] == ["echo a", "echo b"]
 
 
@@ -215,9 +208,7 @@ def test_a_hook_has_the_name_that_sessions_give_it(
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
-def test_plain_words_at_the_start_and_at_a_prompt_are_for_the_model(
-    tmp_path: Path, event: str
-) -> None:
+def test_plain_words_at_the_start_and_at_a_prompt_are_for_the_model(tmp_path: Path, event: str) -> None:
     assert run(tmp_path, hook(event, "echo know this"), {}).contexts == ("know this",)
 
 
@@ -243,9 +234,7 @@ def test_exit_2_stops_nothing_where_nothing_can_be_stopped(tmp_path: Path, event
 
 
 @pytest.mark.parametrize("code", [1, 3, 127])
-def test_any_other_exit_code_is_told_to_the_user_and_stops_nothing(
-    tmp_path: Path, code: int
-) -> None:
+def test_any_other_exit_code_is_told_to_the_user_and_stops_nothing(tmp_path: Path, code: int) -> None:
     verdict = run(tmp_path, hook("PreToolUse", f"echo broken >&2; exit {code}"))
     assert not verdict.blocked
     assert verdict.runs[0].status == "failed"
@@ -275,9 +264,7 @@ def test_a_hook_decides_about_a_call(tmp_path: Path, decision: str) -> None:
 
 
 @pytest.mark.parametrize(("older", "decision"), [("approve", "allow"), ("block", "deny")])
-def test_the_older_words_for_a_decision_still_count(
-    tmp_path: Path, older: str, decision: str
-) -> None:
+def test_the_older_words_for_a_decision_still_count(tmp_path: Path, older: str, decision: str) -> None:
     verdict = run(tmp_path, hook("PreToolUse", says({"decision": older, "reason": "r"})))
     assert (verdict.decision, verdict.decision_reason) == (decision, "r")
 
@@ -313,11 +300,7 @@ def test_block_is_a_no_with_a_reason(tmp_path: Path, event: str) -> None:
 
 
 def test_a_hook_may_end_everything(tmp_path: Path) -> None:
-    value = {
-        "continue": False,
-        "stopReason": "enough",
-        "systemMessage": "hear",
-    }
+    value = {"continue": False, "stopReason": "enough", "systemMessage": "hear"}
     verdict = run(tmp_path, hook("PostToolUse", says(value)))
     assert verdict.ends_session
     assert verdict.stop_reason == "enough"
@@ -378,11 +361,7 @@ def kept(tmp_path: Path, one: Hook) -> list[dict[str, Any]]:
     return [{**entry, "durationMs": 1} if "durationMs" in entry else entry for entry in found]
 
 
-PLACE: Final = {
-    "hookName": "PostToolUse:Read",
-    "toolUseID": "toolu_1",
-    "hookEvent": "PostToolUse",
-}
+PLACE: Final = {"hookName": "PostToolUse:Read", "toolUseID": "toolu_1", "hookEvent": "PostToolUse"}
 
 
 def test_a_session_keeps_what_a_hook_did(tmp_path: Path) -> None:
@@ -404,11 +383,7 @@ def test_a_session_keeps_why_a_hook_said_no_and_what_it_added(tmp_path: Path) ->
     own_words = {"hookEventName": "PostToolUse", "additionalContext": "extra"}
     value = {"systemMessage": "hear", "decision": "block", "hookSpecificOutput": own_words}
     entries = kept(tmp_path, hook("PostToolUse", says(value)))
-    assert [one["type"] for one in entries] == [
-        "hook_blocking_error",
-        "hook_system_message",
-        "hook_additional_context",
-    ]
+    assert [one["type"] for one in entries] == ["hook_blocking_error", "hook_system_message", "hook_additional_context"]
     assert entries[1]["content"] == "hear"
     assert entries[2]["content"] == ["extra"]
 
@@ -519,9 +494,7 @@ def test_the_loop_gets_gates_and_the_recorder_hears_every_verdict(tmp_path: Path
 
     async def main() -> None:
         hooks = HookDispatcher((hook("PreToolUse", "echo no >&2; exit 2"),), trusted=True)
-        gates = hooks.bind(
-            lambda: scene(tmp_path), lambda event, verdict: heard.append((event, verdict))
-        )
+        gates = hooks.bind(lambda: scene(tmp_path), lambda event, verdict: heard.append((event, verdict)))
         gate = await gates("PreToolUse", READ)
         assert gate.blocked
         assert gate.reason == "no"

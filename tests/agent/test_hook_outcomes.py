@@ -49,9 +49,7 @@ def common(told: dict[str, Any], house: House) -> None:
 # The beginning
 
 
-def test_session_start_stands_before_the_first_prompt_and_the_model_reads_it(
-    tmp_path: Path,
-) -> None:
+def test_session_start_stands_before_the_first_prompt_and_the_model_reads_it(tmp_path: Path) -> None:
     house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.hook("SessionStart", "echo be kind", matcher="startup")
     house.say("hello")
@@ -100,10 +98,7 @@ def test_user_prompt_submit_hears_the_prompt_and_adds_to_it(tmp_path: Path) -> N
     common(told[0], house)
     assert [each["prompt"] for each in told] == ["one", "two"]
     words = "UserPromptSubmit hook additional context: It rains."
-    assert texts(house.sent()[-1]) == [
-        f"<system-reminder>\n{words}\n</system-reminder>\n",
-        "two",
-    ]
+    assert texts(house.sent()[-1]) == [f"<system-reminder>\n{words}\n</system-reminder>\n", "two"]
     known = by_uuid(house)
     for record in house.attached("hook_additional_context"):
         assert record["attachment"]["content"] == ["It rains."]
@@ -146,9 +141,7 @@ def test_what_hooks_leave_in_the_file_for_it_commands_see(tmp_path: Path) -> Non
 # Calls
 
 
-def test_hooks_before_a_call_hang_beside_the_way_and_those_after_it_on_the_way(
-    tmp_path: Path,
-) -> None:
+def test_hooks_before_a_call_hang_beside_the_way_and_those_after_it_on_the_way(tmp_path: Path) -> None:
     house = house_that_reads(tmp_path)
     house.hook("PreToolUse", "echo before", matcher="Read")
     house.hook("PostToolUse", "echo after", matcher="Read|Write")
@@ -168,9 +161,7 @@ def test_hooks_before_a_call_hang_beside_the_way_and_those_after_it_on_the_way(
     assert known[before["parentUuid"]]["type"] == "assistant"
     assert all(each.get("parentUuid") != before["uuid"] for each in house.records())
     assert "toolUseResult" in known[after["parentUuid"]]
-    assert [
-        each["type"] for each in house.records() if each.get("parentUuid") == after["uuid"]
-    ] == ["assistant"]
+    assert [each["type"] for each in house.records() if each.get("parentUuid") == after["uuid"]] == ["assistant"]
     assert before["attachment"]["toolUseID"] == told["tool_use_id"]
     house.check()
 
@@ -179,11 +170,7 @@ def test_hooks_of_calls_side_by_side_each_stand_with_their_own(tmp_path: Path) -
     house = House(tmp_path)
     for name in "ab":
         house.write(f"{name}.txt", name)
-    (
-        house.script.on(
-            "go", [tool("Read", file_path=str(house.project / f"{name}.txt")) for name in "ab"]
-        ).then("Done.")
-    )
+    (house.script.on("go", [tool("Read", file_path=str(house.project / f"{name}.txt")) for name in "ab"]).then("Done."))
     house.hook("PreToolUse", "echo before")
     house.hook("PostToolUse", says("PostToolUse", additionalContext="read"))
     house.say("go")
@@ -191,9 +178,7 @@ def test_hooks_of_calls_side_by_side_each_stand_with_their_own(tmp_path: Path) -
     assert len(house.attached("hook_success")) == 4
     for record in house.attached("hook_success"):
         above = known[record["parentUuid"]]
-        names = [
-            block.get("id") or block.get("tool_use_id") for block in above["message"]["content"]
-        ]
+        names = [block.get("id") or block.get("tool_use_id") for block in above["message"]["content"]]
         assert names == [record["attachment"]["toolUseID"]]
     results = house.sent()[-1]["content"]
     assert [block["type"] for block in results] == ["tool_result", "tool_result"]

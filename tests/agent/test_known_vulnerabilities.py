@@ -40,15 +40,10 @@ def context(folder: Path) -> ToolContext:
 
 def call(place: ToolContext, name: str, given: dict[str, Any], *, deny: str = "") -> ToolResult:
     """Make a call as an agent would, with nobody to ask."""
-    rules = parse_rules(
-        [RuleSource(deny=(deny,) if deny else ())], root=place.cwd, cwd=place.cwd, home=""
-    )
+    rules = parse_rules([RuleSource(deny=(deny,) if deny else ())], root=place.cwd, cwd=place.cwd, home="")
     guard = PermissionChecker(rules, "acceptEdits", place.cwd, (place.cwd,), home=place.env["HOME"])
     caller = ToolExecutor(
-        tools=ToolRegistry([*file_tools(), Bash()]),
-        context=place,
-        permission_checker=guard,
-        emit=lambda _event: None,
+        tools=ToolRegistry([*file_tools(), Bash()]), context=place, permission_checker=guard, emit=lambda _event: None
     )
     block = {"type": "tool_use", "id": "toolu_1", "name": name, "input": given}
     return asyncio.run(caller.execute(block))[0]
@@ -131,9 +126,7 @@ def test_cve_2026_27976_2007_4559_2025_4517_nothing_is_unpacked() -> None:
     for path in source.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            assert "zipfile" not in names or path == source / "steno" / "demo" / "recording.py", (
-                path
-            )
+            assert "zipfile" not in names or path == source / "steno" / "demo" / "recording.py", path
             if isinstance(node, ast.ImportFrom):
                 assert node.module not in {"tarfile", "zipfile"}, path
             if isinstance(node, ast.Attribute):
@@ -230,9 +223,7 @@ def test_cve_2026_21852_the_key_goes_nowhere_that_a_project_names(chat: Chat) ->
 
 def test_cve_2025_61260_no_env_file_of_a_project_is_read(chat: Chat) -> None:
     moved = chat.project / "moved"
-    lines = (
-        f"CLAUDE_CONFIG_DIR={moved}\nSTENO_HOME={moved}\nANTHROPIC_BASE_URL=http://127.0.0.1:9\n"
-    )
+    lines = f"CLAUDE_CONFIG_DIR={moved}\nSTENO_HOME={moved}\nANTHROPIC_BASE_URL=http://127.0.0.1:9\n"
     for name in (".env", ".envrc", ".claude/.env"):
         chat.file(name, lines)
     assert chat("-p", "hello") == "Yes.\n"
@@ -252,17 +243,8 @@ def test_flags_inside_of_a_prompt_are_words(chat: Chat) -> None:
 def test_programs_see_no_key_whatever_it_is_called(chat: Chat) -> None:
     from steno.llm.testserver.responders import tool
 
-    names = (
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "CLAUDE_CODE_OAUTH_TOKEN",
-        "MY_COPY_OF_IT",
-    )
-    script = (
-        ScriptedResponder()
-        .on("go", tool("Bash", command="env; cat /proc/self/environ"))
-        .then("Done.")
-    )
+    names = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "MY_COPY_OF_IT")
+    script = ScriptedResponder().on("go", tool("Bash", command="env; cat /proc/self/environ")).then("Done.")
     with run_server_in_thread(script) as server:
         chat.server = server
         env = dict.fromkeys(names, KEY) | {"ANTHROPIC_CUSTOM_HEADERS": f"x-key: {KEY}"}

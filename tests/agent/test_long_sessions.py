@@ -93,9 +93,7 @@ def test_what_is_kept_does_not_grow_with_the_turns(tmp_path: Path) -> None:
         for number in range(TURNS):
             await agent.run_turn(f"look {number}")
             if number >= TURNS // 3 and number % 2:
-                sizes.append(
-                    kept_by(agent.conversation, agent.meter, agent.inbox, agent.executor.context)
-                )
+                sizes.append(kept_by(agent.conversation, agent.meter, agent.inbox, agent.executor.context))
 
     stage.play(act)
     half = len(sizes) // 2
@@ -140,12 +138,7 @@ def digging(stage: Stage, calls: int) -> AgentOptions:
         script.then(step)
     script.then("Found.")
     return AgentOptions(
-        cwd=stage.cwd,
-        config=stage.config,
-        env={"HOME": stage.cwd},
-        window=60_000,
-        max_tokens=1_000,
-        mode="default",
+        cwd=stage.cwd, config=stage.config, env={"HOME": stage.cwd}, window=60_000, max_tokens=1_000, mode="default"
     )
 
 

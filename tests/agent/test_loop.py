@@ -29,9 +29,7 @@ def test_a_prompt_gets_its_answer(tmp_path: Path) -> None:
 
 
 def test_calls_are_made_and_their_results_sent_back(tmp_path: Path) -> None:
-    script = ScriptedResponder().on(
-        "go", [text("I do."), tool("Shout", what="a"), tool("Fail", what="b")]
-    )
+    script = ScriptedResponder().on("go", [text("I do."), tool("Shout", what="a"), tool("Fail", what="b")])
     stage = Stage(tmp_path, script.then("Done."))
     (ended,) = stage.say("go")
     assert ended.requests == 2
@@ -48,9 +46,7 @@ def test_calls_that_only_read_run_side_by_side(tmp_path: Path) -> None:
         await both.wait()
         return str(given["what"])
 
-    script = (
-        ScriptedResponder().on("go", [tool("Meet", what="1"), tool("Meet", what="2")]).then("Met.")
-    )
+    script = ScriptedResponder().on("go", [tool("Meet", what="1"), tool("Meet", what="2")]).then("Met.")
     stage = Stage(tmp_path, script)
     stage.tools.append(Does("Meet", meet, reads_only=True))
     assert stage.say("go")[0].text == "Met."
@@ -94,11 +90,7 @@ def test_a_hook_may_change_refuse_and_add(tmp_path: Path) -> None:
             return HookOutcome(blocked=True, reason="Not that.")
         return HookOutcome()
 
-    script = (
-        ScriptedResponder()
-        .on("go", [tool("Shout", what="a"), tool("Shout", what="b")])
-        .then("Done.")
-    )
+    script = ScriptedResponder().on("go", [tool("Shout", what="a"), tool("Shout", what="b")]).then("Done.")
     stage = Stage(tmp_path, script)
     stage.gates = gates
     stage.say("go")
@@ -142,11 +134,7 @@ def test_a_tool_that_is_not_there_is_told_to_the_model(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_is_too_long_goes_on(tmp_path: Path) -> None:
-    script = (
-        ScriptedResponder()
-        .on("go", "The first", stop_reason="max_tokens")
-        .on("limit of", "and the last.")
-    )
+    script = ScriptedResponder().on("go", "The first", stop_reason="max_tokens").on("limit of", "and the last.")
     stage = Stage(tmp_path, script)
     (ended,) = stage.say("go")
     assert (ended.text, ended.requests) == ("and the last.", 2)
@@ -180,11 +168,7 @@ def test_an_empty_answer_ends_the_turn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("limits", "reason"),
-    [
-        (TurnLimits(requests=2), "max_turns"),
-        (TurnLimits(cost=2000), "max_budget"),
-        (TurnLimits(seconds=0), "max_time"),
-    ],
+    [(TurnLimits(requests=2), "max_turns"), (TurnLimits(cost=2000), "max_budget"), (TurnLimits(seconds=0), "max_time")],
 )
 def test_limits_end_a_turn(tmp_path: Path, limits: TurnLimits, reason: str) -> None:
     stage = Stage(tmp_path, ScriptedResponder().otherwise(tool("Look", what="more")))
@@ -227,10 +211,7 @@ def test_breaking_into_a_call_answers_it(tmp_path: Path) -> None:
         await asyncio.Event().wait()
         return ""
 
-    stage = Stage(
-        tmp_path,
-        ScriptedResponder().on("go", [tool("Hang"), tool("Look", what="x")]).on("on", "Yes."),
-    )
+    stage = Stage(tmp_path, ScriptedResponder().on("go", [tool("Hang"), tool("Look", what="x")]).on("on", "Yes."))
     stage.tools.append(Does("Hang", hang))
 
     async def act(agent: Agent) -> events.TurnEnded:

@@ -168,9 +168,7 @@ class Place:
 
     def find(self, settings: Settings | None = None, **more: Any) -> dict[str, ServerConfig]:
         given: dict[str, Any] = {"trusted": True, "managed": str(self.root / "managed.json")}
-        found, notes = find_servers(
-            str(self.project), settings or Settings(), env=self.env, **{**given, **more}
-        )
+        found, notes = find_servers(str(self.project), settings or Settings(), env=self.env, **{**given, **more})
         self.notes = [str(note) for note in notes]
         return {server.name: server for server in found}
 
@@ -224,19 +222,12 @@ def test_a_server_in_a_projects_settings_is_agreed_to_like_any_of_its(place: Pla
     for layer in ("project", "local"):
         settings = Settings(mcp_servers=servers, origins={"mcpServers.a": layer})
         assert place.find(settings) == {}
-    assert list(place.find(Settings(mcp_servers=servers, origins={"mcpServers.a": "user"}))) == [
-        "a"
-    ]
+    assert list(place.find(Settings(mcp_servers=servers, origins={"mcpServers.a": "user"}))) == ["a"]
 
 
 def test_every_kind_of_server_is_read(place: Place) -> None:
     servers = {
-        "s": {
-            "command": "${KEY}",
-            "args": ["${NO:-d}", 5],
-            "env": {"A": "${KEY}"},
-            "timeout": 1500,
-        },
+        "s": {"command": "${KEY}", "args": ["${NO:-d}", 5], "env": {"A": "${KEY}"}, "timeout": 1500},
         "h": {"type": "http", "url": "http://x/${KEY}", "headers": {"A": "B ${KEY}"}},
         "e": {"type": "sse", "url": "http://y"},
         "u": {"url": "http://z"},
@@ -247,13 +238,7 @@ def test_every_kind_of_server_is_read(place: Place) -> None:
     }
     found = place.find(flags=[json.dumps({"mcpServers": servers})])
     assert found["s"] == ServerConfig(
-        name="s",
-        kind="stdio",
-        scope="flags",
-        command="k",
-        args=("d",),
-        env={"A": "k"},
-        timeout=1.5,
+        name="s", kind="stdio", scope="flags", command="k", args=("d",), env={"A": "k"}, timeout=1.5
     )
     assert (found["h"].url, found["h"].headers) == ("http://x/k", {"A": "B k"})
     assert [found[name].kind for name in "heut"] == ["http", "sse", "http", "http"]
@@ -284,9 +269,7 @@ def test_a_project_does_not_get_the_users_key(place: Place) -> None:
         ("$A ${} ${1}", "$A ${} ${1}", ()),
     ],
 )
-def test_names_are_replaced_by_their_values(
-    text: str, value: str, missing: tuple[str, ...]
-) -> None:
+def test_names_are_replaced_by_their_values(text: str, value: str, missing: tuple[str, ...]) -> None:
     assert expand_variables(text, {"A": "a", "EMPTY": ""}) == (value, missing)
 
 
@@ -325,10 +308,7 @@ def test_results_become_outcomes_as_sessions_keep_them(tmp_path: Path, script: P
 
     found = using(stdio(script), tmp_path, use)
     assert (found["add"].content, found["add"].detail) == ('{"sum":3}', '{"sum":3}')
-    assert take_metadata(place, "toolu_add") == {
-        "_meta": {"k": "v"},
-        "structuredContent": {"sum": 3},
-    }
+    assert take_metadata(place, "toolu_add") == {"_meta": {"k": "v"}, "structuredContent": {"sum": 3}}
     assert take_metadata(place, "toolu_add") is None
     assert found["text"].content == [{"type": "text", "text": 'text of {"a": 1}'}]
     assert found["odd_name_"].detail == [{"type": "text", "text": 'odd name! of {"a": 1}'}]
@@ -354,9 +334,7 @@ def _check_pictures(found: dict[str, ToolResult], tmp_path: Path) -> None:
     assert "link at a://e" in texts[5]
 
 
-def test_an_error_and_a_death_are_failures_that_the_model_reads(
-    tmp_path: Path, script: Path
-) -> None:
+def test_an_error_and_a_death_are_failures_that_the_model_reads(tmp_path: Path, script: Path) -> None:
     place = context(tmp_path)
 
     async def use(connections: McpConnections) -> None:
@@ -411,9 +389,7 @@ def test_a_program_gets_its_environment_but_not_the_key(tmp_path: Path, script: 
     async def use(connections: McpConnections) -> ToolResult:
         return await named(connections, "env").run({}, context(tmp_path), "1")
 
-    env = environment(
-        **dict.fromkeys(("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), "secret"), FOO="1"
-    )
+    env = environment(**dict.fromkeys(("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), "secret"), FOO="1")
     outcome = using(stdio(script, env={"OWN": "2"}), tmp_path, use, env)
     told = json.loads(outcome.detail[0]["text"])
     assert (told["FOO"], told["OWN"], told["CWD"]) == ("1", "2", str(tmp_path))
@@ -570,9 +546,7 @@ def test_a_server_on_the_web_is_spoken_to_with_its_headers(tmp_path: Path, web: 
         assert connections.states()[0].status == "connected"
         return await named(connections, "add").run({}, context(tmp_path), "1")
 
-    server = ServerConfig(
-        name="lab", kind="http", scope="user", url=web, headers={"Authorization": "Bearer x"}
-    )
+    server = ServerConfig(name="lab", kind="http", scope="user", url=web, headers={"Authorization": "Bearer x"})
     assert using(server, tmp_path, use).detail == '{"sum":3}'
     assert {headers["authorization"] for headers in _Web.seen} == {"Bearer x"}
 

@@ -141,9 +141,7 @@ def test_what_follows_code_is_text_again(place: Place) -> None:
 
 
 def test_comments_among_people_are_not_for_the_model(place: Place) -> None:
-    place.write(
-        "home/code/app/CLAUDE.md", "one\n<!-- not\nthis -->\ntwo\n```\n<!-- this -->\n```\n"
-    )
+    place.write("home/code/app/CLAUDE.md", "one\n<!-- not\nthis -->\ntwo\n```\n<!-- this -->\n```\n")
     assert place.texts() == ["one\ntwo\n```\n<!-- this -->\n```\n"]
     place.write("home/code/app/CLAUDE.md", "a <!-- x --> b\n<!-- y --><!-- z -->\nc <!-- d")
     assert place.texts() == ["a  b\n\nc <!-- d"]
@@ -211,9 +209,7 @@ def test_too_much_is_cut_and_said(place: Place) -> None:
     assert "more memory than fits" in str(memory.notes[-1])
 
 
-def test_bytes_that_are_no_text_are_left_out_and_a_mark_at_the_start_is_no_text(
-    place: Place,
-) -> None:
+def test_bytes_that_are_no_text_are_left_out_and_a_mark_at_the_start_is_no_text(place: Place) -> None:
     (place.project / "CLAUDE.md").write_bytes(b"\xef\xbb\xbfhi\r\n@pic")
     (place.project / "pic").write_bytes(b"\x89PNG\x00\x01")
     memory = place.load()

@@ -13,8 +13,7 @@ from steno.llm.testserver.responders import tool
 from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 PIXEL = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5Er"
-    "kJggg=="
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 
 
@@ -55,13 +54,7 @@ def test_names_are_found_in_words() -> None:
 def test_a_file_that_is_named_is_told_as_if_it_had_been_read(house: House) -> None:
     house.say("look at @src/x.py please")
     path = str(house.project / "src/x.py")
-    file = {
-        "filePath": path,
-        "content": "a = 1\nb = 2\nc = 3\nd = 4\n",
-        "numLines": 5,
-        "startLine": 1,
-        "totalLines": 5,
-    }
+    file = {"filePath": path, "content": "a = 1\nb = 2\nc = 3\nd = 4\n", "numLines": 5, "startLine": 1, "totalLines": 5}
     assert bodies(house) == [
         {
             "type": "file",
@@ -75,10 +68,7 @@ def test_a_file_that_is_named_is_told_as_if_it_had_been_read(house: House) -> No
     assert record["renderedRole"] == "user"
     called = json.dumps({"file_path": path}, separators=(",", ":"))
     assert [each["content"] for each in record["rendered"]] == [
-        (
-            "<system-reminder>\nCalled the Read tool with the following input: "
-            f"{called}\n</system-reminder>"
-        ),
+        (f"<system-reminder>\nCalled the Read tool with the following input: {called}\n</system-reminder>"),
         (
             "<system-reminder>\nResult of calling the Read tool:\n"
             "1\ta = 1\n2\tb = 2\n3\tc = 3\n4\td = 4\n5\t\n</system-reminder>"
@@ -86,10 +76,7 @@ def test_a_file_that_is_named_is_told_as_if_it_had_been_read(house: House) -> No
     ]
     prompts = [each for each in house.records() if each["type"] == "user"]
     assert record["parentUuid"] == prompts[0]["uuid"]
-    assert seen(house) == [
-        *(each["content"] for each in record["rendered"]),
-        "look at @src/x.py please",
-    ]
+    assert seen(house) == [*(each["content"] for each in record["rendered"]), "look at @src/x.py please"]
     house.check()
 
 
@@ -122,9 +109,7 @@ def test_lines_can_be_named(house: House, prompt: str, content: str, first: int)
         ("@end.", ["end."]),
     ],
 )
-def test_what_is_no_name_of_a_file_stays_a_word(
-    house: House, prompt: str, names: list[str]
-) -> None:
+def test_what_is_no_name_of_a_file_stays_a_word(house: House, prompt: str, names: list[str]) -> None:
     for name in ("a b.txt", "ü.txt", "quo'te.txt", "end."):
         house.write(name, "here")
     house.say(prompt)
@@ -136,12 +121,7 @@ def test_a_folder_that_is_named_is_listed(house: House) -> None:
     house.say("look at @src/ and @src")
     (body,) = bodies(house)
     path = str(house.project / "src")
-    assert body == {
-        "type": "directory",
-        "path": path,
-        "content": "sub\nx.py",
-        "displayPath": "src",
-    }
+    assert body == {"type": "directory", "path": path, "content": "sub\nx.py", "displayPath": "src"}
     assert "Result of calling the Bash tool:\nsub\nx.py" in seen(house)[1]
     house.check()
 
@@ -163,9 +143,7 @@ def test_of_a_folder_that_a_rule_denies_not_even_names_are_shown(house: House) -
     assert bodies(house) == []
 
 
-def test_the_user_may_name_a_file_anywhere_but_what_is_piped_in_may_not(
-    house: House, tmp_path: Path
-) -> None:
+def test_the_user_may_name_a_file_anywhere_but_what_is_piped_in_may_not(house: House, tmp_path: Path) -> None:
     outside = tmp_path / "outside.txt"
     outside.write_text("4711\n")
     piped = f"by @{outside} and @x.md"
@@ -229,9 +207,7 @@ def test_a_picture_that_is_named_is_seen(house: House) -> None:
     house.check()
 
 
-def test_pictures_stay_in_their_place_in_a_session_that_goes_on_without_an_answer(
-    tmp_path: Path,
-) -> None:
+def test_pictures_stay_in_their_place_in_a_session_that_goes_on_without_an_answer(tmp_path: Path) -> None:
     house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     house.options.limits = type(house.options.limits)(requests=0)
     (house.project / "pic.png").write_bytes(PIXEL)

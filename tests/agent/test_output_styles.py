@@ -35,12 +35,7 @@ def test_a_file_says_what_a_style_is(tmp_path: Path) -> None:
     write(tmp_path / "config/output-styles/plain.md", "Plainly.")
     styles = find(tmp_path)
     assert find_output_style(styles, "Pirate") == OutputStyle(
-        name="Pirate",
-        description="Arr",
-        prompt="Talk so.",
-        keeps_base_prompt=True,
-        origin="user",
-        path=str(path),
+        name="Pirate", description="Arr", prompt="Talk so.", keeps_base_prompt=True, origin="user", path=str(path)
     )
     plain = find_output_style(styles, "plain")
     assert plain is not None

@@ -54,9 +54,7 @@ def local(project: str) -> Path:
 def test_a_file_is_made_where_there_is_none(project: str, env: dict[str, str]) -> None:
     assert save_rule(_RULE, "local", project, env) == str(local(project))
     text = local(project).read_text(encoding="utf-8")
-    assert text == (
-        '{\n  "permissions": {\n    "allow": [\n      "Bash(npm test:*)"\n    ]\n  }\n}\n'
-    )
+    assert text == ('{\n  "permissions": {\n    "allow": [\n      "Bash(npm test:*)"\n    ]\n  }\n}\n')
     settings = load_settings(project, trusted=True, env=env, managed="/nonexistent")
     assert [rule.text for rule in settings.permissions.allow] == [_RULE]
 
@@ -100,10 +98,7 @@ def _alike(one: str, other: str) -> int:
 
 
 _JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.text(st.characters(codec="utf-8")),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8")),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
     max_leaves=12,
 )
@@ -115,9 +110,7 @@ _JSON = st.recursive(
     st.sampled_from([None, 1, 2, 4, "\t"]),
     st.sampled_from(["first", "last"]),
 )
-def test_any_settings_can_be_added_to(
-    top: dict[str, Any], allow: list[str] | None, indent: Any, where: str
-) -> None:
+def test_any_settings_can_be_added_to(top: dict[str, Any], allow: list[str] | None, indent: Any, where: str) -> None:
     first = where == "first"
     permissions = {"deny": ["x"]} if allow is None else {"allow": allow, "ask": [{}]}
     value = {"permissions": permissions, **top} if first else {**top, "permissions": permissions}
@@ -149,9 +142,7 @@ def test_a_rule_that_is_there_is_not_written_again(project: str, env: dict[str, 
         b'{"x": "' + b"a" * (1 << 20) + b'"}',
     ],
 )
-def test_what_cannot_be_read_as_settings_stays_as_it_was(
-    project: str, env: dict[str, str], raw: bytes
-) -> None:
+def test_what_cannot_be_read_as_settings_stays_as_it_was(project: str, env: dict[str, str], raw: bytes) -> None:
     path = local(project)
     path.parent.mkdir()
     path.write_bytes(raw)
@@ -177,9 +168,7 @@ def test_mode_and_name_of_the_file_stay(project: str, env: dict[str, str]) -> No
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_a_project_does_not_choose_by_a_link_what_is_written(
-    project: str, env: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_project_does_not_choose_by_a_link_what_is_written(project: str, env: dict[str, str], tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "settings.local.json").write_text("{}", encoding="utf-8")
@@ -194,9 +183,7 @@ def test_a_project_does_not_choose_by_a_link_what_is_written(
     assert (elsewhere / "settings.local.json").read_text(encoding="utf-8") == "{}"
 
 
-def test_the_users_own_file_may_be_a_link(
-    project: str, env: dict[str, str], tmp_path: Path
-) -> None:
+def test_the_users_own_file_may_be_a_link(project: str, env: dict[str, str], tmp_path: Path) -> None:
     kept = tmp_path / "dotfiles.json"
     kept.write_text('{"model": "opus"}', encoding="utf-8")
     config = Path(env["CLAUDE_CONFIG_DIR"])
@@ -210,9 +197,7 @@ def test_the_users_own_file_may_be_a_link(
 
 def test_rules_granted_at_the_same_time_are_all_kept(project: str, env: dict[str, str]) -> None:
     rules = [f"Bash(run{number}:*)" for number in range(24)]
-    threads = [
-        threading.Thread(target=save_rule, args=(rule, "local", project, env)) for rule in rules
-    ]
+    threads = [threading.Thread(target=save_rule, args=(rule, "local", project, env)) for rule in rules]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -267,11 +252,7 @@ class Flow:
 
     def caller(self, project: str) -> ToolExecutor:
         context = ToolContext(
-            cwd=project,
-            project=project,
-            session_id="s",
-            folder=project,
-            env={"PATH": os.environ["PATH"]},
+            cwd=project, project=project, session_id="s", folder=project, env={"PATH": os.environ["PATH"]}
         )
         return ToolExecutor(
             tools=ToolRegistry([Bash()]),
@@ -317,9 +298,7 @@ def test_always_is_kept_and_counts_in_the_next_session(project: str, env: dict[s
     assert [rule.text for rule in settings.permissions.allow] == ["Bash(mkdir x)"]
 
 
-def test_what_is_lent_goes_back_and_what_was_granted_stays(
-    project: str, env: dict[str, str]
-) -> None:
+def test_what_is_lent_goes_back_and_what_was_granted_stays(project: str, env: dict[str, str]) -> None:
     flow = Flow(project, env, Asked())
     context = flow.callers[0].context
     guard = TurnPermissions(flow.guard, context, granted=flow.granted)
@@ -339,9 +318,7 @@ def test_what_is_lent_goes_back_and_what_was_granted_stays(
     assert verdicts() == ["ask", "allow", "ask"]
 
 
-def test_calls_that_wait_to_be_asked_about_profit_from_a_rule(
-    project: str, env: dict[str, str]
-) -> None:
+def test_calls_that_wait_to_be_asked_about_profit_from_a_rule(project: str, env: dict[str, str]) -> None:
     asked = Asked(Approval(granted=True, rules=("Bash(touch:*)",)))
     flow = Flow(project, env, asked)
 
@@ -353,9 +330,7 @@ def test_calls_that_wait_to_be_asked_about_profit_from_a_rule(
     assert len(asked.offers) == 1
 
 
-def test_a_rule_that_cannot_be_kept_still_holds_for_the_session(
-    project: str, env: dict[str, str]
-) -> None:
+def test_a_rule_that_cannot_be_kept_still_holds_for_the_session(project: str, env: dict[str, str]) -> None:
     local(project).parent.mkdir()
     local(project).write_text("{", encoding="utf-8")
     granted = GrantedRules(project, env)

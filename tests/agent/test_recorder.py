@@ -22,9 +22,7 @@ def test_times_rise_even_where_the_clock_stands_or_goes_back() -> None:
     assert [now(), now()] == ["2026-01-05T09:00:00.001Z", "2026-01-05T09:00:00.002Z"]
 
 
-def test_a_turn_is_on_the_disk_when_it_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_turn_is_on_the_disk_when_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
 
     def sync(file: append.Appender) -> None:
@@ -38,9 +36,7 @@ def test_a_turn_is_on_the_disk_when_it_ends(
 
 def test_the_guard_follows_the_mode_that_a_plan_asks_for(tmp_path: Path) -> None:
     cwd = str(tmp_path)
-    guard = PermissionChecker(
-        parse_rules([], root=cwd, cwd=cwd, home=cwd), "acceptEdits", cwd, (cwd,)
-    )
+    guard = PermissionChecker(parse_rules([], root=cwd, cwd=cwd, home=cwd), "acceptEdits", cwd, (cwd,))
     context = ToolContext(cwd=cwd, project=cwd, session_id="s", folder=cwd, env={})
     followed = TurnPermissions(guard, context)
     given = {"file_path": f"{cwd}/a.py", "content": "x"}

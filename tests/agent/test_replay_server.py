@@ -42,9 +42,7 @@ def calls_of(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def results_of(messages: list[dict[str, Any]]) -> dict[str, ToolResult]:
     return {
-        str(block["tool_use_id"]): ToolResult(
-            block.get("content") or "", is_error=bool(block.get("is_error"))
-        )
+        str(block["tool_use_id"]): ToolResult(block.get("content") or "", is_error=bool(block.get("is_error")))
         for message in messages
         for block in message["content"]
         if block.get("type") == "tool_result"
@@ -63,8 +61,7 @@ def shape(messages: list[dict[str, Any]]) -> list[tuple[str, list[Any]]]:
             ],
         )
         for message in messages
-        if message["role"] == "assistant"
-        or any(block["type"] == "tool_result" for block in message["content"])
+        if message["role"] == "assistant" or any(block["type"] == "tool_result" for block in message["content"])
     ]
 
 
@@ -74,9 +71,7 @@ def recorded(shared: Path, scene: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_the_engine_makes_the_recorded_calls_again(
-    tmp_path: Path, shared: Path, scene: str
-) -> None:
+def test_the_engine_makes_the_recorded_calls_again(tmp_path: Path, shared: Path, scene: str) -> None:
     played = 0
     for number, path in enumerate(recorded(shared, scene)):
         with open_session(path) as session:
@@ -95,9 +90,7 @@ def test_the_engine_makes_the_recorded_calls_again(
     assert played
 
 
-def replayed(
-    folder: Path, session: Session, prompts: list[str], before: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def replayed(folder: Path, session: Session, prompts: list[str], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Say the recorded prompts to the engine, with the recorded answers; return what came of it."""
     stage = Stage(folder, ReplayResponder([session]), strict=True)
     results = results_of(before)

@@ -33,13 +33,7 @@ class Folder:
         return path
 
     def load(self, *, trusted: bool = True, flags: str = "") -> Settings:
-        return load_settings(
-            str(self.project),
-            trusted=trusted,
-            flags=flags,
-            env=self.env,
-            managed=str(self.managed),
-        )
+        return load_settings(str(self.project), trusted=trusted, flags=flags, env=self.env, managed=str(self.managed))
 
 
 @pytest.fixture
@@ -152,9 +146,7 @@ def test_a_project_that_is_not_trusted_may_forbid_but_not_permit(folder: Folder)
 
 @pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("layer", ["project", "local"])
-def test_the_loader_goes_by_the_one_rule_of_trust(
-    folder: Folder, layer: Any, *, trusted: bool
-) -> None:
+def test_the_loader_goes_by_the_one_rule_of_trust(folder: Folder, layer: Any, *, trusted: bool) -> None:
     value: dict[str, Any] = {
         "permissions": {
             "allow": ["A"],

@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from steno.agent.config.skills import (
-    Skill,
-    SkillTool,
-    discover_skills,
-    list_skills,
-    parse_command,
-    take_opened_skills,
-)
+from steno.agent.config.skills import Skill, SkillTool, discover_skills, list_skills, parse_command, take_opened_skills
 from steno.tools.context import ToolContext
 from steno.tools.protocol import Tool, ToolFailure, ToolResult
 
@@ -46,10 +39,7 @@ def test_skills_are_found_by_the_name_of_their_folder(tmp_path: Path) -> None:
     write(tmp_path / "work/.claude/skills/ours/SKILL.md", "---\ndescription: x\n---\n")
     write(tmp_path / "work/.claude/skills/none/README.md", "no skill")
     skills = found(tmp_path)
-    assert [(skill.name, skill.scope) for skill in skills] == [
-        ("demo", "user"),
-        ("ours", "project"),
-    ]
+    assert [(skill.name, skill.scope) for skill in skills] == [("demo", "user"), ("ours", "project")]
     assert skills[0].description == "a demo skill"
     assert [skill.name for skill in found(tmp_path, trusted=False)] == ["demo"]
 
@@ -68,10 +58,7 @@ def test_the_listing_has_a_line_for_each_that_the_model_may_open(tmp_path: Path)
 
 
 def test_a_long_listing_gets_shorter_but_keeps_every_name() -> None:
-    skills = [
-        Skill(name=f"skill-{number}", folder="", path="", description="d" * 2000)
-        for number in range(100)
-    ]
+    skills = [Skill(name=f"skill-{number}", folder="", path="", description="d" * 2000) for number in range(100)]
     text = list_skills(skills)
     assert len(text) < 17_000
     assert all(f"- {skill.name}: d" in text for skill in skills)
@@ -87,8 +74,7 @@ def test_opening_a_skill_gives_its_text_as_sessions_keep_it(tmp_path: Path) -> N
     (loaded,) = take_opened_skills(place)
     assert loaded.call == "toolu_1"
     assert loaded.text == (
-        f"Base directory for this skill: {path.parent}\n\n"
-        "# Demo skill\nDo the demo.\n\n\nARGUMENTS: one two"
+        f"Base directory for this skill: {path.parent}\n\n# Demo skill\nDo the demo.\n\n\nARGUMENTS: one two"
     )
     assert take_opened_skills(place) == ()
 

@@ -49,9 +49,7 @@ def test_a_command_becomes_a_prompt_in_the_shape_of_sessions(tmp_path: Path) -> 
     house.check()
 
 
-def test_the_records_of_a_command_are_those_of_the_real_client(
-    tmp_path: Path, shared: Path
-) -> None:
+def test_the_records_of_a_command_are_those_of_the_real_client(tmp_path: Path, shared: Path) -> None:
     real: list[dict[str, Any]] = []
     for path in (shared / "corpus/real-client/2.1.325/slash/projects").glob("*/*.jsonl"):
         records = [json.loads(line) for line in path.read_bytes().splitlines()]
@@ -61,9 +59,7 @@ def test_the_records_of_a_command_are_those_of_the_real_client(
     house.write("~/commands/hello.md", "SCN:plain Say hello to $ARGUMENTS. Now: !`echo shellout`\n")
     house.say("/hello big world")
     theirs = [(each["message"], each.get("isMeta"), each.get("turnCompanion")) for each in real]
-    ours = [
-        (each["message"], each.get("isMeta"), each.get("turnCompanion")) for each in said(house)
-    ]
+    ours = [(each["message"], each.get("isMeta"), each.get("turnCompanion")) for each in said(house)]
     assert ours == theirs
 
 
@@ -157,9 +153,7 @@ def test_a_command_asks_its_own_model_for_its_turn_alone(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("allowed", "ran"), [("Bash(touch:*)", True), ("Read", False)])
-def test_the_commands_in_a_text_are_judged_like_any_other(
-    tmp_path: Path, allowed: str, *, ran: bool
-) -> None:
+def test_the_commands_in_a_text_are_judged_like_any_other(tmp_path: Path, allowed: str, *, ran: bool) -> None:
     house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     mark = house.project / "mark"
     body = f"---\nallowed-tools: {allowed}\n---\nSee: !`touch {mark}` end\n"
@@ -184,9 +178,7 @@ def test_commands_of_a_project_are_there_only_where_it_is_trusted(tmp_path: Path
         assert ("web:page" in house.lines[0]["slash_commands"]) is trusted
 
 
-def test_what_has_no_such_name_goes_to_the_model_with_the_names_that_there_are(
-    tmp_path: Path,
-) -> None:
+def test_what_has_no_such_name_goes_to_the_model_with_the_names_that_there_are(tmp_path: Path) -> None:
     house = House(tmp_path, ScriptedResponder().otherwise("There is no such command."))
     house.write("~/commands/hello.md", HELLO.format(head=""))
     house.write("~/commands/hidden.md", HELLO.format(head="user-invocable: false"))
@@ -230,10 +222,7 @@ def test_a_hook_keeps_a_command_out_or_adds_to_it(tmp_path: Path) -> None:
     house.hook("UserPromptExpansion", "echo softly", matcher="bye")
     house.say("/hello you", "/bye")
     told = house.told("UserPromptExpansion")
-    assert [(each["command_name"], each["command_args"]) for each in told] == [
-        ("hello", "you"),
-        ("bye", ""),
-    ]
+    assert [(each["command_name"], each["command_args"]) for each in told] == [("hello", "you"), ("bye", "")]
     assert told[0]["command_source"] == "userSettings"
     assert "not so loud" in house.results()[0]
     assert "softly" in texts(house.sent()[0])[0]
@@ -264,12 +253,7 @@ def test_compact_puts_a_summary_in_the_place_of_the_conversation(tmp_path: Path)
         "</command-message>\n            <command-args>keep the tests</command-args>"
     )
     assert told[2] == "<local-command-stdout>Compacted</local-command-stdout>"
-    assert [each["lastPrompt"] for each in records if each["type"] == "last-prompt"] == [
-        "one",
-        "two",
-        "two",
-        "three",
-    ]
+    assert [each["lastPrompt"] for each in records if each["type"] == "last-prompt"] == ["one", "two", "two", "three"]
     house.check()
 
 
@@ -280,9 +264,7 @@ def test_compact_of_nothing_says_so(tmp_path: Path) -> None:
     assert "nothing to compact" in house.results()[0]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "name", "part"), [("/cost", "usage", "$0.00"), ("/context", "context", "tokens")]
-)
+@pytest.mark.parametrize(("prompt", "name", "part"), [("/cost", "usage", "$0.00"), ("/context", "context", "tokens")])
 def test_some_answer_without_the_model(tmp_path: Path, prompt: str, name: str, part: str) -> None:
     house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
     assert house.say(prompt) == 0
@@ -294,9 +276,7 @@ def test_some_answer_without_the_model(tmp_path: Path, prompt: str, name: str, p
     assert call["message"]["content"].startswith(f"<command-name>/{name}</command-name>\n")
     assert (printed["type"], printed["subtype"]) == ("system", "local_command")
     assert printed["commandRun"] == {"command": name, "args": ""}
-    assert printed["content"] == (
-        f"<local-command-stdout>{house.results()[0]}</local-command-stdout>"
-    )
+    assert printed["content"] == (f"<local-command-stdout>{house.results()[0]}</local-command-stdout>")
     assert "lastPrompt" not in end
     assert end["leafUuid"] == printed["uuid"]
     house.resume()

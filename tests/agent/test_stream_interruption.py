@@ -52,9 +52,7 @@ def test_an_answer_cut_at_any_byte_is_taken_as_far_as_it_came(tmp_path: Path) ->
         cut_at(tmp_path / str(start), range(start, min(start + 40, size)))
 
 
-def test_a_turn_that_is_cancelled_from_outside_leaves_a_session_that_goes_on(
-    tmp_path: Path,
-) -> None:
+def test_a_turn_that_is_cancelled_from_outside_leaves_a_session_that_goes_on(tmp_path: Path) -> None:
     started = asyncio.Event()
 
     async def hang(_given: dict[str, Any]) -> str:

@@ -43,9 +43,7 @@ def test_a_result_tells_what_each_model_took(tmp_path: Path) -> None:
     assert set(result["modelUsage"]) == {MODEL, "claude-haiku-4-5-20251001"}
     below = result["modelUsage"]["claude-haiku-4-5-20251001"]
     assert (below["inputTokens"], below["outputTokens"]) == (10, 5)
-    assert (
-        sum(each["costUSD"] for each in result["modelUsage"].values()) == (result["total_cost_usd"])
-    )
+    assert sum(each["costUSD"] for each in result["modelUsage"].values()) == (result["total_cost_usd"])
     assert 0 <= result["duration_api_ms"] <= result["duration_ms"]
 
 
@@ -54,9 +52,7 @@ def test_why_an_answer_stopped_is_kept_as_it_was_told(tmp_path: Path) -> None:
     stage = Stage(tmp_path, ScriptedResponder().on("one", stopped))
     stage.say("one")
     (answer,) = [
-        record["message"]
-        for record in map(json.loads, stage.data.splitlines())
-        if record["type"] == "assistant"
+        record["message"] for record in map(json.loads, stage.data.splitlines()) if record["type"] == "assistant"
     ]
     assert (answer["stop_reason"], answer["stop_sequence"]) == ("stop_sequence", "END")
     stage.check()

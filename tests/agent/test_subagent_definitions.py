@@ -6,12 +6,7 @@ from pathlib import Path
 import pytest
 
 from steno.agent.config.project_files import ConfigNote
-from steno.agent.subagents import (
-    BUILT_IN_SUBAGENTS,
-    SubagentDefinition,
-    discover_definitions,
-    parse_definition,
-)
+from steno.agent.subagents import BUILT_IN_SUBAGENTS, SubagentDefinition, discover_definitions, parse_definition
 
 REVIEWER = """\
 ---
@@ -37,9 +32,7 @@ def find(
     tmp_path: Path, *, trusted: bool = True, flags: str = ""
 ) -> tuple[dict[str, SubagentDefinition], tuple[ConfigNote, ...]]:
     env = {"CLAUDE_CONFIG_DIR": str(tmp_path / "config")}
-    found, notes = discover_definitions(
-        str(tmp_path / "work"), trusted=trusted, agents_json=flags, env=env
-    )
+    found, notes = discover_definitions(str(tmp_path / "work"), trusted=trusted, agents_json=flags, env=env)
     return {one.name: one for one in found}, notes
 
 
@@ -127,11 +120,7 @@ def test_a_project_cannot_lift_all_limits() -> None:
         (("mcp__a",), "mcp__ab__x", False),
     ],
 )
-def test_a_sub_agent_may_use_its_own_tools(
-    tools: tuple[str, ...] | None, tool: str, *, may: bool
-) -> None:
+def test_a_sub_agent_may_use_its_own_tools(tools: tuple[str, ...] | None, tool: str, *, may: bool) -> None:
     assert SubagentDefinition(name="x", description="", prompt="", tools=tools).may_use(tool) is may
-    denied = SubagentDefinition(
-        name="x", description="", prompt="", tools=None, disallowed_tools=tools or ()
-    )
+    denied = SubagentDefinition(name="x", description="", prompt="", tools=None, disallowed_tools=tools or ())
     assert denied.may_use(tool) is (not may or tools is None)

@@ -69,9 +69,7 @@ def test_a_sub_agent_has_its_skills_from_the_beginning(tmp_path: Path) -> None:
     head = "---\nname: spades\ndescription: about spades\n---\n"
     house.write("~/skills/spades/SKILL.md", f"{head}Hold it with both hands.")
     house.talk("go")
-    (asked,) = [
-        each.body for each in house.server.requests if each.body["messages"][0] == _prompt(each)
-    ]
+    (asked,) = [each.body for each in house.server.requests if each.body["messages"][0] == _prompt(each)]
     assert "Hold it with both hands." in json.dumps(asked["system"])
     assert any("rakes" in str(event) for event in house.events)
 

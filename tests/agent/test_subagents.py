@@ -41,15 +41,10 @@ def with_agents(stage: Stage, agent: Agent, depth: int = 0) -> AgentTool:
             env=context.env,
         )
         caller = ToolExecutor(
-            tools=ToolRegistry(stage.tools),
-            context=inner,
-            permission_checker=stage.guard,
-            emit=stage.events.append,
+            tools=ToolRegistry(stage.tools), context=inner, permission_checker=stage.guard, emit=stage.events.append
         )
         talk = Conversation(Recorder(str(path), place))
-        course = msgspec.structs.replace(
-            agent.request_config, model=model or agent.request_config.model
-        )
+        course = msgspec.structs.replace(agent.request_config, model=model or agent.request_config.model)
         made = Agent(agent.model, talk, caller, course, agent.meter)
         with_agents(stage, made, depth + 1)
         return made
@@ -108,9 +103,7 @@ def test_a_task_is_done_in_a_file_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_reader_finds_the_sub_agent_with_its_call(tmp_path: Path) -> None:
-    script = (
-        ScriptedResponder().on("go", task("count apples", subagent_type="looker")).then("Done.")
-    )
+    script = ScriptedResponder().on("go", task("count apples", subagent_type="looker")).then("Done.")
     stage = Stage(tmp_path, script.on("count apples", "Three."))
     played(stage, "go")
     (found,) = sessions(stage.config)
@@ -120,17 +113,12 @@ def test_the_reader_finds_the_sub_agent_with_its_call(tmp_path: Path) -> None:
 
 
 def test_agents_of_one_response_work_side_by_side_and_below_each_other(tmp_path: Path) -> None:
-    script = (
-        ScriptedResponder().on("go", [task("first task"), task("second task")]).then("Both done.")
-    )
+    script = ScriptedResponder().on("go", [task("first task"), task("second task")]).then("Both done.")
     script.on("first task", task("inner task")).then("First.")
     stage = Stage(tmp_path, script.on("inner task", "Inner.").on("second task", "Second."))
     played(stage, "go")
     assert len(agent_files(stage)) == 3
-    depths = [
-        json.loads(path.with_suffix(".meta.json").read_bytes())["spawnDepth"]
-        for path in agent_files(stage)
-    ]
+    depths = [json.loads(path.with_suffix(".meta.json").read_bytes())["spawnDepth"] for path in agent_files(stage)]
     assert sorted(depths) == [1, 1, 2]
     assert [each["content"][0]["text"] for each in details(stage)] == ["First.", "Second."]
     within = [each for each in stage.events if isinstance(each, events.SubagentEvent)]

@@ -56,10 +56,7 @@ class House:
         guard = PermissionChecker(made, mode, cwd, (cwd,), home=home)
         self.context.visibility_filter = guard.visibility_filter
         caller = ToolExecutor(
-            tools=ToolRegistry(file_tools()),
-            context=self.context,
-            permission_checker=guard,
-            emit=lambda _event: None,
+            tools=ToolRegistry(file_tools()), context=self.context, permission_checker=guard, emit=lambda _event: None
         )
         if consent is not None:
             caller.request_approval = consent
@@ -101,18 +98,13 @@ _CALLS = [
     ("Write", {"file_path": "docs/deep/new.txt", "content": "evil\n"}),
     ("Edit", {"file_path": "docs/a.txt", "old_string": "e", "new_string": "evil"}),
     ("Edit", {"file_path": "docs/new.txt", "old_string": "", "new_string": "evil"}),
-    (
-        "MultiEdit",
-        {"file_path": "docs/a.txt", "edits": [{"old_string": "e", "new_string": "evil"}]},
-    ),
+    ("MultiEdit", {"file_path": "docs/a.txt", "edits": [{"old_string": "e", "new_string": "evil"}]}),
     ("NotebookEdit", {"notebook_path": "docs/a.ipynb", "cell_id": "cell-0", "new_source": "evil"}),
 ]
 
 
 @pytest.mark.parametrize(("name", "given"), _CALLS)
-def test_a_link_that_comes_after_the_consent_is_not_followed(
-    house: House, name: str, given: dict[str, Any]
-) -> None:
+def test_a_link_that_comes_after_the_consent_is_not_followed(house: House, name: str, given: dict[str, Any]) -> None:
     async def agree(_call: Block, _decision: Decision) -> Approval:
         house.swap()
         return Approval(granted=True)
@@ -133,10 +125,7 @@ def test_a_link_that_comes_after_the_consent_is_not_followed(
     assert house.context.approved_paths == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [pair for pair in _CALLS if pair[0] not in {"Read", "Glob", "Grep"}],
-)
+@pytest.mark.parametrize(("name", "given"), [pair for pair in _CALLS if pair[0] not in {"Read", "Glob", "Grep"}])
 def test_a_link_that_comes_at_the_last_moment_is_not_written_through(
     house: House, name: str, given: dict[str, Any]
 ) -> None:
@@ -206,9 +195,7 @@ def test_nobody_wins_the_race_between_the_look_and_the_opening(house: House) -> 
 
 @pytest.mark.faults
 @pytest.mark.timeout(0)
-def test_nobody_wins_the_race_in_ten_thousand_tries(
-    house: House, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nobody_wins_the_race_in_ten_thousand_tries(house: House, capsys: pytest.CaptureFixture[str]) -> None:
     tries = sized(10_000, least=500)
     done, failed = _raced(house, tries)
     house.outside_is_whole()

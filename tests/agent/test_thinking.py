@@ -61,9 +61,7 @@ def test_thinking_that_makes_no_sense_is_refused() -> None:
 
 
 def _thinker() -> ScriptedResponder:
-    script = ScriptedResponder().on(
-        "work", [thinking("First I look."), redacted_thinking(), tool("Glob", pattern="*")]
-    )
+    script = ScriptedResponder().on("work", [thinking("First I look."), redacted_thinking(), tool("Glob", pattern="*")])
     script.then([thinking("Now I know."), text("Nothing there.")])
     return script.on("and now", [thinking("Hm."), text("Still nothing.")])
 
@@ -73,9 +71,7 @@ def test_thinking_goes_back_with_its_signature_untouched(tmp_path: Path) -> None
     whole.say("work", "and now")
     assert [each["thinking"] for each in whole.bodies] == [_ENABLED] * 3
     sent = whole.bodies[2]["messages"]
-    thoughts = [
-        block for each in sent for block in each["content"] if "thinking" in str(block["type"])
-    ]
+    thoughts = [block for each in sent for block in each["content"] if "thinking" in str(block["type"])]
     assert [each.get("thinking") for each in thoughts] == ["First I look.", None, "Now I know."]
     assert all(each.get("signature") or each.get("data") for each in thoughts)
     whole.check()
@@ -115,9 +111,7 @@ def test_settings_may_want_thinking_and_effort(tmp_path: Path) -> None:
 
 def test_a_turn_that_began_without_thinking_goes_on_without(tmp_path: Path) -> None:
     # It breaks off in the middle of a turn with calls, and goes on with thinking switched on.
-    script = (
-        ScriptedResponder().on("work", tool("Glob", pattern="*")).then(error_reply(400, "no more"))
-    )
+    script = ScriptedResponder().on("work", tool("Glob", pattern="*")).then(error_reply(400, "no more"))
     script.on("go on", tool("Glob", pattern="*.py")).then("Nothing.")
     script.on("and now", [thinking("Hm."), text("Still nothing.")])
     whole = Whole(tmp_path, script)
@@ -131,11 +125,7 @@ def test_a_turn_that_began_without_thinking_goes_on_without(tmp_path: Path) -> N
 
 
 def test_a_model_that_did_not_think_although_it_might_is_not_kept_from_it(tmp_path: Path) -> None:
-    script = (
-        ScriptedResponder()
-        .on("work", tool("Glob", pattern="*"))
-        .then([thinking("Hm."), text("Done.")])
-    )
+    script = ScriptedResponder().on("work", tool("Glob", pattern="*")).then([thinking("Hm."), text("Done.")])
     whole = Whole(tmp_path, script, env=_BUDGET)
     whole.say("work")
     assert [each.get("thinking") for each in whole.bodies] == [_ENABLED, _ENABLED]
@@ -151,12 +141,8 @@ def test_where_a_turn_begins_decides() -> None:
     assert not can_enable_thinking([prompt, _message("assistant", call), answered], set())
     assert can_enable_thinking([prompt, _message("assistant", call), answered], {"t1"})
     assert can_enable_thinking([prompt, _message("assistant", call), answered, prompt], set())
-    assert not can_enable_thinking(
-        [prompt, _message("assistant", call), _message("user", result, words)], set()
-    )
-    assert can_enable_thinking(
-        [prompt, _message("assistant", {"type": "thinking"}, call), answered], set()
-    )
+    assert not can_enable_thinking([prompt, _message("assistant", call), _message("user", result, words)], set())
+    assert can_enable_thinking([prompt, _message("assistant", {"type": "thinking"}, call), answered], set())
     assert can_enable_thinking([prompt, _message("assistant", words), prompt], set())
 
 
@@ -176,24 +162,14 @@ def _answers(whole: Whole, shape: StructuredOutputTool) -> list[dict[str, Any]]:
 
     async def together() -> None:
         async with whole.server, ApiClient(Endpoint(whole.server.url, api_key=KEY)) as api:
-            await run_headless(
-                whole.options,
-                whole.work,
-                api,
-                prompts(),
-                printer,
-                price=whole.price,
-                output_tool=shape,
-            )
+            await run_headless(whole.options, whole.work, api, prompts(), printer, price=whole.price, output_tool=shape)
 
     asyncio.run(together())
     return lines
 
 
 @pytest.mark.parametrize("env", [{}, _BUDGET])
-def test_an_answer_of_a_shape_is_forced_where_the_model_forgets_it(
-    tmp_path: Path, env: dict[str, str]
-) -> None:
+def test_an_answer_of_a_shape_is_forced_where_the_model_forgets_it(tmp_path: Path, env: dict[str, str]) -> None:
     script = ScriptedResponder().on("tell me", [thinking("Hm."), text("Four.")] if env else "Four.")
     script.on("nothing else counts", tool("StructuredOutput", number=4)).then("Done.")
     whole = Whole(tmp_path, script, env=env)
@@ -213,12 +189,7 @@ def test_an_answer_of_a_shape_is_forced_where_the_model_forgets_it(
 
 def test_a_session_without_figures_is_counted_before_it_overflows(tmp_path: Path) -> None:
     window, long = 6_000, "word " * 4_400
-    script = (
-        ScriptedResponder()
-        .on("<session>", "They said words.")
-        .on("first", "Yes.")
-        .on("more", "Fine.")
-    )
+    script = ScriptedResponder().on("<session>", "They said words.").on("first", "Yes.").on("more", "Fine.")
     whole = Whole(tmp_path, script, max_tokens=100, tools=())
     whole.say(f"first {long}")
     _forget_usage(Path(whole.path))
@@ -235,9 +206,7 @@ def test_a_session_without_figures_is_counted_before_it_overflows(tmp_path: Path
 
 
 def test_a_session_that_is_short_or_has_figures_is_not_counted(tmp_path: Path) -> None:
-    script = (
-        ScriptedResponder().on("first", "Yes.", usage={"input_tokens": 50_000}).on("more", "Fine.")
-    )
+    script = ScriptedResponder().on("first", "Yes.", usage={"input_tokens": 50_000}).on("more", "Fine.")
     whole = Whole(tmp_path, script)
     whole.say("first")
     whole.resume()

@@ -73,9 +73,7 @@ def test_a_hook_does_not_take_longer_than_there_is_time(house: House) -> None:
 def test_a_session_and_its_sub_agents_share_one_clock() -> None:
     time = 100.0
     above = UsageMeter(TurnLimits(seconds=10), price=lambda _m, _u: 0, clock=lambda: time)
-    below = UsageMeter(
-        TurnLimits(seconds=10), price=lambda _m, _u: 0, clock=lambda: time, parent=above
-    )
+    below = UsageMeter(TurnLimits(seconds=10), price=lambda _m, _u: 0, clock=lambda: time, parent=above)
     above.begin_turn()
     time += 8
     below.begin_turn()

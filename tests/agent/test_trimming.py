@@ -68,11 +68,7 @@ def test_the_file_keeps_what_is_left_out_and_names_it(tmp_path: Path) -> None:
     assert stage.data.count(b"word word word") >= 9
     assert LEFT_OUT.encode() not in stage.data
     transcript = load(BytesSource(stage.data))
-    records = [
-        transcript.record(node).fields
-        for node in transcript.nodes
-        if node.subtype == "microcompact_boundary"
-    ]
+    records = [transcript.record(node).fields for node in transcript.nodes if node.subtype == "microcompact_boundary"]
     named = [tuple(each["microcompactMetadata"]["compactedToolIds"]) for each in records]
     assert named == [each.call_ids for each in trims]
     # The real client knows no such record any more, and sends all of it.
@@ -116,9 +112,7 @@ def test_a_resumed_session_sends_what_it_sent_before(tmp_path: Path) -> None:
 def test_when_there_is_nothing_to_leave_out_the_window_is_compacted(tmp_path: Path) -> None:
     stage = printing(tmp_path)
     stage.say(*(f"print {number} {'x, ' * 800}" for number in range(40)))
-    kinds = [
-        type(each) for each in stage.events if type(each) in (events.Trimmed, events.Compacted)
-    ]
+    kinds = [type(each) for each in stage.events if type(each) in (events.Trimmed, events.Compacted)]
     assert kinds[0] is events.Trimmed
     assert events.Compacted in kinds
     assert events.Trimmed in kinds[kinds.index(events.Compacted) :]

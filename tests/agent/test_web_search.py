@@ -97,9 +97,7 @@ def test_the_price_of_searches_is_part_of_what_a_response_costs() -> None:
 
 
 def test_a_search_that_pauses_goes_on(tmp_path: Path) -> None:
-    script = ScriptedResponder().on(
-        _is_search, ["First.", search("tide")[0]], stop_reason="pause_turn"
-    )
+    script = ScriptedResponder().on(_is_search, ["First.", search("tide")[0]], stop_reason="pause_turn")
     script.then([*search("tide", *_PAGES, tool_id="srvtoolu_2"), "Then."])
 
     async def look(started: AgentSession) -> list[Any]:
@@ -109,11 +107,7 @@ def test_a_search_that_pauses_goes_on(tmp_path: Path) -> None:
 
     whole = Whole(tmp_path, script)
     found = whole.play(look)
-    assert [each if isinstance(each, str) else len(each["content"]) for each in found] == [
-        "First.",
-        2,
-        "Then.",
-    ]
+    assert [each if isinstance(each, str) else len(each["content"]) for each in found] == ["First.", 2, "Then."]
     assert [each["role"] for each in whole.bodies[1]["messages"]] == ["user", "assistant"]
     assert list(whole.server.refused) == []
 
@@ -151,9 +145,7 @@ def test_nobody_searches_without_leave(tmp_path: Path) -> None:
 def test_words_between_results_are_told_apart() -> None:
     call, result = (each.block for each in search("q", ("T", "u"), tool_id="srvtoolu_1"))
     blocks = [{"type": "thinking", "thinking": "hm", "signature": "s"}, call, result]
-    assert parse_search_results(blocks) == [
-        {"tool_use_id": "srvtoolu_1", "content": [{"title": "T", "url": "u"}]}
-    ]
+    assert parse_search_results(blocks) == [{"tool_use_id": "srvtoolu_1", "content": [{"title": "T", "url": "u"}]}]
     assert parse_search_results([]) == []
 
 
@@ -166,12 +158,7 @@ def test_blocks_of_the_servers_tools_are_sent_back_untouched_and_replayed(tmp_pa
     whole = Whole(tmp_path, script)
     whole.say("look", "and then")
     sent = whole.bodies[1]["messages"][1]["content"]
-    assert [each["type"] for each in sent] == [
-        "text",
-        "server_tool_use",
-        "web_search_tool_result",
-        "text",
-    ]
+    assert [each["type"] for each in sent] == ["text", "server_tool_use", "web_search_tool_result", "text"]
     assert sent[2]["tool_use_id"] == sent[1]["id"]
     assert sent[2]["content"][0]["encrypted_content"]
     whole.check()
@@ -183,18 +170,11 @@ def test_blocks_of_the_servers_tools_are_sent_back_untouched_and_replayed(tmp_pa
 
 
 def test_a_call_of_the_server_that_was_cut_off_is_not_sent_back(tmp_path: Path) -> None:
-    script = ScriptedResponder().on(
-        "look", ["I look.", search("tide")[0], text("never" * 400)], cut_after=1500
-    )
+    script = ScriptedResponder().on("look", ["I look.", search("tide")[0], text("never" * 400)], cut_after=1500)
     script.on("Go on exactly", "At noon.").on("and then", "At six.")
     whole = Whole(tmp_path, script)
     whole.say("look", "and then")
-    kinds = [
-        block["type"]
-        for body in whole.bodies
-        for message in body["messages"]
-        for block in message["content"]
-    ]
+    kinds = [block["type"] for body in whole.bodies for message in body["messages"] for block in message["content"]]
     assert "server_tool_use" not in kinds
     assert list(whole.server.refused) == []
 
@@ -242,16 +222,12 @@ def _served() -> Generator[str]:
 
 
 def _fetches(url: str) -> ScriptedResponder:
-    script = ScriptedResponder().on(
-        lambda asked: "High tide is at noon" in asked.prompt, "Noon, it says."
-    )
+    script = ScriptedResponder().on(lambda asked: "High tide is at noon" in asked.prompt, "Noon, it says.")
     return script.on("read it", tool("WebFetch", url=url, prompt="When?")).then("At noon.")
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_a_page_is_read_and_asked_about_but_none_of_this_machine(
-    tmp_path: Path, *, allowed: bool
-) -> None:
+def test_a_page_is_read_and_asked_about_but_none_of_this_machine(tmp_path: Path, *, allowed: bool) -> None:
     with _served() as url:
         whole = Whole(tmp_path, _fetches(url), allowed=("WebFetch(domain:127.0.0.1)",))
 

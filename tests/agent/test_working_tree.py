@@ -72,9 +72,7 @@ def test_what_was_created_modified_and_deleted_is_found(project: Path, home: str
     assert tree.content(after.files["new"].digest) == b"\0\xff"
 
 
-def test_a_change_of_the_same_size_within_the_same_instant_is_found(
-    project: Path, home: str
-) -> None:
+def test_a_change_of_the_same_size_within_the_same_instant_is_found(project: Path, home: str) -> None:
     tree = WorkingTree(str(project), home=home)
     (project / "a").write_text("one")
     status = (project / "a").stat()
@@ -146,9 +144,7 @@ def test_a_project_that_is_ignored_itself_is_looked_at(tmp_path: Path, home: str
     assert list(scan(WorkingTree(str(tmp_path / "part"), home=home)).files) == ["a"]
 
 
-def test_what_is_no_source_is_left_out(
-    project: Path, home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_source_is_left_out(project: Path, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in (".git", "node_modules", ".venv", "my-env", "src"):
         (project / folder).mkdir()
         (project / folder / "file").write_text("x")
@@ -191,9 +187,7 @@ def test_a_big_file_is_seen_but_not_kept(project: Path, home: str) -> None:
         (TreeLimits(entries=2), "more than 2 names"),
     ],
 )
-def test_too_much_is_said_and_not_read(
-    project: Path, home: str, limits: TreeLimits, words: str
-) -> None:
+def test_too_much_is_said_and_not_read(project: Path, home: str, limits: TreeLimits, words: str) -> None:
     for number in range(3):
         (project / str(number)).write_bytes(b"x" * 1_000_000)
     tree = WorkingTree(str(project), home=home, limits=limits)
@@ -203,9 +197,7 @@ def test_too_much_is_said_and_not_read(
     assert tree.scan() is None
 
 
-def test_what_has_not_changed_is_not_read_again(
-    project: Path, home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_not_changed_is_not_read_again(project: Path, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         (project / name).write_text(name)
         old(project / name)
@@ -275,9 +267,7 @@ def test_what_nobody_needs_is_removed_after_a_while(project: Path, home: str) ->
         tree.content(first)
 
 
-def test_a_file_that_cannot_be_read_is_seen(
-    project: Path, home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_read_is_seen(project: Path, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "locked").write_text("x")
     real = os.open
 

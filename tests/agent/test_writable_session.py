@@ -17,12 +17,7 @@ from steno.session.transcript import load
 
 
 def spoken(tmp_path: Path) -> Stage:
-    script = (
-        ScriptedResponder()
-        .on("three", "Three.")
-        .on("two", "Two.")
-        .on("one", tool("Look", what="x"))
-    )
+    script = ScriptedResponder().on("three", "Three.").on("two", "Two.").on("one", tool("Look", what="x"))
     stage = Stage(tmp_path, script.then("One."))
     stage.say("one", "two")
     return stage

@@ -20,10 +20,7 @@ def assert_accessible(page: Page) -> None:
         only = {"type": "rule", "values": ["color-contrast"]}
     # What is well need not be told node by node, which is most of the work.
     found = _axe().run(page, options={"runOnly": only, "resultTypes": ["violations"]})
-    wrong = [
-        (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
-        for each in found.response["violations"]
-    ]
+    wrong = [(each["id"], [node["html"][:120] for node in each["nodes"][:3]]) for each in found.response["violations"]]
     assert wrong == [], wrong
 
 

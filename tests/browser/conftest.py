@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    ConsoleMessage,
-    Dialog,
-    Page,
-    Request,
-)
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request
 from tests.chromium import chromium
 from tests.web.explorer import Explorer, explorer
 
@@ -72,9 +66,7 @@ def look(browser: Browser) -> Generator[Look]:
 
     def opened(of: Explorer, way: str = "/", size: str = "desk", theme: Any = "light") -> Page:
         width, height = _SIZES[size]
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=theme, base_url=of.base
-        )
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme, base_url=of.base)
         name, _, value = of.cookie.partition("=")
         context.add_cookies([{"name": name, "value": value, "url": of.base}])
         page = context.new_page()

@@ -39,9 +39,7 @@ def test_everybody_can_use_a_comparison(
 @pytest.mark.parametrize("size", ["desk", "phone"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("way", ["/compare", f"/compare?a={_STORM}"])
-def test_everybody_can_choose(
-    demo: Explorer, look: Look, shot: Shot, size: str, theme: Theme, way: str
-) -> None:
+def test_everybody_can_choose(demo: Explorer, look: Look, shot: Shot, size: str, theme: Theme, way: str) -> None:
     page = look(demo, way, size=size, theme=theme)
     assert_accessible(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

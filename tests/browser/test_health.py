@@ -25,9 +25,7 @@ def test_everybody_can_use_the_page(
     shot(page, f"health-{size}-{theme}", full=True)
 
 
-def test_what_is_found_comes_in_by_itself_and_is_counted_in_the_bar(
-    look: Look, tmp_path: Path, shot: Shot
-) -> None:
+def test_what_is_found_comes_in_by_itself_and_is_counted_in_the_bar(look: Look, tmp_path: Path, shot: Shot) -> None:
     from steno.demo.recording import write_demo
 
     root = write_demo(str(tmp_path / "demo")).root

@@ -31,9 +31,7 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Explo
 
 @pytest.mark.parametrize("size", ["desk", "phone"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_everybody_can_use_a_project(
-    demo: Explorer, look: Look, shot: Shot, size: str, theme: Theme
-) -> None:
+def test_everybody_can_use_a_project(demo: Explorer, look: Look, shot: Shot, size: str, theme: Theme) -> None:
     page = look(demo, _TIDE, size=size, theme=theme)
     assert_accessible(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -17,15 +17,9 @@ def _box(page: Page) -> Any:
     return page.locator(".find input")
 
 
-@pytest.mark.parametrize(
-    ("size", "theme"), [("desk", "light"), ("desk", "dark"), ("phone", "light")]
-)
+@pytest.mark.parametrize(("size", "theme"), [("desk", "light"), ("desk", "dark"), ("phone", "light")])
 def test_everybody_can_use_the_search(
-    demo: Explorer,
-    look: Look,
-    shot: Callable[..., Path],
-    size: str,
-    theme: Literal["light", "dark"],
+    demo: Explorer, look: Look, shot: Callable[..., Path], size: str, theme: Literal["light", "dark"]
 ) -> None:
     page = look(demo, "/?q=the", size=size, theme=theme)
     assert_accessible(page)
@@ -33,9 +27,7 @@ def test_everybody_can_use_the_search(
     shot(page, f"search-{size}-{theme}")
 
 
-def test_words_are_found_where_the_list_stands_while_they_are_typed(
-    demo: Explorer, look: Look
-) -> None:
+def test_words_are_found_where_the_list_stands_while_they_are_typed(demo: Explorer, look: Look) -> None:
     page = look(demo, "/")
     page.keyboard.press("/")
     page.keyboard.type("tide")

@@ -43,9 +43,7 @@ def test_the_tools_above_the_turns_fit_beside_the_panel(demo: Explorer, look: Lo
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", ["desk", "phone"])
-def test_sessions_are_accessible_and_fit(
-    demo: Explorer, look: Look, shot: Shot, size: str, theme: str
-) -> None:
+def test_sessions_are_accessible_and_fit(demo: Explorer, look: Look, shot: Shot, size: str, theme: str) -> None:
     for name, more in ((_AGENTS, ""), (_BRANCHED, "?detail=everything&branch=1")):
         page = look(demo, f"/s/{session_called(demo, name)}{more}", size=size, theme=theme)
         page.wait_for_selector(".turns .turn")
@@ -60,9 +58,7 @@ def test_sessions_are_accessible_and_fit(
 
 
 @pytest.mark.parametrize("size", ["desk", "phone"])
-def test_the_records_are_accessible_and_open_in_place(
-    demo: Explorer, look: Look, shot: Shot, size: str
-) -> None:
+def test_the_records_are_accessible_and_open_in_place(demo: Explorer, look: Look, shot: Shot, size: str) -> None:
     page = look(demo, f"/s/{session_called(demo, _AGENTS)}/records", size=size)
     page.locator(".rec > summary").first.click()
     page.wait_for_selector(".rec .in .box, .rec .in .code")
@@ -195,8 +191,7 @@ def test_a_live_session_grows_without_moving_what_is_read(look: Look, tmp_path: 
         step.locator("> summary").click()
         expect(step.locator("> .in .box").first).to_be_visible()
         page.evaluate(
-            "() => { const p = document.querySelector('#t1 .prose p'); "
-            "getSelection().selectAllChildren(p); }"
+            "() => { const p = document.querySelector('#t1 .prose p'); getSelection().selectAllChildren(p); }"
         )
         top = page.evaluate("document.querySelector('#t1').getBoundingClientRect().top")
         written(made.result("x").assistant("grown").turn("three", "more"), tmp_path / "config")
@@ -301,12 +296,8 @@ def test_the_page_works_without_scripts(demo: Explorer, look: Look) -> None:
     plain.close()
 
 
-@pytest.mark.parametrize(
-    ("size", "theme"), [("desk", "light"), ("desk", "dark"), ("phone", "light")]
-)
-def test_a_picture_in_a_prompt_is_seen(
-    demo: Explorer, look: Look, shot: Shot, size: str, theme: str
-) -> None:
+@pytest.mark.parametrize(("size", "theme"), [("desk", "light"), ("desk", "dark"), ("phone", "light")])
+def test_a_picture_in_a_prompt_is_seen(demo: Explorer, look: Look, shot: Shot, size: str, theme: str) -> None:
     with demo.house.index() as index:
         rows = index.connection.execute("SELECT id FROM sessions WHERE agent = ''").fetchall()
     key = next(name for (name,) in rows if 'class="attached"' in demo.get(f"/s/{name}").text)

@@ -46,16 +46,12 @@ def test_a_filter_narrows_the_list_and_is_kept_in_the_address(demo: Explorer, lo
 
 def many() -> list[Session]:
     """Make more sessions than fit on a screen; the last one is at work."""
-    made = [
-        session(seed=f"s{number}", full=True).turn(f"ask {number}", "ok") for number in range(30)
-    ]
+    made = [session(seed=f"s{number}", full=True).turn(f"ask {number}", "ok") for number in range(30)]
     live = session(seed="live", full=True).user("build").assistant(tool("Bash", command="make one"))
     return [*made, live]
 
 
-def test_what_a_live_session_does_changes_in_place_under_the_keys(
-    tmp_path: Path, look: Look, shot: Shot
-) -> None:
+def test_what_a_live_session_does_changes_in_place_under_the_keys(tmp_path: Path, look: Look, shot: Shot) -> None:
     every = many()
     live = every[-1]
     with exploring(tmp_path, *every) as (found, paths):
@@ -112,9 +108,7 @@ def test_a_new_session_comes_in_without_moving_what_is_read(tmp_path: Path, look
         found.refresh()
         expect(page.locator(f'.row[data-key="{fresh.session_id}"]')).to_have_count(1)
         assert page.evaluate(seen) == before
-        first = page.locator("#list li[data-key]").evaluate_all(
-            "rows => rows.map((row) => row.dataset.key)"
-        )
+        first = page.locator("#list li[data-key]").evaluate_all("rows => rows.map((row) => row.dataset.key)")
         assert len(first) == len(set(first)) == 32
         assert fresh.session_id in first[:2]
 
@@ -140,10 +134,7 @@ def test_rows_that_came_to_rest_meanwhile_are_not_told_twice(
         page = look(found, "/usage")
         page.route("**/*part=rows*", rest)
         # Nobody tells the page that it came to rest.
-        page.route(
-            "**/live*",
-            lambda route: route.fulfill(content_type="text/event-stream", body="retry: 600000\n\n"),
-        )
+        page.route("**/live*", lambda route: route.fulfill(content_type="text/event-stream", body="retry: 600000\n\n"))
         page.goto("/")
         rows = page.locator("#list li[data-key]")
         keys = "rows => rows.map((row) => row.dataset.key)"
@@ -168,9 +159,7 @@ def _hidden(page: Page) -> None:
 
 
 @pytest.mark.parametrize("place", ["/", "/s/{}"])
-def test_a_page_that_nobody_looks_at_gives_its_line_back_and_catches_up(
-    tmp_path: Path, look: Look, place: str
-) -> None:
+def test_a_page_that_nobody_looks_at_gives_its_line_back_and_catches_up(tmp_path: Path, look: Look, place: str) -> None:
     live = session(seed="live", full=True).user("build").assistant(tool("Bash", command="make one"))
     with exploring(tmp_path, live) as (found, paths):
         begun = paths[0].stat().st_mtime
@@ -201,8 +190,7 @@ def test_whoever_looks_for_words_holds_no_line(demo: Explorer, look: Look) -> No
 
 def test_a_day_long_ago_does_not_widen_the_list(tmp_path: Path, look: Look, shot: Shot) -> None:
     old = [
-        session(seed=f"o{n}", full=True, start=f"2025-09-{n + 20}T10:00:00.000Z").turn("old", "ok")
-        for n in range(3)
+        session(seed=f"o{n}", full=True, start=f"2025-09-{n + 20}T10:00:00.000Z").turn("old", "ok") for n in range(3)
     ]
     with exploring(tmp_path, *old) as (found, _):
         for way in ("/", "/?view=flat", "/?q=old"):

@@ -50,9 +50,7 @@ def test_every_body_is_readable_by_everybody(
 
 
 @pytest.mark.parametrize("size", ["desk", "phone"])
-def test_changes_can_be_seen_side_by_side(
-    inside: tuple[Explorer, str], look: Look, shot: Shot, size: str
-) -> None:
+def test_changes_can_be_seen_side_by_side(inside: tuple[Explorer, str], look: Look, shot: Shot, size: str) -> None:
     page = look(inside[0], f"/gallery/{inside[1]}?verb=Edit&diff=side", size=size)
     assert page.locator(".diff.two tr").count() > 10
     shot(page, f"bodies-side-{size}", full=True)

@@ -34,9 +34,7 @@ def test_everybody_can_use_it(
     shot(page, f"{name}-{size}-{theme}", full=True)
 
 
-def test_a_square_of_the_year_opens_to_its_lines_and_they_to_the_session(
-    demo: Explorer, look: Look
-) -> None:
+def test_a_square_of_the_year_opens_to_its_lines_and_they_to_the_session(demo: Explorer, look: Look) -> None:
     page = look(demo, "/usage")
     square = page.locator(".heat a").last
     said = square.locator("title").text_content() or ""

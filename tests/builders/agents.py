@@ -43,9 +43,7 @@ class Agents(Asides):
         super().__init__(version, options)
         self.transcripts: list[Transcript] = []
 
-    def agent(
-        self, work: Callable[[Self], object], *, of: int | None = None, background: bool = False
-    ) -> Self:
+    def agent(self, work: Callable[[Self], object], *, of: int | None = None, background: bool = False) -> Self:
         """Answer a `Task` or `Agent` call by a sub-agent whose transcript `work` builds.
 
         `work` gets a builder of the same kind, with the prompt already said. A sub-agent in the

@@ -18,9 +18,7 @@ _SILENT: Final = frozenset({"prompt_snapshot", "command_permissions", "deferred_
 class Attachments(Systems):
     """What the client tells the model on its own account."""
 
-    def attach(
-        self, kind: str, /, *, role: str = "system", says: str | None = None, **fields: object
-    ) -> Self:
+    def attach(self, kind: str, /, *, role: str = "system", says: str | None = None, **fields: object) -> Self:
         """Write an attachment; `says` is the text that was sent for it."""
         if not self.gen.attachments:
             return self

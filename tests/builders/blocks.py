@@ -120,12 +120,7 @@ def pdf(words: str) -> bytes:
     size = len(objects) + 1
     return (
         body
-        + b"xref\n0 %d\n0000000000 65535 f \n%btrailer<</Size %d/Root 1 0 R>>\n"
-        % (
-            size,
-            table,
-            size,
-        )
+        + b"xref\n0 %d\n0000000000 65535 f \n%btrailer<</Size %d/Root 1 0 R>>\n" % (size, table, size)
         + b"startxref\n%d\n%%%%EOF\n" % len(body)
     )
 

@@ -167,9 +167,7 @@ class Damage(Agents):
         return data
 
 
-def _set(
-    cell: Cell, *, line: bytes | None = None, before: bytes | None = None, end: bytes | None = None
-) -> None:
+def _set(cell: Cell, *, line: bytes | None = None, before: bytes | None = None, end: bytes | None = None) -> None:
     cell.line = cell.line if line is None else line
     cell.before = cell.before if before is None else before
     cell.end = cell.end if end is None else end

@@ -72,11 +72,7 @@ def _flat_block(block: Json) -> Json:
     if kind == "tool_result":
         failed = bool(block.get("is_error"))
         said = {"type": "system", "message": str(block["content"])}
-        return {
-            **said,
-            **({"isError": True} if failed else {}),
-            "subtype": "error" if failed else "tool_result",
-        }
+        return {**said, **({"isError": True} if failed else {}), "subtype": "error" if failed else "tool_result"}
     if kind == "thinking":
         return {"message": block["thinking"], "subtype": "thinking"}
     return {"message": str(block.get("text", "")), "subtype": "response"}

@@ -1,17 +1,6 @@
 """Sessions that use all the builder can do, in a version's own way."""
 
-from tests.builders.builder import (
-    Session,
-    document,
-    image,
-    pdf,
-    png,
-    redacted_thinking,
-    session,
-    text,
-    thinking,
-    tool,
-)
+from tests.builders.builder import Session, document, image, pdf, png, redacted_thinking, session, text, thinking, tool
 
 __all__ = ["everything"]
 

@@ -64,26 +64,12 @@ GENERATIONS: Final = (
         snapshots=False,
         model_first=False,
     ),
+    Generation(version="2.0.76", model=_SONNET, small_model=_HAIKU, layout="beside", early_slug=True),
     Generation(
-        version="2.0.76", model=_SONNET, small_model=_HAIKU, layout="beside", early_slug=True
+        version="2.1.29", model=_SONNET, small_model=_HAIKU, final="never", tree=True, progress=True, early_slug=True
     ),
     Generation(
-        version="2.1.29",
-        model=_SONNET,
-        small_model=_HAIKU,
-        final="never",
-        tree=True,
-        progress=True,
-        early_slug=True,
-    ),
-    Generation(
-        version="2.1.42",
-        model=_SONNET,
-        small_model=_HAIKU,
-        final="never",
-        tree=True,
-        progress=True,
-        early_slug=True,
+        version="2.1.42", model=_SONNET, small_model=_HAIKU, final="never", tree=True, progress=True, early_slug=True
     ),
     Generation(
         version="2.1.200",

@@ -68,12 +68,7 @@ def _block(call: Call, content: str | list[Json]) -> Json:
 
 def _failure(call: Call, given: Answer) -> Outcome:
     words = given.content if isinstance(given.content, str) else "failed"
-    block: Json = {
-        "type": "tool_result",
-        "content": words,
-        "is_error": True,
-        "tool_use_id": call.id,
-    }
+    block: Json = {"type": "tool_result", "content": words, "is_error": True, "tool_use_id": call.id}
     detail = f"Error: {words}" if given.detail is UNSET else given.detail
     return Outcome(block=block, detail=detail)
 
@@ -146,12 +141,7 @@ def _bash(gen: Generation, _call: Call, given: str, _room: Room) -> tuple[str, A
 
 def _glob(gen: Generation, _call: Call, given: str, _room: Room) -> tuple[str, Any]:
     names = given.split("\n") if given else []
-    detail: Json = {
-        "filenames": names,
-        "durationMs": 12,
-        "numFiles": len(names),
-        "truncated": False,
-    }
+    detail: Json = {"filenames": names, "durationMs": 12, "numFiles": len(names), "truncated": False}
     if gen.tail:
         detail |= {"totalMatches": len(names), "countIsComplete": True}
     return given or "No files found", detail
@@ -161,13 +151,7 @@ def _grep(gen: Generation, call: Call, given: str, _room: Room) -> tuple[str, An
     mode = str(call.input.get("output_mode", "files_with_matches"))
     lines = given.split("\n") if given else []
     names = lines if mode == "files_with_matches" else []
-    detail: Json = {
-        "mode": mode,
-        "numFiles": len(names),
-        "filenames": names,
-        "content": given,
-        "numLines": len(lines),
-    }
+    detail: Json = {"mode": mode, "numFiles": len(names), "filenames": names, "content": given, "numLines": len(lines)}
     if gen.latest:
         detail["totalLines"] = len(lines)
     return given or "No matches found", detail
@@ -180,9 +164,7 @@ def _todo(_gen: Generation, call: Call, _given: str, room: Room) -> tuple[str, A
 
 def _task_create(_gen: Generation, call: Call, _given: str, room: Room) -> tuple[str, Any]:
     number = str(len(room.tasks) + 1)
-    room.tasks.append(
-        {"id": number, **call.input, "status": "pending", "blocks": [], "blockedBy": []}
-    )
+    room.tasks.append({"id": number, **call.input, "status": "pending", "blocks": [], "blockedBy": []})
     subject, description = call.input.get("subject", ""), call.input.get("description", "")
     detail = {"task": {"id": number, "subject": subject, "description": description}}
     return f"Task #{number} is on the list: {subject}", detail

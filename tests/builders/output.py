@@ -51,9 +51,7 @@ class Output(Damage):
         made = {self.file: self._data()}
         beside = self.gen.layout == "beside"
         for transcript in self.transcripts:
-            name = agent_path(
-                self.folder, self.session_id, transcript.agent_id, next_to_session=beside
-            )
+            name = agent_path(self.folder, self.session_id, transcript.agent_id, next_to_session=beside)
             made[name] = b"".join(encode_line(record) for record in transcript.records)
             if transcript.meta is not None:
                 made[meta_path(name)] = encode(transcript.meta)

@@ -9,12 +9,7 @@ def dialect_session_path(project: str, stamp: str) -> str:
 
 
 def agent_path(
-    project: str,
-    session_id: str,
-    agent_id: str,
-    *,
-    workflow: str = "",
-    next_to_session: bool = False,
+    project: str, session_id: str, agent_id: str, *, workflow: str = "", next_to_session: bool = False
 ) -> str:
     """Return where a sub-agent's transcript is kept; `next_to_session` as 2.0.x did."""
     if next_to_session:

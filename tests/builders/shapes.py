@@ -54,12 +54,7 @@ def usage(gen: Generation, tokens: Tokens, *, final: bool) -> Json:
     }
     if not gen.tail:
         split = {"ephemeral_5m_input_tokens": five_minutes, "ephemeral_1h_input_tokens": 0}
-        return {
-            **counts,
-            "cache_creation": split,
-            "output_tokens": output,
-            "service_tier": "standard",
-        }
+        return {**counts, "cache_creation": split, "output_tokens": output, "service_tier": "standard"}
     counts["output_tokens"] = output
     details = {"output_tokens_details": {"thinking_tokens": tokens.thought}} if gen.latest else {}
     credit = {"fallback_credit": None} if gen.latest else {}
@@ -68,10 +63,7 @@ def usage(gen: Generation, tokens: Tokens, *, final: bool) -> Json:
         **details,
         "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
         "service_tier": "standard",
-        "cache_creation": {
-            "ephemeral_1h_input_tokens": 0,
-            "ephemeral_5m_input_tokens": five_minutes,
-        },
+        "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": five_minutes},
         "inference_geo": "",
         "iterations": [],
         "speed": "standard",

@@ -51,9 +51,7 @@ class Sides(Core):
         stamp = {"timestamp": self.clock.step(5)}
         return self.side({"type": "pr-link", "sessionId": self.session_id, **link, **stamp})
 
-    def last_prompt(
-        self, words: str | None = "", *, leaf: str | None = None, explicit: bool = False
-    ) -> Self:
+    def last_prompt(self, words: str | None = "", *, leaf: str | None = None, explicit: bool = False) -> Self:
         """Write the prompt and leaf to go on from; `words=None` leaves the prompt out."""
         shown = (words or self.prompt_text).replace("\n", " ")[:_SHOWN]
         prompt = {} if words is None or not shown else {"lastPrompt": shown}
@@ -86,18 +84,9 @@ class Sides(Core):
 
     def snapshot(self, message: str, *, of: str = "", backups: Json | None = None) -> Self:
         """Write which files are backed up; `of` names the prompt whose snapshot is updated."""
-        inner = {
-            "messageId": of or message,
-            "trackedFileBackups": backups or {},
-            "timestamp": self.clock.stamp(),
-        }
+        inner = {"messageId": of or message, "trackedFileBackups": backups or {}, "timestamp": self.clock.stamp()}
         return self.side(
-            {
-                "type": "file-history-snapshot",
-                "messageId": message,
-                "snapshot": inner,
-                "isSnapshotUpdate": bool(of),
-            }
+            {"type": "file-history-snapshot", "messageId": message, "snapshot": inner, "isSnapshotUpdate": bool(of)}
         )
 
     def delta(self, message: str, path: str, backup: Json) -> Self:

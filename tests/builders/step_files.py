@@ -35,9 +35,7 @@ def _record(number: int, name: str, kind: str, content: Any, time: str) -> dict[
     }
 
 
-def step_lines(
-    name: str, records: int, *, answered: bool = True, time: str = OVER, word: str = "Go on"
-) -> bytes:
+def step_lines(name: str, records: int, *, answered: bool = True, time: str = OVER, word: str = "Go on") -> bytes:
     """Return a session of so many step records that ends with a prompt.
 
     Without `answered` the assistant only calls tools, which is no answer.
@@ -57,13 +55,7 @@ def step_lines(
 
 
 def session_file(
-    root: Path,
-    number: int,
-    records: int,
-    *,
-    answered: bool = True,
-    time: str = OVER,
-    word: str = "Go on",
+    root: Path, number: int, records: int, *, answered: bool = True, time: str = OVER, word: str = "Go on"
 ) -> Path:
     """Write such a session below a config folder."""
     name = session_id(number)

@@ -6,18 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tests.builders import (
-    VERSIONS,
-    ZERO,
-    Json,
-    Session,
-    answer,
-    png,
-    session,
-    text,
-    thinking,
-    tool,
-)
+from tests.builders import VERSIONS, ZERO, Json, Session, answer, png, session, text, thinking, tool
 from tests.builders.everything import everything
 
 from steno.errors import BadRequest
@@ -168,15 +157,11 @@ def test_a_response_is_a_line_a_block_under_one_message_id(version: str) -> None
         ("2.1.325", ["tool_use", "tool_use"]),
     ],
 )
-def test_stop_reason_and_usage_are_true_only_where_they_were(
-    version: str, stops: list[str | None]
-) -> None:
+def test_stop_reason_and_usage_are_true_only_where_they_were(version: str, stops: list[str | None]) -> None:
     made = session(version).user("Go.").assistant("Going.", tool("Glob"), output=77)
     said = [line["message"] for line in of_type(made, "assistant")]
     assert [each["stop_reason"] for each in said] == stops
-    assert [each["usage"]["output_tokens"] for each in said] == [
-        77 if stop else 1 for stop in stops
-    ]
+    assert [each["usage"]["output_tokens"] for each in said] == [77 if stop else 1 for stop in stops]
 
 
 @pytest.mark.parametrize("version", ["1.0.128", "2.0.76"])
@@ -269,11 +254,7 @@ def test_compaction_can_keep_the_last_records() -> None:
     made = session().turn("Much.", "Done.").compact("It was much.", keep=2)
     boundary, summary = chain(made)[-2:]
     kept = boundary["compactMetadata"]["preservedMessages"]
-    assert kept == {
-        "anchorUuid": summary["uuid"],
-        "uuids": made.uuids()[:2],
-        "allUuids": made.uuids()[:2],
-    }
+    assert kept == {"anchorUuid": summary["uuid"], "uuids": made.uuids()[:2], "allUuids": made.uuids()[:2]}
     assert boundary["compactMetadata"]["preservedSegment"]["tailUuid"] == made.uuids()[1]
 
 
@@ -331,10 +312,7 @@ def test_a_prompt_absorbed_by_an_old_client_leaves_only_the_queue(version: str) 
     made = session(version).user("Go.").assistant(tool("Bash", command="sleep"))
     made.enqueue("Faster.").result("slept").absorb().assistant("Done.")
     queue = of_type(made, "queue-operation")
-    assert [(q["operation"], q.get("content")) for q in queue] == [
-        ("enqueue", "Faster."),
-        ("remove", None),
-    ]
+    assert [(q["operation"], q.get("content")) for q in queue] == [("enqueue", "Faster."), ("remove", None)]
     assert "Faster." not in json.dumps(chain(made))
 
 
@@ -443,10 +421,7 @@ def test_a_sub_agent_may_have_sub_agents() -> None:
 
     made = session().user("Down.").assistant(call).agent(deep).assistant("Top.")
     inner, outer = made.transcripts
-    assert [inner.meta and inner.meta["spawnDepth"], outer.meta and outer.meta["spawnDepth"]] == [
-        2,
-        1,
-    ]
+    assert [inner.meta and inner.meta["spawnDepth"], outer.meta and outer.meta["spawnDepth"]] == [2, 1]
 
 
 # The rest of what a client writes
@@ -454,19 +429,10 @@ def test_a_sub_agent_may_have_sub_agents() -> None:
 
 def test_a_trivial_session_of_each_generation_is_as_long_as_the_real_one() -> None:
     lengths = {
-        version: len(
-            session(version, full=True, entrypoint="sdk-cli").turn("Hello.", "Hello.").records()
-        )
+        version: len(session(version, full=True, entrypoint="sdk-cli").turn("Hello.", "Hello.").records())
         for version in VERSIONS
     }
-    assert lengths == {
-        "1.0.128": 2,
-        "2.0.76": 3,
-        "2.1.29": 3,
-        "2.1.42": 3,
-        "2.1.200": 7,
-        "2.1.325": 21,
-    }
+    assert lengths == {"1.0.128": 2, "2.0.76": 3, "2.1.29": 3, "2.1.42": 3, "2.1.200": 7, "2.1.325": 21}
 
 
 def test_edits_know_the_file_they_changed() -> None:
@@ -477,13 +443,7 @@ def test_edits_know_the_file_they_changed() -> None:
     edit, read = (r["toolUseResult"] for r in of_type(made, "user")[1:])
     assert edit["originalFile"] == "one\ntwo\nthree\n"
     assert edit["structuredPatch"] == [
-        {
-            "oldStart": 1,
-            "oldLines": 3,
-            "newStart": 1,
-            "newLines": 3,
-            "lines": [" one", "-two", "+2", " three"],
-        }
+        {"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3, "lines": [" one", "-two", "+2", " three"]}
     ]
     assert read["file"]["content"] == "one\n2\nthree\n"
 
@@ -505,9 +465,7 @@ def test_an_interruption_while_a_tool_runs_answers_the_call_as_well() -> None:
     assert result["message"]["content"][0]["is_error"]
     assert word["message"]["content"] == [text("[Request interrupted by user for tool use]")]
     quick = session().user("Go.").interrupt()
-    assert of_type(quick, "user")[1]["message"]["content"] == [
-        text("[Request interrupted by user]")
-    ]
+    assert of_type(quick, "user")[1]["message"]["content"] == [text("[Request interrupted by user]")]
 
 
 def test_an_output_too_large_for_the_session_lies_beside_it() -> None:
@@ -581,10 +539,7 @@ def test_requests_are_delta_coded_and_named_by_the_lines_they_gave() -> None:
     assert first["tail"] == blobs
     (shape,) = of_type(made, "api-request-shape")
     assert {first["shapeHash"], second["shapeHash"]} == {shape["shapeHash"]}
-    assert [line["requestRef"] for line in of_type(made, "assistant")] == [
-        first["id"],
-        second["id"],
-    ]
+    assert [line["requestRef"] for line in of_type(made, "assistant")] == [first["id"], second["id"]]
 
 
 def test_the_bill_counts_each_response_once() -> None:
@@ -606,11 +561,7 @@ def test_a_microcompaction_is_a_link_that_names_the_calls_left_out() -> None:
 def test_titles_stand_in_each_generations_own_record() -> None:
     old = session("2.0.76").turn("Hello.", "Hello.").title("A name")
     new = session().turn("Hello.", "Hello.").rename("A name")
-    assert old.records()[-1] == {
-        "type": "custom-title",
-        "customTitle": "A name",
-        "sessionId": old.session_id,
-    }
+    assert old.records()[-1] == {"type": "custom-title", "customTitle": "A name", "sessionId": old.session_id}
     assert {r["type"] for r in new.records()} >= {"custom-title", "agent-name"}
     folder = new.file.removesuffix(".jsonl")
     assert new.files()[f"{folder}/custom-title.json"] == b'{"customTitle":"A name"}'

@@ -97,11 +97,7 @@ def file(folder: Path, megabytes: int) -> dict[str, Any]:
             message = (
                 {"role": "user", "content": f"ask {records} " + "x" * 8000}
                 if kind == "user"
-                else {
-                    **line["message"],
-                    "id": f"msg_{records}",
-                    "content": [{"type": "text", "text": "y" * 8000}],
-                }
+                else {**line["message"], "id": f"msg_{records}", "content": [{"type": "text", "text": "y" * 8000}]}
             )
             record = {**line, "type": kind, "uuid": uuid, "parentUuid": last, "message": message}
             size += out.write(json.dumps(record).encode() + b"\n")

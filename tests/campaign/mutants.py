@@ -133,8 +133,7 @@ def _swap_calls(records: Records, dice: random.Random) -> None:
     blocks = [
         block
         for record in records
-        if isinstance(record.get("message"), dict)
-        and isinstance(record["message"].get("content"), list)
+        if isinstance(record.get("message"), dict) and isinstance(record["message"].get("content"), list)
         for block in record["message"]["content"]
         if isinstance(block, dict) and ("tool_use_id" in block or block.get("type") == "tool_use")
     ]

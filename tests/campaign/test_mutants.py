@@ -3,15 +3,7 @@
 import os
 
 import pytest
-from tests.campaign.mutants import (
-    STORIES,
-    STRUCTURAL,
-    byte_mutant,
-    changed,
-    dice,
-    holds,
-    structural_mutant,
-)
+from tests.campaign.mutants import STORIES, STRUCTURAL, byte_mutant, changed, dice, holds, structural_mutant
 from tests.campaign.size import report, rounds
 
 SEED = os.environ.get("STENO_SEED", "7")

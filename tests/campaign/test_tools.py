@@ -24,9 +24,7 @@ def judge(a: int, b):
 
 
 def changed(source: bytes) -> set[str]:
-    return {
-        f"{mutant.before.strip()} -> {mutant.after.strip()}" for mutant in mutants("m.py", source)
-    }
+    return {f"{mutant.before.strip()} -> {mutant.after.strip()}" for mutant in mutants("m.py", source)}
 
 
 def test_every_kind_of_change_is_made_and_every_mutant_compiles() -> None:
@@ -52,9 +50,7 @@ def test_every_kind_of_change_is_made_and_every_mutant_compiles() -> None:
 
 
 def test_texts_annotations_and_imports_are_left_alone() -> None:
-    assert not any(
-        "docstring" in one or "people" in one.split(" -> ")[1] for one in changed(SOURCE)
-    )
+    assert not any("docstring" in one or "people" in one.split(" -> ")[1] for one in changed(SOURCE))
     assert changed(b'import os\n__all__ = ["a"]\nx: "int"\n') == set()
     assert changed(b'say = "three words here"\n') == set()
     assert changed(b'kind = "user"\n') == {"\"user\" -> 'XX'"}
@@ -94,10 +90,7 @@ def test_every_row_of_the_tables_is_an_item_once() -> None:
 
 def test_the_tests_of_every_item_are_there() -> None:
     missing = {
-        name
-        for item in ITEMS
-        for name in item.tests
-        if name != FUZZ and not (ROOT / name.partition("::")[0]).exists()
+        name for item in ITEMS for name in item.tests if name != FUZZ and not (ROOT / name.partition("::")[0]).exists()
     }
     # Written beside this; the item is skipped, and said to be, until it is there.
     assert missing <= {"tests/faults/test_power_loss.py"}
@@ -114,9 +107,7 @@ def test_the_page_is_made_from_the_figures() -> None:
     assert page.PAGE.read_text(encoding="utf-8") == built
 
 
-def test_a_size_chooses_items_that_are_spread_and_ends_with_the_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_size_chooses_items_that_are_spread_and_ends_with_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(size, "SIZE", 0.1)
     assert size.sized(1000) == 100
     assert size.sized(10, least=5) == 5

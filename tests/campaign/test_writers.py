@@ -29,25 +29,20 @@ with open(sys.argv[1], "a") as file:
 @pytest.mark.parametrize("foreign", [False, True])
 def test_writers_side_by_side_lose_nothing(tmp_path: Path, *, foreign: bool) -> None:
     path = tmp_path / "x.jsonl"
-    writers, number = (
-        (16, sized(20_000, least=200)) if not foreign else (4, sized(5_000, least=200))
-    )
+    writers, number = (16, sized(20_000, least=200)) if not foreign else (4, sized(5_000, least=200))
     program = ROOT / "tests" / "campaign" / "writing.py"
     commands = [[str(program), str(path), f"w{at}", str(number)] for at in range(writers)]
     if foreign:
         commands.append(["-c", FOREIGN, str(path), str(number)])
     env = {**os.environ, "PYTHONPATH": PLACES}
     running = [
-        subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True, env=env)
-        for command in commands
+        subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True, env=env) for command in commands
     ]
     said = [process.communicate()[0].split() for process in running]
     assert {process.returncode for process in running} == {0}
     with FileSource(str(path)) as source:
         pieces = list(read_pieces(source))
-    held = Counter(
-        piece.uuid for piece in pieces if isinstance(piece, Record) and piece.fields.get("end")
-    )
+    held = Counter(piece.uuid for piece in pieces if isinstance(piece, Record) and piece.fields.get("end"))
     # A line that is ended twice leaves a blank one; nothing is lost by that.
     torn = sum(not isinstance(piece, Record) and bool(piece.head.strip()) for piece in pieces)
     ours = {f"w{at}-{one}" for at in range(writers) for one in said[at]}

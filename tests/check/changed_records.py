@@ -23,9 +23,7 @@ def found(made: Session | bytes, family: str, *, cap: int = LINE_CAP) -> list[Fi
 
 def named(made: Session | bytes, family: str, *, cap: int = LINE_CAP) -> list[tuple[str, str]]:
     """Return the same as (name without the family, severity)."""
-    return [
-        (each.id.removeprefix(f"{family}."), each.severity) for each in found(made, family, cap=cap)
-    ]
+    return [(each.id.removeprefix(f"{family}."), each.severity) for each in found(made, family, cap=cap)]
 
 
 def changed(made: Session, change: Callable[[list[dict[str, Any]]], object]) -> bytes:

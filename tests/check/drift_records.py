@@ -38,7 +38,4 @@ def corpus(shared: Path, folder: str) -> list[bytes]:
 
 def seen(drifts: Iterable[Drift]) -> set[tuple[str, str, str]]:
     """Return what was observed, without figures; a new value stands behind its field."""
-    return {
-        (drift.code, drift.kind, f"{drift.path}={drift.name}" if drift.name else drift.path)
-        for drift in drifts
-    }
+    return {(drift.code, drift.kind, f"{drift.path}={drift.name}" if drift.name else drift.path) for drift in drifts}

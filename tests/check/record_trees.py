@@ -19,9 +19,7 @@ def uuid(number: int) -> str:
     return f"00000000-0000-4000-8000-{number:012d}"
 
 
-def said(
-    number: int, parent: int, second: int, content: object, name: str = "", **more: object
-) -> dict[str, Any]:
+def said(number: int, parent: int, second: int, content: object, name: str = "", **more: object) -> dict[str, Any]:
     """Return a message on a parent, 0 for none: an answer if its response has a name."""
     role = "assistant" if name else "user"
     message: dict[str, object] = {"role": role, "content": content}
@@ -61,11 +59,7 @@ def mended(*records: dict[str, Any]) -> RepairResult:
 def parents(done: RepairResult) -> dict[int, int]:
     """Return for the number of each record in a mended file that of its parent; 0 for none."""
     records = [json.loads(line) for line in done.data.splitlines()]
-    return {
-        int(each["uuid"][-12:]): int((each["parentUuid"] or "0")[-12:])
-        for each in records
-        if "parentUuid" in each
-    }
+    return {int(each["uuid"][-12:]): int((each["parentUuid"] or "0")[-12:]) for each in records if "parentUuid" in each}
 
 
 def sent(done: RepairResult) -> str:

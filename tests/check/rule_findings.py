@@ -13,9 +13,7 @@ __all__ = ["NAME", "bad", "calls", "ids", "joined", "look", "messages"]
 NAME = "aaaaaaaa-0000-4000-8000-000000000001"
 
 
-def look(
-    made: Session | bytes, name: str = "", agents: Sequence[SubagentFileInfo] | None = None
-) -> Evidence:
+def look(made: Session | bytes, name: str = "", agents: Sequence[SubagentFileInfo] | None = None) -> Evidence:
     """Check a session under its own name, or another."""
     if isinstance(made, bytes):
         return check(BytesSource(made), name=name or NAME, agents=agents)

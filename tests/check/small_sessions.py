@@ -83,9 +83,7 @@ def prompt(number: int, content: Any = "", *, on: int | None = None, **more: Any
     return _record(number, on, {"type": "user", "message": message}, more)
 
 
-def reply(
-    number: int, content: Any = "", of: str = "", *, on: int | None = None, **more: Any
-) -> Any:
+def reply(number: int, content: Any = "", of: str = "", *, on: int | None = None, **more: Any) -> Any:
     """Return a line of an answer; `of` names its response."""
     message = {
         "model": _MODEL,

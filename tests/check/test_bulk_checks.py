@@ -12,9 +12,7 @@ from steno.format.paths import is_uuid
 UUID = "62ecc684-5437-43FF-95cf-5c331fca7ea1"
 TIME = "2025-11-15T12:00:00.000Z"
 MANY = 5_000
-USUAL = re.compile(
-    r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z"
-)
+USUAL = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z")
 
 
 def near(text: str) -> st.SearchStrategy[str]:

@@ -9,17 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.check.small_sessions import (
-    Records,
-    call,
-    data_of,
-    output,
-    prompt,
-    reply,
-    title,
-    uuid,
-    when,
-)
+from tests.check.small_sessions import Records, call, data_of, output, prompt, reply, title, uuid, when
 
 import steno.check
 from steno.check.checkup import FAMILIES, RULES, check
@@ -99,10 +89,7 @@ def test_a_finding_without_words_has_the_title_and_the_hint_of_its_rule() -> Non
     findings = Findings()
     findings.add(RULE, place(0))
     findings.add(RULE, place(1), "words")
-    assert [(each.message, each.hint) for each in findings] == [
-        ("a title", "a hint"),
-        ("words", "a hint"),
-    ]
+    assert [(each.message, each.hint) for each in findings] == [("a title", "a hint"), ("words", "a hint")]
     assert RULE.family == "line"
 
 
@@ -130,9 +117,7 @@ def test_what_a_check_says_cannot_be_changed_afterwards() -> None:
 # Many at once
 
 TIME, UUID = "2025-11-15T12:00:00.000Z", "62ecc684-5437-43FF-95cf-5c331fca7ea1"
-USUAL = re.compile(
-    r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z"
-)
+USUAL = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z")
 
 
 @pytest.mark.parametrize("count", [1, 4095, 4096, 4097, 8192, 8193])
@@ -193,9 +178,7 @@ def test_a_long_value_is_cut_behind_two_thousand_characters(size: int) -> None:
 
 def test_an_id_made_of_the_same_things_is_the_same_and_a_uuid() -> None:
     assert new_uuid("a", 1) == "05a9c569-a185-4c60-8551-1f9760bc3f1a"
-    assert re.fullmatch(
-        r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}", new_uuid("a")
-    )
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}", new_uuid("a"))
     assert len({new_uuid("a"), new_uuid("b"), new_uuid("a", "b"), new_uuid("ab")}) == 4
     assert are_uuids([new_uuid("\ud800", None)])
 
@@ -204,23 +187,11 @@ def test_an_id_made_of_the_same_things_is_the_same_and_a_uuid() -> None:
 
 
 def test_a_record_is_named_by_the_only_beginning_that_fits() -> None:
-    records = [
-        prompt(1, uuid="abc"),
-        reply(2, uuid="abd"),
-        prompt(3, uuid="ab"),
-        reply(4, uuid="x"),
-    ]
+    records = [prompt(1, uuid="abc"), reply(2, uuid="abd"), prompt(3, uuid="ab"), reply(4, uuid="x")]
     transcript = load(BytesSource(data_of(records)))
-    assert [find_record(transcript, name).index for name in ("abc", "abd", "ab", "x")] == [
-        0,
-        1,
-        2,
-        3,
-    ]
+    assert [find_record(transcript, name).index for name in ("abc", "abd", "ab", "x")] == [0, 1, 2, 3]
     with pytest.raises(NotFound, match="2 records begin with 'abc'"):
-        find_record(
-            load(BytesSource(data_of([prompt(1, uuid="abcd"), reply(2, uuid="abce")]))), "abc"
-        )
+        find_record(load(BytesSource(data_of([prompt(1, uuid="abcd"), reply(2, uuid="abce")]))), "abc")
     for name in ("", "y"):
         with pytest.raises(NotFound, match=f"no record is called '{name}'"):
             find_record(transcript, name)
@@ -275,9 +246,7 @@ def test_a_sketch_that_takes_in_another_has_met_what_both_have() -> None:
     assert "sub" not in one.entry()
     assert "items" not in one.entry()
     assert list(sketch_fields({"b": free, "a": Sketch()})) == ["a", "b"]
-    assert sort_types({"null", "str", "arr", "num", "obj", "bool"}) == [
-        *("str", "num", "bool", "obj", "arr", "null")
-    ]
+    assert sort_types({"null", "str", "arr", "num", "obj", "bool"}) == [*("str", "num", "bool", "obj", "arr", "null")]
 
 
 # The doctor's figures
@@ -289,12 +258,9 @@ def report(*, size: int = 1, longest: int = 1, **more: Any) -> FileReport:
 
 
 @pytest.mark.parametrize(
-    ("size", "longest", "large"),
-    [(50_000_000, 10_000_000, False), (50_000_001, 1, True), (1, 10_000_001, True)],
+    ("size", "longest", "large"), [(50_000_000, 10_000_000, False), (50_000_001, 1, True), (1, 10_000_001, True)]
 )
-def test_a_file_is_large_beyond_fifty_megabytes_or_a_line_of_ten(
-    size: int, longest: int, *, large: bool
-) -> None:
+def test_a_file_is_large_beyond_fifty_megabytes_or_a_line_of_ten(size: int, longest: int, *, large: bool) -> None:
     assert (LARGE_FILE, LARGE_LINE) == (50_000_000, 10_000_000)
     assert [each.longest for each in inspection_of(report(size=size, longest=longest)).large] == (
         [longest] if large else []
@@ -342,18 +308,12 @@ def test_every_record_is_seen_with_its_line_and_its_bytes() -> None:
     def look(each: RecordView, _: Findings) -> None:
         record = each.record
         assert each.record is record
-        seen.append(
-            (each.line, each.location.span.offset, record.line, each.location.uuid, record.ending)
-        )
+        seen.append((each.line, each.location.span.offset, record.line, each.location.uuid, record.ending))
 
     gather_evidence(BytesSource(data), hooks=RuleHooks(((look, None),)))
     lines = data.split(b"\n")
-    assert [(line, raw) for line, _, raw, _, _ in seen] == [
-        (number, lines[number - 1]) for number in (1, 2, 5, 6)
-    ]
-    assert [data[at : at + len(raw)] for _, at, raw, _, _ in seen] == [
-        raw for *_, raw, _, _ in seen
-    ]
+    assert [(line, raw) for line, _, raw, _, _ in seen] == [(number, lines[number - 1]) for number in (1, 2, 5, 6)]
+    assert [data[at : at + len(raw)] for _, at, raw, _, _ in seen] == [raw for *_, raw, _, _ in seen]
     assert [name for *_, name, _ in seen] == [uuid(number) for number in (1, 2, 3, 4)]
     assert [ending for *_, ending in seen] == [b"\n", b"\n", b"\n", b""]
 
@@ -380,9 +340,7 @@ def test_a_repair_says_when_it_was_and_just_after() -> None:
 
 def test_each_generation_goes_by_its_newest_client() -> None:
     assert GENERATIONS == (("1.0.128", "2.0.76"), ("2.1.29", "2.1.42"), ("2.1.200",), ("2.1.325",))
-    assert [client.version for client in NEWEST_CLIENTS.values()] == [
-        each[-1] for each in GENERATIONS
-    ]
+    assert [client.version for client in NEWEST_CLIENTS.values()] == [each[-1] for each in GENERATIONS]
 
 
 def test_the_rules_look_at_a_file_without_a_record() -> None:

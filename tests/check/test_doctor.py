@@ -95,8 +95,7 @@ def test_the_settings_say_how_long_files_are_kept(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"", b"{", b"[]", b'{"cleanupPeriodDays":"long"}', b'{"cleanupPeriodDays":-1}', b"\xff"],
+    "data", [b"", b"{", b"[]", b'{"cleanupPeriodDays":"long"}', b'{"cleanupPeriodDays":-1}', b"\xff"]
 )
 def test_settings_that_say_nothing_of_use_leave_thirty_days(home: Path, data: bytes) -> None:
     put(home / "settings.json", data)
@@ -135,9 +134,7 @@ def test_a_list_without_items_is_no_leftover(home: Path) -> None:
 
 def test_a_file_without_a_conversation_is_not_broken(home: Path) -> None:
     (path,) = home.rglob("*.jsonl")
-    title = put(
-        path.with_name(f"{GONE}.jsonl"), b'{"type":"summary","summary":"S","leafUuid":""}\n'
-    )
+    title = put(path.with_name(f"{GONE}.jsonl"), b'{"type":"summary","summary":"S","leafUuid":""}\n')
     age(title, 0)
     found = look(home)
     assert [each.path for each in found.empty] == [str(title)]

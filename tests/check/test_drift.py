@@ -47,8 +47,7 @@ WRITTEN_BY_HAND = {
         "untyped": "type",
         "user/prompt": "cwd isSidechain message message.content message.role parentUuid "
         "sessionId timestamp userType uuid version",
-        "user/tool_result": "cwd message.role parentUuid sessionId sourceToolAssistantUUID "
-        "timestamp userType uuid",
+        "user/tool_result": "cwd message.role parentUuid sessionId sourceToolAssistantUUID timestamp userType uuid",
     },
 }
 
@@ -88,9 +87,7 @@ def test_the_corpus_of_real_sessions_does_not_drift(shared: Path, folder: str) -
 
 
 @pytest.mark.corpus
-def test_what_was_invented_in_the_cases_written_by_hand_is_named_and_nothing_else(
-    shared: Path,
-) -> None:
+def test_what_was_invented_in_the_cases_written_by_hand_is_named_and_nothing_else(shared: Path) -> None:
     told: dict[str, dict[str, str]] = {}
     for code, kind, path in sorted(seen(watch(*corpus(shared, "resume-cases")).drifts())):
         before = told.setdefault(code, {}).get(kind, "")
@@ -140,9 +137,7 @@ def test_an_old_catalogue_names_what_the_new_client_brought(shared: Path) -> Non
         (-1, "message.content.0.type", "hologram", ("NEW_BLOCK", "block hologram", "")),
     ],
 )
-def test_one_change_is_one_difference(
-    at: int, path: str, value: Any, expected: tuple[str, str, str]
-) -> None:
+def test_one_change_is_one_difference(at: int, path: str, value: Any, expected: tuple[str, str, str]) -> None:
     records = talk()
     *above, last = path.split(".")
     here: Any = records[at]
@@ -201,11 +196,7 @@ def test_a_field_that_newer_clients_no_longer_write_is_missing() -> None:
         record["version"] = "2.9.0"
     del records[0]["message"]["role"]
     (drift,) = watch(lines(records)).drifts()
-    assert (drift.code, drift.path, drift.versions) == (
-        "MISSING_FIELD",
-        "message.role",
-        {"2.9.0": 1},
-    )
+    assert (drift.code, drift.path, drift.versions) == ("MISSING_FIELD", "message.role", {"2.9.0": 1})
 
 
 def test_no_word_of_a_session_reaches_the_report() -> None:
@@ -227,8 +218,7 @@ def test_no_word_of_a_session_reaches_the_report() -> None:
 
 def test_free_names_do_not_fill_the_memory() -> None:
     files = [
-        lines([{"type": f"novel-{n}-{m}", "uuid": "u"} for m in range(100)])
-        for n in range(MAX_OBSERVATIONS // 100 + 2)
+        lines([{"type": f"novel-{n}-{m}", "uuid": "u"} for m in range(100)]) for n in range(MAX_OBSERVATIONS // 100 + 2)
     ]
     names = lines([dict(talk()[0], **{f"zzz{n}": n}) for n in range(200)])
     observer = watch(names, *files)

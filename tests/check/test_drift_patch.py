@@ -34,8 +34,7 @@ def novel() -> bytes:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize(
-    ("folder", "version"),
-    [("real-client/2.1.325", "2.1.42"), ("real-client", "2.0.76"), ("public", "1.0.17")],
+    ("folder", "version"), [("real-client/2.1.325", "2.1.42"), ("real-client", "2.0.76"), ("public", "1.0.17")]
 )
 def test_what_was_cut_away_is_learned_again(shared: Path, folder: str, version: str) -> None:
     old = catalogue().as_of(version)
@@ -109,7 +108,5 @@ def test_no_word_of_a_session_reaches_the_patch() -> None:
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     ],
 )
-def test_a_merge_patch_is_applied_as_the_standard_says(
-    document: Any, patch: Any, expected: Any
-) -> None:
+def test_a_merge_patch_is_applied_as_the_standard_says(document: Any, patch: Any, expected: Any) -> None:
     assert apply_merge_patch(document, patch) == expected

@@ -7,14 +7,7 @@ from tests.builders import Session, session, tool
 from tests.conftest import WriteConfig
 
 from steno.check.checkup import RULES, Policy, make_policy
-from steno.check.file_reports import (
-    FileReport,
-    check_file,
-    check_files,
-    find_all_files,
-    total_bytes,
-    with_agents,
-)
+from steno.check.file_reports import FileReport, check_file, check_files, find_all_files, total_bytes, with_agents
 from steno.errors import BadRequest, Unreadable
 from steno.store.discovered import Problem
 from steno.store.discovery import discover_file
@@ -30,9 +23,7 @@ def delegating(seed: str = "delegating") -> Session:
     return made.agent(lambda agent: agent.assistant("Seen.")).assistant("It was seen.")
 
 
-def reports_of(
-    folder: Path, problems: list[Problem] | None = None, policy: Policy | None = None
-) -> list[FileReport]:
+def reports_of(folder: Path, problems: list[Problem] | None = None, policy: Policy | None = None) -> list[FileReport]:
     problems = [] if problems is None else problems
     files = find_all_files(str(folder), problems)
     return list(check_files(files, problems=problems, policy=policy))
@@ -78,9 +69,7 @@ def test_a_sub_agent_that_is_gone_is_missed(config: WriteConfig) -> None:
     assert "sidechain.missing-file" in ids(report)
 
 
-def test_a_copy_elsewhere_is_not_blamed_for_sub_agents_it_left_behind(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_a_copy_elsewhere_is_not_blamed_for_sub_agents_it_left_behind(config: WriteConfig, tmp_path: Path) -> None:
     (path,) = (p for p in config(delegating()).rglob("*.jsonl") if "agent-" not in p.name)
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes())

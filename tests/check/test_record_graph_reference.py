@@ -29,9 +29,7 @@ def _made(number: int, kind: str) -> dict[str, Any]:
             return note(number, kind)
 
 
-_KINDS = st.sampled_from(
-    ["prompt", "reply", "call", "output", "system", "attachment", "progress", "zzz"]
-)
+_KINDS = st.sampled_from(["prompt", "reply", "call", "output", "system", "attachment", "progress", "zzz"])
 
 
 @st.composite
@@ -79,22 +77,16 @@ def test_records_are_sorted_by_what_their_parents_are_like(graph: RecordGraph) -
     assert graph.dangling == [node for node in named if _above(graph, node) is None]
     assert graph.self_parents == [node for node in named if _above(graph, node) is node]
     assert graph.forward == [
-        node
-        for node in named
-        if (above := _above(graph, node)) is not None and above.index > node.index
+        node for node in named if (above := _above(graph, node)) is not None and above.index > node.index
     ]
     spoken = [node for node in members if node.converses]
     assert graph.roots == [node for node in spoken if node.parent is None]
     first = next((node for node in spoken if node.is_message), None)
     assert graph.cut_off == [
-        node
-        for node in graph.roots
-        if node is not first and (node.type == "assistant" or node.is_result)
+        node for node in graph.roots if node is not first and (node.type == "assistant" or node.is_result)
     ]
     everything = [node for node in graph.transcript.nodes if node.uuid]
-    assert graph.duplicates == [
-        (node, graph.by_uuid[node.uuid or ""]) for node in everything if node not in members
-    ]
+    assert graph.duplicates == [(node, graph.by_uuid[node.uuid or ""]) for node in everything if node not in members]
 
 
 @settings(max_examples=60)

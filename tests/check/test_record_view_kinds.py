@@ -3,17 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.check.small_sessions import (
-    blank,
-    call,
-    data_of,
-    note,
-    output,
-    prompt,
-    reply,
-    thought,
-    words,
-)
+from tests.check.small_sessions import blank, call, data_of, note, output, prompt, reply, thought, words
 
 from steno.check.evidence import RecordView, RuleHooks, gather_evidence
 from steno.check.findings import Findings
@@ -45,11 +35,7 @@ def _without(record: dict[str, Any], field: str) -> dict[str, Any]:
         (reply(1, isApiErrorMessage=False), "assistant/text", "claude"),
         (call(1, "a", isApiErrorMessage=True), "assistant/api_error", "claude"),
         (call(1, "a"), "assistant/tool_use", "claude"),
-        (
-            reply(1, [words("x"), *call(1, "a")["message"]["content"]]),
-            "assistant/tool_use",
-            "claude",
-        ),
+        (reply(1, [words("x"), *call(1, "a")["message"]["content"]]), "assistant/tool_use", "claude"),
         (reply(1, [thought()]), "assistant/thinking", "claude"),
         (reply(1, [thought(), words("x")]), "assistant/thinking", "claude"),
         (reply(1, [words("x"), thought()]), "assistant/text", "claude"),
@@ -110,6 +96,4 @@ def test_a_record_has_its_kind_and_dialect(record: dict[str, Any], kind: str, di
     for data in (plain, plain[:-1], odd):
         gather_evidence(BytesSource(data), hooks=watchers)
     assert [each[:3] for each in said] == [(kind, dialect, kind)] * 3
-    assert [each[3] for each in said] == [
-        each.decode().rstrip("\n") for each in (plain, plain, odd)
-    ]
+    assert [each[3] for each in said] == [each.decode().rstrip("\n") for each in (plain, plain, odd)]

@@ -10,9 +10,7 @@ _RECORDED = {table: recorded(table) for table in TABLES}
 _GROUPS = {table: groups(table) for table in TABLES}
 
 
-@pytest.mark.parametrize(
-    ("table", "group"), [(table, group) for table in TABLES for group in _GROUPS[table]]
-)
+@pytest.mark.parametrize(("table", "group"), [(table, group) for table in TABLES for group in _GROUPS[table]])
 def test_everything_that_is_said_of_a_file_is_as_it_was_recorded(table: str, group: str) -> None:
     for case in _GROUPS[table][group]:
         name = f"{group}: {case.name}"

@@ -140,10 +140,7 @@ def test_a_ring_is_cut_where_the_times_tell_of_a_prompt_that_came_first() -> Non
 
 def test_a_first_prompt_with_a_wrong_clock_still_begins() -> None:
     done = mended(
-        said(1, LOST, 600, "One?"),
-        said(2, 1, 1, "One.", "a"),
-        said(3, 2, 2, "Two?"),
-        said(4, 3, 3, "Two.", "b"),
+        said(1, LOST, 600, "One?"), said(2, 1, 1, "One.", "a"), said(3, 2, 2, "Two?"), said(4, 3, 3, "Two.", "b")
     )
     assert parents(done) == {1: 0, 2: 1, 3: 2, 4: 3}
 
@@ -154,9 +151,7 @@ def test_a_file_from_end_to_beginning_is_gone_through_a_few_times(
 ) -> None:
     count = 400
     records = [said(1, count if ring else LOST, 0, "1?")]
-    records += [
-        said(n, n - 1, n, f"{n}", f"m{n}" if n % 2 == 0 else "") for n in range(2, count + 1)
-    ]
+    records += [said(n, n - 1, n, f"{n}", f"m{n}" if n % 2 == 0 else "") for n in range(2, count + 1)]
     compared = 0
     plain = chain_repairs._is_earlier
 
@@ -186,17 +181,5 @@ def test_what_hangs_on_what_is_known_in_rings_and_below_what_is_lost() -> None:
     graph = RecordGraph(load(BytesSource(data)))
     found = Ancestry(graph.members, graph.by_uuid)
     names = [None, *(said(n, 0, 0, "")["uuid"] for n in (1, 2, 3, 4, 5, 6, 7, LOST))]
-    above = {
-        n: {m for m, name in enumerate(names) if found.descends_from(names[n], name)}
-        for n in range(8)
-    }
-    assert above == {
-        0: {0},
-        1: {0, 1},
-        2: {0, 1, 2},
-        3: {3, 8},
-        4: {4, 5},
-        5: {4, 5},
-        6: {4, 5, 6},
-        7: {0, 1, 7},
-    }
+    above = {n: {m for m, name in enumerate(names) if found.descends_from(names[n], name)} for n in range(8)}
+    assert above == {0: {0}, 1: {0, 1}, 2: {0, 1, 2}, 3: {3, 8}, 4: {4, 5}, 5: {4, 5}, 6: {4, 5, 6}, 7: {0, 1, 7}}

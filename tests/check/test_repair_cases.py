@@ -46,9 +46,7 @@ def test_a_damaged_case_resumes(shared: Path, case: str) -> None:
     check_mended(before(shared, case))
 
 
-@pytest.mark.parametrize(
-    "case", [case for case, found in CASES.items() if not found and case not in DIALECTS]
-)
+@pytest.mark.parametrize("case", [case for case, found in CASES.items() if not found and case not in DIALECTS])
 def test_a_sound_case_is_left_as_it_is(shared: Path, case: str) -> None:
     data = before(shared, case)
     done = repair_bytes(data)
@@ -72,9 +70,7 @@ def test_a_case_with_nothing_to_resume_stays_one(shared: Path, case: str) -> Non
 
 
 def test_every_random_session_resumes(shared: Path) -> None:
-    lines = (
-        (shared / "corpus" / "resume-fuzz" / f"{LATEST.version}.jsonl").read_bytes().splitlines()
-    )
+    lines = (shared / "corpus" / "resume-fuzz" / f"{LATEST.version}.jsonl").read_bytes().splitlines()
     assert len(lines) == FUZZED
     for line in lines:
         case = json.loads(line)

@@ -92,18 +92,14 @@ def test_a_compaction_that_hangs_on_what_comes_after_it_begins_anew() -> None:
 
 def test_a_record_that_is_its_own_parent_hangs_on_the_one_before() -> None:
     made = talk()
-    records, done = broken(
-        made, lambda records: at(records, 5).update(parentUuid=at(records, 5)["uuid"])
-    )
+    records, done = broken(made, lambda records: at(records, 5).update(parentUuid=at(records, 5)["uuid"]))
     assert [edit.finding for edit in done.edits] == ["chain.self-parent"]
     assert records == made.records()
 
 
 def test_a_ring_is_cut_at_its_first_record() -> None:
     made = talk()
-    records, done = broken(
-        made, lambda records: at(records, 4).update(parentUuid=at(records, 6)["uuid"])
-    )
+    records, done = broken(made, lambda records: at(records, 4).update(parentUuid=at(records, 6)["uuid"]))
     assert done.edits[0].finding == "chain.cycle"
     assert done.edits[0].line == line_of(made.records(), 4)
     assert records == made.records()

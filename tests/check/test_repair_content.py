@@ -104,9 +104,7 @@ def test_a_block_whose_type_is_no_text_is_taken_out_and_named(kind: object) -> N
     ],
 )
 def test_words_that_are_no_blocks_become_some(content: object, finding: str, words: str) -> None:
-    records, done = broken(
-        talk(), lambda records: at(records, 4)["message"].update(content=content)
-    )
+    records, done = broken(talk(), lambda records: at(records, 4)["message"].update(content=content))
     assert [edit.finding for edit in done.edits] == [finding]
     assert at(records, 4)["message"]["content"][0] == text(words)
     assert done.lost == []
@@ -145,11 +143,7 @@ def test_a_line_that_goes_into_another_response_leaves_its_thinking_behind() -> 
     assert {edit.finding for edit in done.edits} == {"message.mixed"}
     answers = [each for each in records if each["type"] == "assistant"]
     assert len({each["message"]["id"] for each in answers}) == 1
-    assert [each["message"]["content"] for each in answers] == [
-        [text("So.")],
-        [text("And so.")],
-        [text("Done.")],
-    ]
+    assert [each["message"]["content"] for each in answers] == [[text("So.")], [text("And so.")], [text("Done.")]]
     assert [each["record"]["message"]["id"] for each in records if each["type"] == ASIDE_TYPE]
     assert any("signed for another response" in each for each in done.lost)
 
@@ -162,9 +156,7 @@ def test_a_line_that_goes_into_another_response_leaves_its_thinking_behind() -> 
         ({"type": "document", "source": {"type": "base64", "data": "no!"}}, "message.image"),
     ],
 )
-def test_an_edit_inside_a_result_names_what_is_wrong_there(
-    inside: dict[str, object], finding: str
-) -> None:
+def test_an_edit_inside_a_result_names_what_is_wrong_there(inside: dict[str, object], finding: str) -> None:
     def poison(records: Records) -> None:
         at(records, 2)["message"]["content"][0]["content"] = [text("a.py"), inside]
 
@@ -270,12 +262,7 @@ def test_a_call_under_the_id_of_an_earlier_one_gets_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("given", "meant"),
-    [
-        ('{"command":"ls"}', {"command": "ls"}),
-        ("ls -l", {"value": "ls -l"}),
-        (["ls"], {"value": ["ls"]}),
-        (None, {}),
-    ],
+    [('{"command":"ls"}', {"command": "ls"}), ("ls -l", {"value": "ls -l"}), (["ls"], {"value": ["ls"]}), (None, {})],
 )
 def test_the_input_of_a_call_is_kept_as_it_was_meant(given: object, meant: object) -> None:
     def poison(records: Records) -> None:
@@ -323,9 +310,7 @@ def test_a_result_that_may_be_an_error_or_not_stays_a_result() -> None:
 
 
 @pytest.mark.parametrize("thinks", [False, True])
-def test_an_answer_behind_a_call_whose_result_stands_beside_is_not_misnamed(
-    *, thinks: bool
-) -> None:
+def test_an_answer_behind_a_call_whose_result_stands_beside_is_not_misnamed(*, thinks: bool) -> None:
     thought = [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]
     done = mended(
         said(1, 0, 0, "One?"),

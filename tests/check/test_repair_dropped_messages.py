@@ -109,9 +109,7 @@ def test_a_first_record_is_not_cut_off_where_lines_were_only_swapped() -> None:
 
 def test_a_result_beside_its_call_is_hung_on_it_again() -> None:
     made = talk()
-    records, done = broken(
-        made, lambda records: at(records, 2).update(parentUuid=at(records, 0)["uuid"])
-    )
+    records, done = broken(made, lambda records: at(records, 2).update(parentUuid=at(records, 0)["uuid"]))
     assert told(done) == [("tools.orphan-result", "change", records.index(at(records, 2)) + 1)]
     assert records == made.records()
 
@@ -168,12 +166,7 @@ def test_what_is_left_of_a_response_stays_in_the_conversation() -> None:
 
 @pytest.mark.parametrize("same", [False, True])
 def test_a_message_is_named_though_a_record_of_its_id_was_taken_out(*, same: bool) -> None:
-    ring = [
-        said(1, 4, 0, "One?"),
-        said(2, 1, 1, "One.", "a"),
-        said(3, 2, 2, "Never mind."),
-        said(4, 3, 3, "No.", "b"),
-    ]
+    ring = [said(1, 4, 0, "One?"), said(2, 1, 1, "One.", "a"), said(3, 2, 2, "Never mind."), said(4, 3, 3, "No.", "b")]
     copy = dict(ring[3]) if same else {**ring[3], "message": ring[1]["message"]}
     done = mended(*ring[:3], *([ring[3], copy] if same else [copy, ring[3]]), said(5, 2, 4, "Two?"))
     assert {edit.uuid for edit in done.edits} >= {ring[3]["uuid"]}

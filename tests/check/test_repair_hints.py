@@ -126,15 +126,11 @@ def beheaded(records: Records) -> None:
 
 
 BROKEN: Final[dict[str, Callable[[], bytes]]] = {
-    "chain.cycle": lambda: changed(
-        lambda records: at(records, 4).update(parentUuid=at(records, 6)["uuid"])
-    ),
+    "chain.cycle": lambda: changed(lambda records: at(records, 4).update(parentUuid=at(records, 6)["uuid"])),
     "chain.dangling": lambda: record(4, parentUuid=LOST),
     "chain.headless": lambda: changed(beheaded),
     "chain.lost-parent": lambda: record(5, parentUuid=None),
-    "chain.self-parent": lambda: changed(
-        lambda records: at(records, 5).update(parentUuid=at(records, 5)["uuid"])
-    ),
+    "chain.self-parent": lambda: changed(lambda records: at(records, 5).update(parentUuid=at(records, 5)["uuid"])),
     "chain.unreachable": lambda: record(5, parentUuid=None),
     "compaction.no-summary": lambda: compacted(title=False),
     "compaction.title-form": lambda: compacted(title=True),
@@ -159,19 +155,13 @@ BROKEN: Final[dict[str, Callable[[], bytes]]] = {
     "message.no-content": lambda: message(4, content=None),
     "message.no-id": lambda: changed(nameless),
     "message.unknown-block": lambda: message(4, content=[text("See."), {"type": "hologram"}]),
-    "message.unsigned-thinking": lambda: message(
-        5, content=[{"type": "thinking", "thinking": "Hm."}, text("Two.")]
-    ),
-    "sidechain.all": lambda: changed(
-        lambda records: [each.update(isSidechain=True) for each in records]
-    ),
+    "message.unsigned-thinking": lambda: message(5, content=[{"type": "thinking", "thinking": "Hm."}, text("Two.")]),
+    "sidechain.all": lambda: changed(lambda records: [each.update(isSidechain=True) for each in records]),
     "time.missing": lambda: without(4, "timestamp"),
     "time.number": lambda: record(4, timestamp=1_763_184_000_000),
     "tools.duplicate-result": lambda: changed(twice),
     "tools.duplicate-use": reused,
-    "tools.input": lambda: message(
-        1, content=[{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": "ls"}]
-    ),
+    "tools.input": lambda: message(1, content=[{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": "ls"}]),
     "tools.orphan-result": lambda: message(
         4, content=[{"type": "tool_result", "tool_use_id": "toolu_none", "content": "x"}]
     ),

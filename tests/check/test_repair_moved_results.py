@@ -73,11 +73,7 @@ def test_late_results_of_two_responses_on_one_line_part(*, own: bool) -> None:
 
 
 def test_a_result_that_nothing_but_its_call_hangs_on_is_not_called_one_of_no_call() -> None:
-    done = mended(
-        said(1, 0, 0, results("a")),
-        said(2, 1, 1, calls("a"), "m1"),
-        said(3, 2, 2, "Done.", "m2"),
-    )
+    done = mended(said(1, 0, 0, results("a")), said(2, 1, 1, calls("a"), "m1"), said(3, 2, 2, "Done.", "m2"))
     aside = [edit for edit in done.edits if edit.action == "set aside"]
     assert [edit.finding for edit in aside] == ["tools.result-before-use"]
     assert "of no call" not in aside[0].what
@@ -85,21 +81,14 @@ def test_a_result_that_nothing_but_its_call_hangs_on_is_not_called_one_of_no_cal
 
 @pytest.mark.parametrize("lines", [1, 2])
 @pytest.mark.parametrize("answers", [1, 2])
-def test_a_call_under_the_id_of_another_one_of_its_response_gets_its_own(
-    lines: int, answers: int
-) -> None:
+def test_a_call_under_the_id_of_another_one_of_its_response_gets_its_own(lines: int, answers: int) -> None:
     answered = [said(4 + n, 3, 4 + n, results("a")) for n in range(answers)]
     called = (
         [said(2, 1, 1, "Wait.", "m1"), said(3, 2, 2, calls("a", "a"), "m1")]
         if lines == 1
         else [said(2, 1, 1, calls("a"), "m1"), said(3, 2, 2, calls("a"), "m1")]
     )
-    done = mended(
-        said(1, 0, 0, "One?"),
-        *called,
-        *answered,
-        said(9, 3 + answers, 9, "Done.", "m2"),
-    )
+    done = mended(said(1, 0, 0, "One?"), *called, *answered, said(9, 3 + answers, 9, "Done.", "m2"))
     assert done.edits[0].finding == "tools.duplicate-use"
     assert done.lost == []
     assert not [edit for edit in done.edits if edit.action == "set aside"]

@@ -21,12 +21,7 @@ def name(number: int) -> str:
 def said(number: int, parent: int | None, role: str, content: Any, **fields: Any) -> Json:
     message: Json = {"role": role, "content": content}
     if role == "assistant":
-        message = {
-            "model": "claude-sonnet-4-5",
-            "id": f"msg_{number}",
-            "type": "message",
-            **message,
-        }
+        message = {"model": "claude-sonnet-4-5", "id": f"msg_{number}", "type": "message", **message}
     return {
         "parentUuid": None if parent is None else name(parent),
         "isSidechain": False,
@@ -122,13 +117,7 @@ def marker_with_a_parent() -> list[Json]:
 
 
 @pytest.mark.parametrize(
-    "made",
-    [
-        result_inside_an_answer,
-        boundary_of_an_unknown_type,
-        beginning_of_an_unknown_type,
-        marker_with_a_parent,
-    ],
+    "made", [result_inside_an_answer, boundary_of_an_unknown_type, beginning_of_an_unknown_type, marker_with_a_parent]
 )
 def test_a_repair_settles_it(made: Callable[[], list[Json]]) -> None:
     data = b"".join(json.dumps(record).encode() + b"\n" for record in made())

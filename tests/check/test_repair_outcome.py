@@ -3,15 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.check.small_sessions import (
-    SESSION,
-    Records,
-    blank,
-    data_of,
-    prompt,
-    reply,
-    words,
-)
+from tests.check.small_sessions import SESSION, Records, blank, data_of, prompt, reply, words
 
 from steno.check.evidence import RecordView, RuleHooks, gather_evidence
 from steno.check.findings import Findings, Severity
@@ -37,14 +29,9 @@ def test_a_blank_line_stays_in_a_response_that_says_something_elsewhere() -> Non
     assert _mended([prompt(1), *other, prompt(4), reply(5)]).edits == []
 
 
-def _job(
-    *, errors: int = 0, wayward: bool = False, outcome: ResumeOutcome = "fully", **more: Any
-) -> RepairJob:
+def _job(*, errors: int = 0, wayward: bool = False, outcome: ResumeOutcome = "fully", **more: Any) -> RepairJob:
     """Return a repair that came to something."""
-    verdicts = (
-        Verdict(("2.1.200",), "partly", 1, 2),
-        Verdict(("2.1.300", LATEST.version), outcome, 2, 2),
-    )
+    verdicts = (Verdict(("2.1.200",), "partly", 1, 2), Verdict(("2.1.300", LATEST.version), outcome, 2, 2))
     counts: dict[Severity, int] = {"error": errors, "warning": 3, "info": 2}
     broken = tuple(more.pop("broken", ()))
     after = FileState(9, counts, more.pop("verdicts", verdicts), broken, wayward)
@@ -70,9 +57,7 @@ def _job(
         (_job(is_agent=True, verdicts=(), errors=1), False),
     ],
 )
-def test_a_repair_is_proven_only_if_the_client_sends_all_and_nothing_is_wrong(
-    job: RepairJob, *, proven: bool
-) -> None:
+def test_a_repair_is_proven_only_if_the_client_sends_all_and_nothing_is_wrong(job: RepairJob, *, proven: bool) -> None:
     assert job.is_verified is proven
 
 
@@ -85,9 +70,7 @@ def test_a_repair_is_proven_only_if_the_client_sends_all_and_nothing_is_wrong(
         (_job(verdicts=(Verdict(("1",), "not at all", 0, 2),) * 2), True),
     ],
 )
-def test_a_repair_is_hopeless_only_if_no_client_resumes_the_file(
-    job: RepairJob, *, hopeless: bool
-) -> None:
+def test_a_repair_is_hopeless_only_if_no_client_resumes_the_file(job: RepairJob, *, hopeless: bool) -> None:
     assert job.is_hopeless is hopeless
 
 

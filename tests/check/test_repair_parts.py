@@ -48,8 +48,7 @@ def test_the_beginning_of_an_id_will_do() -> None:
     made = talk()
     until = made.records()[3]["uuid"]
     assert (
-        mended(made.bytes(), RepairOptions(until=until[:8]))[1]
-        == mended(made.bytes(), RepairOptions(until=until))[1]
+        mended(made.bytes(), RepairOptions(until=until[:8]))[1] == mended(made.bytes(), RepairOptions(until=until))[1]
     )
 
 
@@ -60,9 +59,7 @@ def test_the_last_record_leaves_all_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.version)
-def test_a_session_ends_with_the_record_even_if_another_branch_was_named_before(
-    client: Client,
-) -> None:
+def test_a_session_ends_with_the_record_even_if_another_branch_was_named_before(client: Client) -> None:
     made = session(seed="branch").user("One?").assistant("One.").user("Two?").assistant("Two.")
     first = made.records()
     marker: dict[str, Any] = {"type": "last-prompt", "leafUuid": first[-1]["uuid"]}
@@ -171,9 +168,7 @@ def test_slimming_says_what_it_saved() -> None:
     made.result("y\n" * 5000).assistant("All.")
     job = check_slim(made.bytes())
     (edit,) = job.edits
-    assert (
-        edit.what == "leave out the client's own copies of what tools gave back (1; 14,972 bytes)"
-    )
+    assert edit.what == "leave out the client's own copies of what tools gave back (1; 14,972 bytes)"
     assert job.lost == ["the client's own copies of what tools gave back (1)"]
     assert job.before.size - job.after.size > 9000
     assert "y\\ny\\n" in json.dumps(as_resumed(load(job.source), CLIENTS[-1]))
@@ -191,9 +186,7 @@ def test_slimming_keeps_text_that_stands_nowhere_else() -> None:
     assert json.dumps(long)[1:-1] in kept
     (edit,) = job.edits
     assert "copies" in edit.what
-    after = next(
-        r for r in map(record_of, b"".join(job.chunks()).splitlines()) if "toolUseResult" in r
-    )
+    after = next(r for r in map(record_of, b"".join(job.chunks()).splitlines()) if "toolUseResult" in r)
     assert after["toolUseResult"]["stdout"] == long
     assert after["toolUseResult"]["content"] == long[:1500]
     assert after["toolUseResult"]["file"]["content"] == "[4,090 characters left out]"

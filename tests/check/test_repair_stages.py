@@ -90,9 +90,7 @@ def test_a_message_whose_id_is_empty_gets_one() -> None:
 
 
 def test_a_time_as_a_number_becomes_text() -> None:
-    records, done = broken(
-        talk(), lambda records: at(records, 1).update(timestamp=1_763_184_000_000)
-    )
+    records, done = broken(talk(), lambda records: at(records, 1).update(timestamp=1_763_184_000_000))
     assert [edit.finding for edit in done.edits] == ["time.number"]
     assert at(records, 1)["timestamp"] == "2025-11-15T05:20:00.000Z"
 
@@ -125,9 +123,7 @@ def test_a_leaf_that_is_no_id_does_no_harm_when_a_record_is_set_aside(leaf: obje
 
 @pytest.mark.parametrize("dialect", ["spec-000", "spec-004"])
 def test_published_dialects_become_what_the_client_writes(dialect: str) -> None:
-    made = (
-        session(dialect=dialect).user("Where?").assistant(text("Here."), tool("Bash", command="ls"))
-    )
+    made = session(dialect=dialect).user("Where?").assistant(text("Here."), tool("Bash", command="ls"))
     data = made.result("a.py").assistant("There.").bytes()
     assert not as_resumed(load(BytesSource(data)), LATEST)
     done = repair_bytes(data)

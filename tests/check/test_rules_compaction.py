@@ -63,9 +63,7 @@ def test_a_boundary_at_the_very_end_is_mild() -> None:
 
 def test_a_summary_in_the_form_of_a_title_is_an_error() -> None:
     made = session("2.1.42").user("Q1").assistant("A1").summary("All of it.")
-    made.link(
-        {"type": "system", "subtype": "compact_boundary", "uuid": "", "timestamp": ""}, parent=None
-    )
+    made.link({"type": "system", "subtype": "compact_boundary", "uuid": "", "timestamp": ""}, parent=None)
     made.tip = None
     found = look(made.user("Q2").assistant("A2"))
     assert ids(found, "compaction") == [("title-form", "error", 4)]
@@ -163,9 +161,7 @@ def many(boundaries: int) -> RecordGraph:
         )
         for at in range(boundaries)
     ]
-    return RecordGraph(
-        load(BytesSource(joined(*lines, *session().user("Q").assistant("A").lines())))
-    )
+    return RecordGraph(load(BytesSource(joined(*lines, *session().user("Q").assistant("A").lines()))))
 
 
 def test_many_boundaries_are_looked_at_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,13 +25,7 @@ def test_what_a_client_writes_is_all_in_the_catalogue(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "rule"),
-    [
-        ("type", "no-type"),
-        ("uuid", "no-uuid"),
-        ("parentUuid", "no-parent"),
-        ("message", "no-message"),
-    ],
+    ("name", "rule"), [("type", "no-type"), ("uuid", "no-uuid"), ("parentUuid", "no-parent"), ("message", "no-message")]
 )
 def test_a_message_without_what_a_resume_needs_is_an_error(name: str, rule: str) -> None:
     assert named(without(name), "fields") == [(rule, "error")]
@@ -65,9 +59,7 @@ def test_a_dialect_is_said_once(dialect: str) -> None:
 def test_a_dialect_is_judged_by_its_own_description() -> None:
     made = session(dialect="spec-000").turn("One.", "First.")
     data = changed(made, lambda records: records[1].pop("sessionId"))
-    assert [each.message for each in found(data, "dialect")] == [
-        "a required field is missing: sessionId"
-    ]
+    assert [each.message for each in found(data, "dialect")] == ["a required field is missing: sessionId"]
 
 
 def test_a_number_for_a_time_makes_no_dialect() -> None:
@@ -87,12 +79,9 @@ def test_a_field_that_was_always_there_is_missed_once_per_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "messages"),
-    [("2.1.325", ["user/tool_result without sourceToolAssistantUUID"]), ("2.0.76", [])],
+    ("version", "messages"), [("2.1.325", ["user/tool_result without sourceToolAssistantUUID"]), ("2.0.76", [])]
 )
-def test_a_field_is_only_missed_in_versions_that_wrote_it(
-    version: str, messages: list[str]
-) -> None:
+def test_a_field_is_only_missed_in_versions_that_wrote_it(version: str, messages: list[str]) -> None:
     made = session("2.1.42").user("One.").assistant(tool("Read", file_path="/a")).result("x")
 
     def drop(records: Records) -> None:
@@ -105,12 +94,7 @@ def test_a_field_is_only_missed_in_versions_that_wrote_it(
 
 
 def test_without_any_version_only_what_all_versions_wrote_is_missed() -> None:
-    bare = {
-        "type": "user",
-        "uuid": "u",
-        "parentUuid": None,
-        "timestamp": "2026-11-15T05:00:00.000Z",
-    }
+    bare = {"type": "user", "uuid": "u", "parentUuid": None, "timestamp": "2026-11-15T05:00:00.000Z"}
 
     def strip(records: Records) -> None:
         records[:] = [{**bare, "message": {"role": "user", "content": "One."}}]

@@ -24,9 +24,7 @@ def test_the_same_words_at_another_time_are_a_duplicate() -> None:
 
 def test_a_duplicate_under_another_parent_says_so() -> None:
     found = look(plain().duplicate_uuid(3, parentUuid=None))
-    assert messages(found, "ids.duplicate") == [
-        "the same record is on line 5 again, with another parent"
-    ]
+    assert messages(found, "ids.duplicate") == ["the same record is on line 5 again, with another parent"]
 
 
 def test_other_words_under_one_id_are_an_error() -> None:
@@ -95,6 +93,4 @@ def test_a_single_record_of_another_session_is_told_wherever_it_stands() -> None
     assert ids(found, "ids") == [("several-sessions", "info", 2)]
     lines[3] = lines[3].replace(made.session_id.encode(), NAME[::-1].encode())
     found = look(joined(*lines), made.session_id)
-    assert messages(found, "ids.several-sessions") == [
-        f"records name {made.session_id!r}, {NAME!r} and 1 more"
-    ]
+    assert messages(found, "ids.several-sessions") == [f"records name {made.session_id!r}, {NAME!r} and 1 more"]

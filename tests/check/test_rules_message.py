@@ -19,16 +19,12 @@ def last_of(records: Records, kind: str) -> dict[str, Any]:
 
 
 def test_a_sound_session_has_none() -> None:
-    assert (
-        named(two(thinking("Hm."), text("First."), tool("Read", file_path="/a")), "message") == []
-    )
+    assert named(two(thinking("Hm."), text("First."), tool("Read", file_path="/a")), "message") == []
 
 
 @pytest.mark.parametrize("words", ["", " \n"])
 def test_an_answer_of_empty_text_is_an_error(words: str) -> None:
-    data = changed(
-        two(), lambda records: last_of(records, "assistant").update(content=[text(words)])
-    )
+    data = changed(two(), lambda records: last_of(records, "assistant").update(content=[text(words)]))
     assert named(data, "message") == [("empty-text", "error")]
 
 

@@ -42,10 +42,7 @@ def test_the_files_of_sub_agents_are_marked_well(version: str) -> None:
 def test_a_mark_that_changes_along_the_chain_is_a_warning() -> None:
     lines = plain().lines()
     lines[2] = lines[2].replace(MAIN, SIDE)
-    assert ids(look(joined(*lines)), "sidechain") == [
-        ("flag", "warning", 3),
-        ("flag", "warning", 4),
-    ]
+    assert ids(look(joined(*lines)), "sidechain") == [("flag", "warning", 3), ("flag", "warning", 4)]
 
 
 def test_a_sub_agents_file_without_marks_is_a_warning() -> None:
@@ -53,9 +50,7 @@ def test_a_sub_agents_file_without_marks_is_a_warning() -> None:
     lines[1] = lines[1].replace(SIDE, MAIN)
     found = look(joined(*lines), "agent-a1")
     assert ids(found, "sidechain") == [("flag", "warning", 2)]
-    assert messages(found, "sidechain.flag") == [
-        "1 of 4 records of a sub-agent's file are not marked"
-    ]
+    assert messages(found, "sidechain.flag") == ["1 of 4 records of a sub-agent's file are not marked"]
 
 
 def test_a_session_of_sub_agents_alone_is_an_error() -> None:

@@ -20,9 +20,7 @@ def test_a_sound_session_has_none() -> None:
 
 
 def test_a_message_without_a_time_is_an_error() -> None:
-    assert named(changed(two(), lambda records: records[2].pop("timestamp")), "time") == [
-        ("missing", "error")
-    ]
+    assert named(changed(two(), lambda records: records[2].pop("timestamp")), "time") == [("missing", "error")]
 
 
 @pytest.mark.parametrize("stamp", [None, ["2026"], {}, True])
@@ -53,8 +51,7 @@ def test_a_number_is_right_in_the_dialect_that_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "stamp",
-    ["yesterday", "", "2026-11-15 05:00:01", "2026-13-15T05:00:01.000Z", "20261115T050001Z"],
+    "stamp", ["yesterday", "", "2026-11-15 05:00:01", "2026-13-15T05:00:01.000Z", "20261115T050001Z"]
 )
 def test_text_of_another_form_is_a_warning(stamp: str) -> None:
     assert ("not-iso", "warning") in named(stamped(stamp), "time")

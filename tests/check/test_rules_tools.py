@@ -58,9 +58,7 @@ def test_one_id_on_calls_of_two_responses_is_an_error() -> None:
     made = session().user("Q").assistant(tool("Bash", command="a")).result("R1")
     made.assistant(tool("Bash", command="b")).result("R2").assistant("A")
     first, second = (call.encode() for call in calls(made))
-    assert ids(look(made.bytes().replace(second, first)), "tools") == [
-        ("duplicate-use", "error", 4)
-    ]
+    assert ids(look(made.bytes().replace(second, first)), "tools") == [("duplicate-use", "error", 4)]
 
 
 @pytest.mark.parametrize("given", [b'"ls"', b"null", b"[1]"])

@@ -49,9 +49,7 @@ def test_the_log_is_what_the_schema_demands(config: WriteConfig) -> None:
 
 
 def check_result(result: dict[str, Any], rules: list[dict[str, Any]]) -> None:
-    assert set(result) <= {
-        *("ruleId", "ruleIndex", "level", "message", "locations", "partialFingerprints")
-    }
+    assert set(result) <= {*("ruleId", "ruleIndex", "level", "message", "locations", "partialFingerprints")}
     assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
     assert result["level"] in LEVELS
     assert result["message"]["text"]
@@ -88,9 +86,7 @@ def test_the_bytes_of_a_region_are_those_of_the_damage(config: WriteConfig) -> N
     found = data[region["byteOffset"] : region["byteOffset"] + region["byteLength"]]
     assert b"\0" in found
     assert data.count(b"\n", 0, region["byteOffset"]) + 1 == region["startLine"]
-    assert unquote_to_bytes(urlsplit(nul["artifactLocation"]["uri"]).path) == os.fsencode(
-        report.path
-    )
+    assert unquote_to_bytes(urlsplit(nul["artifactLocation"]["uri"]).path) == os.fsencode(report.path)
 
 
 def test_files_below_the_base_are_named_relative_to_it(config: WriteConfig) -> None:

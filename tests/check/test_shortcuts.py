@@ -36,13 +36,7 @@ ODD = (
     b'{"uuid":"a","subtype":null,"sessionId":"s","agentId":"","version":"2.1.0"}',
 )
 
-SAID = CONVERSATION | {
-    "human",
-    "tool_result",
-    "compact_prelude",
-    "compact_recap",
-    "compact_system",
-}
+SAID = CONVERSATION | {"human", "tool_result", "compact_prelude", "compact_recap", "compact_system"}
 
 
 def files(shared: Path) -> Iterator[bytes]:
@@ -81,9 +75,7 @@ def test_the_kind_is_the_same_whether_lines_or_records_were_read(shared: Path) -
         gather_evidence(BytesSource(data), name=NAME, hooks=watchers)
 
 
-def test_calls_and_results_pair_up_the_same_the_long_way(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_and_results_pair_up_the_same_the_long_way(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conversations = [RecordGraph(load(BytesSource(data))).conversation for data in files(shared)]
     short = [pair_tools(each) for each in conversations]
     monkeypatch.setattr("steno.check.record_graph._all_answered", never)
@@ -135,9 +127,7 @@ def is_said(node: Node) -> bool:
     return not node.sidechain and node.type in SAID
 
 
-def test_times_are_judged_the_same_one_by_one(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_times_are_judged_the_same_one_by_one(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = [BytesSource(data) for data in files(shared)]
     short = [judged_times(source) for source in sources]
     monkeypatch.setattr("steno.check.rules.time.are_usual_times", one_by_one)

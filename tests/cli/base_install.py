@@ -55,11 +55,7 @@ def hidden_modules(extras: Sequence[str] = ()) -> set[str]:
     for extra in extras:
         wanted += _project()["optional-dependencies"][extra]
     there = {*closure(wanted), "steno", "pip"}
-    return {
-        module
-        for module, owners in packages_distributions().items()
-        if not there & set(map(normal, owners))
-    }
+    return {module for module, owners in packages_distributions().items() if not there & set(map(normal, owners))}
 
 
 class HidingFinder(MetaPathFinder):

@@ -106,11 +106,7 @@ def test_every_command_is_listed_and_completed(hidden: Run) -> None:
     for name in ("chat", "acp", "mcp", "replay"):
         assert f"  {name} " in shown
         assert f"plain,{name}\n" in words
-    options = {
-        "_STENO_COMPLETE": "bash_complete",
-        "COMP_WORDS": "steno chat --mod",
-        "COMP_CWORD": "2",
-    }
+    options = {"_STENO_COMPLETE": "bash_complete", "COMP_WORDS": "steno chat --mod", "COMP_CWORD": "2"}
     assert hidden("", **options).stdout == "plain,--model\n"
 
 

@@ -18,13 +18,7 @@ from steno.demo.recording import write_demo
 from steno.index.database import locate_index
 from steno.web.state.app_state import AppState
 
-_COMMANDS: tuple[tuple[str, ...], ...] = (
-    ("ls",),
-    ("search", "the"),
-    ("usage",),
-    ("sync",),
-    ("doctor",),
-)
+_COMMANDS: tuple[tuple[str, ...], ...] = (("ls",), ("search", "the"), ("usage",), ("sync",), ("doctor",))
 _CACHES = ("index", "templates", "prices.json", "abandoned.json")
 """What can be made again; everything else is the user's."""
 _LOCKS = ("lock", "sync.lock", ".tantivy-meta.lock", ".tantivy-writer.lock")
@@ -66,11 +60,7 @@ def _make_state() -> dict[str, bytes]:
         with pytest.raises(SystemExit):
             run(list(command))
     _explore()
-    return {
-        str(path.relative_to(home)): path.read_bytes()
-        for path in sorted(home.rglob("*"))
-        if path.is_file()
-    }
+    return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
 
 
 def _explore() -> int:
@@ -114,30 +104,20 @@ def _kinds(state: dict[str, bytes]) -> dict[str, str]:
 
 @pytest.mark.parametrize("damage", _DAMAGES)
 def test_a_damaged_state_file_does_not_make_commands_fail(
-    state: dict[str, bytes],
-    steno: Steno,
-    damage: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    state: dict[str, bytes], steno: Steno, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each file is damaged in one way; in every way by `make faults`."""
     kinds = _kinds(state)
     assert len(kinds) >= 12, kinds
     turn = list(_DAMAGES).index(damage)
-    _damage_all(
-        list(kinds.values())[turn :: len(_DAMAGES)], state, steno, damage, tmp_path, monkeypatch
-    )
+    _damage_all(list(kinds.values())[turn :: len(_DAMAGES)], state, steno, damage, tmp_path, monkeypatch)
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("damage", _DAMAGES)
 def test_no_damaged_state_file_makes_a_command_fail_for_good(
-    state: dict[str, bytes],
-    steno: Steno,
-    damage: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    state: dict[str, bytes], steno: Steno, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _damage_all(list(_kinds(state).values()), state, steno, damage, tmp_path, monkeypatch)
 
@@ -194,9 +174,7 @@ def _problems(steno: Steno, name: str, path: Path, left: bytes | None) -> list[s
                 (not cache and ran.code > 1 and not ran.err.strip(), "nothing said"),
             ]
             found += [
-                f"{name}: {' '.join(command)} ({turn}): {what}: {ran.err.strip()}"
-                for is_so, what in faults
-                if is_so
+                f"{name}: {' '.join(command)} ({turn}): {what}: {ran.err.strip()}" for is_so, what in faults if is_so
             ]
     if cache and _explore() == 503:
         # A page that loads itself again: the index was set aside, and is read anew.

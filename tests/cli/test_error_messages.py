@@ -69,9 +69,7 @@ def test_a_name_that_fits_two(steno: Steno, config: WriteConfig) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe" * 400, b"\n\n\n"])
-def test_a_file_without_a_record_is_said_to_be_so(
-    steno: Steno, tmp_path: Path, content: bytes
-) -> None:
+def test_a_file_without_a_record_is_said_to_be_so(steno: Steno, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "nothing.jsonl"
     path.write_bytes(content)
     for view in ([], ["--json"], ["--turns", "--json"], ["--graph"]):
@@ -153,14 +151,7 @@ def test_wrong_usage(steno: Steno, arguments: list[str], words: str) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    [
-        ["--turn", "99"],
-        ["--branch", "9"],
-        ["--agent", "ffff"],
-        ["--agent", ""],
-        ["--raw", "nope"],
-        ["--raw", ""],
-    ],
+    [["--turn", "99"], ["--branch", "9"], ["--agent", "ffff"], ["--agent", ""], ["--raw", "nope"], ["--raw", ""]],
 )
 def test_a_part_that_is_not_there(steno: Steno, demo: DemoReport, part: list[str]) -> None:
     assert demo.sessions

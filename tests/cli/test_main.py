@@ -34,9 +34,7 @@ def at_terminal(*arguments: str, **more: str) -> str:
     for name in ("NO_COLOR", "COLUMNS", "LINES"):
         if name not in more:
             env.pop(name, None)
-    child = pexpect.spawn(
-        sys.executable, ["-m", "steno", *arguments], env=env, dimensions=(24, 80), timeout=120
-    )
+    child = pexpect.spawn(sys.executable, ["-m", "steno", *arguments], env=env, dimensions=(24, 80), timeout=120)
     seen: bytes = child.read()
     child.close()
     return seen.decode()
@@ -77,9 +75,7 @@ def test_completion_scripts_are_printed(steno: Steno, shell: str) -> None:
 
 def test_sessions_are_completed_by_id_with_their_titles(demo: DemoReport) -> None:
     assert demo.sessions
-    ran = outside(
-        _STENO_COMPLETE="zsh_complete", COMP_WORDS="steno show --demo 642", COMP_CWORD="3"
-    )
+    ran = outside(_STENO_COMPLETE="zsh_complete", COMP_WORDS="steno show --demo 642", COMP_CWORD="3")
     words = ran.stdout.decode()
     assert "6429f00f-fc3c-4f28-a384-ea05996b9683\nSmooth the curve, keep the surge" in words
 
@@ -91,24 +87,16 @@ def test_listing_imports_nothing_it_does_not_need(demo: DemoReport) -> None:
         "try:\n    run(['ls', '--demo'])\nexcept SystemExit:\n    pass\n"
         "sys.stderr.write(' '.join(sys.modules))"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env=environment(), capture_output=True, check=True
-    )
+    ran = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, check=True)
     modules = set(ran.stderr.decode().split())
     heavy = {"rich", "markdown_it", "pygments", "subprocess", "pathlib", "dataclasses", "asyncio"}
     assert not heavy & modules
-    assert not {
-        name
-        for name in modules
-        if name.startswith(("steno.demo", "steno.session.turns.turn_builder"))
-    }
+    assert not {name for name in modules if name.startswith(("steno.demo", "steno.session.turns.turn_builder"))}
 
 
 def test_help_imports_no_command() -> None:
     code = "import sys\nfrom steno.cli.entry_point import run\ntry:\n    run(['-h'])\nexcept SystemExit:\n    pass\nsys.stderr.write(' '.join(sys.modules))"
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env=environment(), capture_output=True, check=True
-    )
+    ran = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, check=True)
     assert not {"msgspec", "steno.cli.commands.ls", "rich"} & set(ran.stderr.decode().split())
 
 
@@ -182,9 +170,7 @@ def test_next_commands_can_be_pasted(tmp_path: Path) -> None:
 def test_a_session_without_a_name_of_its_own_is_offered_by_its_path(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "full.jsonl").write_bytes(
-            session(seed=folder).turn("Hi", "Ho").bytes()
-        )
+        (tmp_path / folder / "full.jsonl").write_bytes(session(seed=folder).turn("Hi", "Ho").bytes())
         os.utime(tmp_path / folder / "full.jsonl", (1e9, 1e9))
     seen = at_terminal("ls", "--root", str(tmp_path), "--width", "300", NO_COLOR="1")
     assert f"steno show --root {tmp_path} {tmp_path}/one/full.jsonl" in seen
@@ -224,9 +210,7 @@ def test_marks_are_plain_letters_where_there_is_no_unicode(demo: DemoReport) -> 
     assert ran.stdout.isascii()
 
 
-def test_long_stories_go_through_the_pager_and_short_ones_do_not(
-    demo: DemoReport, tmp_path: Path
-) -> None:
+def test_long_stories_go_through_the_pager_and_short_ones_do_not(demo: DemoReport, tmp_path: Path) -> None:
     assert demo.sessions
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\necho PAGED\ncat\n")

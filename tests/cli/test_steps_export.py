@@ -37,9 +37,7 @@ def test_002_sync_says_in_one_line_what_it_did(steno: Steno, root: Path, tmp_pat
         file.write(step_lines(session_id(2), 1, word="More"))
     (path_of(root, 2).parent / "agent-a318043.jsonl").write_bytes(step_lines(session_id(2), 1))
     ran = steno("sync", "--steps", out)
-    assert ran.out == (
-        "Wrote 1 session, 1 unchanged, 1 removed; skipped 1 file: transcript of a sub-agent (1)\n"
-    )
+    assert ran.out == ("Wrote 1 session, 1 unchanged, 1 removed; skipped 1 file: transcript of a sub-agent (1)\n")
     # The index is another matter.
     assert not (Path(os.environ["STENO_HOME"]) / "index").exists()
 
@@ -84,9 +82,7 @@ def test_002_export_of_a_folder_that_is_there_needs_no_option(steno: Steno, tmp_
     ran = steno("export", session_id(2), "--format", "steps", out, "--json")
     assert (ran.json["sessions"], ran.json["written"]) == (1, [str(out / session_id(2))])
     assert ran.json["masked"]["home"] > 0
-    assert steno("export", "--format", "steps", out).lines[0] == (
-        "Wrote 2 sessions, 1 unchanged, 0 removed"
-    )
+    assert steno("export", "--format", "steps", out).lines[0] == ("Wrote 2 sessions, 1 unchanged, 0 removed")
     ran = steno("export", "--project", "tide", "--format", "steps", out)
     assert ran.lines[0] == "Wrote 0 sessions, 3 unchanged, 0 removed"
     assert steno("export", "--project", "sea", "--format", "steps", out).code == 1
@@ -94,9 +90,7 @@ def test_002_export_of_a_folder_that_is_there_needs_no_option(steno: Steno, tmp_
 
 
 @pytest.mark.usefixtures("root")
-def test_002_sync_what_something_else_wrote_is_said_and_the_rest_is_done(
-    steno: Steno, tmp_path: Path
-) -> None:
+def test_002_sync_what_something_else_wrote_is_said_and_the_rest_is_done(steno: Steno, tmp_path: Path) -> None:
     out = tmp_path / "out"
     (out / session_id(2)).mkdir(parents=True)
     (out / session_id(2) / "steps.jsonl").write_text("mine")
@@ -106,9 +100,7 @@ def test_002_sync_what_something_else_wrote_is_said_and_the_rest_is_done(
         f"steno: {out / session_id(2)} was not written by steno\n"
         "       Move it away, or use `steno export --format steps --force`.\n"
     )
-    assert ran.out == (
-        "Wrote 2 sessions, 0 unchanged, 0 removed; skipped 1 file: not written (see above) (1)\n"
-    )
+    assert ran.out == ("Wrote 2 sessions, 0 unchanged, 0 removed; skipped 1 file: not written (see above) (1)\n")
     assert steno("export", "--format", "steps", "-o", out, "--force").code == 0
     assert (out / session_id(2) / "steps.jsonl").read_text() != "mine"
 
@@ -148,9 +140,7 @@ def test_002_sync_refuses_what_makes_no_sense(
     assert Path("file").read_text() == "mine"
 
 
-def test_002_sync_keeps_what_it_has_when_the_sessions_cannot_be_read(
-    steno: Steno, root: Path, tmp_path: Path
-) -> None:
+def test_002_sync_keeps_what_it_has_when_the_sessions_cannot_be_read(steno: Steno, root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     steno("sync", "--steps", out)
     root.rename(tmp_path / "away")

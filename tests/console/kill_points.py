@@ -13,9 +13,7 @@ from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 __all__ = ["MOMENTS", "Moment", "killed"]
 
-Moment: TypeAlias = tuple[
-    ScriptedResponder, Callable[[Terminal], object], Callable[[Terminal], None]
-]
+Moment: TypeAlias = tuple[ScriptedResponder, Callable[[Terminal], object], Callable[[Terminal], None]]
 """What the model says, how the moment is reached, and what has to be let go behind it."""
 
 

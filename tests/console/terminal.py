@@ -63,9 +63,7 @@ class _Screen(pyte.HistoryScreen):
 class Terminal:
     """One terminal, with a project, a home and a server around it."""
 
-    def __init__(
-        self, folder: Path, mind: Responder, *, columns: int = 100, rows: int = 30, **env: str
-    ) -> None:
+    def __init__(self, folder: Path, mind: Responder, *, columns: int = 100, rows: int = 30, **env: str) -> None:
         self.project = folder / "project"
         self.project.mkdir(exist_ok=True)
         self.home = folder / "home"
@@ -86,10 +84,7 @@ class Terminal:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.child is not None:
             self.child.close(force=True)
@@ -154,8 +149,7 @@ class Terminal:
         """Make the window narrower as many terminals do: what does not fit goes on below."""
         screen, rows = self._screen, self.size[1]
         lines = [
-            [line[at : at + columns] for at in range(0, len(line) or 1, columns)]
-            for line in self.text.split("\n")
+            [line[at : at + columns] for at in range(0, len(line) or 1, columns)] for line in self.text.split("\n")
         ]
         row, column = screen.cursor.y, screen.cursor.x
         row = sum(map(len, lines[:row])) + column // columns
@@ -184,10 +178,7 @@ class Terminal:
     def everything(self) -> str:
         """What is on the screen, and what has gone past its top."""
         columns = self._screen.columns
-        above = [
-            "".join(line[at].data for at in range(columns)).rstrip()
-            for line in self._screen.history.top
-        ]
+        above = ["".join(line[at].data for at in range(columns)).rstrip() for line in self._screen.history.top]
         return "\n".join([*above, self.text])
 
     def cells(self) -> list[list[tuple[str, str, tuple[str, ...]]]]:
@@ -196,12 +187,7 @@ class Terminal:
         for number in range(len(self.text.split("\n"))):
             row = self._screen.buffer[number]
             cells = [row[at] for at in range(self._screen.columns)]
-            rows.append(
-                [
-                    (each.data, str(each.fg), tuple(n for n in _TRAITS if getattr(each, n)))
-                    for each in cells
-                ]
-            )
+            rows.append([(each.data, str(each.fg), tuple(n for n in _TRAITS if getattr(each, n))) for each in cells])
         return rows
 
     def sees(self, *words: str) -> None:
@@ -233,9 +219,7 @@ class Terminal:
         while self._read(_SECONDS):
             pass
         self.child.wait()
-        return (
-            self.child.exitstatus if self.child.exitstatus is not None else -self.child.signalstatus
-        )
+        return self.child.exitstatus if self.child.exitstatus is not None else -self.child.signalstatus
 
     def _read(self, seconds: float) -> bool:
         try:

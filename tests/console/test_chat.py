@@ -32,9 +32,7 @@ def test_a_conversation(terminal: Make) -> None:
     console.say("hello")
     console.told("› hello", "Good day.", "print(1)", "out")
     console.say("please look")
-    console.told(
-        "▸ Thought  First I look.", "I look.", "▸ Glob     *", "There is nothing.", "1 step"
-    )
+    console.told("▸ Thought  First I look.", "I look.", "▸ Glob     *", "There is nothing.", "1 step")
     console.idle()
     console.send("\x04")
     console.sees("once more to leave")
@@ -57,9 +55,7 @@ def test_a_conversation(terminal: Make) -> None:
 
 def test_an_answer_is_seen_as_it_comes_and_stays_when_it_is_broken_into(terminal: Make) -> None:
     gate = ReleaseEvent()
-    script = ScriptedResponder().on(
-        "tell", Reply(content=(streamed("First part.\n\n", "Second p", gate, "art."),))
-    )
+    script = ScriptedResponder().on("tell", Reply(content=(streamed("First part.\n\n", "Second p", gate, "art."),)))
     script.on("what", "Nothing.")
     console = terminal(script)
     console.open()
@@ -83,9 +79,7 @@ def test_an_answer_is_seen_as_it_comes_and_stays_when_it_is_broken_into(terminal
     assert "[Request interrupted by user]" in console.prompts()[-1] or len(console.prompts()) == 2
 
 
-def test_what_is_said_meanwhile_waits_can_be_edited_and_is_heard_at_the_next_chance(
-    terminal: Make,
-) -> None:
+def test_what_is_said_meanwhile_waits_can_be_edited_and_is_heard_at_the_next_chance(terminal: Make) -> None:
     gate = ReleaseEvent()
     script = ScriptedResponder().on("work", tool("Glob", pattern="*.none"), after=gate)
     script.on("also this", "Both done.")
@@ -113,9 +107,7 @@ def test_what_is_said_meanwhile_waits_can_be_edited_and_is_heard_at_the_next_cha
 
 def test_sub_agents_are_seen_at_work(terminal: Make) -> None:
     gate = ReleaseEvent()
-    task = tool(
-        "Agent", description="count files", prompt="Count the files.", subagent_type="Explore"
-    )
+    task = tool("Agent", description="count files", prompt="Count the files.", subagent_type="Explore")
     script = ScriptedResponder().on("Count the files", tool("Glob", pattern="*.none"))
     script.then("None.", after=gate).on("ask somebody", task).then("There are none.")
     console = terminal(script)
@@ -131,9 +123,7 @@ def test_sub_agents_are_seen_at_work(terminal: Make) -> None:
 
 def test_text_of_model_and_tools_never_acts_on_the_terminal(terminal: Make) -> None:
     bad = "\x1b[2J\x1b]0;owned\x07\u202e\x9b31m"
-    script = ScriptedResponder().on(
-        "bad", [text(f"Look: {bad}"), tool("Bash", command=f"printf '{bad}'; false")]
-    )
+    script = ScriptedResponder().on("bad", [text(f"Look: {bad}"), tool("Bash", command=f"printf '{bad}'; false")])
     script.then(f"End {bad}.")
     console = terminal(script)
     console.open("--dangerously-skip-permissions")
@@ -147,9 +137,7 @@ def test_text_of_model_and_tools_never_acts_on_the_terminal(terminal: Make) -> N
     assert b"\xc2\x9b" not in sent
 
 
-@pytest.mark.parametrize(
-    "moment", ["answering", "asking", pytest.param("running", marks=pytest.mark.faults)]
-)
+@pytest.mark.parametrize("moment", ["answering", "asking", pytest.param("running", marks=pytest.mark.faults)])
 def test_a_session_goes_on_where_it_was_killed(terminal: Make, moment: str) -> None:
     console = killed(terminal, moment)
     console.open("-c")
@@ -166,9 +154,7 @@ def test_a_session_goes_on_where_it_was_killed(terminal: Make, moment: str) -> N
 
 
 def test_a_terminal_that_goes_away_leaves_nothing_behind(terminal: Make) -> None:
-    script = ScriptedResponder().on(
-        "run", tool("Bash", command="touch began; sleep 60; touch ended")
-    )
+    script = ScriptedResponder().on("run", tool("Bash", command="touch began; sleep 60; touch ended"))
     console = terminal(script)
     console.open("--dangerously-skip-permissions")
     console.say("run it")
@@ -258,9 +244,7 @@ def test_the_demonstration_leads_through(terminal: Make) -> None:
     assert list(console.project.glob("steno-demo-*")) == []
 
 
-def test_a_session_that_another_has_is_refused_and_a_changed_one_is_loaded_again(
-    terminal: Make,
-) -> None:
+def test_a_session_that_another_has_is_refused_and_a_changed_one_is_loaded_again(terminal: Make) -> None:
     console = terminal(ScriptedResponder().otherwise("Yes."))
     console.open()
     console.say("the first prompt")

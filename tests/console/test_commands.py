@@ -162,11 +162,7 @@ def test_what_was_chosen_lasts_and_stands_in_stenos_own_file(terminal: Make) -> 
     console.say("/exit")
     assert console.ends() == 0
     assert own.read_text().startswith("# mine\n[archive]\nlevel = 5  # packs\n")
-    assert tomllib.loads(own.read_text())["console"] == {
-        "model": "haiku",
-        "theme": "plain",
-        "keys": "vi",
-    }
+    assert tomllib.loads(own.read_text())["console"] == {"model": "haiku", "theme": "plain", "keys": "vi"}
     assert not (console.config / "settings.json").exists()
     console.raw = b""
     console.open()

@@ -76,10 +76,7 @@ def test_the_last_line_fits_and_keeps_what_matters(columns: int) -> None:
 
 
 def test_a_line_of_a_program_keeps_its_colours_and_nothing_else() -> None:
-    assert parse_colours("\x1b[1;32mok\x1b[0m \x1b[2Jx\x1b]0;t\x07") == [
-        ("ok", "bold green"),
-        (" ␛[2Jx␛]0;t␇", ""),
-    ]
+    assert parse_colours("\x1b[1;32mok\x1b[0m \x1b[2Jx\x1b]0;t\x07") == [("ok", "bold green"), (" ␛[2Jx␛]0;t␇", "")]
 
 
 def test_notices_go_the_way_that_was_chosen() -> None:
@@ -108,12 +105,7 @@ def test_a_patch_is_known_before_the_call_is_made(tmp_path: Path) -> None:
 
 
 def test_a_command_is_read_in_parts() -> None:
-    assert [part.program for part in command_parts("cd a && git push | tee log; rm b")] == [
-        "cd",
-        "git",
-        "tee",
-        "rm",
-    ]
+    assert [part.program for part in command_parts("cd a && git push | tee log; rm b")] == ["cd", "git", "tee", "rm"]
 
 
 def test_what_an_answer_means_is_told_in_full_beside_it_or_below() -> None:
@@ -158,12 +150,7 @@ def test_a_frame_goes_out_in_one_piece() -> None:
 def test_the_region_shows_what_would_act() -> None:
     screen, _ = paper(colour=True)
     lines: list[StyledLine] = [[("\x1b[2J", "bold red"), "\u202ex"], ["\x07"]]
-    assert screen.fragments(lines) == [
-        ("bold ansired", "␛[2J"),
-        ("", "\\u{202e}x"),
-        ("", "\n"),
-        ("", "␇"),
-    ]
+    assert screen.fragments(lines) == [("bold ansired", "␛[2J"), ("", "\\u{202e}x"), ("", "\n"), ("", "␇")]
 
 
 def test_a_question_fits_and_is_answered_by_a_key() -> None:

@@ -78,14 +78,10 @@ def test_a_refusal_is_told_to_the_model_in_the_users_words(terminal: Make) -> No
     console.proves()
 
 
-def test_a_yes_for_the_session_and_one_for_good_and_a_command_that_is_edited(
-    terminal: Make,
-) -> None:
+def test_a_yes_for_the_session_and_one_for_good_and_a_command_that_is_edited(terminal: Make) -> None:
     script = ScriptedResponder()
     for number in range(4):
-        script.on(f"run {number}", tool("Bash", command=f"make step{number}")).then(
-            f"Ran {number}."
-        )
+        script.on(f"run {number}", tool("Bash", command=f"make step{number}")).then(f"Ran {number}.")
     script.on("again", tool("Bash", command="make step0")).then("Again.")
     console = terminal(script)
     (console.project / "Makefile").write_text("%:\n\t@touch $@\n")
@@ -161,12 +157,7 @@ def test_an_edit_is_seen_before_it_is_made(terminal: Make) -> None:
     (console.project / "a.py").write_text("".join(f"y{at} = 0\n" for at in range(40)) + "x = 1\n")
     console.open()
     console.say("mend it")
-    console.sees(
-        "Edit wants to change",
-        "asks because a.py would be changed",
-        "41 \N{MINUS SIGN} x = 1",
-        "41 + x = 2",
-    )
+    console.sees("Edit wants to change", "asks because a.py would be changed", "41 \N{MINUS SIGN} x = 1", "41 + x = 2")
     assert str(console.project) not in console.text
     assert "x = 1" in (console.project / "a.py").read_text()
     console.send("d")
@@ -187,9 +178,7 @@ def test_nothing_of_what_is_agreed_to_is_left_out(terminal: Make) -> None:
     (console.project / "a.py").write_text("x = 1\n")
     console.open()
     console.say("run it")
-    console.sees(
-        "echo 11 >> made", "… 18 more lines: d shows all", "asks because", "! echo 0 > made"
-    )
+    console.sees("echo 11 >> made", "… 18 more lines: d shows all", "asks because", "! echo 0 > made")
     assert "echo 29 >> made" not in console.everything
     console.send("d")
     console.told("echo 12 >> made", "echo 29 >> made")
@@ -212,9 +201,7 @@ def test_nothing_of_what_is_agreed_to_is_left_out(terminal: Make) -> None:
 
 def test_whoever_types_does_not_answer_by_accident(terminal: Make) -> None:
     gate = ReleaseEvent()
-    script = (
-        ScriptedResponder().on("go", tool("Bash", command="touch made"), after=gate).then("Done.")
-    )
+    script = ScriptedResponder().on("go", tool("Bash", command="touch made"), after=gate).then("Done.")
     script.otherwise("Heard.")
     console = terminal(script)
     console.open()

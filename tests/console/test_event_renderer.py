@@ -53,12 +53,7 @@ def test_a_step_is_one_line_that_turns_and_then_stands() -> None:
     told.handle(events.ToolOutput("c1", "\x1b[32mone\x1b[0m\ntwo \x1b[2J"))
     assert "two ␛[2J" in words(told.live(80, 8))[1]
     told.handle(
-        events.ToolEnded(
-            run,
-            ToolResult("== 31 passed in 4s ==", {"stdout": "== 31 passed in 4s =="}),
-            42.0,
-            "u1",
-        )
+        events.ToolEnded(run, ToolResult("== 31 passed in 4s ==", {"stdout": "== 31 passed in 4s =="}), 42.0, "u1")
     )
     assert told.live(80, 8) == []
     assert output.text.startswith("  ▸ Bash     make test  31 passed")
@@ -136,9 +131,7 @@ def test_the_list_of_things_to_do_stays_in_sight_until_it_is_done() -> None:
     def write(*states: str) -> None:
         todos = [{"content": f"thing {at}", "status": state} for at, state in enumerate(states)]
         detail = {"oldTodos": [], "newTodos": todos}
-        told.handle(
-            events.ToolEnded(call("TodoWrite", todos=todos), ToolResult("ok", detail), 0, "u")
-        )
+        told.handle(events.ToolEnded(call("TodoWrite", todos=todos), ToolResult("ok", detail), 0, "u"))
 
     write("completed", "in_progress", "pending")
     assert words(told.live(80, 8)) == ["", "  ✓ thing 0", "  ▸ thing 1", "  ◻ thing 2"]
@@ -175,9 +168,7 @@ def test_what_comes_again_after_a_broken_answer_is_not_told_twice() -> None:
     told, output, _, _ = stream()
     told.handle(events.ContentDelta("text", "Half of an ans", 0))
     for attempt in (1, 2):
-        told.handle(
-            events.Retrying(attempt, 3, 2.0, ApiError("overloaded", kind="overloaded_error"))
-        )
+        told.handle(events.Retrying(attempt, 3, 2.0, ApiError("overloaded", kind="overloaded_error")))
         assert words(told.live(80, 8)) == ["", f"  ! overloaded; try {attempt} of 3 in 2 s"]
     assert output.text == ""
     told.handle(events.ContentDelta("text", "A whole answer.", 0))

@@ -108,8 +108,4 @@ def test_escapes_of_the_model_do_not_act() -> None:
 
 
 def test_a_heading_begins_where_everything_else_does() -> None:
-    assert words(list(markdown_lines("# A heading\n\nAnd words.", 40))) == [
-        "A heading",
-        "",
-        "And words.",
-    ]
+    assert words(list(markdown_lines("# A heading\n\nAnd words.", 40))) == ["A heading", "", "And words."]

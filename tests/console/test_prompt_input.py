@@ -150,9 +150,7 @@ def test_shell_memory_and_images(terminal: Make) -> None:
     console.told("with the image dot.png", "Yes.")
     console.idle()
     console.say("/rewind")
-    console.sees(
-        "Go back to before which prompt?", "▸ what is in dot.png ?", "  !echo out; touch made"
-    )
+    console.sees("Go back to before which prompt?", "▸ what is in dot.png ?", "  !echo out; touch made")
     assert "<bash" not in console.text
     console.send(ESC)
     console.loses("Go back to")
@@ -164,18 +162,14 @@ def test_shell_memory_and_images(terminal: Make) -> None:
     console.proves()
 
 
-def test_pictures_are_pasted_by_their_path_and_from_the_clipboard(
-    terminal: Make, tmp_path: Path
-) -> None:
+def test_pictures_are_pasted_by_their_path_and_from_the_clipboard(terminal: Make, tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     for name, prints in (("wl-paste", "exit 1"), ("xclip", f'cat "{tmp_path}/held.png"')):
         (programs / name).write_text(f"#!/bin/sh\n{prints}\n")
         (programs / name).chmod(0o755)
     path = f"{programs}:{os.environ['PATH']}"
-    console = terminal(
-        ScriptedResponder().otherwise("Yes."), PATH=path, DISPLAY=":9", WAYLAND_DISPLAY="wayland-9"
-    )
+    console = terminal(ScriptedResponder().otherwise("Yes."), PATH=path, DISPLAY=":9", WAYLAND_DISPLAY="wayland-9")
     (tmp_path / "my dot.png").write_bytes(DOT)
     console.open()
     console.idle()
@@ -196,9 +190,7 @@ def test_pictures_are_pasted_by_their_path_and_from_the_clipboard(
     console.proves()
 
 
-def test_without_a_program_for_it_the_clipboard_is_not_asked(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_program_for_it_the_clipboard_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NotFound, match="nothing here can read a picture"):
         asyncio.run(save_clipboard_image({"DISPLAY": ":9"}))

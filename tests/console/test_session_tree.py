@@ -34,10 +34,7 @@ def test_branches_stand_behind_the_prompt_that_they_leave() -> None:
         "  │ third",
     ]
     short = words(session_tree_lines(session, 80, max_prompts=1))
-    assert short == [
-        "  3 prompts, 2 branches abandoned, 2 of them further up; the last ones:",
-        "  │ third",
-    ]
+    assert short == ["  3 prompts, 2 branches abandoned, 2 of them further up; the last ones:", "  │ third"]
 
 
 def test_a_session_in_which_nobody_said_anything_says_so() -> None:

@@ -17,9 +17,7 @@ def test_a_narrow_terminal_and_one_that_is_resized(terminal: Make) -> None:
     gate = ReleaseEvent()
     pieces = (LONG, "\n\nThen ", gate, "the end.")
     words = "".join(piece for piece in pieces if isinstance(piece, str))
-    script = ScriptedResponder().on(
-        "tell", Reply(content=(ReplyBlock({"type": "text", "text": words}, pieces),))
-    )
+    script = ScriptedResponder().on("tell", Reply(content=(ReplyBlock({"type": "text", "text": words}, pieces),)))
     script.on("run", tool("Bash", command="touch " + "x" * 60 + "y")).then("Ran.")
     console = terminal(script, columns=40, rows=20)
     console.open(wait="opus-4-5")
@@ -48,10 +46,7 @@ def test_where_lines_are_broken_anew_nothing_of_the_region_is_left_behind(termin
     console.narrow(60)
     once = ("┌ Permission", "┐", "esc stops", "› run it", "steno chat", "asks before writing")
     console.waits(
-        lambda: (
-            max(map(len, console.text.splitlines())) < 60
-            and all(console.text.count(each) == 1 for each in once)
-        ),
+        lambda: max(map(len, console.text.splitlines())) < 60 and all(console.text.count(each) == 1 for each in once),
         "one question",
     )
     console.send("y")
@@ -80,11 +75,7 @@ def test_without_colours_nothing_is_coloured(terminal: Make) -> None:
 
 
 def test_for_a_screen_reader_there_are_whole_lines_only(terminal: Make) -> None:
-    script = (
-        ScriptedResponder()
-        .on("go", [text("I go."), tool("Bash", command="touch made")])
-        .then("Done.")
-    )
+    script = ScriptedResponder().on("go", [text("I go."), tool("Bash", command="touch made")]).then("Done.")
     console = terminal(script)
     console.open("--screen-reader", wait="session")
     console.send("go" + ENTER)

@@ -77,8 +77,7 @@ def test_the_kinds_of_content_are_there() -> None:
     patches = [
         record["toolUseResult"]["structuredPatch"]
         for record in all_records()
-        if isinstance(record.get("toolUseResult"), dict)
-        and record["toolUseResult"].get("structuredPatch")
+        if isinstance(record.get("toolUseResult"), dict) and record["toolUseResult"].get("structuredPatch")
     ]
     assert len(patches) > 10
     names = {block["name"] for block in blocks("tool_use")}
@@ -110,9 +109,7 @@ def test_what_happens_to_sessions_is_there() -> None:
 
 def test_a_rewind_left_work_behind() -> None:
     branched = [
-        made
-        for made in told()
-        if any(r["type"] == "last-prompt" and r.get("explicit") for r in made.records())
+        made for made in told() if any(r["type"] == "last-prompt" and r.get("explicit") for r in made.records())
     ]
     (made,) = branched
     prompts = [r for r in made.records() if r["type"] == "user" and r.get("promptSource")]
@@ -140,9 +137,7 @@ def test_one_session_waits_for_an_answer_and_one_ends_with_an_error() -> None:
     ends = [[r for r in made.records() if "uuid" in r][-1] for made in told()]
     asked = [e for e in ends if e["type"] == "assistant" and _called(e, "AskUserQuestion")]
     assert len(asked) == 1
-    failed = [
-        made for made in told() if any(r.get("isApiErrorMessage") for r in made.records()[-8:])
-    ]
+    failed = [made for made in told() if any(r.get("isApiErrorMessage") for r in made.records()[-8:])]
     assert len(failed) == 1
 
 
@@ -180,9 +175,7 @@ def test_hostile_text_is_there() -> None:
 
 
 def test_another_script_is_there() -> None:
-    assert any(
-        re.search(r"[\u3040-\u30ff]", json.dumps(r, ensure_ascii=False)) for r in all_records()
-    )
+    assert any(re.search(r"[\u3040-\u30ff]", json.dumps(r, ensure_ascii=False)) for r in all_records())
 
 
 def test_prompts_are_remembered_in_order_of_time() -> None:

@@ -32,10 +32,7 @@ def read(path: Path) -> str:
 
 def fences(text: str) -> list[tuple[str, str, int]]:
     """Return the code blocks of a page: language, body, number of the first line of the body."""
-    return [
-        (found[2].strip(), found[3], text.count("\n", 0, found.start(3)) + 1)
-        for found in _FENCE.finditer(text)
-    ]
+    return [(found[2].strip(), found[3], text.count("\n", 0, found.start(3)) + 1) for found in _FENCE.finditer(text)]
 
 
 def prose(text: str) -> str:

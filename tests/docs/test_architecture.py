@@ -89,9 +89,7 @@ def packages() -> set[str]:
     return {
         str(folder.relative_to(SOURCE))
         for folder in SOURCE.rglob("*")
-        if folder.is_dir()
-        and folder.name != "__pycache__"
-        and any(file.is_file() for file in folder.iterdir())
+        if folder.is_dir() and folder.name != "__pycache__" and any(file.is_file() for file in folder.iterdir())
     }
 
 
@@ -105,11 +103,7 @@ def test_the_tree_lists_every_package_with_a_line_each() -> None:
 
 def test_the_map_for_agents_lists_every_top_level_package() -> None:
     block = next(tree_blocks(ROOT / "AGENTS.md"))
-    listed = {
-        str(folder.relative_to("src/steno"))
-        for folder, _ in tree(block)
-        if folder.is_relative_to("src/steno")
-    }
+    listed = {str(folder.relative_to("src/steno")) for folder, _ in tree(block) if folder.is_relative_to("src/steno")}
     assert {name for name in packages() if "/" not in name} <= listed
     assert listed - {"."} <= packages()
 
@@ -132,9 +126,7 @@ def test_each_change_names_the_files_it_touches() -> None:
 
 def test_a_directory_is_small_enough_to_survey() -> None:
     counts = {
-        str(folder.relative_to(SOURCE)): len(
-            [p for p in folder.glob("*.py") if p.stem != "__init__"]
-        )
+        str(folder.relative_to(SOURCE)): len([p for p in folder.glob("*.py") if p.stem != "__init__"])
         for folder in (SOURCE, *SOURCE.rglob("*"))
         if folder.is_dir() and folder != GENERATED
     }
@@ -145,7 +137,5 @@ def test_the_import_order_is_the_one_that_is_enforced() -> None:
     project = tomllib.loads(read(ROOT / "pyproject.toml"))
     layers: list[str] = project["tool"]["importlinter"]["contracts"][0]["layers"]
     enforced = [re.sub(r" \| _version", "", layer) for layer in layers]
-    blocks = [
-        body.splitlines() for language, body, _ in fences(read(ARCHITECTURE)) if language == "text"
-    ]
+    blocks = [body.splitlines() for language, body, _ in fences(read(ARCHITECTURE)) if language == "text"]
     assert enforced in blocks

@@ -34,9 +34,7 @@ def test_a_vulnerability_is_named_and_is_a_failure(
     )
 
 
-def test_no_vulnerability_is_none(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_vulnerability_is_none(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert reported(monkeypatch, SOUND) == 0
     assert capsys.readouterr().out == "Vulnerabilities: 0 in 1 packages\n"
 
@@ -49,9 +47,7 @@ def test_what_was_not_checked_is_not_called_sound(
 
 
 @pytest.mark.parametrize("python", ["no-such-program", sys.executable])
-def test_without_pip_audit_nothing_is_checked_and_it_says_so(
-    capsys: pytest.CaptureFixture[str], python: str
-) -> None:
+def test_without_pip_audit_nothing_is_checked_and_it_says_so(capsys: pytest.CaptureFixture[str], python: str) -> None:
     assert audit.vulnerabilities(python) == 0
     out = capsys.readouterr().out
     assert out.startswith("Vulnerabilities: not checked (")

@@ -122,9 +122,7 @@ def is_found(words: str, home: str) -> bool:
     module = home.partition(":")[0]
     name = re.sub(r"[\W_]", "", home.removeprefix("steno.")).lower()
     described = (first_line(importlib.import_module(module)) + first_line(resolve(home))).lower()
-    return any(word in name for word in wanted) and all(
-        word in name or word in described for word in wanted
-    )
+    return any(word in name for word in wanted) and all(word in name or word in described for word in wanted)
 
 
 def resolve(home: str) -> object:

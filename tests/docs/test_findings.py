@@ -19,9 +19,7 @@ def test_every_rule_is_in_the_reference_and_no_other() -> None:
     listed = re.findall(r"^\| \[`([\w.-]+)`\]", read(FOLDER / "index.md"), re.MULTILINE)
     assert listed == list(RULES)
     headed = [
-        heading
-        for page in FOLDER.glob("*.md")
-        for heading in re.findall(r"^## ([\w.-]+)$", read(page), re.MULTILINE)
+        heading for page in FOLDER.glob("*.md") for heading in re.findall(r"^## ([\w.-]+)$", read(page), re.MULTILINE)
     ]
     assert sorted(headed) == sorted(RULES)
 

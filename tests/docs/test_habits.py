@@ -14,19 +14,7 @@ from steno._version import __version__
 
 TARGETS = {
     *("run", "test", "check", "bench", "interop", "interop-quick"),
-    *(
-        "faults",
-        "campaign",
-        "fuzz",
-        "mutation",
-        "answers",
-        "help",
-        "venv",
-        "docs",
-        "pins",
-        "audit",
-        "clean",
-    ),
+    *("faults", "campaign", "fuzz", "mutation", "answers", "help", "venv", "docs", "pins", "audit", "clean"),
 }
 LONGEST = 700
 # Joined here, so that this file does not hold what it looks for.
@@ -85,12 +73,8 @@ def test_a_path_of_one_machine_is_noticed(path: str) -> None:
 
 
 def test_no_checker_is_silenced_in_place() -> None:
-    silenced = re.compile(
-        "|".join(["# no" + "qa", "# type: ig" + "nore", "# pyright: ig" + "nore"])
-    )
-    assert [
-        line for line in offences(silenced) if line.startswith(("src/", "tests/", "tools/"))
-    ] == []
+    silenced = re.compile("|".join(["# no" + "qa", "# type: ig" + "nore", "# pyright: ig" + "nore"]))
+    assert [line for line in offences(silenced) if line.startswith(("src/", "tests/", "tools/"))] == []
 
 
 def test_modules_are_short_enough_to_read() -> None:
@@ -123,9 +107,7 @@ def test_the_check_for_every_change_can_be_run() -> None:
 
 def test_the_readme_names_the_pythons_the_package_claims() -> None:
     claimed = [
-        each.rpartition(" ")[2]
-        for each in project()["project"]["classifiers"]
-        if re.search(r":: 3\.\d+$", each)
+        each.rpartition(" ")[2] for each in project()["project"]["classifiers"] if re.search(r":: 3\.\d+$", each)
     ]
     readme = read(ROOT / "README.md")
     assert claimed

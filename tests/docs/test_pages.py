@@ -60,9 +60,7 @@ def test_every_page_of_the_docs_can_be_reached_from_the_index() -> None:
         reached.add(page)
         targets = [unquote(first).partition("#")[0] for first, _ in LINK.findall(prose(read(page)))]
         waiting += [
-            to
-            for target in targets
-            if target.endswith(".md") and (to := (page.parent / target).resolve()).is_file()
+            to for target in targets if target.endswith(".md") and (to := (page.parent / target).resolve()).is_file()
         ]
     assert {name_of(page) for page in DOCS.rglob("*.md")} - {name_of(p) for p in reached} == set()
 
@@ -72,9 +70,7 @@ def test_files_and_names_that_pages_speak_of_are_there(page: Path) -> None:
     if is_dated(page):
         return
     text = read(page)
-    gone = [
-        name for name in FILE.findall(text) if not any((root / name).exists() for root in ROOTS)
-    ]
+    gone = [name for name in FILE.findall(text) if not any((root / name).exists() for root in ROOTS)]
     gone += [name for name in DOTTED.findall(text) if not is_name(name)]
     assert gone == []
 
@@ -107,9 +103,7 @@ def test_the_python_in_the_pages_runs(page: Path) -> None:
     for language, body, line in fences(read(page)):
         if language != "python":
             continue
-        assert ">>> " in body, (
-            f"line {line}: Python that is shown must run, so show it as a doctest"
-        )
+        assert ">>> " in body, f"line {line}: Python that is shown must run, so show it as a doctest"
         test = parser.get_doctest(body, names, name_of(page), str(page), line)
         test.globs = names
         result = runner.run(test, clear_globs=False)

@@ -38,9 +38,7 @@ def test_every_option_is_in_the_reference_and_says_what_it_does(found: Found) ->
 
 @COMMANDS
 def test_help_is_laid_out_as_it_was_written(found: Found) -> None:
-    assert "\\b" not in (found.command.help or ""), (
-        "a raw docstring keeps click from seeing the mark"
-    )
+    assert "\\b" not in (found.command.help or ""), "a raw docstring keeps click from seeing the mark"
 
 
 def test_every_exit_code_is_in_the_reference() -> None:

@@ -41,19 +41,13 @@ def name_of_environment(environment: dict[str, str]) -> str:
 def chain(name: str) -> list[Pin]:
     """Return the pins of a file and of those that it includes."""
     text = read(REQUIREMENTS / f"{name}.txt")
-    included = [
-        pin for other in re.findall(r"^-r (\w+)\.txt$", text, re.MULTILINE) for pin in chain(other)
-    ]
+    included = [pin for other in re.findall(r"^-r (\w+)\.txt$", text, re.MULTILINE) for pin in chain(other)]
     return [*included, *parse(text)]
 
 
 def installed_in(pins: list[Pin], environment: dict[str, str]) -> dict[str, str]:
     """Return the versions that are installed from some pins."""
-    return {
-        pin.name: pin.version
-        for pin in pins
-        if not pin.marker or Marker(pin.marker).evaluate(environment)
-    }
+    return {pin.name: pin.version for pin in pins if not pin.marker or Marker(pin.marker).evaluate(environment)}
 
 
 def missing_from(pins: dict[str, str], wanted: list[str], environment: dict[str, str]) -> list[str]:
@@ -115,8 +109,7 @@ def test_a_line_without_a_version_or_a_hash_is_no_pin(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["# from https://example.org/simple", "--extra-index x.org", "a @ git", "a.files.example.com"],
+    "line", ["# from https://example.org/simple", "--extra-index x.org", "a @ git", "a.files.example.com"]
 )
 def test_a_host_is_noticed(line: str) -> None:
     assert HOST.search(line)
@@ -132,9 +125,7 @@ def test_a_package_has_one_version() -> None:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=name_of_environment)
 @pytest.mark.parametrize("name", sorted(set(FILES) - {"tools"}))
-def test_everything_that_is_needed_is_pinned_in_its_range(
-    name: str, environment: dict[str, str]
-) -> None:
+def test_everything_that_is_needed_is_pinned_in_its_range(name: str, environment: dict[str, str]) -> None:
     pins = installed_in(chain(name), environment)
     assert missing_from(pins, list(GROUPS[name].wanted), environment) == []
 
@@ -155,12 +146,7 @@ def test_every_extra_is_in_some_file() -> None:
 
 def test_all_is_every_extra_but_that_for_development() -> None:
     extras: dict[str, list[str]] = project()["project"]["optional-dependencies"]
-    others = {
-        each
-        for name, group in extras.items()
-        if name not in {"all", "dev", "fuzz"}
-        for each in group
-    }
+    others = {each for name, group in extras.items() if name not in {"all", "dev", "fuzz"} for each in group}
     assert sorted(extras["all"]) == sorted(others)
 
 

@@ -165,9 +165,7 @@ class Recording:
         file = self._file(descriptor)
         if file is not None:
             offset = os.lseek(descriptor, 0, os.SEEK_CUR) - written
-            self.operations.append(
-                Operation(kind="write", file=file, offset=offset, data=bytes(data)[:written])
-            )
+            self.operations.append(Operation(kind="write", file=file, offset=offset, data=bytes(data)[:written]))
         return written
 
     def _fsync(self, descriptor: int) -> None:
@@ -261,10 +259,7 @@ def crash_states(recording: Recording, count: int, seed: int = 7) -> Iterator[St
     operations = recording.operations
     for number in range(count):
         # Every operation in turn, and right after what was promised more often.
-        if number % 4 == 3:
-            cut = chance.choice(recording.acknowledged)[0]
-        else:
-            cut = number * 7919 % (len(operations) + 1)
+        cut = chance.choice(recording.acknowledged)[0] if number % 4 == 3 else number * 7919 % (len(operations) + 1)
         yield _state(recording, cut, chance)
 
 

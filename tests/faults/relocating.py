@@ -17,12 +17,7 @@ from tests.faults.steps import Fault, in_a_child
 from tests.store.relocate.moving import NEW, OLD, project, write
 
 from steno.errors import StenoError
-from steno.store.relocate.execution import (
-    apply_plan,
-    find_receipt,
-    new_receipt_folder,
-    undo_relocation,
-)
+from steno.store.relocate.execution import apply_plan, find_receipt, new_receipt_folder, undo_relocation
 from steno.store.relocate.plan import plan_move
 from steno.store.relocate.transfer import pack_project, plan_unpack
 

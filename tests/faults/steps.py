@@ -115,9 +115,7 @@ def in_a_child(kind: str, at: int, work: Callable[["Fault"], NoReturn]) -> tuple
     return {0: "done", 3: "refused"}.get(os.WEXITSTATUS(status), "broken"), struck
 
 
-def strike_every_step(
-    kind: str, folder: Path, most: int, work: Callable[["Fault", Path], NoReturn]
-) -> None:
+def strike_every_step(kind: str, folder: Path, most: int, work: Callable[["Fault", Path], NoReturn]) -> None:
     """Let a child do something again and again, with a fault at one step later each time."""
     for at in range(1, most):
         place = folder / str(at)

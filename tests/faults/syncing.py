@@ -21,9 +21,7 @@ from steno.index.sync.updater import sync
 
 _MOST: Final = 2_000
 _KILLED: Final = -signal.SIGKILL
-_WORDS: Final = (
-    *("start_writing", "add_document", "remove_file", "remove_batch", "commit", "close"),
-)
+_WORDS: Final = (*("start_writing", "add_document", "remove_file", "remove_batch", "commit", "close"),)
 
 
 class _Blow:
@@ -63,9 +61,7 @@ def _child(at: int, note: int, home: IndexLocation) -> NoReturn:
     for name in _WORDS:
         whole = getattr(text_index.TextIndex, name)
 
-        def before(
-            self: Any, *given: Any, _whole: Any = whole, _name: str = name, **named: Any
-        ) -> Any:
+        def before(self: Any, *given: Any, _whole: Any = whole, _name: str = name, **named: Any) -> Any:
             blow.step(_name)
             return _whole(self, *given, **named)
 

@@ -64,9 +64,7 @@ def check(home: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {path.stat().st_mode & 0o77 for path in (home / "steno").rglob("*")} == {0}, step
 
 
-def test_killed_at_any_step_nothing_that_was_kept_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_at_any_step_nothing_that_was_kept_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries = strike("kill", tmp_path)
     assert tries[-1][1:] == ("done", "-")
     assert len(tries) > 25

@@ -20,12 +20,7 @@ def _script(gate: ReleaseEvent) -> ScriptedResponder:
     half = ReplyBlock({"type": "text", "text": "Half of it."}, pieces)
     script = ScriptedResponder().on("first", "Noted.").on("last", "All is there.")
     return script.on(
-        "work",
-        [
-            text("I begin."),
-            tool("Bash", command="touch began; sleep 30"),
-            tool("Glob", pattern="*"),
-        ],
+        "work", [text("I begin."), tool("Bash", command="touch began; sleep 30"), tool("Glob", pattern="*")]
     ).on("half", Reply(content=(half,)))
 
 
@@ -65,9 +60,7 @@ MOMENTS: dict[str, Callable[[Terminal], None]] = {
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
 @pytest.mark.parametrize("moment", spread(list(MOMENTS), least=2))
-def test_killed_at_any_moment_the_session_goes_on(
-    tmp_path: Path, moment: str, number: signal.Signals
-) -> None:
+def test_killed_at_any_moment_the_session_goes_on(tmp_path: Path, moment: str, number: signal.Signals) -> None:
     gate = ReleaseEvent()
     with Terminal(tmp_path, _script(gate)) as console:
         console.open()

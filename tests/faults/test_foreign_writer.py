@@ -20,16 +20,7 @@ from steno.errors import NotFound
 from steno.store import append
 
 PROGRAM = Path(__file__).parent / "foreign_writer.py"
-CHANGES = (
-    "append",
-    "append half",
-    "truncate",
-    "truncate in a record",
-    "edit",
-    "replace",
-    "replace with more",
-    "move",
-)
+CHANGES = ("append", "append half", "truncate", "truncate in a record", "edit", "replace", "replace with more", "move")
 _MOST = 100
 
 
@@ -38,10 +29,7 @@ class Other:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(PROGRAM)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def does(self, how: str, path: str) -> None:
@@ -190,9 +178,7 @@ def test_a_file_deleted_at_any_write_is_there_again_and_said(
         shutil.rmtree(folder)
 
 
-def test_a_change_between_loading_and_the_first_write_stops_the_turn(
-    tmp_path: Path, other: Other
-) -> None:
+def test_a_change_between_loading_and_the_first_write_stops_the_turn(tmp_path: Path, other: Other) -> None:
     stage = Stage(tmp_path, script())
     stage.say("hello")
     stage.resume()

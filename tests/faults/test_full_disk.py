@@ -26,21 +26,14 @@ ROOT = Path(__file__).parent.parent.parent
 CAUSES = {
     "ENOSPC": "Disk full: the last message was not saved; free space and continue",
     "EDQUOT": "Disk quota exceeded: the last message was not saved; free space and continue",
-    "EFBIG": "File size limit reached: the last message was not saved; "
-    "raise the limit (ulimit -f) and continue",
+    "EFBIG": "File size limit reached: the last message was not saved; raise the limit (ulimit -f) and continue",
     "EIO": "Disk error: the last message was not saved; check the disk and continue",
 }
 _MOST = 100
 
 
 def script() -> ScriptedResponder:
-    calls = [
-        thinking("Hm."),
-        text("I look."),
-        tool("Look", what="a"),
-        tool("Look", what="b"),
-        tool("Fail", what="c"),
-    ]
+    calls = [thinking("Hm."), text("I look."), tool("Look", what="a"), tool("Look", what="b"), tool("Fail", what="c")]
     asked = ScriptedResponder().on("Summarize", "In short.").on("look at it", calls)
     return asked.then([text("And"), tool("Shout", what="x" * 9000)]).then("Seen.").otherwise("Yes.")
 
@@ -134,9 +127,7 @@ def test_a_limit_of_the_system_at_any_write(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("code", CODES)
-def test_any_failure_at_any_write_of_a_later_turn_and_of_a_compaction(
-    tmp_path: Path, code: str, length: str
-) -> None:
+def test_any_failure_at_any_write_of_a_later_turn_and_of_a_compaction(tmp_path: Path, code: str, length: str) -> None:
     assert strike_all(tmp_path, code, length, before=1) >= 14
 
 

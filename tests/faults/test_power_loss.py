@@ -49,16 +49,10 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="need
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def each_state(
-    recording: Recording, count: int, folder: Path, look: Callable[[State, Path], None]
-) -> None:
+def each_state(recording: Recording, count: int, folder: Path, look: Callable[[State, Path], None]) -> None:
     """Lay out every state in a folder of its own, and look at it."""
     for number, state in enumerate(crash_states(recording, count)):
         place = folder / f"state{number}"
@@ -255,7 +249,5 @@ def test_the_archive_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.faults
 @pytest.mark.timeout(3600)
-def test_the_archive_survives_many_power_cuts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_archive_survives_many_power_cuts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_archive(tmp_path, STATES, monkeypatch)

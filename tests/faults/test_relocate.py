@@ -26,14 +26,7 @@ Files = dict[str, str]
 def strike(operation: str, kind: str, folder: Path, stride: int = 1) -> list[tuple[Path, str, str]]:
     """Do it with a fault at every step; return folder, end and step of each try."""
     ran = subprocess.run(
-        [
-            sys.executable,
-            ROOT / "tests" / "faults" / "relocating.py",
-            operation,
-            kind,
-            folder,
-            str(stride),
-        ],
+        [sys.executable, ROOT / "tests" / "faults" / "relocating.py", operation, kind, folder, str(stride)],
         env={**os.environ, "PYTHONPATH": PLACES},
         capture_output=True,
         text=True,
@@ -92,9 +85,7 @@ def check_killed(operation: str, tmp_path: Path, patch: pytest.MonkeyPatch, stri
         assert not list((place / CONFIG).rglob("*.steno-tmp")), (number, step)
 
 
-def test_killed_at_some_steps_nothing_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_at_some_steps_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_killed("move", tmp_path, monkeypatch, 9)
 
 
@@ -137,13 +128,9 @@ def is_back(place: Path) -> bool:
 @patient
 @pytest.mark.parametrize("operation", ["move", "undo", "unpack"])
 @pytest.mark.parametrize("kind", ["half", "ENOSPC", "EIO", "EROFS"])
-def test_any_step_may_fail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, kind: str
-) -> None:
+def test_any_step_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, kind: str) -> None:
     before, after = both(operation, tmp_path, monkeypatch)
-    for number, (place, ended, step) in enumerate(
-        strike(operation, kind, tmp_path / "tries", stride())
-    ):
+    for number, (place, ended, step) in enumerate(strike(operation, kind, tmp_path / "tries", stride())):
         assert ended in ("done", "refused", "killed"), (number, step)
         check_whole(place, step, before, after)
         monkeypatch.setenv("STENO_HOME", str(place / "steno"))

@@ -29,10 +29,7 @@ def strike(kind: str, folder: Path) -> list[tuple[Path, str, str]]:
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     tries = [line.split() for line in ran.stdout.splitlines()]
-    return [
-        (folder / number / "projects" / "-home-ada" / NAME, ended, step)
-        for number, ended, step in tries
-    ]
+    return [(folder / number / "projects" / "-home-ada" / NAME, ended, step) for number, ended, step in tries]
 
 
 def command(*arguments: object) -> int:

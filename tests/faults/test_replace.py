@@ -122,9 +122,7 @@ def test_a_disk_that_fills_up_at_any_step_leaves_the_file_whole(tmp_path: Path) 
 @pytest.mark.parametrize("kind", FAILURES)
 @pytest.mark.parametrize("links", ["", "-without-links"])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_any_step_may_fail_in_any_way(
-    tmp_path: Path, operation: str, links: str, kind: str
-) -> None:
+def test_any_step_may_fail_in_any_way(tmp_path: Path, operation: str, links: str, kind: str) -> None:
     check_failures(operation + links, kind, tmp_path)
 
 
@@ -150,8 +148,6 @@ def test_a_limit_on_the_size_of_files_leaves_the_file_whole(tmp_path: Path) -> N
     path.write_bytes(OLD)
     places = [str(ROOT), str(Path(steno.__file__).parent.parent)]
     subprocess.run(
-        [sys.executable, "-c", code, path],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
-        check=True,
+        [sys.executable, "-c", code, path], env={**os.environ, "PYTHONPATH": os.pathsep.join(places)}, check=True
     )
     assert contents(tmp_path) == {NAME: OLD}

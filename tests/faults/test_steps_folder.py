@@ -72,9 +72,7 @@ def test_002_sync_cut_off_at_any_step_the_next_run_makes_it_good(
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 @pytest.mark.parametrize("kind", ["kill", "half", "ENOSPC", "EIO"])
-def test_002_sync_killed_or_refused_at_any_step_the_next_run_makes_it_good(
-    tmp_path: Path, kind: str
-) -> None:
+def test_002_sync_killed_or_refused_at_any_step_the_next_run_makes_it_good(tmp_path: Path, kind: str) -> None:
     work = tmp_path / "work"
     ran = subprocess.run(
         [sys.executable, ROOT / "tests" / "faults" / "writing_steps.py", kind, work],
@@ -92,11 +90,7 @@ def test_002_sync_killed_or_refused_at_any_step_the_next_run_makes_it_good(
         assert ended != "broken", (number, step)
         check_while_cut_off(place / "out")
         sync(place)
-        fresh = {
-            name: data
-            for name, data in tree(place / "out").items()
-            if not name.endswith("notes.txt")
-        }
+        fresh = {name: data for name, data in tree(place / "out").items() if not name.endswith("notes.txt")}
         shutil.rmtree(place / "out")
         sync(place)
         expected = tree(place / "out")

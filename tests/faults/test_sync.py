@@ -70,9 +70,7 @@ def check(tries: list[tuple[IndexLocation, str]]) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_killed_at_some_steps_the_next_sync_makes_it_good(
-    struck: list[tuple[IndexLocation, str]],
-) -> None:
+def test_killed_at_some_steps_the_next_sync_makes_it_good(struck: list[tuple[IndexLocation, str]]) -> None:
     assert len(struck) > 100
     chosen = [
         each
@@ -84,7 +82,5 @@ def test_killed_at_some_steps_the_next_sync_makes_it_good(
 
 @pytest.mark.faults
 @pytest.mark.timeout(1800)
-def test_killed_at_any_step_the_next_sync_makes_it_good(
-    struck: list[tuple[IndexLocation, str]],
-) -> None:
+def test_killed_at_any_step_the_next_sync_makes_it_good(struck: list[tuple[IndexLocation, str]]) -> None:
     check([*spread(struck[:-1], least=12), struck[-1]])

@@ -20,12 +20,7 @@ PLACES = os.pathsep.join([str(ROOT), str(Path(steno.__file__).parent.parent)])
 
 
 def script() -> ScriptedResponder:
-    calls = [
-        text("I look."),
-        tool("Look", what="a"),
-        tool("Look", what="b"),
-        tool("Fail", what="c"),
-    ]
+    calls = [text("I look."), tool("Look", what="a"), tool("Look", what="b"), tool("Fail", what="c")]
     asked = ScriptedResponder().on("Summarize", "In short.").on("look at it", calls).then("Seen.")
     return asked.otherwise("Yes.")
 

@@ -32,9 +32,7 @@ print(found, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 10
 def test_depth_is_counted_without_holding_a_long_string(unit: bytes) -> None:
     pytest.importorskip("resource")
     program = PEAK.replace("{unit}", repr(unit))
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     depth, megabytes = run.stdout.split()
     assert int(depth) == 301
     assert int(megabytes) < 100
@@ -120,9 +118,7 @@ def decoder(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
         b'{"type":"' * 600 + b"x" * (1 << 20),
     ],
 )
-def test_a_hopeless_line_is_not_decoded_from_every_brace(
-    line: bytes, decoder: type[Counting]
-) -> None:
+def test_a_hopeless_line_is_not_decoded_from_every_brace(line: bytes, decoder: type[Counting]) -> None:
     (piece,) = read_bytes(line)
     assert isinstance(piece, Gap)
     assert piece.length == len(line)

@@ -213,13 +213,8 @@ def test_an_unknown_name_is_none() -> None:
 def test_blocks_and_usage_are_described() -> None:
     facts = catalogue()
     expected = "text thinking redacted_thinking tool_use server_tool_use web_search_tool_result"
-    assert set(f"{expected} tool_result image document tool_reference fallback".split()) == set(
-        facts.blocks
-    )
-    assert facts.usage["cache_creation"].sub.keys() == {
-        "ephemeral_5m_input_tokens",
-        "ephemeral_1h_input_tokens",
-    }
+    assert set(f"{expected} tool_result image document tool_reference fallback".split()) == set(facts.blocks)
+    assert facts.usage["cache_creation"].sub.keys() == {"ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"}
     assert {"server_tool_use", "iterations", "speed", "output_tokens_details"} <= facts.usage.keys()
 
 
@@ -277,16 +272,7 @@ def test_versions_sort_as_numbers_and_odd_ones_do_not_hurt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "name"),
-    [
-        (None, "null"),
-        (True, "bool"),
-        (1, "num"),
-        (0.5, "num"),
-        ("", "str"),
-        ({}, "obj"),
-        ([], "arr"),
-    ],
+    ("value", "name"), [(None, "null"), (True, "bool"), (1, "num"), (0.5, "num"), ("", "str"), ({}, "obj"), ([], "arr")]
 )
 def test_json_types_have_the_catalogues_names(value: object, name: str) -> None:
     assert json_type(value) == name

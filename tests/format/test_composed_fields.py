@@ -10,15 +10,7 @@ from steno.errors import BadRequest
 from steno.format.catalogue import catalogue, load_catalogue
 from steno.format.dialects.record_dialect import dialect_blocks, dialect_of, dialect_role
 from steno.format.encode import Composer, SessionContext, encode, full_usage
-from steno.format.message import (
-    SYNTHETIC,
-    Block,
-    Text,
-    Thinking,
-    ToolResult,
-    ToolUse,
-    read_envelope,
-)
+from steno.format.message import SYNTHETIC, Block, Text, Thinking, ToolResult, ToolUse, read_envelope
 
 USAGE = {"input_tokens": 5, "output_tokens": 6}
 
@@ -26,9 +18,7 @@ USAGE = {"input_tokens": 5, "output_tokens": 6}
 def composer(agent: str = "") -> Composer:
     ids = map("id{}".format, itertools.count(1))
     times = map("time{}".format, itertools.count(1))
-    place = SessionContext(
-        session_id="s", cwd="/w", version="2.1.325", git_branch="main", agent_id=agent
-    )
+    place = SessionContext(session_id="s", cwd="/w", version="2.1.325", git_branch="main", agent_id=agent)
     return Composer(place, new_uuid=lambda: next(ids), now=lambda: next(times))
 
 
@@ -70,9 +60,7 @@ def test_the_records_of_a_sub_agent_say_so() -> None:
 def test_a_response_is_a_record_for_each_block_with_everything_on_each() -> None:
     made = composer()
     blocks = [{"type": "text", "text": "x"}, {"type": "tool_use", "id": "t"}]
-    records = made.response(
-        blocks, message_id="m", model="M", stop_reason="tool_use", usage=USAGE, request_id="r", z=1
-    )
+    records = made.response(blocks, message_id="m", model="M", stop_reason="tool_use", usage=USAGE, request_id="r", z=1)
     assert [record["parentUuid"] for record in records] == [None, records[0]["uuid"]]
     for index, record in enumerate(records):
         assert record["message"] == {
@@ -90,9 +78,7 @@ def test_a_response_is_a_record_for_each_block_with_everything_on_each() -> None
         assert record.get("toolInputStreamMs") == (None, 0)[index]
         assert (record["apiBlockIndex"], record["requestId"], record["z"]) == (index, "r", 1)
         assert (record["madeBy"], record["promptCacheRequested"]) == ("model", "5m")
-    bare = made.response(
-        blocks[:1], message_id="m", model="M", stop_reason=None, usage=USAGE, stop_sequence="."
-    )
+    bare = made.response(blocks[:1], message_id="m", model="M", stop_reason=None, usage=USAGE, stop_sequence=".")
     assert "requestId" not in bare[0]
     assert bare[0]["message"]["stop_sequence"] == "."
     result = made.result("t", "R", is_error=True, detail={"a": 1}, more=2)
@@ -129,11 +115,7 @@ def test_a_compaction_is_a_boundary_without_a_parent_and_a_summary_below_it() ->
 def test_the_duration_of_a_turn_counts_what_is_still_at_work_only_if_anything_is() -> None:
     made = composer()
     record = made.turn_duration(5, messages=7)
-    assert (record["type"], record["subtype"], record["isMeta"]) == (
-        "system",
-        "turn_duration",
-        False,
-    )
+    assert (record["type"], record["subtype"], record["isMeta"]) == ("system", "turn_duration", False)
     assert (record["durationMs"], record["messageCount"]) == (5, 7)
     assert "pendingBackgroundAgentCount" not in record
     pending = made.turn_duration(5, messages=7, pending_agents=2)
@@ -154,17 +136,12 @@ def test_the_figures_of_the_api_stay_and_the_others_are_nothing() -> None:
     assert (usage["input_tokens"], usage["service_tier"], usage["new"]) == (5, "priority", 1)
     assert (usage["output_tokens"], usage["cache_read_input_tokens"]) == (0, 0)
     assert (usage["iterations"], usage["fallback_credit"]) == ([], None)
-    assert usage["cache_creation"] == {
-        "ephemeral_1h_input_tokens": 0,
-        "ephemeral_5m_input_tokens": 0,
-    }
+    assert usage["cache_creation"] == {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0}
 
 
 def test_an_attachment_says_what_the_model_reads_of_it_and_may_hang_beside() -> None:
     made = composer()
-    (call,) = made.response(
-        [{"type": "tool_use", "id": "t"}], message_id="m", model="M", stop_reason=None, usage={}
-    )
+    (call,) = made.response([{"type": "tool_use", "id": "t"}], message_id="m", model="M", stop_reason=None, usage={})
     note = made.note("turn_duration", ms=5)
     beside = made.attachment({"type": "hook"}, "a", "b", beside="t")
     assert beside["parentUuid"] == call["uuid"]
@@ -215,12 +192,7 @@ def test_a_failure_stands_in_place_of_an_answer() -> None:
 def test_the_end_of_a_turn_and_a_title_name_their_session() -> None:
     made = composer()
     leaf = made.prompt("Q")["uuid"]
-    assert made.turn_end(" a\nb ") == {
-        "type": "last-prompt",
-        "lastPrompt": "a b",
-        "leafUuid": leaf,
-        "sessionId": "s",
-    }
+    assert made.turn_end(" a\nb ") == {"type": "last-prompt", "lastPrompt": "a b", "leafUuid": leaf, "sessionId": "s"}
     assert "lastPrompt" not in made.turn_end("")
     for size, shown in ((200, "x" * 200), (201, "x" * 200 + "…")):
         assert made.turn_end("x" * size)["lastPrompt"] == shown
@@ -265,9 +237,7 @@ def test_a_dialect_is_told_by_the_record_itself(
 
 
 def test_calls_and_results_of_the_older_dialect_name_each_other_by_the_record() -> None:
-    _, role, (block,) = adapted(
-        b'{"type":"system","subtype":"tool_result","parentUuid":"p","message":"out"}'
-    )
+    _, role, (block,) = adapted(b'{"type":"system","subtype":"tool_result","parentUuid":"p","message":"out"}')
     assert isinstance(block, ToolResult)
     assert (role, block.tool_use_id, block.text, block.is_error) == ("user", "p", "out", None)
     _, _, (block,) = adapted(b'{"type":"system","subtype":"tool_result"}')

@@ -20,9 +20,7 @@ USAGE = {"input_tokens": 5, "output_tokens": 5}
 def composer() -> Composer:
     ids = (f"bbbbbbbb-0000-4000-8000-{n:012d}" for n in itertools.count(1))
     times = (f"2026-11-15T05:{n // 60:02d}:{n % 60:02d}.000Z" for n in itertools.count(1))
-    place = SessionContext(
-        session_id=SESSION, cwd="/home/ada/work", version="2.1.29", git_branch="main"
-    )
+    place = SessionContext(session_id=SESSION, cwd="/home/ada/work", version="2.1.29", git_branch="main")
     return Composer(place, new_uuid=lambda: next(ids), now=lambda: next(times))
 
 
@@ -35,9 +33,7 @@ def call(name: str) -> dict[str, Any]:
 
 
 def reply(made: Composer, name: str, *blocks: dict[str, Any], stop: str = "end_turn") -> list[Any]:
-    return made.response(
-        blocks, message_id=name, model="claude-x", stop_reason=stop, usage=USAGE, request_id="r"
-    )
+    return made.response(blocks, message_id=name, model="claude-x", stop_reason=stop, usage=USAGE, request_id="r")
 
 
 def golden() -> list[dict[str, Any]]:
@@ -50,12 +46,7 @@ def golden() -> list[dict[str, Any]]:
     return records
 
 
-TOLD = [
-    "u:Q1",
-    "a:<thinking> + look + USE(t1) + USE(t2)",
-    "u:RES(t1:R1) + RES(t2:R2 ERR)",
-    "a:A1",
-]
+TOLD = ["u:Q1", "a:<thinking> + look + USE(t1) + USE(t2)", "u:RES(t1:R1) + RES(t2:R2 ERR)", "a:A1"]
 
 
 def sent(records: list[dict[str, Any]], client: str) -> list[str]:

@@ -51,17 +51,13 @@ def test_a_small_file_that_says_nothing_reads_as_nothing(reader: Any) -> None:
     assert not any(msgspec.structs.astuple(value))
 
 
-@pytest.mark.parametrize(
-    "kind", [sidecars.TodoItem, sidecars.HistoryEntry, sidecars.Paste, sidecars.IndexEntry]
-)
+@pytest.mark.parametrize("kind", [sidecars.TodoItem, sidecars.HistoryEntry, sidecars.Paste, sidecars.IndexEntry])
 def test_an_entry_that_says_nothing_reads_as_nothing(kind: type[msgspec.Struct]) -> None:
     assert not any(msgspec.structs.astuple(kind()))
 
 
 def test_a_shape_that_is_odd_is_named_with_its_field_and_its_place() -> None:
-    entries, damage = sidecars.read_history(
-        b'{"display":"a"}\n\n{"display":5,"timestamp":"x"}\n[]\n5x'
-    )
+    entries, damage = sidecars.read_history(b'{"display":"a"}\n\n{"display":5,"timestamp":"x"}\n[]\n5x')
     assert [entry.display for entry in entries] == ["a", ""]
     assert [(note.id, note.span, note.message) for note in damage] == [
         ("sidecar.shape", Span(17, 29), "unexpected display"),
@@ -248,10 +244,7 @@ def test_settings_show_what_is_set_and_mask_what_is_secret() -> None:
 
 
 def noted(line: bytes, offset: int = 100) -> list[tuple[str, int, int, str]]:
-    return [
-        (note.id, note.span.offset - offset, note.span.length, note.message)
-        for note in find_flaws(line, offset)
-    ]
+    return [(note.id, note.span.offset - offset, note.span.length, note.message) for note in find_flaws(line, offset)]
 
 
 @pytest.mark.parametrize(
@@ -286,21 +279,14 @@ def test_what_is_odd_inside_of_a_line_is_named_to_the_byte(
 
 def test_values_that_strict_json_does_not_have_are_made_harmless() -> None:
     assert decode_lenient(b'{"a":NaN,"b":-Infinity}') == {"a": None, "b": None}
-    assert decode_lenient(b'{"\\ud800":["\\ud800x",{"k":"\\udfff"}]}') == {
-        "\ufffd": ["\ufffdx", {"k": "\ufffd"}]
-    }
+    assert decode_lenient(b'{"\\ud800":["\\ud800x",{"k":"\\udfff"}]}') == {"\ufffd": ["\ufffdx", {"k": "\ufffd"}]}
     # What is refused for another reason is decoded by another decoder, with a bound of its own.
     for digits, number in ((3999, int("7" * 3999)), (4000, float("7" * 4000))):
         assert decode_lenient(b'{"n":NaN,"a":' + b"7" * digits + b"}") == {"n": None, "a": number}
     assert decode_lenient(b" \t\0{}\0\n") == {}
     assert decode_lenient("\ufeff{}".encode()) == {}
     assert decode_lenient(b'{"a":"x\xffy"}') == {"a": "x\ufffdy"}
-    assert decode_lenient(b'{"a":true,"b":null,"c":1.5,"d":"x"}') == {
-        "a": True,
-        "b": None,
-        "c": 1.5,
-        "d": "x",
-    }
+    assert decode_lenient(b'{"a":true,"b":null,"c":1.5,"d":"x"}') == {"a": True, "b": None, "c": 1.5, "d": "x"}
     assert decode_lenient(b"{") is None
     for depth, read in ((512, True), (513, False)):
         assert (decode_lenient(b"[" * depth + b"]" * depth) is not None) == read, depth

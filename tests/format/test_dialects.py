@@ -49,9 +49,7 @@ def objects(text_: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize(
-    ("name", "least"), [("000", 8), ("001", 20), ("002", 8), ("003", 5), ("004", 8)]
-)
+@pytest.mark.parametrize(("name", "least"), [("000", 8), ("001", 20), ("002", 8), ("003", 5), ("004", 8)])
 def test_every_published_example_reads(shared: Path, name: str, least: int) -> None:
     values = examples(shared / "format" / "specs" / f"{name}.md")
     typed = [value for value in values if isinstance(value.get("type"), str)]
@@ -74,9 +72,7 @@ def test_strings_as_messages_read_as_text() -> None:
     assert record.blocks == (Text("Please help"),)
     thought = one({"type": "assistant", "subtype": "thinking", "message": "hm"})
     assert thought.blocks == (Thinking("hm"),)
-    assert (
-        one({"type": "compact_system", "message": "conversation_compacted"}).dialect == "spec-000"
-    )
+    assert one({"type": "compact_system", "message": "conversation_compacted"}).dialect == "spec-000"
 
 
 def test_a_tool_call_in_fields_of_its_own_pairs_with_its_result() -> None:
@@ -92,9 +88,7 @@ def test_a_tool_call_in_fields_of_its_own_pairs_with_its_result() -> None:
     (use,) = call.blocks
     assert isinstance(use, ToolUse)
     assert (use.name, use.input) == ("Write", {"file_path": "/a"})
-    result = one(
-        {"type": "system", "subtype": "tool_result", "parentUuid": "m4", "message": "created"}
-    )
+    result = one({"type": "system", "subtype": "tool_result", "parentUuid": "m4", "message": "created"})
     (answer,) = result.blocks
     assert isinstance(answer, ToolResult)
     assert answer.tool_use_id == use.id
@@ -104,9 +98,7 @@ def test_a_tool_call_in_fields_of_its_own_pairs_with_its_result() -> None:
 
 def test_types_of_the_other_dialect_stand_for_roles() -> None:
     stamp = 1738160130123
-    human = one(
-        {"type": "human", "timestamp": stamp, "message": {"type": "message", "content": "Create"}}
-    )
+    human = one({"type": "human", "timestamp": stamp, "message": {"type": "message", "content": "Create"}})
     assert (human.dialect, human.role, human.text) == ("spec-004", "user", "Create")
     assert human.time is not None
     assert human.time.year == 2025
@@ -116,9 +108,7 @@ def test_types_of_the_other_dialect_stand_for_roles() -> None:
 
 @pytest.mark.parametrize("dialect", ["spec-000", "spec-004"])
 def test_whole_sessions_of_a_dialect_tell_who_said_what(dialect: str) -> None:
-    built = (
-        session(dialect=dialect).user("hi").assistant(text("hello"), tool("Read", file_path="/a"))
-    )
+    built = session(dialect=dialect).user("hi").assistant(text("hello"), tool("Read", file_path="/a"))
     built.result("content")
     records = [piece for piece in read_bytes(built.bytes()) if isinstance(piece, Record)]
     assert {record.dialect for record in records} <= {dialect, "claude"}

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from steno.format.encode import encode, encode_line
 
 VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.text()
-    | st.floats(-1e15, 1e15, allow_nan=False),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.floats(-1e15, 1e15, allow_nan=False),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )

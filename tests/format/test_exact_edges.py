@@ -69,9 +69,7 @@ def test_an_object_begins_at_its_brace_or_at_blanks_before_it() -> None:
     # None begins behind the last place that names a type.
     assert list(ObjectScanner(b' {"a":1}').objects_from(0)) == []
     whole = b' {"type":"x"}'
-    assert [tuple(each) for each in ObjectScanner(whole).objects_from(0)] == [
-        (1, 13, False, {"type": "x"})
-    ]
+    assert [tuple(each) for each in ObjectScanner(whole).objects_from(0)] == [(1, 13, False, {"type": "x"})]
     assert list(ObjectScanner(whole).objects_from(2)) == []
 
 
@@ -201,9 +199,9 @@ def test_a_stretch_has_as_many_lines_as_fit_below_the_cap(cap: int, lines: int) 
     assert isinstance(first, LineBatch)
     # The first line of a chunk may go on from the chunk before.
     assert (first.offset, first.data) == (0, b"0123456789")
-    assert [
-        (part.offset, len(list(part.lines()))) for part in parts if isinstance(part, LineBatch)
-    ] == [(11 + 11 * at, lines) for at in range(0, 12, lines)]
+    assert [(part.offset, len(list(part.lines()))) for part in parts if isinstance(part, LineBatch)] == [
+        (11 + 11 * at, lines) for at in range(0, 12, lines)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -228,8 +226,7 @@ def test_a_path_is_put_elsewhere_however_json_spells_it(rest: str) -> None:
     paths = PathRewriter([("/home/ada/wörk", "/srv/nëw")])
     for ascii_only, escaped in product((False, True), (False, True)):
         before, after = (
-            json.dumps({"cwd": folder + rest}, ensure_ascii=ascii_only)
-            for folder in ("/home/ada/wörk", "/srv/nëw")
+            json.dumps({"cwd": folder + rest}, ensure_ascii=ascii_only) for folder in ("/home/ada/wörk", "/srv/nëw")
         )
         if escaped:
             before, after = before.replace("/", "\\/"), after.replace("/", "\\/")
@@ -239,9 +236,7 @@ def test_a_path_is_put_elsewhere_however_json_spells_it(rest: str) -> None:
 
 def test_a_folder_of_sub_agents_is_a_folder_and_no_file() -> None:
     assert classify_transcript(("a", "b", "subagents")) == PathInfo("unknown", "subagents", "b")
-    assert classify_transcript(("a", "b", "subagents", "x.jsonl")) == PathInfo(
-        "unknown", "x.jsonl", "a", "b"
-    )
+    assert classify_transcript(("a", "b", "subagents", "x.jsonl")) == PathInfo("unknown", "x.jsonl", "a", "b")
 
 
 def test_bytes_in_memory_come_from_the_beginning_unless_told_otherwise() -> None:

@@ -117,13 +117,7 @@ def test_a_hole_of_zeros_is_crossed_without_holding_it() -> None:
 @pytest.mark.parametrize("size", [1, 4096, (1 << 20) - 48, 1 << 20, (3 << 20) + 5])
 def test_a_hole_of_zeros_is_one_gap_however_long(size: int, behind: bytes) -> None:
     pieces = laid_out(MODE + b"\n" + bytes(size) + behind)
-    zeros = [
-        note
-        for piece in pieces
-        if isinstance(piece, Gap)
-        for note in piece.damage
-        if note.id == "line.nul-run"
-    ]
+    zeros = [note for piece in pieces if isinstance(piece, Gap) for note in piece.damage if note.id == "line.nul-run"]
     assert [(note.span.offset, note.span.length) for note in zeros] == [(len(MODE) + 1, size)]
 
 
@@ -155,9 +149,7 @@ def test_every_file_of_the_corpus_is_tiled_and_every_sound_line_re_encodes(share
 
 
 def sound() -> bytes:
-    built = (
-        session(seed=3).user("one").assistant(text("two"), tool("Read", file_path="/a")).result("x")
-    )
+    built = session(seed=3).user("one").assistant(text("two"), tool("Read", file_path="/a")).result("x")
     return built.user("three ✓ 四").assistant(text("done")).bytes()
 
 

@@ -57,9 +57,7 @@ def test_everything_else_stays(line: str) -> None:
 def test_the_clients_note_of_a_saved_output_follows_its_folder() -> None:
     folder = "/home/ada/.claude/projects/-home-ada-work"
     paths = PathRewriter([(OLD, NEW), (folder, "/home/ada/.claude/projects/-srv")])
-    note = (
-        f"<persisted-output>\\nOutput too large (9KB). Full output saved to: {folder}/x/y.txt\\n\\n"
-    )
+    note = f"<persisted-output>\\nOutput too large (9KB). Full output saved to: {folder}/x/y.txt\\n\\n"
     line = f'{{"content":"{note}Preview of {folder}/x"}}'
     after = turned(line, paths)
     assert "saved to: /home/ada/.claude/projects/-srv/x/y.txt" in after
@@ -93,9 +91,7 @@ def test_lists_of_many_are_read_once() -> None:
 
 
 strings = st.sampled_from([OLD, f"{OLD}/a.py", f"{OLD}x", f"in {OLD}", "", '"', "\\", "é", "\n"])
-names = st.sampled_from(
-    ["cwd", "text", "content", "file_path", "x", f"{OLD}/k", *sorted(TEXT_FIELDS)[:3]]
-)
+names = st.sampled_from(["cwd", "text", "content", "file_path", "x", f"{OLD}/k", *sorted(TEXT_FIELDS)[:3]])
 values = st.recursive(
     strings | st.integers(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4),
@@ -108,9 +104,7 @@ def expected(value: Any, owner: str = "") -> Any:
         return {PATHS.rewrite_path(key): expected(item, key) for key, item in value.items()}
     if isinstance(value, list):
         return [expected(item, owner) for item in value]
-    return (
-        PATHS.rewrite_path(value) if isinstance(value, str) and owner not in TEXT_FIELDS else value
-    )
+    return PATHS.rewrite_path(value) if isinstance(value, str) and owner not in TEXT_FIELDS else value
 
 
 @given(st.dictionaries(names, values, max_size=4), st.sampled_from([None, 1]), st.booleans())

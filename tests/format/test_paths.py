@@ -7,13 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders.paths import (
-    agent_path,
-    dialect_session_path,
-    file_history_path,
-    task_path,
-    todo_name,
-)
+from tests.builders.paths import agent_path, dialect_session_path, file_history_path, task_path, todo_name
 
 from steno.format import paths
 from steno.format.paths import CONFIG_FOLDERS, PathInfo, classify_path, classify_transcript
@@ -37,9 +31,7 @@ ANY_PATH = st.text(st.characters(), max_size=300)
         ("", ""),
     ],
 )
-def test_a_slug_has_one_dash_for_each_character_that_is_no_letter_or_digit(
-    path: str, slug: str
-) -> None:
+def test_a_slug_has_one_dash_for_each_character_that_is_no_letter_or_digit(path: str, slug: str) -> None:
     assert paths.slug_for_path(path) == slug
 
 
@@ -168,9 +160,7 @@ def place(role: paths.Role, **said: str) -> PathInfo:
 SIDE = f"projects/-p/{SID}"
 PLACES = {
     f"projects/-p/{SID}.jsonl": place("session", name=f"{SID}.jsonl", slug="-p", session_id=SID),
-    "projects/-p/agent-a318043.jsonl": place(
-        "agent", name="agent-a318043.jsonl", slug="-p", agent_id="a318043"
-    ),
+    "projects/-p/agent-a318043.jsonl": place("agent", name="agent-a318043.jsonl", slug="-p", agent_id="a318043"),
     f"{SIDE}/subagents/agent-acode-review-200bfc76bb10d13c.jsonl": place(
         "agent",
         name="agent-acode-review-200bfc76bb10d13c.jsonl",
@@ -179,49 +169,28 @@ PLACES = {
         agent_id="acode-review-200bfc76bb10d13c",
     ),
     f"{SIDE}/subagents/agent-a200bfc76bb10d13c.meta.json": place(
-        "agent-meta",
-        name="agent-a200bfc76bb10d13c.meta.json",
-        slug="-p",
-        session_id=SID,
-        agent_id="a200bfc76bb10d13c",
+        "agent-meta", name="agent-a200bfc76bb10d13c.meta.json", slug="-p", session_id=SID, agent_id="a200bfc76bb10d13c"
     ),
     f"{SIDE}/subagents/workflows/wf_1/agent-a318043.jsonl": place(
-        "agent",
-        name="agent-a318043.jsonl",
-        slug="-p",
-        session_id=SID,
-        agent_id="a318043",
-        workflow="wf_1",
+        "agent", name="agent-a318043.jsonl", slug="-p", session_id=SID, agent_id="a318043", workflow="wf_1"
     ),
     f"{SIDE}/subagents/workflows/wf_1/journal.jsonl": place(
         "journal", name="journal.jsonl", slug="-p", session_id=SID, workflow="wf_1"
     ),
-    f"{SIDE}/workflows/wf_1.json": place(
-        "workflow", name="wf_1.json", slug="-p", session_id=SID, workflow="wf_1"
-    ),
-    f"{SIDE}/tool-results/toolu_01.txt": place(
-        "tool-result", name="toolu_01.txt", slug="-p", session_id=SID
-    ),
-    f"{SIDE}/tool-results/br4kt0ka7.txt": place(
-        "tool-result", name="br4kt0ka7.txt", slug="-p", session_id=SID
-    ),
+    f"{SIDE}/workflows/wf_1.json": place("workflow", name="wf_1.json", slug="-p", session_id=SID, workflow="wf_1"),
+    f"{SIDE}/tool-results/toolu_01.txt": place("tool-result", name="toolu_01.txt", slug="-p", session_id=SID),
+    f"{SIDE}/tool-results/br4kt0ka7.txt": place("tool-result", name="br4kt0ka7.txt", slug="-p", session_id=SID),
     f"{SIDE}/tool-results/mcp-ora-blob-1794724893339-x1.png": place(
         "tool-result", name="mcp-ora-blob-1794724893339-x1.png", slug="-p", session_id=SID
     ),
-    f"{SIDE}/custom-title.json": place(
-        "custom-title", name="custom-title.json", slug="-p", session_id=SID
-    ),
+    f"{SIDE}/custom-title.json": place("custom-title", name="custom-title.json", slug="-p", session_id=SID),
     "projects/-p/memory/MEMORY.md": place("memory", name="MEMORY.md", slug="-p"),
     "projects/-p/memory/deep/x.md": place("memory", name="deep/x.md", slug="-p"),
-    "projects/-p/sessions-index.json": place(
-        "sessions-index", name="sessions-index.json", slug="-p"
-    ),
+    "projects/-p/sessions-index.json": place("sessions-index", name="sessions-index.json", slug="-p"),
     "conversations/_home_ada/2025-01-29T10-15-30.jsonl": place(
         "session", name="2025-01-29T10-15-30.jsonl", slug="_home_ada"
     ),
-    f"file-history/{SID}/094de626321f00d3@v1": place(
-        "file-history", name="094de626321f00d3@v1", session_id=SID
-    ),
+    f"file-history/{SID}/094de626321f00d3@v1": place("file-history", name="094de626321f00d3@v1", session_id=SID),
     "history.jsonl": place("history", name="history.jsonl"),
     f"todos/{SID}-agent-{SID}.json": place("todo", name=f"{SID}-agent-{SID}.json", session_id=SID),
     f"todos/{SID}-agent-a318043.json": place(
@@ -308,9 +277,7 @@ NAME = WORD.filter(lambda name: name not in {".", ".."})
 
 
 @given(project=NAME, session=st.uuids().map(str), agent=NAME, workflow=NAME)
-def test_what_is_built_is_what_is_read_back(
-    project: str, session: str, agent: str, workflow: str
-) -> None:
+def test_what_is_built_is_what_is_read_back(project: str, session: str, agent: str, workflow: str) -> None:
     found = classify_path(paths.session_path(project, session))
     assert (found.role, found.slug, found.session_id) == ("session", project, session)
     for built in (
@@ -382,28 +349,14 @@ def test_every_file_of_the_real_config_folders_has_a_role(shared: Path) -> None:
         ("subagents/agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", agent_id="a1")),
         ("s/subagents/agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", "", "s", "a1")),
         ("p/s/subagents/agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1")),
-        (
-            "p/s/subagents/workflows/w/agent-a1.jsonl",
-            PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1", "w"),
-        ),
-        (
-            "p/s/subagents/workflows/agent-a1.jsonl",
-            PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1"),
-        ),
-        (
-            "p/s/subagents/other/w/agent-a1.jsonl",
-            PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1"),
-        ),
-        (
-            "p/s/subagents/workflows/w/journal.jsonl",
-            PathInfo("journal", "journal.jsonl", "p", "s", workflow="w"),
-        ),
+        ("p/s/subagents/workflows/w/agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1", "w")),
+        ("p/s/subagents/workflows/agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1")),
+        ("p/s/subagents/other/w/agent-a1.jsonl", PathInfo("agent", "agent-a1.jsonl", "p", "s", "a1")),
+        ("p/s/subagents/workflows/w/journal.jsonl", PathInfo("journal", "journal.jsonl", "p", "s", workflow="w")),
         ("p/s/subagents/journal.jsonl", PathInfo("unknown", "journal.jsonl", "p", "s")),
     ],
 )
-def test_a_transcript_is_known_by_its_name_and_the_folders_around_it(
-    path: str, place: PathInfo
-) -> None:
+def test_a_transcript_is_known_by_its_name_and_the_folders_around_it(path: str, place: PathInfo) -> None:
     assert classify_transcript(path.split("/")) == place
 
 

@@ -80,10 +80,7 @@ def test_a_field_of_the_wrong_type_costs_only_itself() -> None:
         ('{"type":"progress","data":{"type":"bash_progress"}}', "progress/bash_progress"),
         ('{"type":"queue-operation","operation":"enqueue"}', "queue-operation/enqueue"),
         ('{"type":"user","isMeta":true,"message":{"content":"x"}}', "user/meta"),
-        (
-            '{"type":"user","isCompactSummary":true,"message":{"content":"x"}}',
-            "user/compact_summary",
-        ),
+        ('{"type":"user","isCompactSummary":true,"message":{"content":"x"}}', "user/compact_summary"),
         ('{"type":"assistant","isApiErrorMessage":true,"message":{}}', "assistant/api_error"),
         ('{"type":"next-years-type"}', "next-years-type"),
         ("{}", "untyped"),
@@ -124,12 +121,7 @@ def test_a_tool_use_result_is_an_object_a_string_or_a_list() -> None:
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [
-        ('"hi"', "hi"),
-        ('[{"type":"text","text":"hi"}]', (Text("hi"),)),
-        ("null", None),
-        ("[]", ()),
-    ],
+    [('"hi"', "hi"), ('[{"type":"text","text":"hi"}]', (Text("hi"),)), ("null", None), ("[]", ())],
 )
 def test_content_is_the_same_on_both_ways_of_reading(content: str, expected: object) -> None:
     """A field of the wrong type sends the message down the tolerant way."""

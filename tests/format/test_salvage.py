@@ -23,8 +23,7 @@ def notes(data: bytes) -> list[tuple[str, int, int]]:
 def laid(data: bytes) -> list[tuple[str, int, int]]:
     """Return what kind each piece is, and where it lies."""
     return [
-        ("record" if isinstance(piece, Record) else "gap", piece.offset, piece.length)
-        for piece in read_bytes(data)
+        ("record" if isinstance(piece, Record) else "gap", piece.offset, piece.length) for piece in read_bytes(data)
     ]
 
 
@@ -63,9 +62,7 @@ AT = len(FIRST)
         (b'{"type":"user","x":' + b"[" * 300, [("line.depth", AT, 319)]),
     ],
 )
-def test_each_note_says_which_bytes_it_is_about(
-    line: bytes, expected: list[tuple[str, int, int]]
-) -> None:
+def test_each_note_says_which_bytes_it_is_about(line: bytes, expected: list[tuple[str, int, int]]) -> None:
     for end in (b"\n", b""):
         assert notes(FIRST + line + end) == expected
         assert notes(FIRST + line + b"\n" + GOOD + end)[: len(expected)] == expected
@@ -89,10 +86,7 @@ def test_messages_say_what_was_met() -> None:
 @pytest.mark.parametrize("key", ["uuid", "sessionId", "messageId", "leafUuid", "hash"])
 def test_behind_a_wreck_only_what_has_a_type_and_names_a_place_is_a_record(key: str) -> None:
     wreck = b'{"type":"us'
-    assert [kind for kind, _, _ in laid(wreck + b'{"type":"x","%s":"y"}' % key.encode())] == [
-        "gap",
-        "record",
-    ]
+    assert [kind for kind, _, _ in laid(wreck + b'{"type":"x","%s":"y"}' % key.encode())] == ["gap", "record"]
     for other in (b'{"type":"x"}', b'{"%s":"y"}' % key.encode(), b'{"type":"x","%s":5}'):
         line = wreck + (other % key.encode() if b"%s" in other else other)
         assert [kind for kind, _, _ in laid(line)] == ["gap"], line
@@ -141,19 +135,7 @@ class Cut(BytesSource):
 
 ODD = b"".join(
     [
-        *(
-            GOOD,
-            b"\n",
-            b"\0" * 7,
-            b"\n",
-            b"\0" * 9,
-            NEXT,
-            b"\n",
-            b"\0" * 5,
-            b"x\n",
-            GOOD,
-            b"\0\0\n",
-        ),
+        *(GOOD, b"\n", b"\0" * 7, b"\n", b"\0" * 9, NEXT, b"\n", b"\0" * 5, b"x\n", GOOD, b"\0\0\n"),
         *(b"\0", b"\0\n\n", NEXT, NEXT, b"\r\n", b'{"type":"us', GOOD, b"\n", b"\0" * 4),
     ]
 )

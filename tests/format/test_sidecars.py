@@ -10,16 +10,7 @@ from hypothesis import strategies as st
 
 from steno.format import sidecars
 from steno.format.paths import file_history_name
-from steno.format.sidecars import (
-    MASK,
-    FileBackup,
-    HistoryEntry,
-    Hook,
-    Paste,
-    ReadResult,
-    TodoItem,
-    read_settings,
-)
+from steno.format.sidecars import MASK, FileBackup, HistoryEntry, Hook, Paste, ReadResult, TodoItem, read_settings
 
 SID = "62ecc684-5437-43ff-95cf-5c331fca7ea1"
 READERS = (

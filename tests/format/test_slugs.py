@@ -56,13 +56,7 @@ def test_up_to_two_hundred_characters_nothing_is_cut() -> None:
 
 
 def test_every_rule_gives_its_candidate_once_and_the_likeliest_first() -> None:
-    assert slug_candidates("/srv/a.b_c") == (
-        "-srv-a-b-c",
-        "-srv-a.b_c",
-        "srv-a-b-c",
-        "srv-a.b_c",
-        "_srv_a.b_c",
-    )
+    assert slug_candidates("/srv/a.b_c") == ("-srv-a-b-c", "-srv-a.b_c", "srv-a-b-c", "srv-a.b_c", "_srv_a.b_c")
     assert slug_candidates("") == ()
     assert dialect_slug("/a/b") == "_a_b"
 

@@ -85,9 +85,7 @@ def test_of_each_entry_is_left_what_its_fields_leave() -> None:
         "claude": {
             "dated": kind("dated", old, "1.0.0"),
             "nothing": kind("nothing", {}),
-            "nested": kind(
-                "nested", {"outer": Field(("obj",), sub=old, items={}, values=old)}, "1.0.0"
-            ),
+            "nested": kind("nested", {"outer": Field(("obj",), sub=old, items={}, values=old)}, "1.0.0"),
         }
     }
     assert cut.blocks == {"old": BlockEntry(old, ("1.0.0",))}
@@ -95,10 +93,7 @@ def test_of_each_entry_is_left_what_its_fields_leave() -> None:
     assert cut.envelopes == {"claude": {**old, **BARE}}
     assert cut.enums == SMALL.enums
     assert cut.client_versions == ClientVersions(
-        driven=("1.0.0",),
-        surveyed=("1.0.0", "1.5.0"),
-        claimed=("0.1.0", "9.0.0"),
-        known=("1.0.0", "1.5.0"),
+        driven=("1.0.0",), surveyed=("1.0.0", "1.5.0"), claimed=("0.1.0", "9.0.0"), known=("1.0.0", "1.5.0")
     )
     assert cut.newest == "1.5.0"
 
@@ -106,14 +101,9 @@ def test_of_each_entry_is_left_what_its_fields_leave() -> None:
 def test_the_very_version_that_brought_something_has_it() -> None:
     before, cut = SMALL.as_of("1.99.99"), SMALL.as_of("2.0.0")
     assert set(cut.tools) == set(SMALL.tools)
-    assert set(SMALL.tools) - set(before.tools) == {
-        *("late input", "late result", "neither", "late"),
-    }
+    assert set(SMALL.tools) - set(before.tools) == {*("late input", "late result", "neither", "late")}
     assert set(cut.records["claude"]) == set(SMALL.records["claude"])
-    assert cut.usage == {
-        **until("2.0.0"),
-        "late": Field(("num",), versions=("2.0.0", "2.0.0")),
-    }
+    assert cut.usage == {**until("2.0.0"), "late": Field(("num",), versions=("2.0.0", "2.0.0"))}
     assert SMALL.as_of("3.0.0") == SMALL
 
 
@@ -160,16 +150,11 @@ def test_a_field_is_known_from_its_first_version_to_its_last() -> None:
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_line_behind_zeros_is_no_line_of_its_own(*, ended: bool) -> None:
     line = b'{"type":"user","uuid":"a","sessionId":"s"}'
-    for zeros, notes in (
-        (False, []),
-        (True, [("line.nul-run", 7, 0, "zero bytes stand before it")]),
-    ):
+    for zeros, notes in ((False, []), (True, [("line.nul-run", 7, 0, "zero bytes stand before it")])):
         (record,) = read_line(LineBatch(line, 7, ended=ended, after_zeros=zeros))
         assert isinstance(record, Record)
         assert (record.offset, record.raw) == (7, line + b"\n" * ended)
-        assert [
-            (note.id, note.span.offset, note.span.length, note.message) for note in record.notes
-        ] == notes
+        assert [(note.id, note.span.offset, note.span.length, note.message) for note in record.notes] == notes
         assert record.whole is not zeros
 
 

@@ -6,9 +6,7 @@ import pytest
 from steno.format.catalogue import Fields, catalogue, version_key
 
 FACTS = catalogue()
-DATED = sorted(
-    {version for entry in FACTS.kinds("claude") for version in entry.seen}, key=version_key
-)
+DATED = sorted({version for entry in FACTS.kinds("claude") for version in entry.seen}, key=version_key)
 
 
 def every_field(fields: Fields) -> list[tuple[str, tuple[str, ...]]]:
@@ -43,9 +41,7 @@ def test_nothing_later_is_left_and_nothing_earlier_is_gone(version: str) -> None
     for tool in cut.tools.values():
         for name, versions in [*every_field(tool.input), *every_field(tool.result)]:
             assert all(version_key(one) <= limit for one in versions), name
-    assert cut.client_versions.known == tuple(
-        one for one in FACTS.client_versions.known if version_key(one) <= limit
-    )
+    assert cut.client_versions.known == tuple(one for one in FACTS.client_versions.known if version_key(one) <= limit)
     assert all(version_key(one) <= limit for one in cut.client_versions.driven)
     assert version_key(cut.client_versions.surveyed[1]) <= limit
     assert cut.client_versions.surveyed[0] == FACTS.client_versions.surveyed[0]
@@ -73,17 +69,9 @@ def test_before_every_client_only_what_nobody_dated_is_left() -> None:
 def test_an_entry_that_nobody_dated_goes_with_the_last_of_its_fields() -> None:
     some = next(entry for entry in FACTS.kinds("claude") if entry.seen and entry.fields)
     dated = {name: field for name, field in some.fields.items() if field.versions}
-    late = {
-        name: msgspec.structs.replace(field, versions=("2.0.0", "2.1.0"))
-        for name, field in dated.items()
-    }
+    late = {name: msgspec.structs.replace(field, versions=("2.0.0", "2.1.0")) for name, field in dated.items()}
     assert late
-    for seen, fields, there in (
-        ((), late, False),
-        ((), {}, True),
-        (("1.0.0",), late, True),
-        (("2.0.0",), late, False),
-    ):
+    for seen, fields, there in (((), late, False), ((), {}, True), (("1.0.0",), late, True), (("2.0.0",), late, False)):
         entry = msgspec.structs.replace(some, seen=seen, fields=fields)
         records = {**FACTS.records, "claude": {"x": entry}}
         cut = msgspec.structs.replace(FACTS, records=records).as_of("1.5.0")

@@ -167,11 +167,7 @@ def test_a_field_of_the_wrong_type_is_none_and_the_rest_is_there() -> None:
 
 
 def test_a_wrong_type_deep_inside_costs_that_field_alone() -> None:
-    found = view(
-        "cost-state",
-        totalCostUSD=1.5,
-        modelUsage={"opus": {"costUSD": "dear", "inputTokens": 7}},
-    )
+    found = view("cost-state", totalCostUSD=1.5, modelUsage={"opus": {"costUSD": "dear", "inputTokens": 7}})
     assert isinstance(found, VIEWS["cost-state"])
     assert found.total_cost_usd == 1.5
     assert found.model_usage is not None
@@ -185,17 +181,7 @@ def test_an_array_with_a_stray_element_is_none() -> None:
 
 @pytest.mark.parametrize(
     "odd",
-    [
-        b"NaN",
-        b"-Infinity",
-        b"1e999",
-        b"9" * 5000,
-        b'"\\ud800"',
-        b'"\xff"',
-        b"[" * 100 + b"]" * 100,
-        b"null",
-        b"{}",
-    ],
+    [b"NaN", b"-Infinity", b"1e999", b"9" * 5000, b'"\\ud800"', b'"\xff"', b"[" * 100 + b"]" * 100, b"null", b"{}"],
 )
 def test_a_value_that_is_refused_does_not_take_the_others_along(odd: bytes) -> None:
     line = b'{"type":"user","permissionMode":%s,"promptSource":"typed"}' % odd
@@ -247,9 +233,7 @@ def test_names_are_made_python() -> None:
     names = {name for kind in VIEWS for name in VIEWS[kind].__struct_fields__}
     assert all(name.isidentifier() and name == name.lower() for name in names)
     assert {"tool_use_id", "source_tool_assistant_uuid", "total_api_duration"} <= names
-    found = view(
-        "system/microcompact_boundary", microcompactMetadata={"clearedAttachmentUUIDs": ["u"]}
-    )
+    found = view("system/microcompact_boundary", microcompactMetadata={"clearedAttachmentUUIDs": ["u"]})
     assert found.microcompact_metadata.cleared_attachment_uuids == ["u"]
 
 

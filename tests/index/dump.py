@@ -33,9 +33,7 @@ def dump(home: IndexLocation, *, gone: bool = False) -> dict[str, Any]:
     if gone or len(files) == connection.execute("SELECT count(*) FROM files").fetchone()[0]:
         said["days"] = connection.execute("SELECT * FROM days ORDER BY 1, 2, 3, 4, 5, 6").fetchall()
     said["read"] = sorted(
-        (files[file], done)
-        for file, done in connection.execute("SELECT id, done FROM files")
-        if file in files
+        (files[file], done) for file, done in connection.execute("SELECT id, done FROM files") if file in files
     )
     said["words"] = _words(home, connection, files)
     assert connection.execute("SELECT count(*) FROM batches WHERE open").fetchone() == (0,)
@@ -44,12 +42,7 @@ def dump(home: IndexLocation, *, gone: bool = False) -> dict[str, Any]:
 
 
 def _placed(
-    connection: sqlite3.Connection,
-    table: str,
-    columns: tuple[int, ...],
-    files: dict[int, str],
-    *,
-    owned: bool = False,
+    connection: sqlite3.Connection, table: str, columns: tuple[int, ...], files: dict[int, str], *, owned: bool = False
 ) -> list[tuple[Any, ...]]:
     """Return rows with paths for numbers of files, and offsets for ids of messages."""
     found: list[tuple[Any, ...]] = []

@@ -95,9 +95,7 @@ def prompts(*texts: str, seed: str = "texts") -> Session:
 def harbour() -> Session:
     """Return a session with something in every place that can be searched."""
     return (
-        session(
-            seed="harbour", cwd="/home/ada/tidegauge", branch="fix/surge", model="claude-fern-4"
-        )
+        session(seed="harbour", cwd="/home/ada/tidegauge", branch="fix/surge", model="claude-fern-4")
         .title("Harbour lanterns")
         .user("Why does the lighthouse blink twice?")
         .assistant(

@@ -50,10 +50,7 @@ def test_a_copy_of_which_only_the_middle_differs_is_read_from_its_beginning(tmp_
     (path,) = made.root.rglob("*.jsonl")
     before = path.read_bytes()
     other = before.replace(b"first middle", b"other middle") + prompts("more", seed="m").bytes()
-    assert (other[:4096], other[len(before) - 4096 : len(before)]) == (
-        before[:4096],
-        before[-4096:],
-    )
+    assert (other[:4096], other[len(before) - 4096 : len(before)]) == (before[:4096], before[-4096:])
     copy = path.with_suffix(".copy")
     copy.write_bytes(other)
     copy.replace(path)
@@ -134,9 +131,7 @@ def test_words_without_their_tables_are_removed(root: Path) -> None:
     assert dump(index) == as_if_at_once(root)
 
 
-def test_a_copy_that_counts_in_place_of_one_taken_out_is_summed_on_its_own_day(
-    root: Path,
-) -> None:
+def test_a_copy_that_counts_in_place_of_one_taken_out_is_summed_on_its_own_day(root: Path) -> None:
     """Both days change: the one of the file that was taken out, and the one of the copy."""
     paths = [root / NAME.format(number) for number in range(3)]
     paths[0].write_bytes(_answer("same", "2026-11-02T12:00:00.000Z", 9))
@@ -177,9 +172,7 @@ def test_sub_agents_of_a_session_that_was_taken_out_are_their_own(tmp_path: Path
 # Days
 
 
-def test_days_are_summed_again_in_another_time_zone(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_days_are_summed_again_in_another_time_zone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / NAME.format(1)).write_bytes(_answer("one", "2026-11-02T23:30:00.000Z"))
     days: list[list[str]] = []
     for zone in ("UTC", "Pacific/Kiritimati", "Pacific/Kiritimati", "UTC"):
@@ -194,9 +187,7 @@ def test_more_than_32_days_are_summed_as_each_by_itself(root: Path) -> None:
     """Response by response over 40 days, in one sync and in two."""
     path = root / NAME.format(1)
     lines = [
-        _answer(
-            f"r{number}", f"2026-{1 + number // 28:02}-{1 + number % 28:02}T12:00:00.000Z", number
-        )
+        _answer(f"r{number}", f"2026-{1 + number // 28:02}-{1 + number % 28:02}T12:00:00.000Z", number)
         for number in range(40)
     ]
     path.write_bytes(b"".join(lines[:7]))
@@ -210,9 +201,7 @@ def test_more_than_32_days_are_summed_as_each_by_itself(root: Path) -> None:
 # What is written in which order
 
 
-def test_a_batch_is_on_the_disk_before_its_words_are(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_is_on_the_disk_before_its_words_are(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     statements: list[str] = []
     opened = updater.open_for_writing
 
@@ -232,9 +221,7 @@ def test_a_batch_is_on_the_disk_before_its_words_are(
     updater.sync(home(root))
     kept = ("PRAGMA", "BEGIN", "COMMIT", "INSERT INTO batches", "INSERT INTO files", "words")
     told = [each for each in statements if each.startswith((*kept, "UPDATE batches"))]
-    steps = [
-        next(one for one in (*kept, "UPDATE batches") if each.startswith(one)) for each in told
-    ]
+    steps = [next(one for one in (*kept, "UPDATE batches") if each.startswith(one)) for each in told]
     at = steps.index("PRAGMA")
     assert told[at] == "PRAGMA synchronous = FULL"
     assert steps[at + 1 : at + 5] == ["BEGIN", *kept[3:5], "COMMIT"]
@@ -284,9 +271,7 @@ def test_processes_that_read_are_started_at_once_and_ended_with_what_they_were_g
     assert made == []
 
 
-def test_work_is_given_out_a_little_ahead_and_every_stretch_once(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_work_is_given_out_a_little_ahead_and_every_stretch_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two processes each has a job, and one waits; what is left of a file comes next."""
     monkeypatch.setattr(extract, "STRETCH_SIZE", 900)
     monkeypatch.setattr(extract, "_MAX_JOB_FILES", 1)
@@ -318,13 +303,7 @@ def test_work_is_given_out_a_little_ahead_and_every_stretch_once(
 
 @pytest.mark.parametrize(
     ("cores", "size", "processes"),
-    [
-        (None, 1 << 40, 0),
-        (1, 1 << 40, 0),
-        (2, 1 << 40, 2),
-        (9, 48 << 20, 0),
-        (2, (48 << 20) + 1, 2),
-    ],
+    [(None, 1 << 40, 0), (1, 1 << 40, 0), (2, 1 << 40, 2), (9, 48 << 20, 0), (2, (48 << 20) + 1, 2)],
 )
 def test_two_processes_read_where_there_is_much_and_more_than_one_core(
     cores: int | None, size: int, processes: int, monkeypatch: pytest.MonkeyPatch
@@ -333,9 +312,7 @@ def test_two_processes_read_where_there_is_much_and_more_than_one_core(
     assert vars(extract.WorkerPool(size))["_worker_count"] == processes
 
 
-def test_processes_are_forked_only_on_linux_and_without_other_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_processes_are_forked_only_on_linux_and_without_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     context: Callable[[], Any] = vars(extract)["_process_context"]
     ended = threading.Event()
     thread = threading.Thread(target=ended.wait)
@@ -413,9 +390,7 @@ def test_a_batch_is_big_from_32_mib_on(root: Path, monkeypatch: pytest.MonkeyPat
 # Recovering
 
 
-@pytest.mark.parametrize(
-    "error", [OSError("x"), Unwritable("x"), StenoError("x"), sqlite3.OperationalError("x")]
-)
+@pytest.mark.parametrize("error", [OSError("x"), Unwritable("x"), StenoError("x"), sqlite3.OperationalError("x")])
 def test_an_index_that_cannot_be_set_aside_is_not_recovered(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

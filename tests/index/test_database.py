@@ -64,11 +64,7 @@ def test_a_new_database_has_its_version_and_is_ready_to_write(tmp_path: Path) ->
 def test_a_database_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / DATABASE_NAME
     folder = Path(database.__file__).parent
-    for scripts in (
-        ["schema.sql"],
-        ["schema.sql", "schema-2.sql"],
-        ["schema.sql", "schema-2.sql", "schema-3.sql"],
-    ):
+    for scripts in (["schema.sql"], ["schema.sql", "schema-2.sql"], ["schema.sql", "schema-2.sql", "schema-3.sql"]):
         path.unlink(missing_ok=True)
         old = sqlite3.connect(path)
         for script in scripts:
@@ -98,10 +94,7 @@ def test_a_folder_or_garbage_in_place_of_the_database_is_damage(tmp_path: Path) 
     cure = "`steno sync --rebuild` makes it anew"
     path = tmp_path / DATABASE_NAME
     path.mkdir()
-    for act, said in (
-        (open_for_writing, f"{path} is a directory"),
-        (open_for_reading, f"{path} is not a file"),
-    ):
+    for act, said in ((open_for_writing, f"{path} is a directory"), (open_for_reading, f"{path} is not a file")):
         with pytest.raises(IndexDamaged) as refused:
             act(str(tmp_path))
         assert (str(refused.value), refused.value.hint) == (said, cure)
@@ -123,9 +116,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     assert str(refused.value) == said
 
 
-def test_a_locked_database_is_said_to_be_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_database_is_said_to_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_BUSY_TIMEOUT_MS", 1)
     holder = open_for_writing(str(tmp_path))
     holder.execute("PRAGMA user_version = 1")
@@ -178,15 +169,11 @@ def test_a_stamp_changes_with_the_database_and_its_journal(tmp_path: Path) -> No
 # Which index it is
 
 
-def test_each_set_of_folders_has_an_index_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_set_of_folders_has_an_index_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = os.environ["STENO_HOME"]
     monkeypatch.chdir(tmp_path)
     one = locate_index("/data/ada/.claude")
-    assert one == IndexLocation(
-        f"{home}/index/ada-claude-" + one.folder[-8:], ("/data/ada/.claude",)
-    )
+    assert one == IndexLocation(f"{home}/index/ada-claude-" + one.folder[-8:], ("/data/ada/.claude",))
     assert locate_index(["/data/ada/.claude"]) == one
     two = locate_index(["/b/x", "/a/y", "/b/x"])
     assert two.roots == ("/b/x", "/a/y")
@@ -219,9 +206,7 @@ def test_an_index_that_is_not_there_is_not_made_unasked(tmp_path: Path) -> None:
     assert missing.value.hint == "`steno sync` makes it"
     write(tmp_path / "c", prompts("alpha"))
     sizes: list[int] = []
-    with open_index(
-        str(tmp_path / "c"), start_progress=lambda size: sizes.append(size) or sizes.append
-    ) as made:
+    with open_index(str(tmp_path / "c"), start_progress=lambda size: sizes.append(size) or sizes.append) as made:
         assert made.report is not None
         assert (made.report.files, made.report.read) == (1, 1)
         assert made.location == locate_index(str(tmp_path / "c"))

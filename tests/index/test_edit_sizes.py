@@ -36,9 +36,7 @@ def edit(old: str, new: str, *, everywhere: bool = False) -> Any:
     return tool("Edit", file_path=PATH, old_string=old, new_string=new, replace_all=everywhere)
 
 
-def test_the_patch_that_was_kept_says_how_many_lines_changed(
-    make_index: MakeIndex, tmp_path: Path
-) -> None:
+def test_the_patch_that_was_kept_says_how_many_lines_changed(make_index: MakeIndex, tmp_path: Path) -> None:
     made = session(seed="kept").user("Go.")
     made.assistant(edit("a\nb\nc", "x\nb\ny")).result("ok", detail=kept("-", "+", " ", "-", "+"))
     made.assistant(edit("a", "b", everywhere=True)).result("ok", detail=kept(*"-+-+-+"))
@@ -70,9 +68,7 @@ def test_a_result_that_comes_later_counts_too(make_index: MakeIndex, tmp_path: P
 
 
 @pytest.mark.corpus
-def test_lines_of_the_corpus_are_those_of_the_recorded_patches(
-    shared: Path, make_index: MakeIndex
-) -> None:
+def test_lines_of_the_corpus_are_those_of_the_recorded_patches(shared: Path, make_index: MakeIndex) -> None:
     public = shared / "corpus" / "public"
     home = make_index(public)
     connection = open_for_reading(home.folder)

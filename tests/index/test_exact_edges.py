@@ -60,15 +60,7 @@ def test_a_folder_is_meant_from_the_root_only_with_a_slash_in_front(tmp_path: Pa
         query: len(searched.found(f"in:output gull file:{query}").messages)
         for query in ("src/", "./src/", "/src/", "/w/", "/src/a.py", "./src/a.py", "/c.py")
     }
-    assert found == {
-        "src/": 3,
-        "./src/": 3,
-        "/src/": 1,
-        "/w/": 1,
-        "/src/a.py": 1,
-        "./src/a.py": 1,
-        "/c.py": 0,
-    }
+    assert found == {"src/": 3, "./src/": 3, "/src/": 1, "/w/": 1, "/src/a.py": 1, "./src/a.py": 1, "/c.py": 0}
 
 
 @pytest.mark.parametrize("order", ["newest", "oldest", "rank"])
@@ -94,17 +86,12 @@ def test_the_first_hits_are_the_first_of_all_however_many_parts_they_have(
     for number in range(len(everything) + 2):
         found = made.finder.find(parse_query(query), order, limit=number)
         assert found.messages == everything[:number]
-        assert (
-            count_hits(made.finder, parse_query(query), order).first_messages(number)
-            == everything[:number]
-        )
+        assert count_hits(made.finder, parse_query(query), order).first_messages(number) == everything[:number]
 
 
 @pytest.mark.parametrize("order", ["newest", "oldest", "rank"])
 @pytest.mark.parametrize("query", ["relay", "relay lighthouse", "elay", "tool:Bash", "file:*.py"])
-def test_the_first_none_of_all_hits_are_none(
-    tmp_path: Path, query: str, order: SearchOrder
-) -> None:
+def test_the_first_none_of_all_hits_are_none(tmp_path: Path, query: str, order: SearchOrder) -> None:
     made = Searched(tmp_path, [harbour(), ledger()])
     everything = made.found(query, order).messages
     for number in range(len(everything) + 2):
@@ -114,23 +101,16 @@ def test_the_first_none_of_all_hits_are_none(
         assert counted.first_messages(number) == everything[:number]
         assert (
             counted.first_messages(number, {everything[0] >> FILE_ID_SHIFT})
-            == [
-                message
-                for message in everything
-                if message >> FILE_ID_SHIFT == everything[0] >> FILE_ID_SHIFT
-            ][:number]
+            == [message for message in everything if message >> FILE_ID_SHIFT == everything[0] >> FILE_ID_SHIFT][
+                :number
+            ]
         )
 
 
 def test_words_in_parts_of_several_messages_are_not_joined(tmp_path: Path) -> None:
     """Each message has two parts; all words must be in those of one."""
     many = session(seed="parts")
-    for words in (
-        ("alpha", "beta"),
-        ("alpha", "gamma"),
-        ("beta", "gamma"),
-        ("alpha", "beta delta"),
-    ):
+    for words in (("alpha", "beta"), ("alpha", "gamma"), ("beta", "gamma"), ("alpha", "beta delta")):
         many.user([text(word) for word in words]).assistant(text("Aye."))
     made = Searched(tmp_path, [many.done()])
     assert made.finder.has_split_messages
@@ -193,15 +173,11 @@ def test_the_engine_alone_answers_what_is_plain(tmp_path: Path) -> None:
         assert bool(messages) is (query != "relay blink")
         assert answer is not None
         assert answer[0].messages == []
-        assert made.finder.count_by_file(answer[1]) == Counter(
-            message >> FILE_ID_SHIFT for message in messages
-        )
+        assert made.finder.count_by_file(answer[1]) == Counter(message >> FILE_ID_SHIFT for message in messages)
         assert made.finder.find_messages(answer[1], "newest") == messages
 
 
-def test_words_of_messages_in_several_parts_are_joined_and_not_left_to_the_engine(
-    tmp_path: Path,
-) -> None:
+def test_words_of_messages_in_several_parts_are_joined_and_not_left_to_the_engine(tmp_path: Path) -> None:
     many = session(seed="parts").user([text("alpha"), text("beta")])
     many.assistant(text("gamma"), tool("Bash", command="delta")).result("ok")
     made = Searched(tmp_path, [many.done()])
@@ -210,15 +186,11 @@ def test_words_of_messages_in_several_parts_are_joined_and_not_left_to_the_engin
         query: made.finder.engine_clauses(parse_query(query)) is not None
         for query in ("alpha", "alpha OR beta", "gamma delta", "gamma -delta", "tool:Bash")
     }
-    assert [query for query, alone in plain.items() if alone] == [
-        *("alpha", "alpha OR beta", "tool:Bash"),
-    ]
+    assert [query for query, alone in plain.items() if alone] == [*("alpha", "alpha OR beta", "tool:Bash")]
 
 
 @pytest.mark.parametrize("order", ["newest", "oldest"])
-def test_the_first_millisecond_of_all_is_a_time_and_zero_is_none(
-    tmp_path: Path, order: SearchOrder
-) -> None:
+def test_the_first_millisecond_of_all_is_a_time_and_zero_is_none(tmp_path: Path, order: SearchOrder) -> None:
     made = Searched(tmp_path, ())
     for number, time in enumerate(("00:00:00.000", "00:00:00.001", "00:00:00.002", "00:00:01.000")):
         path = write(made.root, session(seed=f"t{number}").user(f"gull n{number}").done())
@@ -242,11 +214,7 @@ def test_the_first_millisecond_of_all_is_a_time_and_zero_is_none(
 
 def test_the_tools_of_the_last_eight_files_are_remembered(tmp_path: Path) -> None:
     made = Searched(
-        tmp_path,
-        [
-            session(seed=f"s{n}").user("go").assistant(tool(f"Tool{n}")).result("ok").done()
-            for n in range(10)
-        ],
+        tmp_path, [session(seed=f"s{n}").user("go").assistant(tool(f"Tool{n}")).result("ok").done() for n in range(10)]
     )
     rows = made.index.connection.execute("SELECT result, name FROM tool_calls ORDER BY result")
     results: list[tuple[int, str]] = rows.fetchall()
@@ -274,9 +242,7 @@ def test_the_tools_of_the_last_eight_files_are_remembered(tmp_path: Path) -> Non
 # Patterns
 
 
-def test_a_pattern_takes_the_alarm_only_where_it_can_and_gives_it_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pattern_takes_the_alarm_only_where_it_can_and_gives_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
     def mine(number: int, _frame: object) -> None:
         assert number
 
@@ -352,11 +318,7 @@ def test_words_without_end_are_counted_from_512_bytes_on(letter: str) -> None:
         raw = b'{"type":"user","uuid":"u","message":{"content":"' + said.encode() + b'"}}'
         long = size * width if size * width >= MAX_TOKEN_SIZE else 0
         sizes, odd = _leaves(raw, said)
-        assert (sizes["words"], sizes.get("long", 0), odd) == (
-            len(said.encode()) - long,
-            long,
-            False,
-        )
+        assert (sizes["words"], sizes.get("long", 0), odd) == (len(said.encode()) - long, long, False)
 
 
 def test_strings_of_an_unknown_layout_are_words_where_they_are_said() -> None:
@@ -393,9 +355,7 @@ def test_why_a_record_is_silent() -> None:
 # Syncs
 
 
-def test_the_archive_is_only_looked_into_when_it_has_news(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_archive_is_only_looked_into_when_it_has_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
     look = catalogue.archived_only_below
 
@@ -411,11 +371,7 @@ def test_the_archive_is_only_looked_into_when_it_has_news(
 
     root = str(made.root)
     archive_all((root,))
-    for home, times in (
-        (made.home, 1),
-        (made.home, 1),
-        (IndexLocation(made.home.folder, (root, str(tmp_path))), 2),
-    ):
+    for home, times in ((made.home, 1), (made.home, 1), (IndexLocation(made.home.folder, (root, str(tmp_path))), 2)):
         sync(home)
         assert len(asked) == times
     assert asked == [(root,), (root, str(tmp_path))]
@@ -430,9 +386,7 @@ def test_a_title_of_its_own_stays_when_a_lent_one_goes(tmp_path: Path) -> None:
 
     def line(name: str, words: str) -> str:
         message = f'"message":{{"role":"user","content":"{words}"}}'
-        return (
-            f'{{"type":"user","uuid":"{name}","sessionId":"{name}","parentUuid":null,{message}}}\n'
-        )
+        return f'{{"type":"user","uuid":"{name}","sessionId":"{name}","parentUuid":null,{message}}}\n'
 
     def rows() -> list[tuple[str, int]]:
         with sqlite3.connect(Path(home.folder, DATABASE_NAME)) as connection:

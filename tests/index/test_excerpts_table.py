@@ -52,9 +52,7 @@ def test_stretches_of_long_texts_are_as_recorded() -> None:
         solid, [(at, at + 2) for at in (10, 400, 800, 1200)], [(1_210, 1_212)]
     )
     for apart in (119, 120, 121):
-        answers[f"two {apart} apart"] = _shown(
-            solid, [(300, 302), (900, 902)], [(900 + apart, 902 + apart)]
-        )
+        answers[f"two {apart} apart"] = _shown(solid, [(300, 302), (900, 902)], [(900 + apart, 902 + apart)])
     answers["the rare one counts more"] = _shown(
         solid, [(at, at + 2) for at in range(100, 1900, 100)], [(1_500, 1_502)], [(40, 42)]
     )
@@ -72,26 +70,11 @@ def _forms(*words: str) -> list[tuple[TermForm, ...]]:
 
 def test_the_part_that_has_most_of_what_was_asked_is_shown() -> None:
     cut = make_tokenizer()
-    parts = [
-        TextPart("prompt", "alpha"),
-        TextPart("answer", "alpha beta"),
-        TextPart("output", "beta gamma", "Bash"),
-    ]
+    parts = [TextPart("prompt", "alpha"), TextPart("answer", "alpha beta"), TextPart("output", "beta gamma", "Bash")]
     text = HitText(1, 2, 3, None, parts=parts)
     answers: dict[str, Any] = {}
-    for words in (
-        (),
-        ("alpha",),
-        ("beta",),
-        ("alpha", "beta"),
-        ("alpha", "gamma"),
-        ("delta",),
-        ("alpha", "delta"),
-    ):
-        for name, scope in (
-            ("all", SearchScope()),
-            ("outputs", SearchScope(kinds=frozenset({"output"}))),
-        ):
+    for words in ((), ("alpha",), ("beta",), ("alpha", "beta"), ("alpha", "gamma"), ("delta",), ("alpha", "delta")):
+        for name, scope in (("all", SearchScope()), ("outputs", SearchScope(kinds=frozenset({"output"})))):
             for pattern in (None, "amm", "zzz"):
 
                 def spans(said: str, pattern: str | None = pattern) -> list[tuple[int, int]]:

@@ -118,6 +118,4 @@ def test_whoever_types_on_need_not_wait_for_what_is_not_there(tmp_path: Path) ->
 
 
 def _finder(made: Searched, absent: set[str]) -> Finder:
-    return Finder(
-        made.index.connection, made.index.texts, lambda word: time_range(word, 0.0), absent
-    )
+    return Finder(made.index.connection, made.index.texts, lambda word: time_range(word, 0.0), absent)

@@ -14,33 +14,15 @@ from tests.index.transcripts import TRANSCRIPTS, Script, call, result
 
 from steno.errors import Unreadable, Unwritable
 from steno.format.paths import PathInfo
-from steno.index.database import (
-    IndexDamaged,
-    IndexLocation,
-    open_for_reading,
-    open_for_writing,
-)
+from steno.index.database import IndexDamaged, IndexLocation, open_for_reading, open_for_writing
 from steno.index.price_tiers import TIER_STARTS, price_tier_of
 from steno.index.search.finder import ignored_reason, open_finder
 from steno.index.search.hit_text import HitReader, message_offset
-from steno.index.session_stats import (
-    FILE_ID_SHIFT,
-    ExtractionState,
-    LastMessageState,
-    decode_state,
-    encode_state,
-)
+from steno.index.session_stats import FILE_ID_SHIFT, ExtractionState, LastMessageState, decode_state, encode_state
 from steno.index.sync import extract
 from steno.index.sync.batch_writer import DeferredInterrupt, session_ids_of, update_owners
 from steno.index.sync.extract import WorkerPool
-from steno.index.sync.scan import (
-    ScanPlan,
-    ScanTask,
-    file_fingerprint,
-    is_below_roots,
-    path_from_column,
-    path_to_column,
-)
+from steno.index.sync.scan import ScanPlan, ScanTask, file_fingerprint, is_below_roots, path_from_column, path_to_column
 from steno.index.sync.updater import mark_all_unread, sync
 from steno.index.text_index import MAX_TOKEN_SIZE, TextIndexDamaged, open_text_index
 from steno.index.usage_rows import MAX_TOKENS, copy_rank, time_zone_id
@@ -52,9 +34,7 @@ def test_words_are_cut_made_small_and_dropped_when_endless(tmp_path: Path) -> No
     made = Searched(tmp_path, [prompts("Ab-Cd_ef.9 " + "x" * 511 + " " + "y" * 512 + " Ünï")])
     cut = made.finder.tokenize
     assert [each[0] for each in cut("Ab-Cd_ef.9 Ünï")] == ["ab", "cd", "ef", "9", "ünï"]
-    assert [
-        each[0][:1] for each in cut("x" * (MAX_TOKEN_SIZE - 1) + " " + "y" * MAX_TOKEN_SIZE)
-    ] == ["x"]
+    assert [each[0][:1] for each in cut("x" * (MAX_TOKEN_SIZE - 1) + " " + "y" * MAX_TOKEN_SIZE)] == ["x"]
     assert len(made.found("x" * 511).messages) == 1
     assert made.found("ünï").messages == made.found('"ab cd ef 9"').messages != []
 
@@ -84,11 +64,7 @@ def test_what_stands_in_place_of_the_words_is_damage(tmp_path: Path) -> None:
 
 def test_nothing_is_written_before_the_beginning_or_after_the_end(tmp_path: Path) -> None:
     texts = open_text_index(str(tmp_path))
-    for act in (
-        texts.commit,
-        lambda: texts.remove_file(1),
-        lambda: texts.add_document(1, 1, 1, 0, (), "x"),
-    ):
+    for act in (texts.commit, lambda: texts.remove_file(1), lambda: texts.add_document(1, 1, 1, 0, (), "x")):
         with pytest.raises(RuntimeError, match="begin has to come first"):
             act()
     texts.start_writing(is_large=False)
@@ -186,9 +162,7 @@ def test_at_most_eight_files_are_held_open(tmp_path: Path) -> None:
 def test_a_record_that_is_no_longer_there_is_said_to_have_changed(tmp_path: Path) -> None:
     made = Searched(tmp_path, [prompts("alpha")])
     (path,) = made.root.rglob("*.jsonl")
-    ((first, length),) = made.index.connection.execute(
-        "SELECT id, length FROM messages ORDER BY id LIMIT 1"
-    ).fetchall()
+    ((first, length),) = made.index.connection.execute("SELECT id, length FROM messages ORDER BY id LIMIT 1").fetchall()
     data = path.read_bytes()
     for changed in (data[: length - 1], b"\n" * len(data), b"x" * len(data)):
         path.write_bytes(changed)
@@ -242,9 +216,7 @@ def test_in_another_thread_signals_stay_as_they_are() -> None:
 
 def _task(path: Path, **fields: Any) -> ScanTask:
     status = path.stat()
-    return ScanTask(
-        str(path), str(path.parent), PathInfo("session"), status.st_size, 0, 0, 0, **fields
-    )
+    return ScanTask(str(path), str(path.parent), PathInfo("session"), status.st_size, 0, 0, 0, **fields)
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -277,9 +249,7 @@ def test_files_are_read_stretch_by_stretch_whoever_reads(
         assert all(more for _, _, more in stretches[:-1])
 
 
-def test_jobs_are_bundled_by_size_and_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_are_bundled_by_size_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one process is given: several small files, or one big one; and what comes back."""
     monkeypatch.setattr(extract, "_JOB_SIZE", 100)
     monkeypatch.setattr(extract, "_MAX_JOB_FILES", 3)
@@ -336,9 +306,7 @@ def test_a_mark_is_of_the_length_and_of_both_ends(tmp_path: Path) -> None:
     assert len(mark) == 16
     assert file_fingerprint(str(path), len(data) + 1) is None
     assert file_fingerprint(str(path), 0) is not None
-    assert (
-        len({file_fingerprint(str(path), done) for done in (0, 1, 2, 4095, 4096, 4097, 9000)}) == 7
-    )
+    assert len({file_fingerprint(str(path), done) for done in (0, 1, 2, 4095, 4096, 4097, 9000)}) == 7
     for at, differs in ((0, True), (4095, True), (4096, False), (len(data) - 4097, False),
                         (len(data) - 4096, True), (len(data) - 1, True)):  # fmt: skip
         path.write_bytes(data[:at] + b"\xff\xff"[:1].replace(b"\xff", b"?") + data[at + 1 :])
@@ -393,9 +361,7 @@ def test_the_zone_of_the_machine_is_told_from_others(monkeypatch: pytest.MonkeyP
 # Owners
 
 
-def test_sub_agents_belong_to_the_session_above_or_beside_or_to_the_only_one(
-    tmp_path: Path,
-) -> None:
+def test_sub_agents_belong_to_the_session_above_or_beside_or_to_the_only_one(tmp_path: Path) -> None:
     connection = open_for_writing(str(tmp_path))
     files = {
         1: ("/r/a/s.jsonl", "s", ""),
@@ -470,9 +436,7 @@ def test_files_on_disk_are_marked_unread_and_others_are_not(tmp_path: Path) -> N
     made = Script().user("One").bot("Two").bytes()
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_bytes(made)
-    home = IndexLocation(
-        str(tmp_path / "index"), (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))
-    )
+    home = IndexLocation(str(tmp_path / "index"), (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")))
     sync(home)
     (tmp_path / "b.jsonl").unlink()
     sync(home)

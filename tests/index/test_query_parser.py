@@ -117,9 +117,7 @@ def pieces(query: str) -> list[tuple[tuple[int, tuple[str, ...]], ...]]:
         ("*", []),
     ],
 )
-def test_a_word_has_these_forms(
-    query: str, forms: list[tuple[tuple[int, tuple[str, ...]], ...]]
-) -> None:
+def test_a_word_has_these_forms(query: str, forms: list[tuple[tuple[int, tuple[str, ...]], ...]]) -> None:
     assert pieces(query) == forms
 
 

@@ -92,38 +92,12 @@ def test_scripts_without_spaces_are_found_inside_of_runs_and_no_others_are() -> 
             opened.append(letter)
     inside = [(_RUNS[at], _RUNS[at + 1]) for at in range(0, len(_RUNS), 2)]
     expected = {near for code in _RUNS for near in (code - 1, code, code + 1)}
-    assert opened == sorted(
-        code for code in expected if any(first <= code <= last for first, last in inside)
-    )
+    assert opened == sorted(code for code in expected if any(first <= code <= last for first, last in inside))
 
 
 WORDS: Final = (
-    *(
-        "plain",
-        "Plain",
-        "a/b",
-        "a b",
-        "a/b/c",
-        "x",
-        "pre*",
-        "*part*",
-        "***end",
-        "get*Name",
-        "a*b*c",
-    ),
-    *(
-        "*a*b*",
-        "a*b*",
-        "*b*c",
-        "src/*/x.py",
-        "src/**/x.py",
-        "*/a",
-        "a/*",
-        "a*/b",
-        "a/*b",
-        "a/b*c/d",
-        "a*b/c*d",
-    ),
+    *("plain", "Plain", "a/b", "a b", "a/b/c", "x", "pre*", "*part*", "***end", "get*Name", "a*b*c"),
+    *("*a*b*", "a*b*", "*b*c", "src/*/x.py", "src/**/x.py", "*/a", "a/*", "a*/b", "a/*b", "a/b*c/d", "a*b/c*d"),
     *("a/*/b/*/c", "*a/b*", "a.*.b", "a * b", "*", "**", "* *", "->", "", "a*.", ".*a"),
     *("UserName", "userName", "username", "HTTPServer", "HTTP", "aB", "AB", "ABc", "a1B", "1B"),
     *("get_userName", "getName.py", "x.getName", "4f9d2c", "4f9d2", "4F9D2C", "123456", "abcdef"),
@@ -161,11 +135,7 @@ def test_every_word_has_the_recorded_forms() -> None:
             made: list[object] = ["  ".join(map(_written, forms))]
             if forms:
                 slow = "".join("-s"[is_slow_form(form)] for form in forms)
-                made += [
-                    shortest_length(forms),
-                    slow,
-                    {_shortened(each) for each in infix_strings(forms)},
-                ]
+                made += [shortest_length(forms), slow, {_shortened(each) for each in infix_strings(forms)}]
             if made != answer.get("typed"):
                 answer[way] = made
         answers[_shortened(text)] = answer

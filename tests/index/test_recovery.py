@@ -105,9 +105,7 @@ DAMAGES: dict[str, Callable[[IndexLocation], None]] = {
 
 @pytest.mark.parametrize("name", DAMAGES)
 @pytest.mark.parametrize("says", [WEAK[0], WEAK[3]])
-def test_a_weak_sign_is_damage_where_the_index_shows_it(
-    home: IndexLocation, name: str, says: str
-) -> None:
+def test_a_weak_sign_is_damage_where_the_index_shows_it(home: IndexLocation, name: str, says: str) -> None:
     DAMAGES[name](home)
     error = sqlite3.OperationalError(says)
     assert is_damage(error, home.folder)
@@ -180,9 +178,7 @@ def test_the_journals_of_a_damaged_database_go_with_it(home: IndexLocation) -> N
     assert not any(name.endswith(("-wal", "-shm", "-journal")) for name in left)
 
 
-def test_a_statement_that_fails_is_said_with_what_to_do(
-    home: IndexLocation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_statement_that_fails_is_said_with_what_to_do(home: IndexLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The index stays as it is, and the message names the command that reads everything again."""
     before = dump(home)
     with monkeypatch.context() as patch:
@@ -190,9 +186,7 @@ def test_a_statement_that_fails_is_said_with_what_to_do(
         patch.setattr("steno.index.sync.updater.EXTRACTION_RULES", "other")
         with pytest.raises(Unwritable) as refused:
             sync(home)
-    assert str(refused.value) == (
-        f"cannot write the index in {home.folder}: no such column: absent"
-    )
+    assert str(refused.value) == (f"cannot write the index in {home.folder}: no such column: absent")
     assert refused.value.hint == "`steno sync --rebuild` reads everything again"
     assert dump(home) == before
     assert _names(home) == ["index.sqlite", "sync.lock", "words"]

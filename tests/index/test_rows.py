@@ -27,9 +27,7 @@ def rows(tmp_path: Path, make_index: Callable[[Path], IndexLocation]) -> Callabl
     return lambda sql: connection.execute(sql).fetchall()
 
 
-def test_each_call_has_a_row_with_its_turn_its_file_and_how_it_went(
-    rows: Callable[[str], list[Any]],
-) -> None:
+def test_each_call_has_a_row_with_its_turn_its_file_and_how_it_went(rows: Callable[[str], list[Any]]) -> None:
     found = rows("SELECT turn, name, path, failed FROM tool_calls ORDER BY message, place")
     assert found == [(1, "Read", "/a.py", 0), (1, "Edit", "/a.py", 0), (1, "Bash", "", 1)]
     places = rows("SELECT place FROM tool_calls ORDER BY message, place")
@@ -38,12 +36,8 @@ def test_each_call_has_a_row_with_its_turn_its_file_and_how_it_went(
     assert len(set(ids)) == 3
 
 
-def test_a_session_and_its_turns_count_messages_calls_and_failures(
-    rows: Callable[[str], list[Any]],
-) -> None:
-    assert rows("SELECT turns, calls, failed, agent, hidden, rewound FROM sessions") == [
-        (2, 3, 1, "", 0, 0)
-    ]
+def test_a_session_and_its_turns_count_messages_calls_and_failures(rows: Callable[[str], list[Any]]) -> None:
+    assert rows("SELECT turns, calls, failed, agent, hidden, rewound FROM sessions") == [(2, 3, 1, "", 0, 0)]
     found = rows("SELECT number, calls, failed FROM turns WHERE number > 0 ORDER BY number")
     assert found == [(1, 3, 1), (2, 0, 0)]
     ((count,),) = rows("SELECT messages FROM sessions")

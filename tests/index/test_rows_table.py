@@ -95,22 +95,15 @@ def _group(number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("number", range(_GROUPS))
-def test_every_transcript_gives_the_recorded_rows(
-    number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_transcript_gives_the_recorded_rows(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows, all texts to search, and all that reading on has to know."""
     _leave_untold(monkeypatch)
-    answers = {
-        name: _answer(extract_rows(BytesSource(TRANSCRIPTS[name]().bytes()), _FILE))
-        for name in _group(number)
-    }
+    answers = {name: _answer(extract_rows(BytesSource(TRANSCRIPTS[name]().bytes()), _FILE)) for name in _group(number)}
     assert_recorded(ANSWERS / f"rows_{number}.json", answers)
 
 
 @pytest.mark.parametrize("number", range(_GROUPS))
-def test_a_transcript_read_line_by_line_is_read_as_at_once(
-    number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_transcript_read_line_by_line_is_read_as_at_once(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of stretches, put together as the tables do it, are those of the whole file."""
     _leave_untold(monkeypatch)
     for name in _group(number):
@@ -191,12 +184,8 @@ def test_every_transcript_has_the_figures_of_its_story() -> None:
         session = Session(load(BytesSource(data)))
         if state.main:
             told = count_session(session)
-            assert msgspec.structs.replace(counted, model="") == msgspec.structs.replace(
-                told, model=""
-            ), name
-        figures[name] = " ".join(
-            f"{k}={v}" for k, v in msgspec.structs.asdict(counted).items() if v
-        )
+            assert msgspec.structs.replace(counted, model="") == msgspec.structs.replace(told, model=""), name
+        figures[name] = " ".join(f"{k}={v}" for k, v in msgspec.structs.asdict(counted).items() if v)
     assert_recorded(ANSWERS / "figures.json", figures)
 
 

@@ -80,17 +80,13 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Searched:
         ("re\u0301sume\u0301", {"résumé"}),
     ],
 )
-def test_identifiers_are_found_whole_and_by_part(
-    names: Searched, query: str, found: set[str]
-) -> None:
+def test_identifiers_are_found_whole_and_by_part(names: Searched, query: str, found: set[str]) -> None:
     hits = names.hits(query)
     said = {hit.text.parts[0].text.removeprefix("before ").removesuffix(" behind") for hit in hits}
     assert said == found
 
 
-def test_a_word_that_stands_alone_somewhere_is_not_looked_for_inside_others(
-    names: Searched,
-) -> None:
+def test_a_word_that_stands_alone_somewhere_is_not_looked_for_inside_others(names: Searched) -> None:
     assert not names.found("user").is_widened
     found = names.found("sername")
     assert found.is_widened
@@ -193,9 +189,7 @@ def test_what_cannot_be_is_said_in_one_line(two: Searched, query: str, said: str
 
 
 def test_a_filter_that_fits_nothing_says_which(two: Searched) -> None:
-    assert two.found("tool:Nothing x").scope.empty_reason.startswith(
-        "no tool fits 'Nothing'; there are "
-    )
+    assert two.found("tool:Nothing x").scope.empty_reason.startswith("no tool fits 'Nothing'; there are ")
     assert two.found("project:nowhere x").scope.empty_reason == "no project fits 'nowhere'"
     assert two.found("session:nobody x").scope.empty_reason == "no session goes by 'nobody'"
     assert two.found("file:none.py x").scope.empty_reason == "no tool was used on a file 'none.py'"

@@ -154,11 +154,7 @@ def test_planted_words_are_found_as_often_as_grep_finds_them(tmp_path: Path, sha
     command = [sys.executable, str(generator), "--mb", "4", "--out", str(out), "--seed", "3"]
     subprocess.run(command, check=True, capture_output=True)
     truth = json.loads((out / "truth.json").read_text())["needles"]
-    lines = [
-        line
-        for path in (out / ".claude").rglob("*.jsonl")
-        for line in path.read_bytes().split(b"\n")
-    ]
+    lines = [line for path in (out / ".claude").rglob("*.jsonl") for line in path.read_bytes().split(b"\n")]
     searched = Searched(tmp_path, ())
     searched.home = IndexLocation(searched.home.folder, (str(out / ".claude"),))
     searched.open()

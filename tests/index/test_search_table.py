@@ -70,82 +70,24 @@ QUERIES: Final = (
     *("relay relay", "getUserName", "4f9d2c1", "2.1.42", "连接", "-> relay", "relay -->", "te ay"),
     *("tool:Read", "tool:read relay", "tool:ea", "tool:Bash tool:Read", "-tool:Bash lamp"),
     *("-tool:a relay", "tool:nothing", "tool:nothing tool:Bash", "tool:B", "tool:Bash -tool:Bash"),
-    *(
-        "project:pier relay",
-        "project:PIER",
-        "project:ledger",
-        "project:. relay",
-        "-project:pier lamp",
-    ),
+    *("project:pier relay", "project:PIER", "project:ledger", "project:. relay", "-project:pier lamp"),
     *("project:/home/ada/pier relay", "project:nowhere", "-project:nowhere relay"),
-    *(
-        "branch:fix relay",
-        "branch:main",
-        "branch:MAIN relay",
-        "branch:surge",
-        "branch:x",
-        "branch:i",
-    ),
+    *("branch:fix relay", "branch:main", "branch:MAIN relay", "branch:surge", "branch:x", "branch:i"),
     *("model:fern", "model:claude relay", "-model:cedar relay", "model:none", "model:FERN lamp"),
     *(f"in:{kind}" for kind in TEXT_KINDS),
     *("in:prompts relay", "in:summaries", "in:answers in:thinking relay", "-in:prompt relay"),
     *("in:prompt in:answer lamp", "in:nothing", "-in:answer -in:prompt lamp", "in:Title"),
     *(f"role:{role} relay" for role in ROLES),
-    *(
-        "role:human relay",
-        "role:system",
-        "role:model lamp",
-        "role:tools",
-        "role:nobody",
-        "-role:user relay",
-    ),
+    *("role:human relay", "role:system", "role:model lamp", "role:tools", "role:nobody", "-role:user relay"),
     *("role:tool in:prompt", "has:error", "has:errors blinking", "-has:error relay", "has:luck"),
-    *(
-        "file:relay.py",
-        "file:lamp/relay.py",
-        "file:/home/ada/tidegauge/src/lamp/relay.py",
-        "file:ay.py",
-    ),
-    *(
-        "file:*.py",
-        "file:*/login.py",
-        "file:log?n.py",
-        "file:src/",
-        "file:/home/ada/",
-        "file:ada/l",
-    ),
+    *("file:relay.py", "file:lamp/relay.py", "file:/home/ada/tidegauge/src/lamp/relay.py", "file:ay.py"),
+    *("file:*.py", "file:*/login.py", "file:log?n.py", "file:src/", "file:/home/ada/", "file:ada/l"),
     *("file:./relay.py", "file:RELAY.PY", "file:lamp\\relay.py", "-file:relay.py lighthouse"),
-    *(
-        "file:none.py",
-        "file:relay.py blink",
-        "file:relay.py lantern",
-        "file:relay.py file:login.py",
-    ),
-    *(
-        "file:relay.py -file:login.py",
-        "-file:none lamp",
-        "file:*.py session:harbour",
-        "file:/relay.py",
-    ),
-    *(
-        "session:a",
-        "session:last",
-        "session:last relay",
-        "session:Harbour",
-        "session:lantern",
-        "-session:last relay",
-    ),
-    *(
-        "session:nothing",
-        "session:HARBOUR relay",
-        "session:last session:harbour lamp",
-        "-session:x lamp",
-    ),
-    *(
-        "since:2026-11-01 relay",
-        "until:2026-11-01 relay",
-        "since:2026-10-01 until:2026-10-31 relay",
-    ),
+    *("file:none.py", "file:relay.py blink", "file:relay.py lantern", "file:relay.py file:login.py"),
+    *("file:relay.py -file:login.py", "-file:none lamp", "file:*.py session:harbour", "file:/relay.py"),
+    *("session:a", "session:last", "session:last relay", "session:Harbour", "session:lantern", "-session:last relay"),
+    *("session:nothing", "session:HARBOUR relay", "session:last session:harbour lamp", "-session:x lamp"),
+    *("since:2026-11-01 relay", "until:2026-11-01 relay", "since:2026-10-01 until:2026-10-31 relay"),
     *("since:1d", "since:yesterday relay", "since:2026-11-01 since:2026-10-01 relay", "-since:1d"),
     *("until:2026-10-01 until:2026-11-14 relay", "-until:1d", "since:never", "until:1d -relay the"),
     *("until:2026-10-01", "since:2026-11-02 lamp", "since:99999w relay"),
@@ -202,21 +144,11 @@ def _excerpt(made: Excerpt | None) -> object:
     for start, end in reversed(made.marks):
         marked = f"{marked[:start]}«{marked[start:end]}»{marked[end:]}"
     part = made.part
-    return [
-        part.kind,
-        part.tool,
-        part.failed,
-        made.start,
-        made.is_at_start,
-        made.is_at_end,
-        marked[:80],
-    ]
+    return [part.kind, part.tool, part.failed, made.start, made.is_at_start, made.is_at_end, marked[:80]]
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_every_query_finds_what_is_recorded(
-    four: Searched, number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_query_finds_what_is_recorded(four: Searched, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The messages in order, what was looked at, what was ignored, and the excerpt of each."""
     monkeypatch.setattr(os, "getcwd", lambda: "/home/ada/pier")
     answers = {query: _searched(four, query, "newest") for query in QUERIES[number::4]}
@@ -224,9 +156,7 @@ def test_every_query_finds_what_is_recorded(
 
 
 @pytest.mark.parametrize("order", ["oldest", "rank"])
-def test_every_order_is_as_recorded(
-    four: Searched, order: SearchOrder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_order_is_as_recorded(four: Searched, order: SearchOrder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getcwd", lambda: "/home/ada/pier")
     answers: dict[str, object] = {}
     for query in QUERIES:
@@ -241,10 +171,7 @@ def test_the_first_so_many_of_every_order_are_the_first_of_all(four: Searched) -
         for order in get_args(SearchOrder):
             every = four.finder.find(parse_query(query), order).messages
             for first in (1, 2, 3, len(every), len(every) + 1):
-                assert (
-                    four.finder.find(parse_query(query), order, limit=first).messages
-                    == every[:first]
-                )
+                assert four.finder.find(parse_query(query), order, limit=first).messages == every[:first]
             counted = count_hits(four.finder, parse_query(query), order)
             for file in counted.counts_by_file:
                 own = [each for each in every if each >> FILE_ID_SHIFT == file]
@@ -278,9 +205,7 @@ def test_sessions_of_hits_are_as_recorded(four: Searched) -> None:
             made.append(fields)
         answers[query] = made
     assert_recorded(ANSWERS / "search_groups.json", answers)
-    (unknown,) = group_hits(
-        four.index.connection, [(99 << FILE_ID_SHIFT) + 5, (99 << FILE_ID_SHIFT) + 7]
-    )
+    (unknown,) = group_hits(four.index.connection, [(99 << FILE_ID_SHIFT) + 5, (99 << FILE_ID_SHIFT) + 7])
     assert (unknown.id, unknown.has_session_file, unknown.messages) == (
         "@99", False, [(99 << FILE_ID_SHIFT) + 5, (99 << FILE_ID_SHIFT) + 7],
     )  # fmt: skip
@@ -311,11 +236,7 @@ def test_a_pattern_finds_what_is_recorded() -> None:
             answers[shape[:30] + f" ({len(shape)})"] = [pattern.find_spans(each) for each in texts]
         assert (pattern.slow_count, pattern.truncated_count) == (0, 0)
     assert_recorded(ANSWERS / "patterns.json", answers)
-    assert [len(RegexPattern("a").find_spans("a" * number)) for number in (199, 200, 201)] == [
-        199,
-        200,
-        200,
-    ]
+    assert [len(RegexPattern("a").find_spans("a" * number)) for number in (199, 200, 201)] == [199, 200, 200]
 
 
 def test_a_pattern_looks_only_at_the_beginning_of_a_text_without_end() -> None:
@@ -330,9 +251,7 @@ def test_a_pattern_looks_only_at_the_beginning_of_a_text_without_end() -> None:
 def test_a_pattern_chooses_among_messages(four: Searched) -> None:
     every = four.finder.find(parse_query(""), require_terms=False).messages
     steps: list[int] = []
-    scope = build_scope(
-        four.index.connection, parse_query("in:prompt").filters, lambda word: time_range(word, NOW)
-    )
+    scope = build_scope(four.index.connection, parse_query("in:prompt").filters, lambda word: time_range(word, NOW))
     place = _place(four)
     with HitReader(four.index.connection) as reader, RegexPattern("relay") as pattern:
         fitting = pattern.filter_messages(reader, every, scope, steps.append)
@@ -355,9 +274,7 @@ def test_the_engine_is_asked_within_the_scope(four: Searched) -> None:
         name: [f"{occur!r} {query!r}" for occur, query in scope.clauses(four.finder.schema)]
         for name, scope in {
             "nothing": SearchScope(),
-            "tags": SearchScope(
-                tags=[frozenset({3, 2}), frozenset({5})], excluded_tags=frozenset({7})
-            ),
+            "tags": SearchScope(tags=[frozenset({3, 2}), frozenset({5})], excluded_tags=frozenset({7})),
             "files": SearchScope(files=frozenset({2, 1}), excluded_files=frozenset({3})),
             "no files": SearchScope(files=frozenset()),
             "since": SearchScope(since=5),
@@ -372,10 +289,7 @@ def test_the_engine_is_asked_within_the_scope(four: Searched) -> None:
     assert [SearchScope(messages=frozenset({1}), excluded_messages=frozenset({2})).includes_message(n) for n in (1, 2, 3)] == [
         True, False, False,
     ]  # fmt: skip
-    assert (SearchScope().selects_messages, SearchScope(messages=frozenset()).selects_messages) == (
-        False,
-        True,
-    )
+    assert (SearchScope().selects_messages, SearchScope(messages=frozenset()).selects_messages) == (False, True)
     assert SearchScope(excluded_messages=frozenset({1})).selects_messages
 
 

@@ -12,13 +12,7 @@ from tests.recorded_answers import assert_recorded, plain
 
 from steno.format.records import Gap, Record
 from steno.format.source import BytesSource
-from steno.index.line_decoder import (
-    IndexedLine,
-    count_changed_lines,
-    count_patch_lines,
-    line_from_record,
-    to_millis,
-)
+from steno.index.line_decoder import IndexedLine, count_changed_lines, count_patch_lines, line_from_record, to_millis
 from steno.index.search.audit import audit_index, classify_strings, unsearched_reason
 from steno.index.searchable_text import is_binary, is_result_copy, text_parts
 from steno.index.sync.extract import decoded_lines
@@ -152,22 +146,11 @@ def _part(part: msgspec.Struct) -> list[Any]:
 def test_words_that_the_index_was_not_given_are_noticed() -> None:
     """An audit counts what was said, and says where the index holds another length."""
     answers: dict[str, object] = {}
-    for name in (
-        "note",
-        "text answer",
-        "answer: call",
-        "copy",
-        "own words",
-        "all blocks",
-        "no type",
-    ):
+    for name in ("note", "text answer", "answer: call", "copy", "own words", "all blocks", "no type"):
         line, raw = _line(json.dumps(_RECORDS[name]).encode())
         for said in ("", "out put", "some other words that are longer " * 9, "a note", "Aye\n"):
             leaves = classify_strings(line, raw, said)
-            answers[f"{name} / {said[:12]!r}"] = [
-                dict(sorted(leaves.sizes.items())),
-                leaves.is_mismatched,
-            ]
+            answers[f"{name} / {said[:12]!r}"] = [dict(sorted(leaves.sizes.items())), leaves.is_mismatched]
     assert_recorded(ANSWERS / "other_words.json", answers)
 
 

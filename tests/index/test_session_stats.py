@@ -20,9 +20,7 @@ from steno.session.turns.session_facts import SessionCounts, count_session
 from steno.store.file_source import FileSource
 
 
-def counted(
-    source: Source, state: ExtractionState | None = None, start: int = 0
-) -> ExtractionState:
+def counted(source: Source, state: ExtractionState | None = None, start: int = 0) -> ExtractionState:
     """Read a file from a place on, and keep its state as an index does."""
     return decode_state(encode_state(extract_rows(source, 1, start, state).state))
 
@@ -53,9 +51,7 @@ def test_sessions_of_every_client_are_counted_as_they_are_told(version: str) -> 
 
 @settings(max_examples=40)
 @given(st.sampled_from(VERSIONS), st.lists(st.integers(0, 10_000), max_size=4))
-def test_it_does_not_matter_in_how_many_pieces_a_session_was_read(
-    version: str, cuts: list[int]
-) -> None:
+def test_it_does_not_matter_in_how_many_pieces_a_session_was_read(version: str, cuts: list[int]) -> None:
     made = session(version).turn("One", text("Two."), tool("Bash", command="ls"))
     made.result("a").assistant("Done.").turn("Three", "Four.").rewind(1)
     made.turn("Five", tool("Bash", command="cat x")).result("no", error=True).assistant("Six.")
@@ -94,9 +90,7 @@ def test_a_rewind_is_counted_and_a_broken_chain_is_none() -> None:
     assert figures(counted(BytesSource(broken))) == story(broken)
 
 
-def test_a_session_that_was_rewound_is_plain_again_when_it_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_session_that_was_rewound_is_plain_again_when_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     made = plain().turn("Left", "behind").rewind(2).turn("Instead", "this").done()
     before = made.bytes()
     state = counted(BytesSource(before))
@@ -126,9 +120,7 @@ def test_a_refused_call_has_not_failed() -> None:
 
 
 @pytest.mark.corpus
-def test_real_sessions_are_counted_as_they_are_told(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_real_sessions_are_counted_as_they_are_told(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     untold(monkeypatch)
     plain = 0
     odd: list[str] = []

@@ -22,14 +22,10 @@ def _body(*content: LineBlock, model: str = "m") -> LineMessage:
 
 _SAYS: Final = IndexedLine(type="assistant", message=_body(LineBlock("text", text="x")))
 _CALLS: Final = IndexedLine(type="assistant", message=_body(LineBlock("tool_use", id="c")))
-_BLANK: Final = IndexedLine(
-    type="assistant", message=_body(LineBlock("text", text=" \n"), LineBlock("text"))
-)
+_BLANK: Final = IndexedLine(type="assistant", message=_body(LineBlock("text", text=" \n"), LineBlock("text")))
 _MUTE: Final = IndexedLine(type="assistant")
 _ERROR: Final = IndexedLine(type="assistant", is_api_error_message=True, message=_body())
-_CLIENT: Final = IndexedLine(
-    type="assistant", message=_body(LineBlock("text", text="x"), model="<synthetic>")
-)
+_CLIENT: Final = IndexedLine(type="assistant", message=_body(LineBlock("text", text="x"), model="<synthetic>"))
 
 _EVENTS: Final[dict[str, Callable[[SessionStats, int], None]]] = {
     "human": lambda course, time: course.add_prompt("human", time),
@@ -93,10 +89,7 @@ def test_every_event_within_a_turn_is_counted_as_recorded() -> None:
         "a turn, a seam": ("human", "answer", "seam"),
         "a turn, a seam, a summary": ("human", "answer", "seam", "summary"),
     }
-    answers = {
-        f"{name}, {event}": _after(*events, event)
-        for (name, events), event in product(before.items(), _EVENTS)
-    }
+    answers = {f"{name}, {event}": _after(*events, event) for (name, events), event in product(before.items(), _EVENTS)}
     assert_recorded(ANSWERS / "course_of_turns.json", answers)
 
 
@@ -132,9 +125,7 @@ def test_a_response_that_says_something_lasts_until_then(
     if not speaks:
         # Of an error before it nobody knows whether it is the last thing.
         course.scene.erring = True
-        course.add_response_line(
-            IndexedLine(type="assistant", message=LineMessage(content=blocks)), 7
-        )
+        course.add_response_line(IndexedLine(type="assistant", message=LineMessage(content=blocks)), 7)
         assert (course.loose, course.scene.erring) == (True, True)
 
 
@@ -164,11 +155,7 @@ _CHAINS: Final[dict[str, tuple[IndexedLine, ...]]] = {
     "a progress elsewhere": (_line("a", None), _line("b", "x", "progress")),
     "a progress": (_line("a", None), _line("b", "a", "progress"), _line("c", "b")),
     "a call elsewhere": (_line("a", None), _calling("b", "x", "r", "c1"), _result("c", "b", "c1")),
-    "more of a response elsewhere": (
-        _line("a", None),
-        _calling("b", "x", "r", "c1"),
-        _calling("c", "b", "r", "c2"),
-    ),
+    "more of a response elsewhere": (_line("a", None), _calling("b", "x", "r", "c1"), _calling("c", "b", "r", "c2")),
     "a response in two lines": (
         _line("a", None),
         _calling("b", "a", "r", "c1"),
@@ -183,10 +170,7 @@ _CHAINS: Final[dict[str, tuple[IndexedLine, ...]]] = {
     "a note of the client": (_calling("a", "", "r", "c1"), _line("b", "a", is_meta=True)),
     "a system record": (_line("a", None), _line("b", "a", "system"), _line("c", "a")),
     "an attachment": (_line("a", None), _line("b", "a", "attachment"), _line("c", "b")),
-    "a seam": (
-        _line("a", None),
-        _line("b", None, "system", subtype="compact_boundary", logical_parent_uuid="a"),
-    ),
+    "a seam": (_line("a", None), _line("b", None, "system", subtype="compact_boundary", logical_parent_uuid="a")),
     "a seam elsewhere": (
         _line("a", None),
         _line("b", None, "system", subtype="compact_boundary", logical_parent_uuid="x"),
@@ -195,20 +179,14 @@ _CHAINS: Final[dict[str, tuple[IndexedLine, ...]]] = {
         _line("a", None),
         _line("b", "x", "system", subtype="compact_boundary", logical_parent_uuid="a"),
     ),
-    "no seam": (
-        _line("a", None),
-        _line("b", None, "system", subtype="other", logical_parent_uuid="a"),
-    ),
+    "no seam": (_line("a", None), _line("b", None, "system", subtype="other", logical_parent_uuid="a")),
     "no system record": (
         _line("a", None),
         _line("b", None, "user", subtype="compact_boundary", logical_parent_uuid="a"),
     ),
     "a kind that is not known": (_line("a", None), _line("b", "a", "unheard")),
     "a sub-agent": (_line("a", None), _line("b", "a", is_sidechain=True)),
-    "a last prompt of the last": (
-        _line("a", None),
-        _line(None, None, "last-prompt", leaf_uuid="a"),
-    ),
+    "a last prompt of the last": (_line("a", None), _line(None, None, "last-prompt", leaf_uuid="a")),
     "a last prompt of another": (_line("a", None), _line(None, None, "last-prompt", leaf_uuid="x")),
     "a last prompt of none": (_line("a", None), _line(None, None, "last-prompt")),
     "a message without a name": (_line("a", None), _line(None, "a")),
@@ -244,9 +222,7 @@ def test_what_was_told_is_counted_on_from_there() -> None:
     for event in ("human", "call", "failure", "seam"):
         _EVENTS[event](course, 1000)
     course.near = ["a", "b"]
-    told = SessionCounts(
-        turns=50, steps=60, failed=70, worked=80, compactions=90, agents=5, branches=6, model="m"
-    )
+    told = SessionCounts(turns=50, steps=60, failed=70, worked=80, compactions=90, agents=5, branches=6, model="m")
     course.loose = True
     course.set_full_figures(told, "b")
     assert not course.loose

@@ -19,12 +19,7 @@ from steno.index import database
 from steno.index.database import DATABASE_NAME, SCHEMA_VERSION, IndexLocation, open_for_writing
 from steno.index.sync.extract import extract_rows
 from steno.index.sync.updater import sync
-from steno.report.session_list import (
-    SessionFilter,
-    count_by_feature,
-    count_by_step_records,
-    list_sessions,
-)
+from steno.report.session_list import SessionFilter, count_by_feature, count_by_step_records, list_sessions
 from steno.session.session_status import StepCounts, count_record
 from steno.session.transcript import load
 from steno.store.discovery import discover_file
@@ -126,16 +121,7 @@ def _numbers(connection: sqlite3.Connection, choice: SessionFilter) -> set[int]:
 def test_002_list_rule_in_the_index_is_the_one_of_exports(connection: sqlite3.Connection) -> None:
     shown = {401, 411, 501, 511, 901, 911, 1001, 1011, 510, 910, 1000, 1010}
     assert _numbers(connection, _choice(listed=True)) == shown
-    assert _numbers(connection, _choice(min_steps=9)) == {
-        900,
-        901,
-        910,
-        911,
-        1000,
-        1001,
-        1010,
-        1011,
-    }
+    assert _numbers(connection, _choice(min_steps=9)) == {900, 901, 910, 911, 1000, 1001, 1010, 1011}
     assert {number // 10 % 10 for number in _numbers(connection, _choice(has=("answered",)))} == {1}
     both = _choice(min_steps=5, has=("answered",), listed=True)
     assert _numbers(connection, both) == {510, 511, 910, 911, 1010, 1011}
@@ -184,10 +170,6 @@ def test_an_index_of_the_version_before_is_upgraded_and_read_again(tmp_path: Pat
     assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
     assert database.has_schema(connection)
     rows = connection.execute("SELECT id, step_records, answered, dialect FROM sessions").fetchall()
-    assert sorted(rows) == [
-        (session_id(1), 9, 1, "claude"),
-        (session_id(2), 4, 1, "spec-000"),
-        ("old", 0, 0, "claude"),
-    ]
+    assert sorted(rows) == [(session_id(1), 9, 1, "claude"), (session_id(2), 4, 1, "spec-000"), ("old", 0, 0, "claude")]
     connection.close()
     shutil.rmtree(home.folder)

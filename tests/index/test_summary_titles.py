@@ -36,9 +36,7 @@ def talk(turns: int, words: str = "word") -> Session:
 
 @pytest.mark.parametrize("place", [0, 1, 30])
 @pytest.mark.parametrize("words", ["word", "word " * (END_SIZE // 30)], ids=["small", "large"])
-def test_a_summary_names_a_record_far_before_it(
-    root: Path, tmp_path: Path, place: int, words: str
-) -> None:
+def test_a_summary_names_a_record_far_before_it(root: Path, tmp_path: Path, place: int, words: str) -> None:
     built = talk(60, words)
     leaf = built.uuids()[place]
     built.summary("Summed up", leaf).turn("On", "Yes.")

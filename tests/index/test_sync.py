@@ -68,9 +68,7 @@ def test_a_second_sync_writes_nothing_and_opens_no_session(
     assert fingerprint(home) == before
 
 
-def test_an_append_reads_only_the_tail(
-    root: Path, make_index: MakeIndex, opened: list[tuple[str, int, int]]
-) -> None:
+def test_an_append_reads_only_the_tail(root: Path, make_index: MakeIndex, opened: list[tuple[str, int, int]]) -> None:
     big = sessions_in(root)[-1]
     lines = big.read_bytes().splitlines(keepends=True)
     big.write_bytes(b"".join(lines * 20 + lines[:-2]))
@@ -162,9 +160,7 @@ def test_half_a_line_waits_for_its_other_half(root: Path, make_index: MakeIndex)
         shutil.rmtree(home.folder)
 
 
-def test_with_workers_or_without_the_index_is_the_same(
-    demo_root: Path, tmp_path: Path, make_index: MakeIndex
-) -> None:
+def test_with_workers_or_without_the_index_is_the_same(demo_root: Path, tmp_path: Path, make_index: MakeIndex) -> None:
     home = IndexLocation(str(tmp_path / "workers"), (str(demo_root),))
     sync(home, workers=2)
     assert dump(home) == dump(make_index(demo_root))
@@ -176,9 +172,7 @@ def test_two_syncs_do_not_get_into_each_others_way(root: Path, make_index: MakeI
         sync(home, wait=False)
 
 
-def test_what_was_forgotten_is_read_again_but_not_what_is_gone(
-    root: Path, make_index: MakeIndex
-) -> None:
+def test_what_was_forgotten_is_read_again_but_not_what_is_gone(root: Path, make_index: MakeIndex) -> None:
     home = make_index(root)
     before = dump(home)
     sessions_in(root)[0].unlink()
@@ -207,9 +201,7 @@ def test_words_that_are_damaged_are_made_anew(root: Path, make_index: MakeIndex)
     assert dump(home) == before
 
 
-def test_what_is_only_in_the_archive_is_read_from_there(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_what_is_only_in_the_archive_is_read_from_there(config: WriteConfig, tmp_path: Path) -> None:
     folder = config(with_agent("one"), talk("two"))
     archive_all()
     whole = IndexLocation(str(tmp_path / "whole"), (str(folder),))

@@ -98,18 +98,11 @@ class Steps:
                 found.append(crc32(value))
             elif table == "facts" and name == "value":
                 found.append(value if row[0] == "rules" else bool(value))
-            elif (
-                isinstance(value, int)
-                and value >= 1 << 40
-                and value < 99 << 40
-                and self._is_id(name)
-            ):
+            elif isinstance(value, int) and value >= 1 << 40 and value < 99 << 40 and self._is_id(name):
                 found.append(f"{value >> 40}@{value & ((1 << 40) - 1)}")
             else:
                 is_path = name in ("root", "path")
-                found.append(
-                    self._plain(path_from_column(row[names.index(name)])) if is_path else value
-                )
+                found.append(self._plain(path_from_column(row[names.index(name)])) if is_path else value)
         return tuple(found)
 
     @staticmethod
@@ -156,22 +149,10 @@ def test_copies_sub_agents_titles_and_days(steps: Steps) -> None:
     """Of copies of a response one counts; owners, titles and sums follow what is there."""
     one, two, three = steps.path(1), steps.path(2), steps.path(3)
     plain = Script().user("One").bot("a", name="m1").user("Two").bot("b", name="m2")
-    agent = (
-        Script()
-        .user("Look", isSidechain=True, agentId="a1")
-        .bot("c", name="m3", isSidechain=True, agentId="a1")
-    )
-    fork = (
-        Script()
-        .user("One", forkedFrom={"sessionId": "s"})
-        .bot("a", name="m1", forkedFrom={"sessionId": "s"})
-    )
+    agent = Script().user("Look", isSidechain=True, agentId="a1").bot("c", name="m3", isSidechain=True, agentId="a1")
+    fork = Script().user("One", forkedFrom={"sessionId": "s"}).bot("a", name="m1", forkedFrom={"sessionId": "s"})
     fork.user("Three").bot("d", name="m4", timestamp="2026-11-16T00:30:00.000Z")
-    higher = (
-        Script()
-        .user("One")
-        .bot("a", name="m1", usage={"input_tokens": 150_000, "output_tokens": 9})
-    )
+    higher = Script().user("One").bot("a", name="m1", usage={"input_tokens": 150_000, "output_tokens": 9})
     lent = Script().raw({"type": "summary", "summary": "Lent title", "leafUuid": "u4"})
     steps.step("a session", lambda: steps.write(one, plain.bytes()))
     steps.step("a fork", lambda: steps.write(two, fork.bytes()))
@@ -243,11 +224,7 @@ def test_results_and_patches_that_come_later(steps: Steps) -> None:
     made = (
         Script()
         .user("One")
-        .bot(
-            call("Edit", 1, **edit),
-            call("Bash", 2, command="ls"),
-            call("Task", 3, subagent_type="Plan"),
-        )
+        .bot(call("Edit", 1, **edit), call("Bash", 2, command="ls"), call("Task", 3, subagent_type="Plan"))
     )
     steps.step("calls", lambda: steps.write(steps.path(1), made.bytes()))
     made.user([result(1)], toolUseResult={"structuredPatch": [{"lines": ["+a", "+b", "-c"]}]})

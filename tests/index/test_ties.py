@@ -57,11 +57,7 @@ def test_of_lines_with_equal_output_the_last_one_counts() -> None:
         b'{"type":"assistant","uuid":"%d","message":{"id":"m","model":"x","role":"assistant",'
         b'"content":[],"usage":{"input_tokens":%d,"output_tokens":%d}}}\n'
     )
-    for figures, wanted in (
-        (((1, 5), (2, 5)), (2, 5)),
-        (((1, 5), (2, 4)), (1, 5)),
-        (((1, 5), (2, 6)), (2, 6)),
-    ):
+    for figures, wanted in ((((1, 5), (2, 5)), (2, 5)), (((1, 5), (2, 4)), (1, 5)), (((1, 5), (2, 6)), (2, 6))):
         counter = UsageCounter()
         data = b"".join(line % (at, *figure) for at, figure in enumerate(figures))
         for record in read_records(BytesSource(data)):

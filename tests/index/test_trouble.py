@@ -56,13 +56,9 @@ def test_a_record_on_two_lines_is_no_record(root: Path) -> None:
         assert b"\n" not in line
 
 
-@pytest.mark.parametrize(
-    "stamp", ["0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z", "2040-03-20T04:30:00.000Z"]
-)
+@pytest.mark.parametrize("stamp", ["0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z", "2040-03-20T04:30:00.000Z"])
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Kiritimati"])
-def test_any_day_can_be_summed_up(
-    root: Path, stamp: str, zone: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_day_can_be_summed_up(root: Path, stamp: str, zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     path = root / NAME.format(1)
@@ -76,9 +72,7 @@ def test_any_day_can_be_summed_up(
     assert said == as_if_at_once(root)
 
 
-def test_a_file_that_cannot_be_read_for_a_while_keeps_its_rows(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_read_for_a_while_keeps_its_rows(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = root / NAME.format(1)
     path.write_bytes(talk())
     sync(home(root))
@@ -99,9 +93,7 @@ def test_a_file_that_cannot_be_read_for_a_while_keeps_its_rows(
     assert dump(home(root)) == as_if_at_once(root)
 
 
-def test_a_rewrite_of_the_same_size_survives_a_crash(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rewrite_of_the_same_size_survives_a_crash(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = root / NAME.format(1)
     path.write_bytes(talk(turns=40))
     sync(home(root))
@@ -242,9 +234,7 @@ def test_a_full_disk_is_said_as_such(root: Path, monkeypatch: pytest.MonkeyPatch
     assert dump(home(root)) == as_if_at_once(root)
 
 
-@pytest.mark.parametrize(
-    "garbage", [b"nothing at all" * 1000, b"", b"SQLite format 3\0" + b"x" * 5000]
-)
+@pytest.mark.parametrize("garbage", [b"nothing at all" * 1000, b"", b"SQLite format 3\0" + b"x" * 5000])
 def test_a_damaged_index_is_set_aside_and_made_anew(root: Path, garbage: bytes) -> None:
     (root / NAME.format(1)).write_bytes(talk())
     sync(home(root))
@@ -257,21 +247,15 @@ def test_a_damaged_index_is_set_aside_and_made_anew(root: Path, garbage: bytes) 
     assert aside == ([garbage] if garbage else [])
 
 
-def test_what_was_read_by_other_rules_is_read_again(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_read_by_other_rules_is_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / NAME.format(1)).write_bytes(talk())
     sync(home(root))
-    monkeypatch.setattr(
-        "steno.index.sync.updater.EXTRACTION_RULES", f"{session_stats.EXTRACTION_RULES}+"
-    )
+    monkeypatch.setattr("steno.index.sync.updater.EXTRACTION_RULES", f"{session_stats.EXTRACTION_RULES}+")
     assert sync(home(root)).read == 1
     assert sync(home(root)).read == 0
 
 
-def test_an_index_that_cannot_be_written_can_be_read(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_that_cannot_be_written_can_be_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / NAME.format(1)).write_bytes(talk())
     sync(home(root))
     before = dump(home(root))
@@ -305,9 +289,7 @@ def test_a_rewrite_of_the_same_size_is_read_anew(root: Path) -> None:
     assert sync(home(root)).read == 1
 
 
-def test_a_file_that_is_itself_again_after_a_crash_is_read_again(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_itself_again_after_a_crash_is_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = root / NAME.format(1)
     path.write_bytes(talk(turns=40))
     seen = path.stat()
@@ -380,9 +362,7 @@ def test_fields_of_other_types_do_not_stop_the_sync(root: Path, field: str) -> N
 
 
 @pytest.mark.parametrize("duration", [b"1e400", b"1e300", b"99999999999999999999999"])
-def test_a_turn_that_took_longer_than_any_can_does_not_stop_the_sync(
-    root: Path, duration: bytes
-) -> None:
+def test_a_turn_that_took_longer_than_any_can_does_not_stop_the_sync(root: Path, duration: bytes) -> None:
     record = {"type": "system", "subtype": "turn_duration", "uuid": "d", "durationMs": 17}
     line = encode_line(record).replace(b"17", duration)
     (root / NAME.format(1)).write_bytes(session().turn("Go", "Done.").bytes() + line)
@@ -393,9 +373,7 @@ def test_a_turn_that_took_longer_than_any_can_does_not_stop_the_sync(
 
 
 @pytest.mark.parametrize("figure", ["1e400", "1e300", "-1e300"])
-def test_figures_of_a_compaction_that_nobody_can_count_are_left_out(
-    tmp_path: Path, figure: str
-) -> None:
+def test_figures_of_a_compaction_that_nobody_can_count_are_left_out(tmp_path: Path, figure: str) -> None:
     data = session().turn("Go", "Done.").compact("So far.").turn("More", "Done again.").bytes()
     odd = re.sub(rb'("(?:preTokens|postTokens)":)\d+', rb"\g<1>" + figure.encode(), data)
     assert odd != data

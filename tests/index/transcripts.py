@@ -66,14 +66,7 @@ class Script:
         """Add what a person says, or results."""
         return self.add("user", message={"role": "user", "content": content}, **fields)
 
-    def bot(
-        self,
-        *blocks: Any,
-        name: Any = "",
-        model: Any = "claude-a",
-        usage: Any = None,
-        **fields: Any,
-    ) -> Self:
+    def bot(self, *blocks: Any, name: Any = "", model: Any = "claude-a", usage: Any = None, **fields: Any) -> Self:
         """Add a line of a response."""
         content: Any = [said(each) if isinstance(each, str) else each for each in blocks]
         message = {
@@ -101,9 +94,7 @@ def _command(name: str) -> str:
 
 
 def _many_calls(number: int) -> Script:
-    return (
-        Script().user("Go.").bot(*(call("Read", each, path=f"/{each}") for each in range(number)))
-    )
+    return Script().user("Go.").bot(*(call("Read", each, path=f"/{each}") for each in range(number)))
 
 
 def _far(number: int) -> Script:
@@ -122,9 +113,7 @@ def _compacted(parent: Any = None, logical: Any = "u2") -> Script:
 
 _EDIT: Final = {"file_path": "/a.py", "old_string": "x\ny", "new_string": "x\nz\nw"}
 _PATCH: Final = {"structuredPatch": [{"lines": [" a", "-b", "+c", "+d", "+e"]}]}
-_WRITES: Final = {
-    "cache_creation": {"ephemeral_5m_input_tokens": 7, "ephemeral_1h_input_tokens": 8}
-}
+_WRITES: Final = {"cache_creation": {"ephemeral_5m_input_tokens": 7, "ephemeral_1h_input_tokens": 8}}
 _FULL: Final = {
     **_USAGE,
     "cache_creation_input_tokens": 99,

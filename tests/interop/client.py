@@ -94,9 +94,7 @@ def talk_all(version: str, talks: Iterable[Talk]) -> list[Talked]:
     """Let a version of the client, or with `steno` our own, have conversations, each alone."""
     ours = [sys.executable, "-m", "steno", "chat"]
     command = ours if version == "steno" else [str(client_of(version))]
-    asked = [
-        {**msgspec.to_builtins(each), "command": command, "path": path_for()} for each in talks
-    ]
+    asked = [{**msgspec.to_builtins(each), "command": command, "path": path_for()} for each in talks]
     alone = namespace()
     program = [*alone, sys.executable, str(_TALKER), *(["--alone"] if alone else [])]
     return msgspec.json.decode(_run(program, json.dumps(asked), len(asked)), type=list[Talked])
@@ -125,11 +123,7 @@ def resume_all(version: str, jobs: Iterable[Job]) -> list[Resumed]:
     results: list[dict[str, Any]] = json.loads(_run(command, json.dumps(asked), len(asked)))
     return [
         Resumed(
-            result["rc"],
-            result["err"],
-            result["messages"],
-            result["new_parent"],
-            base64.b64decode(result["after"]),
+            result["rc"], result["err"], result["messages"], result["new_parent"], base64.b64decode(result["after"])
         )
         for result in results
     ]
@@ -139,11 +133,7 @@ def _run(command: list[str], jobs: str, count: int) -> str:
     places = [str(_ROOT), str(Path(steno.__file__).parent.parent)]
     with subprocess.Popen(
         command,
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": os.pathsep.join(places),
-            "TMPDIR": tempfile.gettempdir(),
-        },
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(places), "TMPDIR": tempfile.gettempdir()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -171,12 +161,7 @@ def namespace() -> list[str]:
 def _works(command: list[str], names: dict[str, str] | None = None) -> bool:
     try:
         ran = subprocess.run(
-            command,
-            env=names,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS_EACH,
-            check=False,
+            command, env=names, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS_EACH, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return False

@@ -47,9 +47,7 @@ def sent(resumed: Resumed) -> list[str]:
     return messages[1:] if messages[:1] and messages[0].startswith("u:<system-r") else messages
 
 
-def missing_texts(
-    data: bytes, done: RepairResult, messages: Sequence[object], whole: bytes = b""
-) -> list[str]:
+def missing_texts(data: bytes, done: RepairResult, messages: Sequence[object], whole: bytes = b"") -> list[str]:
     """Return the texts of a conversation that were neither sent nor named by the repair.
 
     A repair names a record that it sets aside, removes, or leaves beside the conversation, and says
@@ -131,9 +129,7 @@ class Made(NamedTuple):
     meant: bytes
 
 
-def fresh(
-    shared: Path, folder: Path, seed: int, count: int, *, sound: float = 0.0
-) -> dict[str, Made]:
+def fresh(shared: Path, folder: Path, seed: int, count: int, *, sound: float = 0.0) -> dict[str, Made]:
     """Return random sessions of the shared generator, by number and what was done to them.
 
     Only what makes sessions is taken from it: everything between its imports and its `main`.
@@ -143,9 +139,7 @@ def fresh(
     (folder / "records.py").write_text((shared / "oracle" / "records.py").read_text())
     (folder / "make.py").write_text(_MAKE.replace("BODY", body))
     made = subprocess.run(
-        [sys.executable, folder / "make.py", str(seed), str(count), str(sound)],
-        capture_output=True,
-        check=True,
+        [sys.executable, folder / "make.py", str(seed), str(count), str(sound)], capture_output=True, check=True
     )
     cases = [json.loads(line) for line in made.stdout.splitlines()]
     return {

@@ -85,9 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
             ("message_delta", {"delta": stop, "usage": _USAGE}),
             ("message_stop", {}),
         ]
-        lines = [
-            f"event: {name}\ndata: {json.dumps({'type': name, **e})}\n\n" for name, e in events
-        ]
+        lines = [f"event: {name}\ndata: {json.dumps({'type': name, **e})}\n\n" for name, e in events]
         self._send(200, "".join(lines).encode(), "text/event-stream; charset=utf-8")
 
     def _send_json(self, status: int, body: dict[str, Any]) -> None:

@@ -16,14 +16,7 @@ from tests.notation import notation
 from steno.agent.context.compaction import ContextCompactor
 from steno.agent.loop import Agent
 from steno.agent.writable_session import fork_session, list_prompts, resume_session, rewind_session
-from steno.llm.testserver.responders import (
-    ErrorReply,
-    cut_reply,
-    invalid_tool_call,
-    text,
-    thinking,
-    tool,
-)
+from steno.llm.testserver.responders import ErrorReply, cut_reply, invalid_tool_call, text, thinking, tool
 from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
@@ -67,11 +60,7 @@ def at_terminal(folder: Path) -> Stage:
 
 
 def calls(folder: Path) -> Stage:
-    script = (
-        ScriptedResponder()
-        .on("go", [text("I look."), tool("Look", what="a")])
-        .then(tool("Fail", what="b"))
-    )
+    script = ScriptedResponder().on("go", [text("I look."), tool("Look", what="a")]).then(tool("Fail", what="b"))
     stage = Stage(folder, script.then("Done."))
     stage.say("go", "and")
     return stage
@@ -85,11 +74,7 @@ def parallel(folder: Path) -> Stage:
 
 
 def thought(folder: Path) -> Stage:
-    script = (
-        ScriptedResponder()
-        .on("go", [thinking("hm"), tool("Look", what="a")])
-        .then([thinking("so"), "Done."])
-    )
+    script = ScriptedResponder().on("go", [thinking("hm"), tool("Look", what="a")]).then([thinking("so"), "Done."])
     stage = Stage(folder, script)
     stage.say("go")
     return stage
@@ -131,12 +116,7 @@ def compacted(folder: Path) -> Stage:
 
 
 def compacted_twice(folder: Path) -> Stage:
-    script = (
-        ScriptedResponder()
-        .on("Summarize", "In short.")
-        .on("go", tool("Look", what="a"))
-        .then("Yes.")
-    )
+    script = ScriptedResponder().on("Summarize", "In short.").on("go", tool("Look", what="a")).then("Yes.")
     stage = Stage(folder, script.otherwise("Well."))
 
     async def act(agent: Agent) -> None:
@@ -172,31 +152,21 @@ def failed(folder: Path) -> Stage:
 
 
 def broken_json(folder: Path) -> Stage:
-    stage = Stage(
-        folder, ScriptedResponder().on("go", invalid_tool_call("Look", '{"wh')).then("Sorry.")
-    )
+    stage = Stage(folder, ScriptedResponder().on("go", invalid_tool_call("Look", '{"wh')).then("Sorry."))
     stage.say("go")
     return stage
 
 
 def cut_off(folder: Path) -> Stage:
     blocks = [text("The beginning."), text("More of it.")]
-    script = (
-        ScriptedResponder()
-        .on("cut off on its way", "The end.")
-        .on("go", "Done.", first=[cut_reply(blocks, 900)])
-    )
+    script = ScriptedResponder().on("cut off on its way", "The end.").on("go", "Done.", first=[cut_reply(blocks, 900)])
     stage = Stage(folder, script)
     stage.say("go")
     return stage
 
 
 def too_long(folder: Path) -> Stage:
-    script = (
-        ScriptedResponder()
-        .on("limit of", "and the last.")
-        .on("go", "The first", stop_reason="max_tokens")
-    )
+    script = ScriptedResponder().on("limit of", "and the last.").on("go", "The first", stop_reason="max_tokens")
     stage = Stage(folder, script)
     stage.say("go")
     return stage
@@ -303,9 +273,7 @@ REAL: Final = (
 )
 
 
-def test_sessions_of_the_real_client_go_on_here_and_there_again(
-    tmp_path: Path, shared: Path
-) -> None:
+def test_sessions_of_the_real_client_go_on_here_and_there_again(tmp_path: Path, shared: Path) -> None:
     stages: dict[str, Stage] = {}
     for scene in REAL[: 4 if QUICK else None]:
         found = (shared / "corpus" / "real-client" / NEWEST / scene / "projects").glob("*/*.jsonl")
@@ -322,9 +290,7 @@ def test_sessions_of_the_real_client_go_on_here_and_there_again(
     answers = resume_all(NEWEST, [Job(stage.data) for stage in stages.values()])
     got = {name: sent(answer) for name, answer in zip(stages, answers, strict=True)}
     want = {name: predicted(stage.data, NEWEST) for name, stage in stages.items()}
-    assert {name: bare(said) for name, said in got.items()} == {
-        name: bare(said) for name, said in want.items()
-    }
+    assert {name: bare(said) for name, said in got.items()} == {name: bare(said) for name, said in want.items()}
     assert all("go on" in said[-2] and said[-1] == "a:Yes." for said in got.values())
 
 

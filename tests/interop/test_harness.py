@@ -69,9 +69,7 @@ def test_without_a_registry_tests_are_skipped_and_it_is_asked_only_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "clients"
-    code = (
-        f"open({str(tmp_path / 'asked')!r}, 'a').write('x')\nimport sys\nsys.exit('no way there')"
-    )
+    code = f"open({str(tmp_path / 'asked')!r}, 'a').write('x')\nimport sys\nsys.exit('no way there')"
     program(tmp_path / "bin" / "npm", code)
     program(tmp_path / "bin" / "node", "")
     monkeypatch.setenv("STENO_REAL_CLIENTS", str(folder))
@@ -83,9 +81,7 @@ def test_without_a_registry_tests_are_skipped_and_it_is_asked_only_once(
     assert list(folder.iterdir()) == []
 
 
-def test_a_client_that_does_not_start_is_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_that_does_not_start_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STENO_REAL_CLIENTS", str(tmp_path))
     program(tmp_path / "0.0.0" / "node_modules" / ".bin" / "claude", "raise SystemExit(1)")
     with pytest.raises(pytest.skip.Exception, match="cannot be run"):
@@ -108,9 +104,7 @@ open(path, "a").write(json.dumps({"type": "user", "parentUuid": "p", "message": 
 
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a POSIX system")
-def test_a_client_is_run_in_a_world_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, alone: bool
-) -> None:
+def test_a_client_is_run_in_a_world_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, alone: bool) -> None:
     monkeypatch.setenv("STENO_REAL_CLIENTS", str(tmp_path))
     monkeypatch.setenv("SECRET_OF_THIS_MACHINE", "x")
     if not alone:

@@ -56,11 +56,7 @@ EVERYTHING: Final[dict[str, Any]] = {
             "on": "go",
             "answer": [
                 {"blocks": [{"thinking": "hm"}, {"text": "I look."}, READ]},
-                {
-                    "blocks": [
-                        {"tool": "Agent", "input": {**AGENT, "run_in_background": False}},
-                    ]
-                },
+                {"blocks": [{"tool": "Agent", "input": {**AGENT, "run_in_background": False}}]},
                 {"blocks": [{"tool": "Bash", "input": {"command": "rm -r a.txt"}}]},
                 {"text": "Done."},
             ],
@@ -119,9 +115,7 @@ BLOCKS: Final = (
 
 
 def test_of_a_prompt_that_is_kept_out_the_same_is_kept() -> None:
-    talks = [
-        Talk(["-p", "go", *STREAM], YES, config={"settings.json": hook(each)}) for each in BLOCKS
-    ]
+    talks = [Talk(["-p", "go", *STREAM], YES, config={"settings.json": hook(each)}) for each in BLOCKS]
     for real, ours in both(*talks):
         assert notes(ours) == notes(real)
         assert said(ours) == said(real)

@@ -103,11 +103,7 @@ def check(
         missing = missing_texts(before[name], each, answer.messages or [], whole)
         if missing:
             lost[name] = {"missing": missing, "edits": [edit.what for edit in each.edits]}
-    much = [
-        name
-        for name, each in done.items()
-        if names_much(before[name], each, meant.get(name, whole))
-    ]
+    much = [name for name, each in done.items() if names_much(before[name], each, meant.get(name, whole))]
     assert lost == {}
     assert len(wrong) <= (0 if exact else len(done) // 100), wrong
     assert len(much) <= (0 if exact else len(done) // 100), much

@@ -21,10 +21,7 @@ from steno.llm.testserver.scripted_responder import ScriptedResponder
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
 
 NEWEST: Final = "2.1.325"
-PIXEL: Final = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5Er"
-    "kJggg=="
-)
+PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 EVENTS: Final = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
 
 

@@ -132,8 +132,7 @@ def refusal(status: int, kind: str, message: str, **headers: Any) -> Answer:
 def sse(*events: dict[str, Any]) -> bytes:
     """Return events as the bytes of a stream."""
     return b"".join(
-        b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), msgspec.json.encode(event))
-        for event in events
+        b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), msgspec.json.encode(event)) for event in events
     )
 
 
@@ -193,11 +192,7 @@ RECORDED: Final[tuple[dict[str, Any], ...]] = (
 """A stream with a thought, an answer and a call."""
 BLOCKS: Final[list[dict[str, Any]]] = [
     {"type": "thinking", "thinking": "Größe\u2028?\n", "signature": SIGNATURE},
-    {
-        "type": "text",
-        "text": "I am 💡 here",
-        "citations": [{"cited_text": "x", "title": None}],
-    },
+    {"type": "text", "text": "I am 💡 here", "citations": [{"cited_text": "x", "title": None}]},
     {
         "type": "tool_use",
         "id": "toolu_1",

@@ -44,9 +44,7 @@ from steno.llm.stream_decoder import (
 )
 
 REQUEST = Request(
-    model="m-1",
-    max_tokens=100,
-    messages=[{"role": "user", "content": [{"type": "text", "text": "Größe?"}]}],
+    model="m-1", max_tokens=100, messages=[{"role": "user", "content": [{"type": "text", "text": "Größe?"}]}]
 )
 WHOLE = streamed(*RECORDED)
 _ASSEMBLY = ResponseAssembler("req_1")
@@ -87,9 +85,7 @@ async def events_of(api: ApiClient, request: Request = REQUEST) -> list[StreamEv
 
 
 def on(
-    answers: list[Answer],
-    work: Callable[[ApiClient, Loopback], Awaitable[_T]],
-    **settings: Any,
+    answers: list[Answer], work: Callable[[ApiClient, Loopback], Awaitable[_T]], **settings: Any
 ) -> tuple[_T, Loopback]:
     """Do something with a client of a server that gives these answers."""
 
@@ -174,16 +170,11 @@ def test_the_path_of_an_address_stays_before_the_apis_own() -> None:
 
 
 def test_the_same_request_has_the_same_bytes_and_streaming_only_adds_a_last_key() -> None:
-    request = msgspec.structs.replace(
-        REQUEST, system=[{"type": "text", "text": "x"}], temperature=1.0
-    )
+    request = msgspec.structs.replace(REQUEST, system=[{"type": "text", "text": "x"}], temperature=1.0)
     plain = encode_request(request)
     again = encode_request(msgspec.convert(msgspec.to_builtins(request), Request))
     assert plain == again
-    assert (
-        encode_request(msgspec.structs.replace(request, stream=True))
-        == plain[:-1] + b',"stream":true}'
-    )
+    assert encode_request(msgspec.structs.replace(request, stream=True)) == plain[:-1] + b',"stream":true}'
 
 
 def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter() -> None:
@@ -221,9 +212,7 @@ def test_many_streams_at_once_do_not_mix() -> None:
     on([WHOLE], many)
 
 
-def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     assert on([WHOLE], streaming)[0] == EVENTS
@@ -234,14 +223,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 64])
 def test_chunks_of_any_size_give_the_same_events(step: int) -> None:
-    raw = http(
-        200,
-        sse(*RECORDED),
-        "text/event-stream",
-        framing="chunked",
-        step=step,
-        request_id="req_1",
-    )
+    raw = http(200, sse(*RECORDED), "text/event-stream", framing="chunked", step=step, request_id="req_1")
     assert on([Answer(raw=raw)], streaming)[0] == EVENTS
 
 
@@ -285,9 +267,7 @@ def _allowed(events: list[StreamEvent], cut: StreamInterrupted | None) -> None:
 @pytest.mark.parametrize(
     ("framing", "start", "stride"), [*(("close", part, 4) for part in range(4)), ("chunked", 0, 9)]
 )
-def test_a_stream_cut_at_every_byte_is_made_anew_or_gives_what_was_whole(
-    framing: Any, start: int, stride: int
-) -> None:
+def test_a_stream_cut_at_every_byte_is_made_anew_or_gives_what_was_whole(framing: Any, start: int, stride: int) -> None:
     """From the first byte of the answer's head on; where EOF is no error by itself, everywhere."""
     raw = http(200, sse(*RECORDED), "text/event-stream", framing=framing, request_id="req_1")
     first = raw.index(b"\n\n", raw.index(b'"content_block_stop"')) + 2
@@ -328,9 +308,7 @@ def test_a_server_that_never_answers_is_asked_again_and_then_given_up() -> None:
     assert "does not answer" in str(error)
 
 
-def test_a_server_that_hangs_after_the_last_event_does_not_hold_the_response(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_server_that_hangs_after_the_last_event_does_not_hold_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steno.llm.client._LINGER_SECONDS", 0.01)
     body = WHOLE.raw.removesuffix(b"0\r\n\r\n")
     assert on([Answer(raw=body, end="hang")], streaming)[0] == EVENTS
@@ -359,10 +337,7 @@ def test_an_overloaded_server_is_asked_again_after_a_pause() -> None:
     busy = refusal(529, "overloaded_error", "Overloaded", request_id="req_0")
     events, server = on([busy, busy, WHOLE], streaming, pauses=pauses)
     retries = [event for event in events if isinstance(event, RetryScheduled)]
-    assert [(event.attempt, event.of, event.delay) for event in retries] == [
-        (1, 2, 0.25),
-        (2, 2, 0.5),
-    ]
+    assert [(event.attempt, event.of, event.delay) for event in retries] == [(1, 2, 0.25), (2, 2, 0.5)]
     assert [event.error.status for event in retries] == [529, 529]
     assert retries[0].error.request_id == "req_0"
     assert pauses.waited == [0.25, 0.5]
@@ -444,9 +419,7 @@ def test_text_of_a_void_try_is_told_before_the_retry_and_again_after() -> None:
     text = (message(), begun(0, "text", text=""), delta(0, "text", text="Hi"))
     rest = (ended(0), stopped("end_turn"), END)
     events = on([streamed(*text), streamed(*text, *rest)], streaming)[0]
-    told = [
-        event for event in events if isinstance(event, ResponseStarted | TextDelta | RetryScheduled)
-    ]
+    told = [event for event in events if isinstance(event, ResponseStarted | TextDelta | RetryScheduled)]
     assert [type(event).__name__ for event in told] == [
         "ResponseStarted",
         "TextDelta",
@@ -457,8 +430,7 @@ def test_text_of_a_void_try_is_told_before_the_retry_and_again_after() -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"data: hello\n\n", b"data: []\n\n", sse(ended(0)), sse(message(), message()), b"", b"\xff"],
+    "body", [b"data: hello\n\n", b"data: []\n\n", sse(ended(0)), sse(message(), message()), b"", b"\xff"]
 )
 def test_a_stream_of_nonsense_is_tried_again(body: bytes) -> None:
     nonsense = Answer(raw=http(200, body, "text/event-stream"))
@@ -488,9 +460,7 @@ def test_an_event_without_end_is_not_read_to_the_end(monkeypatch: pytest.MonkeyP
         (204, b"", "text/plain"),
     ],
 )
-def test_an_answer_of_somebody_else_is_an_error_with_its_status(
-    work: Any, status: int, body: bytes, kind: str
-) -> None:
+def test_an_answer_of_somebody_else_is_an_error_with_its_status(work: Any, status: int, body: bytes, kind: str) -> None:
     framing = "close" if status == 204 else "length"
     raw = http(status, body, kind, framing=framing)
     error = failure([Answer(raw=raw, end="close")], work)
@@ -632,10 +602,7 @@ def test_an_answer_cut_at_every_byte_is_asked_for_again(framing: Any) -> None:
     async def run() -> None:
         async with loopback(Answer()) as server, api_of(server) as api:
             for size in range(len(raw) + 1):
-                server.answers = [
-                    Answer(raw=raw[:size], end="close"),
-                    Answer(raw=raw, end="close"),
-                ]
+                server.answers = [Answer(raw=raw[:size], end="close"), Answer(raw=raw, end="close")]
                 assert await api.count_tokens(REQUEST) == 3
 
     asyncio.run(run())

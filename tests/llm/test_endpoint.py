@@ -38,12 +38,7 @@ def test_custom_headers_are_sent_too_and_betas_are_kept_apart() -> None:
     told = "X-Team: blue\r\n\nX-Url: https://a:1/b\nAnthropic-Beta: one, two,\nX-Empty:"
     environment = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_CUSTOM_HEADERS": told}
     endpoint = Endpoint.from_environment(environment)
-    assert signed(endpoint) == {
-        "x-api-key": KEY,
-        "x-team": "blue",
-        "x-url": "https://a:1/b",
-        "x-empty": "",
-    }
+    assert signed(endpoint) == {"x-api-key": KEY, "x-team": "blue", "x-url": "https://a:1/b", "x-empty": ""}
     assert endpoint.betas == ("one", "two")
 
 
@@ -52,9 +47,7 @@ def test_a_custom_header_may_be_what_one_signs_with() -> None:
     assert signed(Endpoint.from_environment(environment)) == {"authorization": "Basic abc"}
 
 
-@pytest.mark.parametrize(
-    "environment", [{}, {"ANTHROPIC_API_KEY": " "}, {"ANTHROPIC_CUSTOM_HEADERS": "X-Team: blue"}]
-)
+@pytest.mark.parametrize("environment", [{}, {"ANTHROPIC_API_KEY": " "}, {"ANTHROPIC_CUSTOM_HEADERS": "X-Team: blue"}])
 def test_without_a_key_one_is_told_what_to_set(environment: dict[str, str]) -> None:
     with pytest.raises(MissingKey, match=r"no key for api\.anthropic\.com") as caught:
         Endpoint.from_environment(environment)
@@ -138,9 +131,7 @@ def test_an_address_that_is_none_is_refused_without_being_told(url: str) -> None
         {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_CUSTOM_HEADERS": "Host: evil"},
     ],
 )
-def test_what_no_header_can_carry_is_refused_without_being_told(
-    environment: dict[str, str],
-) -> None:
+def test_what_no_header_can_carry_is_refused_without_being_told(environment: dict[str, str]) -> None:
     with pytest.raises(StenoError) as caught:
         Endpoint.from_environment(environment)
     assert KEY not in "".join(traceback.format_exception(caught.value)) + caught.value.hint

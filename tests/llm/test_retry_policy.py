@@ -152,7 +152,5 @@ def test_a_refusal_is_told_whatever_its_body_is(body: bytes, kind: str, message:
 def test_a_refusal_keeps_the_id_of_the_request_and_the_time_to_wait() -> None:
     body = b'{"error":{"type":"rate_limit_error","message":"x"},"request_id":"req_body"}'
     assert error_from_response(429, {}, body, "h", NOON).request_id == "req_body"
-    error = error_from_response(
-        429, {"request-id": "req_head", "retry-after": "3"}, body, "h", NOON
-    )
+    error = error_from_response(429, {"request-id": "req_head", "retry-after": "3"}, body, "h", NOON)
     assert (error.request_id, error.retry_after) == ("req_head", 3.0)

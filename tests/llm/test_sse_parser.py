@@ -53,17 +53,11 @@ def chunked(data: bytes, cuts: list[int], *, most: int = 1 << 20) -> tuple[list[
     return events, reader.overflowed
 
 
-LINES = st.sampled_from(
-    [b"data: x", b"data:", b"data", b"event: a", b": no", b"id: 1", b"", "data: é€💡".encode()]
-)
+LINES = st.sampled_from([b"data: x", b"data:", b"data", b"event: a", b": no", b"id: 1", b"", "data: é€💡".encode()])
 ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
 STREAMS = st.one_of(
-    st.lists(st.tuples(LINES, ENDS), max_size=30).map(
-        lambda pairs: b"".join(line + end for line, end in pairs)
-    ),
-    st.lists(st.sampled_from([b"data", b":", b" ", b"\r", b"\n", b"\xef\xbb\xbf", b"\xff"])).map(
-        b"".join
-    ),
+    st.lists(st.tuples(LINES, ENDS), max_size=30).map(lambda pairs: b"".join(line + end for line, end in pairs)),
+    st.lists(st.sampled_from([b"data", b":", b" ", b"\r", b"\n", b"\xef\xbb\xbf", b"\xff"])).map(b"".join),
     st.binary(max_size=200),
 )
 
@@ -89,9 +83,7 @@ def test_a_recorded_stream_is_the_same_with_every_line_end_and_cut_in_two_anywhe
 
 def test_an_event_larger_than_allowed_stops_the_reader_and_keeps_what_came_before() -> None:
     reader = SseParser(max_bytes=20)
-    assert reader.feed(b"data: x\n\ndata: 12345\ndata: 12345\n\ndata: y\n\n") == [
-        SseEvent("message", "x")
-    ]
+    assert reader.feed(b"data: x\n\ndata: 12345\ndata: 12345\n\ndata: y\n\n") == [SseEvent("message", "x")]
     assert reader.overflowed
     assert reader.feed(b"data: z\n\n") == []
 

@@ -6,17 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.llm.loopback import (
-    BLOCKS,
-    END,
-    RECORDED,
-    USAGE,
-    begun,
-    delta,
-    ended,
-    message,
-    stopped,
-)
+from tests.llm.loopback import BLOCKS, END, RECORDED, USAGE, begun, delta, ended, message, stopped
 
 from steno.llm.messages_api import ApiError, Response
 from steno.llm.stream_decoder import (
@@ -58,14 +48,7 @@ def call(*parts: str, **fields: Any) -> BlockFinished:
 def test_a_recorded_stream_gives_its_events_in_order() -> None:
     assembly, events = taken(*RECORDED)
     start = {"id": "toolu_1", "name": "Read", "input": {}, "caller": {"type": "direct"}}
-    response = Response(
-        id="msg_1",
-        model="m-1",
-        blocks=BLOCKS,
-        stop_reason="tool_use",
-        usage=USAGE,
-        request_id="req_1",
-    )
+    response = Response(id="msg_1", model="m-1", blocks=BLOCKS, stop_reason="tool_use", usage=USAGE, request_id="req_1")
     assert events == [
         ResponseStarted("msg_1", "m-1"),
         BlockStarted(0, {"type": "thinking", "thinking": "", "signature": ""}),
@@ -118,8 +101,7 @@ def test_blocks_of_the_servers_own_tools_and_of_unknown_kinds_are_kept() -> None
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [["[1]"], ["nul", "l"], ['{"a":'], ["{'a':1}"], [" "], ['{"a":1}{'], ['"x"'], ["[" * 100_000]],
+    "parts", [["[1]"], ["nul", "l"], ['{"a":'], ["{'a':1}"], [" "], ['{"a":1}{'], ['"x"'], ["[" * 100_000]]
 )
 def test_input_that_is_no_json_object_is_told_and_the_block_can_be_sent(parts: list[str]) -> None:
     event = call(*parts)
@@ -139,14 +121,8 @@ def test_input_that_comes_with_the_beginning_of_the_block_is_kept() -> None:
 
 
 def test_text_that_comes_with_the_beginning_of_the_block_is_the_first_of_it() -> None:
-    _, events = taken(
-        message(), begun(0, "text", text="He"), delta(0, "text", text="llo"), ended(0)
-    )
-    assert events[2:] == [
-        TextDelta(0, "He"),
-        TextDelta(0, "llo"),
-        BlockFinished(0, {"type": "text", "text": "Hello"}),
-    ]
+    _, events = taken(message(), begun(0, "text", text="He"), delta(0, "text", text="llo"), ended(0))
+    assert events[2:] == [TextDelta(0, "He"), TextDelta(0, "llo"), BlockFinished(0, {"type": "text", "text": "Hello"})]
 
 
 def test_of_two_figures_the_later_counts_and_null_is_no_figure() -> None:
@@ -299,29 +275,19 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=2)
         | st.dictionaries(
-            st.sampled_from(["type", "text", "citations", "input", "usage", "id", "stop_reason"]),
-            inner,
-            max_size=3,
+            st.sampled_from(["type", "text", "citations", "input", "usage", "id", "stop_reason"]), inner, max_size=3
         )
     ),
     max_leaves=6,
 )
 ANY = st.fixed_dictionaries(
     {"type": st.sampled_from([str(event["type"]) for event in RECORDED])},
-    optional={
-        "index": st.integers(0, 1) | JSON,
-        "message": JSON,
-        "content_block": JSON,
-        "delta": JSON,
-        "usage": JSON,
-    },
+    optional={"index": st.integers(0, 1) | JSON, "message": JSON, "content_block": JSON, "delta": JSON, "usage": JSON},
 )
 
 
 @given(st.lists(st.sampled_from(RECORDED) | ANY, max_size=12))
-def test_no_order_and_no_content_of_events_gives_anything_but_an_api_error(
-    events: list[dict[str, Any]],
-) -> None:
+def test_no_order_and_no_content_of_events_gives_anything_but_an_api_error(events: list[dict[str, Any]]) -> None:
     assembly = ResponseAssembler()
     assembly.feed(message())
     for event in events:

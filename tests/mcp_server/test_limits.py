@@ -78,9 +78,7 @@ def test_a_session_of_another_project_goes_by_no_name(ids: tuple[str, str]) -> N
         answer_tool("files", {"path": f"{THERE}/badger.txt"}, limited)
 
 
-def test_here_is_the_folder_it_was_started_in(
-    ids: tuple[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_here_is_the_folder_it_was_started_in(ids: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getcwd", lambda: HERE)
     told = answer_tool("show", {}, SessionAccess(None, "."))
     assert (ids[0] in told, ids[1] in told) == (True, False)
@@ -117,9 +115,7 @@ def _planted(value: Any, key: str = "") -> Any:
 
 
 @pytest.mark.parametrize("times", [False, True])
-def test_words_planted_into_every_text_of_a_session_never_stand_bare(
-    config: WriteConfig, *, times: bool
-) -> None:
+def test_words_planted_into_every_text_of_a_session_never_stand_bare(config: WriteConfig, *, times: bool) -> None:
     made = _told("planted", HERE, "stoat")
     (path,) = config(made).rglob("*.jsonl")
     records = [_planted(json.loads(line)) for line in path.read_bytes().splitlines()]

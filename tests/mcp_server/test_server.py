@@ -24,9 +24,7 @@ def given(*options: str) -> Any:
     """Return how to start the real server, on this test's sessions."""
     source = str(Path(steno.__file__).parent.parent)
     env = {**os.environ, "PYTHONPATH": source}
-    return mcp.StdioServerParameters(
-        command=sys.executable, args=["-m", "steno", "mcp", *options], env=env
-    )
+    return mcp.StdioServerParameters(command=sys.executable, args=["-m", "steno", "mcp", *options], env=env)
 
 
 def said(result: Any) -> str:
@@ -85,11 +83,7 @@ async def asked(client: Any, session_id: str) -> None:
 
 
 async def refused(client: Any) -> None:
-    for name, arguments in (
-        ("show", {"session": "none such"}),
-        ("search", {"query": 1}),
-        ("usage", {"x": 1}),
-    ):
+    for name, arguments in (("show", {"session": "none such"}), ("search", {"query": 1}), ("usage", {"x": 1})):
         result = await client.call_tool(name, arguments)
         assert result.is_error, name
         assert said(result).startswith("Refused: `")
@@ -117,9 +111,7 @@ def test_who_gives_up_is_let_go_and_others_are_answered(monkeypatch: pytest.Monk
     monkeypatch.setattr(serving, "answer_tool", slow)
 
     async def drive() -> None:
-        async with mcp.Client(
-            make_server(SessionAccess(None)), mode="legacy", cache=None
-        ) as client:
+        async with mcp.Client(make_server(SessionAccess(None)), mode="legacy", cache=None) as client:
             waiting = asyncio.create_task(client.call_tool("show", {}))
             assert await asyncio.to_thread(begun.wait, 20)
             # Others do not wait for it.

@@ -7,19 +7,7 @@ from typing import Final, TypeVar
 _T = TypeVar("_T")
 
 PROGRAMS: Final = ("alpha", "bravo", "carol", "delta", "ewing", "foxes", "gamma", "hotel")
-ARGUMENTS: Final = (
-    "one",
-    "-v",
-    "--all",
-    "two words",
-    "a=b",
-    "x.py",
-    "it's",
-    "$(no)",
-    "",
-    "#no",
-    "é",
-)
+ARGUMENTS: Final = ("one", "-v", "--all", "two words", "a=b", "x.py", "it's", "$(no)", "", "#no", "é")
 
 
 class Dice:
@@ -74,10 +62,7 @@ class Maker:
             ways.append(f"{value[:at]}''{value[at:]}")
             ways.append(f"{shlex.quote(value[:at])}{shlex.quote(value[at:])}")
         if not self.plain and value and "'" not in value:
-            ways += [
-                f"$'{value}'",
-                f"{value[:1]}\\\n{value[1:]}" if value.isalpha() else f'"{value}"',
-            ]
+            ways += [f"$'{value}'", f"{value[:1]}\\\n{value[1:]}" if value.isalpha() else f'"{value}"']
             if value.isalpha():
                 ways += [f"${{zz:-{value}}}", f'$(printf %s "{value}")', f"{{{value},}}"]
         made = self.random.choice(ways)
@@ -129,9 +114,7 @@ def joined(maker: Maker, depth: int) -> Made:
 def in_a_holder(maker: Maker, depth: int) -> Made:
     inner = maker.make(depth)
     form = maker.pick("( {}\n)", "{ {}\n}", "! {}", "if {}\nthen {}\nfi", "while {}\ndo {}\ndone")
-    form = maker.pick(
-        form, "for i in a b; do {}\ndone", "case x in x) {}\n;; esac", "f() { {}\n}; f"
-    )
+    form = maker.pick(form, "for i in a b; do {}\ndone", "case x in x) {}\n;; esac", "f() { {}\n}; f")
     runs = inner.runs
     text = form.replace("{}", "\0", 1).replace("{}", "\1")
     if "\1" in text:
@@ -183,12 +166,7 @@ def _scripted(maker: Maker, depth: int) -> Made:
 def _flagged(maker: Maker, _depth: int) -> Made:
     name = maker.random.choice(PROGRAMS)
     form, also = maker.random.choice(
-        (
-            ("rg --pre {} x", "rg"),
-            ("rg --pre={} x", "rg"),
-            ("rg x --hostname-bin {}", "rg"),
-            ("fd x -x {}", "fd"),
-        )
+        (("rg --pre {} x", "rg"), ("rg --pre={} x", "rg"), ("rg x --hostname-bin {}", "rg"), ("fd x -x {}", "fd"))
     )
     return Made(form.replace("{}", maker.quoted(name)), frozenset({name, also}))
 

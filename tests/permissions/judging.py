@@ -17,11 +17,7 @@ class Judging:
         (self.project / "src" / "a.py").write_text("a\n", encoding="utf-8")
 
     def guard(
-        self,
-        *allow: str,
-        ask: tuple[str, ...] = (),
-        deny: tuple[str, ...] = (),
-        mode: PermissionMode = "default",
+        self, *allow: str, ask: tuple[str, ...] = (), deny: tuple[str, ...] = (), mode: PermissionMode = "default"
     ) -> PermissionChecker:
         cwd = str(self.project)
         layer = RuleSource(allow, ask, deny)

@@ -19,9 +19,7 @@ _SCRIPTS: Final = (
 )
 _POLICY: Final = "web/test_auth.py::test_no_answer_lets_a_page_run_a_script_of_its_own"
 _ESCAPES: Final = (f"{_AGENT}::test_what_acts_on_a_terminal_reaches_none",)
-_CHANGES: Final = (
-    "store/test_watcher.py::test_very_many_changes_at_once_lead_to_a_look_at_everything",
-)
+_CHANGES: Final = ("store/test_watcher.py::test_very_many_changes_at_once_lead_to_a_look_at_everything",)
 _KEYS: Final = (
     "cli/commands/test_chat.py::test_programs_do_not_see_the_key_and_a_change_of_folder_is_recorded",
     f"{_AGENT}::test_programs_see_no_key_whatever_it_is_called",
@@ -35,18 +33,12 @@ COMMANDS: Final = {
     "CVE-2025-64755": f"{_GUARD}::test_cve_2025_64755_sed_does_not_write_or_run",
     "claude-code#4956": f"{_GUARD}::test_issue_4956_a_prefix_rule_does_not_allow_what_rides_along",
     "claude-code#28784": f"{_GUARD}::test_issue_28784_a_rule_for_cd_does_not_allow_what_follows",
-    "claude-code#58424": (
-        f"{_GUARD}::test_issue_58424_a_deny_rule_holds_in_every_part_of_a_compound"
-    ),
+    "claude-code#58424": (f"{_GUARD}::test_issue_58424_a_deny_rule_holds_in_every_part_of_a_compound"),
     "claude-code#86667": f"{_GUARD}::test_issue_86667_a_deny_rule_is_not_evaded_by_a_wrapper",
-    "more than 50 commands": (
-        f"{_GUARD}::test_more_than_fifty_commands_do_not_outrun_the_deny_rules"
-    ),
+    "more than 50 commands": (f"{_GUARD}::test_more_than_fifty_commands_do_not_outrun_the_deny_rules"),
 }
 PLACES: Final = {
-    "CVE-2025-54794": (
-        f"{_GUARD}::test_cve_2025_54794_a_folder_is_not_one_whose_name_begins_alike",
-    ),
+    "CVE-2025-54794": (f"{_GUARD}::test_cve_2025_54794_a_folder_is_not_one_whose_name_begins_alike",),
     "CVE-2026-25724": (
         f"{_GUARD}::test_cve_2026_25724_a_deny_rule_sees_through_links",
         f"{_AGENT}::test_cve_2026_25724_a_tool_reads_no_denied_file_through_a_link",
@@ -60,12 +52,8 @@ PLACES: Final = {
         f"{_GUARD}::test_cve_2026_46406_a_fixed_place_in_tmp_is_outside",
         f"{_AGENT}::test_cve_2026_46406_what_is_put_aside_is_private_and_has_no_fixed_name",
     ),
-    "CVE-2026-50549": (
-        f"{_AGENT}::test_cve_2026_50549_no_link_of_a_project_leads_an_edit_outside",
-    ),
-    "CVE-2026-103916": (
-        f"{_AGENT}::test_cve_2026_103916_a_confined_command_makes_no_link_to_write_through",
-    ),
+    "CVE-2026-50549": (f"{_AGENT}::test_cve_2026_50549_no_link_of_a_project_leads_an_edit_outside",),
+    "CVE-2026-103916": (f"{_AGENT}::test_cve_2026_103916_a_confined_command_makes_no_link_to_write_through",),
     "CVE-2026-27976": (f"{_AGENT}::test_cve_2026_27976_2007_4559_2025_4517_nothing_is_unpacked",),
     "CVE-2007-4559": (f"{_AGENT}::test_cve_2026_27976_2007_4559_2025_4517_nothing_is_unpacked",),
     "CVE-2025-4517": (f"{_AGENT}::test_cve_2026_27976_2007_4559_2025_4517_nothing_is_unpacked",),
@@ -87,9 +75,7 @@ TRUST: Final = {
         f"{_TRUST}::test_cve_2025_59536_project_hooks_do_nothing_before_trust",
         f"{_AGENT}::test_cve_2025_59828_65099_59536_a_hostile_project_runs_nothing_at_the_start",
     ),
-    "GHSA-j4h9": (
-        f"{_AGENT}::test_cve_2025_59828_65099_59536_a_hostile_project_runs_nothing_at_the_start",
-    ),
+    "GHSA-j4h9": (f"{_AGENT}::test_cve_2025_59828_65099_59536_a_hostile_project_runs_nothing_at_the_start",),
     "CVE-2026-21852": (
         f"{_TRUST}::test_cve_2026_21852_the_base_url_and_key_never_come_from_a_project",
         f"{_AGENT}::test_cve_2026_21852_the_key_goes_nowhere_that_a_project_names",
@@ -115,9 +101,7 @@ ELSEWHERE: Final = {
     "any address": (f"{_SERVER}::test_only_loopback_is_listened_on", *_REBINDING),
     "hermes-webui#3495": (f"{_SERVER}::test_cve_2025_52882_no_page_of_any_origin_is_answered",),
     "CVE-2025-52882": (f"{_SERVER}::test_cve_2025_52882_no_page_of_any_origin_is_answered",),
-    "CVE-2026-40864": (
-        f"{_SERVER}::test_cve_2026_40864_the_site_counts_and_not_the_mode_of_a_request",
-    ),
+    "CVE-2026-40864": (f"{_SERVER}::test_cve_2026_40864_the_site_counts_and_not_the_mode_of_a_request",),
     "git sideband": _ESCAPES,
     "kubectl#101695": _ESCAPES,
     "kubectl#107617": _ESCAPES,
@@ -142,14 +126,7 @@ ELSEWHERE: Final = {
 }
 # Scripts in pages that are made of sessions.
 PAGES: Final = dict.fromkeys(
-    (
-        "claude-code-transcripts#104",
-        "claude-code-log#244",
-        "clawmetry#2958",
-        "pi#3531",
-        "gajae-code#1737",
-    ),
-    _SCRIPTS,
+    ("claude-code-transcripts#104", "claude-code-log#244", "clawmetry#2958", "pi#3531", "gajae-code#1737"), _SCRIPTS
 ) | {"nbconvert without CSP": (*_SCRIPTS, _POLICY)}
 EVERY: Final = """
 claude-code-transcripts#104, claude-code-log#244, clawmetry#2958, pi#3531, gajae-code#1737,

@@ -22,13 +22,7 @@ from typing import Final
 from tests.permissions.recorded_functions import call, function_answer, search_answer
 
 from steno.permissions.permission_checker import PermissionChecker, suggest_command_rules
-from steno.permissions.permission_rules import (
-    PERMISSION_MODES,
-    Decision,
-    PermissionMode,
-    RuleSource,
-    parse_rules,
-)
+from steno.permissions.permission_rules import PERMISSION_MODES, Decision, PermissionMode, RuleSource, parse_rules
 from steno.permissions.shell.command import INNER_SPACE, UNKNOWN_PART, Command, Word
 from steno.permissions.shell.command_paths import (
     exposed_content,
@@ -133,13 +127,7 @@ class Context:
         layer = RuleSource(*(tuple(rules[kind]) for kind in ("allow", "ask", "deny")))
         gathered = parse_rules([layer], root=str(project), cwd=self.cwd, home=home)
         self.guard = PermissionChecker(
-            gathered,
-            self.mode,
-            str(project),
-            folders,
-            only,
-            home=home,
-            can_sandbox=self.confinable,
+            gathered, self.mode, str(project), folders, only, home=home, can_sandbox=self.confinable
         )
         self._base = str(base)
 
@@ -198,10 +186,7 @@ def _command_lines(command: Command, indent: str) -> Iterator[str]:
             (
                 *(f"{each.name}={_word(each.value)}" for each in command.assignments),
                 *map(_word, command.words),
-                *(
-                    f"{'>' if each.writes else '<'}{_word(each.target)}"
-                    for each in command.redirections
-                ),
+                *(f"{'>' if each.writes else '<'}{_word(each.target)}" for each in command.redirections),
                 *("(transparent)" * command.transparent, "(repeated)" * command.repeated),
                 f"(reach {command.reach})" if command.reach >= 0 else "",
                 f"(sealed: {command.sealed})" if command.sealed else "",
@@ -325,9 +310,7 @@ def _record() -> int:
             before = recorded(name)
             after = answered(name, before, project)
             sys.stdout.writelines(
-                difflib.unified_diff(
-                    before.splitlines(keepends=True), after.splitlines(keepends=True), name, name
-                )
+                difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), name, name)
             )
             (FOLDER / f"{name}.txt").write_text(after, encoding="utf-8")
     return 0

@@ -24,9 +24,7 @@ from steno.permissions.paths import (
     why_protected,
     why_secret,
 )
-from steno.permissions.paths import (
-    is_inside as is_resolved_inside,
-)
+from steno.permissions.paths import is_inside as is_resolved_inside
 from steno.permissions.permission_rules import (
     Decision,
     PermissionRule,
@@ -57,12 +55,7 @@ from steno.permissions.sandbox.path_plan import (
     parent_folders,
     plan_paths,
 )
-from steno.permissions.shell.command import (
-    INNER_SPACE,
-    UNKNOWN_PART,
-    is_harmless_prefix,
-    is_harmless_variable,
-)
+from steno.permissions.shell.command import INNER_SPACE, UNKNOWN_PART, is_harmless_prefix, is_harmless_variable
 from steno.permissions.shell.command_paths import files_below, is_process_path
 from steno.permissions.shell.option_effects import effect_by_name, tool_options
 from steno.permissions.shell.read_only_commands import find_repository
@@ -72,10 +65,7 @@ def function_answer(line: str, project: Path) -> Iterator[str]:
     """Yield the answer to a question about the guard's functions."""
     base = str(project.parent)
     name, *words = shlex.split(line)
-    words = [
-        word.replace("BASE", base).replace("HOLE", UNKNOWN_PART).replace("GAP", INNER_SPACE)
-        for word in words
-    ]
+    words = [word.replace("BASE", base).replace("HOLE", UNKNOWN_PART).replace("GAP", INNER_SPACE) for word in words]
     try:
         answer = list(_QUESTIONS[name](project, *words))
     except StenoError as error:
@@ -350,9 +340,5 @@ def call(line: str, base: str) -> tuple[str, dict[str, Any]]:
 
 def search_answer(shown: Callable[[str], bool], folder: Path) -> Decision:
     """Return which names below a folder a search may show, as a decision that can be recorded."""
-    names = sorted(
-        str(Path(at, name).relative_to(folder))
-        for at, _, files in os.walk(folder)
-        for name in files
-    )
+    names = sorted(str(Path(at, name).relative_to(folder)) for at, _, files in os.walk(folder) for name in files)
     return Decision("allow", "shown: " + " ".join(filter(shown, names)))

@@ -33,9 +33,7 @@ needs_bwrap = pytest.mark.skipif(
 )
 
 
-def _run(
-    argv: list[str], folder: Path, *, network: bool = False, kind: SandboxBackend = _LANDLOCK
-) -> int:
+def _run(argv: list[str], folder: Path, *, network: bool = False, kind: SandboxBackend = _LANDLOCK) -> int:
     project = folder / "proj"
     project.mkdir(exist_ok=True)
     tmp = folder / "tmp"
@@ -90,9 +88,7 @@ def test_the_exit_code_is_the_programs_own(tmp_path: Path) -> None:
     assert _run(["no-such-program"], tmp_path) == 127
 
 
-def test_nothing_runs_that_cannot_be_confined(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_runs_that_cannot_be_confined(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # A folder that is not there cannot be given, so nothing may run.
     gone = str(tmp_path / "gone")
     assert main(["--write", gone, "--", "sh", "-c", f"echo x > {tmp_path}/out"]) == 126
@@ -115,22 +111,13 @@ def test_bubblewrap_lets_write_in_the_project_and_nowhere_else(tmp_path: Path) -
     assert _run(["sh", "-c", "echo x > in"], tmp_path, kind=kind) == 0
     assert _run(["sh", "-c", f"echo x > {tmp_path}/out"], tmp_path, kind=kind) != 0
     assert _run(["sh", "-c", "echo x > .git/hooks/pre-commit"], tmp_path, kind=kind) != 0
-    assert _run(
-        ["sh", "-c", "mkdir -p .claude; echo x > .claude/settings.json"], tmp_path, kind=kind
-    )
+    assert _run(["sh", "-c", "mkdir -p .claude; echo x > .claude/settings.json"], tmp_path, kind=kind)
 
 
-def test_cve_2026_25725_settings_that_are_not_there_yet_are_kept_from_being_made(
-    tmp_path: Path,
-) -> None:
+def test_cve_2026_25725_settings_that_are_not_there_yet_are_kept_from_being_made(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text("", encoding="utf-8")
-    argv = (
-        wrap_command(
-            ["true"], WrapperPolicy(project=str(tmp_path)), SandboxBackend("bwrap", "", "bwrap")
-        )
-        or []
-    )
+    argv = wrap_command(["true"], WrapperPolicy(project=str(tmp_path)), SandboxBackend("bwrap", "", "bwrap")) or []
     real = str(tmp_path.resolve())
     made = argv.index(f"{real}/.claude")
     assert argv[made - 1] == "--ro-bind"
@@ -155,9 +142,7 @@ def test_bubblewrap_is_told_what_the_policy_says(tmp_path: Path) -> None:
     assert "--unshare-net" not in (wrap_command(["ls"], open_policy, kind) or [])
 
 
-def test_that_there_is_no_sandbox_is_said_plainly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_that_there_is_no_sandbox_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandboxes, "_BWRAP_PATHS", ())
     monkeypatch.setattr("steno.permissions.sandbox.command_wrapper._landlock_version", lambda: 0)
     found = find_backend()
@@ -211,9 +196,7 @@ def _secrets(folder: Path) -> None:
 
 
 @every_way
-def test_what_is_hidden_is_not_read_and_what_is_beside_it_is(
-    tmp_path: Path, way: SandboxBackend
-) -> None:
+def test_what_is_hidden_is_not_read_and_what_is_beside_it_is(tmp_path: Path, way: SandboxBackend) -> None:
     _secrets(tmp_path)
     (tmp_path / "proj").mkdir()
     (tmp_path / "proj" / "link").symlink_to(tmp_path / "secret")
@@ -221,16 +204,11 @@ def test_what_is_hidden_is_not_read_and_what_is_beside_it_is(
         assert _run(["grep", "-q", "canary", path], tmp_path, kind=way) != 0, path
     for path in ("../secret/open/word", "../cards/two", "link/open/word"):
         assert _run(["grep", "-q", "canary", path], tmp_path, kind=way) == 0, path
-    assert (
-        _run(["sh", "-c", "cat /etc/passwd && ls / && echo x > in && cat in"], tmp_path, kind=way)
-        == 0
-    )
+    assert _run(["sh", "-c", "cat /etc/passwd && ls / && echo x > in && cat in"], tmp_path, kind=way) == 0
 
 
 @every_way
-def test_nobody_reads_what_the_program_that_started_it_was_given(
-    tmp_path: Path, way: SandboxBackend
-) -> None:
+def test_nobody_reads_what_the_program_that_started_it_was_given(tmp_path: Path, way: SandboxBackend) -> None:
     keeper = subprocess.Popen(["sleep", "60"], env={"SECRET": "canary"})
     try:
         look = f"tr '\\0' '\\n' < /proc/{keeper.pid}/environ | grep -q canary"
@@ -246,10 +224,7 @@ def test_nobody_reads_what_the_program_that_started_it_was_given(
 @every_way
 def test_no_raw_device_is_written_or_made(tmp_path: Path, way: SandboxBackend) -> None:
     assert _run(["sh", "-c", "mknod disk b 1 0"], tmp_path, kind=way) != 0
-    assert (
-        _run(["sh", "-c", "echo x > /dev/null; head -c 8 /dev/urandom | wc -c"], tmp_path, kind=way)
-        == 0
-    )
+    assert _run(["sh", "-c", "echo x > /dev/null; head -c 8 /dev/urandom | wc -c"], tmp_path, kind=way) == 0
 
 
 @keeping_ways

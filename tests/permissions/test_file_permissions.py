@@ -9,9 +9,7 @@ from steno.permissions.file_permissions import TooManyFiles, denied_paths
 from steno.permissions.permission_rules import RuleSource, parse_rules
 
 
-def _denied(
-    folder: Path, *deny: str, ask: tuple[str, ...] = (), tool: str = "Read", most: int = 1000
-) -> set[str]:
+def _denied(folder: Path, *deny: str, ask: tuple[str, ...] = (), tool: str = "Read", most: int = 1000) -> set[str]:
     cwd = str(folder)
     rules = parse_rules([RuleSource((), ask, deny)], root=cwd, cwd=cwd, home=str(folder.parent))
     found = denied_paths(rules, (cwd,), tool=tool, max_entries=most)
@@ -41,9 +39,7 @@ def _file(path: Path, text: str = "x") -> Path:
         ("Edit(.env)", set[str]()),
     ],
 )
-def test_patterns_mean_the_files_that_are_there(
-    tmp_path: Path, rule: str, expected: set[str]
-) -> None:
+def test_patterns_mean_the_files_that_are_there(tmp_path: Path, rule: str, expected: set[str]) -> None:
     root = tmp_path / "proj"
     for name in (".env", "a/b/.env", "a/.ENV", "k.pem", "a/k.pem", "a/plain.txt"):
         _file(root / name)

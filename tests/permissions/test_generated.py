@@ -26,9 +26,7 @@ _ALSO: Final = ("sudo", "busybox", "find", "bash", "sh", "eval", "trap", "rg", "
 
 def _guard(allowed: set[str], cwd: str) -> PermissionChecker:
     layer = RuleSource(tuple(f"Bash({name}:*)" for name in sorted(allowed)))
-    return PermissionChecker(
-        parse_rules([layer], root=cwd, cwd=cwd, home=cwd), "default", cwd, (cwd,)
-    )
+    return PermissionChecker(parse_rules([layer], root=cwd, cwd=cwd, home=cwd), "default", cwd, (cwd,))
 
 
 def _count_allowed(tmp_path: Path, cases: int) -> int:
@@ -99,9 +97,7 @@ def test_no_harm_is_allowed_wherever_it_is_planted(tmp_path: Path) -> None:
 def test_what_only_looks_is_allowed_unasked(tmp_path: Path) -> None:
     cwd = _project(tmp_path)
     asking = [
-        command
-        for command in LOOKS
-        if _guard(set(), cwd).decide("Bash", {"command": command}, cwd).verdict != "allow"
+        command for command in LOOKS if _guard(set(), cwd).decide("Bash", {"command": command}, cwd).verdict != "allow"
     ]
     assert asking == []
 
@@ -142,9 +138,7 @@ def test_what_is_made_is_bash(tmp_path: Path) -> None:
 def test_plain_commands_are_allowed_when_everything_they_run_is(tmp_path: Path) -> None:
     guard = _guard({*PROGRAMS, *_ALSO}, str(tmp_path))
     said = [
-        guard.decide(
-            "Bash", {"command": Maker(seed, plain=True).make(2).text}, str(tmp_path)
-        ).verdict
+        guard.decide("Bash", {"command": Maker(seed, plain=True).make(2).text}, str(tmp_path)).verdict
         for seed in range(500)
     ]
     assert said.count("allow") > 350
@@ -152,9 +146,7 @@ def test_plain_commands_are_allowed_when_everything_they_run_is(tmp_path: Path) 
 
 def test_one_deny_rule_is_found_wherever_its_program_hides(tmp_path: Path) -> None:
     cwd = str(tmp_path)
-    rules = parse_rules(
-        [RuleSource(("Bash",), deny=("Bash(alpha:*)",))], root=cwd, cwd=cwd, home=cwd
-    )
+    rules = parse_rules([RuleSource(("Bash",), deny=("Bash(alpha:*)",))], root=cwd, cwd=cwd, home=cwd)
     guard = PermissionChecker(rules, "default", cwd, (cwd,))
     for seed in range(1500):
         made = Maker(seed, plain=seed % 2 > 0).make(1 + seed % 4)
@@ -171,10 +163,7 @@ _META: Final = (
 def _changed(text: str, dice: Dice) -> str:
     for _ in range(dice.randrange(4)):
         at = dice.randrange(len(text) + 1)
-        if dice.random() < 0.6:
-            text = text[:at] + dice.choice(_META) + text[at:]
-        else:
-            text = text[:at] + text[at + 1 :]
+        text = text[:at] + dice.choice(_META) + text[at:] if dice.random() < 0.6 else text[:at] + text[at + 1 :]
     return text
 
 

@@ -34,9 +34,7 @@ def top(tmp_path: Path) -> Path:
     return top
 
 
-def _reached(
-    top: Path, command: str = "git commit -m x", at: str = "", *, lost: bool = False
-) -> str:
+def _reached(top: Path, command: str = "git commit -m x", at: str = "", *, lost: bool = False) -> str:
     """Return what is outside for a command in a folder; the folder above is called BASE."""
     (read,) = parse_script(command).commands
     where = RunFolders((str(top / at),), str(top.parent / "home"), lost=lost)
@@ -69,9 +67,7 @@ def _reached(
         ((), ["/w"]),
     ],
 )
-def test_the_folders_that_options_before_the_verb_name(
-    words: tuple[str, ...], found: list[str]
-) -> None:
+def test_the_folders_that_options_before_the_verb_name(words: tuple[str, ...], found: list[str]) -> None:
     assert git_run_folders((_command("git", *words),), ("/w",)) == tuple(found)
     assert git_run_folders((_command("/usr/bin/git", *words),), ("/w",)) == tuple(found)
     assert git_run_folders((_command("make", *words),), ("/w",)) == ("/w",)
@@ -229,15 +225,9 @@ def _outside(name: str) -> str:
         (_link, "the repository of BASE/top is BASE/outside/moved, outside the working folders"),
         (_file, "the repository of BASE/top is BASE/outside/moved, outside the working folders"),
         (_inner_file, ""),
-        (
-            _common("../../outside\n"),
-            "the repository of BASE/top is BASE/outside, outside the working folders",
-        ),
+        (_common("../../outside\n"), "the repository of BASE/top is BASE/outside, outside the working folders"),
         (_common(" ../src \n"), ""),
-        (
-            _worktree("../outside"),
-            "the work tree of BASE/top is BASE/outside, outside the working folders",
-        ),
+        (_worktree("../outside"), "the work tree of BASE/top is BASE/outside, outside the working folders"),
         (_worktree("src"), ""),
         (_worktree("."), ""),
         (_todo("pick 1 x\nexec make\n"), _PROGRAMS),
@@ -297,9 +287,7 @@ def test_a_folder_that_is_given_is_looked_at_as_well(top: Path) -> None:
     assert _reached(top, "git -C src/other log") == said
 
 
-def test_a_repository_with_too_many_entries_is_outside(
-    top: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repository_with_too_many_entries_is_outside(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = sum(len(folders) + len(files) for _, folders, files in os.walk(top / ".git"))
     monkeypatch.setattr(git_repository, "_MAX_ENTRIES", count)
     assert _reached(top) == ""

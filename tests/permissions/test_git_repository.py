@@ -9,10 +9,7 @@ from steno.permissions.git_repository import git_folders
 def _git(folder: Path, *words: str) -> None:
     name = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     subprocess.run(
-        ["git", *name, "-c", "protocol.file.allow=always", *words],
-        cwd=folder,
-        check=True,
-        capture_output=True,
+        ["git", *name, "-c", "protocol.file.allow=always", *words], cwd=folder, check=True, capture_output=True
     )
 
 

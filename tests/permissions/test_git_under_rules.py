@@ -24,9 +24,7 @@ def repository(here: Judging) -> Path:
     return here.project
 
 
-def test_what_git_reads_without_a_rule_stays_confined_with_one(
-    here: Judging, repository: Path
-) -> None:
+def test_what_git_reads_without_a_rule_stays_confined_with_one(here: Judging, repository: Path) -> None:
     assert repository
     guard = here.guard("Bash(git log:*)", "Bash(make:*)", "Bash(git fetch:*)")
     assert here.bash("git log --oneline | head -3", guard).isolation == "read"
@@ -45,21 +43,8 @@ def test_a_work_tree_outside_asks(here: Judging, repository: Path, command: str)
     assert here.bash("git commit -m x", guard).verdict == "ask"
 
 
-def test_a_repository_above_and_a_linked_work_tree_stay_allowed(
-    here: Judging, repository: Path
-) -> None:
-    _git(
-        repository,
-        "-c",
-        "user.name=A",
-        "-c",
-        "user.email=a@b",
-        "commit",
-        "-q",
-        "--allow-empty",
-        "-m",
-        "x",
-    )
+def test_a_repository_above_and_a_linked_work_tree_stay_allowed(here: Judging, repository: Path) -> None:
+    _git(repository, "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
     _git(repository, "worktree", "add", "-q", "tree")
     guard = here.guard("Bash(git commit:*)")
     for folder in (repository / "tree", repository / "src"):
@@ -89,9 +74,7 @@ def test_more_settings_than_can_be_replaced_are_an_error(repository: Path) -> No
         ("make all | tail -n 3", False),
     ],
 )
-def test_programs_that_may_call_git_get_its_settings(
-    repository: Path, command: str, *, kept: bool
-) -> None:
+def test_programs_that_may_call_git_get_its_settings(repository: Path, command: str, *, kept: bool) -> None:
     runner = ConfinedCommandRunner(RuleSet(), (str(repository),), {})
     execution = Execution("", approved=False)
     given = {"PATH": "/usr/bin"}
@@ -99,12 +82,8 @@ def test_programs_that_may_call_git_get_its_settings(
     assert ("GIT_CONFIG_COUNT" in found) is kept
 
 
-@pytest.mark.parametrize(
-    ("command", "allowed"), [("git push origin main", False), ("git fetch origin", True)]
-)
-def test_a_push_reaches_no_repository_of_this_machine(
-    repository: Path, command: str, *, allowed: bool
-) -> None:
+@pytest.mark.parametrize(("command", "allowed"), [("git push origin main", False), ("git fetch origin", True)])
+def test_a_push_reaches_no_repository_of_this_machine(repository: Path, command: str, *, allowed: bool) -> None:
     runner = ConfinedCommandRunner(RuleSet(), (str(repository),), {})
     execution = Execution("", approved=False)
     given = {"PATH": "/usr/bin"}
@@ -112,9 +91,7 @@ def test_a_push_reaches_no_repository_of_this_machine(
     assert ("protocol.file.allow" not in found.values()) is allowed
 
 
-@pytest.mark.parametrize(
-    "name", ["DBPASS", "API_KEY2", "GH_TOKEN3", "SLACK_WEBHOOK_URL", "PASSWORD1"]
-)
+@pytest.mark.parametrize("name", ["DBPASS", "API_KEY2", "GH_TOKEN3", "SLACK_WEBHOOK_URL", "PASSWORD1"])
 def test_more_names_of_secrets_are_kept_back(name: str) -> None:
     assert approved_environment({name: "s3cr3t-value", "EDITOR": "vi"}) == {"EDITOR": "vi"}
 
@@ -124,9 +101,7 @@ def test_a_command_with_too_many_words_asks(here: Judging, command: str) -> None
     assert "1000 words" in here.bash(command, here.guard("Bash(cat:*)")).reason
 
 
-@pytest.mark.parametrize(
-    "command", ["node --version > out", "uniq * > out", "xxd a b > out", "git log $x > out"]
-)
+@pytest.mark.parametrize("command", ["node --version > out", "uniq * > out", "xxd a b > out", "git log $x > out"])
 def test_next_to_a_redirection_only_known_writers_run(here: Judging, command: str) -> None:
     assert here.bash(command, here.guard(mode="acceptEdits")).verdict == "ask"
 
@@ -134,12 +109,7 @@ def test_next_to_a_redirection_only_known_writers_run(here: Judging, command: st
 @pytest.mark.parametrize(
     "command",
     [
-        *(
-            "sed s/a/b/ src/a.py > out",
-            "cat *.py > out",
-            "ls | xargs wc -l > out",
-            "git diff > out",
-        ),
+        *("sed s/a/b/ src/a.py > out", "cat *.py > out", "ls | xargs wc -l > out", "git diff > out"),
         *("awk '{print $1}' src/a.py > out", "sort src/a.py > out"),
     ],
 )
@@ -152,10 +122,5 @@ def test_files_named_behind_a_command_with_a_rule_ask(here: Judging) -> None:
     guard = here.guard("Bash(make:*)")
     for command in ("make all; cat src/a.py", "make all && cd src", "make all; wc -l < src/a.py"):
         assert here.bash(command, guard).verdict == "ask"
-    for command in (
-        "cat src/a.py; make all",
-        "make all; ls",
-        "cd src && make all | sort",
-        "make a; make b; pwd",
-    ):
+    for command in ("cat src/a.py; make all", "make all; ls", "cd src && make all | sort", "make a; make b; pwd"):
         assert here.bash(command, guard).verdict == "allow"

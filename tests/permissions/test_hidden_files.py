@@ -15,9 +15,7 @@ DENIED = ("Read(.env)", "Read(./.env)", "Read(secrets/**)")
 
 @pytest.mark.parametrize("command", SEARCHES)
 @pytest.mark.parametrize("hidden", DENIED)
-def test_a_search_runs_only_confined_where_a_file_is_denied(
-    here: Judging, command: str, hidden: str
-) -> None:
+def test_a_search_runs_only_confined_where_a_file_is_denied(here: Judging, command: str, hidden: str) -> None:
     (here.project / ".env").write_text("KEY=1\n")
     guard = here.guard(deny=(hidden,))
     assert here.bash(command, guard).isolation == "read"

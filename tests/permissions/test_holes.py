@@ -317,9 +317,7 @@ _VECTORS = [
 
 
 @pytest.mark.parametrize("command", _VECTORS)
-def test_issue_4956_a_prefix_rule_does_not_allow_what_rides_along(
-    here: Judging, command: str
-) -> None:
+def test_issue_4956_a_prefix_rule_does_not_allow_what_rides_along(here: Judging, command: str) -> None:
     for rules in (("Bash(npm test:*)",), ("Bash(npm test)", "Bash(npm:*)", "Bash(echo:*)")):
         assert here.bash(command, here.guard(*rules)).verdict == "ask"
 
@@ -365,9 +363,7 @@ def test_more_than_fifty_commands_do_not_outrun_the_deny_rules(here: Judging) ->
     guard = here.guard("Bash(true)", deny=("Bash(curl:*)",))
     assert here.bash(many, guard).verdict == "ask"
     assert here.bash(f"{many} && curl x", guard).verdict == "deny"
-    assert (
-        here.bash(f"{many} && curl x", here.guard("Bash", deny=("Bash(curl:*)",))).verdict == "deny"
-    )
+    assert here.bash(f"{many} && curl x", here.guard("Bash", deny=("Bash(curl:*)",))).verdict == "deny"
 
 
 def test_issue_86667_a_deny_rule_is_not_evaded_by_a_wrapper(here: Judging) -> None:
@@ -451,9 +447,7 @@ def test_a_hard_link_is_not_written_through(here: Judging) -> None:
     assert here.file("Edit", "inside.txt", guard).verdict == "ask"
 
 
-@pytest.mark.parametrize(
-    "path", ["/proc/self/environ", "/proc/1/fd/0", "/dev/mem", "/proc/self/root/etc/passwd"]
-)
+@pytest.mark.parametrize("path", ["/proc/self/environ", "/proc/1/fd/0", "/dev/mem", "/proc/self/root/etc/passwd"])
 def test_what_the_system_shows_of_programs_is_not_read(here: Judging, path: str) -> None:
     guard = here.guard("Bash(ls:*)")
     assert here.file("Read", path, guard).verdict == "ask"
@@ -509,9 +503,7 @@ def test_the_homes_own_files_are_protected(here: Judging) -> None:
         assert here.bash(f"echo x >> ~/{name}", guard).verdict == "ask", name
 
 
-def test_a_folder_made_to_look_like_a_repository_is_not_asked_for_its_status(
-    here: Judging,
-) -> None:
+def test_a_folder_made_to_look_like_a_repository_is_not_asked_for_its_status(here: Judging) -> None:
     assert here.bash("git status", here.guard()).verdict == "allow"
     fake = here.project / "src"
     for name in ("objects", "refs"):
@@ -532,12 +524,7 @@ def test_a_second_path_does_not_hide_the_one_that_counts(here: Judging) -> None:
     [
         *("grep -R x .", "rg -L x", "diff -r src other", "od -w /etc/shadow", "strings -o /etc/x"),
         *("git diff -M /etc/a /etc/b", "git diff --no-index src/a.py /etc/passwd", "git -C / log"),
-        *(
-            "cat src/a.py /etc/passwd",
-            "head -5 -- /etc/passwd",
-            "cat < /etc/passwd",
-            "cat -- -x /x",
-        ),
+        *("cat src/a.py /etc/passwd", "head -5 -- /etc/passwd", "cat < /etc/passwd", "cat -- -x /x"),
     ],
 )
 def test_reading_commands_do_not_read_elsewhere(here: Judging, command: str) -> None:
@@ -548,23 +535,12 @@ def test_reading_commands_do_not_read_elsewhere(here: Judging, command: str) -> 
     "command",
     [
         *("git clone -u ./evil host:x", "git clone -c core.sshCommand=x y", "git rebase -x evil"),
-        *(
-            "git -calias.x=!evil x",
-            "git grep -Ovi x",
-            "git difftool -x evil",
-            "git bisect run evil",
-        ),
-        *(
-            "git submodule foreach evil",
-            "git config alias.x '!evil'",
-            "git push --receive-pack=evil",
-        ),
+        *("git -calias.x=!evil x", "git grep -Ovi x", "git difftool -x evil", "git bisect run evil"),
+        *("git submodule foreach evil", "git config alias.x '!evil'", "git push --receive-pack=evil"),
         *("git fetch --upload-pack evil", "git ls-remote ext::evil", "git $x"),
     ],
 )
-def test_a_rule_for_all_of_git_does_not_let_it_run_other_things(
-    here: Judging, command: str
-) -> None:
+def test_a_rule_for_all_of_git_does_not_let_it_run_other_things(here: Judging, command: str) -> None:
     assert here.bash(command, here.guard("Bash(git:*)")).verdict == "ask"
 
 
@@ -585,9 +561,7 @@ def test_a_descriptor_before_a_redirection_is_no_word(here: Judging, command: st
 
 
 @pytest.mark.parametrize("deny", [("Read", "Read(.env)"), ("Read(.env)", "Read")])
-def test_a_rule_for_a_path_holds_beside_one_for_every_call(
-    here: Judging, deny: tuple[str, ...]
-) -> None:
+def test_a_rule_for_a_path_holds_beside_one_for_every_call(here: Judging, deny: tuple[str, ...]) -> None:
     (here.project / ".env").write_text("x\n", encoding="utf-8")
     guard = here.guard(deny=deny, mode="bypassPermissions")
     assert here.bash("cat .env", guard).verdict == "deny"

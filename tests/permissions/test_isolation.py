@@ -42,36 +42,16 @@ def test_lists_are_read_confined(here: Judging, command: str) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *(
-            "git tag v1",
-            "git tag -l -d v1",
-            "git tag -d v1",
-            "git reflog expire --all",
-            "git grep -Ox y",
-        ),
-        *(
-            "tar xf x.tar",
-            "tar tf x --to-command=y",
-            "tar tIf y x",
-            "unzip x.zip",
-            "unzip -l x -d y",
-        ),
-        *(
-            "git stash list -p x",
-            "git worktree list x",
-            "./node -v",
-            "node -v x",
-            "make --version x",
-        ),
+        *("git tag v1", "git tag -l -d v1", "git tag -d v1", "git reflog expire --all", "git grep -Ox y"),
+        *("tar xf x.tar", "tar tf x --to-command=y", "tar tIf y x", "unzip x.zip", "unzip -l x -d y"),
+        *("git stash list -p x", "git worktree list x", "./node -v", "node -v x", "make --version x"),
     ],
 )
 def test_what_only_looks_like_a_list_asks(here: Judging, command: str) -> None:
     assert here.bash(command, here.guard()).verdict == "ask"
 
 
-@pytest.mark.parametrize(
-    "command", ["mkdir build", "touch a b", "echo x > out.txt", "cp src/a.py b.py && cat b.py"]
-)
+@pytest.mark.parametrize("command", ["mkdir build", "touch a b", "echo x > out.txt", "cp src/a.py b.py && cat b.py"])
 def test_accepted_edits_run_confined_to_the_working_folders(here: Judging, command: str) -> None:
     assert here.bash(command, here.guard(mode="acceptEdits")).isolation == "edit"
 
@@ -85,9 +65,7 @@ def test_accepted_edits_run_confined_to_the_working_folders(here: Judging, comma
         ("Bash(make:*)", "cd src && make all 2>&1 | grep -n error", False),
     ],
 )
-def test_what_a_rule_allows_is_not_confined(
-    here: Judging, rule: str, command: str, *, exact: bool
-) -> None:
+def test_what_a_rule_allows_is_not_confined(here: Judging, rule: str, command: str, *, exact: bool) -> None:
     said = here.bash(command, here.guard(rule))
     assert (said.verdict, said.isolation, said.exact) == ("allow", "", exact)
 
@@ -109,12 +87,7 @@ def test_next_to_a_rule_only_fixed_commands_run_unasked(here: Judging, command: 
     "command",
     [
         *("pwd", "ls", "ls -la src", "cat src/a.py", "head -n 3 src/a.py", "head -5 src/a.py"),
-        *(
-            "cat src/a.py | grep -n a | wc -l",
-            "echo hello",
-            "cd src && cat a.py",
-            "cut -d, -f1 src/a.py",
-        ),
+        *("cat src/a.py | grep -n a | wc -l", "echo hello", "cd src && cat a.py", "cut -d, -f1 src/a.py"),
     ],
 )
 def test_without_confinement_fixed_commands_run_unasked(here: Judging, command: str) -> None:
@@ -125,52 +98,15 @@ def test_without_confinement_fixed_commands_run_unasked(here: Judging, command: 
 @pytest.mark.parametrize(
     "command",
     [
-        *(
-            "git status",
-            "git log",
-            "rg x",
-            "grep -r x .",
-            "find .",
-            "cat *.py",
-            "cat $x",
-            "jq . src/a.py",
-        ),
-        *(
-            "sed -n 1p src/a.py",
-            "awk '{print}' src/a.py",
-            "sort --compress-program=x src/a.py",
-            "node --version",
-        ),
-        *(
-            "ls -R",
-            "cat /proc/self/environ",
-            "cat ../x",
-            "strings @x",
-            "xargs -a x",
-            "diff -N . src",
-            "cat fifo",
-        ),
-        *(
-            "echo ~/.ssh/*",
-            "ls | xargs cat",
-            "printf -v x y",
-            "tail -f src/a.py",
-            "head --lines=3 src/a.py",
-        ),
-        *(
-            "LD_PRELOAD=x ls",
-            "TERM=x ls",
-            "date -f x",
-            "file -m x y",
-            "wc --files0-from=x",
-            "uniq src/a.py out",
-        ),
+        *("git status", "git log", "rg x", "grep -r x .", "find .", "cat *.py", "cat $x", "jq . src/a.py"),
+        *("sed -n 1p src/a.py", "awk '{print}' src/a.py", "sort --compress-program=x src/a.py", "node --version"),
+        *("ls -R", "cat /proc/self/environ", "cat ../x", "strings @x", "xargs -a x", "diff -N . src", "cat fifo"),
+        *("echo ~/.ssh/*", "ls | xargs cat", "printf -v x y", "tail -f src/a.py", "head --lines=3 src/a.py"),
+        *("LD_PRELOAD=x ls", "TERM=x ls", "date -f x", "file -m x y", "wc --files0-from=x", "uniq src/a.py out"),
     ],
 )
 @pytest.mark.parametrize("mode", ["default", "plan", "acceptEdits"])
-def test_without_confinement_all_else_asks(
-    here: Judging, command: str, mode: PermissionMode
-) -> None:
+def test_without_confinement_all_else_asks(here: Judging, command: str, mode: PermissionMode) -> None:
     os.mkfifo(here.project / "fifo")
     said = here.bash(command, _unconfinable(here.guard(mode=mode)))
     assert said.verdict == "ask", said
@@ -198,13 +134,7 @@ def _content(here: Judging, command: str) -> Decision:
     "command",
     [
         *("git log -p", "git show HEAD:.env", "git status -vv", "git status --verbose", "git diff"),
-        *(
-            "git blame src/a.py",
-            "git log -S x",
-            "git log -L1,2:x",
-            "git cat-file -p HEAD",
-            "git log --word-diff",
-        ),
+        *("git blame src/a.py", "git log -S x", "git log -L1,2:x", "git cat-file -p HEAD", "git log --word-diff"),
         *("git diff --stat -p", "git log --stat --patch", "git log -1 -u"),
     ],
 )
@@ -213,19 +143,14 @@ def test_committed_content_asks_where_files_are_denied(here: Judging, command: s
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["git log --oneline -5", "git status -s", "git diff --name-only", "git branch -a", "rg KEY"],
+    "command", ["git log --oneline -5", "git status -s", "git diff --name-only", "git branch -a", "rg KEY"]
 )
-def test_names_and_confined_searches_do_not_ask_where_files_are_denied(
-    here: Judging, command: str
-) -> None:
+def test_names_and_confined_searches_do_not_ask_where_files_are_denied(here: Judging, command: str) -> None:
     said = _content(here, command)
     assert (said.verdict, said.isolation) == ("allow", "read")
 
 
-@pytest.mark.parametrize(
-    "command", ["cp src/a.py evil sub", "cp evil src/a.py sub", "mv b evil sub"]
-)
+@pytest.mark.parametrize("command", ["cp src/a.py evil sub", "cp evil src/a.py sub", "mv b evil sub"])
 def test_every_source_is_held_against_a_link_in_the_target(here: Judging, command: str) -> None:
     (here.project / "sub").mkdir()
     (here.project / "sub" / "evil").symlink_to("/elsewhere")
@@ -252,12 +177,9 @@ def test_another_name_of_a_denied_file_is_denied(here: Judging, rule: str) -> No
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["cat src/a.py -n", "grep a src/a.py -f x", "cut -dab -f1 src/a.py", "cut -d ab -f1 src/a.py"],
+    "command", ["cat src/a.py -n", "grep a src/a.py -f x", "cut -dab -f1 src/a.py", "cut -d ab -f1 src/a.py"]
 )
-def test_a_fixed_command_has_its_options_first_and_plain_values(
-    here: Judging, command: str
-) -> None:
+def test_a_fixed_command_has_its_options_first_and_plain_values(here: Judging, command: str) -> None:
     assert here.bash(command, _unconfinable(here.guard())).verdict == "ask"
 
 

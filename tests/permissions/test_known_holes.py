@@ -34,10 +34,5 @@ def test_every_hole_has_a_test_that_exists() -> None:
 
 def test_every_test_that_bears_the_number_of_a_hole_is_in_the_table() -> None:
     named = {test.partition("::")[2] for tests in table().values() for test in tests}
-    found = {
-        name
-        for path in _TESTS.rglob("test_*.py")
-        for name in _functions(path, _MARKS)
-        if name.startswith(_MARKS)
-    }
+    found = {name for path in _TESTS.rglob("test_*.py") for name in _functions(path, _MARKS) if name.startswith(_MARKS)}
     assert found <= named

@@ -7,14 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steno.permissions.paths import (
-    ResolvedPath,
-    fold_name,
-    holds_protected,
-    is_inside,
-    relative_parts,
-    why_protected,
-)
+from steno.permissions.paths import ResolvedPath, fold_name, holds_protected, is_inside, relative_parts, why_protected
 
 _NAME = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=8)
 _PART = st.one_of(_NAME, st.sampled_from(["..", ".", "a", "b", "proj", "link", "out", "loop"]))

@@ -41,10 +41,7 @@ def test_reading_inside_the_folders_needs_no_rule_in_any_mode(here: Judging, com
         assert here.bash(command, here.guard(mode=mode)).verdict == "allow", mode
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["cat /etc/passwd", "ls ..", "cat ~/x", "grep x -r /", "cd .. && ls"],
-)
+@pytest.mark.parametrize("command", ["cat /etc/passwd", "ls ..", "cat ~/x", "grep x -r /", "cd .. && ls"])
 def test_reading_elsewhere_asks(here: Judging, command: str) -> None:
     assert here.bash(command, here.guard()).verdict == "ask"
 
@@ -68,13 +65,7 @@ def test_accepted_edits_stay_inside_the_folders(here: Judging) -> None:
     guard = here.guard(mode="acceptEdits")
     assert here.file("Write", "src/x", guard).verdict == "allow"
     assert here.file("Write", "../x", guard).verdict == "ask"
-    for command in (
-        "mkdir -p a/b",
-        "touch src/x",
-        "rm -f src/a.py",
-        "mv src/a.py b.py",
-        "echo x > y",
-    ):
+    for command in ("mkdir -p a/b", "touch src/x", "rm -f src/a.py", "mv src/a.py b.py", "echo x > y"):
         assert here.bash(command, guard).verdict == "allow", command
     for command in (
         "rm -rf .",
@@ -161,10 +152,7 @@ def test_offers_would_allow_the_very_call(here: Judging) -> None:
 
 
 def test_the_narrowest_offer_comes_first(here: Judging) -> None:
-    assert here.bash("npm run build", here.guard()).offers == (
-        "Bash(npm run build)",
-        "Bash(npm run build:*)",
-    )
+    assert here.bash("npm run build", here.guard()).offers == ("Bash(npm run build)", "Bash(npm run build:*)")
     said = here.file("Edit", "src/a.py", here.guard())
     assert said.offers == ("Edit(/src/a.py)", "Edit(/src/**)")
 
@@ -183,20 +171,10 @@ def test_the_narrowest_offer_comes_first(here: Judging) -> None:
             "ssh host ls",
             "eval ls",
         ),
-        *(
-            "rm -rf x",
-            "curl x",
-            "npx thing",
-            "docker run x",
-            "git -c a=b log",
-            "uv run x",
-            "awk 1 x",
-        ),
+        *("rm -rf x", "curl x", "npx thing", "docker run x", "git -c a=b log", "uv run x", "awk 1 x"),
     ],
 )
-def test_no_offer_opens_an_interpreter_or_all_of_a_dangerous_program(
-    here: Judging, command: str
-) -> None:
+def test_no_offer_opens_an_interpreter_or_all_of_a_dangerous_program(here: Judging, command: str) -> None:
     for offer in here.bash(command, here.guard()).offers:
         assert not offer.endswith(":*)"), offer
         assert "*" not in offer
@@ -234,9 +212,7 @@ def test_a_guard_is_not_made_of_nonsense(here: Judging) -> None:
     assert here.guard().with_mode("plan").mode == "plan"
 
 
-def test_without_a_home_a_tilde_stands_for_nothing(
-    here: Judging, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_home_a_tilde_stands_for_nothing(here: Judging, monkeypatch: pytest.MonkeyPatch) -> None:
     guard = here.guard()
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("steno.permissions.permission_checker.home_dir", _homeless)

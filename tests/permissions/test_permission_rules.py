@@ -7,12 +7,7 @@ import pytest
 from tests.permissions.judging import Judging
 
 from steno.permissions.paths import ResolvedPath
-from steno.permissions.permission_rules import (
-    RuleSet,
-    RuleSource,
-    parse_command_pattern,
-    parse_rules,
-)
+from steno.permissions.permission_rules import RuleSet, RuleSource, parse_command_pattern, parse_rules
 from steno.permissions.shell.command import UNKNOWN_PART
 
 
@@ -46,9 +41,7 @@ def _rules(*layers: RuleSource, cwd: str = "/p") -> RuleSet:
         ("echo x", "'echo x'", False),
     ],
 )
-def test_command_patterns_fit_as_they_are_written(
-    here: Judging, rule: str, command: str, *, fits: bool
-) -> None:
+def test_command_patterns_fit_as_they_are_written(here: Judging, rule: str, command: str, *, fits: bool) -> None:
     said = here.bash(command, here.guard(f"Bash({rule})"))
     builtin = here.bash(command, here.guard())
     assert (said.verdict == "allow") == (fits or builtin.verdict == "allow")
@@ -84,9 +77,7 @@ def test_a_hole_is_covered_only_by_a_star() -> None:
         ("Read(/src/**/*.py)", "/p/src/x/y/a.py", True),
     ],
 )
-def test_path_patterns_are_anchored_as_they_are_written(
-    rule: str, path: str, *, fits: bool
-) -> None:
+def test_path_patterns_are_anchored_as_they_are_written(rule: str, path: str, *, fits: bool) -> None:
     (made,) = _rules(RuleSource(allow=(rule,))).allow
     place = ResolvedPath(path, path)
     assert made.paths[0].matches_real_path(place) is fits
@@ -100,9 +91,7 @@ def test_rules_of_all_layers_hold_together() -> None:
     assert rules.problems == ()
 
 
-@pytest.mark.parametrize(
-    "text", ["Bash(npm", "Bash()", "Read(!x)", "WebFetch(example.com)", "mcp__s(x)", "Bash)x("]
-)
+@pytest.mark.parametrize("text", ["Bash(npm", "Bash()", "Read(!x)", "WebFetch(example.com)", "mcp__s(x)", "Bash)x("])
 def test_a_rule_that_cannot_be_read_is_told_and_fails_closed(text: str) -> None:
     assert _rules(RuleSource(allow=(text,))).allow == ()
     rules = _rules(RuleSource(deny=(text,)))

@@ -30,22 +30,11 @@ _PROGRAMS = [
     ("gpg.program", "{}"),
     ("log.showSignature", "true"),
 ]
-_COMMANDS = (
-    "status",
-    "diff HEAD",
-    "log -p",
-    "show",
-    "st",
-    "diff --stat HEAD",
-    "blame a.txt",
-    "log",
-)
+_COMMANDS = ("status", "diff HEAD", "log -p", "show", "st", "diff --stat HEAD", "blame a.txt", "log")
 
 
 def _git(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=folder, env=env, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["git", *words], cwd=folder, env=env, capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
 
@@ -122,22 +111,8 @@ def test_the_settings_of_the_user_stay_for_what_a_rule_allows(
     "name",
     [
         *("ANTHROPIC_API_KEY", "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "NPM_TOKEN", "DB_PASSWORD"),
-        *(
-            "PGPASSWORD",
-            "MY_SECRET",
-            "SENTRY_DSN",
-            "X_API_KEY",
-            "OPENAI_KEY",
-            "SLACK_WEBHOOK_TOKEN",
-        ),
-        *(
-            "AWS_SESSION_TOKEN",
-            "DJANGO_SECRET_KEY",
-            "COOKIE",
-            "HTTP_AUTH",
-            "github_pat",
-            "API_CREDENTIALS",
-        ),
+        *("PGPASSWORD", "MY_SECRET", "SENTRY_DSN", "X_API_KEY", "OPENAI_KEY", "SLACK_WEBHOOK_TOKEN"),
+        *("AWS_SESSION_TOKEN", "DJANGO_SECRET_KEY", "COOKIE", "HTTP_AUTH", "github_pat", "API_CREDENTIALS"),
     ],
 )
 def test_approved_programs_get_no_secrets(name: str) -> None:
@@ -158,12 +133,7 @@ def test_approved_programs_get_the_rest(name: str, value: str) -> None:
 
 
 def test_what_the_user_passes_on_purpose_is_passed() -> None:
-    env = {
-        "GH_TOKEN": "a",
-        "NPM_TOKEN": "b",
-        "X_TOKEN": "c",
-        "STENO_PASS_ENV": "GH_TOKEN, NPM_TOKEN",
-    }
+    env = {"GH_TOKEN": "a", "NPM_TOKEN": "b", "X_TOKEN": "c", "STENO_PASS_ENV": "GH_TOKEN, NPM_TOKEN"}
     assert set(approved_environment(env)) == {"GH_TOKEN", "NPM_TOKEN"}
     assert set(approved_environment({"X_TOKEN": "c"}, ["X_TOKEN"])) == {"X_TOKEN"}
 
@@ -201,9 +171,7 @@ def _settings_of(env: dict[str, str]) -> list[tuple[str, str]]:
     return [(env[f"GIT_CONFIG_KEY_{at}"], env[f"GIT_CONFIG_VALUE_{at}"]) for at in range(count)]
 
 
-def test_folders_that_the_user_calls_safe_stay_safe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_that_the_user_calls_safe_stay_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / ".gitconfig").write_text("[safe]\n\tdirectory = /srv/one\n\tdirectory = *\n")
@@ -211,9 +179,7 @@ def test_folders_that_the_user_calls_safe_stay_safe(
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     _safe_folders.cache_clear()
     try:
-        safe = [
-            each for each in _settings_of(git_settings([], isolated=True)) if "safe.d" in each[0]
-        ]
+        safe = [each for each in _settings_of(git_settings([], isolated=True)) if "safe.d" in each[0]]
         assert safe[-2:] == [("safe.directory", "/srv/one"), ("safe.directory", "*")]
         assert "safe.directory" not in dict(_settings_of(git_settings([])))
     finally:

@@ -84,9 +84,7 @@ def test_the_record_is_private_and_a_broken_one_trusts_nobody(tmp_path: Path) ->
 @pytest.mark.parametrize("source", ["project", "local"])
 def test_cve_2025_59536_project_hooks_do_nothing_before_trust(source: Any) -> None:
     effect = filter_settings(_HOSTILE, source, trusted=False)
-    assert effect.settings == {
-        "permissions": {"deny": ["Read(.env)"], "ask": ["Bash(rm:*)"]},
-    }
+    assert effect.settings == {"permissions": {"deny": ["Read(.env)"], "ask": ["Bash(rm:*)"]}}
     assert {"hooks", "env", "apiKeyHelper", "statusLine"} <= set(effect.held)
     assert {"permissions.allow", "permissions.defaultMode"} <= set(effect.held)
 
@@ -97,12 +95,7 @@ def test_cve_2025_65099_and_59828_nothing_of_a_project_runs_before_trust() -> No
 
 
 def test_cve_2026_21852_the_base_url_and_key_never_come_from_a_project() -> None:
-    names = (
-        "ANTHROPIC_BASE_URL",
-        "anthropic_base_url",
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-    )
+    names = ("ANTHROPIC_BASE_URL", "anthropic_base_url", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     for trusted in (False, True):
         effect = filter_settings({"env": dict.fromkeys(names, "x")}, "project", trusted=trusted)
         assert effect.settings == {}
@@ -148,9 +141,7 @@ def test_settings_of_odd_shapes_do_no_harm() -> None:
         ('{"other": {"/a": {}}}', ()),
     ],
 )
-def test_a_record_of_trust_is_read_as_far_as_it_makes_sense(
-    text: str, folders: tuple[str, ...]
-) -> None:
+def test_a_record_of_trust_is_read_as_far_as_it_makes_sense(text: str, folders: tuple[str, ...]) -> None:
     assert write_private("trust.json", text.encode())
     assert trusted_folders() == folders
 

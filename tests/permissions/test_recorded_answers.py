@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from tests.permissions.recorded_answers import answered, make_project, recorded, tables
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="the folders of the system are those of Linux"
-)
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the folders of the system are those of Linux")
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +24,6 @@ def test_answers_are_as_recorded(name: str, project: Path, monkeypatch: pytest.M
     monkeypatch.setenv("STENO_HOME", str(home / ".steno"))
     before = recorded(name).split("\n")
     now = answered(name, recorded(name), project).split("\n")
-    differing = [
-        f"{old!r} is now {new!r}" for old, new in zip(before, now, strict=False) if old != new
-    ]
+    differing = [f"{old!r} is now {new!r}" for old, new in zip(before, now, strict=False) if old != new]
     assert not differing[:5]
     assert len(before) == len(now)

@@ -41,11 +41,7 @@ def test_records_are_frozen_and_read_strictly() -> None:
 
 
 def test_records_with_many_fields_are_made_by_name() -> None:
-    by_name = {
-        name
-        for name, record in _records()
-        if record.__struct_fields__ and not _takes_positions(record)
-    }
+    by_name = {name for name, record in _records() if record.__struct_fields__ and not _takes_positions(record)}
     assert by_name == _BY_NAME
 
 

@@ -26,11 +26,7 @@ print([p for p in open("/proc/self/environ", "rb").read().split(b"\\0") if p[:7]
 def test_the_system_shows_no_secret_any_more() -> None:
     given = {"SECRET": "x-secret", "SECRETS": "x-other", "KEPT": "x-SECRET=1", "EMPTY": ""}
     said = subprocess.run(
-        [sys.executable, "-c", _CHILD],
-        env={**os.environ, **given},
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", _CHILD], env={**os.environ, **given}, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     assert said[0] == "['KEPT', 'SECRETS']"
     assert sorted(_parts(said[1])) == ["KEPT=x-SECRET=1", "SECRETS=x-other"]
@@ -45,25 +41,17 @@ def test_values_are_overwritten_where_they_lie(monkeypatch: pytest.MonkeyPatch) 
     text = b"A=1\0SECRET=abc\0SECRETS=def\0X=SECRET=no\0SECRET=\0SECRET=again\0TWO=2\0END=SECRET"
     block = ctypes.create_string_buffer(text)
     start = ctypes.addressof(block)
-    monkeypatch.setattr(
-        program_environment, "_environment_range", lambda: (start, start + len(text))
-    )
+    monkeypatch.setattr(program_environment, "_environment_range", lambda: (start, start + len(text)))
     monkeypatch.setenv("SECRET", "abc")
     monkeypatch.setenv("TWO", "")
     monkeypatch.setenv("OTHER", "x")
     program_environment.scrub_environment(["SECRET", "MISSING", "TWO"])
-    assert (
-        block.raw
-        == text.replace(b"abc", b"---").replace(b"again", b"-----").replace(b"TWO=2", b"TWO=-")
-        + b"\0"
-    )
+    assert block.raw == text.replace(b"abc", b"---").replace(b"again", b"-----").replace(b"TWO=2", b"TWO=-") + b"\0"
     assert "SECRET" not in os.environ
     assert os.environ["OTHER"] == "x"
 
 
-def test_nothing_is_looked_up_when_there_is_nothing_to_forget(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nothing_is_looked_up_when_there_is_nothing_to_forget(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> tuple[int, int]:
         raise AssertionError
 

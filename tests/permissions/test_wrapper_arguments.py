@@ -8,12 +8,7 @@ import pytest
 
 from steno.errors import BadRequest
 from steno.permissions.sandbox import command_wrapper, restricted_exec
-from steno.permissions.sandbox.command_wrapper import (
-    SandboxBackend,
-    WrapperPolicy,
-    find_replaceable_link,
-    wrap_command,
-)
+from steno.permissions.sandbox.command_wrapper import SandboxBackend, WrapperPolicy, find_replaceable_link, wrap_command
 from steno.permissions.sandbox.path_plan import parent_folders
 from steno.permissions.sandbox.restricted_exec import RestrictionError, _paths_beside
 
@@ -60,11 +55,7 @@ def test_arguments_of_landlock(base: Path) -> None:
     )
     with_network = _said(wrap_command(["ls"], _policy(base, network=True), _LANDLOCK), base)
     assert with_network.startswith(f"{program} --network --write BASE/proj")
-    assert command_wrapper._RESTRICTED_EXEC[1:] == (
-        "-I",
-        "-m",
-        "steno.permissions.sandbox.restricted_exec",
-    )
+    assert command_wrapper._RESTRICTED_EXEC[1:] == ("-I", "-m", "steno.permissions.sandbox.restricted_exec")
 
 
 def test_arguments_of_landlock_with_namespaces(base: Path) -> None:
@@ -100,15 +91,11 @@ def test_arguments_of_bubblewrap(base: Path) -> None:
         " --cap-drop ALL --die-with-parent --chdir BASE/proj -- ls"
     )
     assert " --bind BASE/more/.git BASE/more/.git" in said
-    assert "--unshare-net" not in _said(
-        wrap_command(["ls"], _policy(base, network=True), _BWRAP), base
-    )
+    assert "--unshare-net" not in _said(wrap_command(["ls"], _policy(base, network=True), _BWRAP), base)
 
 
 def test_what_a_hidden_folder_holds_of_the_project_is_covered_first(base: Path) -> None:
-    policy = WrapperPolicy(
-        project=str(base / "hid" / "in"), tmp=str(base / "tmp"), hidden=(str(base / "hid"),)
-    )
+    policy = WrapperPolicy(project=str(base / "hid" / "in"), tmp=str(base / "tmp"), hidden=(str(base / "hid"),))
     said = _said(wrap_command(["ls"], policy, _BWRAP), base)
     assert said.index("--tmpfs BASE/hid ") < said.index("--bind BASE/hid/in BASE/hid/in")
     assert said.count("--tmpfs BASE/hid ") == 1
@@ -116,11 +103,7 @@ def test_what_a_hidden_folder_holds_of_the_project_is_covered_first(base: Path) 
 
 def test_nothing_is_wrapped_without_a_way_to_confine(base: Path) -> None:
     assert wrap_command(["ls"], _policy(base), SandboxBackend(None, "")) is None
-    assert [each.protects_project_rules for each in (_BWRAP, _APART, _LANDLOCK)] == [
-        True,
-        True,
-        False,
-    ]
+    assert [each.protects_project_rules for each in (_BWRAP, _APART, _LANDLOCK)] == [True, True, False]
 
 
 @pytest.mark.parametrize("name", ["writable", "kept", "hidden", "shown"])
@@ -134,9 +117,7 @@ def test_paths_of_a_policy_are_absolute(base: Path, name: str) -> None:
 def test_folders_of_a_policy_exist(base: Path) -> None:
     for project, tmp in (("none", "tmp"), ("proj", "none"), ("secret", "tmp")):
         with pytest.raises(BadRequest, match="is no folder"):
-            wrap_command(
-                ["ls"], WrapperPolicy(project=str(base / project), tmp=str(base / tmp)), _LANDLOCK
-            )
+            wrap_command(["ls"], WrapperPolicy(project=str(base / project), tmp=str(base / tmp)), _LANDLOCK)
     with pytest.raises(BadRequest, match="is no folder"):
         wrap_command(["ls"], WrapperPolicy(project="proj", tmp=str(base / "tmp")), _LANDLOCK)
 
@@ -148,9 +129,7 @@ _RULES = (
 
 
 @pytest.mark.parametrize("name", _RULES.split())
-def test_the_rules_of_a_project_are_kept_and_a_link_in_their_place_is_named(
-    base: Path, name: str
-) -> None:
+def test_the_rules_of_a_project_are_kept_and_a_link_in_their_place_is_named(base: Path, name: str) -> None:
     project = base / "own"
     path = project / name
     path.parent.mkdir(parents=True)
@@ -194,10 +173,7 @@ def test_options_become_restrictions(monkeypatch: pytest.MonkeyPatch, base: Path
     restricted_exec._apply_options(options)
     restricted_exec._apply_options([*options, "--network"])
     given = {"hidden": ["/b"], "readable": ["/d"]}
-    assert asked == [
-        (["/a", "/c"], {"network": False, **given}),
-        (["/a", "/c"], {"network": True, **given}),
-    ]
+    assert asked == [(["/a", "/c"], {"network": False, **given}), (["/a", "/c"], {"network": True, **given})]
     with pytest.raises(RestrictionError, match="cannot be entered"):
         restricted_exec._change_directory(str(base / "none"))
 
@@ -229,9 +205,7 @@ def _program(path: Path, code: int) -> str:
     return str(path)
 
 
-def test_bubblewrap_is_tried_before_it_is_used(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_bubblewrap_is_tried_before_it_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("x", encoding="utf-8")
     works = _program(tmp_path / "works", 0)
@@ -239,9 +213,7 @@ def test_bubblewrap_is_tried_before_it_is_used(
     monkeypatch.setattr(command_wrapper, "_BWRAP_PATHS", places)
     found = command_wrapper.find_backend()
     assert (found.kind, found.program, found.protects_project_rules) == ("bwrap", works, True)
-    assert found.summary == (
-        "commands run under bubblewrap: they write only in the project, without network"
-    )
+    assert found.summary == ("commands run under bubblewrap: they write only in the project, without network")
     asked = Path(f"{works}.asked").read_text(encoding="utf-8").split()
     assert asked[:-1] == ["--ro-bind", "/", "/", "--unshare-net", "--unshare-pid", "--"]
     assert asked[-1] in {"/usr/bin/true", "/bin/true"}

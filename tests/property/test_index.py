@@ -7,14 +7,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    consumes,
-    initialize,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, rule, run_state_machine_as_test
 from tests.builders.stories import stories
 from tests.index.dump import dump
 
@@ -23,17 +16,11 @@ from steno.index.database import IndexLocation
 from steno.index.sync.updater import sync
 
 LINES = [encode_line(record) for story in stories() for record in story.records()]
-LONELY = (
-    b'{"type":"user","uuid":"u","cwd":"/\\udc00","message":{"role":"user","content":"\\ud800 a"}}\n'
-)
-NUMBERS = (
-    b'{"type":"user","uuid":7,"timestamp":1700000000000,"message":{"content":[3,{"type":9}]}}\n'
-)
+LONELY = b'{"type":"user","uuid":"u","cwd":"/\\udc00","message":{"role":"user","content":"\\ud800 a"}}\n'
+NUMBERS = b'{"type":"user","uuid":7,"timestamp":1700000000000,"message":{"content":[3,{"type":9}]}}\n'
 DAMAGE = [b"\n", b"\0\0\0\n", b'{"type":"user"', b"}{", b'"\xff\xfe', LONELY, NUMBERS, b"[1]\n"]
 numbers = st.integers(0, len(LINES) - 1)
-some_lines = st.lists(numbers, min_size=1, max_size=6).map(
-    lambda chosen: b"".join(LINES[number] for number in chosen)
-)
+some_lines = st.lists(numbers, min_size=1, max_size=6).map(lambda chosen: b"".join(LINES[number] for number in chosen))
 some_bytes = some_lines | st.sampled_from(DAMAGE)
 
 
@@ -123,9 +110,5 @@ class Schedule(RuleBasedStateMachine):
 def test_any_schedule_ends_as_if_all_was_read_at_once() -> None:
     run_state_machine_as_test(
         Schedule,
-        settings=settings(
-            max_examples=25,
-            stateful_step_count=14,
-            suppress_health_check=[HealthCheck.too_slow],
-        ),
+        settings=settings(max_examples=25, stateful_step_count=14, suppress_health_check=[HealthCheck.too_slow]),
     )

@@ -28,20 +28,8 @@ def story(version: str) -> bytes:
 
 STORIES = {version: story(version) for version in VERSIONS}
 FIELDS = ("parentUuid", "uuid", "timestamp", "message", "type", "isSidechain", "sessionId")
-BLOCK_FIELDS = (
-    "type",
-    "id",
-    "tool_use_id",
-    "name",
-    "input",
-    "text",
-    "content",
-    "signature",
-    "source",
-)
-VALUES = st.sampled_from(
-    [None, "", 0, [], {}, True, "x", [5], {"type": []}, "bbbbbbbb-0000-4000-8000-00000000dead"]
-)
+BLOCK_FIELDS = ("type", "id", "tool_use_id", "name", "input", "text", "content", "signature", "source")
+VALUES = st.sampled_from([None, "", 0, [], {}, True, "x", [5], {"type": []}, "bbbbbbbb-0000-4000-8000-00000000dead"])
 
 
 @st.composite
@@ -51,9 +39,7 @@ def beaten(draw: st.DrawFn) -> bytes:
     for _ in range(draw(st.integers(1, 5))):
         lines = data.splitlines(keepends=True) or [b""]
         at = draw(st.integers(0, len(lines) - 1))
-        match draw(
-            st.sampled_from(["cut", "drop", "copy", "move", "glue", "zero", "block", "field"])
-        ):
+        match draw(st.sampled_from(["cut", "drop", "copy", "move", "glue", "zero", "block", "field"])):
             case "cut":
                 lines[at] = lines[at][: draw(st.integers(0, len(lines[at])))]
             case "drop":

@@ -30,12 +30,7 @@ INNER = st.one_of(
 BLOCKS = st.one_of(
     st.fixed_dictionaries({"type": st.just("text"), "text": WORDS}),
     st.fixed_dictionaries(
-        {
-            "type": st.just("tool_use"),
-            "id": NAMES,
-            "name": WORDS,
-            "input": st.sampled_from([{}, {"a": 1.5}, None, "{"]),
-        }
+        {"type": st.just("tool_use"), "id": NAMES, "name": WORDS, "input": st.sampled_from([{}, {"a": 1.5}, None, "{"])}
     ),
     st.fixed_dictionaries({"type": st.just("tool_result"), "tool_use_id": NAMES, "content": INNER}),
     st.just({"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}),
@@ -48,10 +43,7 @@ RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "word " * 
 REMINDED = ("user", [{"type": "text", "text": "Mind."}], "reminder")
 EXCHANGE = [("assistant", [CALL]), ("user", [RESULT])]
 ACTS = st.lists(
-    st.one_of(
-        SAID.map(lambda one: [one]),
-        st.sampled_from([["send"], ["trim"], ["fail"], EXCHANGE, [REMINDED]]),
-    ),
+    st.one_of(SAID.map(lambda one: [one]), st.sampled_from([["send"], ["trim"], ["fail"], EXCHANGE, [REMINDED]])),
     max_size=14,
 )
 
@@ -69,9 +61,7 @@ def proven(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
             renamed = new_names(blocks, used)
         for kind, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
             for old, names in renamed.items():
-                same_id = [
-                    each for each in blocks if each["type"] == kind and str(each[key]) == old
-                ]
+                same_id = [each for each in blocks if each["type"] == kind and str(each[key]) == old]
                 for block, name in zip(same_id, chain(names, repeat(names[-1])), strict=False):
                     block[key] = name
         good = [fixed for block in blocks if (fixed := fix_block(block, role)) is not None]
@@ -120,9 +110,7 @@ class Whole:
 
     def messages(self) -> list[dict[str, Any]]:
         entries = [*self.settled, *join_user_entries(self.since, STENO)]
-        found = proven(
-            [{"role": each.role, "content": each.blocks} for each in entries if each.blocks]
-        )
+        found = proven([{"role": each.role, "content": each.blocks} for each in entries if each.blocks])
         for upto, calls in self.trims:
             found[:upto] = [trim_message(message, calls) for message in found[:upto]]
         return found

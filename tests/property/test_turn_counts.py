@@ -37,9 +37,7 @@ from steno.tools.protocol import ToolResult
 Action = str
 ACTIONS: Final = ("ask", "work", "full", "compact")
 """Ask; ask for work with tools; the same, compacted in the middle; compact by hand."""
-actions = st.lists(st.sampled_from(ACTIONS), min_size=1, max_size=8).filter(
-    lambda chosen: chosen[0] != "compact"
-)
+actions = st.lists(st.sampled_from(ACTIONS), min_size=1, max_size=8).filter(lambda chosen: chosen[0] != "compact")
 Writer = Callable[[Path, list[Action]], Path]
 
 
@@ -140,12 +138,8 @@ def _compact(talk: Conversation, trigger: str) -> None:
         for place, message in enumerate(messages)
         if message["role"] == "user" and "prompt" in str(message["content"])
     ]
-    tail = (
-        RetainedTail(messages[starts[-1] :], "claude-x") if starts else RetainedTail([], "claude-x")
-    )
-    talk.replace_by_summary(
-        "So far.", tail, trigger=trigger, tokens_before=9, tokens_after=3, seconds=0.1
-    )
+    tail = RetainedTail(messages[starts[-1] :], "claude-x") if starts else RetainedTail([], "claude-x")
+    talk.replace_by_summary("So far.", tail, trigger=trigger, tokens_before=9, tokens_after=3, seconds=0.1)
 
 
 def _put(root: Path, name: str, data: bytes) -> Path:
@@ -165,9 +159,7 @@ def counts_of(root: Path, path: Path, last: str) -> dict[str, int]:
     with connection:
         asked_for = "SELECT turns, steps, title FROM sessions WHERE agent = ''"
         (row,) = connection.execute(asked_for).fetchall()
-        finder = Finder(
-            connection, SessionIndex(home, connection).texts, lambda word: time_range(word, NOW)
-        )
+        finder = Finder(connection, SessionIndex(home, connection).texts, lambda word: time_range(word, NOW))
         with HitReader(connection) as reader:
             hits = reader.read_texts(finder.find(parse_query(last), "newest").messages)
     found = Session(load(FileSource(str(path))))
@@ -191,9 +183,7 @@ WRITERS: Final[dict[str, Writer]] = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
-@settings(
-    deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chosen=actions)
 @example(["ask", "full", "compact"])
 @example(["work", "compact", "compact", "ask"])

@@ -161,10 +161,7 @@ ITEMS: Final = (
         "`stop_reason` decides whether tools run",
         "calls are made and the model is asked again; an answer that was too long goes on; "
         "everything else ends the turn",
-        _own(
-            "why_an_answer_stopped_decides_what_comes_next",
-            "calls_are_made_only_when_the_answer_stopped_for_them",
-        ),
+        _own("why_an_answer_stopped_decides_what_comes_next", "calls_are_made_only_when_the_answer_stopped_for_them"),
     ),
     Item(
         "12.4.1",
@@ -179,10 +176,7 @@ ITEMS: Final = (
         "12.4.2",
         "tools that run locally",
         "all of appendix B, and the client's newer ones",
-        (
-            "tests/whole/test_tools.py::test_it_succeeds",
-            *_own("every_tool_of_the_table_runs_here"),
-        ),
+        ("tests/whole/test_tools.py::test_it_succeeds", *_own("every_tool_of_the_table_runs_here")),
         "`Task` is called `Agent` since 2.1.200; both names work",
     ),
     Item(
@@ -215,8 +209,7 @@ ITEMS: Final = (
         "a file for each sub-agent",
         "`<session>/subagents/agent-<id>.jsonl` and a `.meta.json` beside it",
         _own("a_sub_agent_has_a_file_and_a_note_beside_it"),
-        "the document has it beside the session with 7 digits, as up to 2.0.76; 2.1.325 has 17 "
-        "and a folder",
+        "the document has it beside the session with 7 digits, as up to 2.0.76; 2.1.325 has 17 and a folder",
     ),
     Item(
         "12.5.2",
@@ -269,8 +262,7 @@ ITEMS: Final = (
     Item(
         "12.6.4",
         "`parentUuid` null after a compaction",
-        "on the boundary; `logicalParentUuid` names the record before, and the summary hangs on "
-        "the boundary",
+        "on the boundary; `logicalParentUuid` names the record before, and the summary hangs on the boundary",
         _own("the_chain_begins_anew_at_a_boundary_that_names_what_was_before"),
         "the document has null on the message behind the boundary too",
     ),
@@ -278,10 +270,7 @@ ITEMS: Final = (
         "12.7.1",
         "progress of shell commands",
         "output is shown while it comes, and is no record",
-        _own(
-            "what_a_command_prints_is_live_and_no_record",
-            "the_newest_client_writes_no_progress_records",
-        ),
+        _own("what_a_command_prints_is_live_and_no_record", "the_newest_client_writes_no_progress_records"),
         "2.1.29 and 2.1.42 wrote `progress` records; 2.1.200 and later write none, nor does steno",
     ),
     Item(
@@ -304,8 +293,7 @@ ITEMS: Final = (
     Item(
         "12.7.4",
         "`system` with `turn_duration` after each turn",
-        "with the number of records before it and of sub-agents still at work; the next prompt "
-        "hangs on it",
+        "with the number of records before it and of sub-agents still at work; the next prompt hangs on it",
         _around(
             "each_turn_at_a_terminal_ends_with_how_long_it_took",
             "nobody_reads_durations_behind_a_prompt_without_a_terminal",

@@ -10,10 +10,7 @@ USAGE: Json = {
     "input_tokens": 2,
     "cache_creation_input_tokens": 38543,
     "cache_read_input_tokens": 0,
-    "cache_creation": {
-        "ephemeral_5m_input_tokens": 38543,
-        "ephemeral_1h_input_tokens": 0,
-    },
+    "cache_creation": {"ephemeral_5m_input_tokens": 38543, "ephemeral_1h_input_tokens": 0},
     "output_tokens": 256,
     "service_tier": "standard",
 }
@@ -62,9 +59,7 @@ class ClientForm:
         """Add a record without the envelope."""
         self.records.append({"type": kind, **fields})
 
-    def add(
-        self, kind: str, *, parent: str | None = _FOLLOW, linked: bool = True, **fields: Any
-    ) -> str:
+    def add(self, kind: str, *, parent: str | None = _FOLLOW, linked: bool = True, **fields: Any) -> str:
         """Add a record in the envelope; one that is not `linked` is followed by none."""
         number = len(self.records) + 1
         uuid = fields.pop("uuid", full_id(f"{number:08x}"))
@@ -119,23 +114,13 @@ class ClientForm:
         self.put(
             "file-history-snapshot",
             messageId=message,
-            snapshot={
-                "messageId": message,
-                "trackedFileBackups": backups or {},
-                "timestamp": self.now(),
-            },
+            snapshot={"messageId": message, "trackedFileBackups": backups or {}, "timestamp": self.now()},
             **{"isSnapshotUpdate": False, **fields},
         )
 
     def queued(self, operation: str, **fields: Any) -> None:
         """Add an operation on the queue of prompts."""
-        self.put(
-            "queue-operation",
-            operation=operation,
-            timestamp=self.now(),
-            sessionId=self.session,
-            **fields,
-        )
+        self.put("queue-operation", operation=operation, timestamp=self.now(), sessionId=self.session, **fields)
 
     def progress(self, call: str, **data: Any) -> str:
         """Add a record of progress, which no other record follows."""

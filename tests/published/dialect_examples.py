@@ -46,10 +46,7 @@ def flat_examples() -> Example:
             "sessionId": "session-123",
             "subtype": "tool_use",
             "toolName": "Write",
-            "toolArguments": {
-                "file_path": "/path/to/script.py",
-                "content": "#!/usr/bin/env python3\n...",
-            },
+            "toolArguments": {"file_path": "/path/to/script.py", "content": "#!/usr/bin/env python3\n..."},
         },
         {
             "type": "assistant",
@@ -103,11 +100,7 @@ def flat_examples() -> Example:
             "timestamp": "2025-01-27T10:00:45Z",
             "sessionId": "session-123",
             "message": "conversation_compacted",
-            "metadata": {
-                "preservedMessages": 15,
-                "totalMessages": 150,
-                "compressionRatio": 0.1,
-            },
+            "metadata": {"preservedMessages": 15, "totalMessages": 150, "compressionRatio": 0.1},
         },
     ]
     made.records += shown
@@ -172,11 +165,7 @@ def nested_examples() -> Example:
         _nested("msg_hello", None, "human", 1738160128123, "Hello"),
         _nested("msg_assistant_000", "msg_hello", "assistant", 1738160129123, "What shall I do?"),
         _nested(
-            "msg_user_001",
-            "msg_assistant_000",
-            "human",
-            1738160130123,
-            "Create a Python script to parse JSON files",
+            "msg_user_001", "msg_assistant_000", "human", 1738160130123, "Create a Python script to parse JSON files"
         ),
         _nested(
             "msg_assistant_002",
@@ -213,10 +202,7 @@ def nested_examples() -> Example:
             "msg_text_004",
             "assistant",
             1738160138000,
-            [
-                {"type": "text", "text": "Here's the analysis:"},
-                call("toolu_xyz789", "Read", file_path="/config.json"),
-            ],
+            [{"type": "text", "text": "Here's the analysis:"}, call("toolu_xyz789", "Read", file_path="/config.json")],
         ),
         _nested(
             "msg_result_006",
@@ -266,9 +252,7 @@ def nested_sidechain() -> Example:
     made = Nested()
     made.human("Improve the code base")
     prompt = "Analyze this codebase for potential improvements"
-    owner = made.says(
-        "I delegate.", call("toolu_01task", "Task", subagent_type="reviewer", prompt=prompt)
-    )
+    owner = made.says("I delegate.", call("toolu_01task", "Task", subagent_type="reviewer", prompt=prompt))
     made.records[-1]["uuid"] = owner = "msg_task_invocation"
     side = _nested("msg_sidechain_001", owner, "human", 1738160140000, prompt)
     made.records.append({**side, "isSidechain": True, "userType": "external"})

@@ -36,9 +36,7 @@ def steps(session: Session, *kinds: str) -> list[Step]:
 
 
 def uuids(name: str, kind: str) -> list[tuple[str | None, str]]:
-    return [
-        (each.get("parentUuid"), each["uuid"]) for each in records_of(name) if each["type"] == kind
-    ]
+    return [(each.get("parentUuid"), each["uuid"]) for each in records_of(name) if each["type"] == kind]
 
 
 def steno_findings(name: str) -> list[str]:

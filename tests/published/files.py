@@ -243,10 +243,7 @@ def active_branch() -> Known:
 
 def pictures() -> Known:
     made = Nested()
-    image = {
-        "type": "image",
-        "source": {"type": "base64", "media_type": "image/png", "data": PNG},
-    }
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
     made.human([{"type": "text", "text": "What is this?"}, image])
     made.says("One pixel.")
     return Known(made.data(), ("What is this?",), ("What is this?", "image/png", "One pixel."))

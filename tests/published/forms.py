@@ -80,9 +80,7 @@ class Nested:
         return self.add("human", text, **fields)
 
     def says(self, *blocks: Any, **fields: Any) -> str:
-        content = [
-            {"type": "text", "text": block} if isinstance(block, str) else block for block in blocks
-        ]
+        content = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
         return self.add("assistant", content, **fields)
 
     def result(self, call: str, text: Any, **fields: Any) -> str:
@@ -145,9 +143,7 @@ class Client:
             "type": "message",
             "role": "assistant",
             "model": "claude-x",
-            "content": [
-                {"type": "text", "text": each} if isinstance(each, str) else each for each in blocks
-            ],
+            "content": [{"type": "text", "text": each} if isinstance(each, str) else each for each in blocks],
             "stop_reason": "end_turn",
             "usage": {"input_tokens": 5, "output_tokens": 7},
         }

@@ -53,15 +53,8 @@ def dialect(name: str) -> str:
 
 
 def reading(document: str, item: str) -> str:
-    reader = {
-        "001": "the_protocol_schema",
-        "002": "the_reader_of_2_0_76",
-        "003": "the_reader_of_2_1_42",
-    }
-    return (
-        f"{_HERE}test_reading_{document}.py::"
-        f"test_a_file_is_read_as_{reader[document]}_means[{item}]"
-    )
+    reader = {"001": "the_protocol_schema", "002": "the_reader_of_2_0_76", "003": "the_reader_of_2_1_42"}
+    return f"{_HERE}test_reading_{document}.py::test_a_file_is_read_as_{reader[document]}_means[{item}]"
 
 
 def checklist(item: str) -> str:

@@ -55,14 +55,8 @@ class ContextFile:
         return self.linked("user", message={"role": "user", "content": content}, **fields)
 
     def assistant(self, *blocks: Json | str, **fields: Any) -> Self:
-        content = [
-            {"type": "text", "text": each} if isinstance(each, str) else each for each in blocks
-        ]
-        message = {
-            "id": f"msg_{len(self.records)}",
-            "model": "claude-opus-4-6",
-            "role": "assistant",
-        }
+        content = [{"type": "text", "text": each} if isinstance(each, str) else each for each in blocks]
+        message = {"id": f"msg_{len(self.records)}", "model": "claude-opus-4-6", "role": "assistant"}
         message = {**message, "content": content, "stop_reason": None, "usage": {}}
         return self.linked("assistant", message={**message, **fields.pop("message", {})}, **fields)
 
@@ -73,9 +67,7 @@ class ContextFile:
     def snapshot(self, backups: Json, *, update: bool = False, message: str | None = None) -> Self:
         name = message or self.last
         inner = {"messageId": name, "timestamp": self.time(), "trackedFileBackups": backups}
-        return self.beside(
-            "file-history-snapshot", messageId=name, isSnapshotUpdate=update, snapshot=inner
-        )
+        return self.beside("file-history-snapshot", messageId=name, isSnapshotUpdate=update, snapshot=inner)
 
     def queue(self, operation: str, content: str | None = None) -> Self:
         said = {} if content is None else {"content": content}
@@ -88,10 +80,7 @@ class ContextFile:
 
     def microcompact(self, **metadata: Any) -> Self:
         return self.linked(
-            "system",
-            subtype="microcompact_boundary",
-            content="Context microcompacted",
-            microcompactMetadata=metadata,
+            "system", subtype="microcompact_boundary", content="Context microcompacted", microcompactMetadata=metadata
         )
 
     def data(self) -> bytes:

@@ -15,11 +15,7 @@ def full_conversation() -> Example:
     first: Json = {
         "type": "file-history-snapshot",
         "messageId": "aaa-111",
-        "snapshot": {
-            "messageId": "aaa-111",
-            "trackedFileBackups": {},
-            "timestamp": "2026-01-03T10:00:00.000Z",
-        },
+        "snapshot": {"messageId": "aaa-111", "trackedFileBackups": {}, "timestamp": "2026-01-03T10:00:00.000Z"},
         "isSnapshotUpdate": False,
     }
     readme = "# My Project\n\nA CLI tool for managing widgets."
@@ -28,17 +24,12 @@ def full_conversation() -> Example:
         first,
         {
             **_line("user", None, "aaa-111", "00.000"),
-            "message": {
-                "role": "user",
-                "content": "Read the README and tell me what this project does",
-            },
+            "message": {"role": "user", "content": "Read the README and tell me what this project does"},
         },
         {
             **_line("assistant", "aaa-111", "bbb-222", "02.000"),
             "requestId": "req_001",
-            "message": _response(
-                "msg_001", call("toolu_001", "Read", file_path=path), "tool_use", 500, 50
-            ),
+            "message": _response("msg_001", call("toolu_001", "Read", file_path=path), "tool_use", 500, 50),
         },
         {
             **_line("user", "bbb-222", "ccc-333", "03.000"),
@@ -48,13 +39,7 @@ def full_conversation() -> Example:
             },
             "toolUseResult": {
                 "type": "text",
-                "file": {
-                    "filePath": path,
-                    "content": readme,
-                    "numLines": 3,
-                    "startLine": 1,
-                    "totalLines": 3,
-                },
+                "file": {"filePath": path, "content": readme, "numLines": 3, "startLine": 1, "totalLines": 3},
             },
         },
         {
@@ -68,11 +53,7 @@ def full_conversation() -> Example:
                 20,
             ),
         },
-        {
-            **_line("system", "ddd-444", "eee-555", "05.500"),
-            "subtype": "turn_duration",
-            "durationMs": 5500,
-        },
+        {**_line("system", "ddd-444", "eee-555", "05.500"), "subtype": "turn_duration", "durationMs": 5500},
     ]
     prompt = "Read the README and tell me what this project does"
     said = (prompt, "Read", "# My Project", "This project is a CLI tool for managing widgets.")
@@ -113,20 +94,13 @@ def skill_and_response() -> Example:
     """A prompt, the skill it expands to, and a response of three lines (4.1, 4.2, 10)."""
     made = ClientForm()
     prompt = made.user(
-        "implement the backtest engine",
-        uuid=full_id("c01b7ace"),
-        isMeta=False,
-        permissionMode="default",
+        "implement the backtest engine", uuid=full_id("c01b7ace"), isMeta=False, permissionMode="default"
     )
     made.snapshot(prompt)
     workflow = "# Spec Implementation Workflow\n\nExecute the **Spec Implementation Workflow**."
     made.user([{"type": "text", "text": workflow}], isMeta=True)
     made.answer(
-        {
-            "type": "thinking",
-            "thinking": "The user wants me to continue.",
-            "signature": "EpMCCkYICxgCKkDguxdb",
-        },
+        {"type": "thinking", "thinking": "The user wants me to continue.", "signature": "EpMCCkYICxgCKkDguxdb"},
         "I have the spec ticket. Let me proceed with implementation.",
         call(SPEC_READ, "Read", file_path=PLAN),
     )
@@ -149,9 +123,7 @@ def parallel_results() -> Example:
     made = ClientForm()
     made.user("implement-spec", permissionMode="default")
     made.user([{"type": "text", "text": "The expanded skill."}], isMeta=True)
-    made.answer(
-        call("toolu_read", "Read", file_path=PLAN), call("toolu_glob", "Glob", pattern="**/*.cpp")
-    )
+    made.answer(call("toolu_read", "Read", file_path=PLAN), call("toolu_glob", "Glob", pattern="**/*.cpp"))
     made.result("toolu_read", "The plan's text.", read_result(PLAN, "The plan's text."))
     names = ["/path/to/match1.cpp", "/path/to/match2.cpp"]
     found = {"filenames": names, "durationMs": 128, "numFiles": 2, "truncated": False}
@@ -171,9 +143,7 @@ def tool_metadata() -> Example:
         made.result(f"toolu_{number}", f"What {tool} returned.", detail)
     made.answer("Each is used.")
     said = [f"What {tool} returned." for tool, _, _ in _TOOL_RESULTS]
-    return of_client(
-        "001", made, ("Use each tool once",), ("Use each tool once", *said, "Each is used.")
-    )
+    return of_client("001", made, ("Use each tool once",), ("Use each tool once", *said, "Each is used."))
 
 
 _STATUS = "| **Status** | Decided |"
@@ -250,12 +220,7 @@ _TOOL_RESULTS: tuple[tuple[str, Json, Json], ...] = (
                     "oldLines": 7,
                     "newStart": 4,
                     "newLines": 7,
-                    "lines": [
-                        " |-------|-------|",
-                        f"-{_STATUS}",
-                        f"+{_STATUS_NEW}",
-                        " | **Created** | 2026-01-03 |",
-                    ],
+                    "lines": [" |-------|-------|", f"-{_STATUS}", f"+{_STATUS_NEW}", " | **Created** | 2026-01-03 |"],
                 }
             ],
             "userModified": False,

@@ -102,9 +102,7 @@ def _write_nested(w: _Writer) -> bytes:
 
 
 def _call_nested(w: _Writer, file: Nested | Client, fields: dict[str, Any]) -> None:
-    calls = [
-        call(w.name(), w.rng.choice(_TOOLS), file_path="a") for _ in range(w.rng.randint(1, 3))
-    ]
+    calls = [call(w.name(), w.rng.choice(_TOOLS), file_path="a") for _ in range(w.rng.randint(1, 3))]
     if isinstance(file, Nested) and w.rng.random() < 0.5:
         file.says(*calls, **fields)
     else:
@@ -137,9 +135,7 @@ def _add_foreign(w: _Writer, file: Client) -> None:
             file.raw(type="user", message=w.asked())
             file.raw(type="assistant", subtype="response", message=w.word())
         case 1:
-            file.raw(
-                type="human", timestamp=_TIME, message={"type": "message", "content": w.asked()}
-            )
+            file.raw(type="human", timestamp=_TIME, message={"type": "message", "content": w.asked()})
             file.says(w.word())
         case 2:
             file.raw(type="user", message=w.asked(hidden=True), isDeleted=True)

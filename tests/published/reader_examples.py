@@ -11,9 +11,7 @@ OPEN_CONTEXT = full_id("4afcb463")
 
 
 def _frago() -> ClientForm:
-    return ClientForm(
-        FRAGO, cwd="/Users/bob/Repos/frago", version="2.0.76", slug="gleaming-jumping-key"
-    )
+    return ClientForm(FRAGO, cwd="/Users/bob/Repos/frago", version="2.0.76", slug="gleaming-jumping-key")
 
 
 def command_turn() -> Example:
@@ -27,12 +25,7 @@ def command_turn() -> Example:
     made.result(
         BASH,
         "Command output here",
-        {
-            "stdout": "Command output here",
-            "stderr": "",
-            "interrupted": False,
-            "isImage": False,
-        },
+        {"stdout": "Command output here", "stderr": "", "interrupted": False, "isImage": False},
         is_error=False,
     )
     made.answer("There are three.")
@@ -54,23 +47,14 @@ def failed_command() -> Example:
 def blocks_of_content() -> Example:
     """Each block that the document lists, and a result that is a list of them."""
     made = _frago()
-    image: Json = {
-        "type": "image",
-        "source": {"type": "base64", "media_type": "image/png", "data": PNG},
-    }
+    image: Json = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
     made.user([{"type": "text", "text": "What is in this picture?"}, image])
     thought = {"type": "thinking", "thinking": "Internal reasoning content"}
     made.answer(thought, call("toolu_01img", "Read", file_path="/home/yu/a.png"))
     made.result("toolu_01img", [{"type": "text", "text": "A pixel."}, image])
     made.answer("One pixel.")
     said = ("What is in this picture?", "toolu_01img", "A pixel.", "One pixel.")
-    return of_client(
-        "002",
-        made,
-        ("What is in this picture?",),
-        said,
-        findings=("message.unsigned-thinking",),
-    )
+    return of_client("002", made, ("What is in this picture?",), said, findings=("message.unsigned-thinking",))
 
 
 def system_error() -> Example:
@@ -149,24 +133,16 @@ def sidechain_file() -> Example:
 
 
 def _open_context() -> ClientForm:
-    return ClientForm(
-        OPEN_CONTEXT, cwd="/home/yu/projects/foo", version="2.1.42", slug="inherited-popping-pike"
-    )
+    return ClientForm(OPEN_CONTEXT, cwd="/home/yu/projects/foo", version="2.1.42", slug="inherited-popping-pike")
 
 
 def thread_of_turns() -> Example:
     """Two turns with every field that the document lists for messages."""
     made = _open_context()
-    made.user(
-        "Fix the login bug",
-        permissionMode="default",
-        thinkingMetadata={"maxThinkingTokens": 31999},
-    )
+    made.user("Fix the login bug", permissionMode="default", thinkingMetadata={"maxThinkingTokens": 31999})
     path = "/home/yu/projects/foo/main.py"
     thought = {"type": "thinking", "thinking": "Let me analyze this.", "signature": "EpMCCkYICxgC"}
-    _, _, asked = made.answer(
-        thought, "Here's my analysis.", call("toolu_01XYZ", "Read", file_path=path)
-    )
+    _, _, asked = made.answer(thought, "Here's my analysis.", call("toolu_01XYZ", "Read", file_path=path))
     text = "     1\u2192#!/usr/bin/env python3\n     2\u2192def old():"
     made.result("toolu_01XYZ", text, read_result(path, text), sourceToolAssistantUUID=asked)
     given = {"file_path": path, "old_string": "def old():", "new_string": "def new():"}
@@ -207,19 +183,10 @@ def progress_with_sizes() -> Example:
     prompt = "Search for the caller."
     made.answer(call("toolu_01t", "Task", description="Search", subagent_type="Explore",
                      prompt=prompt))  # fmt: skip
-    inner = {
-        "type": "user",
-        "message": {"role": "user", "content": [{"type": "text", "text": prompt}]},
-    }
+    inner = {"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": prompt}]}}
+    made.progress("toolu_01t", type="agent_progress", prompt=prompt, agentId="ab5e7cc", message=inner)
     made.progress(
-        "toolu_01t", type="agent_progress", prompt=prompt, agentId="ab5e7cc", message=inner
-    )
-    made.progress(
-        "toolu_01t",
-        type="hook_progress",
-        hookEvent="PostToolUse",
-        hookName="PostToolUse:Read",
-        command="callback",
+        "toolu_01t", type="hook_progress", hookEvent="PostToolUse", hookName="PostToolUse:Read", command="callback"
     )
     made.result("toolu_01t", [{"type": "text", "text": "It is in main.py."}])
     made.answer("Tested and found.")
@@ -282,19 +249,9 @@ def backup_of_file() -> Example:
     prompt = made.user("Change main.py")
     made.snapshot(prompt)
     made.answer(call("toolu_01w", "Write", file_path=path, content="new"))
-    detail: Json = {
-        "type": "update",
-        "filePath": path,
-        "content": "new",
-        "structuredPatch": [],
-        "originalFile": "old",
-    }
+    detail: Json = {"type": "update", "filePath": path, "content": "new", "structuredPatch": [], "originalFile": "old"}
     made.result("toolu_01w", "The file was updated.", detail)
-    backup = {
-        "backupFileName": "094de626321f00d3@v1",
-        "version": 1,
-        "backupTime": "2026-02-14T13:20:00.000Z",
-    }
+    backup = {"backupFileName": "094de626321f00d3@v1", "version": 1, "backupTime": "2026-02-14T13:20:00.000Z"}
     made.snapshot(prompt, {path: backup}, isSnapshotUpdate=True)
     made.answer("It is changed.")
     said = ("Change main.py", "The file was updated.", "It is changed.")

@@ -22,11 +22,7 @@ from steno.store.discovery import discover_file
 from steno.store.session_lookup import open_file_session
 
 ALL: Final = 10_000
-_STATES: Final = {
-    "live": "running",
-    "waiting for an answer": "waiting",
-    "ended in an error": "failed",
-}
+_STATES: Final = {"live": "running", "waiting for an answer": "waiting", "ended in an error": "failed"}
 """What the list says where commands have one word."""
 _STANDINGS: Final = {"Live, writing": "running", "Live, waiting": "waiting"}
 """How what a page says begins, likewise."""
@@ -118,10 +114,7 @@ def _said_by_ls(explorer: Explorer) -> dict[str, Said]:
     roots = [word for root in explorer.house.home.roots for word in ("--root", root)]
     rows = json.loads(steno("ls", *roots, "--limit", 0, "--all", "--json"))
     return {
-        row["path"]: Said(
-            one_line(row["title"]), row["turns"], row.get("steps"), _over(row["status"])
-        )
-        for row in rows
+        row["path"]: Said(one_line(row["title"]), row["turns"], row.get("steps"), _over(row["status"])) for row in rows
     }
 
 
@@ -171,9 +164,7 @@ def _said_by_page(explorer: Explorer, row: SessionRow) -> Said:
     assert title is not None, row.path
     assert facts is not None, row.path
     turns, steps = (int(number.replace(",", "")) for number in facts.groups())
-    standing = re.search(
-        r'id="standing">\s*<span class="(?:live|mid)"[^>]*>(.*?)</span>\s*<div', text, re.DOTALL
-    )
+    standing = re.search(r'id="standing">\s*<span class="(?:live|mid)"[^>]*>(.*?)</span>\s*<div', text, re.DOTALL)
     shown = re.sub(r"<.*?>", "", standing[1]) if standing else "Finished"
     status = next((word for start, word in _STANDINGS.items() if shown.startswith(start)), "")
     return Said(one_line(title[1]), turns, steps, status or shown.lower())

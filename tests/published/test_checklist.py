@@ -14,9 +14,7 @@ COUNTS = {"12.1": 5, "12.2": 5, "12.3": 5, "12.4": 5, "12.5": 5, "12.6": 4, "12.
 
 def test_every_point_of_the_document_is_there_in_its_order() -> None:
     numbers = [item.number for item in ITEMS]
-    assert numbers == [
-        f"{section}.{place}" for section, count in COUNTS.items() for place in range(1, count + 1)
-    ]
+    assert numbers == [f"{section}.{place}" for section, count in COUNTS.items() for place in range(1, count + 1)]
     assert len(numbers) == 38
     assert list(SECTIONS) == list(COUNTS)
 
@@ -29,9 +27,7 @@ def test_every_point_names_tests_that_exist() -> None:
             file, _, test = name.partition("::")
             if file not in texts:
                 texts[file] = (ROOT / file).read_text("utf-8")
-            assert re.search(rf"^(?:async )?def {re.escape(test)}\(", texts[file], re.MULTILINE), (
-                name
-            )
+            assert re.search(rf"^(?:async )?def {re.escape(test)}\(", texts[file], re.MULTILINE), name
 
 
 def test_no_test_stands_for_many_points() -> None:

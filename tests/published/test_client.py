@@ -49,14 +49,8 @@ def of(shared: Path) -> Of:
     """Return the records of a type, and subtype, that some versions wrote."""
 
     def records(versions: tuple[str, ...], kind: str, subtype: str = "") -> list[Json]:
-        every = (
-            each for version in versions for _, found in _files(shared, version) for each in found
-        )
-        return [
-            each
-            for each in every
-            if each.get("type") == kind and (not subtype or each.get("subtype") == subtype)
-        ]
+        every = (each for version in versions for _, found in _files(shared, version) for each in found)
+        return [each for each in every if each.get("type") == kind and (not subtype or each.get("subtype") == subtype)]
 
     return records
 
@@ -134,12 +128,7 @@ def test_an_error_answer_has_no_request_id(of: Of) -> None:
 
 
 def test_thinking_is_signed(of: Of) -> None:
-    thoughts = [
-        block
-        for each in of(EVERY, "assistant")
-        for block in blocks(each)
-        if block["type"] == "thinking"
-    ]
+    thoughts = [block for each in of(EVERY, "assistant") for block in blocks(each) if block["type"] == "thinking"]
     assert thoughts
     assert all("signature" in block for block in thoughts)
 
@@ -220,9 +209,7 @@ def test_a_prompt_may_be_a_list_and_a_text_may_be_no_prompt(of: Of) -> None:
     users = of(EVERY, "user")
     plain = [each for each in users if not each.get("isMeta")]
     assert [each for each in plain if any(b["type"] == "text" for b in blocks(each))]
-    texts = [
-        each["message"]["content"] for each in users if isinstance(each["message"]["content"], str)
-    ]
+    texts = [each["message"]["content"] for each in users if isinstance(each["message"]["content"], str)]
     for tag in ("<command-name>", "<local-command-", "<task-notification>", "<bash-input>"):
         assert [text for text in texts if text.startswith(tag)]
 
@@ -231,11 +218,7 @@ def test_a_prompt_may_be_a_list_and_a_text_may_be_no_prompt(of: Of) -> None:
 
 
 def test_progress_is_a_link_of_the_chain_and_no_newer_client_writes_it(of: Of) -> None:
-    hooks = {
-        each["uuid"]
-        for each in of(("2.1.42",), "progress")
-        if each["data"]["type"] == "hook_progress"
-    }
+    hooks = {each["uuid"] for each in of(("2.1.42",), "progress") if each["data"]["type"] == "hook_progress"}
     every = [*of(("2.1.42",), "user"), *of(("2.1.42",), "assistant")]
     assert [each for each in every if each.get("parentUuid") in hooks]
     assert of((*OLD, "2.1.325"), "progress") == []
@@ -259,9 +242,7 @@ def test_a_summary_record_is_a_title_of_old_clients(of: Of) -> None:
 def test_a_snapshot_names_backups_by_paths_in_the_folder(of: Of) -> None:
     snapshots = of(EVERY, "file-history-snapshot")
     assert not [each for each in snapshots if "sessionId" in each]
-    backups = [
-        pair for each in snapshots for pair in each["snapshot"]["trackedFileBackups"].items()
-    ]
+    backups = [pair for each in snapshots for pair in each["snapshot"]["trackedFileBackups"].items()]
     assert backups
     assert all({"backupFileName", "version", "backupTime"} <= set(each) for _, each in backups)
     assert not [name for name, _ in backups if name.startswith("/")]

@@ -26,9 +26,7 @@ class Field(NamedTuple):
     required: bool = False
 
 
-def _fields(
-    document: str, example: str, kind: str, required: str, optional: str = ""
-) -> Iterator[Field]:
+def _fields(document: str, example: str, kind: str, required: str, optional: str = "") -> Iterator[Field]:
     for names, needed in ((required, True), (optional, False)):
         for path in names.split():
             yield Field(f"{document}.{path}", example, kind, path, needed)
@@ -214,9 +212,7 @@ def test_a_field_of_another_type_is_reported(field: Field) -> None:
     assert odd or findings(records) - found_before(field.example), holder
 
 
-@pytest.mark.parametrize(
-    "field", [field for field in FIELDS if field.required], ids=lambda field: field.item
-)
+@pytest.mark.parametrize("field", [field for field in FIELDS if field.required], ids=lambda field: field.item)
 def test_a_required_field_that_is_missing_is_reported(field: Field) -> None:
     records = records_of(field.example)
     holder, name = place_of(records, field)

@@ -55,17 +55,12 @@ ENDINGS: dict[str, tuple[str, Session | bytes]] = {
         "interrupted",
         session("2.1.42").user("go").assistant(BASH).result("x").meta("# Skill"),
     ),
-    "a command behind an answer": (
-        "finished",
-        session("2.1.42").turn("go", "done").command("cost", says="$1"),
-    ),
+    "a command behind an answer": ("finished", session("2.1.42").turn("go", "done").command("cost", says="$1")),
     "an answer behind a call whose result is deleted": ("finished", without_result()),
 }
 
 
-def test_every_surface_says_the_same_of_how_sessions_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_surface_says_the_same_of_how_sessions_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STENO_NOW", NOW)
     folder = tmp_path / "projects" / "-home-ada-work"
     folder.mkdir(parents=True)
@@ -76,8 +71,5 @@ def test_every_surface_says_the_same_of_how_sessions_end(
         statuses[str(path)] = {status}
     with explorer(str(tmp_path / "index"), str(tmp_path)) as found:
         said = every_surface(found.refresh())
-    found_statuses = {
-        path: {each.status for each in surfaces.values()} - {None}
-        for path, surfaces in said.items()
-    }
+    found_statuses = {path: {each.status for each in surfaces.values()} - {None} for path, surfaces in said.items()}
     assert found_statuses == statuses

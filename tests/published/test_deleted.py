@@ -115,13 +115,7 @@ def test_a_finding_does_not_quote_what_is_deleted(path: Path) -> None:
 def test_what_is_deleted_is_shown_on_request(path: Path) -> None:
     records = path.read_bytes().splitlines()
     uuid = next(record["uuid"] for record in map(json.loads, records) if "ZAPprompt" in str(record))
-    for options in (
-        ("--all",),
-        ("--all", "--json"),
-        ("--records",),
-        ("--raw", uuid),
-        ("--at", uuid, "--all"),
-    ):
+    for options in (("--all",), ("--all", "--json"), ("--records",), ("--raw", uuid), ("--at", uuid, "--all")):
         assert b"ZAPprompt" in _found(steno("show", str(path), *options)), options
     assert _found(steno("show", str(path), "--at", uuid)) == set()
 
@@ -139,9 +133,7 @@ def test_a_json_export_has_what_is_deleted_only_as_it_is(path: Path) -> None:
     assert _found(whole) == _found(data)
 
 
-def test_a_sub_agent_has_what_is_deleted_only_on_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sub_agent_has_what_is_deleted_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STENO_NOW", NOW)
     made = Nested()
     made.human("Delegate")
@@ -179,9 +171,7 @@ def test_pages_and_interfaces_leave_out_what_is_deleted(path: Path, tmp_path: Pa
         (row,) = json.loads(found.get("/api/v1/sessions").body)["sessions"]
         pages = _pages(found, row["key"])
         uuid = next(
-            record["uuid"]
-            for record in map(json.loads, path.read_bytes().splitlines())
-            if "ZAPprompt" in str(record)
+            record["uuid"] for record in map(json.loads, path.read_bytes().splitlines()) if "ZAPprompt" in str(record)
         )
         assert b"ZAPprompt" in found.get(f"/s/{row['key']}/record/{uuid}").body
     assert len(pages) > 10

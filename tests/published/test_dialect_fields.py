@@ -130,28 +130,19 @@ def at(value: Any, path: str) -> Any:
     return value
 
 
-@pytest.mark.parametrize(
-    ("name", "uuid", "path", "value"), [row[1:] for row in READ], ids=[row[0] for row in READ]
-)
-def test_a_field_of_a_dialect_becomes_the_clients(
-    name: str, uuid: str, path: str, value: Any
-) -> None:
+@pytest.mark.parametrize(("name", "uuid", "path", "value"), [row[1:] for row in READ], ids=[row[0] for row in READ])
+def test_a_field_of_a_dialect_becomes_the_clients(name: str, uuid: str, path: str, value: Any) -> None:
     assert at(converted(name)[uuid], path) == value
 
 
-TOOLS = [("flat_tools", tool) for tool in FLAT_TOOLS] + [
-    ("nested_tools", tool) for tool in NESTED_TOOLS
-]
+TOOLS = [("flat_tools", tool) for tool in FLAT_TOOLS] + [("nested_tools", tool) for tool in NESTED_TOOLS]
 
 
 @pytest.mark.parametrize(("name", "tool"), TOOLS)
 def test_a_tool_of_a_dialect_is_a_call_with_its_result(name: str, tool: str) -> None:
     transcript = load(BytesSource(EXAMPLES[name].data))
     blocks = [
-        block
-        for message in valid_messages(transcript)
-        for block in message["content"]
-        if isinstance(block, dict)
+        block for message in valid_messages(transcript) for block in message["content"] if isinstance(block, dict)
     ]
     (asked,) = [block for block in blocks if block.get("name") == tool]
     (result,) = [block for block in blocks if block.get("tool_use_id") == asked["id"]]

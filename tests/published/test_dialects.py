@@ -23,12 +23,7 @@ from steno.session.transcript import load
 from steno.store.session_lookup import find
 from steno.store.summary import summarize
 
-OLDER = (
-    "dropped_by_compaction",
-    "compacted_after_a_compaction",
-    "compacted_before_a_result",
-    "interruption_is_kept",
-)
+OLDER = ("dropped_by_compaction", "compacted_after_a_compaction", "compacted_before_a_result", "interruption_is_kept")
 """2.1.42 and older do not know that a compaction may keep messages."""
 
 
@@ -73,9 +68,7 @@ def test_everything_but_what_is_hidden_is_sent(known: Known) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.version)
-def test_the_converted_file_is_resumed(
-    known: Known, client: Client, request: pytest.FixtureRequest
-) -> None:
+def test_the_converted_file_is_resumed(known: Known, client: Client, request: pytest.FixtureRequest) -> None:
     if request.node.callspec.params["known"] in OLDER and not client.honours_preserved:
         pytest.skip("older clients send nothing from before a compaction")
     done = repair_bytes(known.data)

@@ -62,14 +62,9 @@ RETRY = {
 
 @pytest.mark.parametrize(
     ("record", "kind", "written"),
-    [
-        (queue("complete"), "queue-operation/complete", "enqueue"),
-        (RETRY, "system/error", "system/api_error"),
-    ],
+    [(queue("complete"), "queue-operation/complete", "enqueue"), (RETRY, "system/error", "system/api_error")],
 )
-def test_a_form_of_a_description_is_told_as_one(
-    record: Json, kind: str, written: str, tmp_path: Path
-) -> None:
+def test_a_form_of_a_description_is_told_as_one(record: Json, kind: str, written: str, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"".join(json.dumps(each).encode() + b"\n" for each in client(record)))
     _, found = drift(path)
@@ -106,10 +101,7 @@ def test_the_content_of_a_file_in_a_snapshot_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (
-            {"message": "conversation_folded"},
-            ("UNKNOWN_TYPE", "compact_system/conversation_folded", ""),
-        ),
+        ({"message": "conversation_folded"}, ("UNKNOWN_TYPE", "compact_system/conversation_folded", "")),
         ({"message": None}, ("MISSING_FIELD", "compact_system", "message")),
     ],
 )

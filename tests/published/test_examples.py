@@ -152,9 +152,7 @@ def test_sessions_that_share_an_id_are_found_one_by_one(on_disk: OnDisk) -> None
         page = on_disk.explorer.get(f'/?q="{prompt.replace(" ", "+")}"').text
         hits = set(re.findall(r'href="/s/([^"?/]+)', page))
         assert len([key for key in hits if key.startswith("session_123~")]) >= 1, (name, hits)
-        found = json.loads(
-            steno("search", f'"{prompt}"', "--sessions", "--json", "--root", on_disk.root)
-        )
+        found = json.loads(steno("search", f'"{prompt}"', "--sessions", "--json", "--root", on_disk.root))
         titles = {each["title"] for each in found if each["session"] == "session_123"}
         assert titles == {prompt}
 
@@ -170,8 +168,7 @@ def test_exported_text_has_every_prompt(on_disk: OnDisk, tmp_path: Path, form: s
             text
             for text in texts
             if all(
-                prompt in text or prompt.replace("&#39;", "'") in text or _marked_up(prompt) in text
-                for prompt in first
+                prompt in text or prompt.replace("&#39;", "'") in text or _marked_up(prompt) in text for prompt in first
             )
         ]
         assert found, name

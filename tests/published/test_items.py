@@ -48,11 +48,7 @@ def test_every_item_names_a_test_that_exists(request: pytest.FixtureRequest) -> 
 
 
 def test_what_differs_is_one_sentence() -> None:
-    odd = [
-        each.id
-        for each in ITEMS
-        if each.differs and not re.search(r"^[`A-Z0-9].*\.$", each.differs)
-    ]
+    odd = [each.id for each in ITEMS if each.differs and not re.search(r"^[`A-Z0-9].*\.$", each.differs)]
     assert odd == []
 
 

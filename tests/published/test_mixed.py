@@ -73,9 +73,7 @@ def test_a_random_file_is_sound_and_its_repair_is(drawn: Drawn) -> None:
     assert done.settled
     assert severe(done.data) == []
     assert repair_bytes(done.data).edits == []
-    assert not [
-        word for word in drawn.absent if word in json.dumps(valid_messages(done.transcript))
-    ]
+    assert not [word for word in drawn.absent if word in json.dumps(valid_messages(done.transcript))]
     assert verdicts(check(BytesSource(done.data), name=NAME))[-1].outcome == "fully"
 
 
@@ -86,9 +84,7 @@ def test_a_random_file_that_grows_is_read_as_at_once(drawn: Drawn) -> None:
     for end in ends[1 :: max(1, len(ends) // 5)]:
         transcript = load_growth(transcript, BytesSource(drawn.data[:end]))
     transcript = load_growth(transcript, BytesSource(drawn.data))
-    assert [str(turn.prompt) for turn in Session(transcript).turns()] == [
-        str(turn.prompt) for turn in whole
-    ]
+    assert [str(turn.prompt) for turn in Session(transcript).turns()] == [str(turn.prompt) for turn in whole]
 
 
 def test_a_random_file_that_is_followed_tells_the_same_however_it_is_cut(drawn: Drawn) -> None:
@@ -96,10 +92,7 @@ def test_a_random_file_that_is_followed_tells_the_same_however_it_is_cut(drawn: 
         follower = Follower()
         parts = range(0, len(drawn.data), portion)
         events = [each for at in parts for each in follower.feed(drawn.data[at : at + portion])]
-        return [
-            (each.kind, each.text, str(each.prompt), each.step and each.step.state)
-            for each in events
-        ]
+        return [(each.kind, each.text, str(each.prompt), each.step and each.step.state) for each in events]
 
     assert told(600) == told(len(drawn.data))
     prompts = [each[2] for each in told(len(drawn.data)) if each[0] == "turn"]
@@ -134,9 +127,7 @@ def test_a_result_in_a_dialect_pairs_with_the_clients_call(made: Callable[[], Cl
 
 
 @pytest.mark.parametrize("made", [answered_by_000, answered_by_004])
-def test_what_the_client_sends_is_predicted_from_the_file_as_it_is(
-    made: Callable[[], Client],
-) -> None:
+def test_what_the_client_sends_is_predicted_from_the_file_as_it_is(made: Callable[[], Client]) -> None:
     evidence = check(BytesSource(made().data()), name=NAME)
     newest = verdicts(evidence)[-1]
     assert (newest.outcome, newest.sent, newest.there) == ("partly", 2, 4)
@@ -186,9 +177,7 @@ def test_an_active_branch_in_a_dialect_leaves_the_clients_branch() -> None:
     file.user("Left behind")
     file.says("Left too.")
     message = {"content": "Active"}
-    file.raw(
-        type="human", timestamp=1767261600000, parentUuid=fork, is_active=True, message=message
-    )
+    file.raw(type="human", timestamp=1767261600000, parentUuid=fork, is_active=True, message=message)
     file.says("Active answer.")
     sent = json.dumps(valid_messages(load(BytesSource(file.data()))))
     assert "Active answer." in sent

@@ -18,12 +18,7 @@ from steno.index.database import open_index
 from steno.llm.testserver.scripted_responder import ScriptedResponder
 from steno.report.brief import Brief, as_json, as_markdown, build_brief
 from steno.report.file_history.history import history
-from steno.report.file_history.touched_files import (
-    TouchedFilter,
-    files_of_session,
-    list_touched_files,
-    sort_touched,
-)
+from steno.report.file_history.touched_files import TouchedFilter, files_of_session, list_touched_files, sort_touched
 from steno.session.session import Session
 from steno.session.transcript import load
 
@@ -49,30 +44,20 @@ def test_003_all_texts_of_a_turn_are_told_in_order_with_the_calls_between_them()
     rows = sorted([*turn.texts, *turn.calls], key=lambda each: each.order)
     assert [each.order for each in rows] == list(range(7))
     told = [getattr(each, "text", "") or getattr(each, "tool", "") for each in rows]
-    assert told == [
-        *("First I look.", "Two words before.", "Read", "It is the cookie.", "Bash"),
-        *("Built.", "Done."),
-    ]
+    assert told == [*("First I look.", "Two words before.", "Read", "It is the cookie.", "Bash"), *("Built.", "Done.")]
     assert turn.answer == "Built.\n\nDone."
     assert [each.text for each in turn.texts if each.final] == ["Built.", "Done."]
     written = as_markdown(made.brief()).partition("### Turn")[2]
-    places = [
-        written.index(f"`{words}`") for words in ("First I look.", "It is the cookie.", "Bash")
-    ]
+    places = [written.index(f"`{words}`") for words in ("First I look.", "It is the cookie.", "Bash")]
     assert places == sorted(places)
     assert "Hm." not in written
 
 
 def test_003_what_the_client_writes_in_the_models_name_is_marked() -> None:
     made = ContextFile().user("Go.").assistant("I begin.", call("t1", "Bash", command="ls"))
-    made.result("t1").assistant(
-        "API Error: 529", isApiErrorMessage=True, message={"model": "<synthetic>"}
-    )
+    made.result("t1").assistant("API Error: 529", isApiErrorMessage=True, message={"model": "<synthetic>"})
     (turn,) = made.brief().turns
-    assert [(each.text, each.synthetic) for each in turn.texts] == [
-        ("I begin.", False),
-        ("API Error: 529", True),
-    ]
+    assert [(each.text, each.synthetic) for each in turn.texts] == [("I begin.", False), ("API Error: 529", True)]
 
 
 def test_003_calls_have_their_parameters_and_their_outcomes() -> None:
@@ -163,38 +148,26 @@ def delegated(version: str) -> Made:
     given = {"description": "Find it", "prompt": "Find where.", "subagent_type": "Explore"}
     one.assistant("I delegate.", tool(name, **given))
     one.agent(
-        lambda child: (
-            child.assistant("I search.", tool("Grep", pattern="x"))
-            .result("a.py")
-            .assistant("In a.py.")
-        )
+        lambda child: child.assistant("I search.", tool("Grep", pattern="x")).result("a.py").assistant("In a.py.")
     )
     return one.assistant("It is in a.py.").done()
 
 
-@pytest.mark.parametrize(
-    ("version", "files"), [("1.0.128", 0), ("2.0.76", 1), ("2.1.42", 1), ("2.1.325", 1)]
-)
-def test_003_sub_agents_of_every_layout_have_prompt_work_and_report(
-    version: str, files: int
-) -> None:
+@pytest.mark.parametrize(("version", "files"), [("1.0.128", 0), ("2.0.76", 1), ("2.1.42", 1), ("2.1.325", 1)])
+def test_003_sub_agents_of_every_layout_have_prompt_work_and_report(version: str, files: int) -> None:
     made = opened(delegated(version))
     assert len(made.agent_files) == files
     (turn,) = build_brief(made).turns
     (agent,) = turn.agents
     assert (agent.kind, agent.task, agent.prompt) == ("Explore", "Find it", "Find where.")
     assert [each.text for each in agent.texts] == ["I search.", "In a.py."]
-    assert [(each.tool, each.input["pattern"], each.state) for each in agent.calls] == [
-        ("Grep", "x", "ok")
-    ]
+    assert [(each.tool, each.input["pattern"], each.state) for each in agent.calls] == [("Grep", "x", "ok")]
     assert (agent.report, agent.status, agent.source) == ("In a.py.", "completed", "transcript")
     assert agent.call_id == turn.calls[0].id
     assert [each.tool for each in turn.calls] == [turn.calls[0].tool]
 
 
-def test_003_sub_agents_are_found_on_the_disk_in_every_layout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_003_sub_agents_are_found_on_the_disk_in_every_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import steno
 
     for version in ("1.0.128", "2.0.76", "2.1.325"):
@@ -255,9 +228,7 @@ def test_003_sub_agents_in_the_background_report_later_also_without_a_file(tag: 
 
 
 @pytest.mark.parametrize(("count", "steps"), [(7, 7), (-1, 0), ("many", 0), (None, 0)])
-def test_003_sub_agents_without_a_file_have_the_number_of_calls_that_the_result_has(
-    count: Any, steps: int
-) -> None:
+def test_003_sub_agents_without_a_file_have_the_number_of_calls_that_the_result_has(count: Any, steps: int) -> None:
     ended = {"status": "completed", "agentId": "ab12", "totalToolUseCount": count}
     done = [{"type": "tool_result", "tool_use_id": "t1", "content": "It is in a.py."}]
     made = ContextFile().user("Go.").assistant(call("t1", "Task", prompt="Find it."))
@@ -308,10 +279,7 @@ def test_003_snapshots_tell_which_files_changed_in_a_turn_and_which_before() -> 
     made.records[-1] |= {"trackingPath": "/etc/hosts", "backup": backup("cc", 1)}
     brief = made.brief()
     told = [
-        [
-            (each.path, each.version, each.change, each.existed, each.by_call)
-            for each in turn.backups
-        ]
+        [(each.path, each.version, each.change, each.existed, each.by_call) for each in turn.backups]
         for turn in brief.turns
     ]
     assert told == [
@@ -330,10 +298,7 @@ def test_003_snapshots_may_hold_the_content_itself() -> None:
     made.snapshot({f"{PROJECT}/main.py": "print(1)\n", "new.py": None}).assistant("1").user("Two.")
     made.snapshot({f"{PROJECT}/main.py": "print(1)\n", "new.py": None})
     made.snapshot({f"{PROJECT}/main.py": "print(2)\n", "odd.py": 7}).assistant("2")
-    told = [
-        [(each.path, each.change, each.existed, each.size) for each in turn.backups]
-        for turn in made.brief().turns
-    ]
+    told = [[(each.path, each.change, each.existed, each.size) for each in turn.backups] for turn in made.brief().turns]
     assert told == [
         [("main.py", "in_turn", True, 9), ("new.py", "in_turn", False, None)],
         [("main.py", "before_turn", True, 9)],
@@ -357,9 +322,7 @@ def test_003_snapshots_of_earlier_work_and_of_abandoned_branches_are_no_changes(
     assert brief.work.snapshot_files == ()
 
 
-def test_003_files_lists_what_only_snapshots_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_003_files_lists_what_only_snapshots_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = ContextFile()
     # Before the folder is known.
     made.snapshot({"early.py": backup("ee", 1)}, message="x")
@@ -385,19 +348,14 @@ def test_003_files_lists_what_only_snapshots_name(
         gen = rows[f"{PROJECT}/gen.py"]
         assert (gen.edits, gen.backups, gen.sessions) == (0, 2, 1)
         changed = TouchedFilter(changed=True, words="gen")
-        assert [each.path for each in list_touched_files(index.connection, changed, limit=1)] == [
-            gen.path
-        ]
+        assert [each.path for each in list_touched_files(index.connection, changed, limit=1)] == [gen.path]
         assert list_touched_files(index.connection, TouchedFilter(project="/elsewhere")) == []
         assert sort_touched(rows.values(), "path")[0].path == f"{PROJECT}/a.py"
         mine = {each.path: each for each in files_of_session(index.connection, SESSION)}
         assert (mine[gen.path].source, mine[gen.path].turns) == ("snapshot", [1])
         told = history(index.connection, gen.path)
         assert told is not None
-        assert [(each.known, each.text) for each in told.versions] == [
-            ("exact", "x = 1\n"),
-            ("exact", "x = 2\n"),
-        ]
+        assert [(each.known, each.text) for each in told.versions] == [("exact", "x = 1\n"), ("exact", "x = 2\n")]
         lost = history(index.connection, f"{PROJECT}/early.py")
         assert lost is not None
         assert [each.known for each in lost.versions] == ["unknown"]
@@ -442,9 +400,7 @@ def test_003_compacted_sessions_are_told_whole_in_the_form_of_the_client() -> No
     end = made.last
     made.last = None
     metadata = {"trigger": "auto", "preTokens": 150_000, "postTokens": 10_000}
-    made.linked(
-        "system", subtype="compact_boundary", logicalParentUuid=end, compactMetadata=metadata
-    )
+    made.linked("system", subtype="compact_boundary", logicalParentUuid=end, compactMetadata=metadata)
     made.user("They spoke.", isCompactSummary=True, isVisibleInTranscriptOnly=True)
     brief = made.user("Two.").assistant("Done two.").brief()
     _covers(brief, ["One.", "Two."])
@@ -530,9 +486,7 @@ def test_003_queue_operations_stand_in_the_turn_they_belong_to() -> None:
 def test_003_queue_lets_a_prompt_overtake_a_notification() -> None:
     told = "<task-notification><task-id>b1</task-id></task-notification>"
     made = ContextFile().user("One.").assistant("At work.").queue("enqueue", told)
-    made.queue("enqueue", "Two.").assistant("Done.").queue("dequeue").user("Two.").assistant(
-        "Done."
-    )
+    made.queue("enqueue", "Two.").assistant("Done.").queue("dequeue").user("Two.").assistant("Done.")
     brief = made.queue("dequeue").user(told).assistant("Noted.").brief()
     operations = [[each.operation for each in turn.queue] for turn in brief.turns]
     assert operations == [["enqueue", "enqueue"], ["dequeue"], ["dequeue"]]
@@ -544,9 +498,7 @@ def test_003_queue_lets_a_prompt_overtake_a_notification() -> None:
 def everything(words: str) -> ContextFile:
     """Return a session with some words wherever a brief has room for them."""
     made = ContextFile().user(f"Ask {words}").assistant(f"Text {words}")
-    made.assistant(
-        call("t1", "Task", description=words, prompt=f"Do {words}", **{words[:60]: words})
-    )
+    made.assistant(call("t1", "Task", description=words, prompt=f"Do {words}", **{words[:60]: words}))
     said = {"role": "assistant", "content": [{"type": "text", "text": f"Progress {words}"}]}
     data = {"type": "agent_progress", "agentId": words, "message": {"message": said}}
     made.progress("t1", data).result("t1", f"Report {words}")
@@ -560,9 +512,7 @@ def everything(words: str) -> ContextFile:
 
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("budget", [None, 2_000])
-def test_003_secrets_are_masked_in_everything_a_turn_holds(
-    budget: int | None, *, full: bool
-) -> None:
+def test_003_secrets_are_masked_in_everything_a_turn_holds(budget: int | None, *, full: bool) -> None:
     brief = everything(f"key {_KEY} end").brief(full=full)
     assert _KEY in json.dumps(as_json(brief, redact=False))
     assert _KEY[:12] not in json.dumps(as_json(brief, budget, full=full))

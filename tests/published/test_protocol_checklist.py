@@ -63,9 +63,7 @@ class Played:
         change = tool("Edit", file_path=one, old_string="alpha", new_string="omega")
         write = tool("Write", file_path=str(house.project / "c.txt"), content="gamma\n")
         script.then([change, write, tool("Bash", command="echo built")])
-        task = tool(
-            "Task", description="Count", prompt="Count the apples", subagent_type="general-purpose"
-        )
+        task = tool("Task", description="Count", prompt="Count the apples", subagent_type="general-purpose")
         script.then([tool("Grep", pattern="gamma"), task])
         script.then("It is built.")
 
@@ -85,13 +83,7 @@ class Played:
     def blocks(self, kind: str, records: list[Json] | None = None) -> list[Json]:
         """Return the content blocks of a type."""
         every = [each["message"]["content"] for each in records or self.messages]
-        return [
-            block
-            for content in every
-            if isinstance(content, list)
-            for block in content
-            if block["type"] == kind
-        ]
+        return [block for content in every if isinstance(content, list) for block in content if block["type"] == kind]
 
     def details(self) -> dict[str, Json]:
         """Return what stands beside each tool's result, by the tool's name."""
@@ -118,9 +110,7 @@ def is_uuid(value: str, version: int = 4) -> bool:
 
 
 def session_id(p: Played) -> bool:
-    return is_uuid(p.house.path.stem) and {each["sessionId"] for each in p.linked} == {
-        p.house.path.stem
-    }
+    return is_uuid(p.house.path.stem) and {each["sessionId"] for each in p.linked} == {p.house.path.stem}
 
 
 def place(p: Played) -> bool:
@@ -139,9 +129,9 @@ def readable_slug(p: Played) -> bool:
 
 def surroundings(p: Played) -> bool:
     names = ("cwd", "gitBranch", "version")
-    return all(name in each for each in p.messages for name in names) and {
-        each["cwd"] for each in p.messages
-    } == {str(p.house.project)}
+    return all(name in each for each in p.messages for name in names) and {each["cwd"] for each in p.messages} == {
+        str(p.house.project)
+    }
 
 
 def one_line_each(p: Played) -> bool:
@@ -175,9 +165,7 @@ def snapshots(p: Played) -> bool:
 
 def times(p: Played) -> bool:
     stamps = [each["timestamp"] for each in p.linked]
-    return stamps == sorted(stamps) and all(
-        stamp.endswith("Z") and datetime.fromisoformat(stamp) for stamp in stamps
-    )
+    return stamps == sorted(stamps) and all(stamp.endswith("Z") and datetime.fromisoformat(stamp) for stamp in stamps)
 
 
 def roles(p: Played) -> bool:
@@ -313,9 +301,7 @@ def compaction_records(p: Played) -> bool:
 
 def compaction_root(p: Played) -> bool:
     (boundary,) = p.of("system", "compact_boundary")
-    return boundary["parentUuid"] is None and boundary["logicalParentUuid"] in {
-        each["uuid"] for each in p.linked
-    }
+    return boundary["parentUuid"] is None and boundary["logicalParentUuid"] in {each["uuid"] for each in p.linked}
 
 
 def live_commands(p: Played) -> bool:
@@ -361,9 +347,7 @@ def leaf(p: Played) -> bool:
 
 def grouped(p: Played) -> bool:
     """By the id of the message, as the client does it; `requestId` groups the same lines."""
-    cut = next(
-        place for place, each in enumerate(p.records) if each.get("subtype") == "compact_boundary"
-    )
+    cut = next(place for place, each in enumerate(p.records) if each.get("subtype") == "compact_boundary")
     data = b"".join(json.dumps(each).encode() + b"\n" for each in p.records[:cut])
     said = notation(valid_messages(load(BytesSource(data))))
     ids = {each["requestId"] for each in p.records[:cut] if each["type"] == "assistant"}

@@ -6,17 +6,7 @@ from itertools import pairwise
 import pytest
 from tests.notation import notation
 from tests.published.client_form import ClientForm
-from tests.published.documented import (
-    Check,
-    Json,
-    Open,
-    messages,
-    pieces_of,
-    steno_findings,
-    steps,
-    text_of,
-    uuids,
-)
+from tests.published.documented import Check, Json, Open, messages, pieces_of, steno_findings, steps, text_of, uuids
 from tests.published.examples import EXAMPLES
 from tests.published.test_client_fields import drifts, records_of
 
@@ -55,9 +45,7 @@ def graph(opened: Open) -> bool:
 
 
 def line_per_block(_: Open) -> bool:
-    blocks = [
-        len(each["content"]) for each in messages("skill_and_response") if each["role"] == "a"
-    ]
+    blocks = [len(each["content"]) for each in messages("skill_and_response") if each["role"] == "a"]
     lines = uuids("skill_and_response", "assistant")
     return blocks == [] and len(lines) == 4
 
@@ -66,8 +54,7 @@ def results_are_user_messages(_: Open) -> bool:
     roles = [
         each["role"]
         for each in messages("tool_metadata")
-        if isinstance(each["content"], list)
-        and any(block["type"] == "tool_result" for block in each["content"])
+        if isinstance(each["content"], list) and any(block["type"] == "tool_result" for block in each["content"])
     ]
     return roles == ["user"] * 9
 
@@ -139,9 +126,7 @@ def web_search(opened: Open) -> bool:
 
 
 def first_snapshot(opened: Open) -> bool:
-    (first, second) = [
-        each for each in records_of("text_in_snapshot") if each["type"] == "file-history-snapshot"
-    ]
+    (first, second) = [each for each in records_of("text_in_snapshot") if each["type"] == "file-history-snapshot"]
     kinds = {each.kind for each in pieces_of("text_in_snapshot")}
     return (
         (first["isSnapshotUpdate"], second["isSnapshotUpdate"]) == (False, True)
@@ -151,9 +136,7 @@ def first_snapshot(opened: Open) -> bool:
 
 
 def text_backup_is_reported(_: Open) -> bool:
-    said = drifts(records_of("text_in_snapshot")) | {
-        (each, "", "", 0) for each in steno_findings("text_in_snapshot")
-    }
+    said = drifts(records_of("text_in_snapshot")) | {(each, "", "", 0) for each in steno_findings("text_in_snapshot")}
     return any("ackup" in str(each) for each in said)
 
 
@@ -192,8 +175,7 @@ def results_are_one_message(_: Open) -> bool:
     (both,) = [
         each
         for each in messages("parallel_results")
-        if isinstance(each["content"], list)
-        and sum(block["type"] == "tool_result" for block in each["content"]) == 2
+        if isinstance(each["content"], list) and sum(block["type"] == "tool_result" for block in each["content"]) == 2
     ]
     return both["role"] == "user"
 
@@ -201,9 +183,7 @@ def results_are_one_message(_: Open) -> bool:
 def sub_agents_share_the_session(opened: Open) -> bool:
     session = opened("sub_agent")
     (agent,) = session.all_agents
-    return {node.session for node in agent.nodes} == {session.id} and all(
-        node.sidechain for node in agent.nodes
-    )
+    return {node.session for node in agent.nodes} == {session.id} and all(node.sidechain for node in agent.nodes)
 
 
 def turn_lifecycle(opened: Open) -> bool:

@@ -2,14 +2,7 @@
 
 import pytest
 from tests.published.client_form import ClientForm
-from tests.published.documented import (
-    Check,
-    Json,
-    Open,
-    pieces_of,
-    steps,
-    text_of,
-)
+from tests.published.documented import Check, Json, Open, pieces_of, steps, text_of
 from tests.published.examples import EXAMPLES
 from tests.published.test_client_fields import drifts, records_of
 
@@ -153,9 +146,7 @@ def usage_is_counted(opened: Open) -> bool:
 def retry_event_is_explained(_: Open) -> bool:
     """`drift` says that it is a form of the description, and what the client writes."""
     told = {(code, kind) for code, kind, _, _ in drifts(records_of("system_error"))}
-    return ("PUBLISHED_FORM", "system/error") in told and "api_error" in PUBLISHED_FORMS[
-        "system/error"
-    ]
+    return ("PUBLISHED_FORM", "system/error") in told and "api_error" in PUBLISHED_FORMS["system/error"]
 
 
 def encoded_path(opened: Open) -> bool:

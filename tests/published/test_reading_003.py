@@ -10,10 +10,7 @@ from steno.report.brief.brief_builder import build_brief
 
 
 def turns_are_prompts(opened: Open) -> bool:
-    return [turn.prompt.text for turn in opened("no_prompts").turns() if turn.prompt] == [
-        "Fix the login bug",
-        "Go on",
-    ]
+    return [turn.prompt.text for turn in opened("no_prompts").turns() if turn.prompt] == ["Fix the login bug", "Go on"]
 
 
 def interrupted(opened: Open) -> bool:
@@ -29,10 +26,7 @@ def whole_answers(opened: Open) -> bool:
 def turn_composition(opened: Open) -> bool:
     first, second = opened("thread_of_turns").turns()
     types = [node.type for node in first.nodes]
-    return (
-        types == ["user", *["assistant"] * 3, "user", "assistant", "user", "assistant"]
-        and len(second.nodes) == 2
-    )
+    return types == ["user", *["assistant"] * 3, "user", "assistant", "user", "assistant"] and len(second.nodes) == 2
 
 
 def progress_of_turn(opened: Open) -> bool:
@@ -84,9 +78,7 @@ def brief_texts(opened: Open) -> bool:
 
 def brief_calls(opened: Open) -> bool:
     made = _turn(opened, "thread_of_turns").calls
-    return [each.tool for each in made] == ["Read", "Edit"] and (
-        made[1].input["new_string"] == "def new():"
-    )
+    return [each.tool for each in made] == ["Read", "Edit"] and (made[1].input["new_string"] == "def new():")
 
 
 def brief_files(opened: Open) -> bool:

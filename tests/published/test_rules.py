@@ -113,11 +113,7 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
         )
         for name in ("uuid", "sessionId", "type")
     },
-    "000 rule 4, sessionId": (
-        "dialect.message-shape",
-        "error",
-        flat(lambda records: records[3].update(sessionId=123)),
-    ),
+    "000 rule 4, sessionId": ("dialect.message-shape", "error", flat(lambda records: records[3].update(sessionId=123))),
     "000 rule 6, an answer of the main conversation": (
         "dialect.sidechain",
         "error",
@@ -128,11 +124,7 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
         "error",
         nested(lambda records: records[3].update(isSidechain=True)),
     ),
-    "000 rule 5, an empty name": (
-        "dialect.tool-fields",
-        "error",
-        flat(lambda records: records[1].update(toolName="")),
-    ),
+    "000 rule 5, an empty name": ("dialect.tool-fields", "error", flat(lambda records: records[1].update(toolName=""))),
     "000 empty metadata of conversation_compacted": (
         "dialect.metadata",
         "warning",
@@ -141,11 +133,7 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
     "000 rule 6, the prompt": ("dialect.sidechain", "error", flat(unflagged_prompt)),
     "004 rule 5, the prompt": ("dialect.sidechain", "error", nested(unflagged_prompt)),
     "004 rule 5, the last answer": ("dialect.sidechain", "error", nested(unflagged_answer)),
-    "004 rule 4, no ids at all": (
-        "dialect.unmatched-result",
-        "error",
-        nested(call_and_result_without_id),
-    ),
+    "004 rule 4, no ids at all": ("dialect.unmatched-result", "error", nested(call_and_result_without_id)),
     "004 rule 6, a call without a name": (
         "dialect.content",
         "error",
@@ -170,11 +158,7 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
         )
         for name in ("uuid", "timestamp", "sessionId")
     },
-    "000 requires type": (
-        "dialect.required-field",
-        "error",
-        flat(lambda records: records[3].pop("type")),
-    ),
+    "000 requires type": ("dialect.required-field", "error", flat(lambda records: records[3].pop("type"))),
     "000 requires message of compact_system": (
         "dialect.required-field",
         "error",
@@ -200,16 +184,8 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
         "warning",
         flat(lambda records: records[2].pop("message")),
     ),
-    "000 rule 1": (
-        "dialect.duplicate-uuid",
-        "error",
-        flat(lambda records: records[3].update(uuid="msg-001")),
-    ),
-    "000 rule 2": (
-        "dialect.timestamp",
-        "error",
-        flat(lambda records: records[3].update(timestamp="yesterday")),
-    ),
+    "000 rule 1": ("dialect.duplicate-uuid", "error", flat(lambda records: records[3].update(uuid="msg-001"))),
+    "000 rule 2": ("dialect.timestamp", "error", flat(lambda records: records[3].update(timestamp="yesterday"))),
     "000 rule 2, a number": (
         "dialect.timestamp",
         "error",
@@ -225,36 +201,16 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
         "warning",
         flat(lambda records: records[0].update(type="human", message={"content": "Question"})),
     ),
-    "000 rule 3": (
-        "dialect.missing-parent",
-        "error",
-        flat(lambda records: records[3].update(parentUuid="msg-999")),
-    ),
+    "000 rule 3": ("dialect.missing-parent", "error", flat(lambda records: records[3].update(parentUuid="msg-999"))),
     "000 rule 4, message": (
         "dialect.message-shape",
         "error",
         flat(lambda records: records[3].update(message={"text": "Answer."})),
     ),
-    "000 rule 4, flag": (
-        "dialect.message-shape",
-        "error",
-        flat(lambda records: records[3].update(isSidechain="no")),
-    ),
-    "000 rule 4, metadata": (
-        "dialect.message-shape",
-        "error",
-        flat(lambda records: records[4].update(metadata=[15])),
-    ),
-    "000 rule 5, name": (
-        "dialect.tool-fields",
-        "error",
-        flat(lambda records: records[1].pop("toolName")),
-    ),
-    "000 rule 5, arguments": (
-        "dialect.tool-fields",
-        "error",
-        flat(lambda records: records[1].pop("toolArguments")),
-    ),
+    "000 rule 4, flag": ("dialect.message-shape", "error", flat(lambda records: records[3].update(isSidechain="no"))),
+    "000 rule 4, metadata": ("dialect.message-shape", "error", flat(lambda records: records[4].update(metadata=[15]))),
+    "000 rule 5, name": ("dialect.tool-fields", "error", flat(lambda records: records[1].pop("toolName"))),
+    "000 rule 5, arguments": ("dialect.tool-fields", "error", flat(lambda records: records[1].pop("toolArguments"))),
     "000 rule 6": ("dialect.sidechain", "error", flat(sidechain_of_000)),
     "000 a result follows its call": (
         "dialect.unmatched-result",
@@ -274,11 +230,7 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
         "error",
         nested(lambda records: records[3].update(timestamp="2025-01-27T10:00:00Z")),
     ),
-    "004 rule 2": (
-        "dialect.duplicate-uuid",
-        "error",
-        nested(lambda records: records[3].update(uuid="msg_human_001")),
-    ),
+    "004 rule 2": ("dialect.duplicate-uuid", "error", nested(lambda records: records[3].update(uuid="msg_human_001"))),
     "004 rule 3": (
         "dialect.missing-parent",
         "error",
@@ -330,21 +282,13 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
         "error",
         nested(image(type="base64", media_type="image/png", data="not base64!")),
     ),
-    "004 rule 7, no media type": (
-        "dialect.image",
-        "error",
-        nested(image(type="base64", data="aGk=")),
-    ),
+    "004 rule 7, no media type": ("dialect.image", "error", nested(image(type="base64", data="aGk="))),
     "004 rule 7, another media type": (
         "dialect.image",
         "error",
         nested(image(type="base64", media_type="text/plain", data="aGk=")),
     ),
-    "004 rule 7, an address": (
-        "dialect.image",
-        "error",
-        nested(image(type="url", url="file:///a.png")),
-    ),
+    "004 rule 7, an address": ("dialect.image", "error", nested(image(type="url", url="file:///a.png"))),
 }
 
 

@@ -57,9 +57,7 @@ class Home:
         self.path.write_bytes(self.known.data)
         self.server = server
 
-    def run(
-        self, *arguments: str, code: int = 0, program: tuple[str, ...] = ("-m", "steno")
-    ) -> str:
+    def run(self, *arguments: str, code: int = 0, program: tuple[str, ...] = ("-m", "steno")) -> str:
         env = {
             "PATH": os.environ["PATH"],
             # The package that the tests import, whichever one is installed.
@@ -71,9 +69,7 @@ class Home:
             "ANTHROPIC_BASE_URL": self.server.url if self.server is not None else "",
         }
         command = [sys.executable, *program, *arguments]
-        ran = subprocess.run(
-            command, capture_output=True, text=True, env=env, cwd=self.folder, check=False
-        )
+        ran = subprocess.run(command, capture_output=True, text=True, env=env, cwd=self.folder, check=False)
         assert ran.returncode == code, ran.stderr
         self.said = ran.stderr
         return ran.stdout
@@ -160,9 +156,7 @@ def test_a_session_goes_on_in_a_converted_copy(tmp_path: Path, server: Server, c
     assert [each.id for each in found if each.severity != "info"] == []
 
 
-def test_a_clients_session_with_records_of_a_dialect_goes_on_in_a_copy(
-    tmp_path: Path, server: Server
-) -> None:
+def test_a_clients_session_with_records_of_a_dialect_goes_on_in_a_copy(tmp_path: Path, server: Server) -> None:
     home = Home(tmp_path, "in_a_clients_file", server)
     assert "records in the dialect spec-000 and spec-004, converted" in home.run("show", "last")
     assert home.run("chat", "-p", "Go on.", "--resume", home.path.stem) == "Yes.\n"

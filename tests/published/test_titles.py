@@ -49,9 +49,7 @@ def test_a_title_is_the_same_everywhere_however_it_is_written(
         expected[str(path)] = {title}
     with explorer(str(tmp_path / "index"), str(tmp_path)) as found:
         said = every_surface(found.refresh())
-    assert {
-        path: {each.title for each in surfaces.values()} for path, surfaces in said.items()
-    } == expected
+    assert {path: {each.title for each in surfaces.values()} for path, surfaces in said.items()} == expected
 
 
 @pytest.mark.parametrize(("words", "title"), [("And now?", "And now?"), ("", "(session)")])

@@ -28,13 +28,7 @@ def _said(number: int, parent: int | None, output: int = 0) -> dict[str, Any]:
 def _rewound(root: Path) -> Path:
     """Write a session in which the second prompt was given up for a third."""
     return write(
-        path_of(root),
-        _said(1, None),
-        _said(2, 1, 5),
-        _said(3, 2),
-        _said(4, 3, 70),
-        _said(5, 2),
-        _said(6, 5, 900),
+        path_of(root), _said(1, None), _said(2, 1, 5), _said(3, 2), _said(4, 3, 70), _said(5, 2), _said(6, 5, 900)
     )
 
 
@@ -55,9 +49,7 @@ def test_a_straight_session_has_no_branches(tmp_path: Path) -> None:
     assert _count(tmp_path) == (UsageFigures(), 0)
 
 
-def test_what_was_found_is_kept_until_the_file_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_found_is_kept_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _rewound(tmp_path)
     assert _count(tmp_path)[0].output == 70
     looked: list[str] = []

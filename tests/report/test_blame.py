@@ -28,9 +28,7 @@ def _written(made: Session, path: Path, text: str) -> Session:
 
 
 def _edited(made: Session, path: Path, old: str, new: str) -> Session:
-    return made.assistant(
-        tool("Edit", file_path=str(path), old_string=old, new_string=new)
-    ).result()
+    return made.assistant(tool("Edit", file_path=str(path), old_string=old, new_string=new)).result()
 
 
 def _blame(root: Path, path: Path, **more: Any) -> FileBlame:
@@ -52,9 +50,7 @@ def _told(found: FileBlame) -> list[tuple[str, str]]:
     return made
 
 
-def test_lines_say_the_prompt_that_wrote_them_across_sessions(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_lines_say_the_prompt_that_wrote_them_across_sessions(config: WriteConfig, tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     one = session(seed=1).user("Begin.")
     _written(one, path, "a\nb\n").done()
@@ -62,20 +58,11 @@ def test_lines_say_the_prompt_that_wrote_them_across_sessions(
     _edited(two, path, "b", "c\nd").done()
     path.write_text("a\nc\nd\nhand\nnew\n")
     found = _blame(config(one, two), path)
-    assert _told(found) == [
-        ("a", "Begin."),
-        ("c", "Go on."),
-        ("d", "Go on."),
-        ("hand", "outside"),
-        ("new", "unknown"),
-    ]
+    assert _told(found) == [("a", "Begin."), ("c", "Go on."), ("d", "Go on."), ("hand", "outside"), ("new", "unknown")]
     assert found.total == 5
     assert not found.git
     versions = [origin.version for origin in found.origins[:2]]
-    assert [each and (each.session, each.turn) for each in versions] == [
-        (one.session_id, 1),
-        (two.session_id, 1),
-    ]
+    assert [each and (each.session, each.turn) for each in versions] == [(one.session_id, 1), (two.session_id, 1)]
 
 
 def test_only_the_lines_that_are_wanted_are_told(config: WriteConfig, tmp_path: Path) -> None:
@@ -108,9 +95,7 @@ def test_what_cannot_be_read_is_said(config: WriteConfig, tmp_path: Path) -> Non
     assert _told(_blame(root, tmp_path / "odd")) == [("\ufffd", "unknown")]
 
 
-def test_a_command_that_may_have_written_a_line_is_named(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_a_command_that_may_have_written_a_line_is_named(config: WriteConfig, tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     made = session(entrypoint="sdk-cli").user("Begin.")
     _written(made, path, "a\n")
@@ -121,17 +106,11 @@ def test_a_command_that_may_have_written_a_line_is_named(
     found = _blame(config(made), path)
     assert _told(found) == [("a", "Begin."), ("b", "outside"), ("c", "unknown")]
     suspects = [origin.suspect for origin in found.origins]
-    assert [each and each.command for each in suspects] == [
-        None,
-        "echo b >> a.py",
-        "echo c >> a.py",
-    ]
+    assert [each and each.command for each in suspects] == [None, "echo b >> a.py", "echo c >> a.py"]
     assert found.doubts == 2
 
 
-def test_what_sub_agents_wrote_says_what_the_session_was_asked(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_what_sub_agents_wrote_says_what_the_session_was_asked(config: WriteConfig, tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     made = session(entrypoint="sdk-cli").user("Have it written.")
     call = tool("Agent", description="Write", prompt="Do it.", subagent_type="general")
@@ -188,9 +167,7 @@ def test_lines_that_people_committed_say_the_commit(config: WriteConfig, tmp_pat
 
 @git
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_renamed_file_is_followed(
-    config: WriteConfig, tmp_path: Path, *, committed: bool
-) -> None:
+def test_a_renamed_file_is_followed(config: WriteConfig, tmp_path: Path, *, committed: bool) -> None:
     repo = Repo(tmp_path / "r")
     old = repo.write("old.py", "human\n")
     repo.commit("Begin", when="2020-01-01T00:00:00Z")
@@ -219,9 +196,7 @@ def test_a_renamed_file_is_followed(
 
 
 @git
-def test_what_became_of_an_old_name_after_the_rename_does_not_count(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_what_became_of_an_old_name_after_the_rename_does_not_count(config: WriteConfig, tmp_path: Path) -> None:
     repo = Repo(tmp_path / "r")
     old = repo.folder / "old.py"
     one = session(seed=1).user("First.")
@@ -251,9 +226,7 @@ def test_what_was_written_in_another_work_tree_counts(config: WriteConfig, tmp_p
 
 
 @git
-def test_a_line_committed_before_it_was_written_again_is_the_commits(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_a_line_committed_before_it_was_written_again_is_the_commits(config: WriteConfig, tmp_path: Path) -> None:
     repo = Repo(tmp_path / "r")
     path = repo.write("a.py", "old\n")
     repo.commit("Begin", when="2020-01-01T00:00:00Z")

@@ -25,13 +25,9 @@ from steno.report.file_history.version_builder import build_versions
 _LINES: Final = st.lists(st.sampled_from(["", "a", "b", "}", "\tc", "é"]), max_size=10)
 
 
-def _version(
-    place: int, verb: VersionEvent, text: str | None, before: str | None = None
-) -> Version:
+def _version(place: int, verb: VersionEvent, text: str | None, before: str | None = None) -> Version:
     known = "unknown" if text is None else "exact"
-    return Version(
-        name=f"1.{place}.0", verb=verb, tool="Edit", known=known, text=text, before=before
-    )
+    return Version(name=f"1.{place}.0", verb=verb, tool="Edit", known=known, text=text, before=before)
 
 
 @given(_LINES, _LINES)
@@ -43,9 +39,7 @@ def test_common_lines_are_common_and_rise(one: list[str], other: list[str]) -> N
 
 
 @given(st.lists(st.tuples(st.sampled_from(["read", "edit", "write", "outside"]), _LINES)), _LINES)
-def test_every_line_has_one_origin(
-    steps: list[tuple[VersionEvent, list[str]]], now: list[str]
-) -> None:
+def test_every_line_has_one_origin(steps: list[tuple[VersionEvent, list[str]]], now: list[str]) -> None:
     before: str | None = None
     versions: list[Version] = []
     for place, (verb, lines) in enumerate(steps):
@@ -56,10 +50,7 @@ def test_every_line_has_one_origin(
     text = "".join(f"{line}\n" for line in now)
     woven = attribute_lines(versions, text)
     assert len(woven.marks) == len(now)
-    assert all(
-        mark in (AFTER_LAST_VERSION, BEFORE_FIRST_VERSION) or 0 <= mark < len(versions)
-        for mark in woven.marks
-    )
+    assert all(mark in (AFTER_LAST_VERSION, BEFORE_FIRST_VERSION) or 0 <= mark < len(versions) for mark in woven.marks)
     chain = NamedHistory("/a", versions, woven.marks)
     blamed, origins = merge_origins(now, [chain], [None] * len(now), range(len(now)))
     assert [line.number for line in blamed] == list(range(1, len(now) + 1))
@@ -111,9 +102,7 @@ class _Simulated:
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 14))
-def test_a_chain_of_changes_is_attributed_as_a_plain_simulation_says(
-    luck: Random, steps: int
-) -> None:
+def test_a_chain_of_changes_is_attributed_as_a_plain_simulation_says(luck: Random, steps: int) -> None:
     told = _Simulated(luck)
     for _ in range(steps):
         told.step()
@@ -163,12 +152,7 @@ def test_an_edit_of_an_unknown_text_still_has_its_lines() -> None:
 def test_a_command_that_changed_nothing_is_no_doubt() -> None:
     idle = msgspec.structs.replace(_version(1, "command", None), settled=True)
     assert attribute_lines([_version(0, "write", "a\n", ""), idle], "a\n").doubts == 0
-    assert (
-        attribute_lines(
-            [_version(0, "write", "a\n", ""), _version(1, "command", None)], "a\n"
-        ).doubts
-        == 1
-    )
+    assert attribute_lines([_version(0, "write", "a\n", ""), _version(1, "command", None)], "a\n").doubts == 1
 
 
 def test_lines_are_those_of_an_editor() -> None:

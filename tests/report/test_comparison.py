@@ -61,9 +61,7 @@ def _longest(a: Sequence[str], b: Sequence[str]) -> int:
     for one, mine in enumerate(a):
         for other, theirs in enumerate(b):
             best[one + 1][other + 1] = (
-                best[one][other] + 1
-                if mine == theirs
-                else max(best[one][other + 1], best[one + 1][other])
+                best[one][other] + 1 if mine == theirs else max(best[one][other + 1], best[one + 1][other])
             )
     return best[-1][-1]
 
@@ -73,9 +71,7 @@ def _common(found: Alignment) -> int:
 
 
 @given(_ROWS, _ROWS)
-def test_aligned_parts_give_both_rows_again_and_miss_nothing_common(
-    a: list[str], b: list[str]
-) -> None:
+def test_aligned_parts_give_both_rows_again_and_miss_nothing_common(a: list[str], b: list[str]) -> None:
     found = align(a, b)
     _assert_whole(found, a, b)
     assert _common(found) == _longest(a, b)
@@ -83,9 +79,7 @@ def test_aligned_parts_give_both_rows_again_and_miss_nothing_common(
 
 
 @given(_ROWS, _ROWS, st.integers(0, 60))
-def test_rows_stay_whole_when_there_is_no_time_to_look(
-    a: list[str], b: list[str], cells: int
-) -> None:
+def test_rows_stay_whole_when_there_is_no_time_to_look(a: list[str], b: list[str], cells: int) -> None:
     found = align(a, b, max_pairs=cells)
     _assert_whole(found, a, b)
     both = zip(a, b, strict=False)
@@ -95,16 +89,12 @@ def test_rows_stay_whole_when_there_is_no_time_to_look(
 
 
 @given(_ROWS, _ROWS, st.data())
-def test_ties_are_kept_whatever_stands_between(
-    a: list[str], b: list[str], data: st.DataObject
-) -> None:
+def test_ties_are_kept_whatever_stands_between(a: list[str], b: list[str], data: st.DataObject) -> None:
     pairs = [(one, other) for one in range(len(a)) for other in range(len(b)) if a[one] == b[other]]
     tie = data.draw(st.sampled_from(pairs)) if pairs else None
     found = align(a, b, anchors=[tie] if tie else [])
     _assert_whole(found, a, b)
-    tied = {
-        pair for part in found.parts if part.common for pair in zip(part.a, part.b, strict=True)
-    }
+    tied = {pair for part in found.parts if part.common for pair in zip(part.a, part.b, strict=True)}
     assert tie is None or tie in tied
 
 
@@ -152,9 +142,7 @@ def test_files_and_commands_are_told_for_both(tries: Comparison) -> None:
     assert b is not None
     assert (a.times, a.failed, a.tests) == (2, 2, SuiteCounts(118, 3))
     assert (b.times, b.failed, b.tests) == (1, 0, SuiteCounts(121, 0))
-    assert [name for name, one, other in tries.files if one and other] == [
-        name for name, *_ in tries.files[:2]
-    ]
+    assert [name for name, one, other in tries.files if one and other] == [name for name, *_ in tries.files[:2]]
 
 
 def test_who_did_better_is_said_where_less_is_better(tries: Comparison) -> None:
@@ -265,9 +253,7 @@ def test_an_empty_session_can_be_compared() -> None:
         ("", None),
     ],
 )
-def test_what_a_test_runner_says_is_read_as_numbers(
-    outcome: str, numbers: tuple[int, int] | None
-) -> None:
+def test_what_a_test_runner_says_is_read_as_numbers(outcome: str, numbers: tuple[int, int] | None) -> None:
     found = parse_test_counts(outcome)
     assert (None if found is None else (found.passed, found.failed)) == numbers
 
@@ -277,12 +263,7 @@ def test_what_a_test_runner_says_is_read_as_numbers(
     [
         ("go test ./...", "ok  \tgravel/mesh\t0.21s", "passed", 0),
         ("go test ./...", "--- FAIL: TestMesh (0.00s)\nFAIL\tgravel/mesh\t0.02s", "1 failed", 1),
-        (
-            "mvn -q test",
-            "Tests run: 12, Failures: 2, Errors: 1, Skipped: 0",
-            "3 failed, 9 passed",
-            3,
-        ),
+        ("mvn -q test", "Tests run: 12, Failures: 2, Errors: 1, Skipped: 0", "3 failed, 9 passed", 3),
         ("cat notes.md", "43 passed", None, None),
     ],
 )

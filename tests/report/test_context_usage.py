@@ -24,11 +24,7 @@ def test_the_parts_add_up_to_what_was_recorded() -> None:
     said = opened(made)
     assert len(found.points) == 6
     for point, turn in zip(found.points, said.turns(), strict=True):
-        usages = [
-            usage
-            for node in turn.nodes
-            if (usage := said.transcript.record(node).usage) is not None
-        ]
+        usages = [usage for node in turn.nodes if (usage := said.transcript.record(node).usage) is not None]
         assert abs(point.total - usages[-1].context) <= len(CONTEXT_SOURCES)
 
 

@@ -37,9 +37,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> list[DiscoveredFile]:
 def told(tmp_path: Path) -> DiscoveredFile:
     """A session in which a key stands in every place that has words."""
     made = session(seed="keys").user(f"Use {KEY} in /home/ada/work")
-    made.assistant(
-        thinking(f"The key is {KEY}."), f"I use {KEY}.", tool("Bash", command=f"curl -u {KEY} x")
-    )
+    made.assistant(thinking(f"The key is {KEY}."), f"I use {KEY}.", tool("Bash", command=f"curl -u {KEY} x"))
     made.results(f"done with {KEY}")
     made.assistant(f"Ready: {KEY}").rename(f"Title {KEY}").done()
     for name, data in made.files().items():
@@ -49,9 +47,7 @@ def told(tmp_path: Path) -> DiscoveredFile:
     return find("last", (str(tmp_path),))
 
 
-def _whole(
-    found: DiscoveredFile, kind: ExportFormat, level: ExportLevel = "full", *, mask: bool = True
-) -> bytes:
+def _whole(found: DiscoveredFile, kind: ExportFormat, level: ExportLevel = "full", *, mask: bool = True) -> bytes:
     return b"".join(export_chunks(found, ExportJob(kind, level, Masker() if mask else None)))
 
 
@@ -71,9 +67,7 @@ def test_names_of_files_hold_nothing_either(told: DiscoveredFile, tmp_path: Path
         assert "4f9b2c" not in path
 
 
-def test_what_was_thought_is_left_out_where_its_signature_no_longer_fits(
-    told: DiscoveredFile,
-) -> None:
+def test_what_was_thought_is_left_out_where_its_signature_no_longer_fits(told: DiscoveredFile) -> None:
     masked = api_messages(open_masked(told, Masker()), masked=True)
     bare = api_messages(open_masked(told, None), masked=False)
     assert _kinds(bare).count("thinking") == 1
@@ -82,9 +76,7 @@ def test_what_was_thought_is_left_out_where_its_signature_no_longer_fits(
 
 
 def _kinds(found: list[dict[str, Any]]) -> list[str]:
-    return [
-        block["type"] for each in found for block in each["content"] if not isinstance(block, str)
-    ]
+    return [block["type"] for each in found for block in each["content"] if not isinstance(block, str)]
 
 
 def _refused(found: list[dict[str, Any]]) -> object:
@@ -96,9 +88,7 @@ def _refused(found: list[dict[str, Any]]) -> object:
         for block in each["content"]
         if block.get("type") == "tool_use"
     }
-    body["tools"] = [
-        {"name": name, "input_schema": {"type": "object"}} for name in sorted(names) if name
-    ]
+    body["tools"] = [{"name": name, "input_schema": {"type": "object"}} for name in sorted(names) if name]
     return validate_request(body)
 
 
@@ -117,9 +107,7 @@ def test_messages_of_all_corpora_are_what_the_api_accepts(shared: Path) -> None:
     assert sent > 100
 
 
-def test_messages_of_the_demo_pass_the_server_that_refuses_what_the_api_refuses(
-    demo: list[DiscoveredFile],
-) -> None:
+def test_messages_of_the_demo_pass_the_server_that_refuses_what_the_api_refuses(demo: list[DiscoveredFile]) -> None:
     for each in demo:
         found = api_messages(open_masked(each, Masker()), masked=True)
         assert not found or _refused(found) is None, each.path
@@ -137,9 +125,7 @@ def test_json_has_every_byte_of_the_files(demo: list[DiscoveredFile]) -> None:
                 end += piece["length"]
                 held = raw[piece["offset"] : end]
                 if "base64" in piece:
-                    assert b64decode(piece["base64"]) == held.removesuffix(
-                        piece.get("ending", "").encode()
-                    )
+                    assert b64decode(piece["base64"]) == held.removesuffix(piece.get("ending", "").encode())
                 else:
                     assert msgspec.json.decode(held) == piece["record"]
             assert end == len(raw)
@@ -191,9 +177,7 @@ def test_steps_of_sub_agents_are_left_out(demo: list[DiscoveredFile]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["markdown", "txt"])
-def test_each_level_tells_less_than_the_one_before(
-    demo: list[DiscoveredFile], kind: ExportFormat
-) -> None:
+def test_each_level_tells_less_than_the_one_before(demo: list[DiscoveredFile], kind: ExportFormat) -> None:
     for each in demo[:6]:
         sizes = [len(_whole(each, kind, level)) for level in LEVELS]
         assert sizes == sorted(sizes, reverse=True), each.path

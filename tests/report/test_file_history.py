@@ -10,16 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.builders import VERSIONS, session, tool
 from tests.conftest import WriteConfig
-from tests.report.file_history_cases import (
-    PATH,
-    command,
-    edit,
-    history_of,
-    read,
-    told,
-    transcript_of,
-    write,
-)
+from tests.report.file_history_cases import PATH, command, edit, history_of, read, told, transcript_of, write
 
 from steno.errors import Unreadable
 from steno.format.tool_catalogue import EDITING_TOOLS
@@ -37,11 +28,7 @@ from steno.report.file_history.text_edits import (
     patch_matches,
 )
 from steno.report.file_history.touch_finder import touches_in
-from steno.report.file_history.touched_files import (
-    TouchedFilter,
-    list_touched_files,
-    touched_projects,
-)
+from steno.report.file_history.touched_files import TouchedFilter, list_touched_files, touched_projects
 from steno.report.file_history.version_builder import build_versions, evidence_of
 from steno.session.transcript import load
 from steno.store.file_source import FileSource
@@ -113,9 +100,7 @@ class _Told:
 
 @given(st.lists(_OPS, max_size=12), st.sampled_from(VERSIONS))
 @example([("write", "a", ""), ("edit", 0, "\n\n")], VERSIONS[-1])
-def test_any_chain_of_changes_is_rebuilt_exactly(
-    things: list[tuple[str, Any, str]], version: str
-) -> None:
+def test_any_chain_of_changes_is_rebuilt_exactly(things: list[tuple[str, Any, str]], version: str) -> None:
     chain = _Told(version)
     for what, one, other in things:
         chain.do(what, one, other)
@@ -129,9 +114,7 @@ def test_any_chain_of_changes_is_rebuilt_exactly(
 
 
 @given(st.lists(_OPS.filter(lambda op: op[0] != "outside"), max_size=12))
-def test_a_chain_is_rebuilt_without_a_word_of_what_was_before(
-    things: list[tuple[str, Any, str]],
-) -> None:
+def test_a_chain_is_rebuilt_without_a_word_of_what_was_before(things: list[tuple[str, Any, str]]) -> None:
     chain = _Told(VERSIONS[-1])
     chain.do("write", "one\ntwo\n", "")
     for what, one, other in things:
@@ -181,12 +164,7 @@ def test_a_diff_leads_from_one_text_to_the_other(before: str, after: str) -> Non
 
 
 def _ranged(start: int, lines: list[str], total: int) -> FileTouch:
-    file = {
-        "content": "\n".join(lines),
-        "startLine": start,
-        "numLines": len(lines),
-        "totalLines": total,
-    }
+    file = {"content": "\n".join(lines), "startLine": start, "numLines": len(lines), "totalLines": total}
     return FileTouch(tool="Read", result={"type": "text", "file": file}, offset=start)
 
 
@@ -195,10 +173,7 @@ def test_reads_of_ranges_add_up_until_the_file_is_whole() -> None:
     versions = build_versions(touches)
     assert [each.known for each in versions] == ["partial", "partial", "exact"]
     assert versions[-1].text == "a\nb\nc\nd\n"
-    assert [(piece.start, piece.lines) for piece in versions[1].pieces] == [
-        (1, ("a", "b")),
-        (4, ("d", "")),
-    ]
+    assert [(piece.start, piece.lines) for piece in versions[1].pieces] == [(1, ("a", "b")), (4, ("d", ""))]
 
 
 def test_a_range_that_does_not_fit_is_a_change_from_outside() -> None:
@@ -213,19 +188,12 @@ def test_a_range_that_does_not_fit_is_a_change_from_outside() -> None:
 
 
 def test_an_edit_of_a_file_known_in_part_moves_what_is_known() -> None:
-    patch = [
-        {"oldStart": 2, "oldLines": 1, "newStart": 2, "newLines": 2, "lines": ["-b", "+x", "+y"]}
-    ]
+    patch = [{"oldStart": 2, "oldLines": 1, "newStart": 2, "newLines": 2, "lines": ["-b", "+x", "+y"]}]
     change = FileTouch(
-        tool="Edit",
-        tool_input={"old_string": "b", "new_string": "x\ny"},
-        result={"structuredPatch": patch},
+        tool="Edit", tool_input={"old_string": "b", "new_string": "x\ny"}, result={"structuredPatch": patch}
     )
     versions = build_versions([_ranged(1, ["a", "b"], 5), _ranged(4, ["d", ""], 5), change])
-    assert [(piece.start, piece.lines) for piece in versions[-1].pieces] == [
-        (1, ("a", "x", "y")),
-        (5, ("d", "")),
-    ]
+    assert [(piece.start, piece.lines) for piece in versions[-1].pieces] == [(1, ("a", "x", "y")), (5, ("d", ""))]
     assert (versions[-1].added, versions[-1].removed, versions[-1].total) == (2, 1, 6)
 
 
@@ -255,18 +223,12 @@ def test_what_a_person_changed_before_it_was_carried_out_is_what_counts() -> Non
         {"file": {"content": ["a"]}},
         {"file": {"content": "a", "startLine": "x", "numLines": 1e400, "totalLines": -1}},
         {"originalFile": {"a": 1}, "structuredPatch": [{"lines": [1]}], "edits": "x"},
-        {
-            "structuredPatch": [
-                {"oldStart": -5, "oldLines": 9, "newStart": 0, "newLines": 0, "lines": []}
-            ]
-        },
+        {"structuredPatch": [{"oldStart": -5, "oldLines": 9, "newStart": 0, "newLines": 0, "lines": []}]},
     ],
 )
 @pytest.mark.parametrize("name", ["Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "attached"])
 def test_odd_results_are_no_trouble(name: str, result: dict[str, Any]) -> None:
-    touch = FileTouch(
-        tool=name, tool_input={"old_string": 1, "content": None, "edits": [3]}, result=result
-    )
+    touch = FileTouch(tool=name, tool_input={"old_string": 1, "content": None, "edits": [3]}, result=result)
     assert all(isinstance(each, Version) for each in build_versions([touch, touch]))
 
 
@@ -301,9 +263,7 @@ def test_lines_known_in_part_are_told_in_stretches() -> None:
 # Across sessions
 
 
-def test_versions_come_in_order_across_sessions_with_what_was_asked(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_versions_come_in_order_across_sessions_with_what_was_asked(config: WriteConfig, tmp_path: Path) -> None:
     one = session(seed=1).user("Begin the notes.")
     write(one, "a\n").done()
     two = session(seed=2).wait(86_400).have(PATH, "a\n").user("Go on with them.")
@@ -311,40 +271,22 @@ def test_versions_come_in_order_across_sessions_with_what_was_asked(
     three = session(seed=3).wait(40_000).have(PATH, "a\n").user("Look at them.")
     read(three).done()
     found = history_of(tmp_path, config(two, three, one))
-    assert told(found) == [
-        ("write", "exact", "a\n"),
-        ("read", "exact", "a\n"),
-        ("edit", "derived", "b\n"),
-    ]
-    assert [each.prompt for each in found.versions] == [
-        "Begin the notes.",
-        "Look at them.",
-        "Go on with them.",
-    ]
-    assert [each.session for each in found.versions] == [
-        each.session_id for each in (one, three, two)
-    ]
+    assert told(found) == [("write", "exact", "a\n"), ("read", "exact", "a\n"), ("edit", "derived", "b\n")]
+    assert [each.prompt for each in found.versions] == ["Begin the notes.", "Look at them.", "Go on with them."]
+    assert [each.session for each in found.versions] == [each.session_id for each in (one, three, two)]
     assert [(each.added, each.removed) for each in found.versions] == [(1, 0), (0, 0), (1, 1)]
 
 
-def test_what_no_session_wrote_is_found_by_the_next_touch(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_what_no_session_wrote_is_found_by_the_next_touch(config: WriteConfig, tmp_path: Path) -> None:
     made = session(entrypoint="sdk-cli").user("Note it.")
     write(made, "a\n").have(PATH, "mine\n")
     edit(made, "mine", "ours").done()
     found = history_of(tmp_path, config(made))
-    assert told(found) == [
-        ("write", "exact", "a\n"),
-        ("outside", "exact", "mine\n"),
-        ("edit", "derived", "ours\n"),
-    ]
+    assert told(found) == [("write", "exact", "a\n"), ("outside", "exact", "mine\n"), ("edit", "derived", "ours\n")]
     assert "No session" in found.versions[1].note
 
 
-def test_a_file_that_was_put_back_says_to_which_version(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_a_file_that_was_put_back_says_to_which_version(config: WriteConfig, tmp_path: Path) -> None:
     made = session(entrypoint="sdk-cli").user("Note it.")
     write(made, "a\n")
     edit(made, "a", "b").have(PATH, "a\n")
@@ -392,9 +334,7 @@ def test_what_failed_or_was_denied_does_not_count(config: WriteConfig, tmp_path:
     assert told(found) == [("write", "exact", "a\n")]
 
 
-def test_sub_agents_count_and_say_what_the_session_was_asked(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_sub_agents_count_and_say_what_the_session_was_asked(config: WriteConfig, tmp_path: Path) -> None:
     made = session(entrypoint="sdk-cli").user("Have somebody note it.")
     call = tool("Agent", description="Notes", prompt="Write the notes.", subagent_type="general")
     made.assistant(call).agent(lambda child: write(child, "a\n").assistant("Done."))
@@ -406,9 +346,7 @@ def test_sub_agents_count_and_say_what_the_session_was_asked(
     assert version.prompt == "Have somebody note it."
 
 
-def test_what_was_done_in_an_abandoned_branch_is_marked(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_what_was_done_in_an_abandoned_branch_is_marked(config: WriteConfig, tmp_path: Path) -> None:
     made = session(entrypoint="sdk-cli").user("Note it.")
     write(made, "a\n").assistant("Noted.").done()
     made.user("Now in red.")
@@ -425,9 +363,7 @@ def test_what_was_done_in_an_abandoned_branch_is_marked(
 
 
 @pytest.mark.parametrize("traced", [True, False])
-def test_a_copy_in_another_session_is_no_touch_of_its_own(
-    config: WriteConfig, tmp_path: Path, *, traced: bool
-) -> None:
+def test_a_copy_in_another_session_is_no_touch_of_its_own(config: WriteConfig, tmp_path: Path, *, traced: bool) -> None:
     made = session(entrypoint="sdk-cli").user("Note it.")
     write(made, "a\n").assistant("Noted.").done()
     fork = made.fork(traced=traced).user("Go on.")
@@ -460,9 +396,7 @@ def test_attached_files_are_reads(config: WriteConfig, tmp_path: Path) -> None:
     ]
 
 
-def test_a_notice_that_the_file_changed_is_a_change_from_outside(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_a_notice_that_the_file_changed_is_a_change_from_outside(config: WriteConfig, tmp_path: Path) -> None:
     made = session(entrypoint="sdk-cli").user("Note it.")
     write(made, "a\nb\n")
     made.attach("edited_text_file", filename=PATH, snippet="     2→x\n     3→y")
@@ -542,10 +476,7 @@ def test_the_list_counts_reads_edits_lines_and_sessions(config: WriteConfig) -> 
     assert [row.path for row in words] == ["/home/ada/tidegauge/other.md"]
     assert strange == []
     assert [row.path for row in changed] == [PATH]
-    assert [(each.path, each.touches) for each in known] == [
-        ("/home/ada/else", 2),
-        ("/home/ada/tidegauge", 2),
-    ]
+    assert [(each.path, each.touches) for each in known] == [("/home/ada/else", 2), ("/home/ada/tidegauge", 2)]
 
 
 @pytest.mark.parametrize(

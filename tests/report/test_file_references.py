@@ -17,11 +17,7 @@ from steno.report.file_history.file_versions import FileTouch, Version, find_ver
 from steno.report.file_history.history import unified_diff
 from steno.report.file_history.restore import restore_version, version_bytes
 from steno.report.file_history.touch_finder import touches_in
-from steno.report.file_history.touched_files import (
-    files_of_session,
-    find_paths_by_suffix,
-    find_touched_path,
-)
+from steno.report.file_history.touched_files import files_of_session, find_paths_by_suffix, find_touched_path
 from steno.report.file_history.verification import VerificationReport, verify_file, verify_folders
 
 _NOW = 1_794_744_000.0  # 2026-11-15T12:00Z
@@ -33,9 +29,7 @@ _TEXTS = st.lists(st.sampled_from(["", "a", "b", "c", "-x", "+y", "\\ z"]), max_
 # Versions
 
 
-def test_versions_are_meant_by_number_turn_session_and_time(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_versions_are_meant_by_number_turn_session_and_time(config: WriteConfig, tmp_path: Path) -> None:
     one = session(seed=1).user("Begin.")
     write(one, "a\n").assistant("Done.").user("More.")
     edit(one, "a", "b").done()
@@ -48,9 +42,7 @@ def test_versions_are_meant_by_number_turn_session_and_time(
         return find_version(found, word, _NOW).text
 
     first, second = one.session_id, two.session_id
-    assert [text(word) for word in ("1", "v2", "3", "first", "last")] == [
-        *("a\n", "b\n", "c\n", "a\n", "c\n")
-    ]
+    assert [text(word) for word in ("1", "v2", "3", "first", "last")] == [*("a\n", "b\n", "c\n", "a\n", "c\n")]
     assert text(f"{first[:8]}:1") == text(f"{first}:1") == "a\n"
     assert text(f"{first[:8]}:2") == text(f"{first[:8]}:99") == text(first[:8].upper()) == "b\n"
     assert text(":2") == text(f"{second[:6]}") == "c\n"
@@ -89,10 +81,7 @@ def test_a_file_is_meant_by_its_path_or_the_end_of_it(root: Path) -> None:
         assert find_touched_path(connection, "a/src/x.py", "/") == "/srv/a/src/x.py"
         assert find_touched_path(connection, "src/z.py", "/") == "C:\\w\\src\\z.py"
         assert find_touched_path(connection, "100%_y.py", "/") == "/srv/a/100%_y.py"
-        assert set(find_paths_by_suffix(connection, "x.py")) == {
-            "/srv/a/src/x.py",
-            "/srv/b/src/x.py",
-        }
+        assert set(find_paths_by_suffix(connection, "x.py")) == {"/srv/a/src/x.py", "/srv/b/src/x.py"}
         with pytest.raises(Ambiguous) as several:
             find_touched_path(connection, "./x.py", "/")
         assert len(several.value.candidates) == 2
@@ -108,9 +97,7 @@ def test_the_files_of_a_session_say_turns_and_lines_and_sub_agents(config: Write
     edit(made, "b", "c\nd")
     call = tool("Agent", description="More", prompt="Do it.", subagent_type="general")
     made.assistant(call).agent(
-        lambda child: child.assistant(
-            tool("Write", file_path="/srv/agent.md", content="x\n")
-        ).result()
+        lambda child: child.assistant(tool("Write", file_path="/srv/agent.md", content="x\n")).result()
     )
     made.assistant("Done.").done()
     with open_index(str(config(made))) as index:
@@ -134,9 +121,7 @@ def test_lines_that_an_edit_leaves_as_they_were_are_not_counted(config: WriteCon
     assert (mine.added, mine.removed) == (2, 1)
 
 
-def test_what_a_sub_agent_did_is_of_the_turn_that_called_it(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_what_a_sub_agent_did_is_of_the_turn_that_called_it(config: WriteConfig, tmp_path: Path) -> None:
     made = session(entrypoint="sdk-cli").user("One.").assistant("Done.").user("Two.")
     call = tool("Agent", description="More", prompt="Do it.", subagent_type="general")
     made.assistant(call).agent(lambda child: write(child, "a\n").assistant("Done."))
@@ -186,10 +171,7 @@ def test_a_difference_can_be_carried_out(before: str, after: str) -> None:
 
 def test_no_path_can_add_lines_to_a_difference() -> None:
     patch = unified_diff('/x\n+++ b/"evil\\', "a\n", "b\n")
-    assert patch.split("\n")[:2] == [
-        '--- "a/x\\n+++ b/\\"evil\\\\"',
-        '+++ "b/x\\n+++ b/\\"evil\\\\"',
-    ]
+    assert patch.split("\n")[:2] == ['--- "a/x\\n+++ b/\\"evil\\\\"', '+++ "b/x\\n+++ b/\\"evil\\\\"']
 
 
 # Putting back
@@ -212,9 +194,7 @@ def test_only_what_is_known_as_a_whole_is_put_on_the_disk(tmp_path: Path) -> Non
     assert sorted(each.name for each in tmp_path.iterdir()) == ["new", "root"]
 
 
-def test_nothing_is_put_into_the_clients_or_our_own_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_put_into_the_clients_or_our_own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Version(name="1", verb="write", tool="Write", known="exact", text="a\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
@@ -275,9 +255,7 @@ def test_chains_that_are_whole_fit(texts: list[str]) -> None:
     assert (trial.changes, trial.rebuilt, trial.wrong) == (len(texts), len(texts), [])
 
 
-def test_everything_in_the_corpus_is_rebuilt_as_recorded_and_the_rest_counted(
-    shared: Path,
-) -> None:
+def test_everything_in_the_corpus_is_rebuilt_as_recorded_and_the_rest_counted(shared: Path) -> None:
     trial = verify_folders([str(shared / "corpus")])
     assert trial.wrong == []
     # Old clients kept nothing of a notebook.

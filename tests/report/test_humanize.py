@@ -30,13 +30,7 @@ def test_durations(seconds: float | None, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "said"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (45_600, "46 kB"),
-        (5_000_000_000_000, "5000 GB"),
-    ],
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (45_600, "46 kB"), (5_000_000_000_000, "5000 GB")],
 )
 def test_sizes(number: int, said: str) -> None:
     assert humanize.size(number) == said

@@ -7,13 +7,7 @@ import pytest
 from genai_prices.data import providers
 
 from steno.report import price_sources
-from steno.report.price_sources import (
-    ModelPrices,
-    NameCondition,
-    PriceCatalogue,
-    ProviderPrices,
-    look_up_prices,
-)
+from steno.report.price_sources import ModelPrices, NameCondition, PriceCatalogue, ProviderPrices, look_up_prices
 from steno.report.pricing import Price, Rates
 
 PACKAGE: list[Any] = list(providers)
@@ -44,9 +38,7 @@ def found_by_the_package(name: str) -> Any:
 def test_every_model_of_the_package_has_the_same_prices(shape: str) -> None:
     names = [shape.format(name) for name in [*IDS, "fern-9", "CLAUDE-OPUS-4-5"]]
     expected = {
-        name: price_sources._prices_of_model_data(model)
-        if (model := found_by_the_package(name))
-        else []
+        name: price_sources._prices_of_model_data(model) if (model := found_by_the_package(name)) else []
         for name in names
     }
     assert look_up_prices(names) == expected
@@ -80,9 +72,7 @@ def test_an_installed_package_counts_when_it_is_newer(
 
 
 @pytest.mark.parametrize("error", [ImportError("no pydantic"), AttributeError("no model_match")])
-def test_a_package_that_cannot_be_read_is_passed_over(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_package_that_cannot_be_read_is_passed_over(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail() -> None:
         raise error
 

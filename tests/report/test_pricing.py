@@ -22,9 +22,7 @@ def _rates(prices: PriceTable, model: str, day: str = "2026-11-01", band: int = 
 
 
 def test_rates_are_micro_dollars_for_a_million() -> None:
-    assert _rates(PriceTable(), _OPUS) == Rates(
-        5_000_000, 25_000_000, 6_250_000, 10_000_000, 500_000, 10_000_000_000
-    )
+    assert _rates(PriceTable(), _OPUS) == Rates(5_000_000, 25_000_000, 6_250_000, 10_000_000, 500_000, 10_000_000_000)
 
 
 def test_a_price_holds_from_its_day_on() -> None:
@@ -102,9 +100,7 @@ def test_prices_of_ones_own_count_more(tmp_path: Path) -> None:
         f'[[models."{_OPUS}"]]\nsince = 2026-06-01\ninput = 2\noutput = 2\n'
     )
     prices = PriceTable(read_price_file(str(path)))
-    assert _rates(prices, "fern-1") == Rates(
-        1_000_000, 2_500_000, 1_250_000, 2_000_000, 100_000, 10_000_000_000
-    )
+    assert _rates(prices, "fern-1") == Rates(1_000_000, 2_500_000, 1_250_000, 2_000_000, 100_000, 10_000_000_000)
     nine = _rates(prices, "fern-9")
     assert nine is not None
     assert (nine.input, nine.cache_read) == (4_000_000, 125_000)

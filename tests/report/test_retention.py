@@ -53,10 +53,7 @@ def test_what_is_archived_is_no_cause_for_alarm(steno: Steno, config: WriteConfi
     with path.open("ab") as file:
         file.write(b"{}\n")
     set_age(path, 29)
-    assert (
-        "1 session that is not archived: the client deletes it in 1 day"
-        in steno("sync", "--color", "never").err
-    )
+    assert "1 session that is not archived: the client deletes it in 1 day" in steno("sync", "--color", "never").err
 
 
 def test_overdue_is_said(steno: Steno, config: WriteConfig) -> None:
@@ -74,9 +71,7 @@ def test_the_clients_own_setting_counts(steno: Steno, config: WriteConfig) -> No
     assert "next time" in steno("sync", "--color", "never").err
 
 
-def test_folders_that_no_client_cleans_up_are_safe(
-    steno: Steno, config: WriteConfig, tmp_path: Path
-) -> None:
+def test_folders_that_no_client_cleans_up_are_safe(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     folder = aged(config, 40)
     (folder / "projects").rename(tmp_path / "copies")
     assert steno("sync", "--root", tmp_path / "copies", "--color", "never").err == ""
@@ -97,12 +92,7 @@ def test_doctor_says_the_same(steno: Steno, config: WriteConfig) -> None:
     [
         (0, 0, None, ""),
         (1, 0, 0.5, "1 session that is not archived: the client deletes it today"),
-        (
-            1,
-            1,
-            -1,
-            "1 session that is not archived: the client deletes it the next time it cleans up",
-        ),
+        (1, 1, -1, "1 session that is not archived: the client deletes it the next time it cleans up"),
         (
             3,
             1,

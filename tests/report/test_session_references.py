@@ -22,9 +22,7 @@ def test_a_file_nobody_lists_goes_by_its_path() -> None:
 
 
 def test_a_name_that_would_be_an_option_goes_by_its_path() -> None:
-    assert (
-        SessionReferences(["/x/--help.jsonl"]).argument_for("/x/--help.jsonl") == "/x/--help.jsonl"
-    )
+    assert SessionReferences(["/x/--help.jsonl"]).argument_for("/x/--help.jsonl") == "/x/--help.jsonl"
 
 
 def test_arguments_are_quoted_or_not_offered() -> None:

@@ -32,11 +32,7 @@ def run(root: Path, out: Path, **options: Any) -> StepsReport:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def inodes(folder: Path) -> dict[str, tuple[int, int]]:
@@ -96,9 +92,7 @@ def test_002_sync_a_copy_with_another_time_is_unchanged(root: Path, tmp_path: Pa
     assert inodes(out) == before
 
 
-def test_002_sync_a_file_rewritten_with_the_same_size_and_time_is_written(
-    root: Path, tmp_path: Path
-) -> None:
+def test_002_sync_a_file_rewritten_with_the_same_size_and_time_is_written(root: Path, tmp_path: Path) -> None:
     out, path = tmp_path / "out", path_of(root, 2)
     run(root, out)
     run(root, out)
@@ -130,9 +124,7 @@ def test_002_sync_what_is_cached_is_read_again_after_any_change(
 
 
 @pytest.mark.parametrize("part", ["whole", "torn"])
-def test_002_sync_appended_records_give_what_a_fresh_export_gives(
-    root: Path, tmp_path: Path, part: str
-) -> None:
+def test_002_sync_appended_records_give_what_a_fresh_export_gives(root: Path, tmp_path: Path, part: str) -> None:
     out, path = tmp_path / "out", path_of(root, 3)
     run(root, out)
     more = step_lines(session_id(3), 2, word="More")
@@ -159,25 +151,18 @@ def test_002_sync_a_session_that_is_gone_is_removed(root: Path, tmp_path: Path) 
     assert_fresh(root, out)
 
 
-def test_002_sync_a_session_that_has_no_steps_any_more_is_removed(
-    root: Path, tmp_path: Path
-) -> None:
+def test_002_sync_a_session_that_has_no_steps_any_more_is_removed(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(root, out)
     path_of(root, 1).write_bytes(b"")
     path_of(root, 2).write_bytes(b'{"type":"summary","summary":"x","leafUuid":"y"}\n')
     report = run(root, out)
     assert report.removed == [session_id(1), session_id(2)]
-    assert {each.reason for each in report.skipped} == {
-        "empty file",
-        "no user or assistant records",
-    }
+    assert {each.reason for each in report.skipped} == {"empty file", "no user or assistant records"}
     assert_fresh(root, out)
 
 
-def test_002_sync_nothing_is_removed_while_a_folder_cannot_be_read(
-    root: Path, tmp_path: Path
-) -> None:
+def test_002_sync_nothing_is_removed_while_a_folder_cannot_be_read(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(root, out)
     root.rename(tmp_path / "away")
@@ -195,9 +180,7 @@ def test_002_sync_sessions_of_other_folders_stay(root: Path, tmp_path: Path) -> 
     assert len(list(out.iterdir())) == 4
 
 
-def test_002_sync_a_selection_leaves_other_sessions_and_removes_gone_ones(
-    root: Path, tmp_path: Path
-) -> None:
+def test_002_sync_a_selection_leaves_other_sessions_and_removes_gone_ones(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(root, out)
     path_of(root, 1).unlink()
@@ -205,11 +188,7 @@ def test_002_sync_a_selection_leaves_other_sessions_and_removes_gone_ones(
     job = StepsJob(str(out), (str(root),), Masker())
     report = sync_steps(job, [discover_file(str(path_of(root, 2)))])
     assert report.skipped == []
-    assert (report.written, report.unchanged, report.removed) == (
-        [],
-        [session_id(2)],
-        [session_id(1)],
-    )
+    assert (report.written, report.unchanged, report.removed) == ([], [session_id(2)], [session_id(1)])
     assert_fresh(root, out)
 
 
@@ -237,9 +216,7 @@ def test_002_sync_what_something_else_wrote_is_left_alone(root: Path, tmp_path: 
     assert (out / "notes.txt").read_text() == "mine"
 
 
-def test_002_sync_a_copy_of_a_folder_under_another_name_is_left_alone(
-    root: Path, tmp_path: Path
-) -> None:
+def test_002_sync_a_copy_of_a_folder_under_another_name_is_left_alone(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(root, out)
     shutil.copytree(out / session_id(1), out / f"{session_id(1)}.bak")
@@ -316,8 +293,7 @@ def test_002_sync_steps_that_somebody_changed_are_written_again(root: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [(b'"tool_call_count": ', b'"tool_call_count": 9'), (b"  ", b" "), (b"{", b"{ ")],
+    ("old", "new"), [(b'"tool_call_count": ', b'"tool_call_count": 9'), (b"  ", b" "), (b"{", b"{ ")]
 )
 def test_002_sync_metadata_that_somebody_changed_is_written_again(
     root: Path, tmp_path: Path, old: bytes, new: bytes
@@ -333,9 +309,7 @@ def test_002_sync_metadata_that_somebody_changed_is_written_again(
     assert_fresh(root, out)
 
 
-def test_002_sync_a_session_folder_that_cannot_be_written_does_not_stop_the_others(
-    root: Path, tmp_path: Path
-) -> None:
+def test_002_sync_a_session_folder_that_cannot_be_written_does_not_stop_the_others(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(root, out)
     steps = out / session_id(1) / "steps.jsonl"
@@ -354,9 +328,7 @@ def test_002_sync_a_session_folder_that_cannot_be_written_does_not_stop_the_othe
     assert_fresh(root, out)
 
 
-def test_002_sync_a_full_disk_ends_the_run(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_002_sync_a_full_disk_ends_the_run(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
     run(root, out)
     path_of(root, 1).write_bytes(step_lines(session_id(1), 4))
@@ -408,9 +380,7 @@ def test_002_sync_a_time_in_milliseconds_is_written_as_a_time(root: Path, tmp_pa
     assert about["started_at"] == "2026-11-15T06:28:31.819Z"
 
 
-def test_002_sync_files_that_are_no_sessions_are_skipped_with_a_reason(
-    root: Path, tmp_path: Path
-) -> None:
+def test_002_sync_files_that_are_no_sessions_are_skipped_with_a_reason(root: Path, tmp_path: Path) -> None:
     folder = path_of(root, 1).parent
     data = step_lines(session_id(1), 4)
     (folder / "agent-a318043.jsonl").write_bytes(data)
@@ -434,9 +404,7 @@ def test_002_sync_files_that_are_no_sessions_are_skipped_with_a_reason(
     assert (again.written, again.skipped) == ([], report.skipped)
 
 
-def test_002_sync_copies_with_one_id_have_folders_that_do_not_depend_on_time(
-    root: Path, tmp_path: Path
-) -> None:
+def test_002_sync_copies_with_one_id_have_folders_that_do_not_depend_on_time(root: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     copy = root / "projects" / "-home-ada-sea" / f"{session_id(2)}.jsonl"
     copy.parent.mkdir()
@@ -497,11 +465,7 @@ def test_002_metadata_the_status_follows_the_time_alone(
     session_file(root, 4, 6, time=RUNNING)
     report = run(root, out)
     about = json.loads((out / session_id(4) / "metadata.json").read_bytes())
-    assert (about["status"], about["ended_at"], about["last_activity"]) == (
-        "RUNNING",
-        None,
-        RUNNING,
-    )
+    assert (about["status"], about["ended_at"], about["last_activity"]) == ("RUNNING", None, RUNNING)
     assert run(root, out).written == []
     assert report.status_changes_at is not None
     monkeypatch.setenv("STENO_NOW", "2026-11-15T12:10:00Z")

@@ -24,9 +24,7 @@ def _winner(copies: tuple[Copy, ...]) -> Copy:
     connection.executescript(_TABLES)
     for file, (output, copied, started, session, agent, path) in enumerate(copies):
         connection.execute("INSERT INTO files VALUES (?, ?)", (file, path))
-        connection.execute(
-            "INSERT INTO sessions VALUES (?, ?, ?, ?)", (file, session, agent, started)
-        )
+        connection.execute("INSERT INTO sessions VALUES (?, ?, ?, ?)", (file, session, agent, started))
         connection.execute("INSERT INTO usage VALUES (?, 'k', ?, ?, 0)", (file, output, copied))
     update_counted_copies(connection, ["k"])
     ((file,),) = connection.execute("SELECT file FROM usage WHERE counts").fetchall()
@@ -44,8 +42,7 @@ def _rank(copy: Copy) -> tuple[Any, ...]:
 def test_sql_and_python_choose_the_same_copy(starts: tuple[int | None, ...]) -> None:
     names = [("a", "", "/x"), ("a", "", "/é"), ("a", "b", "/x"), ("b", "", "/x")]
     copies = [
-        (output, copied, started, *name)
-        for output, copied, started, name in product((5, 6), (0, 1), starts, names)
+        (output, copied, started, *name) for output, copied, started, name in product((5, 6), (0, 1), starts, names)
     ]
     for pair in permutations(copies, 2):
         assert _winner(pair) == min(pair, key=_rank)

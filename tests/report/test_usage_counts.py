@@ -49,9 +49,7 @@ def test_a_response_without_request_is_told_by_its_message(tmp_path: Path) -> No
     assert both(tmp_path).totals.responses == 1
 
 
-def test_a_response_without_message_id_is_told_by_its_request_else_by_its_record(
-    tmp_path: Path,
-) -> None:
+def test_a_response_without_message_id_is_told_by_its_request_else_by_its_record(tmp_path: Path) -> None:
     write(
         path_of(tmp_path),
         answer(None, requestId="req_1", number=1),
@@ -78,42 +76,28 @@ def test_copies_in_resumed_and_forked_files_count_once(tmp_path: Path) -> None:
     own = answer("msg_2", usage(7), number=3, sessionId=SESSION.format(2))
     write(path_of(tmp_path, 1), answer("msg_1", usage(5)))
     write(path_of(tmp_path, 2), answer("msg_1", usage(5), sessionId=SESSION.format(2)), own)
-    write(
-        path_of(tmp_path, 0),
-        answer("msg_1", usage(5), forkedFrom=fork, sessionId=SESSION.format(0)),
-    )
+    write(path_of(tmp_path, 0), answer("msg_1", usage(5), forkedFrom=fork, sessionId=SESSION.format(0)))
     report = both(tmp_path, "session")
-    assert {line.names[0]: line.figures.output for line in report.lines} == {
-        SESSION.format(1): 5,
-        SESSION.format(2): 7,
-    }
+    assert {line.names[0]: line.figures.output for line in report.lines} == {SESSION.format(1): 5, SESSION.format(2): 7}
 
 
 def test_a_copy_with_a_higher_figure_counts(tmp_path: Path) -> None:
     write(path_of(tmp_path, 1), answer("msg_1", usage(5)))
     write(path_of(tmp_path, 2), answer("msg_1", usage(50), sessionId=SESSION.format(2)))
     report = both(tmp_path, "session")
-    assert [(line.names[0], line.figures.output) for line in report.lines] == [
-        (SESSION.format(2), 50)
-    ]
+    assert [(line.names[0], line.figures.output) for line in report.lines] == [(SESSION.format(2), 50)]
 
 
 @pytest.mark.parametrize(
     "below",
-    [
-        "../agent-abcdef1.jsonl",
-        "subagents/agent-abcdef1.jsonl",
-        "subagents/workflows/run-1/agent-abcdef1.jsonl",
-    ],
+    ["../agent-abcdef1.jsonl", "subagents/agent-abcdef1.jsonl", "subagents/workflows/run-1/agent-abcdef1.jsonl"],
 )
 def test_sub_agents_of_every_layout_count_for_their_session(tmp_path: Path, below: str) -> None:
     write(path_of(tmp_path), answer("msg_1", usage(5)))
     agent: dict[str, Any] = {"isSidechain": True, "agentId": "abcdef1"}
     write(path_of(tmp_path, 1, below).resolve(), answer("msg_2", usage(7), **agent))
     report = both(tmp_path, "session")
-    assert [(line.names, line.figures.output) for line in report.lines] == [
-        ((SESSION.format(1),), 12)
-    ]
+    assert [(line.names, line.figures.output) for line in report.lines] == [((SESSION.format(1),), 12)]
     apart = both(tmp_path, "agent")
     assert {line.names[1]: line.figures.output for line in apart.lines} == {"": 5, "abcdef1": 7}
 
@@ -121,19 +105,12 @@ def test_sub_agents_of_every_layout_count_for_their_session(tmp_path: Path, belo
 def test_a_call_that_session_and_sub_agent_both_have_counts_once(tmp_path: Path) -> None:
     agent: dict[str, Any] = {"isSidechain": True, "agentId": "abcdef1"}
     write(path_of(tmp_path), answer("msg_1", usage(5)), answer("msg_2", usage(7), number=2))
-    write(
-        path_of(tmp_path, 1, "subagents/agent-abcdef1.jsonl"),
-        answer("msg_2", usage(7), number=2, **agent),
-    )
+    write(path_of(tmp_path, 1, "subagents/agent-abcdef1.jsonl"), answer("msg_2", usage(7), number=2, **agent))
     assert both(tmp_path, "session").totals.output == 12
 
 
 def test_sidechains_inside_the_session_file_count(tmp_path: Path) -> None:
-    write(
-        path_of(tmp_path),
-        answer("msg_1", usage(5)),
-        answer("msg_2", usage(7), number=2, isSidechain=True),
-    )
+    write(path_of(tmp_path), answer("msg_1", usage(5)), answer("msg_2", usage(7), number=2, isSidechain=True))
     assert both(tmp_path, "agent").totals.output == 12
 
 
@@ -158,9 +135,7 @@ def test_what_the_client_wrote_under_the_id_of_a_response_does_not_stand_for_it(
     assert figures(both(tmp_path)) == (2, 10, 0, 0, 0, 0)
 
 
-def test_a_sub_agent_that_is_only_named_later_does_not_count_for_what_came_before(
-    tmp_path: Path,
-) -> None:
+def test_a_sub_agent_that_is_only_named_later_does_not_count_for_what_came_before(tmp_path: Path) -> None:
     aside: dict[str, Any] = {"isSidechain": True}
     write(
         path_of(tmp_path),
@@ -172,11 +147,7 @@ def test_a_sub_agent_that_is_only_named_later_does_not_count_for_what_came_befor
         answer("msg_5", usage(16), number=5, **aside),
     )
     rows = both(tmp_path, "agent").lines
-    assert {line.names[1]: line.figures.output for line in rows} == {
-        "": 1,
-        "abcdef1": 2 + 4 + 16,
-        "abcdef2": 8,
-    }
+    assert {line.names[1]: line.figures.output for line in rows} == {"": 1, "abcdef1": 2 + 4 + 16, "abcdef2": 8}
 
 
 def test_progress_and_results_that_repeat_figures_do_not_count(tmp_path: Path) -> None:
@@ -306,10 +277,7 @@ def test_time_and_project_choose_the_same_both_ways(tmp_path: Path) -> None:
 
 def test_blocks_of_five_hours_begin_with_the_hour_of_the_first_response(tmp_path: Path) -> None:
     times = ("10:20", "14:59", "15:00", "21:30")
-    lines = [
-        answer(f"msg_{n}", number=n, timestamp=f"2026-11-14T{time}:00.000Z")
-        for n, time in enumerate(times)
-    ]
+    lines = [answer(f"msg_{n}", number=n, timestamp=f"2026-11-14T{time}:00.000Z") for n, time in enumerate(times)]
     write(path_of(tmp_path), *lines)
     report = both(tmp_path, "block5h")
     assert [(line.names[0], line.figures.responses) for line in report.lines] == [
@@ -319,9 +287,7 @@ def test_blocks_of_five_hours_begin_with_the_hour_of_the_first_response(tmp_path
     ]
 
 
-def test_days_and_hours_are_those_of_the_local_clock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_days_and_hours_are_those_of_the_local_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
     monkeypatch.setenv("TZ", "Asia/Kathmandu")
@@ -361,15 +327,10 @@ def test_tools_share_out_the_responses(tmp_path: Path) -> None:
     ]
     write(path_of(tmp_path), used, answer("msg_2", usage(7), number=2))
     report = from_index(tmp_path, "tool")
-    assert {line.names[0]: line.figures.output for line in report.lines} == {
-        "Read": 5,
-        "(no tool)": 7,
-    }
+    assert {line.names[0]: line.figures.output for line in report.lines} == {"Read": 5, "(no tool)": 7}
 
 
-def test_a_process_that_dies_has_its_share_read_by_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_dies_has_its_share_read_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
     for number in range(6):
@@ -398,9 +359,7 @@ def test_models_without_a_price_are_said_and_not_free(tmp_path: Path) -> None:
 def test_a_model_with_a_price_of_its_own_for_long_prompts_has_it(tmp_path: Path) -> None:
     short, long = usage(0, cache_read_input_tokens=1000), usage(0, cache_read_input_tokens=150_000)
     model = "claude-haiku-5-5"
-    write(
-        path_of(tmp_path), answer("msg_1", short, model=model), answer("msg_2", long, model=model)
-    )
+    write(path_of(tmp_path), answer("msg_1", short, model=model), answer("msg_2", long, model=model))
     # A cent for a million of the short one, five for one of the long one; and two tokens of input.
     exact = 1000 * 10_000 + 150_000 * 50_000 + 100_000 + 500_000
     assert both(tmp_path).totals.exact == exact
@@ -415,10 +374,7 @@ def test_a_fast_answer_without_a_price_of_its_own_is_said(tmp_path: Path) -> Non
 def test_prices_by_session_are_those_of_the_day(tmp_path: Path) -> None:
     long = usage(0, cache_read_input_tokens=300_000)
     days = ("2026-03-12T23:59:59.000Z", "2026-03-13T00:00:00.000Z")
-    lines = [
-        answer(f"msg_{n}", long, number=n, model="claude-opus-4-6", timestamp=day)
-        for n, day in enumerate(days)
-    ]
+    lines = [answer(f"msg_{n}", long, number=n, model="claude-opus-4-6", timestamp=day) for n, day in enumerate(days)]
     write(path_of(tmp_path), *lines)
     assert both(tmp_path, "session").cost == both(tmp_path).cost == 300_000 + 150_000 + 10 + 5
 
@@ -452,11 +408,5 @@ def test_the_lines_of_a_response_are_counted_too(tmp_path: Path) -> None:
     keys = ("msg_1", "msg_1", "msg_2", "msg_1", "msg_2")
     lines = [answer(key, usage(n), number=n) for n, key in enumerate(keys, 1)]
     path = str(write(path_of(tmp_path), *lines))
-    for found in (
-        usage_from_files.FileScanner().scan(path, 1),
-        usage_from_files._scan_by_record(path, 1),
-    ):
-        assert {key: (row[3], row[10]) for key, row in found.rows.items()} == {
-            "msg_1": (3, 4),
-            "msg_2": (2, 5),
-        }
+    for found in (usage_from_files.FileScanner().scan(path, 1), usage_from_files._scan_by_record(path, 1)):
+        assert {key: (row[3], row[10]) for key, row in found.rows.items()} == {"msg_1": (3, 4), "msg_2": (2, 5)}

@@ -3,16 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.report.usage_cases import (
-    SESSION,
-    answer,
-    both,
-    explained,
-    from_index,
-    path_of,
-    usage,
-    write,
-)
+from tests.report.usage_cases import SESSION, answer, both, explained, from_index, path_of, usage, write
 
 from steno.index.database import open_index
 from steno.report.pricing import PriceTable
@@ -36,12 +27,7 @@ def test_the_lines_that_count_add_up_to_the_total(tmp_path: Path) -> None:
     _write_all(tmp_path)
     told = explained(tmp_path)
     report = both(tmp_path)
-    counted = [
-        line.figures
-        for response in told.responses
-        for line in response.lines
-        if line.verdict == "counted"
-    ]
+    counted = [line.figures for response in told.responses for line in response.lines if line.verdict == "counted"]
     assert sum(line[1] for line in counted) == report.totals.output == 48
     assert sum(response.cost or 0 for response in told.responses) == report.cost == told.cost
     assert told.totals == report.totals
@@ -104,10 +90,7 @@ def test_tools_can_be_explained(tmp_path: Path) -> None:
     with open_index(str(tmp_path)) as index:
         told = explain_index(index.connection, UsageQuery("tool"), PriceTable())
         one = explain_index(index.connection, UsageQuery("tool"), PriceTable(), "Read")
-    assert [(each.key, each.names) for each in told.responses] == [
-        ("msg_2", ("(no tool)",)),
-        ("msg_1", ("Read",)),
-    ]
+    assert [(each.key, each.names) for each in told.responses] == [("msg_2", ("(no tool)",)), ("msg_1", ("Read",))]
     assert [each.key for each in one.responses] == ["msg_1"]
 
 

@@ -9,12 +9,7 @@ from tests.report.usage_cases import SESSION, answer, path_of, usage, write
 
 from steno.index.database import open_index
 from steno.report.pricing import PriceTable
-from steno.report.usage.usage_explanation import (
-    ResponseFilter,
-    explain_index,
-    find_responses,
-    total_of_responses,
-)
+from steno.report.usage.usage_explanation import ResponseFilter, explain_index, find_responses, total_of_responses
 from steno.report.usage.usage_from_index import count_indexed_usage
 from steno.report.usage.usage_overview import (
     cache_savings,
@@ -56,14 +51,10 @@ def test_pages_hold_what_the_whole_explanation_holds(root: Path, size: int) -> N
     with open_index(str(root)) as index:
         whole = explain_index(index.connection, UsageQuery("day"), PriceTable())
         some = []
-        while part := find_responses(
-            index.connection, ResponseFilter(), PriceTable(), limit=size, offset=len(some)
-        )[0]:
+        while part := find_responses(index.connection, ResponseFilter(), PriceTable(), limit=size, offset=len(some))[0]:
             some += part
         total = total_of_responses(index.connection, ResponseFilter(), PriceTable())
-    assert {each.key: each.lines for each in some} == {
-        each.key: each.lines for each in whole.responses
-    }
+    assert {each.key: each.lines for each in some} == {each.key: each.lines for each in whole.responses}
     assert [each.time for each in some] == sorted((each.time for each in some), reverse=True)
     assert (total.totals, total.cost) == (whole.totals, whole.cost)
 
@@ -80,10 +71,7 @@ def test_a_file_that_is_gone_is_told_from_the_index(root: Path) -> None:
 @pytest.mark.parametrize(
     ("behind", "keys"),
     [
-        (
-            ResponseFilter(branch="main", since=_NOON, until=_NOON + _DAY),
-            {"msg_1", "msg_2", "msg_4", "msg_5"},
-        ),
+        (ResponseFilter(branch="main", since=_NOON, until=_NOON + _DAY), {"msg_1", "msg_2", "msg_4", "msg_5"}),
         (ResponseFilter(since=_NOON + _DAY), {"msg_3"}),
         (ResponseFilter(session=SESSION.format(2)), {"msg_4"}),
         (ResponseFilter(kind=("", "")), {"msg_1", "msg_2", "msg_3", "msg_4"}),
@@ -93,9 +81,7 @@ def test_a_file_that_is_gone_is_told_from_the_index(root: Path) -> None:
         (ResponseFilter(model="none"), set[str]()),
     ],
 )
-def test_only_what_is_asked_for_is_behind(
-    root: Path, behind: ResponseFilter, keys: set[str]
-) -> None:
+def test_only_what_is_asked_for_is_behind(root: Path, behind: ResponseFilter, keys: set[str]) -> None:
     with open_index(str(root)) as index:
         found, _ = find_responses(index.connection, behind, PriceTable(), limit=9)
         total = total_of_responses(index.connection, behind, PriceTable())
@@ -104,9 +90,7 @@ def test_only_what_is_asked_for_is_behind(
 
 
 @pytest.mark.parametrize("since", [None, _NOON - _NOON % _DAY + 2 * _DAY])
-def test_the_reports_of_an_overview_are_those_that_are_made_one_by_one(
-    root: Path, since: int | None
-) -> None:
+def test_the_reports_of_an_overview_are_those_that_are_made_one_by_one(root: Path, since: int | None) -> None:
     prices = PriceTable()
     with open_index(str(root)) as index:
         cells = usage_in_range(daily_usage(index.connection, prices), UsageQuery(since=since))
@@ -114,11 +98,7 @@ def test_the_reports_of_an_overview_are_those_that_are_made_one_by_one(
         parts = usage_breakdown(index.connection, UsageQuery(since=since), prices)
 
         def single(by: Grouping) -> Any:
-            return build_report(
-                count_indexed_usage(index.connection, UsageQuery(by, since=since), prices),
-                by,
-                prices,
-            )
+            return build_report(count_indexed_usage(index.connection, UsageQuery(by, since=since), prices), by, prices)
 
         assert made == {by: single(by) for by in ("day", "model", "project")}
         assert (parts.sessions, parts.branches) == (single("session"), single("branch"))
@@ -132,16 +112,11 @@ def test_a_stack_adds_up_to_its_report_and_has_no_gaps(root: Path) -> None:
     days = [f"2026-11-{number}" for number in range(12, 17)]
     stack = cost_chart(cells, prices, "model", days, "day")
     assert stack.names == days
-    assert (
-        sum(sum(costs) for _, costs in stack.series)
-        == reports_by_grouping(cells, prices)["day"].cost
-    )
+    assert sum(sum(costs) for _, costs in stack.series) == reports_by_grouping(cells, prices)["day"].cost
 
 
 def test_what_is_left_over_is_one_series(root: Path) -> None:
-    many = [
-        answer(f"msg_{k}", number=k, cwd=f"/p{k}", sessionId=SESSION.format(k)) for k in range(9)
-    ]
+    many = [answer(f"msg_{k}", number=k, cwd=f"/p{k}", sessionId=SESSION.format(k)) for k in range(9)]
     for number, line in enumerate(many, 10):
         write(path_of(root, number), line)
     prices = PriceTable()
@@ -149,15 +124,10 @@ def test_what_is_left_over_is_one_series(root: Path) -> None:
         cells = daily_usage(index.connection, prices)
     stack = cost_chart(cells, prices, "project", ["2026-11-14", "2026-11-15"], "day", max_series=3)
     assert [name is None for name, _ in stack.series] == [False, False, False, True]
-    assert (
-        sum(sum(costs) for _, costs in stack.series)
-        == reports_by_grouping(cells, prices)["day"].cost
-    )
+    assert sum(sum(costs) for _, costs in stack.series) == reports_by_grouping(cells, prices)["day"].cost
 
 
-def test_the_cache_saves_what_reading_it_costs_less_and_writing_it_costs_more(
-    tmp_path: Path,
-) -> None:
+def test_the_cache_saves_what_reading_it_costs_less_and_writing_it_costs_more(tmp_path: Path) -> None:
     figures = usage(
         0,
         cache_read_input_tokens=1_000_000,
@@ -185,11 +155,7 @@ def test_tools_have_their_middle_and_what_nearly_all_stay_below(tmp_path: Path) 
         call["message"]["content"] = [block]
         result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "x"}
         result |= {"is_error": number < 3}
-        told: dict[str, Any] = {
-            "type": "user",
-            "uuid": f"u{number}",
-            "sessionId": SESSION.format(1),
-        }
+        told: dict[str, Any] = {"type": "user", "uuid": f"u{number}", "sessionId": SESSION.format(1)}
         told["timestamp"] = f"2026-11-14T10:{number + 1:02}:{number:02}.000Z"
         told["message"] = {"role": "user", "content": [result]}
         lines += [call, told]

@@ -12,12 +12,7 @@ from tests.report.usage_cases import both, from_files
 
 from steno.report.usage.usage_report import UsageFigures
 
-_KEYS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-)
+_KEYS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 def _figures(each: UsageFigures) -> list[int]:
@@ -41,9 +36,7 @@ def test_totals_are_those_of_the_generator(shared: Path, tmp_path: Path, seed: i
         assert sum(line.cost for line in report.lines) == report.cost
     assert days.cost == models.cost
     assert {line.names[0]: _figures(line.figures) for line in days.lines} == truth["by_day_last"]
-    assert {line.names[0]: _figures(line.figures) for line in models.lines} == (
-        truth["by_model_last"]
-    )
+    assert {line.names[0]: _figures(line.figures) for line in models.lines} == (truth["by_model_last"])
     for by in ("session", "agent", "branch", "project", "week", "month", "hour", "block5h"):
         assert both(root, by).cost == days.cost
 
@@ -76,17 +69,11 @@ def test_every_real_file_alone_gives_the_same_both_ways(shared: Path, tmp_path: 
         careful = usage_from_files._scan_by_record(str(path), 1)
         for found in (quick, careful):
             found.rows = {
-                key: (
-                    *row[:5],
-                    usage_from_files.to_millis(row[5]) if isinstance(row[5], str) else row[5],
-                    *row[6:],
-                )
+                key: (*row[:5], usage_from_files.to_millis(row[5]) if isinstance(row[5], str) else row[5], *row[6:])
                 for key, row in found.rows.items()
             }
         assert quick.rows == careful.rows, path
-        assert (quick.project, quick.session, quick.started) == (
-            careful.project,
-            careful.session,
-            careful.started,
-        ), path
+        assert (quick.project, quick.session, quick.started) == (careful.project, careful.session, careful.started), (
+            path
+        )
     assert from_files(tmp_path).lines == []

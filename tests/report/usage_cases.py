@@ -59,10 +59,7 @@ def path_of(root: Path, number: int = 1, below: str = "") -> Path:
 def write(path: Path, *lines: dict[str, Any] | bytes) -> Path:
     """Write a transcript; bytes are lines as they are."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    raw = [
-        line if isinstance(line, bytes) else json.dumps(line, separators=(",", ":")).encode()
-        for line in lines
-    ]
+    raw = [line if isinstance(line, bytes) else json.dumps(line, separators=(",", ":")).encode() for line in lines]
     path.write_bytes(b"".join(line + b"\n" for line in raw))
     return path
 
@@ -72,9 +69,7 @@ def from_index(root: Path, by: Grouping = "day", **wanted: Any) -> UsageReport:
     prices = PriceTable()
     with open_index(str(root)) as index:
         asked = UsageQuery(by, **wanted)
-        return build_report(
-            with_clock_names(count_indexed_usage(index.connection, asked, prices), by), by, prices
-        )
+        return build_report(with_clock_names(count_indexed_usage(index.connection, asked, prices), by), by, prices)
 
 
 def from_files(root: Path, by: Grouping = "day", processes: int = 1, **wanted: Any) -> UsageReport:
@@ -93,9 +88,7 @@ def both(root: Path, by: Grouping = "day", **wanted: Any) -> UsageReport:
     return report
 
 
-def explained(
-    root: Path, by: Grouping = "day", what: str = "", *, keys: bool = True
-) -> UsageExplanation:
+def explained(root: Path, by: Grouping = "day", what: str = "", *, keys: bool = True) -> UsageExplanation:
     """Return what is behind a total, on which both ways agree; in the keys too, unless told."""
     with open_index(str(root)) as index:
         one = explain_index(index.connection, UsageQuery(by), PriceTable(), what)
@@ -110,11 +103,4 @@ def explained(
 def figures(report: UsageReport) -> tuple[int, ...]:
     """Return input, output, both cache writes, cache reads and searches of a report."""
     totals = report.totals
-    return (
-        totals.input,
-        totals.output,
-        totals.cache_5m,
-        totals.cache_1h,
-        totals.cache_read,
-        totals.searches,
-    )
+    return (totals.input, totals.output, totals.cache_5m, totals.cache_1h, totals.cache_read, totals.searches)

@@ -166,16 +166,12 @@ def read(name: str) -> Answers:
 
 def written(answers: Answers) -> str:
     """Return the text of a file."""
-    return "".join(
-        f"{label}\n= {answer}\n" if answer else f"{label}\n" for label, answer in answers
-    )
+    return "".join(f"{label}\n= {answer}\n" if answer else f"{label}\n" for label, answer in answers)
 
 
 def each(answer: Callable[[str], str]) -> Answering:
     """Return what answers inputs that stand in the file itself; lines with # are comments."""
-    return lambda labels: [
-        (label, "" if label.startswith("# ") else answer(label)) for label in labels
-    ]
+    return lambda labels: [(label, "" if label.startswith("# ") else answer(label)) for label in labels]
 
 
 def whole(answers: Callable[[], Answers]) -> Answering:
@@ -191,9 +187,7 @@ def main() -> None:
         before = written(read(name))
         after = written(answers([label for label, _ in read(name)]))
         (FOLDER / f"{name}.txt").write_text(after)
-        for line in difflib.unified_diff(
-            before.split("\n"), after.split("\n"), name, name, lineterm="", n=1
-        ):
+        for line in difflib.unified_diff(before.split("\n"), after.split("\n"), name, name, lineterm="", n=1):
             sys.stdout.write(f"{line}\n")
 
 

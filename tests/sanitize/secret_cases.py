@@ -165,9 +165,7 @@ TOKENS: dict[str, Callable[[Draw], str]] = {
     "tailscale": lambda d: f"tskey-auth-k{d(ALNUM, 11)}CNTRL-{d(ALNUM, 32)}",
     "prefect": lambda d: f"pnu_{d(ALNUM, 36)}",
     "1password service": lambda d: f"ops_eyJ{d(B64, 300)}",
-    "1password key": lambda d: (
-        f"A3-{d(UPPER, 6)}-{d(UPPER, 6)}-" + "-".join(d(UPPER, 5) for _ in range(4))
-    ),
+    "1password key": lambda d: f"A3-{d(UPPER, 6)}-{d(UPPER, 6)}-" + "-".join(d(UPPER, 5) for _ in range(4)),
     "stripe": lambda d: f"sk_live_{d(ALNUM, 24)}",
     "stripe long": lambda d: f"sk_test_51{d(ALNUM, 97)}",
     "stripe restricted": lambda d: f"rk_live_{d(ALNUM, 24)}",
@@ -207,9 +205,7 @@ TOKENS: dict[str, Callable[[Draw], str]] = {
     "dropbox": lambda d: f"sl.B{d(URL, 136)}",
     "grafana": lambda d: f"glsa_{d(ALNUM, 32)}_{d(HEX, 8)}",
     "grafana cloud": lambda d: f"glc_{_b64(json.dumps({'o': d(DIGITS, 6), 'k': d(ALNUM, 24)}))}",
-    "sentry org": lambda d: (
-        f"sntrys_{_b64(json.dumps({'iat': 1700000000.1, 'url': 'x'}))}_{d(B64, 43)}"
-    ),
+    "sentry org": lambda d: f"sntrys_{_b64(json.dumps({'iat': 1700000000.1, 'url': 'x'}))}_{d(B64, 43)}",
     "sentry user": lambda d: f"sntryu_{d(HEX, 64)}",
     "newrelic": lambda d: f"NRAK-{d(UPPER, 27)}",
     "newrelic insert": lambda d: f"NRII-{d(URL, 32)}",
@@ -466,21 +462,12 @@ STRONG: tuple[tuple[str, Callable[[Draw], tuple[str, str]]], ...] = (
     ("x-api-key", lambda d: (s := d(ALNUM, 32), f"curl https://x.org -H 'x-api-key: {s}'")),
     ("api-key header", lambda d: (s := d(HEX, 32), f"> api-key: {s}")),
     ("subscription", lambda d: (s := d(HEX, 32), f"Ocp-Apim-Subscription-Key: {s}")),
-    (
-        "private token",
-        lambda d: (s := d(ALNUM, 20), f'curl --header "PRIVATE-TOKEN: {s}" https://g.org'),
-    ),
+    ("private token", lambda d: (s := d(ALNUM, 20), f'curl --header "PRIVATE-TOKEN: {s}" https://g.org')),
     (
         "slack webhook",
-        lambda d: (
-            s := f"T{d(UPPER, 8)}/B{d(UPPER, 10)}/{d(ALNUM, 24)}",
-            f"https://hooks.slack.com/services/{s}",
-        ),
+        lambda d: (s := f"T{d(UPPER, 8)}/B{d(UPPER, 10)}/{d(ALNUM, 24)}", f"https://hooks.slack.com/services/{s}"),
     ),
-    (
-        "discord webhook",
-        lambda d: (s := d(URL, 68), f"https://discord.com/api/webhooks/{d(DIGITS, 18)}/{s}"),
-    ),
+    ("discord webhook", lambda d: (s := d(URL, 68), f"https://discord.com/api/webhooks/{d(DIGITS, 18)}/{s}")),
     (
         "teams webhook",
         lambda d: (
@@ -488,17 +475,8 @@ STRONG: tuple[tuple[str, Callable[[Draw], tuple[str, str]]], ...] = (
             f"https://x.webhook.office.com/webhookb2/{_uuid(d)}@{_uuid(d)}/IncomingWebhook/{s}/{_uuid(d)}",
         ),
     ),
-    (
-        "telegram url",
-        lambda d: (
-            s := f"AA{d(URL, 33)}",
-            f"curl https://api.telegram.org/bot{d(DIGITS, 10)}:{s}/getMe",
-        ),
-    ),
-    (
-        "zapier",
-        lambda d: (s := d(LOWER, 7), f"https://hooks.zapier.com/hooks/catch/{d(DIGITS, 8)}/{s}/"),
-    ),
+    ("telegram url", lambda d: (s := f"AA{d(URL, 33)}", f"curl https://api.telegram.org/bot{d(DIGITS, 10)}:{s}/getMe")),
+    ("zapier", lambda d: (s := d(LOWER, 7), f"https://hooks.zapier.com/hooks/catch/{d(DIGITS, 8)}/{s}/")),
     (
         "azure storage",
         lambda d: (
@@ -567,21 +545,12 @@ STRONG: tuple[tuple[str, Callable[[Draw], tuple[str, str]]], ...] = (
             f"PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: k\nPublic-Lines: 2\nAAAA\nPrivate-Lines: 1\n{s}\nPrivate-MAC: 00",
         ),
     ),
-    (
-        "ansible vault",
-        lambda d: (s := d(HEX, 80), f"$ANSIBLE_VAULT;1.1;AES256\n{s}\n{d(HEX, 80)}\n"),
-    ),
+    ("ansible vault", lambda d: (s := d(HEX, 80), f"$ANSIBLE_VAULT;1.1;AES256\n{s}\n{d(HEX, 80)}\n")),
     ("cut key", lambda d: (s := d(B64, 64), f"-----BEGIN RSA PRIVATE KEY-----\n{s}\n{d(B64, 64)}")),
     ("npmrc", lambda d: (s := _uuid(d), f"//registry.x.org/:_authToken={s}")),
     ("npmrc auth", lambda d: (s := _b64(f"ada:{d(ALNUM, 14)}"), f"_auth={s}")),
-    (
-        "docker config",
-        lambda d: (s := _b64(f"ada:{d(ALNUM, 14)}"), json.dumps({"auths": {"x.org": {"auth": s}}})),
-    ),
-    (
-        "kubeconfig",
-        lambda d: (s := d(B64, 200), f"users:\n- name: a\n  user:\n    client-key-data: {s}\n"),
-    ),
+    ("docker config", lambda d: (s := _b64(f"ada:{d(ALNUM, 14)}"), json.dumps({"auths": {"x.org": {"auth": s}}}))),
+    ("kubeconfig", lambda d: (s := d(B64, 200), f"users:\n- name: a\n  user:\n    client-key-data: {s}\n")),
     (
         "wordpress salt",
         lambda d: (
@@ -597,17 +566,11 @@ STRONG: tuple[tuple[str, Callable[[Draw], tuple[str, str]]], ...] = (
             f"[default]\naws_access_key_id = AKIA{d(BASE32, 16)}\naws_secret_access_key = {s}\n",
         ),
     ),
-    (
-        "jwk",
-        lambda d: (s := d(URL, 43), json.dumps({"kty": "EC", "crv": "P-256", "x": "AA", "d": s})),
-    ),
+    ("jwk", lambda d: (s := d(URL, 43), json.dumps({"kty": "EC", "crv": "P-256", "x": "AA", "d": s}))),
     ("shadow", lambda d: (s := f"$6${d(ALNUM, 16)}${d(ALNUM, 86)}", f"ada:{s}:19000:0:99999:7:::")),
     ("htpasswd file", lambda d: (s := f"$apr1${d(ALNUM, 8)}${d(ALNUM, 22)}", f"ada:{s}")),
     ("git token url", lambda d: (s := d(HEX, 40), f"git remote add o https://{s}@git.x.org/a.git")),
-    (
-        "wireguard",
-        lambda d: (s := f"{d(B64, 43)}=", f"[Interface]\nPrivateKey = {s}\nAddress = 10.0.0.2/32"),
-    ),
+    ("wireguard", lambda d: (s := f"{d(B64, 43)}=", f"[Interface]\nPrivateKey = {s}\nAddress = 10.0.0.2/32")),
     ("ngrok", lambda d: (s := d(ALNUM, 43), f"ngrok config add-authtoken {s}")),
     ("oracle", lambda d: (s := d(ALNUM, 12), f"jdbc:oracle:thin:scott/{s}@//db:1521/app")),
     ("smtp login", lambda d: (s := _password(d), f'smtp.login("ada", "{s}")')),

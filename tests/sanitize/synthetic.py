@@ -32,9 +32,7 @@ SECRETS: dict[str, Callable[[Draw], str]] = {
     "google-api-key": lambda draw: f"AIza{draw(_URLSAFE, 35)}",
     "google-oauth": lambda draw: f"ya29.{draw(_URLSAFE, 60)}",
     "slack-token": lambda draw: f"xoxb-{draw('123456789', 12)}-{draw(_ALNUM, 24)}",
-    "webhook": lambda draw: (
-        f"hooks.slack.com/services/T{draw(_UPPER, 8)}/B{draw(_UPPER, 8)}/{draw(_ALNUM, 24)}"
-    ),
+    "webhook": lambda draw: f"hooks.slack.com/services/T{draw(_UPPER, 8)}/B{draw(_UPPER, 8)}/{draw(_ALNUM, 24)}",
     "stripe-key": lambda draw: f"sk_live_{draw(_ALNUM, 24)}",
     "sendgrid-key": lambda draw: f"SG.{draw(_URLSAFE, 22)}.{draw(_URLSAFE, 43)}",
     "npm-token": lambda draw: f"npm_{draw(_ALNUM, 36)}",

@@ -15,9 +15,7 @@ SECRETS = (
 
 @pytest.mark.parametrize("secret", SECRETS, ids=["anthropic", "github", "aws"])
 @pytest.mark.parametrize("chunks", [1, 2])
-def test_a_secret_across_a_boundary_is_masked_wherever_it_is_cut(
-    secret: bytes, chunks: int
-) -> None:
+def test_a_secret_across_a_boundary_is_masked_wherever_it_is_cut(secret: bytes, chunks: int) -> None:
     edge = chunks * CHUNK
     line = b"all is well here. " * 57
     for before in range(len(secret) + 2):

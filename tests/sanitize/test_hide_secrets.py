@@ -67,9 +67,7 @@ def test_ordinary_settings_stay_as_they_are(text: str) -> None:
     assert hide_secrets(text) == text
 
 
-@pytest.mark.parametrize(
-    "text", ["a" * 400_000, "token" * 40_000, "-eyJ" * 10_000, "-sk-" * 20_000]
-)
+@pytest.mark.parametrize("text", ["a" * 400_000, "token" * 40_000, "-eyJ" * 10_000, "-sk-" * 20_000])
 def test_a_long_run_of_letters_takes_no_more_than_its_length(text: str) -> None:
     """What takes the square of it would not end before the test is given up."""
     assert len(hide_secrets(text)) <= len(text)

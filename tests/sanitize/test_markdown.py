@@ -54,8 +54,6 @@ def test_what_only_looks_like_code_is_none(words: str) -> None:
 
 
 def test_code_stays_as_it_is() -> None:
-    made = escape_markdown(
-        "# Use\n\n1. so:\n   ```sh\n   # a note\n   echo <b>\n   ```", heading_offset=2
-    )
+    made = escape_markdown("# Use\n\n1. so:\n   ```sh\n   # a note\n   echo <b>\n   ```", heading_offset=2)
     assert made == "### Use\n\n1. so:\n```sh\n# a note\necho <b>\n```"
     assert escape_markdown("a `<b>` and `c`") == "a `<b>` and `c`"

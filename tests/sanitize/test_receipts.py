@@ -10,14 +10,7 @@ import pytest
 from tests.sanitize.recording import Text
 
 import steno.sanitize
-from steno.sanitize.secret_masker import (
-    MaskEdit,
-    Masker,
-    MaskLocation,
-    Receipt,
-    apply_edits,
-    find_edits,
-)
+from steno.sanitize.secret_masker import MaskEdit, Masker, MaskLocation, Receipt, apply_edits, find_edits
 
 _KEY = Text("ghp_«36 alnum»").text
 _OTHER = Text("glpat-«20 url»").text
@@ -86,9 +79,7 @@ def test_a_place_is_the_byte_where_its_record_begins() -> None:
 
 def test_of_covers_each_is_counted() -> None:
     masker = Masker()
-    masker.mask_text(
-        Text("⟦hex ghp_«36 alnum»⟧ ⟦base64 ghp_«36 alnum»⟧⏎⟦hex ghp_«36 alnum»⟧").text, "x"
-    )
+    masker.mask_text(Text("⟦hex ghp_«36 alnum»⟧ ⟦base64 ghp_«36 alnum»⟧⏎⟦hex ghp_«36 alnum»⟧").text, "x")
     assert masker.receipt.covers == {"hex": 2, "base64": 1}
     assert [(place.cover, place.at > 0) for place in masker.receipt.places] == [
         ("hex", False),
@@ -128,11 +119,7 @@ def test_what_somebody_else_masks_is_noted_without_a_text() -> None:
 
 
 def test_edits_replace_just_what_they_name() -> None:
-    edits = [
-        MaskEdit(1, 2, "home", "", b"~"),
-        MaskEdit(2, 4, "home", "", b""),
-        MaskEdit(6, 6, "x", "", b"+"),
-    ]
+    edits = [MaskEdit(1, 2, "home", "", b"~"), MaskEdit(2, 4, "home", "", b""), MaskEdit(6, 6, "x", "", b"+")]
     assert apply_edits(b"abcdefgh", edits) == b"a~ef+gh"
     assert apply_edits(b"abc", []) == b"abc"
 
@@ -151,11 +138,7 @@ def test_a_text_of_half_surrogates_is_masked_like_any_other() -> None:
 def test_a_needle_at_the_end_of_a_chunk_is_found_once(before: int) -> None:
     data = b" " * before + b"/home/ada and " + _KEY.encode() + b" ada@lovelace.org"
     found = [(edit.begin, edit.family) for edit in find_edits(data)]
-    assert found == [
-        (before, "home"),
-        (before + 14, "github-token"),
-        (before + 14 + len(_KEY) + 1, "e-mail"),
-    ]
+    assert found == [(before, "home"), (before + 14, "github-token"), (before + 14 + len(_KEY) + 1, "e-mail")]
 
 
 def test_a_family_is_not_asked_twice_across_chunks() -> None:

@@ -33,11 +33,7 @@ def _shows(case: Case, masked: str) -> bool:
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_secrets_of_vendors_and_of_daily_work_are_masked(depth: int) -> None:
     made = [case for seed in _SEEDS for case in cases(seed)]
-    shown = Counter(
-        case.name
-        for case in made
-        if _shows(case, Masker().mask_text(_inside_json(case.text, depth)))
-    )
+    shown = Counter(case.name for case in made if _shows(case, Masker().mask_text(_inside_json(case.text, depth))))
     assert len(made) >= 250 * len(_SEEDS)
     assert shown.total() <= 0.01 * len(made), shown.most_common(20)
     # One that is missed with every seed is a shape that is not known.
@@ -69,9 +65,7 @@ def test_secrets_in_lines_written_by_hand_are_masked(depth: int) -> None:
         case.text
         for case in made
         if _shows(
-            case._replace(
-                secrets=(json.dumps(case.secrets[0])[1:-1] if depth else case.secrets[0],)
-            ),
+            case._replace(secrets=(json.dumps(case.secrets[0])[1:-1] if depth else case.secrets[0],)),
             Masker().mask_text(_inside_json(case.text, depth)),
         )
     ]
@@ -172,9 +166,7 @@ def test_a_secret_across_two_chunks_is_masked_wherever_it_is_cut(secret: bytes) 
 def test_secrets_at_both_ends_of_a_text_are_masked() -> None:
     key = "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f"
     assert Masker().mask_text(key) == "<masked:github-token>"
-    assert (
-        Masker().mask_text(f"{key} and {key}") == "<masked:github-token> and <masked:github-token>"
-    )
+    assert Masker().mask_text(f"{key} and {key}") == "<masked:github-token> and <masked:github-token>"
 
 
 def test_of_two_names_for_one_secret_the_more_certain_is_told() -> None:
@@ -186,9 +178,7 @@ def test_of_two_names_for_one_secret_the_more_certain_is_told() -> None:
 
 def test_of_two_that_overlap_all_is_masked_and_the_more_certain_is_told() -> None:
     key = "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f"
-    assert (
-        Masker().mask_text(f"sshpass -p x-{key} ssh a") == "sshpass -p <masked:github-token> ssh a"
-    )
+    assert Masker().mask_text(f"sshpass -p x-{key} ssh a") == "sshpass -p <masked:github-token> ssh a"
     coded = base64.b64encode(("# settings\n" * 60 + key).encode()).decode()
     masked = Masker().mask_text(f"password=x!{coded} and more")
     assert masked == "password=<masked:github-token> and more"
@@ -264,9 +254,7 @@ _PIECES = st.lists(
     st.one_of(
         st.text(max_size=30),
         st.sampled_from([case.text for case in cases("z")]),
-        st.sampled_from(
-            ["password=", '"token": "', "curl -u ", "://a:", "\\n", "<masked:x>", "%41"]
-        ),
+        st.sampled_from(["password=", '"token": "', "curl -u ", "://a:", "\\n", "<masked:x>", "%41"]),
     ),
     max_size=8,
 ).map(" ".join)
@@ -380,53 +368,12 @@ def test_no_secret_is_left_in_whatever_text(before: str, case: Case, behind: str
 
 
 _STEMS = [
-    *(
-        b"sk-",
-        b"sk-ant-",
-        b"sk-a1b-",
-        b"-eyJ0",
-        b" ghp_abc",
-        b"password=",
-        b"password: a ",
-        b"secret",
-    ),
-    *(
-        b'token="',
-        b"api_key='a1',",
-        b"://a:",
-        b"://a:b@",
-        b"a@b.",
-        b"curl ",
-        b"curl -u a ",
-        b"mysql -p ",
-    ),
-    *(
-        b"-----BEGIN RSA PRIVATE KEY-----",
-        b"Cookie: a=b; ",
-        b"cookie=1;",
-        b"Authorization: Digest ",
-    ),
+    *(b"sk-", b"sk-ant-", b"sk-a1b-", b"-eyJ0", b" ghp_abc", b"password=", b"password: a ", b"secret"),
+    *(b'token="', b"api_key='a1',", b"://a:", b"://a:b@", b"a@b.", b"curl ", b"curl -u a ", b"mysql -p "),
+    *(b"-----BEGIN RSA PRIVATE KEY-----", b"Cookie: a=b; ", b"cookie=1;", b"Authorization: Digest "),
     *(b"machine a login b password ", b'""', b"\"'", b"=", b'a" + "', b"%20 ", b"%41", b"\\u0041"),
-    *(
-        b"\\u001b[0ma",
-        b"&#65;",
-        b"&#65; ",
-        b"c2stc2stc2stc2st",
-        b"Z2hwX2Fi",
-        b"736b2d",
-        b"AKIA ",
-        b'"kty":"RSA",',
-    ),
-    *(
-        b"&sig=abc",
-        b":5432:",
-        b"$6$a$",
-        b"MTI.",
-        b"\\",
-        b'\\\\"token',
-        b'"secret" {',
-        b"secret{a default ",
-    ),
+    *(b"\\u001b[0ma", b"&#65;", b"&#65; ", b"c2stc2stc2stc2st", b"Z2hwX2Fi", b"736b2d", b"AKIA ", b'"kty":"RSA",'),
+    *(b"&sig=abc", b":5432:", b"$6$a$", b"MTI.", b"\\", b'\\\\"token', b'"secret" {', b"secret{a default "),
     *(
         b"<masked:password>",
         b"<masked",

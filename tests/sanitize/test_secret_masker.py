@@ -151,7 +151,4 @@ def test_a_password_in_the_environment_may_be_a_word_and_quoted(quote: str) -> N
         masked = Masker().mask_bytes(text.encode()).decode()
         assert "hunter" not in masked
         assert masked.replace("<masked:env-password>", "hunter-two") == text
-    assert (
-        Masker().mask_text(f"DB_PASSWORD={quote}$OTHER{quote}")
-        == f"DB_PASSWORD={quote}$OTHER{quote}"
-    )
+    assert Masker().mask_text(f"DB_PASSWORD={quote}$OTHER{quote}") == f"DB_PASSWORD={quote}$OTHER{quote}"

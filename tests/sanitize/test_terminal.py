@@ -21,9 +21,7 @@ from steno.sanitize.terminal import (
 )
 
 ANY_TEXT = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=60)
-HOSTILE = st.text(
-    alphabet="\x00\x07\x08\t\n\r\x1b\x7f\x80\x9b\u200b\u202e\u2028\ufeff日a👍\u0301[m"
-)
+HOSTILE = st.text(alphabet="\x00\x07\x08\t\n\r\x1b\x7f\x80\x9b\u200b\u202e\u2028\ufeff日a👍\u0301[m")
 OUR_SGR = re.compile(r"\x1b\[[0-9;]*m")
 STYLES = ("", "bold", "dim", "red", "bold magenta")
 
@@ -31,9 +29,7 @@ STYLES = ("", "bold", "dim", "red", "bold magenta")
 def acts(text: str) -> list[str]:
     """Return the characters that a terminal would obey or hide, a tab left out."""
     return [
-        letter
-        for letter in text
-        if unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and letter != "\t"
+        letter for letter in text if unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and letter != "\t"
     ]
 
 
@@ -50,9 +46,7 @@ def test_cleaning_twice_changes_nothing_more(text: str) -> None:
 
 
 @given(st.lists(st.tuples(ANY_TEXT | HOSTILE, st.sampled_from(STYLES))))
-def test_the_only_controls_in_painted_lines_are_our_own_colours(
-    bits: list[tuple[str, str]],
-) -> None:
+def test_the_only_controls_in_painted_lines_are_our_own_colours(bits: list[tuple[str, str]]) -> None:
     for paint in (
         TerminalStyler(colour=True),
         TerminalStyler(colour=False),
@@ -89,8 +83,7 @@ def test_line_ends_stay_when_asked_for_and_a_lone_return_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "columns"),
-    [("", 0), ("abc", 3), ("日本", 4), ("e\u0301", 1), ("👍", 2), ("❤\ufe0f", 2), ("␛", 1)],
+    ("text", "columns"), [("", 0), ("abc", 3), ("日本", 4), ("e\u0301", 1), ("👍", 2), ("❤\ufe0f", 2), ("␛", 1)]
 )
 def test_width_is_counted_in_columns(text: str, columns: int) -> None:
     assert display_width(text) == columns
@@ -130,9 +123,7 @@ def test_one_line_collapses_white_space() -> None:
         (r"C:\Users\ada\chart.py", 15, ("…\\ada\\", "chart.py")),
     ],
 )
-def test_a_path_loses_its_folders_before_its_name(
-    path: str, columns: int, shown: tuple[str, str]
-) -> None:
+def test_a_path_loses_its_folders_before_its_name(path: str, columns: int, shown: tuple[str, str]) -> None:
     assert shorten_path(path, columns) == shown
 
 

@@ -5,13 +5,7 @@ from typing import Any
 import pytest
 
 from steno.format.catalogue import catalogue
-from steno.sanitize.value_shape import (
-    is_plain_name,
-    is_plain_value,
-    mask_content,
-    plain_name,
-    shape_of,
-)
+from steno.sanitize.value_shape import is_plain_name, is_plain_value, mask_content, plain_name, shape_of
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,7 @@ from typing import Any, Final
 from tests.sanitize.recording import SAME, Answers, Text, visible
 
 from steno.sanitize import csv, html, terminal, value_shape
-from steno.sanitize.secret_family import (
-    is_password,
-    is_placeholder,
-    is_random,
-    is_scrambled,
-    is_varied,
-)
+from steno.sanitize.secret_family import is_password, is_placeholder, is_random, is_scrambled, is_varied
 from steno.sanitize.secret_masker import hide_known_secrets, hide_secrets
 
 _CODE: Final = re.compile(r"\{([0-9a-f]+)\}")
@@ -94,9 +88,7 @@ def code_points() -> Answers:
                 ranges.append([code, code])
         for ends in ranges:
             label = f"{'lines ' if newlines else ''}{ends[0]:04x}-{ends[1]:04x}"
-            made.append(
-                (label, shown([terminal.clean(chr(end), newlines=newlines) for end in ends]))
-            )
+            made.append((label, shown([terminal.clean(chr(end), newlines=newlines) for end in ends])))
     return made
 
 
@@ -105,9 +97,7 @@ def _changed(*, newlines: bool) -> list[int]:
     for low in range(0, _LAST + 1, 256):
         block = "".join(map(chr, range(low, low + 256)))
         if terminal.clean(block, newlines=newlines) != block:
-            found += [
-                ord(each) for each in block if terminal.clean(each, newlines=newlines) != each
-            ]
+            found += [ord(each) for each in block if terminal.clean(each, newlines=newlines) != each]
     return found
 
 
@@ -135,9 +125,7 @@ def value_kinds(notation: str) -> str:
         "quoted-password": is_password(value, quoted=True),
     }
     # What is neither true nor false has no place here.
-    return (
-        " ".join(name for name, holds in kinds.items() if {True: 1, False: 0}[holds]) or "nothing"
-    )
+    return " ".join(name for name, holds in kinds.items() if {True: 1, False: 0}[holds]) or "nothing"
 
 
 _KNOWN: Final = frozenset(("port", "name", "free text", "sk-x"))
@@ -159,6 +147,4 @@ def name_kinds(notation: str) -> str:
         "capital": value_shape.is_plain_value(name, capital=True),
     }
     held = [kind for kind, holds in kinds.items() if holds]
-    return " ".join(
-        (*held, value_shape.plain_name(name) if kinds["name"] else value_shape.mask_content(name))
-    )
+    return " ".join((*held, value_shape.plain_name(name) if kinds["name"] else value_shape.mask_content(name)))

@@ -83,9 +83,7 @@ def raw(port: int, head: bytes, *, timeout: float = 20) -> Said:
     return _said(data)
 
 
-def request(
-    method: str, way: str, headers: Iterable[tuple[str, str]], version: str = "1.1"
-) -> bytes:
+def request(method: str, way: str, headers: Iterable[tuple[str, str]], version: str = "1.1") -> bytes:
     """Return a request, with nothing added."""
     lines = [f"{method} {way} HTTP/{version}", *(f"{name}: {value}" for name, value in headers)]
     return "\r\n".join([*lines, "connection: close", "", ""]).encode("latin-1")

@@ -42,9 +42,7 @@ def filled(way: str, of: Explorer) -> str:
         name, file = index.connection.execute(
             "SELECT id, file FROM sessions WHERE agent = '' AND NOT hidden ORDER BY file"
         ).fetchone()
-        agent = index.connection.execute(
-            "SELECT agent FROM sessions WHERE agent <> '' AND id = ?", (name,)
-        ).fetchone()
+        agent = index.connection.execute("SELECT agent FROM sessions WHERE agent <> '' AND id = ?", (name,)).fetchone()
     known = {
         "key": name,
         "id": name,
@@ -86,13 +84,7 @@ def crawl(of: Explorer, *, each: int, at_most: dict[str, int] | None = None) -> 
             for next_one in _addresses(answer.body):
                 route, shape, asked = _shape(next_one, known)
                 # What is asked for together is more than anybody could look at.
-                most = (
-                    (at_most or {}).get(route, each)
-                    if asked <= 1
-                    else _PAIRS
-                    if asked == _TWO
-                    else 0
-                )
+                most = (at_most or {}).get(route, each) if asked <= 1 else _PAIRS if asked == _TWO else 0
                 if next_one not in seen and shapes[shape] < most:
                     shapes[shape] += 1
                     seen.add(next_one)

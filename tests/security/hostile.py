@@ -42,9 +42,7 @@ _NAME: Final = 60
 def hostile_root(root: Path) -> Path:
     """Write the folder."""
     for number, payload in enumerate(_ALL):
-        _write(
-            root, _thin(number), _each(lambda _, payload=payload: payload, _KEPT | _FORM), payload
-        )
+        _write(root, _thin(number), _each(lambda _, payload=payload: payload, _KEPT | _FORM), payload)
     bundles = itertools.count()
 
     def several(_: str) -> str:

@@ -31,18 +31,7 @@ _EVENTS: Final = (
     "<xss onanimationstart={run} style=animation-name:pulse>",
     "<div contenteditable onfocus={run} autofocus>",
 )
-_BREAKS: Final = (
-    "",
-    '">',
-    "'>",
-    "</title>",
-    "</textarea>",
-    "</script>",
-    "</style>",
-    "</pre></code>",
-    "-->",
-    "]]>",
-)
+_BREAKS: Final = ("", '">', "'>", "</title>", "</textarea>", "</script>", "</style>", "</pre></code>", "-->", "]]>")
 _PLAIN: Final = (
     "<script>{run}</script>",
     "<ScRiPt>{run}</sCrIpT>",

@@ -33,9 +33,7 @@ _ODD: Final = """() => [...document.querySelectorAll("*")].flatMap((each) =>
 """Attributes that no page of ours has, and addresses that lead where nothing is."""
 
 
-_CODE: Final = (
-    "() => [...document.querySelectorAll('.code, .diff')].map((each) => each.textContent)"
-)
+_CODE: Final = "() => [...document.querySelectorAll('.code, .diff')].map((each) => each.textContent)"
 
 
 class Reader:
@@ -67,9 +65,7 @@ class Reader:
         """Open a page and everything on it."""
         self.page.goto(path.as_uri(), wait_until="load")
         self.page.evaluate(OPEN)
-        breaches, ran, where = self.page.evaluate(
-            f"[window.__breaches, window.{MARK} ?? null, location.href]"
-        )
+        breaches, ran, where = self.page.evaluate(f"[window.__breaches, window.{MARK} ?? null, location.href]")
         self.trouble += [f"policy {each}" for each in breaches]
         assert ran is None, path.name
         assert where == path.as_uri()
@@ -95,9 +91,7 @@ def hostile_pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return _exported(str(hostile_root(folder / "root")), folder / "out")
 
 
-def test_some_hostile_pages_run_ask_for_and_break_nothing(
-    reader: Reader, hostile_pages: list[Path]
-) -> None:
+def test_some_hostile_pages_run_ask_for_and_break_nothing(reader: Reader, hostile_pages: list[Path]) -> None:
     assert len(hostile_pages) > 200
     step = len(hostile_pages) // _EVERY_DAY
     index = next(path for path in hostile_pages if path.name == "index.html")
@@ -108,9 +102,7 @@ def test_some_hostile_pages_run_ask_for_and_break_nothing(
 
 @pytest.mark.faults
 @pytest.mark.parametrize("lot", range(_LOTS))
-def test_no_hostile_page_runs_asks_for_or_breaks_anything(
-    reader: Reader, hostile_pages: list[Path], lot: int
-) -> None:
+def test_no_hostile_page_runs_asks_for_or_breaks_anything(reader: Reader, hostile_pages: list[Path], lot: int) -> None:
     for path in spread(hostile_pages[lot::_LOTS]):
         reader.see(path)
         assert reader.page.evaluate(_ODD) == [], path.name
@@ -132,9 +124,7 @@ def test_a_page_paints_code_when_it_is_looked_at_and_changes_no_letter_of_it(
     assert painted
 
 
-def test_every_turn_and_every_step_is_shown_without_a_network(
-    reader: Reader, tmp_path: Path
-) -> None:
+def test_every_turn_and_every_step_is_shown_without_a_network(reader: Reader, tmp_path: Path) -> None:
     root = write_demo(str(tmp_path / "demo")).root
     for found in sessions_newest_first((root,)):
         page = tmp_path / "page.html"

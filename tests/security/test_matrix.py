@@ -45,10 +45,7 @@ _HOSTS: Final[dict[str | None, bool]] = {
 _METHODS: Final = {
     "GET": True,
     "HEAD": True,
-    **dict.fromkeys(
-        ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "X"),
-        False,
-    ),
+    **dict.fromkeys(("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "X"), False),
 }
 _SITES: Final[dict[str | None, bool]] = {
     None: True,
@@ -126,9 +123,7 @@ async def _receive() -> dict[str, Any]:
 
 
 def _scope(method: str, headers: dict[str, str | None]) -> dict[str, Any]:
-    given = [
-        (name.encode(), value.encode()) for name, value in headers.items() if value is not None
-    ]
+    given = [(name.encode(), value.encode()) for name, value in headers.items() if value is not None]
     return {"type": "http", "method": method, "path": "/", "query_string": b"", "headers": given}
 
 
@@ -172,9 +167,7 @@ def _deviations() -> Iterator[_Asked]:
     yield from ((host, method, site, origin, each) for each in _wrong(_COOKIES))
     pairs = ((one, other) for one in range(5) for other in range(one + 1, 5))
     for both in pairs:
-        host, method, site, origin, cookie = (
-            (_WRONG if at in both else _WELL)[at] for at in range(5)
-        )
+        host, method, site, origin, cookie = ((_WRONG if at in both else _WELL)[at] for at in range(5))
         yield host, method or "", site, origin, cookie
 
 

@@ -81,9 +81,7 @@ def reader(browser: Browser, demo: Explorer) -> BrowserContext:
     context = browser.new_context()
     name, _, value = demo.cookie.partition("=")
     same: Any = "Strict"
-    context.add_cookies(
-        [{"name": name, "value": value, "url": demo.base, "httpOnly": True, "sameSite": same}]
-    )
+    context.add_cookies([{"name": name, "value": value, "url": demo.base, "httpOnly": True, "sameSite": same}])
     page = context.new_page()
     page.goto(demo.base)
     assert page.title() == "Sessions · steno"
@@ -111,12 +109,7 @@ def test_another_site_gets_nothing_from_a_reader_who_was_let_in(
     with _elsewhere() as port:
         page = reader.new_page()
         page.goto(f"http://{name}:{port}/")
-        page.on(
-            "response",
-            lambda answer: (
-                statuses.append(answer.status) if answer.url.startswith(demo.base) else None
-            ),
-        )
+        page.on("response", lambda answer: statuses.append(answer.status) if answer.url.startswith(demo.base) else None)
         for what, got in page.evaluate(_TRIES, f"{demo.base}/"):
             assert got in _NOTHING, (what, got[:200])
     assert statuses

@@ -64,14 +64,9 @@ def _variants(secret: Path) -> list[str]:
     near = f"{secret.parent.name}/{secret.name}"
     found = dict.fromkeys(
         f"{start}{up * depth}{file}{end}"
-        for start, up, depth, file, end in product(
-            _STARTS[:1], _UPS, (1, 3, 12), (*_FILES, near), _ENDS[:3]
-        )
+        for start, up, depth, file, end in product(_STARTS[:1], _UPS, (1, 3, 12), (*_FILES, near), _ENDS[:3])
     )
-    more = (
-        f"{start}{file}{end}"
-        for start, file, end in product(_STARTS, (*_FILES, str(secret).lstrip("/")), _ENDS)
-    )
+    more = (f"{start}{file}{end}" for start, file, end in product(_STARTS, (*_FILES, str(secret).lstrip("/")), _ENDS))
     found |= dict.fromkeys(more)
     found |= dict.fromkeys(quote(each, safe="") for each in list(found)[::3])
     return [*found, *_ODD]

@@ -71,9 +71,7 @@ def test_what_is_no_request_is_refused_with_all_headers(demo: Explorer, data: by
 def test_two_requests_in_one_are_judged_one_by_one(demo: Explorer) -> None:
     """What one request smuggles in its body has no more rights than anybody."""
     inner = request("GET", "/", [("Host", "evil.test")])
-    head = "\r\n".join(
-        ["GET / HTTP/1.1", *(f"{a}: {b}" for a, b in _known(demo)), f"Content-Length: {len(inner)}"]
-    )
+    head = "\r\n".join(["GET / HTTP/1.1", *(f"{a}: {b}" for a, b in _known(demo)), f"Content-Length: {len(inner)}"])
     said = raw(demo.port, head.encode() + b"\r\nconnection: close\r\n\r\n" + inner)
     assert said.status == 200
     assert said.body.count(b"<h1>") == 1
@@ -175,17 +173,8 @@ def test_a_fault_is_a_plain_page_and_is_told_once(
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": b"", "more_body": False}
 
-        headers = [
-            (b"host", f"127.0.0.1:{demo.port}".encode()),
-            (b"cookie", f"{keys.cookie}={keys.token}".encode()),
-        ]
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": "/",
-            "query_string": b"",
-            "headers": headers,
-        }
+        headers = [(b"host", f"127.0.0.1:{demo.port}".encode()), (b"cookie", f"{keys.cookie}={keys.token}".encode())]
+        scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers}
         with pytest.raises(ZeroDivisionError):
             # Whoever serves learns of it too; the answer is out by then.
             await made(scope, receive, send)

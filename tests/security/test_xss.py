@@ -33,9 +33,7 @@ OPEN: Final = """async () => {
   window.scrollTo(0, document.body.scrollHeight);
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
-_HIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
+_HIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class Watch:
@@ -109,10 +107,7 @@ def addresses(hostile: Explorer) -> list[str]:
 def test_there_are_enough_payloads_and_each_has_a_session(hostile: Explorer) -> None:
     assert len(set(PAYLOADS)) >= 200
     with hostile.house.index() as index:
-        titles = {
-            title
-            for (title,) in index.connection.execute("SELECT title FROM sessions WHERE agent = ''")
-        }
+        titles = {title for (title,) in index.connection.execute("SELECT title FROM sessions WHERE agent = ''")}
     assert len(titles) >= 200
 
 
@@ -121,9 +116,7 @@ def test_every_element_of_some_of_all_pages_is_one_of_ours(some: dict[str, str])
     assert {way: found for way, page in some.items() if (found := strangers_in(page))} == {}
 
 
-def test_every_kind_of_element_runs_asks_for_and_breaks_nothing(
-    watch: Watch, some: dict[str, str]
-) -> None:
+def test_every_kind_of_element_runs_asks_for_and_breaks_nothing(watch: Watch, some: dict[str, str]) -> None:
     """Look at pages until every kind of element that any of them has was looked at."""
     seen: set[Kind] = set()
     for address, page in some.items():
@@ -137,18 +130,14 @@ def test_every_kind_of_element_runs_asks_for_and_breaks_nothing(
 @pytest.mark.faults
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("lot", range(_LOTS))
-def test_no_page_runs_asks_for_or_breaks_anything(
-    watch: Watch, addresses: list[str], lot: int
-) -> None:
+def test_no_page_runs_asks_for_or_breaks_anything(watch: Watch, addresses: list[str], lot: int) -> None:
     assert len(addresses) > 240
     for address in spread(addresses[lot::_LOTS]):
         watch.see(address)
 
 
 @pytest.mark.parametrize("text", ["<img", "script", "onerror", '"><svg', "javascript:"])
-def test_the_palette_and_the_search_stay_texts_while_somebody_types(
-    watch: Watch, text: str
-) -> None:
+def test_the_palette_and_the_search_stay_texts_while_somebody_types(watch: Watch, text: str) -> None:
     watch.see("/?q=script")
     watch.page.locator(".find input").fill(text)
     expect(watch.page).to_have_title(f"{text} · steno")

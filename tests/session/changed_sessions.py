@@ -173,10 +173,7 @@ def _cut(lines: Lines, place: int) -> None:
     lines[place] = lines[place][:-6] + b"\n"
 
 
-_BREAKS: Final[dict[str, Callable[[Lines, int], None]]] = {
-    "on one line with the next": _glued,
-    "cut off": _cut,
-}
+_BREAKS: Final[dict[str, Callable[[Lines, int], None]]] = {"on one line with the next": _glued, "cut off": _cut}
 BASES: Final = {"parallel": _parallel, "compacted": _compacted, "branched": _branched}
 
 

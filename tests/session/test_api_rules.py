@@ -15,13 +15,7 @@ from steno.session.resume.api_rules import (
     result_flaws,
 )
 from steno.session.resume.clients import LATEST
-from steno.session.resume.entries import (
-    INTERRUPTED_CALL,
-    NO_RESPONSE,
-    Entry,
-    fix_entries,
-    text_block,
-)
+from steno.session.resume.entries import INTERRUPTED_CALL, NO_RESPONSE, Entry, fix_entries, text_block
 from steno.session.resume.replay import (
     MISSING_BEGINNING,
     MessageValidator,
@@ -82,30 +76,15 @@ FIRST = "the first message must be the user's"
         ([user({})], [("block.known", 0, 0, "None")]),
         ([user(call())], [("block.known", 0, 0, "tool_use"), ("tool_use.answered", 0, None, "c")]),
         ([user(words("x")), assistant(call()), user(result())], []),
+        ([user(words("x")), assistant(call("a"), call("b")), user(result("b"))], [("tool_use.answered", 1, None, "a")]),
+        ([user(words("x")), assistant(call("a"), call("b"))], [("tool_use.answered", 1, None, "a, b")]),
+        ([user(words("x")), assistant(call("a"), call("a")), user(result("a"))], [("tool_use.unique", 1, None, "a")]),
         (
-            [user(words("x")), assistant(call("a"), call("b")), user(result("b"))],
-            [("tool_use.answered", 1, None, "a")],
-        ),
-        (
-            [user(words("x")), assistant(call("a"), call("b"))],
-            [("tool_use.answered", 1, None, "a, b")],
-        ),
-        (
-            [user(words("x")), assistant(call("a"), call("a")), user(result("a"))],
-            [("tool_use.unique", 1, None, "a")],
-        ),
-        (
-            [
-                *(user(words("x")), assistant(call("a")), user(result("a"))),
-                *(assistant(call("a")), user(result("a"))),
-            ],
+            [*(user(words("x")), assistant(call("a")), user(result("a"))), *(assistant(call("a")), user(result("a")))],
             [("tool_use.unique", 3, None, "a")],
         ),
         ([user(result("z"))], [("tool_result.called", 0, 0, "z")]),
-        (
-            [user(words("x")), assistant(call()), user(result(), result())],
-            [("tool_result.once", 2, 1, "c")],
-        ),
+        ([user(words("x")), assistant(call()), user(result(), result())], [("tool_result.once", 2, 1, "c")]),
         (
             [user(words("x")), assistant(call()), user(words("y"), result())],
             [("tool_result.first", 2, None, "results must come before other blocks")],
@@ -147,11 +126,7 @@ def test_each_breach_is_named_by_its_place(
         ({"type": "document", "source": {"type": "content", "content": "x"}}, "user", ""),
         ({"type": "document", "source": {"type": "url", "url": "x"}}, "user", ""),
         ({"type": "document", "source": {"type": "file", "file_id": "x"}}, "user", ""),
-        (
-            {"type": "document", "source": {"type": "text", "content": "x"}},
-            "user",
-            "a source of type 'text'",
-        ),
+        ({"type": "document", "source": {"type": "text", "content": "x"}}, "user", "a source of type 'text'"),
         ({"type": "document", "source": {"type": 5}}, "user", "a source of type 5"),
         ({"type": "image"}, "user", "no source"),
         (result(), "user", ""),
@@ -225,32 +200,21 @@ EMPTY = {"type": "text", "text": NO_CONTENT}
         (
             result(content=[{"type": "image"}, {"type": "tool_reference"}]),
             "user",
-            result(
-                content=[words("[image left out: no source]"), {"type": "tool_reference"}],
-            ),
+            result(content=[words("[image left out: no source]"), {"type": "tool_reference"}]),
         ),
         (result(is_error=True, content=""), "user", result(is_error=True, content=[EMPTY])),
         (result(is_error=True, content="x"), "user", result(is_error=True, content="x")),
         (result(is_error=True, content=None), "user", result(is_error=True, content=[EMPTY])),
         (result(is_error=True, content=[]), "user", result(is_error=True, content=[EMPTY])),
-        (
-            result(is_error=True, content=[words("x")]),
-            "user",
-            result(is_error=True, content=[words("x")]),
-        ),
+        (result(is_error=True, content=[words("x")]), "user", result(is_error=True, content=[words("x")])),
         (
             result(is_error=True, content=[words("x"), {"type": "tool_reference"}]),
             "user",
-            result(
-                is_error=True,
-                content=[words("x"), words("[tool_reference left out of an error]")],
-            ),
+            result(is_error=True, content=[words("x"), words("[tool_reference left out of an error]")]),
         ),
     ],
 )
-def test_a_block_is_sent_as_it_is_or_mended_or_left_out(
-    block: Block, role: str, fixed: Block | None
-) -> None:
+def test_a_block_is_sent_as_it_is_or_mended_or_left_out(block: Block, role: str, fixed: Block | None) -> None:
     assert fix_block(block, role) == fixed
     if fixed is not None:
         assert block_flaw(fixed, role) == ""
@@ -324,16 +288,9 @@ def answer(group: str, *blocks: Block, error: bool = False) -> Entry:
 
 
 def test_a_call_that_the_end_cut_off_is_answered_and_an_older_one_is_dropped() -> None:
-    entries = [
-        prompt(),
-        answer("1", words("x"), call("old")),
-        prompt("r"),
-        answer("2", words("y"), call("new")),
-    ]
+    entries = [prompt(), answer("1", words("x"), call("old")), prompt("r"), answer("2", words("y"), call("new"))]
     mended = fix_entries(entries, LATEST)
-    assert said(mended)[:4] == [
-        *(("user", ["q"]), ("assistant", ["x"]), ("user", ["r"]), ("assistant", ["y", "new"])),
-    ]
+    assert said(mended)[:4] == [*(("user", ["q"]), ("assistant", ["x"]), ("user", ["r"]), ("assistant", ["y", "new"]))]
     assert mended[4].blocks == [
         {"type": "tool_result", "content": INTERRUPTED_CALL, "is_error": True, "tool_use_id": "new"}
     ]
@@ -423,9 +380,7 @@ def picture(side: int) -> Block:
 
 def test_more_than_twenty_images_have_sides_of_two_thousand_at_most() -> None:
     assert flaw_among_many_images(picture(2000)) == ""
-    assert flaw_among_many_images(picture(2001)) == (
-        "2,001 pixels a side, 2,000 allowed among more than 20"
-    )
+    assert flaw_among_many_images(picture(2001)) == ("2,001 pixels a side, 2,000 allowed among more than 20")
     small, large = picture(10), picture(2001)
     inside = result("c", [large, words("x"), small])
     assert list(images_in([small, inside, words("y")])) == [small, large, small]
@@ -437,10 +392,7 @@ def test_more_than_twenty_images_have_sides_of_two_thousand_at_most() -> None:
     assert [one["type"] for one in first["content"][19]["content"]] == ["text", "text", "image"]
     assert second == many[1]
     assert without_large_images([user(*[small] * 30)]) == [user(*[small] * 30)]
-    assert without_images([small, words("x")], lambda _block: "why") == [
-        words("[image left out: why]"),
-        words("x"),
-    ]
+    assert without_images([small, words("x")], lambda _block: "why") == [words("[image left out: why]"), words("x")]
 
 
 @pytest.mark.parametrize("twins", [1, 2, 3, 4])

@@ -86,9 +86,7 @@ def graphs(draw: st.DrawFn) -> list[Json]:
     names = [*(f"n{number}" for number in range(size)), "gone", None]
     records: list[Json] = []
     for number in range(size):
-        kind = draw(
-            st.sampled_from(("user", "assistant", "system", "attachment", "progress", "odd"))
-        )
+        kind = draw(st.sampled_from(("user", "assistant", "system", "attachment", "progress", "odd")))
         record: Json = {
             "type": kind,
             "uuid": draw(st.sampled_from((f"n{number}", f"n{number}", "n0", None))),

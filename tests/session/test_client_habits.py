@@ -87,11 +87,7 @@ HABITS: Final = {
 
 @pytest.mark.parametrize("client", [*CLIENTS, STENO], ids=lambda client: client.version)
 def test_a_client_has_the_habits_that_were_found(client: Client) -> None:
-    assert msgspec.structs.asdict(client) == {
-        "version": client.version,
-        **NEWEST,
-        **HABITS[client.version],
-    }
+    assert msgspec.structs.asdict(client) == {"version": client.version, **NEWEST, **HABITS[client.version]}
 
 
 def test_every_studied_client_is_in_the_table_oldest_first() -> None:
@@ -116,9 +112,7 @@ def test_a_version_goes_by_the_newest_studied_before_it(asked: str, found: str) 
 
 
 @pytest.mark.parametrize("asked", ["1.0.127", "0", "x", "", "2.1.x"])
-def test_a_version_that_is_too_old_or_none_is_refused_with_those_that_were_studied(
-    asked: str,
-) -> None:
+def test_a_version_that_is_too_old_or_none_is_refused_with_those_that_were_studied(asked: str) -> None:
     with pytest.raises(BadRequest) as caught:
         client_for(asked)
     assert "1.0.128, 2.0.76" in str(caught.value.hint)
@@ -168,9 +162,7 @@ FOUND = ImageHeader("image/jpeg", 0x0304, 0x0102)
         [segment(0xE1, 3000), segment(0xE1, 60_000), segment(0xE1, 60_000)],
     ],
 )
-def test_the_frame_of_a_jpeg_is_found_behind_whatever_stands_before_it(
-    segments: list[bytes],
-) -> None:
+def test_the_frame_of_a_jpeg_is_found_behind_whatever_stands_before_it(segments: list[bytes]) -> None:
     assert header(jpeg(*segments)) == FOUND
 
 
@@ -240,10 +232,7 @@ def test_why_an_image_would_be_refused() -> None:
     assert flaw(data=5) == ("no data", 0)
     assert flaw(data="a?") == ("not base64", 0)
     assert flaw(data="aGkh") == ("the bytes are no image", 0)
-    assert flaw(data=png, media_type="image/gif") == (
-        "said to be image/gif, but the bytes are image/png",
-        8000,
-    )
+    assert flaw(data=png, media_type="image/gif") == ("said to be image/gif, but the bytes are image/png", 8000)
     assert flaw(data=png, media_type="image/tiff")[0].startswith("media type")
     assert image_flaw({"type": "url", "url": "x"}) == ("", 0)
     assert image_flaw({"type": "file", "file_id": "x"}) == ("", 0)

@@ -96,9 +96,7 @@ def test_a_seam_says_what_the_model_had_before_it_when_it_next_answered() -> Non
 
 
 def test_two_compactions_are_two_seams() -> None:
-    made = (
-        session().turn("one", "1").compact("A.").turn("two", "2").compact("B.").turn("three", "3")
-    )
+    made = session().turn("one", "1").compact("A.").turn("two", "2").compact("B.").turn("three", "3")
     found = opened(made)
     check_sound(found)
     assert len(found.compactions) == 2
@@ -201,9 +199,7 @@ def test_a_record_that_goes_on_from_before_a_boundary_parts_it_from_a_later_root
 
 
 @pytest.mark.parametrize("place", ["before", "behind", "named"])
-def test_the_summary_of_a_documented_compaction_stands_beside_it_or_names_its_end(
-    place: str,
-) -> None:
+def test_the_summary_of_a_documented_compaction_stands_beside_it_or_names_its_end(place: str) -> None:
     made = session("2.1.42").turn("one", "1")
     last = made.tip or ""
     if place == "before":

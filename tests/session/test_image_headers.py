@@ -119,9 +119,7 @@ def test_an_image_cut_anywhere_is_what_its_first_bytes_say(name: str) -> None:
         assert _read(data[:size]) == _reference(data[:size]), size
 
 
-@pytest.mark.parametrize(
-    "name", ["png", "gif 89", "webp", "webp lossless", "webp extended", "jpeg"]
-)
+@pytest.mark.parametrize("name", ["png", "gif 89", "webp", "webp lossless", "webp extended", "jpeg"])
 def test_every_byte_of_a_header_that_counts_counts(name: str) -> None:
     for place in range(len(_SAMPLES[name])):
         data = bytearray(_SAMPLES[name])

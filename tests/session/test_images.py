@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import Json, image, png
 
-from steno.session.resume.api_rules import (
-    MAX_BYTES,
-    ImageHeader,
-    decoded_size,
-    image_flaw,
-    read_header,
-)
+from steno.session.resume.api_rules import MAX_BYTES, ImageHeader, decoded_size, image_flaw, read_header
 
 
 def encoded(data: bytes) -> str:
@@ -55,14 +49,8 @@ def webp_of(kind: bytes, body: bytes) -> bytes:
             webp_of(b"VP8 ", bytes(3) + b"\x9d\x01\x2a" + struct.pack("<HH", 90, 60) + bytes(8)),
             ImageHeader("image/webp", 90, 60),
         ),
-        (
-            webp_of(b"VP8L", b"\x2f" + struct.pack("<I", 89 | 59 << 14) + bytes(8)),
-            ImageHeader("image/webp", 90, 60),
-        ),
-        (
-            webp_of(b"VP8X", bytes(4) + b"\x59\0\0" + b"\x3b\0\0" + bytes(8)),
-            ImageHeader("image/webp", 90, 60),
-        ),
+        (webp_of(b"VP8L", b"\x2f" + struct.pack("<I", 89 | 59 << 14) + bytes(8)), ImageHeader("image/webp", 90, 60)),
+        (webp_of(b"VP8X", bytes(4) + b"\x59\0\0" + b"\x3b\0\0" + bytes(8)), ImageHeader("image/webp", 90, 60)),
         (b"\x89PNG\r\n\x1a\n", ImageHeader("image/png")),
         (b"\xff\xd8\xff\xe0", ImageHeader("image/jpeg")),
         (b"GIF89a", ImageHeader("image/gif")),

@@ -40,12 +40,8 @@ def test_a_last_prompt_is_answered_by_every_client(client: Client) -> None:
     assert sent(prompt(), client) == ["u:Q1", "a:A1", "u:Q2", ANSWER]
 
 
-@pytest.mark.parametrize(
-    "subtype", ["informational", "conversation_compacted", "turn_duration", "api_error"]
-)
-def test_a_prompt_with_an_event_behind_it_is_answered_by_newer_clients(
-    client: Client, subtype: str
-) -> None:
+@pytest.mark.parametrize("subtype", ["informational", "conversation_compacted", "turn_duration", "api_error"])
+def test_a_prompt_with_an_event_behind_it_is_answered_by_newer_clients(client: Client, subtype: str) -> None:
     made = prompt()
     made.add("system", subtype=subtype, content="note", level="info", isMeta=False)
     answered = [ANSWER] if client.version in NEWER else []

@@ -76,13 +76,9 @@ def test_however_the_bytes_are_cut_the_events_are_the_same(data: bytes, cuts: li
 
 
 @given(
-    st.lists(st.sampled_from(DAMAGES), max_size=6),
-    st.lists(st.integers(0, 1 << 20), max_size=30),
-    st.integers(0, 40),
+    st.lists(st.sampled_from(DAMAGES), max_size=6), st.lists(st.integers(0, 1 << 20), max_size=30), st.integers(0, 40)
 )
-def test_cuts_change_nothing_in_a_damaged_file_either(
-    damages: list[bytes], cuts: list[int], place: int
-) -> None:
+def test_cuts_change_nothing_in_a_damaged_file_either(damages: list[bytes], cuts: list[int], place: int) -> None:
     lines = DEMO[0].splitlines(keepends=True)[:12]
     for damage in damages:
         lines.insert(place % (len(lines) + 1), damage)
@@ -107,9 +103,7 @@ def test_the_pieces_of_a_feed_tile_the_file() -> None:
     data = b"".join(DAMAGES) + DEMO[1]
     for width in (1, 7, 1000):
         feed = LineFeed()
-        pieces = [
-            piece for at in range(0, len(data), width) for piece in feed.feed(data[at : at + width])
-        ]
+        pieces = [piece for at in range(0, len(data), width) for piece in feed.feed(data[at : at + width])]
         at = 0
         for piece in pieces:
             assert piece.offset == at
@@ -228,9 +222,7 @@ def test_a_prompt_that_was_rewound_to_says_so() -> None:
 
 def test_a_record_that_is_written_twice_is_told_once() -> None:
     data = session().turn("one", "first").bytes()
-    assert [told(event) for event in at_once(data + data)] == [
-        told(event) for event in at_once(data)
-    ]
+    assert [told(event) for event in at_once(data + data)] == [told(event) for event in at_once(data)]
 
 
 def test_a_queued_prompt_is_told_when_it_is_typed_and_not_again() -> None:
@@ -304,9 +296,7 @@ def test_a_record_that_was_told_long_ago_is_forgotten(monkeypatch: pytest.Monkey
     assert [event.kind for event in again.feed(lines[0])] == ["turn"]
 
 
-def test_what_sub_agents_were_started_as_is_kept_of_the_newest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_sub_agents_were_started_as_is_kept_of_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_turns, "_MAX_AGENTS", 2)
     made = session().user("Go")
     for number in range(5):
@@ -317,9 +307,7 @@ def test_what_sub_agents_were_started_as_is_kept_of_the_newest(
     assert len(follower.tasks) == 4
 
 
-def test_the_record_of_a_call_that_nobody_answers_is_let_go(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_record_of_a_call_that_nobody_answers_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_turns, "_MAX_CALLS", 1)
     made = session().user("Go")
     made.assistant(tool("Bash", command="one"), tool("Bash", command="two"))

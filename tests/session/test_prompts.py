@@ -57,8 +57,7 @@ def test_what_the_record_says_about_itself_counts() -> None:
 
 def test_a_prompt_is_shown_without_its_tags() -> None:
     tags = (
-        "<command-message>demo</command-message>\n<command-name>/demo</command-name>\n"
-        "<command-args>a b</command-args>"
+        "<command-message>demo</command-message>\n<command-name>/demo</command-name>\n<command-args>a b</command-args>"
     )
     for content, expected, name in (
         (tags, "/demo a b", "/demo"),

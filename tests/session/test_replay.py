@@ -171,10 +171,7 @@ def test_files_without_a_conversation_are_refused() -> None:
 def test_a_million_links_are_walked_without_recursion() -> None:
     count = 200_000
     lines = [message("user", "0", None, 0, "Q")]
-    lines += [
-        f'{{"type":"attachment","uuid":"{n}","parentUuid":"{n - 1}"}}\n'.encode()
-        for n in range(1, count)
-    ]
+    lines += [f'{{"type":"attachment","uuid":"{n}","parentUuid":"{n - 1}"}}\n'.encode() for n in range(1, count)]
     transcript = load(BytesSource(b"".join(lines)))
     leaf = resumed_leaf(transcript)
     assert leaf is not None
@@ -183,9 +180,7 @@ def test_a_million_links_are_walked_without_recursion() -> None:
 
 
 def test_a_ring_of_records_ends() -> None:
-    ring = b"".join(
-        message("user", str(n), str((n + 1) % 5000), n % 60, f"Q{n}") for n in range(5000)
-    )
+    ring = b"".join(message("user", str(n), str((n + 1) % 5000), n % 60, f"Q{n}") for n in range(5000))
     assert as_resumed(load(BytesSource(ring))) is not None
 
 
@@ -200,12 +195,8 @@ def test_an_unstudied_client_counts_as_the_one_before_it() -> None:
 
 def test_messages_are_valid_whatever_the_session_holds() -> None:
     built = session().assistant(text("no user before"))
-    built.user(
-        [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "!"}}]
-    )
-    built.assistant(thinking("unsigned", signature=""), text("A")).user("Q").assistant(
-        tool("Bash", command="x")
-    )
+    built.user([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "!"}}])
+    built.assistant(thinking("unsigned", signature=""), text("A")).user("Q").assistant(tool("Bash", command="x"))
     messages = valid_messages(load(BytesSource(built.bytes())))
     assert find_breaches(messages) == []
     assert messages[0]["role"] == "user"
@@ -226,18 +217,12 @@ def test_messages_are_valid_whatever_the_session_holds() -> None:
             ],
             "block.thinking",
         ),
-        (
-            [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}],
-            "tool_result.called",
-        ),
+        ([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}], "tool_result.called"),
         ([{"role": "assistant", "content": "x"}], "role.first"),
         (
             [
                 {"role": "user", "content": "x"},
-                {
-                    "role": "assistant",
-                    "content": [{"type": "tool_use", "id": "a", "name": "n", "input": {}}],
-                },
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "n", "input": {}}]},
             ],
             "tool_use.answered",
         ),
@@ -246,10 +231,7 @@ def test_messages_are_valid_whatever_the_session_holds() -> None:
                 {
                     "role": "user",
                     "content": [
-                        {
-                            "type": "image",
-                            "source": {"type": "base64", "media_type": "image/bmp", "data": "AA=="},
-                        }
+                        {"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "AA=="}}
                     ],
                 }
             ],
@@ -276,9 +258,7 @@ def test_a_call_id_that_two_responses_use_is_made_unique() -> None:
 
 
 @pytest.mark.parametrize("marked", [False, True])
-def test_a_client_that_said_where_it_left_off_looks_no_further_than_the_files_end(
-    *, marked: bool
-) -> None:
+def test_a_client_that_said_where_it_left_off_looks_no_further_than_the_files_end(*, marked: bool) -> None:
     """An early record at the end of the file: else the client goes on to what hangs on it."""
     built = session().user("Q1").assistant(text("A1")).user("Q2").assistant(text("A2"))
     records = [each for each in built.records() if "uuid" in each]

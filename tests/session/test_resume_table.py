@@ -30,9 +30,7 @@ CASES = {"1.0.128": 4, "2.0.76": 33, "2.1.29": 4, "2.1.42": 80, "2.1.200": 89, "
 def cases(shared: Path) -> list[tuple[str, str, dict[str, Any]]]:
     folders = sorted((shared / "corpus" / "resume-cases").iterdir())
     tables = [
-        (folder.name, json.loads((folder / "expected.json").read_bytes()))
-        for folder in folders
-        if folder.is_dir()
+        (folder.name, json.loads((folder / "expected.json").read_bytes())) for folder in folders if folder.is_dir()
     ]
     return [(name, version, row) for name, table in tables for version, row in table.items()]
 

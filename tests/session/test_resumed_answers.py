@@ -94,10 +94,7 @@ _FIELDS: Final[tuple[Json, ...]] = (
     {"tool_use_id": "c", "content": "", "is_error": True},
     {"tool_use_id": "c", "content": "x", "is_error": True},
     {"tool_use_id": "c", "content": "x", "is_error": 1},
-    {
-        "tool_use_id": "c",
-        "content": [_WORDS, {"type": "odd"}, 5, "y", {"type": "text", "text": ""}],
-    },
+    {"tool_use_id": "c", "content": [_WORDS, {"type": "odd"}, 5, "y", {"type": "text", "text": ""}]},
     {"tool_use_id": "c", "content": [{"type": "tool_reference"}, {"type": "image"}]},
     {"tool_use_id": "c", "content": [{"type": "tool_reference"}, _WORDS], "is_error": True},
     {"tool_use_id": "c", "content": [{"type": "document"}, {"type": "search_result"}]},
@@ -181,23 +178,14 @@ _REMINDER: Final = "<system-reminder>\nremember\n</system-reminder>"
 _ATTACHED: Final[dict[str, Json]] = {
     "nothing": {},
     "no object": {"attachment": 5},
-    "rendered": {
-        "attachment": {"type": "x"},
-        "rendered": [{"content": _REMINDER}, {"content": "b"}],
-    },
-    "rendered oddly": {
-        "attachment": {"type": "x"},
-        "rendered": [5, {"content": 5}, {"content": "c"}],
-    },
+    "rendered": {"attachment": {"type": "x"}, "rendered": [{"content": _REMINDER}, {"content": "b"}]},
+    "rendered oddly": {"attachment": {"type": "x"}, "rendered": [5, {"content": 5}, {"content": "c"}]},
     "rendered for the system": {
         "attachment": {"type": "x"},
         "rendered": [{"content": _REMINDER}],
         "renderedRole": "system",
     },
-    "rendered file": {
-        "attachment": {"type": "file"},
-        "rendered": [{"content": "1"}, {"content": "2"}],
-    },
+    "rendered file": {"attachment": {"type": "file"}, "rendered": [{"content": "1"}, {"content": "2"}]},
     "rendered folder": {"attachment": {"type": "directory"}, "rendered": [{"content": "1"}]},
     "file": {
         "attachment": {
@@ -209,9 +197,7 @@ _ATTACHED: Final[dict[str, Json]] = {
     "file without a number": {
         "attachment": {"type": "file", "filename": "/b", "content": {"file": {"content": "a\nb"}}}
     },
-    "file without content": {
-        "attachment": {"type": "file", "filename": "/b", "content": {"file": {}}}
-    },
+    "file without content": {"attachment": {"type": "file", "filename": "/b", "content": {"file": {}}}},
     "file of nothing": {"attachment": {"type": "file", "filename": "/b", "content": "x"}},
     "file that is none": {"attachment": {"type": "file", "content": {"file": 5}}},
     "picture": {
@@ -249,12 +235,7 @@ def _made() -> Iterator[tuple[str, bytes]]:
             yield f"attached {name}{snapshot}", file.data
         yield (
             f"attached {name} behind blocks in a result",
-            _File()
-            .user("Q1")
-            .answer(_call("c"))
-            .user([_result("c", [_text("r")])])
-            .attach(**fields)
-            .data,
+            _File().user("Q1").answer(_call("c")).user([_result("c", [_text("r")])]).attach(**fields).data,
         )
     yield from _mended()
     yield from _commanded()
@@ -273,13 +254,7 @@ def _mended() -> Iterator[tuple[str, bytes]]:
         "two lines": [[_text("A1")], [_call("c")]],
     }
     for name, lines in ends.items():
-        for behind in (
-            "nothing",
-            "a result",
-            "another result",
-            "a prompt",
-            "a prompt and an answer",
-        ):
+        for behind in ("nothing", "a result", "another result", "a prompt", "a prompt and an answer"):
             file = _File().user("Q1")
             for blocks in lines:
                 file.answer(*blocks, name="same")
@@ -299,9 +274,7 @@ def _mended() -> Iterator[tuple[str, bytes]]:
     yield "a result first", _File().user([_result("z")]).answer(_text("A1")).data
     late = _File().user("Q").answer(_call("c"), name="m1").answer(_call("d"), name="m1")
     yield "results after words", late.user([_text("w"), _result("d"), _result("c")]).data
-    error = (
-        _File().user("Q").answer(_text("API Error"), isApiErrorMessage=True, model="<synthetic>")
-    )
+    error = _File().user("Q").answer(_text("API Error"), isApiErrorMessage=True, model="<synthetic>")
     yield "an error in place of an answer", error.user("Q2").data
     models = _File().user("Q").answer(_THOUGHT, _text("A"), model="claude-sonnet-4-5")
     yield "two models", models.user("Q2").answer(_THOUGHT, _text("B")).data
@@ -311,12 +284,7 @@ def _mended() -> Iterator[tuple[str, bytes]]:
 
 def _commanded() -> Iterator[tuple[str, bytes]]:
     for text in (
-        *(
-            "Caveat: x",
-            "<local-command-stdout>x</local-command-stdout>",
-            "<command-name>/x",
-            "caveat",
-        ),
+        *("Caveat: x", "<local-command-stdout>x</local-command-stdout>", "<command-name>/x", "caveat"),
         *("<bash-input>ls</bash-input>", "<bash-stdout>a</bash-stdout>", "x <command-name>"),
     ):
         file = _File().user("Q1").answer(_text("A1")).user(text)
@@ -330,14 +298,7 @@ def _commanded() -> Iterator[tuple[str, bytes]]:
         "no content": None,
         "a number": 5,
         "one block": _text("w"),
-        "odd blocks": [
-            5,
-            {},
-            {"type": 5},
-            {"type": "tool_use"},
-            {"type": "tool_result"},
-            _text("w"),
-        ],
+        "odd blocks": [5, {}, {"type": 5}, {"type": "tool_use"}, {"type": "tool_result"}, _text("w")],
         "odd result": [_result("c", [5, {"type": "odd"}, _text("w"), {}])],
         "result of nothing": [_result("c", None)],
     }
@@ -451,9 +412,7 @@ def test_whatever_is_changed_what_is_sent_can_be_sent() -> None:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("part", range(5))
-def test_what_every_client_sends_of_drawn_sessions_is_what_was_recorded(
-    shared: Path, part: int
-) -> None:
+def test_what_every_client_sends_of_drawn_sessions_is_what_was_recorded(shared: Path, part: int) -> None:
     assert _wrong("drawn", _sessions(list(_random(shared))[part::5])) == []
 
 

@@ -87,12 +87,7 @@ def test_usage_counts_what_was_abandoned() -> None:
 
 def test_the_stories_of_the_demo_hold_what_they_promise() -> None:
     found = [opened(made) for made in stories()]
-    assert {str(each.status()) for each in found} >= {
-        "finished",
-        "waiting",
-        "failed",
-        "interrupted",
-    }
+    assert {str(each.status()) for each in found} >= {"finished", "waiting", "failed", "interrupted"}
     assert any(each.branches for each in found)
     assert any(each.compactions for each in found)
     assert any(each.forked_from for each in found)
@@ -127,9 +122,7 @@ def test_every_real_file_is_told_without_loss(shared: Path) -> None:
         ("2.1.42/subbg", ["human", "notification"]),
     ],
 )
-def test_real_sessions_have_the_turns_that_were_played(
-    shared: Path, place: str, expected: list[str]
-) -> None:
+def test_real_sessions_have_the_turns_that_were_played(shared: Path, place: str, expected: list[str]) -> None:
     folder = shared / "corpus" / "real-client" / place
     (found,) = (each for each in sessions_below(folder) if each.turns())
     assert [turn.prompt.origin for turn in found.turns() if turn.prompt] == expected
@@ -156,12 +149,7 @@ def test_real_interruptions_are_seen(shared: Path) -> None:
 @pytest.mark.corpus
 def test_real_slash_commands_are_turns_only_when_answered(shared: Path) -> None:
     folder = shared / "corpus" / "real-client" / "2.1.325" / "slash"
-    asked = {
-        turn.prompt.text: turn.answer
-        for each in sessions_below(folder)
-        for turn in each.turns()
-        if turn.prompt
-    }
+    asked = {turn.prompt.text: turn.answer for each in sessions_below(folder) for turn in each.turns() if turn.prompt}
     assert asked["/demo args here"]
     assert asked["/hello big world"]
     assert not asked["/context"]

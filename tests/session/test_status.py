@@ -8,9 +8,7 @@ from tests.builders import Session, session, tool
 from tests.session.open_sessions import opened, sessions_below
 
 from steno.session.session_status import MODEL_SECONDS, TOOL_SECONDS, WAITING_SECONDS
-from steno.session.turns.session_facts import (
-    status_of,
-)
+from steno.session.turns.session_facts import status_of
 
 BASH = tool("Bash", command="make")
 ASK = tool("AskUserQuestion", questions=[{"question": "Which?"}])
@@ -97,9 +95,7 @@ def test_real_sessions_stand_as_they_should(shared: Path, place: str, expected: 
 
 @pytest.mark.parametrize("call", [BASH, ASK])
 @pytest.mark.parametrize("age", [1, TOOL_SECONDS + 1, None])
-def test_a_call_is_not_open_any_more_when_the_client_was_closed(
-    call: Any, age: float | None
-) -> None:
+def test_a_call_is_not_open_any_more_when_the_client_was_closed(call: Any, age: float | None) -> None:
     turns = opened(session("2.1.42").user("go").assistant(call)).turns()
     found = status_of(turns, seconds_since_write=age, left=True)
     assert found.standing == "interrupted"

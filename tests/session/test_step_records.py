@@ -7,21 +7,11 @@ from tests.builders.step_files import session_id, step_lines
 
 from steno.format.lines import read_bytes
 from steno.format.records import Record
-from steno.session.session_status import (
-    StepCounts,
-    count_record,
-    is_listed,
-    is_step_record,
-    step_type,
-)
+from steno.session.session_status import StepCounts, count_record, is_listed, is_step_record, step_type
 
 TABLE: list[tuple[StepCounts, bool, bool]] = [
     # counts, whether it is running, whether it is shown
-    *(
-        (StepCounts(n, answered), True, True)
-        for n in (0, 4, 5, 9, 10)
-        for answered in (False, True)
-    ),
+    *((StepCounts(n, answered), True, True) for n in (0, 4, 5, 9, 10) for answered in (False, True)),
     *((StepCounts(n, answered), False, False) for n in (0, 1, 4) for answered in (False, True)),
     *((StepCounts(n, answered=True), False, True) for n in (5, 6, 9)),
     *((StepCounts(n, answered=False), False, False) for n in (5, 6, 9)),
@@ -63,9 +53,7 @@ RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
         ("assistant", [], "ASSISTANT_MESSAGE"),
     ],
 )
-def test_002_an_answer_is_an_assistant_message_with_text(
-    kind: str, content: object, expected: str
-) -> None:
+def test_002_an_answer_is_an_assistant_message_with_text(kind: str, content: object, expected: str) -> None:
     record = _record(kind, content)
     step, _, answer = expected.partition(", ")
     assert step_type(record) == step

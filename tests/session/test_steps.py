@@ -36,11 +36,7 @@ def test_a_call_the_api_carries_out_itself_is_never_open() -> None:
 
 
 def test_hooks_are_steps_with_their_exit_code() -> None:
-    made = (
-        session()
-        .user("go")
-        .attach("hook_success", hookName="Stop", hookEvent="Stop", command="./x.sh", exitCode=0)
-    )
+    made = session().user("go").attach("hook_success", hookName="Stop", hookEvent="Stop", command="./x.sh", exitCode=0)
     made.attach("hook_blocking_error", hookName="PreToolUse:Bash", hookEvent="PreToolUse")
     made.attach("hook_non_blocking_error", hookName="Stop", exitCode=3, command="./y.sh")
     steps = [step for step in opened(made).turns()[0].steps if step.kind == "hook"]

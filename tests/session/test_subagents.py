@@ -28,19 +28,11 @@ def test_a_sub_agent_hangs_on_its_call_in_every_layout(version: str) -> None:
     made = session(version).user("go").assistant(call()).agent(work)
     found = opened(made.assistant("done"))
     (thread,) = found.agents
-    assert (thread.kind, thread.description, thread.prompt) == (
-        "Explore",
-        "About look around",
-        "look around",
-    )
+    assert (thread.kind, thread.description, thread.prompt) == ("Explore", "About look around", "look around")
     assert found.loose_agents == ()
     (step,) = (step for step in found.turns()[0].steps if step.kind == "agent")
     assert step.agent is thread
-    assert (step.verb, step.subject, step.call_id) == (
-        "Explore",
-        thread.description,
-        thread.call_id,
-    )
+    assert (step.verb, step.subject, step.call_id) == ("Explore", thread.description, thread.call_id)
     assert [each.kind for each in thread.steps] == ["words", "tool"]
     assert (thread.report, thread.depth, thread.status) == ("Seen.", 1, "completed")
     assert not thread.asynchronous
@@ -143,9 +135,7 @@ def test_an_agent_that_claims_itself_does_not_hang() -> None:
     ],
 )
 def test_real_sub_agents_are_tied_to_their_calls(shared: Path, place: str) -> None:
-    (found,) = (
-        each for each in sessions_below(shared / "corpus" / "real-client" / place) if each.turns()
-    )
+    (found,) = (each for each in sessions_below(shared / "corpus" / "real-client" / place) if each.turns())
     expected = 2 if "subpar" in place else 1
     assert len(found.agents) == expected
     assert all(thread.warmup for thread in found.loose_agents)
@@ -157,15 +147,11 @@ def test_real_sub_agents_are_tied_to_their_calls(shared: Path, place: str) -> No
     assert (found.agents[0].notification is not None) is asynchronous
 
 
-def test_a_thousand_agents_are_tied_without_asking_each_about_each(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_thousand_agents_are_tied_without_asking_each_about_each(monkeypatch: pytest.MonkeyPatch) -> None:
     made = session().user("go").assistant(call()).agent(work)
     first = opened(made)
     (file,) = first.agent_files
-    files = [
-        SubagentFile(f"a{n:04}", file.transcript, path=f"agent-a{n:04}.jsonl") for n in range(1000)
-    ]
+    files = [SubagentFile(f"a{n:04}", file.transcript, path=f"agent-a{n:04}.jsonl") for n in range(1000)]
     asked = 0
     plain = subagents._match_by_id
 

@@ -11,14 +11,7 @@ from tests.session.open_sessions import opened, opened_file
 from steno.format.source import BytesSource
 from steno.session.session import Session as Opened
 from steno.session.transcript import load
-from steno.session.turns.titles import (
-    UNTITLED,
-    choose_title,
-    first_prompt,
-    summaries_in,
-    summary_for,
-    title_of,
-)
+from steno.session.turns.titles import UNTITLED, choose_title, first_prompt, summaries_in, summary_for, title_of
 
 
 def test_the_order_is_that_of_the_clients_own_list() -> None:
@@ -80,8 +73,7 @@ def test_an_odd_title_is_passed_over() -> None:
 def test_the_clients_picker_agrees(shared: Path) -> None:
     folder = shared / "corpus" / "real-client" / "2.0.76" / "picker"
     titles = {
-        path.stem[-2:]: opened_file(path).title.text
-        for path in sorted(folder.glob("projects/*/aaaaaaaa-*.jsonl"))
+        path.stem[-2:]: opened_file(path).title.text for path in sorted(folder.glob("projects/*/aaaaaaaa-*.jsonl"))
     }
     assert titles
     assert all(titles.values())

@@ -64,10 +64,7 @@ def test_a_failed_command_says_its_exit_code() -> None:
 def test_an_edit_counts_its_lines_with_and_without_a_patch() -> None:
     asked = {"file_path": "/a", "old_string": "a\nb\nc", "new_string": "a\nX\nY\nc"}
     patch = [{"lines": [" a", "-b", "+X", "+Y", "+Z", " c"]}]
-    assert (
-        step(tool("Edit", **asked), detail={"structuredPatch": patch}).outcome
-        == "+3 \N{MINUS SIGN}1"
-    )
+    assert step(tool("Edit", **asked), detail={"structuredPatch": patch}).outcome == "+3 \N{MINUS SIGN}1"
     found = step(tool("Edit", **asked), detail=None)
     assert found.outcome == "+2 \N{MINUS SIGN}1"
     assert found.touch is not None
@@ -76,9 +73,7 @@ def test_an_edit_counts_its_lines_with_and_without_a_patch() -> None:
 
 def test_a_failed_edit_touches_nothing() -> None:
     asked = {"file_path": "/a", "old_string": "a", "new_string": "b"}
-    found = step(
-        tool("Edit", **asked), "<tool_use_error>String not found</tool_use_error>", error=True
-    )
+    found = step(tool("Edit", **asked), "<tool_use_error>String not found</tool_use_error>", error=True)
     assert (found.outcome, found.state, found.touch) == ("String not found", "failed", None)
 
 
@@ -107,9 +102,7 @@ def test_a_failed_edit_touches_nothing() -> None:
         ("Write", {"file_path": "/a", "content": "1\n2\n"}, {"type": "create"}, "+2"),
     ],
 )
-def test_the_outcome_says_what_came_of_it(
-    name: str, asked: Json, detail: object, expected: str
-) -> None:
+def test_the_outcome_says_what_came_of_it(name: str, asked: Json, detail: object, expected: str) -> None:
     assert step(tool(name, **asked), detail=detail).outcome == expected
 
 

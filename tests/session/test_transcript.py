@@ -74,6 +74,4 @@ def test_a_file_that_changed_since_it_was_loaded_is_said_to_be_unreadable(now: b
 def test_a_transcript_that_holds_its_records_never_reads_them_again() -> None:
     transcript = load(BytesSource(SOUND.bytes()), keep=True)
     transcript.source = BytesSource(b"")
-    assert [transcript.record(node).offset for node in transcript.nodes] == [
-        node.offset for node in transcript.nodes
-    ]
+    assert [transcript.record(node).offset for node in transcript.nodes] == [node.offset for node in transcript.nodes]

@@ -38,9 +38,7 @@ def nodes_of(transcript: Transcript) -> list[Any]:
 
 
 @given(st.lists(PIECES, max_size=12).map(b"".join), st.lists(st.integers(0, 400), max_size=3))
-def test_any_file_read_in_any_parts_has_the_same_records_and_gaps(
-    data: bytes, cuts: list[int]
-) -> None:
+def test_any_file_read_in_any_parts_has_the_same_records_and_gaps(data: bytes, cuts: list[int]) -> None:
     found = load(BytesSource(b""), cap=200)
     for cut in (*sorted(cuts), len(data)):
         found = load_growth(found, BytesSource(data[: max(cut, found.source.size)]))
@@ -78,12 +76,7 @@ def plain(value: Any) -> Any:
             return value.offset, value.index
         case Thread():
             told = (value.kind, value.call_id, value.status, value.depth, value.prompt)
-            return (
-                value.agent_id,
-                told,
-                len(value.nodes),
-                [each.agent_id for each in value.children],
-            )
+            return (value.agent_id, told, len(value.nodes), [each.agent_id for each in value.children])
         case msgspec.Struct():
             names = value.__struct_fields__
             return type(value).__name__, [plain(getattr(value, name)) for name in names]
@@ -107,9 +100,7 @@ def opened(made: Made, shares: Sequence[float], before: Session | None) -> Sessi
     names = [name for name in made.files() if name.endswith(".jsonl")]
     parts = [data[: round(len(data) * share)] for data, share in zip(files, shares, strict=False)]
     sources = [BytesSource(part) for part in parts]
-    known = (
-        [] if before is None else [before.transcript, *(f.transcript for f in before.agent_files)]
-    )
+    known = [] if before is None else [before.transcript, *(f.transcript for f in before.agent_files)]
     if before is None:
         read = [load(source) for source in sources]
     else:
@@ -128,9 +119,7 @@ ALL = [*everything("2.1.325"), *everything("2.0.76")]
 
 @settings(max_examples=15, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.data())
-def test_any_session_opened_while_it_is_written_is_told_as_if_opened_afterwards(
-    data: st.DataObject,
-) -> None:
+def test_any_session_opened_while_it_is_written_is_told_as_if_opened_afterwards(data: st.DataObject) -> None:
     made = data.draw(st.sampled_from(ALL))
     files = sum(name.endswith(".jsonl") for name in made.files())
     shares = [0.0] * files
@@ -162,9 +151,7 @@ def test_a_session_written_line_by_line_is_told_as_if_opened_at_each_line() -> N
         assert told(found) == told(Session(load(data), name=made.session_id)), end
 
 
-def test_a_session_that_goes_on_reads_no_record_that_was_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_session_that_goes_on_reads_no_record_that_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
     made = session(full=True)
     for number in range(20):
         made.user(f"ask {number}").assistant(tool("Bash", command="ls")).result("x").assistant("ok")

@@ -141,10 +141,7 @@ def test_words_beside_a_result_are_kept() -> None:
         ]
     )
     (turn,) = turns(made.assistant("done"))
-    assert [(step.kind, step.subject) for step in turn.steps] == [
-        ("tool", "a"),
-        ("queued", "But gently."),
-    ]
+    assert [(step.kind, step.subject) for step in turn.steps] == [("tool", "a"), ("queued", "But gently.")]
 
 
 def test_a_result_without_a_call_and_a_call_without_a_result_are_steps() -> None:

@@ -92,9 +92,7 @@ def test_a_failed_write_leaves_the_file_as_it_was(
     assert path.read_bytes() == healed + LINE
 
 
-def test_a_short_write_that_can_be_finished_is_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_short_write_that_can_be_finished_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s.jsonl"
 
     def one(descriptor: int, data: bytes) -> int:
@@ -178,9 +176,7 @@ def test_a_limit_of_the_system_cuts_at_the_byte_and_the_file_is_whole(tmp_path: 
         "    assert data == line * 3, (limit, len(data))\n"
         "file.append(line)\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
-    )
+    ran = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.split() == ["3", *["0"] * 99]
     assert path.stat().st_size == 400

@@ -88,9 +88,7 @@ def test_every_file_that_goes_with_a_session_is_kept(config: WriteConfig) -> Non
     discovery = Discovery(str(folder))
     found = discover_file(str(path))
     wanted = [found, *discovery.agents(found), *discovery.sidecars(found)]
-    assert sorted(file.path for file in index.latest_generations()) == sorted(
-        each.path for each in wanted
-    )
+    assert sorted(file.path for file in index.latest_generations()) == sorted(each.path for each in wanted)
     assert {str(each) for each in extra} < {each.path for each in wanted}
     for file in index.latest_generations():
         assert bytes_of(index, file) == Path(file.path).read_bytes()
@@ -121,10 +119,7 @@ def test_only_what_is_new_is_written(tmp_path: Path) -> None:
     assert second.added == 4
     assert second.rewritten == 0
     index = index_of(path)
-    assert [(frame.offset, frame.length) for frame in index.files[1].frames] == [
-        (0, 2000),
-        (2000, 4),
-    ]
+    assert [(frame.offset, frame.length) for frame in index.files[1].frames] == [(0, 2000), (2000, 4)]
 
 
 def test_a_file_that_was_rewritten_gets_a_generation_and_the_old_one_stays(tmp_path: Path) -> None:
@@ -194,9 +189,7 @@ def test_sync_is_told_whether_to_archive() -> None:
 Step = tuple[str, int]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(
-            ["append", "cut", "cut and append", "replace", "rewrite", "again", "touch", "full"]
-        ),
+        st.sampled_from(["append", "cut", "cut and append", "replace", "rewrite", "again", "touch", "full"]),
         st.integers(0, 300),
     ),
     max_size=12,
@@ -292,9 +285,7 @@ def test_any_span_is_read_as_from_the_file(
         assert b"".join(there.chunks(offset)) == b"".join(wanted.chunks(offset))
 
 
-def test_reading_a_span_unpacks_only_its_frames(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_a_span_unpacks_only_its_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "FRAME_SIZE", 1000)
     path = tmp_path / NAME
     path.write_bytes(bytes(range(250)) * 40)
@@ -319,9 +310,7 @@ def test_an_archived_session_loads_as_the_file_does(config: WriteConfig) -> None
     archive = Archive()
     there = load(archive.source(archive.entry(str(path))))
     data = path.read_bytes()
-    assert [node.uuid for node in there.nodes] == [
-        node.uuid for node in load(BytesSource(data)).nodes
-    ]
+    assert [node.uuid for node in there.nodes] == [node.uuid for node in load(BytesSource(data)).nodes]
     assert sum(piece.length for piece in there.pieces()) == len(data)
     assert there.source.read(0, len(data)) == data
 
@@ -332,9 +321,7 @@ def test_an_archived_session_loads_as_the_file_does(config: WriteConfig) -> None
 def told(name: str) -> tuple[list[str], list[str]]:
     """Return what a session says, its own words and those of its sub-agents."""
     opened = steno.open(name)
-    agents = [
-        f"{file.agent_id} {len(file.transcript.nodes)} {file.meta}" for file in opened.agent_files
-    ]
+    agents = [f"{file.agent_id} {len(file.transcript.nodes)} {file.meta}" for file in opened.agent_files]
     return [str(message) for message in opened.messages()], agents
 
 
@@ -420,10 +407,7 @@ def test_nothing_below_the_roots_is_changed(config: WriteConfig) -> None:
 
     def look() -> dict[str, tuple[int, int, bytes]]:
         files = [path for path in folder.rglob("*") if path.is_file()]
-        return {
-            str(path): (path.stat().st_mtime_ns, path.stat().st_ctime_ns, path.read_bytes())
-            for path in files
-        }
+        return {str(path): (path.stat().st_mtime_ns, path.stat().st_ctime_ns, path.read_bytes()) for path in files}
 
     before = look()
     archive_all()
@@ -431,9 +415,7 @@ def test_nothing_below_the_roots_is_changed(config: WriteConfig) -> None:
     assert look() == before
 
 
-def test_the_config_file_says_how_hard_to_pack(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_config_file_says_how_hard_to_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Path(steno_home())
     home.mkdir(parents=True)
     (home / CONFIG_FILE).write_text("[archive]\nlevel = 7\n")
@@ -465,9 +447,7 @@ def test_a_name_that_is_no_text_is_kept_too(tmp_path: Path) -> None:
     assert path.read_bytes() == b"one\n"
 
 
-def test_those_who_come_often_let_small_news_wait(
-    config: WriteConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_those_who_come_often_let_small_news_wait(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(config, talk())
     archive_all(defer_active=True)
     with path.open("ab") as file:
@@ -479,9 +459,7 @@ def test_those_who_come_often_let_small_news_wait(
     assert archive_all(defer_active=True).files == 1
 
 
-def test_a_file_from_the_future_is_not_waited_for(
-    config: WriteConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_from_the_future_is_not_waited_for(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(config, talk())
     archive_all(defer_active=True)
     with path.open("ab") as file:
@@ -491,9 +469,7 @@ def test_a_file_from_the_future_is_not_waited_for(
     assert archive_all(defer_active=True).files == 1
 
 
-def test_what_sub_agents_write_counts_too(
-    config: WriteConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_sub_agents_write_counts_too(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = config(with_agent())
     (agent,) = (each for each in folder.rglob("agent-*.jsonl"))
     archive_all(defer_active=True)
@@ -536,9 +512,7 @@ def test_sessions_that_are_known_to_have_changed_can_be_named(config: WriteConfi
 
 
 @pytest.mark.parametrize("middle", ["other", "same"])
-def test_a_replaced_file_that_begins_and_ends_alike_is_archived_byte_for_byte(
-    tmp_path: Path, middle: str
-) -> None:
+def test_a_replaced_file_that_begins_and_ends_alike_is_archived_byte_for_byte(tmp_path: Path, middle: str) -> None:
     path = tmp_path / "config" / "projects" / "-p" / NAME
     path.parent.mkdir(parents=True)
     line = b'{"type":"user","n":%07d,"x":"' + b"y" * 970 + b'"}\n'

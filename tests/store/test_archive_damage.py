@@ -303,9 +303,7 @@ def test_a_catalogue_does_not_lead_out_of_the_archive(tmp_path: Path) -> None:
     assert Archive().entries() == [entry]
 
 
-def test_a_session_that_could_never_be_read_is_no_damage(
-    config: WriteConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_could_never_be_read_is_no_damage(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(config, talk())
     real = os.open
 
@@ -373,9 +371,7 @@ def test_an_older_generation_can_be_put_elsewhere(tmp_path: Path) -> None:
 # Writing
 
 
-def test_a_full_disk_leaves_what_was_there_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_what_was_there_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     two = Two(tmp_path)
     with two.path.open("ab") as file:
         file.write(b"x" * 5000)
@@ -403,9 +399,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_else(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="files are told apart by their inode")
-def test_a_line_is_written_only_when_its_frame_is_on_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_is_written_only_when_its_frame_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     two = Two(tmp_path)
     with two.path.open("ab") as file:
         file.write(b"x" * 5000)

@@ -45,11 +45,7 @@ def test_a_catalogue_that_cannot_be_read_or_written_is_said(tmp_path: Path) -> N
     path.mkdir()
     is_folder = f"{path}: is a directory"
     _refused(lambda: Catalogue(str(tmp_path)), Unreadable, f"cannot read {is_folder}")
-    _refused(
-        lambda: catalogue.add(CatalogueEntry("/a", folder="a")),
-        Unwritable,
-        f"cannot write {is_folder}",
-    )
+    _refused(lambda: catalogue.add(CatalogueEntry("/a", folder="a")), Unwritable, f"cannot write {is_folder}")
     _refused(catalogue.write, Unwritable, f"cannot write {is_folder}")
     assert [each.name for each in tmp_path.iterdir()] == ["sessions.jsonl"]
 
@@ -90,9 +86,7 @@ def test_an_archive_that_cannot_be_written_is_said_and_stays_as_it_was(session: 
     journal.unlink()
     journal.mkdir()
     _refused(lambda: Archive().keep(found), Unwritable, f"cannot write {folder}: is a directory")
-    _refused(
-        lambda: read_journal(str(folder)), Unreadable, f"cannot read {journal}: is a directory"
-    )
+    _refused(lambda: read_journal(str(folder)), Unreadable, f"cannot read {journal}: is a directory")
     (failure,) = Archive().verify([entry])
     assert (failure.path, failure.copy) == ("", str(folder))
     assert failure.message == f"cannot read {journal}: is a directory"
@@ -147,9 +141,7 @@ def test_a_write_that_fails_leaves_the_archive_as_it_was(
     assert list(Archive().verify()) == []
 
 
-def test_a_long_file_is_committed_now_and_then(
-    session: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_file_is_committed_now_and_then(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was committed stays when a later frame fails, and the next run goes on from there."""
     monkeypatch.setattr(writer, "FRAME_SIZE", 10)
     monkeypatch.setattr(writer, "_FRAMES_PER_COMMIT", 4)
@@ -194,9 +186,7 @@ def test_what_is_put_back_where_it_cannot_be_is_said(session: Path, tmp_path: Pa
     (tmp_path / "file").write_text("")
     target = tmp_path / "file" / "projects" / "-p" / NAME
     _refused(
-        lambda: Archive().restore(entry, str(tmp_path / "file")),
-        Unwritable,
-        f"cannot write {target}: not a directory",
+        lambda: Archive().restore(entry, str(tmp_path / "file")), Unwritable, f"cannot write {target}: not a directory"
     )
     sessions = _home() / "sessions"
     sessions.rename(_home() / "aside")
@@ -204,6 +194,4 @@ def test_what_is_put_back_where_it_cannot_be_is_said(session: Path, tmp_path: Pa
     assert failure.message == "its folder is gone from the archive"
     assert failure.hint == "`steno archive` keeps it again"
     sessions.write_text("")
-    _refused(
-        lambda: list(Archive().verify()), Unreadable, f"cannot read {sessions}: not a directory"
-    )
+    _refused(lambda: list(Archive().verify()), Unreadable, f"cannot read {sessions}: not a directory")

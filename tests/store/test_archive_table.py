@@ -84,14 +84,7 @@ class Steps:
             return planned.append
 
         made = archive_all((str(self.root),), start_progress=plan, **options)
-        totals = [
-            made.sessions,
-            made.files,
-            made.added,
-            made.packed > 0,
-            made.rewritten,
-            made.healed,
-        ]
+        totals = [made.sessions, made.files, made.added, made.packed > 0, made.rewritten, made.healed]
         self.note(name, {"totals": totals, "kept": made.archived, "problems": made.problems,
                          "planned": planned, "archive": self.held()})  # fmt: skip
 
@@ -138,9 +131,7 @@ def _data(name: str) -> bytes:
     return TRANSCRIPTS[name]().bytes()
 
 
-def test_a_session_that_grows_is_rewritten_and_goes(
-    steps: Steps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_grows_is_rewritten_and_goes(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "FRAME_SIZE", 500)
     path, data = steps.session(), _data("call")
     lines = data.splitlines(keepends=True)
@@ -154,10 +145,7 @@ def test_a_session_that_grows_is_rewritten_and_goes(
         steps.write(path.with_suffix("") / "custom-title.json", b'{"customTitle":"T"}')))  # fmt: skip
     steps.step("only another time", lambda: os.utime(path, (1_790_100_000, 1_790_100_000)))
     steps.step("shorter", lambda: steps.write(path, b"".join(lines[:2])))
-    steps.step(
-        "other words of that size",
-        lambda: steps.write(path, b"".join(lines[:2]).replace(b"One", b"Odd")),
-    )
+    steps.step("other words of that size", lambda: steps.write(path, b"".join(lines[:2]).replace(b"One", b"Odd")))
     steps.step("longer, with another beginning", lambda: steps.write(path, b"x" + data))
     steps.step("another session", lambda: steps.write(steps.session(TWO), data + data))
     steps.step("gone", path.unlink)
@@ -188,9 +176,7 @@ def test_a_session_that_grows_is_rewritten_and_goes(
     assert_recorded(ANSWERS / "archive_steps.json", steps.answers)
 
 
-def test_damage_is_said_healed_and_never_restored(
-    steps: Steps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damage_is_said_healed_and_never_restored(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each kind of damage to a copy or a journal: what is said of it, and what `full` makes of it."""
     monkeypatch.setattr(writer, "FRAME_SIZE", 400)
     path = steps.session()
@@ -271,33 +257,23 @@ def test_what_is_gone_is_found_in_the_archive(steps: Steps) -> None:
     steps.note("gone", gone)
     steps.note("agents", archived_agents(session))
     assert archived_at(str(one)) == msgspec.structs.replace(session, root=str(one))
-    assert archived_at(str(agent)) == msgspec.structs.replace(
-        archived_agents(session)[0], root=str(agent)
-    )
+    assert archived_at(str(agent)) == msgspec.structs.replace(archived_agents(session)[0], root=str(agent))
     assert archived_at(str(two) + "x") is None
     assert archived_sidecar(session, str(one.with_suffix("") / "custom-title.json"), 5) == b'{"cus'
     assert archived_sidecar(session, str(one) + "x", 5) is None
     with open_transcript(str(one)) as source, open_file(session) as other:
-        assert (source.size, source.read(0, 9), other.read(3, 4)) == (
-            len(data),
-            data[:9],
-            data[3:7],
-        )
+        assert (source.size, source.read(0, 9), other.read(3, 4)) == (len(data), data[:9], data[3:7])
     assert b"".join(lazy_source(session).chunks()) == data
     moved = steps.root / "projects" / "-q" / one.name
     steps.write(moved, data)
-    assert [e.path for e in archived_only_below([str(steps.root)], discover(str(steps.root)))] == [
-        str(named)
-    ]
+    assert [e.path for e in archived_only_below([str(steps.root)], discover(str(steps.root)))] == [str(named)]
     steps.write(moved, data[:-1])
     again = archived_only_below([str(steps.root)], discover(str(steps.root)))
     assert [each.path for each in again] == [str(one), str(named)]
     archive = Archive()
     for name, paths in ((ONE, [one]), (ONE[:4], [one]), (ONE[:3], []), (ONE.upper(), [one]),
                         (str(two), [two]), ("talk", [named]), ("tal", []), ("zzzz", [])):  # fmt: skip
-        assert [entry.path for entry in archive.find_entries(name)] == [
-            str(each) for each in paths
-        ], name
+        assert [entry.path for entry in archive.find_entries(name)] == [str(each) for each in paths], name
     assert_recorded(ANSWERS / "archive_gone.json", steps.answers)
 
 
@@ -326,9 +302,7 @@ def test_who_comes_often_waits_for_more(steps: Steps, monkeypatch: pytest.Monkey
     }  # fmt: skip
 
 
-def test_spans_of_a_kept_file_are_those_of_the_file(
-    steps: Steps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spans_of_a_kept_file_are_those_of_the_file(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "FRAME_SIZE", 10)
     path = steps.session()
     data = bytes(range(65, 65 + 47))
@@ -368,15 +342,11 @@ def test_lines_of_a_journal_are_written_and_read_to_the_letter() -> None:
         assert decode_path(*encode_path(path)) == path
     assert encode_path(os.fsdecode(b"/\xff")) == ("/\ufffd", "2fff")
     assert decode_path("/a", "zz") == "/a"
-    assert chain_digest("", "a") != chain_digest("a", "") or chain_digest("a", "b") == chain_digest(
-        "a", "b"
-    )
+    assert chain_digest("", "a") != chain_digest("a", "") or chain_digest("a", "b") == chain_digest("a", "b")
 
 
 def test_a_journal_says_what_is_missing_of_a_file(tmp_path: Path) -> None:
-    def frame(
-        offset: int, at: int, before: str = "", digest: str = "d" * 64, number: int = 1
-    ) -> FrameLine:
+    def frame(offset: int, at: int, before: str = "", digest: str = "d" * 64, number: int = 1) -> FrameLine:
         return FrameLine(number, offset, 5, at, 3, 0, digest, chain_digest(before, digest))
 
     first = frame(0, 0)
@@ -390,12 +360,7 @@ def test_a_journal_says_what_is_missing_of_a_file(tmp_path: Path) -> None:
         "a stray": [first, frame(0, 0, number=7), StateLine(8, 1, 1)],
         "seen longer": [first, StateLine(1, 9, 44)],
         "instead": [first, FileLine(2, "/s", instead=1), frame(0, 0, number=2)],
-        "instead, but shorter": [
-            first,
-            frame(5, 3, first.chain),
-            FileLine(2, "/s", instead=1),
-            frame(0, 0, number=2),
-        ],
+        "instead, but shorter": [first, frame(5, 3, first.chain), FileLine(2, "/s", instead=1), frame(0, 0, number=2)],
         "instead of a later one": [first, FileLine(2, "/s", instead=3)],
         "mended": [first, RepairLine(1.0)],
     }.items():

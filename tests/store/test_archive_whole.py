@@ -12,14 +12,7 @@ from steno.errors import Unreadable
 from steno.store.archive import writer
 from steno.store.archive.archive import Archive, RestoreResult
 from steno.store.archive.file_access import archive_exists, open_transcript
-from steno.store.archive.journal import (
-    JOURNAL_FILE,
-    FrameLine,
-    Journal,
-    chain_digest,
-    encode_line,
-    read_journal,
-)
+from steno.store.archive.journal import JOURNAL_FILE, FrameLine, Journal, chain_digest, encode_line, read_journal
 
 FIRST: Final = b"".join(b"line %d\n" % number for number in range(300))
 LOST: Final = (
@@ -43,8 +36,7 @@ class Kept:
     def without(self, *numbers: int) -> None:
         """Damage some lines of the journal, counted from 1."""
         damaged = [
-            line.replace(b'"', b"'", 1) if number in numbers else line
-            for number, line in enumerate(self.lines, 1)
+            line.replace(b'"', b"'", 1) if number in numbers else line for number, line in enumerate(self.lines, 1)
         ]
         self.journal.write_bytes(b"".join(damaged))
 
@@ -82,9 +74,7 @@ def test_a_file_that_damaged_lines_leave_a_part_of_is_not_written(
 
 
 @pytest.mark.parametrize("numbers", [(), (6,)])
-def test_a_file_whose_frames_are_all_named_is_written_whole(
-    kept: Kept, numbers: tuple[int, ...]
-) -> None:
+def test_a_file_whose_frames_are_all_named_is_written_whole(kept: Kept, numbers: tuple[int, ...]) -> None:
     kept.without(*numbers)
     assert kept.restored() == [RestoreResult(str(kept.path), "written", len(FIRST))]
     assert kept.path.read_bytes() == FIRST

@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 
 from steno.errors import BadRequest, Unreadable
-from steno.store.atomic import (
-    make_private_folder,
-    open_private,
-    read_all,
-    sync_folder,
-    write_all,
-    write_atomic,
-)
+from steno.store.atomic import make_private_folder, open_private, read_all, sync_folder, write_all, write_atomic
 from steno.store.discovered import read_regular_file
 from steno.store.file_source import PathSource
 from steno.store.watch.incremental import reload_transcript
@@ -53,10 +46,7 @@ def test_the_mode_of_a_file_that_is_only_opened_stays(tmp_path: Path) -> None:
 def test_no_link_is_followed_and_no_descriptor_inherited(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"x")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    for act in (
-        lambda: open_private(str(tmp_path / "link"), os.O_RDONLY),
-        lambda: read_all(str(tmp_path / "link")),
-    ):
+    for act in (lambda: open_private(str(tmp_path / "link"), os.O_RDONLY), lambda: read_all(str(tmp_path / "link"))):
         with pytest.raises(OSError, match="symbolic link") as caught:
             act()
         assert caught.value.errno == errno.ELOOP
@@ -82,9 +72,7 @@ def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     assert mode(tmp_path / "a") == 0o755
 
 
-def test_a_folder_that_somebody_else_makes_meanwhile_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_somebody_else_makes_meanwhile_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def late(_path: str, _mode: int) -> None:
         raise FileExistsError
 
@@ -106,9 +94,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
-def test_the_folder_above_each_new_one_is_flushed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_above_each_new_one_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = flushed(monkeypatch)
     make_private_folder(str(tmp_path / "a" / "b"))
     assert names == [str(tmp_path), str(tmp_path / "a")]
@@ -135,9 +121,7 @@ def test_a_system_that_cannot_flush_a_folder_is_let_be_and_a_failing_disk_is_not
         assert caught.value.errno == code
 
 
-def test_all_is_written_however_little_goes_in_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_is_written_however_little_goes_in_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.write
 
     def few(file: int, data: memoryview) -> int:

@@ -51,9 +51,7 @@ def _talk(session: str, words: str = "Go") -> bytes:
 
 def _found(path: Path) -> DiscoveredFile:
     status = path.stat()
-    return DiscoveredFile(
-        str(path), status.st_size, status.st_mtime_ns, PathInfo("session"), str(path.parent)
-    )
+    return DiscoveredFile(str(path), status.st_size, status.st_mtime_ns, PathInfo("session"), str(path.parent))
 
 
 def _open_files() -> int:
@@ -89,10 +87,7 @@ def test_what_a_run_did_is_counted_by_kind() -> None:
     longer = ArchivedChange("b", 5, 2, 3)
     rewritten = ArchivedChange("c", 7, 3, 2, begun=True)
     healed = ArchivedChange("d", 9, 5, 2, begun=True, healed=True)
-    one, two = (
-        ArchivedSession("s", (new, longer, rewritten, healed)),
-        ArchivedSession("t", (rewritten,)),
-    )
+    one, two = (ArchivedSession("s", (new, longer, rewritten, healed)), ArchivedSession("t", (rewritten,)))
     assert (one.added, one.packed, one.rewritten, one.healed) == (31, 14, 1, 1)
     for change, counts in ((new, (0, 0)), (longer, (0, 0)), (rewritten, (1, 0)), (healed, (0, 1))):
         only = ArchivedSession("s", (change,))
@@ -215,11 +210,7 @@ def test_moves_are_noted_each_on_a_line_of_its_own(monkeypatch: pytest.MonkeyPat
         "/a": ("/e", 3), "/c": ("/d", 4), "/b": ("/e", 5),
     }  # fmt: skip
     record_moves([MovedSession("/e", "/a", 6)])
-    assert {old: each.new for old, each in read_moves().items()} == {
-        "/b": "/a",
-        "/c": "/d",
-        "/e": "/a",
-    }
+    assert {old: each.new for old, each in read_moves().items()} == {"/b": "/a", "/c": "/d", "/e": "/a"}
     path.unlink()
     path.mkdir()
     assert read_moves() == {}
@@ -274,9 +265,7 @@ def test_links_are_followed_no_deeper_than_folders(tmp_path: Path) -> None:
     assert [Path(each.path).stem for each in discover(str(root))] == [ONE]
 
 
-def test_a_sub_agent_named_in_full_is_not_taken_for_the_beginning_of_another(
-    tmp_path: Path,
-) -> None:
+def test_a_sub_agent_named_in_full_is_not_taken_for_the_beginning_of_another(tmp_path: Path) -> None:
     _written(tmp_path / "projects" / "-p" / f"{ONE}.jsonl", _talk(ONE))
     inside = tmp_path / "projects" / "-p" / ONE / "subagents"
     for name in ("abcd1234", "abcd12345"):
@@ -301,23 +290,13 @@ def test_a_last_record_longer_than_a_look_is_read_whole(tmp_path: Path) -> None:
             last = json.dumps({**title, "pad": "p" * pad}).encode() + b"\n"
             data = _talk(ONE) + _talk(ONE, "y" * (2 * end)) + last + blank
             path = _written(tmp_path / f"{ONE}.jsonl", data)
-            assert summary.summarize(discover_file(str(path)), 0.0).title == "Tides", (
-                pad,
-                len(blank),
-            )
+            assert summary.summarize(discover_file(str(path)), 0.0).title == "Tides", (pad, len(blank))
 
 
 def test_files_with_other_ends_are_not_read_to_tell_copies(tmp_path: Path) -> None:
     ends: int = vars(client_folders)["_COMPARED_END_SIZE"]
     body = b"x" * (3 * ends)
-    made = {
-        "a": body + b"1",
-        "b": body + b"2",
-        "c": b"1" + body,
-        "d": body + b"1",
-        "e": b"",
-        "f": b"",
-    }
+    made = {"a": body + b"1", "b": body + b"2", "c": b"1" + body, "d": body + b"1", "e": b"", "f": b""}
     files = [_found(_written(tmp_path / name, data)) for name, data in made.items()]
     problems: list[Problem] = []
     done: list[int] = []
@@ -417,9 +396,7 @@ def test_a_file_that_appears_or_changes_meanwhile_is_not_written_over(
         assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("a", b"theirs")]
 
 
-def test_an_exchange_that_fails_is_told_and_leaves_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exchange_that_fails_is_told_and_leaves_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = _written(tmp_path / "a", b"old")
 
     def full(*_: object) -> None:

@@ -53,9 +53,7 @@ def test_rules_can_be_silent_or_weigh_something_else() -> None:
         ('[console]\nfont = "x"\n', 2, "console.font"),
     ],
 )
-def test_what_means_nothing_is_named_with_its_line(
-    text: str | bytes, line: int, words: str
-) -> None:
+def test_what_means_nothing_is_named_with_its_line(text: str | bytes, line: int, words: str) -> None:
     path = write(text)
     with pytest.raises(BadRequest) as refused:
         read_config()
@@ -85,9 +83,7 @@ def test_every_key_is_in_the_reference_with_the_same_words() -> None:
 
 def test_the_example_of_the_reference_is_a_config_file() -> None:
     (example,) = [
-        body
-        for language, body, _ in fences(read(DOCS / "reference" / "configuration.md"))
-        if language == "toml"
+        body for language, body, _ in fences(read(DOCS / "reference" / "configuration.md")) if language == "toml"
     ]
     write(example)
     config = read_config()
@@ -119,9 +115,7 @@ def test_a_choice_is_written_and_all_else_stays(before: str, after: str) -> None
     assert read_config().model == 'a"b'
 
 
-@pytest.mark.parametrize(
-    "odd", ['console = { model = "x" }\n', 'console.model = "x"\n', '[console]\n"model" = "x"\n']
-)
+@pytest.mark.parametrize("odd", ['console = { model = "x" }\n', 'console.model = "x"\n', '[console]\n"model" = "x"\n'])
 def test_a_file_that_is_written_otherwise_is_left_alone(odd: str) -> None:
     path = write(odd)
     with pytest.raises((BadRequest, Unwritable)):

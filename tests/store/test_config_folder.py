@@ -110,12 +110,7 @@ def test_damage_is_gathered_with_the_file_it_was_met_in(home: Path) -> None:
 def test_a_folder_without_anything_gives_nothing_and_no_problem(tmp_path: Path) -> None:
     folder = ConfigFolder(str(tmp_path))
     session = discover_file(str(put(tmp_path / "x.jsonl", b"{}")))
-    assert (folder.projects(), folder.history(), folder.todos(), folder.live_processes()) == (
-        [],
-        (),
-        [],
-        [],
-    )
+    assert (folder.projects(), folder.history(), folder.todos(), folder.live_processes()) == ([], (), [], [])
     assert (folder.settings(), folder.instructions(), folder.skills()) == (None, "", [])
     assert (folder.custom_title(session), folder.agent_meta(session)) == ("", None)
     assert folder.file_history_dir(ONE) is None

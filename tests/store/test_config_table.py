@@ -96,9 +96,7 @@ def test_every_text_is_read_as_recorded() -> None:
     # The home folder is another in each run.
     home = str(Path("~").expanduser())
     answers = {text: _parsed(text) for text in TEXTS}
-    shown: dict[str, Any] = msgspec.json.decode(
-        msgspec.json.encode(plain(answers)).replace(home.encode(), b"~")
-    )
+    shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(plain(answers)).replace(home.encode(), b"~"))
     assert_recorded(ANSWERS / "config.json", shown)
 
 

@@ -12,13 +12,7 @@ from tests.builders.paths import agent_path, todo_name
 from steno.errors import Unreadable
 from steno.format.paths import meta_path, session_path
 from steno.store.discovered import MAX_DEPTH, DiscoveredFile, Problem, is_transcript, session_id_in
-from steno.store.discovery import (
-    Discovery,
-    config_folder_of,
-    discover,
-    discover_agents,
-    discover_file,
-)
+from steno.store.discovery import Discovery, config_folder_of, discover, discover_agents, discover_file
 
 ONE = "11111111-2222-4333-8444-555555555555"
 TWO = "22222222-2222-4333-8444-555555555555"
@@ -91,9 +85,7 @@ def test_a_part_of_a_config_folder_gives_the_same_session(home: Path, below: str
     assert (found.place.slug, found.place.session_id) == ("-p", ONE)
 
 
-def test_a_relative_root_works_and_gives_relative_paths(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_root_works_and_gives_relative_paths(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home / "projects" / "-p")
     found = list(discover("."))
     assert [(one.path, one.place.slug) for one in found] == [(f"./{ONE}.jsonl", "-p")]
@@ -180,11 +172,7 @@ def test_a_session_with_an_odd_name_is_known_by_its_first_bytes(tmp_path: Path) 
     put(tmp_path / "a" / "empty.jsonl")
     put(tmp_path / "a" / "packed.jsonl", b"\x1f\x8b\x08\x00")
     problems: list[Problem] = []
-    assert names(discover(str(tmp_path), problems), tmp_path) == [
-        "a/titles.jsonl",
-        "a/torn.jsonl",
-        "a/b/full.jsonl",
-    ]
+    assert names(discover(str(tmp_path), problems), tmp_path) == ["a/titles.jsonl", "a/torn.jsonl", "a/b/full.jsonl"]
     assert problems == []
 
 
@@ -227,9 +215,7 @@ def test_an_orphaned_side_folder_is_no_session(tmp_path: Path) -> None:
 
 def test_looking_changes_nothing(home: Path) -> None:
     def state() -> list[tuple[str, int, int]]:
-        return sorted(
-            (str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in home.rglob("*")
-        )
+        return sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in home.rglob("*"))
 
     before = state()
     discovery = Discovery(str(home))
@@ -362,9 +348,7 @@ def test_what_may_not_be_read_is_reported_and_the_rest_found(tmp_path: Path) -> 
 
 
 @posix_only
-@pytest.mark.parametrize(
-    "name", [b"-new\nline", b"-esc\x1b[31m", b"-\xff\xfe", "-日本".encode(), b"-" + b"x" * 200]
-)
+@pytest.mark.parametrize("name", [b"-new\nline", b"-esc\x1b[31m", b"-\xff\xfe", "-日本".encode(), b"-" + b"x" * 200])
 def test_a_folder_of_any_name_is_walked_and_its_path_opens(tmp_path: Path, name: bytes) -> None:
     folder = tmp_path / os.fsdecode(name)
     try:

@@ -29,9 +29,7 @@ def test_the_config_folder_is_below_home_unless_it_is_named() -> None:
         ("win32", {"USERPROFILE": "C:\\U", "HOME": "/h"}, "C:\\U\\AppData\\Local\\steno"),
     ],
 )
-def test_stenos_own_files_lie_where_the_system_keeps_data(
-    platform: str, env: dict[str, str], folder: str
-) -> None:
+def test_stenos_own_files_lie_where_the_system_keeps_data(platform: str, env: dict[str, str], folder: str) -> None:
     assert environment.steno_home(env, platform) == folder
 
 

@@ -51,9 +51,7 @@ def _session(tmp_path: Path, *texts: str) -> Path:
 # Names
 
 
-def test_a_session_is_found_by_the_beginning_of_its_file_name_and_not_by_its_end(
-    tmp_path: Path,
-) -> None:
+def test_a_session_is_found_by_the_beginning_of_its_file_name_and_not_by_its_end(tmp_path: Path) -> None:
     """Its records say another id."""
     path = _session(tmp_path)
     for name in (ONE, ONE[:4], ONE[:20], ONE[:8].upper()):
@@ -106,9 +104,7 @@ def test_only_sub_agents_that_were_asked_something_are_counted(tmp_path: Path) -
 # What is left behind
 
 
-def test_what_dead_runs_left_is_swept_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_dead_runs_left_is_swept_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     names = [
         f".a.jsonl.{DEAD}-0123456789ab.steno-tmp",
@@ -148,9 +144,7 @@ def test_of_damaged_folders_files_and_links_the_last_three_are_kept(tmp_path: Pa
 # Folders
 
 
-def test_a_folder_that_another_process_makes_first_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_another_process_makes_first_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def is_only_folder(path: str) -> bool:
         return path == str(tmp_path)
 
@@ -209,20 +203,14 @@ def test_a_receipt_that_cannot_be_written_leaves_the_file_as_it_was(tmp_path: Pa
     assert list_backups(str(path)) == [f"{path}.before-repair"]
 
 
-def test_on_windows_nothing_is_asked_that_it_cannot_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_windows_nothing_is_asked_that_it_cannot_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No signal to a process, which would end it; no folder is flushed; no file is held open."""
     path = str(_session(tmp_path))
     none = str(tmp_path / "none" / "x")
     seen = file_identity(path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "name", "nt")
-        ran = [
-            atomic.is_process_alive(DEAD),
-            atomic.is_process_alive(0),
-            atomic.is_process_alive(-1),
-        ]
+        ran = [atomic.is_process_alive(DEAD), atomic.is_process_alive(0), atomic.is_process_alive(-1)]
         flushed = atomic.sync_folder(none)
         with vars(replace)["_OpenOriginal"](none) as held:
             written = held.was_written(seen, none)
@@ -245,7 +233,7 @@ def test_sessions_are_carried_last_and_their_sub_agents_before_them() -> None:
     ]
     order = sorted(steps, key=vars(execution)["_sessions_last"])
     assert [step.source for step in order] == [
-        *("/p/agent-3.md", "/agent-2/memory.md", "/p/agent-1.jsonl", "/p/x.jsonl"),
+        *("/p/agent-3.md", "/agent-2/memory.md", "/p/agent-1.jsonl", "/p/x.jsonl")
     ]
 
 
@@ -323,9 +311,7 @@ def test_each_change_says_how_much_it_added_and_how_much_that_takes(file: Path) 
     assert sizes == sorted(set(sizes))
 
 
-def test_a_file_that_is_as_it_was_is_not_opened_again(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_as_it_was_is_not_opened_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept_at(file)
     opened: list[str] = []
 
@@ -342,9 +328,7 @@ def test_a_file_that_is_as_it_was_is_not_opened_again(
     assert opened == [str(file)]
 
 
-def test_the_name_of_a_new_copy_is_on_the_disk_before_its_line(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_of_a_new_copy_is_on_the_disk_before_its_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is only added to a copy has its name already."""
     steps: list[str] = []
     flush, write = writer.sync_folder, writer.write_all
@@ -369,9 +353,7 @@ def test_the_name_of_a_new_copy_is_on_the_disk_before_its_line(
     assert "folder" not in steps
 
 
-def test_a_copy_that_cannot_be_written_to_is_said(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_that_cannot_be_written_to_is_said(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str, flags: int) -> int:
         if path.endswith(".zst"):
             raise PermissionError(13, "Permission denied", path)

@@ -9,9 +9,7 @@ from steno.store.file_lock import FileLock
 
 
 @pytest.mark.parametrize("inside", [(), ("one", "two")])
-def test_a_folder_in_place_of_a_lock_file_is_set_aside(
-    tmp_path: Path, inside: tuple[str, ...]
-) -> None:
+def test_a_folder_in_place_of_a_lock_file_is_set_aside(tmp_path: Path, inside: tuple[str, ...]) -> None:
     path = tmp_path / "sync.lock"
     path.mkdir()
     for name in inside:

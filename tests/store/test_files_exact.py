@@ -136,9 +136,7 @@ def _change(path: Path, how: str) -> None:
         ("moved", "it was moved"),
     ],
 )
-def test_a_change_by_another_program_stops_the_appending(
-    tmp_path: Path, how: str, said: str
-) -> None:
+def test_a_change_by_another_program_stops_the_appending(tmp_path: Path, how: str, said: str) -> None:
     path = tmp_path / "a"
     with Appender(str(path)) as file:
         file.append(b"one\n")
@@ -209,11 +207,7 @@ def test_private_files_and_folders_whatever_the_umask(tmp_path: Path) -> None:
         assert make_private_folder(str(tmp_path / "b" / "c"))
     finally:
         os.umask(before)
-    assert (_mode(path), _mode(tmp_path / "b"), _mode(tmp_path / "b" / "c")) == (
-        0o600,
-        0o700,
-        0o700,
-    )
+    assert (_mode(path), _mode(tmp_path / "b"), _mode(tmp_path / "b" / "c")) == (0o600, 0o700, 0o700)
     assert not make_private_folder(str(tmp_path / "b"))
     assert read_all(str(path)) == b"x" * 100_000
     assert read_all(str(tmp_path / "none")) == b""
@@ -260,9 +254,7 @@ def test_what_is_set_aside_keeps_three_and_is_told(tmp_path: Path) -> None:
         made.append(move_aside(str(path), "the state"))
         # The newest is never one of those that are removed.
         assert Path(made[-1]).read_text() == str(number)
-    assert told[-5:] == [
-        f"the state was damaged and is rebuilt; the old one is {each}" for each in made
-    ]
+    assert told[-5:] == [f"the state was damaged and is rebuilt; the old one is {each}" for each in made]
     # A name is free again when the oldest is removed.
     assert len(set(made)) >= 3
     assert len(_names(tmp_path)) == 3
@@ -330,9 +322,7 @@ def test_what_dead_runs_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
     removed = remove_stale_temp_files(str(tmp_path / "a"))
     assert sorted(removed) == sorted(str(tmp_path / name) for name, gone in left.items() if gone)
     assert _names(tmp_path) == sorted(name for name, gone in left.items() if not gone)
-    assert remove_stale_in_folder(str(tmp_path)) == [
-        str(tmp_path / f".b.{DEAD}-0123456789ab.steno-tmp")
-    ]
+    assert remove_stale_in_folder(str(tmp_path)) == [str(tmp_path / f".b.{DEAD}-0123456789ab.steno-tmp")]
     assert remove_stale_in_folder(str(tmp_path / "none")) == []
     (tmp_path / "link").symlink_to(tmp_path / "a")
     assert real_path(str(tmp_path / "link")) == str(tmp_path / "a")
@@ -430,12 +420,8 @@ def test_a_new_file_is_placed_only_where_nothing_is(tmp_path: Path) -> None:
     assert (target.read_bytes(), _names(tmp_path)) == (b"x", ["like", "new"])
 
 
-@pytest.mark.parametrize(
-    "code", [errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV]
-)
-def test_without_links_files_are_copied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV])
+def test_without_links_files_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     def link(*_: object, **__: object) -> None:
         raise OSError(code, "no links")
 
@@ -454,9 +440,7 @@ def test_without_links_files_are_copied(
     assert target.read_bytes() == b"x"
 
 
-def test_a_link_that_fails_otherwise_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_that_fails_otherwise_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def link(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "Broken")
 

@@ -70,9 +70,7 @@ def test_where_there_is_no_repository_or_no_git_nothing_is_known(
     assert find_repository(str(path)) is None
 
 
-def test_variables_that_point_git_elsewhere_do_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_that_point_git_elsewhere_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repo = Repo(tmp_path / "r")
     path = repo.write("a.py", "a\n")
     repo.commit("Begin")

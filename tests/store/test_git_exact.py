@@ -27,9 +27,7 @@ def test_git_is_asked_with_everything_put_out_that_runs_a_program(
     run = subprocess.run
 
     def watched(command: list[str], **options: Any) -> Any:
-        asked.append(
-            [command[1:], {k: v for k, v in options.items() if k != "env"}, options["env"]]
-        )
+        asked.append([command[1:], {k: v for k, v in options.items() if k != "env"}, options["env"]])
         return run(command, **options)
 
     repo = Repo(tmp_path / "r")
@@ -45,11 +43,7 @@ def test_git_is_asked_with_everything_put_out_that_runs_a_program(
     found.work_trees()
     answers: dict[str, object] = {}
     for command, options, env in asked:
-        kept = {
-            name: env.pop(name)
-            for name in ("PATH", "HOME", "TMPDIR", "TEMP", "SYSTEMROOT")
-            if name in env
-        }
+        kept = {name: env.pop(name) for name in ("PATH", "HOME", "TMPDIR", "TEMP", "SYSTEMROOT") if name in env}
         assert all(os.environ[name] == value for name, value in kept.items())
         words = command[command.index("maintenance.auto=false") + 1 :]
         options["cwd"] = Path(options["cwd"]).name
@@ -59,9 +53,7 @@ def test_git_is_asked_with_everything_put_out_that_runs_a_program(
 
 def test_answers_of_git_are_read_as_recorded() -> None:
     rows, renames = vars(git)["_parse_blame"], vars(git)["_parse_renames"]
-    head = (
-        b"abc 1 1 2\nauthor Ada\nauthor-mail <a>\ncommitter-time 99\nsummary Did it\nfilename x\n"
-    )
+    head = b"abc 1 1 2\nauthor Ada\nauthor-mail <a>\ncommitter-time 99\nsummary Did it\nfilename x\n"
     answers: dict[str, object] = {}
     for told in (b"", head + b"\tline one\n", head + b"\tone\nabc 2 2\n\ttwo\n",
                  head + b"\tone\ndef 2 2\ncommitter-time x\n\t\xff two\nabc 3 3\n\t\n",
@@ -75,9 +67,7 @@ def test_answers_of_git_are_read_as_recorded() -> None:
 
 
 @_needs_git
-def test_git_that_is_slow_says_too_much_or_fails_says_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_that_is_slow_says_too_much_or_fails_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repo = Repo(tmp_path / "r")
     path = repo.write("a.py", "a\n")
     repo.commit("Begin")
@@ -136,16 +126,8 @@ def test_files_of_a_project_are_read_up_to_a_size_and_no_link_leads_out(tmp_path
     os.mkfifo(root / "pipe")
     folder = ProjectFolder(str(root))
     assert folder.exists
-    cut = {
-        name: (len(made.text), made.size, made.is_cut)
-        for name in "abc"
-        if (made := folder.text(name))
-    }
-    assert cut == {
-        "a": (most - 1, most - 1, False),
-        "b": (most, most, False),
-        "c": (most, most + 1, True),
-    }
+    cut = {name: (len(made.text), made.size, made.is_cut) for name in "abc" if (made := folder.text(name))}
+    assert cut == {"a": (most - 1, most - 1, False), "b": (most, most, False), "c": (most, most + 1, True)}
     assert folder.text("docs/d.md") == ProjectTextFile("docs/d.md", "\ufffdwords", 6)
     assert folder.read("in") == (b"\xffwords", 6)
     for name in ("none", "docs", "pipe", "a\0b"):

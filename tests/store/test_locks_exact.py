@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from steno.errors import BadRequest, Busy, Unreadable, Unwritable
-from steno.store.atomic import (
-    FileIdentity,
-    file_identity,
-)  # fmt: skip
+from steno.store.atomic import FileIdentity, file_identity  # fmt: skip
 from steno.store.dirfd import Directory
 from steno.store.environment import now, parse_time
 from steno.store.file_lock import FileLock
@@ -87,10 +84,7 @@ def test_a_live_client_is_known_by_its_note(tmp_path: Path) -> None:
         assert live_writer(str(agent)) is not None
         with pytest.raises(Busy) as refused:
             refuse_if_written(str(path), seen, check_clients=True)
-        assert (
-            str(refused.value)
-            == f"{path} is in use: a client is at work on it (process {os.getpid()})"
-        )
+        assert str(refused.value) == f"{path} is in use: a client is at work on it (process {os.getpid()})"
         refuse_if_written(str(path), seen, check_clients=False)
         assert is_being_written(str(path), seen)
         with SessionAnnouncement(str(tmp_path), "22222222-0000", "/q", "1.0") as other:
@@ -204,13 +198,9 @@ def test_a_file_is_placed_where_somebody_said_and_nowhere_else(tmp_path: Path) -
         with pytest.raises(BadRequest, match="names no file"):
             write_output_file(odd, b"x")
     path.chmod(0o604)
-    assert write_output_file(str(path), b"two", force=True, protected=[str(tmp_path / "d")]) == str(
-        path
-    )
+    assert write_output_file(str(path), b"two", force=True, protected=[str(tmp_path / "d")]) == str(path)
     assert (path.read_bytes(), _mode(path)) == (b"two", 0o604)
-    assert write_output_file(
-        str(tmp_path / "d/y"), b"z", protected=[str(tmp_path / "other")]
-    ) == str(tmp_path / "d/y")
+    assert write_output_file(str(tmp_path / "d/y"), b"z", protected=[str(tmp_path / "other")]) == str(tmp_path / "d/y")
     assert _names(tmp_path) == ["d", "k", "l", "out.md"]
 
 
@@ -262,10 +252,7 @@ def test_files_are_read_by_span_as_they_were_when_opened(tmp_path: Path) -> None
         assert (source.size, source.path) == (40_000, str(path))
         for offset, length in ((0, 0), (0, 5), (5, 5), (16_380, 10), (16_384, 20_000), (3, 40_000), (39_999, 9),
                                (40_000, 9), (50_000, 9), (100, 16_384), (100, 16_385), (39_000, 2_000)):  # fmt: skip
-            assert source.read(offset, length) == data[offset : min(offset + length, 40_000)], (
-                offset,
-                length,
-            )
+            assert source.read(offset, length) == data[offset : min(offset + length, 40_000)], (offset, length)
         for start in (0, 1, 39_999, 40_000):
             assert b"".join(source.chunks(start)) == data[start:]
     file.close()
@@ -310,9 +297,7 @@ def test_what_is_no_file_is_said_to_be_what_it_is(tmp_path: Path) -> None:
 # The rest
 
 
-def test_a_workbench_holds_what_is_put_on_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_workbench_holds_what_is_put_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steno.store.replace.MAX_MEMORY_SIZE", 10)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)

@@ -18,16 +18,11 @@ def test_every_file_is_opened_with_the_flags_that_keep_it_safe() -> None:
         "found": (vars(discovered)["_PEEK_FLAGS"], os.O_RDONLY | no_wait | os.O_NOCTTY),
         "read": (vars(file_source)["_FLAGS"], os.O_RDONLY | no_wait | os.O_NOCTTY | closed),
         "project": (vars(client_folders)["_READ_FLAGS"], os.O_RDONLY | no_link | no_wait),
-        "scratch": (
-            vars(atomic)["_CREATE_FLAGS"],
-            os.O_RDWR | os.O_CREAT | os.O_EXCL | no_link | closed,
-        ),
+        "scratch": (vars(atomic)["_CREATE_FLAGS"], os.O_RDWR | os.O_CREAT | os.O_EXCL | no_link | closed),
         "disk": (vars(atomic)["_OPEN_FLAGS"], closed | no_link),
         "closed": (vars(dirfd)["_CLOSE_ON_EXEC"], closed),
         "no link": (vars(dirfd)["_NOFOLLOW"], no_link),
         "through": (vars(dirfd)["_TRAVERSE_FLAGS"], os.O_PATH | os.O_DIRECTORY),
         "new": (vars(dirfd)["_CREATE_FLAGS"], os.O_WRONLY | os.O_CREAT | os.O_EXCL),
     }
-    assert {name: have for name, (have, _) in flags.items()} == {
-        name: wanted for name, (_, wanted) in flags.items()
-    }
+    assert {name: have for name, (have, _) in flags.items()} == {name: wanted for name, (_, wanted) in flags.items()}

@@ -28,10 +28,7 @@ def test_a_text_is_read_and_what_is_not_there_is_none(project: Path) -> None:
     assert found is not None
     assert (found.text, found.size, found.is_cut) == ("hello", 5, False)
     assert folder.text("AGENTS.md") is None
-    assert folder.list_names(".claude/agents", ".md") == [
-        ".claude/agents/deep/two.md",
-        ".claude/agents/one.md",
-    ]
+    assert folder.list_names(".claude/agents", ".md") == [".claude/agents/deep/two.md", ".claude/agents/one.md"]
     assert folder.refused_names == []
 
 
@@ -83,9 +80,7 @@ def test_a_huge_file_is_cut_and_a_pipe_is_passed_over(project: Path) -> None:
     assert folder.text("CLAUDE.local.md") is None
 
 
-@pytest.mark.parametrize(
-    "path", ["", "work", "/", "//server/share", "\\\\server\\share", "/no/where", "/\0"]
-)
+@pytest.mark.parametrize("path", ["", "work", "/", "//server/share", "\\\\server\\share", "/no/where", "/\0"])
 def test_what_is_no_folder_of_this_machine_is_not_there(path: str) -> None:
     folder = ProjectFolder(path)
     assert not folder.exists

@@ -13,13 +13,7 @@ from typing import Any
 import pytest
 
 from steno.errors import Busy, NotFound, StenoError, Unreadable, Unwritable
-from steno.store.atomic import (
-    FileIdentity,
-    TempFile,
-    file_identity,
-    is_process_alive,
-    remove_stale_temp_files,
-)
+from steno.store.atomic import FileIdentity, TempFile, file_identity, is_process_alive, remove_stale_temp_files
 from steno.store.discovery import discover
 from steno.store.file_source import FileSource
 from steno.store.replace import list_backups, place_new, swap, undo
@@ -123,9 +117,7 @@ def test_a_name_no_file_can_have_is_said_in_words(tmp_path: Path, name: str) -> 
 
 
 def dead_pid() -> int:
-    ended = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
-    )
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     return int(ended.stdout)
 
 
@@ -212,9 +204,7 @@ def test_the_disk_has_every_file_before_it_is_named_and_every_name_afterwards(
             if name == "fsync":
                 what += " folder" if stat.S_ISDIR(os.fstat(arguments[0]).st_mode) else " file"
             # The lock of the session is elsewhere, and nothing that a power cut may not take.
-            if not (
-                isinstance(arguments[0], int) and str(path.parent) not in named_by(arguments[0])
-            ):
+            if not (isinstance(arguments[0], int) and str(path.parent) not in named_by(arguments[0])):
                 steps.append(what)
             return real(*arguments, **named)
 
@@ -233,11 +223,7 @@ def test_the_disk_has_every_file_before_it_is_named_and_every_name_afterwards(
 
 def test_backups_are_numbered_and_never_overwritten(path: Path) -> None:
     made = [Path(exchange(path, b"%d\n" % n)) for n in range(3)]
-    assert [each.name.rpartition(".")[2] for each in made] == [
-        "before-repair",
-        "before-repair-2",
-        "before-repair-3",
-    ]
+    assert [each.name.rpartition(".")[2] for each in made] == ["before-repair", "before-repair-2", "before-repair-3"]
     assert [each.read_bytes() for each in made] == [OLD, b"0\n", b"1\n"]
     made[0].unlink()
     assert Path(exchange(path)).name.endswith("-4")
@@ -312,9 +298,7 @@ def test_what_is_written_during_the_exchange_is_not_lost(
         undo(str(path))
 
 
-def test_a_writer_on_both_sides_of_the_exchange_loses_nothing(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_on_both_sides_of_the_exchange_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.replace
 
     def late(source: str, target: str) -> None:
@@ -490,9 +474,7 @@ def test_the_remains_of_a_dead_client_or_of_another_session_do_not_matter(tmp_pa
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-def test_a_process_that_only_has_the_number_of_a_dead_client_does_not_matter(
-    tmp_path: Path,
-) -> None:
+def test_a_process_that_only_has_the_number_of_a_dead_client_does_not_matter(tmp_path: Path) -> None:
     made = live_session(tmp_path / "c", os.getpid())
     entry = tmp_path / "c" / "sessions" / f"{os.getpid()}.json"
     began = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
@@ -508,11 +490,7 @@ def test_a_process_that_only_has_the_number_of_a_dead_client_does_not_matter(
 def test_an_identity_is_of_the_file_behind_a_link(path: Path) -> None:
     link = path.with_name("link.jsonl")
     link.symlink_to(path)
-    assert (
-        file_identity(str(link))
-        == file_identity(str(path))
-        == FileIdentity.from_status(path.stat())
-    )
+    assert file_identity(str(link)) == file_identity(str(path)) == FileIdentity.from_status(path.stat())
     with FileSource(str(path)) as source:
         assert source.identity == (path.stat().st_dev, path.stat().st_ino)
 

@@ -90,9 +90,7 @@ def test_a_name_that_is_taken_at_the_last_moment_is_not_written_over(tmp_path: P
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_where_there_are_no_links_a_new_file_is_still_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_there_are_no_links_a_new_file_is_still_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise PermissionError
 

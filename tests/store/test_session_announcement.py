@@ -29,9 +29,7 @@ def test_whoever_works_on_a_session_is_found_until_they_are_done(tmp_path: Path)
 
 def test_a_session_that_was_left_for_another_does_not_take_the_others_note(tmp_path: Path) -> None:
     path = session(tmp_path)
-    first = SessionAnnouncement(
-        str(tmp_path), "00000000-2222-4333-8444-555555555555", "/proj", "2.1.0"
-    )
+    first = SessionAnnouncement(str(tmp_path), "00000000-2222-4333-8444-555555555555", "/proj", "2.1.0")
     first.open()
     with SessionAnnouncement(str(tmp_path), SID, "/proj", "2.1.0"):
         first.close()
@@ -40,17 +38,13 @@ def test_a_session_that_was_left_for_another_does_not_take_the_others_note(tmp_p
 
 def test_a_process_tells_of_every_session_that_it_works_on(tmp_path: Path) -> None:
     path = session(tmp_path)
-    other = SessionAnnouncement(
-        str(tmp_path), "00000000-2222-4333-8444-555555555555", "/proj", "2.1.0"
-    )
+    other = SessionAnnouncement(str(tmp_path), "00000000-2222-4333-8444-555555555555", "/proj", "2.1.0")
     with SessionAnnouncement(str(tmp_path), SID, "/proj", "2.1.0"):
         with other:
             found = live_writer(path)
             assert found is not None
             assert found.session_id == SID
-            assert (
-                live_writer(path.replace(SID, "00000000-2222-4333-8444-555555555555")) is not None
-            )
+            assert live_writer(path.replace(SID, "00000000-2222-4333-8444-555555555555")) is not None
         assert live_writer(path) is not None
     assert list((tmp_path / "sessions").iterdir()) == []
 

@@ -106,9 +106,7 @@ def test_one_session_has_one_lock_whatever_it_is_called_by(session: Path, how: s
     assert lock_path(str(session)) != lock_path(str(session.with_name("other.jsonl")))
 
 
-def test_what_a_dead_process_left_is_not_told_as_the_holder(
-    session: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_dead_process_left_is_not_told_as_the_holder(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(lock_path(str(session)))
     path.parent.mkdir(parents=True)
     gone = subprocess.Popen([sys.executable, "-c", ""])
@@ -137,9 +135,7 @@ def test_a_holder_on_another_host_is_named_with_it(session: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff" * 100, b'{"pid":"x"}', b"x" * 100_000])
-def test_nonsense_in_a_lock_file_does_no_harm(
-    session: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nonsense_in_a_lock_file_does_no_harm(session: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(lock_path(str(session)))
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
@@ -152,9 +148,7 @@ def test_nonsense_in_a_lock_file_does_no_harm(
     SessionLock.acquire(str(session)).release()
 
 
-def test_a_file_system_without_locks_is_refused_with_a_way_out(
-    session: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_is_refused_with_a_way_out(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(_descriptor: int, *, wait: bool) -> bool:
         raise OSError(37, f"No locks available, wait={wait}")
 
@@ -228,10 +222,7 @@ def test_of_those_who_start_together_exactly_one_gets_it(session: Path, many: in
             host = os.uname().nodename if number % 4 == 1 else "elsewhere"
             path.write_text(json.dumps({"pid": 4194304, "host": host}))
         results, barrier, decided = context.Queue(), context.Barrier(many), context.Barrier(many)
-        racers = [
-            context.Process(target=_race, args=(str(session), barrier, decided, results))
-            for _ in range(many)
-        ]
+        racers = [context.Process(target=_race, args=(str(session), barrier, decided, results)) for _ in range(many)]
         for racer in racers:
             racer.start()
         said = [results.get(timeout=60) for _ in racers]
@@ -268,10 +259,7 @@ def test_a_lock_that_is_released_and_removed_is_never_two_processes(
     monkeypatch.setattr(session_lock, "_MAX_READS", 1)
     context = get_context("fork")
     results, barrier = context.Queue(), context.Barrier(4)
-    racers = [
-        context.Process(target=_take_and_leave, args=(str(session), barrier, 500, results))
-        for _ in range(4)
-    ]
+    racers = [context.Process(target=_take_and_leave, args=(str(session), barrier, 500, results)) for _ in range(4)]
     for racer in racers:
         racer.start()
     said = [results.get(timeout=120) for _ in racers]

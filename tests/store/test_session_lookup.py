@@ -14,14 +14,7 @@ from steno.session.transcript import load
 from steno.store.config import CONFIG_FILE
 from steno.store.environment import demo_dir, steno_home
 from steno.store.file_source import FileSource
-from steno.store.session_lookup import (
-    find,
-    open_session,
-    read,
-    resolve_roots,
-    sessions,
-    sessions_newest_first,
-)
+from steno.store.session_lookup import find, open_session, read, resolve_roots, sessions, sessions_newest_first
 
 ONE = "abcd1111-0000-4000-8000-000000000000"
 TWO = "abcd2222-0000-4000-8000-000000000000"
@@ -92,9 +85,7 @@ def test_names_that_fit_nothing(folder: Path) -> None:
 
 
 def test_last_passes_over_what_listings_hide(config: WriteConfig) -> None:
-    config(
-        talk(ONE, "Real", 8), session(seed="x", start="2026-11-14T23:00:00.000Z").command("exit")
-    )
+    config(talk(ONE, "Real", 8), session(seed="x", start="2026-11-14T23:00:00.000Z").command("exit"))
     assert find("last").place.session_id == ONE
 
 
@@ -161,10 +152,7 @@ def test_titles_left_in_another_file_reach_the_session(config: WriteConfig) -> N
 def test_sessions_come_newest_first_with_a_glance(folder: Path) -> None:
     assert folder
     listed = list(sessions())
-    assert [(each.id, each.title, each.turns) for each in listed] == [
-        (TWO, "Storm tides", 1),
-        (ONE, "Tide tables", 1),
-    ]
+    assert [(each.id, each.title, each.turns) for each in listed] == [(TWO, "Storm tides", 1), (ONE, "Tide tables", 1)]
     assert listed[0].open().id == TWO
     assert listed[0].path.endswith(f"{TWO}.jsonl")
 
@@ -226,9 +214,7 @@ def set_down(text: str) -> None:
     (home / CONFIG_FILE).write_text(text)
 
 
-def test_the_folders_of_the_config_file_are_looked_at_too(
-    config: WriteConfig, tmp_path: Path
-) -> None:
+def test_the_folders_of_the_config_file_are_looked_at_too(config: WriteConfig, tmp_path: Path) -> None:
     shutil.move(config(with_agent().title("Tide tables")), tmp_path / "laptop")
     folder = config(talk(TWO, "Storm tides", 9))
     (tmp_path / "link").symlink_to(folder)

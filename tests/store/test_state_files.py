@@ -18,9 +18,7 @@ def test_what_was_kept_is_had_back() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are a matter of POSIX")
-def test_nobody_else_may_look_into_any_folder_that_was_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_else_may_look_into_any_folder_that_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STENO_HOME", str(tmp_path / "share" / "of" / "steno"))
     before = os.umask(0)
     try:

@@ -71,9 +71,7 @@ def test_a_notification_is_no_title(tmp_path: Path) -> None:
     assert look(tmp_path, built).title == "First"
 
 
-@pytest.mark.parametrize(
-    ("age", "status"), [(10, "running"), (1000, "running"), (4000, "interrupted")]
-)
+@pytest.mark.parametrize(("age", "status"), [(10, "running"), (1000, "running"), (4000, "interrupted")])
 def test_an_open_call_runs_until_it_is_too_old(tmp_path: Path, age: float, status: str) -> None:
     built = session().user("Go").assistant(tool("Bash", command="make"))
     path = tmp_path / "talk.jsonl"
@@ -101,9 +99,7 @@ def test_what_listings_leave_out(tmp_path: Path) -> None:
     assert not look(tmp_path, session().user("Hello?")).hidden
     assert look(tmp_path, session().command("exit")).hidden
     assert look(tmp_path, b"\x00" * 100).hidden
-    side = (
-        session().turn("Go", "Done.").bytes().replace(b'"isSidechain":false', b'"isSidechain":true')
-    )
+    side = session().turn("Go", "Done.").bytes().replace(b'"isSidechain":false', b'"isSidechain":true')
     assert look(tmp_path, side).sidechain
     assert look(tmp_path, side).hidden
 
@@ -241,9 +237,7 @@ def test_turns_are_counted_in_one_reading(tmp_path: Path, monkeypatch: pytest.Mo
     assert amount <= 4 * len(data)
 
 
-def test_the_project_of_a_session_is_told_from_its_beginning_as_from_all_of_it(
-    shared: Path, tmp_path: Path
-) -> None:
+def test_the_project_of_a_session_is_told_from_its_beginning_as_from_all_of_it(shared: Path, tmp_path: Path) -> None:
     files = sessions_newest_first(str(shared / "corpus"))
     assert len(files) > 300
     for found in files:
@@ -255,10 +249,6 @@ def test_the_project_of_a_session_is_told_from_its_beginning_as_from_all_of_it(
     side = session(cwd="/home/ada/side").user("Go.").assistant("Done.").bytes()
     hidden = side.replace(b'"isSidechain":false', b'"isSidechain":true')
     assert hidden != side
-    for data, project in (
-        (late.bytes(), "/home/ada/late"),
-        (hidden, None),
-        (hidden + side, "/home/ada/side"),
-    ):
+    for data, project in ((late.bytes(), "/home/ada/late"), (hidden, None), (hidden + side, "/home/ada/side")):
         path.write_bytes(data)
         assert project_in_listing(discover_file(str(path))) == project

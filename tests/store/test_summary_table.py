@@ -142,14 +142,10 @@ def _padded(head: bytes, tail: bytes, size: int) -> bytes:
     return head + middle + b" " * (rest - 1) + b"\n" + tail if rest else head + middle + tail
 
 
-def test_of_a_long_file_both_ends_are_read_as_far_as_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_long_file_both_ends_are_read_as_far_as_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How far a glance reads, and what it sees there, for files around each limit."""
     head = Script().user("First").bot("Answer").bytes()
-    tail = (
-        Script().bot("Last", model="claude-z").raw({"type": "ai-title", "aiTitle": "End"}).bytes()
-    )
+    tail = Script().bot("Last", model="claude-z").raw({"type": "ai-title", "aiTitle": "End"}).bytes()
     reads: list[tuple[int, int]] = []
     whole = FileSource.read
 
@@ -237,9 +233,7 @@ def test_rewound_turns_are_left_out_of_the_count(tmp_path: Path) -> None:
     assert count_turns(discover_file(_written(tmp_path, cut.bytes()))) == 2
 
 
-def test_lines_are_found_at_their_offsets_wherever_chunks_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_lines_are_found_at_their_offsets_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scan sees each line once, with its place, however the file comes in pieces."""
     data = (b"x" * 70 + b"\n") * 3 + b'{"type":"user"}\n' + b"y" * 50 + b'"type":"user"\n' + b"tail"
     having = vars(session_counts)["_lines_containing"]

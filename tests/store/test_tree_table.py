@@ -30,14 +30,7 @@ from steno.store.discovered import (
     session_id_in,
     watched_folders,
 )
-from steno.store.discovery import (
-    Discovery,
-    config_folder_of,
-    discover,
-    discover_agents,
-    discover_file,
-    files_below,
-)
+from steno.store.discovery import Discovery, config_folder_of, discover, discover_agents, discover_file, files_below
 from steno.store.session_lookup import (
     find,
     foreign_titles,
@@ -305,9 +298,7 @@ def test_sessions_are_listed_newest_first_with_their_titles(tree: Path) -> None:
 
 def test_old_titles_are_lent_by_the_sessions_beside(tmp_path: Path) -> None:
     lender = Script().raw({"type": "summary", "summary": "Lent", "leafUuid": "u2"})
-    (tmp_path / "a.jsonl").write_bytes(
-        lender.bytes() + TRANSCRIPTS["rewind"]().bytes().replace(b"u", b"v")
-    )
+    (tmp_path / "a.jsonl").write_bytes(lender.bytes() + TRANSCRIPTS["rewind"]().bytes().replace(b"u", b"v"))
     for version, lent in (("1.0.5", [("u2", "Lent")]), ("2.0.9", [("u2", "Lent")]), ("0.9", [("u2", "Lent")]),
                           ("2.1.0", []), ("10.0", []), ("", [])):  # fmt: skip
         path = tmp_path / "b.jsonl"
@@ -326,9 +317,7 @@ def test_leftovers_and_copies_are_as_recorded(tree: Path) -> None:
     same = find_copies(files, problems, read.append)
     assert_recorded(
         ANSWERS / "tree_upkeep.json",
-        _shown(
-            tree, {"left": left, "more": more, "copies": same, "read": read, "problems": problems}
-        ),
+        _shown(tree, {"left": left, "more": more, "copies": same, "read": read, "problems": problems}),
     )
     assert is_config_folder(str(tree))
     assert not is_config_folder(str(tree / "projects"))

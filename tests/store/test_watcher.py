@@ -104,9 +104,7 @@ def test_a_file_that_appears_is_told(listen: type[Listener], project: Path) -> N
     listener.until(fresh)
 
 
-def test_a_project_that_appears_is_told_with_its_files(
-    listen: type[Listener], project: Path
-) -> None:
+def test_a_project_that_appears_is_told_with_its_files(listen: type[Listener], project: Path) -> None:
     listener = listen(root_of(project))
     listener.next()
     fresh = project.parent / "-home-ada-gravel" / f"{NAME}.jsonl"
@@ -176,9 +174,7 @@ def test_a_root_that_is_not_there_yet_is_awaited(listen: type[Listener], tmp_pat
     listener.until(fresh)
 
 
-def test_a_root_that_is_replaced_is_followed_to_the_new_one(
-    listen: type[Listener], file: Path
-) -> None:
+def test_a_root_that_is_replaced_is_followed_to_the_new_one(listen: type[Listener], file: Path) -> None:
     projects = file.parent.parent
     listener = listen(projects.parent)
     listener.next()
@@ -204,9 +200,7 @@ def test_one_file_may_be_a_root(listen: type[Listener], file: Path) -> None:
     listener.until(agent)
 
 
-def test_paths_are_spelled_as_the_root_is(
-    listen: type[Listener], file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_spelled_as_the_root_is(listen: type[Listener], file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(file.parents[3])
     listener = listen("config")
     listener.next()
@@ -240,9 +234,7 @@ def test_a_watch_that_was_stopped_before_tells_nothing(project: Path) -> None:
 class Silent:
     """An ear that hears nothing."""
 
-    def __init__(
-        self, folders: Sequence[str], said: "SimpleQueue[WatchEvent]", *, recursive: bool
-    ) -> None:
+    def __init__(self, folders: Sequence[str], said: "SimpleQueue[WatchEvent]", *, recursive: bool) -> None:
         self.about = (folders, said, recursive)
 
     def close(self) -> None:
@@ -295,9 +287,7 @@ def test_a_system_that_refuses_to_watch_is_replaced_by_looking(
     assert listener.next() == Changes(frozenset([str(file)]))
 
 
-def test_a_system_that_fails_leads_to_a_look_at_everything(
-    listen: type[Listener], file: Path
-) -> None:
+def test_a_system_that_fails_leads_to_a_look_at_everything(listen: type[Listener], file: Path) -> None:
     listener = listen(root_of(file.parent))
     listener.next()
     listener.watch._events.put(EventsLost("overflow"))
@@ -307,9 +297,7 @@ def test_a_system_that_fails_leads_to_a_look_at_everything(
     listener.until(file)
 
 
-def test_a_system_that_fails_again_and_again_is_not_asked_for_a_while(
-    listen: type[Listener], file: Path
-) -> None:
+def test_a_system_that_fails_again_and_again_is_not_asked_for_a_while(listen: type[Listener], file: Path) -> None:
     listener = listen(root_of(file.parent))
     listener.next()
     for _ in range(2):

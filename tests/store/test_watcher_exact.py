@@ -73,10 +73,7 @@ def test_each_message_of_the_system_means_what_it_means(root: Path) -> None:
     answers = iter(made)
     assert _names(next(answers)) == [[], True]
     assert Silent.made == [((str(root / "projects"),), True)]
-    assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(2, str(path))})))) == [
-        [path.name],
-        False,
-    ]
+    assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(2, str(path))})))) == [[path.name], False]
     # Heard again without a change it is told again; when it is quiet it is not.
     assert _names(_do(made, "_handle_quiet")) == [[], False]
     _do(made, "_handle_changes", PathsChanged(frozenset({(2, str(path))})))
@@ -85,33 +82,16 @@ def test_each_message_of_the_system_means_what_it_means(root: Path) -> None:
     assert _names(_do(made, "_handle_quiet")) == [[], False]
     for kind, other in ((2, root / "settings.json"), (2, root / "projects" / "-p" / "node_modules" / "x.jsonl"),
                         (2, root.parent / "elsewhere.jsonl"), (1, root / "projects" / "none")):  # fmt: skip
-        assert _names(
-            _do(made, "_handle_changes", PathsChanged(frozenset({(kind, str(other))})))
-        ) == [
-            [],
-            False,
-        ]
+        assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(kind, str(other))})))) == [[], False]
     new = root / "projects" / "-q"
     new.mkdir()
     (new / path.name).write_bytes(_talk("c"))
-    assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(1, str(new))})))) == [
-        [path.name],
-        False,
-    ]
-    assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(1, str(new))})))) == [
-        [],
-        False,
-    ]
+    assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(1, str(new))})))) == [[path.name], False]
+    assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(1, str(new))})))) == [[], False]
     (new / path.name).unlink()
     new.rmdir()
-    assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(3, str(new))})))) == [
-        [path.name],
-        False,
-    ]
-    assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(3, str(new))})))) == [
-        [],
-        False,
-    ]
+    assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(3, str(new))})))) == [[path.name], False]
+    assert _names(_do(made, "_handle_changes", PathsChanged(frozenset({(3, str(new))})))) == [[], False]
     assert _names(_do(made, "_reconcile")) == [[], False]
     path.write_bytes(_talk("d"))
     assert _names(_do(made, "_reconcile")) == [[path.name], False]
@@ -131,9 +111,7 @@ def test_doubt_leads_to_a_look_at_everything(root: Path) -> None:
     many = frozenset((2, f"{root}/projects/-p/{number}.jsonl") for number in range(4095))
     assert not _do(made, "_handle_changes", PathsChanged(many)).rescan
     path.write_bytes(_talk("a", "b"))
-    changes = _do(
-        made, "_handle_changes", PathsChanged(many | {(2, f"{root}/projects/-p/x.jsonl")})
-    )
+    changes = _do(made, "_handle_changes", PathsChanged(many | {(2, f"{root}/projects/-p/x.jsonl")}))
     assert changes.rescan
     assert str(path) in changes.paths
     moved = root / "projects"
@@ -154,9 +132,7 @@ def test_doubt_leads_to_a_look_at_everything(root: Path) -> None:
     assert list(answers) == []
 
 
-def test_a_system_that_refuses_makes_a_watch_deaf(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_system_that_refuses_makes_a_watch_deaf(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing:
         def __init__(self, *_: object, **__: object) -> None:
             raise WatchUnsupported(self.words)
@@ -197,9 +173,7 @@ def test_plans_name_the_folders_that_are_or_will_be_there(root: Path) -> None:
 
     projects = root / "projects"
     assert make_watch_plan((str(root),)) == WatchPlan((str(projects),), (), (identity(projects),))
-    assert make_watch_plan((str(projects), str(projects))) == WatchPlan(
-        (str(projects),), (), (identity(projects),)
-    )
+    assert make_watch_plan((str(projects), str(projects))) == WatchPlan((str(projects),), (), (identity(projects),))
     missing = (str(root / "none" / "deeper"), str(root / "file.jsonl"))
     assert make_watch_plan(missing) == WatchPlan((), (str(root),), (identity(root),))
     assert make_watch_plan(()) == WatchPlan()
@@ -213,12 +187,7 @@ def test_each_look_at_a_growing_file_reads_only_what_is_new(tmp_path: Path) -> N
     path = tmp_path / "a"
     path.write_bytes(b"one\n")
     growing = IncrementalReader(str(path))
-    assert (
-        growing.detect_replacement(),
-        b"".join(growing.read_new()),
-        growing.offset,
-        growing.bytes_read,
-    ) == (
+    assert (growing.detect_replacement(), b"".join(growing.read_new()), growing.offset, growing.bytes_read) == (
         False,
         b"one\n",
         4,
@@ -241,11 +210,7 @@ def test_each_look_at_a_growing_file_reads_only_what_is_new(tmp_path: Path) -> N
     assert growing.detect_replacement()
     assert b"".join(growing.read_new()) == b"cut\n"
     path.unlink()
-    assert (growing.detect_replacement(), growing.exists, list(growing.read_new())) == (
-        False,
-        False,
-        [],
-    )
+    assert (growing.detect_replacement(), growing.exists, list(growing.read_new())) == (False, False, [])
     path.write_bytes(b"cut\n")
     assert (growing.detect_replacement(), growing.exists, growing.offset) == (True, True, 0)
     other = tmp_path / "b"
@@ -266,11 +231,7 @@ def test_who_is_listened_to_and_what_they_said(root: Path) -> None:
     project = root / "projects" / "-p"
     session = project / f"{ONE}.jsonl"
     agent = session.with_suffix("") / "subagents" / "agent-aaaa1111.jsonl"
-    beside, odd, named = (
-        project / "agent-bbbb2222.jsonl",
-        project / "odd.jsonl",
-        project / "named.jsonl",
-    )
+    beside, odd, named = (project / "agent-bbbb2222.jsonl", project / "odd.jsonl", project / "named.jsonl")
     agent.parent.mkdir(parents=True)
     session.write_bytes(_talk("a"))
     aside = {"isSidechain": True, "agentId": "aaaa1111", "sessionId": ONE}
@@ -280,12 +241,7 @@ def test_who_is_listened_to_and_what_they_said(root: Path) -> None:
     named.write_bytes(_talk("n"))
     paths = [str(each) for each in (agent, beside, odd, named, session)]
     answers: dict[str, object] = {}
-    for name, only in (
-        ("everyone", None),
-        ("the session", str(session)),
-        ("the agent", str(agent)),
-        ("nobody", "/x"),
-    ):
+    for name, only in (("everyone", None), ("the session", str(session)), ("the agent", str(agent)), ("nobody", "/x")):
         company = MultiTail(only)
         heard = [_said(told) for told in company.read_changes(paths)]
         speakers = [[Path(s.path).name, s.session_id, s.agent_id, Path(s.owner.path).name if s.owner else ""]
@@ -305,16 +261,12 @@ def test_who_is_listened_to_and_what_they_said(root: Path) -> None:
     session.write_bytes(_talk("c"))
     answers["anew"] = [_said(told) for told in company.read_changes([str(session)])]
     session.unlink()
-    answers["gone"] = [
-        [_said(told) for told in company.read_changes([str(session)])] for _ in range(2)
-    ]
+    answers["gone"] = [[_said(told) for told in company.read_changes([str(session)])] for _ in range(2)]
     session.write_bytes(_talk("d"))
     answers["back"] = [_said(told) for told in company.read_changes([str(session)])]
     quiet = MultiTail()
     quiet.ignore(discover_file(str(session)))
-    answers["owner of an agent that speaks"] = [
-        _said(told) for told in quiet.read_changes([str(agent)])
-    ]
+    answers["owner of an agent that speaks"] = [_said(told) for told in quiet.read_changes([str(agent)])]
     (speaker,) = (each for each in quiet if each.agent_id)
     answers["owner"] = Path(speaker.owner.path).name if speaker.owner else ""
     agent.with_suffix(".meta.json").write_text('{"agentType":"Explore","description":"Look"}')
@@ -347,9 +299,7 @@ def test_only_what_was_added_is_read_again(tmp_path: Path) -> None:
         path.write_bytes(change)
         third = reload_transcript(second, PathSource(str(path)))
         assert len(third.nodes) == len(load(PathSource(str(path))).nodes)
-    assert len(reload_transcript(third, BytesSource(data)).nodes) == len(
-        load(BytesSource(data)).nodes
-    )
+    assert len(reload_transcript(third, BytesSource(data)).nodes) == len(load(BytesSource(data)).nodes)
     assert load_growth is not None
 
 

@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.tools.context import ToolContext
-from steno.tools.file_content import (
-    TextFormat,
-    decode_text,
-    encode_text,
-    open_regular_file,
-    resolve_tool_path,
-)
+from steno.tools.file_content import TextFormat, decode_text, encode_text, open_regular_file, resolve_tool_path
 from steno.tools.output import json_safe_name, quote_name
 from steno.tools.protocol import ToolFailure
 from steno.tools.registry import file_tools
@@ -79,22 +73,14 @@ def test_a_name_that_is_no_text_can_still_be_written_as_json() -> None:
         (b"a\nb\r\nc\n", "a\nb\nc\n", "utf-8", "\n"),
     ],
 )
-def test_every_encoding_is_told_from_the_bytes(
-    data: bytes, text: str, encoding: str, newline: str
-) -> None:
+def test_every_encoding_is_told_from_the_bytes(data: bytes, text: str, encoding: str, newline: str) -> None:
     found = decode_text(data)
     assert found is not None
-    assert (found.text, found.text_format.encoding, found.text_format.newline) == (
-        text,
-        encoding,
-        newline,
-    )
+    assert (found.text, found.text_format.encoding, found.text_format.newline) == (text, encoding, newline)
     assert encode_text(found.raw_text, found.text_format, "x") == data
 
 
-@pytest.mark.parametrize(
-    "data", [b"a\0b", b"\xff\xfea\0\0\0", bytes(range(128, 256)), b"\x7fELF\0"]
-)
+@pytest.mark.parametrize("data", [b"a\0b", b"\xff\xfea\0\0\0", bytes(range(128, 256)), b"\x7fELF\0"])
 def test_what_is_no_text_is_not_taken_for_one(data: bytes) -> None:
     assert decode_text(data) is None
 

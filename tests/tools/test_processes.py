@@ -300,9 +300,7 @@ def test_a_command_in_the_background_does_not_move_the_conversation(tmp_path: Pa
 
 
 @pytest.mark.parametrize("given", [{}, {"task_id": "b00000000"}, {"task_id": ["x"]}])
-def test_a_task_that_is_not_there_is_a_failure_in_words(
-    tmp_path: Path, given: dict[str, Any]
-) -> None:
+def test_a_task_that_is_not_there_is_a_failure_in_words(tmp_path: Path, given: dict[str, Any]) -> None:
     async def go() -> None:
         for tool in (TaskOutput(), TaskStop()):
             with pytest.raises(ToolFailure):

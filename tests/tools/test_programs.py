@@ -43,9 +43,7 @@ def test_the_first_on_the_path_is_run(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("entry", ["", ".", "bin", "./bin", "../other/bin"])
-def test_relative_entries_of_the_path_do_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
-) -> None:
+def test_relative_entries_of_the_path_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str) -> None:
     work = tmp_path / "work"
     program(work)
     program(work / "bin")
@@ -79,9 +77,7 @@ def test_nothing_in_the_project_is_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert find_ripgrep(str(work), str(more)) == found
 
 
-def test_the_wheel_is_run_where_the_system_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_wheel_is_run_where_the_system_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("PATH", str(tmp_path))
     found = find_ripgrep(str(tmp_path))

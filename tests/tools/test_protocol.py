@@ -69,11 +69,7 @@ def tables_in(path: Path) -> list[set[str]]:
 
 
 def test_no_other_module_has_a_table_of_tools() -> None:
-    tables = {
-        str(path.relative_to(SOURCE)): found
-        for path in SOURCE.rglob("*.py")
-        if (found := tables_in(path))
-    }
+    tables = {str(path.relative_to(SOURCE)): found for path in SOURCE.rglob("*.py") if (found := tables_in(path))}
     # The table itself is made of calls, which name one tool each.
     assert set(tables) == set(ALLOWED) - {"format/tool_catalogue.py"}
 

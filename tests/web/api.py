@@ -27,10 +27,7 @@ class Api:
 
     def ask(self, way: str, headers: dict[str, str] | None = None, **query: Any) -> Answer:
         """Return an answer, whatever it is."""
-        pairs = {
-            name: str(value).lower() if isinstance(value, bool) else value
-            for name, value in query.items()
-        }
+        pairs = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
         address = f"{API_V1_PREFIX}{way}" + (f"?{urlencode(pairs)}" if pairs else "")
         given = {"cookie": self.explorer.cookie, **(headers or {})}
         return self.explorer.ask(address, headers=given)
@@ -99,11 +96,7 @@ def write_dialects(root: Path) -> None:
     flat = {each.__name__ for each in FLAT}
     for number, (name, make) in enumerate(FILES.items()):
         place = "projects/-home-ada-work" if name in flat else "conversations/_home_ada_work"
-        stem = (
-            f"0c9be80c-c704-4d9f-928e-{number:012}"
-            if name in flat
-            else f"2025-01-29T14-15-{number:02}"
-        )
+        stem = f"0c9be80c-c704-4d9f-928e-{number:012}" if name in flat else f"2025-01-29T14-15-{number:02}"
         path = root / place / f"{stem}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(make().data)

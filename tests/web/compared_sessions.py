@@ -40,9 +40,7 @@ def second_try(cwd: str = CWD) -> Session:
     _beginning(made, cwd)
     made.assistant(bash("uv run papercrane glyphs --missing", "Which glyphs are missing"))
     made.result("9 glyphs")
-    made.assistant(
-        edit(f"{cwd}/papercrane/fonts/subset.py", "set(text)", "set(text) | font.fallback")
-    ).result()
+    made.assistant(edit(f"{cwd}/papercrane/fonts/subset.py", "set(text)", "set(text) | font.fallback")).result()
     made.assistant(bash("uv run pytest -q", "Run the tests"))
     made.wait(9).result("121 passed in 9.40s")
     made.assistant(write(f"{cwd}/tests/fonts/test_subset.py", "def test_it():\n    pass\n"))
@@ -87,9 +85,7 @@ def furnish(root: Path, project: Path) -> None:
                 "model": "claude-opus-5-5",
                 "env": {"ANTHROPIC_API_KEY": KEY, "EDITOR": "my-own-editor"},
                 "permissions": {"allow": ["Bash(make:*)"], "deny": ["Read(.env)"]},
-                "hooks": {
-                    "Stop": [{"hooks": [{"command": f"notify --token {KEY} --done"}]}],
-                },
+                "hooks": {"Stop": [{"hooks": [{"command": f"notify --token {KEY} --done"}]}]},
                 "apiKeyHelper": "my-own-helper",
             }
         ),
@@ -101,9 +97,7 @@ def furnish(root: Path, project: Path) -> None:
                 "oauthAccount": {"emailAddress": "ada@example.com"},
                 "mcpServers": {"search": {"type": "http", "url": f"https://x:{KEY}@mcp.example"}},
                 "projects": {
-                    str(project): {
-                        "mcpServers": {"db": {"command": "/opt/bin/pg-mcp", "args": [KEY]}}
-                    },
+                    str(project): {"mcpServers": {"db": {"command": "/opt/bin/pg-mcp", "args": [KEY]}}},
                     "/elsewhere": {"mcpServers": {"not-mine": {"command": "x"}}},
                 },
             }

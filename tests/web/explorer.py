@@ -36,9 +36,7 @@ class Explorer:
         self.port = server.address.port
         self.cookie = f"{server.login_keys.cookie}={server.login_keys.token}"
 
-    def ask(
-        self, way: str, method: str = "GET", headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    def ask(self, way: str, method: str = "GET", headers: Mapping[str, str] | None = None) -> Answer:
         """Ask for something, with nothing but the headers given."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:

@@ -147,8 +147,6 @@ def _value(dice: Random) -> str:
         piece = dice.choice(_PIECES)
         return quote(piece * dice.choice((1, 2, 9, 33, 300, 2000)), safe="")
     if kind < 0.95:
-        some = "".join(
-            chr(dice.choice((dice.randrange(1, 128), 0x600, 0x1F600))) for _ in range(20)
-        )
+        some = "".join(chr(dice.choice((dice.randrange(1, 128), 0x600, 0x1F600))) for _ in range(20))
         return quote(some, safe="")
     return dice.choice(("%", "%zz", "%u0041", "+", "%00%00", "=", "%ed%a0%80"))

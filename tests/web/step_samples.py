@@ -19,10 +19,7 @@ __all__ = ["PICTURE", "every_kind"]
 
 PICTURE = png(
     [
-        [
-            (30 + 8 * x, 90 + 5 * y, 160) if (x // 4 + y // 4) % 2 else (240, 240, 230)
-            for x in range(24)
-        ]
+        [(30 + 8 * x, 90 + 5 * y, 160) if (x // 4 + y // 4) % 2 else (240, 240, 230) for x in range(24)]
         for y in range(24)
     ]
 )
@@ -78,18 +75,12 @@ def _files(one: Session) -> None:
     one.assistant(thinking("Old rows have **no count**.\n\n- so `nth` is needed"))
     one.assistant(thinking(""), redacted_thinking(), "I look.")
     file: Json = {"filePath": _FILE, "content": _OLD, "numLines": 11, "startLine": 54}
-    one.assistant(tool("Read", file_path=_FILE)).result(
-        detail={"type": "text", "file": {**file, "totalLines": 88}}
-    )
+    one.assistant(tool("Read", file_path=_FILE)).result(detail={"type": "text", "file": {**file, "totalLines": 88}})
     one.assistant(tool("Read", file_path="/home/ada/chart.png")).result(
         [image(PICTURE)],
         detail={
             "type": "image",
-            "file": {
-                "base64": image(PICTURE)["source"]["data"],
-                "type": "image/png",
-                "originalSize": 1800,
-            },
+            "file": {"base64": image(PICTURE)["source"]["data"], "type": "image/png", "originalSize": 1800},
         },
     )
     cells = [
@@ -97,8 +88,7 @@ def _files(one: Session) -> None:
         {"cellType": "code", "source": "x = 1\nprint(x)", "cell_id": "b2", "language": "python"},
     ]
     one.assistant(tool("Read", file_path="/home/ada/tides.ipynb")).result(
-        "cells",
-        detail={"type": "notebook", "file": {"filePath": "/home/ada/tides.ipynb", "cells": cells}},
+        "cells", detail={"type": "notebook", "file": {"filePath": "/home/ada/tides.ipynb", "cells": cells}}
     )
     one.assistant(tool("Read", file_path="/home/ada/table.pdf")).result(
         [document(pdf("tide table"))],
@@ -128,9 +118,7 @@ def _files(one: Session) -> None:
     edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d"}]
     one.assistant(tool("MultiEdit", file_path="/home/ada/x.txt", edits=edits))
     one.result("done", detail={"filePath": "/home/ada/x.txt", "originalFileContents": "a\nz\nc\n"})
-    one.assistant(
-        tool("NotebookEdit", notebook_path="/home/ada/t.ipynb", cell_id="b2", new_source="x = 2")
-    )
+    one.assistant(tool("NotebookEdit", notebook_path="/home/ada/t.ipynb", cell_id="b2", new_source="x = 2"))
     one.result(
         "done",
         detail={
@@ -165,14 +153,7 @@ def _commands(one: Session) -> None:
     one.assistant(tool("Bash", command="yes")).saved("y\n" * 3000)
     one.assistant(tool("Bash", command="serve", run_in_background=True))
     one.result(
-        "started",
-        detail={
-            "stdout": "",
-            "stderr": "",
-            "interrupted": False,
-            "isImage": False,
-            "backgroundTaskId": "b1",
-        },
+        "started", detail={"stdout": "", "stderr": "", "interrupted": False, "isImage": False, "backgroundTaskId": "b1"}
     )
     one.assistant(tool("TaskOutput", task_id="b1"))
     one.result(
@@ -193,14 +174,9 @@ def _commands(one: Session) -> None:
 def _finds(one: Session) -> None:
     hits = "src/a.py:12:def f():\nsrc/a.py-13-    return 1\nsrc/b.py:7:f()"
     one.assistant(tool("Grep", pattern="f\\(", path="src", output_mode="content"))
-    one.result(
-        hits,
-        detail={"mode": "content", "content": hits, "numLines": 3, "numFiles": 0, "filenames": []},
-    )
+    one.result(hits, detail={"mode": "content", "content": hits, "numLines": 3, "numFiles": 0, "filenames": []})
     one.assistant(tool("Grep", pattern="zzz"))
-    one.result(
-        "No files found", detail={"mode": "files_with_matches", "filenames": [], "numFiles": 0}
-    )
+    one.result("No files found", detail={"mode": "files_with_matches", "filenames": [], "numFiles": 0})
     names = [f"/home/ada/ledgerfold/src/module_{n}.py" for n in range(90)]
     one.assistant(tool("Glob", pattern="**/*.py"))
     one.result("x", detail={"filenames": names, "numFiles": 90, "truncated": True, "durationMs": 3})
@@ -217,10 +193,7 @@ def _finds(one: Session) -> None:
             "result": "High at **noon**.",
         },
     )
-    pages = [
-        {"title": "Tides", "url": "https://example.org/"},
-        {"title": "Bad", "url": "javascript:alert(1)"},
-    ]
+    pages = [{"title": "Tides", "url": "https://example.org/"}, {"title": "Bad", "url": "javascript:alert(1)"}]
     one.assistant(tool("WebSearch", query="tides"))
     one.result(
         "x",
@@ -231,10 +204,7 @@ def _finds(one: Session) -> None:
         },
     )
     one.assistant(tool("ToolSearch", query="cron"))
-    one.result(
-        "x",
-        detail={"matches": ["CronCreate", "CronList"], "query": "cron", "total_deferred_tools": 12},
-    )
+    one.result("x", detail={"matches": ["CronCreate", "CronList"], "query": "cron", "total_deferred_tools": 12})
 
 
 def _lists(one: Session) -> None:
@@ -248,9 +218,7 @@ def _lists(one: Session) -> None:
         todo("Number old rows by account, day, id", "in_progress"),
         todo("Describe it", "pending"),
     ]
-    one.assistant(tool("TodoWrite", todos=new)).result(
-        "ok", detail={"oldTodos": old, "newTodos": new}
-    )
+    one.assistant(tool("TodoWrite", todos=new)).result("ok", detail={"oldTodos": old, "newTodos": new})
     one.assistant(tool("TaskCreate", subject="Plot", description="Draw it")).result()
     one.assistant(tool("TaskCreate", subject="Print", description="Put it on paper")).result()
     one.assistant(tool("TaskUpdate", taskId="1", status="completed")).result()
@@ -262,20 +230,12 @@ def _talk(one: Session) -> None:
         "question": "Which colour?",
         "header": "Colour",
         "multiSelect": False,
-        "options": [
-            {"label": "Blue", "description": "like ink"},
-            {"label": "Green", "description": ""},
-        ],
+        "options": [{"label": "Blue", "description": "like ink"}, {"label": "Green", "description": ""}],
     }
     one.assistant(tool("AskUserQuestion", questions=[question]))
     one.result("Blue", detail={"questions": [question], "answers": {"Which colour?": "Blue"}})
     one.assistant(tool("ExitPlanMode", plan="# Plan\n\n1. One file\n2. One line")).result(
-        "Approved",
-        detail={
-            "plan": "# Plan\n\n1. One file\n2. One line",
-            "isAgent": False,
-            "filePath": "/p.md",
-        },
+        "Approved", detail={"plan": "# Plan\n\n1. One file\n2. One line", "isAgent": False, "filePath": "/p.md"}
     )
     one.assistant(tool("Skill", skill="changelog", args="--all")).result(
         "Launching", detail={"success": True, "commandName": "changelog"}
@@ -290,17 +250,13 @@ def _talk(one: Session) -> None:
         agent.assistant("One real case: `merge.py:77` joins by memo alone.")
 
     brief = "Find every comparison of rows that ignores the date.\n\nReport file and line."
-    one.assistant(
-        tool(one.gen.agent_tool, description="Look", prompt=brief, subagent_type="Explore")
-    )
+    one.assistant(tool(one.gen.agent_tool, description="Look", prompt=brief, subagent_type="Explore"))
     one.agent(look)
     one.assistant(tool("Bash", command="rm -rf build")).deny()
 
 
 def _asides(one: Session) -> None:
-    one.hook(
-        "PreToolUse", "./pre.sh", said='{"decision": "block", "reason": "not today"}', tool="Bash"
-    )
+    one.hook("PreToolUse", "./pre.sh", said='{"decision": "block", "reason": "not today"}', tool="Bash")
     one.api_error(529, "Overloaded").api_error(500, "Broken", 2)
     one.assistant("At last.", tool("Bash", command="sleep 9")).enqueue("Mention the *migration*.")
     one.result("slept").absorb()

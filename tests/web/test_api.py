@@ -85,9 +85,7 @@ _CORPORA = pytest.mark.parametrize("corpus", ["real-client", "public", "resume-c
 
 @pytest.mark.corpus
 @_CORPORA
-def test_responses_of_real_sessions_are_as_documented(
-    shared: Path, tmp_path: Path, corpus: str
-) -> None:
+def test_responses_of_real_sessions_are_as_documented(shared: Path, tmp_path: Path, corpus: str) -> None:
     with explorer(str(tmp_path / "index"), str(shared / "corpus" / corpus)) as found:
         assert ask_everything(Api(found), every=16) > 20
 
@@ -96,9 +94,7 @@ def test_responses_of_real_sessions_are_as_documented(
 @pytest.mark.corpus
 @pytest.mark.timeout(600)
 @_CORPORA
-def test_all_responses_of_all_real_sessions_are_as_documented(
-    shared: Path, tmp_path: Path, corpus: str
-) -> None:
+def test_all_responses_of_all_real_sessions_are_as_documented(shared: Path, tmp_path: Path, corpus: str) -> None:
     with explorer(str(tmp_path / "index"), str(shared / "corpus" / corpus)) as found:
         assert ask_everything(Api(found)) > 80
 
@@ -145,17 +141,13 @@ def test_figures_are_those_of_the_page_and_of_the_commands(api: Api, steno: Sten
             # The rows of a report are rounded so that they add up to its total.
             assert abs(each["usage"]["cost_micro_usd"] - cost["cost_micro_usd"]) <= 1
         page = api.explorer.get(f"/s/{each['key']}").text
-        counted = (
-            f"{humanize.count(each['turns'], 'turn')}, {humanize.count(each['steps'], 'step')}"
-        )
+        counted = f"{humanize.count(each['turns'], 'turn')}, {humanize.count(each['steps'], 'step')}"
         assert counted in page, each["id"]
 
 
 @pytest.mark.parametrize("query", [{}, {"since": "2026-11-07", "until": "2026-11-13"}])
 @pytest.mark.parametrize("by", get_args(Grouping))
-def test_usage_is_what_the_command_prints(
-    api: Api, steno: Steno, by: str, query: dict[str, str]
-) -> None:
+def test_usage_is_what_the_command_prints(api: Api, steno: Steno, by: str, query: dict[str, str]) -> None:
     options = [f"--{name}={value}" for name, value in query.items()]
     roots = [option for root in api.explorer.house.home.roots for option in ("--root", root)]
     printed = steno("usage", "--json", "--by", by, *options, *roots).json
@@ -318,11 +310,7 @@ def test_times_in_milliseconds_are_times_of_steps_and_tasks(tmp_path: Path) -> N
         steps = api.get(f"/sessions/{session_id(1)}/steps")["steps"]
         (task,) = api.get("/tasks")["tasks"]
         detail = api.get(f"/tasks/{session_id(1)}")
-    assert [each["timestamp"] for each in steps[:3]] == [
-        "2026-11-15T06:28:31.819Z",
-        OVER,
-        "at noon",
-    ]
+    assert [each["timestamp"] for each in steps[:3]] == ["2026-11-15T06:28:31.819Z", OVER, "at noon"]
     assert task["started_at"] == "2026-11-15T06:28:31.819Z"
     assert task["last_activity"] == "2026-11-15T09:00:00.000Z"
     assert {name: detail[name] for name in task} == task
@@ -378,9 +366,7 @@ def test_every_session_is_on_one_page_whatever_the_order(api: Api, sort: str, li
         ("/tasks", "tasks", {}),
     ],
 )
-def test_pages_of_other_lists_join_to_the_whole(
-    api: Api, way: str, name: str, query: dict[str, Any]
-) -> None:
+def test_pages_of_other_lists_join_to_the_whole(api: Api, way: str, name: str, query: dict[str, Any]) -> None:
     whole = api.get(way, limit=500, **query)
     assert whole["next_cursor"] is None
     assert api.all(way, name, limit=3, **query) == whole[name]
@@ -417,9 +403,7 @@ def test_pages_of_files_with_long_paths_join_to_the_whole(tmp_path: Path, sort: 
         whole = [each["id"] for each in api.all("/files", "files", sort=sort, limit=500)]
         assert [each["id"] for each in api.all("/files", "files", sort=sort, limit=1)] == whole
         if sort == "path":
-            assert [each["path"] for each in api.all("/files", "files", sort=sort)][1:5] == paths[
-                :4
-            ]
+            assert [each["path"] for each in api.all("/files", "files", sort=sort)][1:5] == paths[:4]
     assert len(whole) == len(set(whole)) == len(paths)
 
 
@@ -463,9 +447,7 @@ def test_filters_leave_just_what_the_list_says(api: Api) -> None:
             assert {other["project"] for other in found} == {each["project"]}
     for least in (1, 5, 12):
         found = {each["key"] for each in api.all("/sessions", "sessions", min_steps=least)}
-        totals = {
-            e["key"]: api.get(f"/sessions/{e['key']}/steps", limit=1)["total"] for e in everything
-        }
+        totals = {e["key"]: api.get(f"/sessions/{e['key']}/steps", limit=1)["total"] for e in everything}
         assert found == {key for key, total in totals.items() if total >= least}
     listed = {each["id"] for each in api.all("/tasks", "tasks")}
     assert {each["key"] for each in api.all("/sessions", "sessions", listed=True)} <= listed
@@ -494,9 +476,7 @@ def test_words_of_a_title_are_found_in_any_case(api: Api) -> None:
         ("abandoned", "abandoned_branches"),
     ],
 )
-def test_what_a_session_must_have_is_had_by_all_that_are_listed(
-    api: Api, has: str, field: str
-) -> None:
+def test_what_a_session_must_have_is_had_by_all_that_are_listed(api: Api, has: str, field: str) -> None:
     everything = api.all("/sessions", "sessions")
     found = api.all("/sessions", "sessions", has=has)
     assert {e["key"] for e in found} == {e["key"] for e in everything if e[field]}
@@ -530,9 +510,7 @@ def test_a_client_that_has_it_already_gets_304(api: Api, endpoint: Endpoint) -> 
 def test_head_says_what_get_says_without_a_body(api: Api, endpoint: Endpoint) -> None:
     way = way_to(api, endpoint)
     got = api.ask(way)
-    head = api.explorer.ask(
-        f"{API_V1_PREFIX}{way}", method="HEAD", headers={"cookie": api.explorer.cookie}
-    )
+    head = api.explorer.ask(f"{API_V1_PREFIX}{way}", method="HEAD", headers={"cookie": api.explorer.cookie})
     assert (head.status, head.body) == (200, b"")
     for name in ("etag", "content-type", "content-length", "cache-control"):
         assert head.headers[name] == got.headers[name]
@@ -597,8 +575,7 @@ def test_a_cursor_belongs_to_its_parameters(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "way",
-    ["/", "/sessions/", "/sessions/none", "/sessions/none/turns", "/files/none", "/tasks/none"],
+    "way", ["/", "/sessions/", "/sessions/none", "/sessions/none/turns", "/files/none", "/tasks/none"]
 )
 def test_what_is_not_there_is_said_in_json(api: Api, way: str) -> None:
     status, error = api.error(way)
@@ -616,9 +593,7 @@ def test_what_is_not_there_is_said_in_json(api: Api, way: str) -> None:
         (421, "misdirected_request", "GET", {"host": "evil.test"}),
     ],
 )
-def test_the_gate_refuses_in_json(
-    api: Api, status: int, code: str, method: str, headers: dict[str, str]
-) -> None:
+def test_the_gate_refuses_in_json(api: Api, status: int, code: str, method: str, headers: dict[str, str]) -> None:
     for path in API_PATHS:
         answer = api.explorer.ask(path, method=method, headers=headers)
         assert (answer.status, json.loads(answer.body)["error"]["code"]) == (status, code)
@@ -638,9 +613,7 @@ def test_a_bearer_is_let_in(tmp_path: Path) -> None:
         try:
             found = Explorer(house, server)
             for bearer, status in ((word, 200), (f"{word}x", 401), ("", 401)):
-                answer = found.ask(
-                    f"{API_V1_PREFIX}/sessions", headers={"authorization": f"Bearer {bearer}"}
-                )
+                answer = found.ask(f"{API_V1_PREFIX}/sessions", headers={"authorization": f"Bearer {bearer}"})
                 assert answer.status == status
         finally:
             server.should_exit = True
@@ -696,9 +669,7 @@ def test_sessions_with_the_same_id_have_keys_of_their_own(tmp_path: Path) -> Non
             assert turn["prompt"]["text"] == each["title"]
 
 
-@pytest.mark.parametrize(
-    "name", ["a/b", "../x", "a~1", "..", ".", "%2F", "a b?c#d", "a\\b", "x\x01", "", "ü~"]
-)
+@pytest.mark.parametrize("name", ["a/b", "../x", "a~1", "..", ".", "%2F", "a b?c#d", "a\\b", "x\x01", "", "ü~"])
 def test_a_session_with_any_id_is_at_its_key(tmp_path: Path, name: str) -> None:
     root = tmp_path / "config"
     write_dialects(root)
@@ -732,8 +703,4 @@ def test_no_request_writes_anything(tmp_path: Path) -> None:
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
-    return {
-        str(path): (path.stat().st_size, path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}

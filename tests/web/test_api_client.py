@@ -47,9 +47,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
         sys.path.remove(str(folder))
 
 
-def test_a_generated_client_reads_every_endpoint(
-    client: ModuleType, steno: Steno, tmp_path: Path
-) -> None:
+def test_a_generated_client_reads_every_endpoint(client: ModuleType, steno: Steno, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(_WORD)
     token.chmod(0o600)
@@ -63,9 +61,7 @@ def test_a_generated_client_reads_every_endpoint(
             found = _every_endpoint(authenticated)
         with client.Client(base_url=base) as stranger:
             refused = _call("list_sessions", stranger)
-    assert {type(value).__name__ for value in found.values()} == {
-        each.response.__name__ for each in ENDPOINTS
-    }
+    assert {type(value).__name__ for value in found.values()} == {each.response.__name__ for each in ENDPOINTS}
     assert found["list_sessions"].total == len(found["list_sessions"].sessions) > 10
     assert found["get_session"].key == found["list_sessions"].sessions[0].key
     assert found["list_turns"].turns

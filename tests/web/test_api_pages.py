@@ -24,8 +24,7 @@ _SESSION = st.tuples(_TIMES, st.integers(0, 2), st.integers(0, 2), st.integers(0
 def _add(connection: sqlite3.Connection, number: int, facts: tuple[Any, ...]) -> None:
     ended, worked, turns, size = facts
     connection.execute(
-        "INSERT INTO files (id, root, path, size, mtime, device, inode, done) "
-        "VALUES (?, '/r', ?, ?, 0, 1, ?, 0)",
+        "INSERT INTO files (id, root, path, size, mtime, device, inode, done) VALUES (?, '/r', ?, ?, 0, 1, ?, 0)",
         (number, f"/r/{number}.jsonl", size, number),
     )
     connection.execute(
@@ -46,10 +45,7 @@ def _add(connection: sqlite3.Connection, number: int, facts: tuple[Any, ...]) ->
     st.sampled_from(_SORTS),
 )
 def test_every_session_is_on_exactly_one_page_while_others_are_added(
-    first: list[tuple[Any, ...]],
-    later: list[list[tuple[Any, ...]]],
-    limit: int,
-    sort: Any,
+    first: list[tuple[Any, ...]], later: list[list[tuple[Any, ...]]], limit: int, sort: Any
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = IndexLocation(folder, (str(Path(folder) / "nothing"),))

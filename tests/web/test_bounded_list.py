@@ -47,9 +47,7 @@ def _fill(home: IndexLocation, number: int, *, live: bool) -> None:
     ]
     connection.execute("BEGIN")
     connection.executemany(
-        "INSERT INTO files (id, root, path, size, mtime, device, inode, done) "
-        "VALUES (?, '/r', ?, ?, ?, ?, ?, ?)",
-        files,
+        "INSERT INTO files (id, root, path, size, mtime, device, inode, done) VALUES (?, '/r', ?, ?, ?, ?, ?, ?)", files
     )
     connection.executemany(
         "INSERT INTO sessions (file, id, agent, project, branch, title, named, version, model, "
@@ -143,9 +141,7 @@ def test_five_live_sessions_are_on_top_and_the_others_one_filter_away(tmp_path: 
     house = AppState(home, now=lambda: _NOW)
     app = App(house)
     text = app.get("/").body.decode()
-    box = text[
-        text.index('class="livebox"') : text.index("</section>", text.index('class="livebox"'))
-    ]
+    box = text[text.index('class="livebox"') : text.index("</section>", text.index('class="livebox"'))]
     assert box.count("data-key=") == 5
     assert ">70 sessions<" in box
     assert '<a class="link" href="/?status=live">65 more live</a>' in box

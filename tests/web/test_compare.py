@@ -52,9 +52,7 @@ def test_two_tries_stand_side_by_side(tries: tuple[Explorer, str, str]) -> None:
     assert "step 5: A edits papercrane/text/shape.py, B runs uv run papercrane glyphs" in text
 
 
-def test_a_step_of_both_is_drawn_once_and_says_where_its_end_differs(
-    tries: tuple[Explorer, str, str],
-) -> None:
+def test_a_step_of_both_is_drawn_once_and_says_where_its_end_differs(tries: tuple[Explorer, str, str]) -> None:
     of, one, other = tries
     text = of.get(f"/compare?a={one}&b={other}").text
     assert text.count("<p>The invoice PDF shows boxes") == 1
@@ -77,10 +75,7 @@ def test_every_address_on_the_page_answers(tries: tuple[Explorer, str, str]) -> 
     text = of.get(f"/compare?a={one}&b={other}&all=1").text
     ways = {unescape(way) for way in re.findall(r'(?:href|data-src)="(/[^"#]*)', text)}
     ways = {way for way in ways if not way.startswith(("/static", "/files", "/health"))}
-    assert {key for way in ways for key in (one, other) if way.startswith(f"/s/{key}/step/")} == {
-        one,
-        other,
-    }
+    assert {key for way in ways for key in (one, other) if way.startswith(f"/s/{key}/step/")} == {one, other}
     assert len(ways) > 30
     assert {way: of.get(way).status for way in sorted(ways)} == dict.fromkeys(sorted(ways), 200)
 
@@ -110,9 +105,7 @@ def test_without_two_sessions_one_is_asked_to_choose(demo: Explorer) -> None:
     assert len(keys) == len(set(keys)) > 10
 
 
-def test_with_one_session_its_likely_partners_come_first(
-    demo: Explorer, tries: tuple[Explorer, str, str]
-) -> None:
+def test_with_one_session_its_likely_partners_come_first(demo: Explorer, tries: tuple[Explorer, str, str]) -> None:
     text = demo.get(f"/compare?a={_STORM}").text
     found = re.findall(r'href="/compare\?a=([^&"]*)&amp;b=([^"]*)".*?</a>', text)
     assert found[0] == (_STORM, _FORK)
@@ -151,9 +144,7 @@ def test_long_paths_are_folded_and_all_of_them_can_be_asked_for(tmp_path: Path) 
         made.assistant(bash(f"echo {number}", "Say it")).result(f"{number}")
     other = begin(seed="short", cwd="/home/ada/long", start="2026-11-03T09:00:00.000Z")
     other.user("Count.")
-    one, two = lay(
-        tmp_path / "config", made.assistant("Done.").exit(), other.assistant("No.").exit()
-    )
+    one, two = lay(tmp_path / "config", made.assistant("Done.").exit(), other.assistant("No.").exit())
     with explorer(str(tmp_path / "index"), str(tmp_path / "config")) as of:
         text = of.get(f"/compare?a={one}&b={two}").text
         whole = of.get(f"/compare?a={one}&b={two}&all=1").text

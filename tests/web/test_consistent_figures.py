@@ -35,10 +35,7 @@ def differing(found: Explorer, listed: SessionRow) -> dict[str, Any]:
         copied = count_copied_responses(index.connection, listed.file)
         used = session.usage
     said: dict[str, tuple[Any, ...]] = {"figures": (listed.figures, page)}
-    said |= {
-        name: (getattr(listed.figures, name), getattr(page, name), getattr(side, name))
-        for name in _COUNTS
-    }
+    said |= {name: (getattr(listed.figures, name), getattr(page, name), getattr(side, name)) for name in _COUNTS}
     said["worked"] = (listed.figures.worked, page.worked, round(side.worked * 1000))
     said["path"] = (page.steps, sum(not item.is_prompt for item in side.path))
     if known.models and page.model:
@@ -117,9 +114,7 @@ def odd_in(shared: Path, folder: Path, *names: str) -> tuple[int, dict[str, Any]
 
 
 @pytest.mark.corpus
-def test_so_it_is_with_sessions_of_the_newest_client_and_with_damaged_ones(
-    shared: Path, tmp_path: Path
-) -> None:
+def test_so_it_is_with_sessions_of_the_newest_client_and_with_damaged_ones(shared: Path, tmp_path: Path) -> None:
     number, odd = odd_in(shared, tmp_path, "real-client/2.1.325", "resume-cases")
     assert odd == {}
     assert number > 100

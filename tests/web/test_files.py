@@ -14,11 +14,7 @@ from tests.report.file_history_cases import PATH, edit, read, write
 from tests.web.explorer import Explorer, explorer
 
 from steno.report.file_history.file_versions import Version
-from steno.report.file_history.touched_files import (
-    TouchedFilter,
-    list_touched_files,
-    touched_projects,
-)
+from steno.report.file_history.touched_files import TouchedFilter, list_touched_files, touched_projects
 from steno.web.urls import path_tag
 from steno.web.views.file_pages import build_tree, file_cache_of, tree_rows
 
@@ -50,11 +46,7 @@ def test_every_file_that_was_touched_is_listed_with_its_address(demo: Explorer) 
 
 def test_a_project_shows_its_own_files_and_its_folders(demo: Explorer) -> None:
     with demo.house.index() as index:
-        project = next(
-            each.path
-            for each in touched_projects(index.connection)
-            if each.path.endswith("tidegauge")
-        )
+        project = next(each.path for each in touched_projects(index.connection) if each.path.endswith("tidegauge"))
         mine = list_touched_files(index.connection, TouchedFilter(project=project))
     text = demo.get(f"/files?project={path_tag(project)}").text
     assert _rows(text) == [each.path for each in mine]
@@ -107,11 +99,7 @@ def test_odd_addresses_get_plain_answers(demo: Explorer, way: str, status: int) 
 
 def test_folders_with_only_one_folder_in_them_are_one_row(demo: Explorer) -> None:
     with demo.house.index() as index:
-        project = next(
-            each.path
-            for each in touched_projects(index.connection)
-            if each.path.endswith("tidegauge")
-        )
+        project = next(each.path for each in touched_projects(index.connection) if each.path.endswith("tidegauge"))
         files = list_touched_files(index.connection, TouchedFilter(project=project))
     names = [row.name for row in tree_rows(build_tree(files, project), "")]
     assert "src/tidegauge" in names
@@ -165,9 +153,7 @@ def test_any_version_is_shown_in_full_and_as_a_diff(chained: Explorer) -> None:
         if version.text is None:
             assert "Nobody recorded" in whole
             continue
-        found = re.search(
-            r'<span class="no">([\d\n]+)</span><span class="l">(.*?)</pre>', whole, re.DOTALL
-        )
+        found = re.search(r'<span class="no">([\d\n]+)</span><span class="l">(.*?)</pre>', whole, re.DOTALL)
         assert found is not None
         lines = version.text.rstrip("\n").split("\n")
         assert unescape(re.sub("<[^>]*>", "", found[2])).split("\n") == lines

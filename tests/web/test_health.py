@@ -34,9 +34,7 @@ def _ready(of: Explorer) -> Explorer:
     return of
 
 
-def test_the_first_answer_comes_at_once_and_says_that_it_looks(
-    demo: Explorer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_answer_comes_at_once_and_says_that_it_looks(demo: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     ward = ward_room.HealthMonitor(demo.house.home.roots, demo.house.now)
     monkeypatch.setattr(demo.house, "health_monitor", ward)
     held = ward_room.threading.Event()
@@ -84,9 +82,7 @@ def test_it_sees_what_drift_sees(steno: Steno, tmp_path: Path, config: WriteConf
     assert "steno drift<" in text
 
 
-def test_what_did_not_change_is_not_read_again(
-    config: WriteConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_did_not_change_is_not_read_again(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     root = config(_talk("a"), _talk("b"))
     ward = ward_room.HealthMonitor((str(root),), lambda: 0.0)
     monkeypatch.setattr(ward_room, "_MIN_INTERVAL", -1.0)
@@ -109,9 +105,7 @@ def test_what_did_not_change_is_not_read_again(
     ward.close()
 
 
-def test_what_the_client_deletes_soon_is_told_until_it_is_archived(
-    tmp_path: Path, config: WriteConfig
-) -> None:
+def test_what_the_client_deletes_soon_is_told_until_it_is_archived(tmp_path: Path, config: WriteConfig) -> None:
     root = config(_talk("old"))
     path = next(root.rglob("*.jsonl"))
     with explorer(str(tmp_path / "index"), str(root)) as found:
@@ -146,9 +140,7 @@ def test_a_sound_folder_is_said_to_be_sound(tmp_path: Path, config: WriteConfig)
         assert "Everything looks sound." in _ready(found).get("/health").text
 
 
-def test_a_config_file_that_is_wrong_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_config_file_that_is_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STENO_HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "config.toml").write_text('[check]\nsilence = ["no.such"]\n')
@@ -158,9 +150,7 @@ def test_a_config_file_that_is_wrong_is_told(
     assert "no.such" in ward.progress.problem
 
 
-def test_closing_ends_a_look_in_the_middle_of_a_file(
-    config: WriteConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_ends_a_look_in_the_middle_of_a_file(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     ward = ward_room.HealthMonitor((str(config(_talk("x"))),), lambda: 0.0)
     observe = health_room.observe_files
 

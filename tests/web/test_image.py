@@ -24,9 +24,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Explor
 
     def look(agent: object) -> None:
         assert isinstance(agent, type(made))
-        agent.assistant(tool("Read", file_path="/a.png")).result([image(PICTURE)]).assistant(
-            "Seen."
-        )
+        agent.assistant(tool("Read", file_path="/a.png")).result([image(PICTURE)]).assistant("Seen.")
 
     made.assistant(tool(made.gen.agent_tool, prompt="Look", subagent_type="Explore")).agent(look)
     for name, data in made.files().items():
@@ -78,9 +76,7 @@ def test_nobody_else_gets_a_picture(pictures: tuple[Explorer, str, str]) -> None
 
 def test_a_picture_in_a_prompt_is_shown_small_and_leads_to_itself(tmp_path: Path) -> None:
     tall = png([[(9, 9, 9)] * 300] * 800)
-    made = session(seed="shown", full=True).user(
-        [text("See."), image(_SVG), image(tall), document(pdf("no picture"))]
-    )
+    made = session(seed="shown", full=True).user([text("See."), image(_SVG), image(tall), document(pdf("no picture"))])
     made.assistant("Seen.")
     with exploring(tmp_path, made) as (found, _):
         page = found.get(f"/s/{made.session_id}").text

@@ -93,9 +93,7 @@ def test_a_session_that_is_replaced_is_read_as_a_whole(tmp_path: Path) -> None:
         assert "say 3" in pages(found, made)[0]
 
 
-def test_a_page_is_made_without_reading_what_was_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_is_made_without_reading_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = many()
     with exploring(tmp_path, made) as (found, paths):
         pages(found, made)

@@ -38,9 +38,7 @@ def test_each_kind_of_thing_is_found(demo: Explorer, text: str, to: str) -> None
     assert any(each.startswith(to) for each, _ in _options(demo, text))
 
 
-@pytest.mark.parametrize(
-    "text", ["%", "_", "\\", "'", '"', "%%%", "a' OR 1=1 --", "\x00", "\ud7ff"]
-)
+@pytest.mark.parametrize("text", ["%", "_", "\\", "'", '"', "%%%", "a' OR 1=1 --", "\x00", "\ud7ff"])
 def test_letters_mean_themselves(demo: Explorer, text: str) -> None:
     for to, title in _options(demo, text):
         if to.startswith("/s/"):
@@ -49,9 +47,7 @@ def test_letters_mean_themselves(demo: Explorer, text: str) -> None:
 
 def test_every_session_is_found_by_the_beginning_of_its_id(demo: Explorer) -> None:
     with demo.house.index() as index:
-        rows = index.connection.execute(
-            "SELECT id FROM sessions WHERE agent = '' AND NOT hidden"
-        ).fetchall()
+        rows = index.connection.execute("SELECT id FROM sessions WHERE agent = '' AND NOT hidden").fetchall()
     for (name,) in rows:
         assert (f"/s/{name}") in [to for to, _ in _options(demo, name[:10])]
 

@@ -66,8 +66,7 @@ def test_the_sums_are_those_of_its_sessions(demo: Explorer) -> None:
     found = _known(demo, _TIDE)
     with demo.house.index() as index:
         rows = index.connection.execute(
-            "SELECT count(*), sum(turns), sum(failed) FROM sessions "
-            "WHERE project = ? AND agent = '' AND NOT hidden",
+            "SELECT count(*), sum(turns), sum(failed) FROM sessions WHERE project = ? AND agent = '' AND NOT hidden",
             (_TIDE,),
         ).fetchone()
     sums = found.sums
@@ -122,11 +121,7 @@ def test_no_secret_is_on_the_page(made: _Made) -> None:
 
 def test_servers_are_named_without_what_they_are_given(made: _Made) -> None:
     servers = {(each.name, each.kind, each.what) for each in _known(made.of, made.path).servers}
-    assert servers == {
-        ("fonts", "stdio", "npx"),
-        ("search", "http", "mcp.example"),
-        ("db", "stdio", "pg-mcp"),
-    }
+    assert servers == {("fonts", "stdio", "npx"), ("search", "http", "mcp.example"), ("db", "stdio", "pg-mcp")}
 
 
 def test_agents_skills_and_commands_are_told_apart(made: _Made) -> None:
@@ -173,9 +168,7 @@ def test_a_change_that_a_fork_copied_counts_once(demo: Explorer) -> None:
     assert edits == sorted(edits, reverse=True)
 
 
-def test_a_project_that_is_gone_says_so_and_nothing_is_said_where_there_is_nothing(
-    demo: Explorer,
-) -> None:
+def test_a_project_that_is_gone_says_so_and_nothing_is_said_where_there_is_nothing(demo: Explorer) -> None:
     text = _page(demo, "/home/ada/ledger-import")
     assert "folder not on this machine" in text
     assert "Nothing is remembered." in text

@@ -49,9 +49,7 @@ def ways(found: Explorer) -> list[tuple[str, str]]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("corpus", ["public", "real-client", "resume-cases"])
-def test_every_record_of_every_file_is_reached_from_its_page(
-    shared: Path, tmp_path: Path, corpus: str
-) -> None:
+def test_every_record_of_every_file_is_reached_from_its_page(shared: Path, tmp_path: Path, corpus: str) -> None:
     counted = 0
     missing: dict[str, set[int]] = {}
     with explorer(str(tmp_path / "index"), str(shared / "corpus" / corpus)) as found:

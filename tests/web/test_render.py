@@ -78,12 +78,8 @@ def test_markdown_makes_nothing_that_acts(text: str) -> None:
 
 
 def test_a_link_to_a_place_here_is_only_named() -> None:
-    made = Tags(
-        markdown_markup("[chart](src/chart.py) and [other](/enter?code=x) and [site](https://a.b)")
-    )
-    assert [attributes.get("href") for tag, attributes in made.found if tag == "a"] == [
-        "https://a.b"
-    ]
+    made = Tags(markdown_markup("[chart](src/chart.py) and [other](/enter?code=x) and [site](https://a.b)"))
+    assert [attributes.get("href") for tag, attributes in made.found if tag == "a"] == ["https://a.b"]
     assert ("span", {"class": "way", "title": "src/chart.py"}) in made.found
 
 
@@ -93,9 +89,7 @@ def test_what_turns_text_around_is_seen_even_as_an_entity() -> None:
 
 
 def test_ordinary_markdown_looks_ordinary() -> None:
-    made = markdown_markup(
-        "# A\n\n*b* **c** `d`\n\n1. e\n\n> f\n\n```python\nx = 1\n```\n\n| g |\n|---|\n| h |"
-    )
+    made = markdown_markup("# A\n\n*b* **c** `d`\n\n1. e\n\n> f\n\n```python\nx = 1\n```\n\n| g |\n|---|\n| h |")
     tags = [tag for tag, _ in Tags(made).found]
     for wanted in ("h3", "em", "strong", "code", "ol", "li", "blockquote", "pre", "table", "td"):
         assert wanted in tags
@@ -161,9 +155,7 @@ def test_lines_of_code_have_their_numbers() -> None:
     assert (numbers.split("\n"), lines.split("\n")) == (["41", "42", "43"], ["a = 1", "", "b = 2"])
 
 
-@pytest.mark.parametrize(
-    "language", ["", "nothing-like-it", "<b>", "python", "json", "bash", "html"]
-)
+@pytest.mark.parametrize("language", ["", "nothing-like-it", "<b>", "python", "json", "bash", "html"])
 @pytest.mark.parametrize("text", HOSTILE)
 def test_code_shows_just_its_text(text: str, language: str) -> None:
     made = Tags(code_block(text, language))
@@ -180,12 +172,9 @@ def test_a_return_in_code_is_no_line_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "language"),
-    [("/*" * 55_000, "javascript"), ('"""' * 600 + "\n", "python"), ("<" * 1_900 + "\n", "html")],
+    ("text", "language"), [("/*" * 55_000, "javascript"), ('"""' * 600 + "\n", "python"), ("<" * 1_900 + "\n", "html")]
 )
-def test_a_lexer_that_is_led_astray_is_stopped(
-    text: str, language: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lexer_that_is_led_astray_is_stopped(text: str, language: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "\n".join(text[at : at + 1_900] for at in range(0, len(text), 1_900)) * 3
     clock = count(step=0.1)
     monkeypatch.setattr("steno.web.render.code.thread_time", lambda: next(clock))
@@ -299,33 +288,20 @@ def _applied(old: list[str], hunks: list[Hunk]) -> list[str]:
 
 
 @given(st.lists(st.sampled_from("abcd")), st.lists(st.sampled_from("abcd")), st.integers(1, 4))
-def test_a_diff_leads_from_one_text_to_the_other(
-    old: list[str], new: list[str], context: int
-) -> None:
-    hunks = diff_texts(
-        "".join(f"{x}\n" for x in old), "".join(f"{x}\n" for x in new), context=context
-    )
+def test_a_diff_leads_from_one_text_to_the_other(old: list[str], new: list[str], context: int) -> None:
+    hunks = diff_texts("".join(f"{x}\n" for x in old), "".join(f"{x}\n" for x in new), context=context)
     assert _applied(old, hunks) == new
     assert bool(hunks) == (old != new)
 
 
 def test_a_diff_says_where_the_last_line_has_no_end() -> None:
-    assert diff_texts("a\nb\n", "a\nb")[0].lines == (
-        " a",
-        "-b",
-        "+b",
-        "\\ No newline at the end of the file",
-    )
+    assert diff_texts("a\nb\n", "a\nb")[0].lines == (" a", "-b", "+b", "\\ No newline at the end of the file")
     assert diff_texts("a", "b")[0].lines == ("-a", "+b")
 
 
 def test_changed_words_are_marked_in_lines_that_became_each_other() -> None:
     rows = list(diff_rows([Hunk(1, 1, ("-key = f(row.date)", "+n += 1", "+key = f(row.day)"))]))
-    assert [str(row.text) for row in rows] == [
-        "key = f(row.<b>date</b>)",
-        "n += 1",
-        "key = f(row.<b>day</b>)",
-    ]
+    assert [str(row.text) for row in rows] == ["key = f(row.<b>date</b>)", "n += 1", "key = f(row.<b>day</b>)"]
 
 
 def test_lines_with_nothing_in_common_are_not_marked() -> None:

@@ -49,9 +49,7 @@ def test_every_hit_is_marked_and_leads_to_its_record(demo: Explorer) -> None:
         ("*" * 50, ""),
     ],
 )
-def test_what_cannot_be_looked_for_is_said_on_the_page(
-    demo: Explorer, text: str, said: str
-) -> None:
+def test_what_cannot_be_looked_for_is_said_on_the_page(demo: Explorer, text: str, said: str) -> None:
     answer = demo.get(f"/?q={quote(text)}")
     assert answer.status == 200
     assert said in unescape(answer.text)
@@ -84,9 +82,7 @@ def _said(text: str) -> tuple[int, int]:
     return int(found[1].replace(",", "")), int(found[2].replace(",", ""))
 
 
-def test_titles_that_have_the_words_come_first_with_what_stands_beside_them(
-    demo: Explorer,
-) -> None:
+def test_titles_that_have_the_words_come_first_with_what_stands_beside_them(demo: Explorer) -> None:
     text = demo.get("/?q=release+TAG").text
     titles = text[text.index('aria-label="In titles"') : text.index('id="hits"')]
     assert "Tag the release, but do not push." in titles

@@ -85,10 +85,7 @@ def test_the_details_show_more_and_more(tmp_path: Path) -> None:
             for detail in ("prompts", "answers", "steps", "everything")
         }
         marks = ("the end", "<b>Bash</b>", "a silent note")
-        shown = {
-            name: [mark in html.partition('class="map"')[0] for mark in marks]
-            for name, html in seen.items()
-        }
+        shown = {name: [mark in html.partition('class="map"')[0] for mark in marks] for name, html in seen.items()}
     assert shown == {
         "prompts": [False, False, False],
         "answers": [True, False, False],
@@ -257,9 +254,7 @@ def test_a_turn_that_is_not_there_shows_the_last(tmp_path: Path) -> None:
         assert found.get(f"/s/{made.session_id}?turn=-3&hit=x&branch=%27&open=a,b").status == 200
 
 
-def test_of_a_very_long_file_the_last_turns_come_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_very_long_file_the_last_turns_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "BIG", 1000)
     monkeypatch.setattr("steno.web.views.opened_session._TAIL", 20_000)
     made = long_session(60)
@@ -315,9 +310,7 @@ def test_words_are_found_in_what_was_abandoned_and_it_is_said(tmp_path: Path) ->
 
 def test_words_are_found_in_sub_agents_and_it_is_said_in_which(demo: Explorer) -> None:
     with demo.house.index() as index:
-        row = index.connection.execute(
-            "SELECT id, agent FROM sessions WHERE agent != ''"
-        ).fetchone()
+        row = index.connection.execute("SELECT id, agent FROM sessions WHERE agent != ''").fetchone()
     own = demo.get(f"/s/{row[0]}/a/{row[1]}").text
     (title,) = re.findall(r"<title>([^<]*) · steno", own)
     text = demo.get(f"/s/{row[0]}?find=the").text
@@ -343,10 +336,7 @@ def test_the_address_of_a_record_leads_to_where_it_is_told(tmp_path: Path) -> No
     with exploring(tmp_path, made) as (found, _):
         way = f"/s/{made.session_id}"
         html = found.get(f"{way}/records").text
-        kinds = {
-            kind: offset
-            for offset, kind in re.findall(r'id="r(\d+)".*?class="type">([^<]+)<', html)
-        }
+        kinds = {kind: offset for offset, kind in re.findall(r'id="r(\d+)".*?class="type">([^<]+)<', html)}
         bash = re.findall(r'data-place="(\d+)-0"', found.get(f"{way}/branch/1").text)[0]
         branch = found.get(f"{way}?at={bash}").text
         assert f'data-goto="{bash}-0"' in branch
@@ -485,14 +475,8 @@ def test_what_is_not_there_is_not_found(demo: Explorer, way: str) -> None:
 
 def test_the_files_of_a_session_lead_to_their_pages(demo: Explorer) -> None:
     with demo.house.index() as index:
-        keys = [
-            row[0] for row in index.connection.execute("SELECT id FROM sessions WHERE agent = ''")
-        ]
-    ways = {
-        way
-        for key in keys
-        for way in re.findall(r'<a href="(/files/[^"]+)">', demo.get(f"/s/{key}/panel").text)
-    }
+        keys = [row[0] for row in index.connection.execute("SELECT id FROM sessions WHERE agent = ''")]
+    ways = {way for key in keys for way in re.findall(r'<a href="(/files/[^"]+)">', demo.get(f"/s/{key}/panel").text)}
     assert len(ways) > 10
     for way in ways:
         assert demo.get(way).status == 200, way
@@ -509,9 +493,7 @@ def test_a_fork_says_what_its_cost_leaves_out(tmp_path: Path) -> None:
         assert "copied" not in first
 
 
-@pytest.mark.parametrize(
-    "way", ["~{}", "/branch/{}", "/record/{}", "/step/{}-1", "?turn={}", "/records?from={}"]
-)
+@pytest.mark.parametrize("way", ["~{}", "/branch/{}", "/record/{}", "/step/{}-1", "?turn={}", "/records?from={}"])
 def test_a_number_that_nothing_can_have_is_no_accident(demo: Explorer, way: str) -> None:
     key = session_called(demo, "Tag the release, but do not push.")
     for digits in (18, 5000):

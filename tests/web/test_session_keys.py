@@ -60,9 +60,7 @@ def test_each_has_an_address_of_its_own(twins: tuple[Explorer, list[SessionRow]]
         assert f">{row.title}</h1>" in found.get(f"/s/{row.key}").text.replace("\n", "")
 
 
-def test_the_list_names_it_so_also_where_the_other_is_on_another_page(
-    twins: tuple[Explorer, list[SessionRow]],
-) -> None:
+def test_the_list_names_it_so_also_where_the_other_is_on_another_page(twins: tuple[Explorer, list[SessionRow]]) -> None:
     found, same = twins
     keys: dict[int, str] = {}
     after = None
@@ -70,9 +68,7 @@ def test_the_list_names_it_so_also_where_the_other_is_on_another_page(
         while rows := list_sessions(index.connection, SessionFilter(), limit=1, after=after).rows:
             keys[rows[0].file] = rows[0].key
             after = rows[0].rank, rows[0].file
-    assert {row.file: keys[row.file] for row in same} == {
-        row.file: f"{row.id}~{row.file}" for row in same
-    }
+    assert {row.file: keys[row.file] for row in same} == {row.file: f"{row.id}~{row.file}" for row in same}
     assert sum("~" in key for key in keys.values()) == len(same)
 
 
@@ -85,9 +81,7 @@ def test_each_counts_its_own_sub_agents(twins: tuple[Explorer, list[SessionRow]]
         assert said in page
 
 
-def test_a_sub_agent_and_its_pictures_are_found_by_that_address(
-    twins: tuple[Explorer, list[SessionRow]],
-) -> None:
+def test_a_sub_agent_and_its_pictures_are_found_by_that_address(twins: tuple[Explorer, list[SessionRow]]) -> None:
     found, same = twins
     for row in same:
         page = found.get(f"/s/{row.key}").text
@@ -106,17 +100,13 @@ def test_a_sub_agent_and_its_pictures_are_found_by_that_address(
 
 
 @pytest.mark.parametrize("what", ["findings", "records", "panel", "turns"])
-def test_what_is_inside_is_found_by_that_address(
-    twins: tuple[Explorer, list[SessionRow]], what: str
-) -> None:
+def test_what_is_inside_is_found_by_that_address(twins: tuple[Explorer, list[SessionRow]], what: str) -> None:
     found, same = twins
     for row in same:
         assert found.get(f"/s/{row.key}/{what}").status == 200
 
 
-def test_a_search_links_to_the_file_that_has_the_words(
-    twins: tuple[Explorer, list[SessionRow]],
-) -> None:
+def test_a_search_links_to_the_file_that_has_the_words(twins: tuple[Explorer, list[SessionRow]]) -> None:
     found, same = twins
     for row in same:
         text = found.get(f"/?q={row.title}").text

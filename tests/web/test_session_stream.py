@@ -39,9 +39,7 @@ class Stream:
 
 
 @contextmanager
-def streaming(
-    found: Explorer, way: str, headers: dict[str, str] | None = None
-) -> Generator[Stream]:
+def streaming(found: Explorer, way: str, headers: dict[str, str] | None = None) -> Generator[Stream]:
     connection = http.client.HTTPConnection("127.0.0.1", found.port, timeout=30)
     connection.request("GET", way, headers={"cookie": found.cookie, **(headers or {})})
     response = connection.getresponse()
@@ -174,10 +172,7 @@ def test_a_stream_ends_when_its_reader_goes(tmp_path: Path) -> None:
 
 def test_a_file_that_goes_ends_the_stream_with_the_reason(tmp_path: Path) -> None:
     made = begun()
-    with (
-        exploring(tmp_path, made) as (found, (path,)),
-        streaming(found, f"/s/{made.session_id}/live") as stream,
-    ):
+    with exploring(tmp_path, made) as (found, (path,)), streaming(found, f"/s/{made.session_id}/live") as stream:
         stream.next("head")
         path.unlink()
         found.house.pubsub.publish()

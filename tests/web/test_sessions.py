@@ -13,12 +13,7 @@ from tests.web.explorer import Explorer
 from tests.web.sessions import exploring, last_record, written
 from tests.web.test_session_stream import streaming
 
-from steno.report.session_list import (
-    SessionFilter,
-    SessionSort,
-    list_sessions,
-    usage_by_session,
-)
+from steno.report.session_list import SessionFilter, SessionSort, list_sessions, usage_by_session
 from steno.report.usage.usage_from_index import count_indexed_usage
 from steno.report.usage.usage_query import UsageQuery
 from steno.report.usage.usage_report import build_report
@@ -41,9 +36,7 @@ def _titles(demo: Explorer, way: str) -> list[str]:
 
 def test_every_session_of_the_index_is_listed_once_with_its_address(demo: Explorer) -> None:
     with demo.house.index() as index:
-        known = index.connection.execute(
-            "SELECT id, title FROM sessions WHERE agent = '' AND NOT hidden"
-        ).fetchall()
+        known = index.connection.execute("SELECT id, title FROM sessions WHERE agent = '' AND NOT hidden").fetchall()
     found = _TITLE.findall(demo.get("/").text)
     assert len(found) == len(known) > 10
     assert {address.removeprefix("/s/") for address, _ in found} == {name for name, _ in known}
@@ -52,14 +45,11 @@ def test_every_session_of_the_index_is_listed_once_with_its_address(demo: Explor
 def test_a_filter_leaves_what_fits_and_can_be_taken_away(demo: Explorer) -> None:
     with demo.house.index() as index:
         path, number = index.connection.execute(
-            "SELECT project, count(*) FROM sessions WHERE agent = '' AND NOT hidden "
-            "GROUP BY project ORDER BY 2 DESC"
+            "SELECT project, count(*) FROM sessions WHERE agent = '' AND NOT hidden GROUP BY project ORDER BY 2 DESC"
         ).fetchone()
     way = f"/?project={path_tag(path)}"
     assert len(_titles(demo, way)) == number
-    chosen = re.search(
-        r'<a href="([^"]*)" aria-current="true"><span>[^<]*</span>', demo.get(way).text
-    )
+    chosen = re.search(r'<a href="([^"]*)" aria-current="true"><span>[^<]*</span>', demo.get(way).text)
     assert chosen is not None
     assert chosen[1] == "/"
 
@@ -72,15 +62,9 @@ def test_the_number_beside_a_filter_is_what_it_leaves(demo: Explorer, has: str) 
     assert len(_titles(demo, f"/?has={has}")) == int(found[1]) > 0
 
 
-@pytest.mark.parametrize(
-    ("facet", "least"), [("status", 3), ("size", 1), ("model", 2), ("project", 2)]
-)
-def test_the_number_beside_each_value_of_a_facet_is_what_it_leaves(
-    demo: Explorer, facet: str, least: int
-) -> None:
-    found = re.findall(
-        rf'href="(/\?{facet}=[^"]+)">.*?<span class="n">(\d+)</span>', demo.get("/").text
-    )
+@pytest.mark.parametrize(("facet", "least"), [("status", 3), ("size", 1), ("model", 2), ("project", 2)])
+def test_the_number_beside_each_value_of_a_facet_is_what_it_leaves(demo: Explorer, facet: str, least: int) -> None:
+    found = re.findall(rf'href="(/\?{facet}=[^"]+)">.*?<span class="n">(\d+)</span>', demo.get("/").text)
     assert len(found) >= least
     for way, number in found:
         assert len(_titles(demo, unescape(way))) == int(number) > 0
@@ -135,9 +119,7 @@ def test_002_list_rule_and_step_records_filter_the_list(tmp_path: Path) -> None:
         assert _listed(found, "/?listed=1") == shown
         assert _listed(found, "/?min_steps=9") == {n for n in every if n >= 900}
         assert _listed(found, "/?min_steps=10&status=live") == {1001, 1011}
-        assert _listed(found, "/?has=answered&listed=1") == {
-            *(411, 511, 911, 1011, 510, 910, 1010),
-        }
+        assert _listed(found, "/?has=answered&listed=1") == {*(411, 511, 911, 1011, 510, 910, 1010)}
         assert _listed(found, "/?listed=1&status=live") == live
         assert _listed(found, "/?min_steps=no&listed=2") == every
         assert _beside(found, "/", "/?listed=1") == len(shown)
@@ -173,9 +155,7 @@ def test_the_list_names_the_dialect_of_a_file_that_is_not_the_clients(tmp_path: 
 
 def test_every_size_is_of_one_kind(tmp_path: Path) -> None:
     lengths = {"small": 10, "medium": 200_000, "large": 2_000_000, "huge": 11_000_000}
-    every = [
-        session(seed=name, full=True).turn(name, "x" * length) for name, length in lengths.items()
-    ]
+    every = [session(seed=name, full=True).turn(name, "x" * length) for name, length in lengths.items()]
     with exploring(tmp_path, *every) as (found, _):
         for name in lengths:
             assert _titles(found, f"/?size={name}") == [name]
@@ -197,10 +177,7 @@ def test_how_sessions_stand_is_told_as_by_the_command(tmp_path: Path) -> None:
 
 def test_what_is_broken_can_be_asked_for(tmp_path: Path) -> None:
     torn = session(seed="torn", full=True).turn("torn apart", "ok")
-    with exploring(tmp_path, torn, session(seed="sound", full=True).turn("sound", "ok")) as (
-        found,
-        paths,
-    ):
+    with exploring(tmp_path, torn, session(seed="sound", full=True).turn("sound", "ok")) as (found, paths):
         data = paths[0].read_bytes().split(b"\n")
         paths[0].write_bytes(b"\n".join([data[0][: len(data[0]) // 2], *data[1:]]))
         found.refresh()
@@ -274,8 +251,7 @@ def test_live_sessions_stand_above_all_others_wherever_they_would_stand(
     monkeypatch.setattr("steno.web.routes.sessions._PAGE", 5)
     live = at_work()
     every = [
-        session(seed=f"s{n}", full=True, start="2026-12-01T00:00:00.000Z").turn(f"ask {n}", "ok")
-        for n in range(12)
+        session(seed=f"s{n}", full=True, start="2026-12-01T00:00:00.000Z").turn(f"ask {n}", "ok") for n in range(12)
     ]
     with exploring(tmp_path, live, *every) as (found, paths):
         begun = last_record(paths[0])
@@ -350,9 +326,7 @@ def test_a_stream_of_nothing_is_refused(demo: Explorer, way: str) -> None:
 
 
 def test_projects_of_one_name_are_told_apart(tmp_path: Path) -> None:
-    one, other = (
-        session(seed=name, cwd=f"/home/{name}/api", full=True).turn("x", "y") for name in "ab"
-    )
+    one, other = (session(seed=name, cwd=f"/home/{name}/api", full=True).turn("x", "y") for name in "ab")
     with exploring(tmp_path, one, other) as (found, _):
         text = found.get("/").text
         assert ">a/api</span>" in text

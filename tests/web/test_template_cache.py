@@ -29,9 +29,7 @@ def reader(tmp_path: Path) -> Path:
 
 def drawn(reader: Path, text: str = "{{ 6 * 7 }}") -> tuple[str, int]:
     environment = Counted(
-        loader=DictLoader({"page": text}),
-        bytecode_cache=TemplateCache(str(reader)),
-        auto_reload=False,
+        loader=DictLoader({"page": text}), bytecode_cache=TemplateCache(str(reader)), auto_reload=False
     )
     return environment.get_template("page").render(), environment.compiled
 

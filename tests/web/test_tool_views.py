@@ -22,14 +22,7 @@ from steno.format.source import BytesSource
 from steno.session.session import Session
 from steno.session.transcript import Transcript, load
 from steno.session.turns.steps import Step
-from steno.web.tool_views import (
-    ViewContext,
-    gap_view,
-    record_view,
-    step_content,
-    subagent_brief,
-    subagent_report,
-)
+from steno.web.tool_views import ViewContext, gap_view, record_view, step_content, subagent_brief, subagent_report
 from steno.web.tool_views.generic_view import json_view
 from steno.web.tool_views.record_images import image_bytes, images_in
 from steno.web.urls import Links
@@ -82,9 +75,7 @@ OURS = {
 }
 
 
-def about(
-    transcript: Transcript, *, full: bool = False, begin: int = 0, side: bool = False
-) -> ViewContext:
+def about(transcript: Transcript, *, full: bool = False, begin: int = 0, side: bool = False) -> ViewContext:
     return ViewContext("key", "", transcript, LINKS, full, begin, side, "step/1-0")
 
 
@@ -204,9 +195,7 @@ def test_no_text_of_a_record_becomes_html(every: Made, poison: str) -> None:
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=30),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
     max_leaves=12,
 )
 _TOOLS = st.sampled_from(
@@ -280,18 +269,14 @@ _FIELDS = st.sampled_from(
     _TOOLS,
     st.dictionaries(_FIELDS | st.text(max_size=8), _JSON, max_size=6),
     st.dictionaries(
-        st.sampled_from(
-            ["file_path", "command", "todos", "edits", "questions", "old_string", "plan"]
-        ),
+        st.sampled_from(["file_path", "command", "todos", "edits", "questions", "old_string", "plan"]),
         _JSON,
         max_size=4,
     ),
     st.text(max_size=60),
 )
 def test_results_of_any_shape_are_shown(name: str, detail: Json, asked: Json, said: str) -> None:
-    body = inside(
-        call(name, asked, detail, said), "tool" if name not in {"Task", "Agent"} else "agent"
-    )
+    body = inside(call(name, asked, detail, said), "tool" if name not in {"Task", "Agent"} else "agent")
     assert_ours(body)
     assert told(body).strip()
 
@@ -362,33 +347,21 @@ def test_a_new_file_is_no_diff(every: Made) -> None:
 
 
 def test_a_file_that_was_written_over_is_a_diff() -> None:
-    detail = {
-        "type": "update",
-        "content": "a\nx\n",
-        "originalFile": "a\nb\n",
-        "structuredPatch": [],
-    }
+    detail = {"type": "update", "content": "a\nx\n", "originalFile": "a\nb\n", "structuredPatch": []}
     body = inside(call("Write", {"file_path": "a", "content": "a\nx\n"}, detail), "Write")
     assert 'class="del"' in body
 
 
 def test_a_change_that_was_not_made_says_so() -> None:
     made = session().user("Go.").assistant(tool("Edit", **_EDIT))
-    body = inside(
-        made.result("<tool_use_error>String not found</tool_use_error>", error=True), "Edit"
-    )
+    body = inside(made.result("<tool_use_error>String not found</tool_use_error>", error=True), "Edit")
     assert "not done" in body
     assert "String not found" in body
     assert "tool_use_error" not in body
 
 
 def test_several_edits_are_one_diff(every: Made) -> None:
-    assert re.findall(r'class="(add|del)"', inside(every, "MultiEdit")) == [
-        "del",
-        "add",
-        "del",
-        "add",
-    ]
+    assert re.findall(r'class="(add|del)"', inside(every, "MultiEdit")) == ["del", "add", "del", "add"]
     assert "cell b2" in inside(every, "NotebookEdit")
 
 
@@ -421,10 +394,7 @@ def test_a_command_shows_colours_errors_and_what_was_printed_over(every: Made) -
 def test_an_output_that_was_put_elsewhere_says_where(every: Made) -> None:
     body = inside(every, "Bash", 2)
     assert "whole output, 6.0 kB kept in /home/ada/.claude/" in body
-    older = inside(
-        session("2.0.76").user("x").assistant(tool("Bash", command="yes")).saved("y\n" * 3000),
-        "Bash",
-    )
+    older = inside(session("2.0.76").user("x").assistant(tool("Bash", command="yes")).saved("y\n" * 3000), "Bash")
     assert "kept in" in older
 
 
@@ -520,12 +490,7 @@ def test_the_board_before_is_looked_for_where_it_was_not_kept() -> None:
     def todo(status: str) -> Json:
         return {"content": "Plot", "status": status}
 
-    one = (
-        session()
-        .user("Go.")
-        .assistant(tool("TodoWrite", todos=[todo("pending")]))
-        .result("ok", detail=None)
-    )
+    one = session().user("Go.").assistant(tool("TodoWrite", todos=[todo("pending")])).result("ok", detail=None)
     one.assistant(tool("TodoWrite", todos=[todo("completed")])).result("ok", detail=None)
     assert 'class="moved">Plot' in inside(one, "TodoWrite", 1)
 

@@ -35,11 +35,7 @@ def _when(number: int) -> str:
 
 
 def _line(number: int, **more: Any) -> dict[str, Any]:
-    figures = usage(
-        10 + number,
-        cache_read_input_tokens=number * 977,
-        cache_creation_input_tokens=number * 31,
-    )
+    figures = usage(10 + number, cache_read_input_tokens=number * 977, cache_creation_input_tokens=number * 31)
     model = (MODEL, "claude-sonnet-4-5-20250929", "nobody-knows-1")[number % 3]
     given = {"model": model, "number": number % 60, "timestamp": _when(number), **more}
     return answer(f"msg_{number}", figures, **given)
@@ -122,9 +118,7 @@ def _cost(line: dict[str, Any]) -> str:
     return f"{about}{money(micro)}{'+?' if line['unpriced_tokens'] else ''}"
 
 
-def test_the_totals_are_those_of_the_report_and_of_the_command(
-    shown: tuple[Explorer, str], command: Command
-) -> None:
+def test_the_totals_are_those_of_the_report_and_of_the_command(shown: tuple[Explorer, str], command: Command) -> None:
     of, root = shown
     strip = _strip(of.get("/usage?range=all").text)
     report, told = _report(of, "day"), command(root, "day")["totals"]
@@ -139,10 +133,7 @@ def test_the_totals_are_those_of_the_report_and_of_the_command(
         assert f"{told[name]:,}" in numbers
 
 
-@pytest.mark.parametrize(
-    ("by", "title"),
-    [("model", "By model"), ("project", "By project"), ("branch", "By branch")],
-)
+@pytest.mark.parametrize(("by", "title"), [("model", "By model"), ("project", "By project"), ("branch", "By branch")])
 def test_each_table_has_the_rows_of_the_command(
     shown: tuple[Explorer, str], command: Command, by: str, title: str
 ) -> None:
@@ -210,9 +201,7 @@ def test_squares_of_the_year_hold_every_response_that_has_a_day(demo: Explorer) 
     assert len(days) == len(_report(demo, "day").lines)
 
 
-def test_blocks_are_those_of_the_command_and_each_holds_its_responses(
-    demo: Explorer, command: Command
-) -> None:
+def test_blocks_are_those_of_the_command_and_each_holds_its_responses(demo: Explorer, command: Command) -> None:
     text = demo.get("/usage").text
     chart = text.partition("chart blocks")[2].partition("</svg>")[0]
     found = [(unescape(href), title) for href, title in _MARK.findall(chart)]
@@ -238,9 +227,7 @@ def test_the_current_block_says_when_it_ends_and_how_fast_it_burns(
         assert "no block is running" in of.get("/usage").text
 
 
-def test_lines_go_on_page_by_page_and_hold_each_response_once(
-    corpus: tuple[Explorer, Path],
-) -> None:
+def test_lines_go_on_page_by_page_and_hold_each_response_once(corpus: tuple[Explorer, Path]) -> None:
     of, _ = corpus
     keys: Counter[str] = Counter()
     way: str | None = "/usage/lines"
@@ -253,9 +240,7 @@ def test_lines_go_on_page_by_page_and_hold_each_response_once(
     assert set(keys.values()) == {1}
 
 
-def test_a_line_leads_to_its_place_in_the_session_and_to_the_record(
-    corpus: tuple[Explorer, Path],
-) -> None:
+def test_a_line_leads_to_its_place_in_the_session_and_to_the_record(corpus: tuple[Explorer, Path]) -> None:
     of, root = corpus
     text = of.get(f"/usage/lines?session={SESSION.format(6)}").text
     agent = re.search(rf'href="/s/{SESSION.format(6)}/a/abcdef1\?at=(\d+)"', text)
@@ -278,9 +263,7 @@ def test_a_copy_says_that_it_does_not_count_and_why(corpus: tuple[Explorer, Path
     assert "copied from elsewhere; it counts in" in text
 
 
-def test_what_has_no_price_and_what_is_a_placeholder_is_said(
-    corpus: tuple[Explorer, Path],
-) -> None:
+def test_what_has_no_price_and_what_is_a_placeholder_is_said(corpus: tuple[Explorer, Path]) -> None:
     text = unescape(corpus[0].get("/usage?range=all").text)
     assert "No price is known for nobody-knows-1" in text
     assert re.search(r"\d+ responses of clients 2\.1\.0 to 2\.1\.52: their output is a", text)
@@ -330,10 +313,7 @@ def test_what_means_nothing_is_refused(demo: Explorer, way: str) -> None:
     assert demo.get(way).status == 400
 
 
-@pytest.mark.parametrize(
-    "way",
-    ["/usage?range=nonsense&by=x&open=y", "/usage?to=9998-01-01", "/usage?to=1999-05-05"],
-)
+@pytest.mark.parametrize("way", ["/usage?range=nonsense&by=x&open=y", "/usage?to=9998-01-01", "/usage?to=1999-05-05"])
 def test_what_is_merely_odd_is_answered(demo: Explorer, way: str) -> None:
     assert demo.get(way).status == 200
 
@@ -367,9 +347,7 @@ def test_nothing_at_all_is_said_in_a_sentence(tmp_path: Path) -> None:
     assert "Nothing was asked so far." in answer.text
 
 
-def test_what_is_opened_first_is_made_ahead(
-    demo: Explorer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_opened_first_is_made_ahead(demo: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.house.index_cache = IndexCache()
     preload(demo.house)
     monkeypatch.setattr(usage_page, "_values", None)

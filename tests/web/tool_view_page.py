@@ -45,11 +45,7 @@ def gallery(house: AppState, request: Request) -> Response:
             side_by_side=asked.get("diff") == "side",
             path="step/0-0",
         )
-        made = (
-            _raw(session, about)
-            if asked.get("raw")
-            else _steps(session, about, asked.get("verb", ""))
-        )
+        made = _raw(session, about) if asked.get("raw") else _steps(session, about, asked.get("verb", ""))
     sheets = [links().static(name) for name in ("mark.svg", "steno.css", "bodies.css")]
     return HTMLResponse(_PAGE.format(*sheets, sprite(), made))
 
@@ -62,15 +58,11 @@ def _steps(session: Session, about: ViewContext, verb: str) -> Markup:
 
 def _step(step: Step, about: ViewContext) -> Markup:
     kind = "agent w1" if step.kind == "agent" else ""
-    return _STEP.format(
-        kind, step.verb, step.subject, step.outcome, trusted_markup(step_content(step, about))
-    )
+    return _STEP.format(kind, step.verb, step.subject, step.outcome, trusted_markup(step_content(step, about)))
 
 
 def _raw(session: Session, about: ViewContext) -> Markup:
     nodes = session.transcript.nodes
     shown = [record_view(session.transcript.record(node), about) for node in nodes[-12:]]
     gaps = [gap_view(gap, about) for gap in session.transcript.gaps]
-    return Markup("").join(
-        _STEP.format("", "Record", "", "", trusted_markup(each)) for each in [*shown, *gaps]
-    )
+    return Markup("").join(_STEP.format("", "Record", "", "", trusted_markup(each)) for each in [*shown, *gaps])

@@ -125,9 +125,7 @@ class House:
             async with self.server, self._api() as api:
                 work = self._work()
                 made = self._options(options)
-                people = AgentCallbacks(
-                    emit=self._hear, request_approval=self.consent, ask_user=self.ask
-                )
+                people = AgentCallbacks(emit=self._hear, request_approval=self.consent, ask_user=self.ask)
                 started = build_session(made, work, api, people, self._price)
                 try:
                     return await act(started)
@@ -181,9 +179,7 @@ class House:
         async def together() -> int:
             async with self.server, self._api() as api:
                 work = self._work()
-                printer = HeadlessPrinter(
-                    "stream-json", work.id, lambda line: lines.append(_object(line))
-                )
+                printer = HeadlessPrinter("stream-json", work.id, lambda line: lines.append(_object(line)))
                 made = self._options(options)
                 try:
                     return await run_headless(made, work, api, given(), printer, price=self._price)
@@ -227,11 +223,7 @@ class House:
         return self.work
 
     def _options(self, more: dict[str, Any]) -> AgentOptions:
-        mine: dict[str, Any] = {
-            "cwd": str(self.project),
-            "config": str(self.config),
-            "env": self.env,
-        }
+        mine: dict[str, Any] = {"cwd": str(self.project), "config": str(self.config), "env": self.env}
         return AgentOptions(**{**mine, **self.options, **more})
 
     def _api(self) -> ApiClient:
@@ -375,9 +367,7 @@ def _in_agents_file(path: Path) -> list[Message]:
 
 def _is_beginning(sent: list[Message], said: list[Message]) -> bool:
     """Whether a request is one of that conversation, by its first words."""
-    return message_text(_bare_message(sent[0])["content"][:1]) == message_text(
-        said[0]["content"][:1]
-    )
+    return message_text(_bare_message(sent[0])["content"][:1]) == message_text(said[0]["content"][:1])
 
 
 def _bare(event: Event) -> Event:
@@ -388,10 +378,7 @@ def _bare(event: Event) -> Event:
 
 def _bare_message(message: Message) -> Message:
     """Return a message without the mark of what may be cached."""
-    bare = [
-        {key: value for key, value in block.items() if key != "cache_control"}
-        for block in message["content"]
-    ]
+    bare = [{key: value for key, value in block.items() if key != "cache_control"} for block in message["content"]]
     return {**message, "content": bare}
 
 

@@ -116,9 +116,7 @@ def replies(tasks: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     stopped = st.tuples(blocks, st.sampled_from(["max_tokens", "refusal", "pause_turn"])).map(
         lambda both: ("reply", both[0], {"stop_reason": both[1]})
     )
-    is_cut = st.tuples(blocks, st.integers(0, 1500)).map(
-        lambda both: ("reply", both[0], {"cut_after": both[1]})
-    )
+    is_cut = st.tuples(blocks, st.integers(0, 1500)).map(lambda both: ("reply", both[0], {"cut_after": both[1]}))
     broken = st.tuples(blocks, st.sampled_from([429, 500, 529])).map(
         lambda both: ("reply", both[0], {"breaks": ErrorReply(status=both[1], message="busy")})
     )
@@ -130,9 +128,7 @@ def replies(tasks: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 PLAIN = replies(CALLS)
 TASKS = st.builds(
-    Task,
-    st.lists(replies(st.builds(Task, st.lists(PLAIN, max_size=2))), max_size=3),
-    run_in_background=st.booleans(),
+    Task, st.lists(replies(st.builds(Task, st.lists(PLAIN, max_size=2))), max_size=3), run_in_background=st.booleans()
 )
 ANSWERS = st.lists(replies(TASKS), max_size=4)
 SAID = st.sampled_from(

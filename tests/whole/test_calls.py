@@ -28,10 +28,7 @@ class Slow:
     """A tool that says when it is at work, and does not end."""
 
     spec = ToolSpec(
-        name="Slow",
-        description="Takes its time.",
-        schema={"type": "object", "properties": {}},
-        reads_only=True,
+        name="Slow", description="Takes its time.", schema={"type": "object", "properties": {}}, reads_only=True
     )
 
     def __init__(self, behind: "Quick | None" = None) -> None:
@@ -51,12 +48,7 @@ class Slow:
 class Quick:
     """A tool that is done at once."""
 
-    spec = ToolSpec(
-        name="Quick",
-        description="Is quick.",
-        schema={"type": "object", "properties": {}},
-        reads_only=True,
-    )
+    spec = ToolSpec(name="Quick", description="Is quick.", schema={"type": "object", "properties": {}}, reads_only=True)
 
     def __init__(self) -> None:
         self.done = asyncio.Event()
@@ -130,13 +122,7 @@ def test_what_was_done_before_somebody_broke_in_stays_done(tmp_path: Path) -> No
     script.then([tool("Quick"), tool("Slow"), tool("Write", file_path="c", content="c")])
     ended = house.broken_off("go", lambda event: isinstance(event, events.ToolOutput))
     assert ended.reason == "interrupted"
-    assert [each.get("is_error", False) for each in house.results] == [
-        False,
-        False,
-        False,
-        True,
-        True,
-    ]
+    assert [each.get("is_error", False) for each in house.results] == [False, False, False, True, True]
     assert house.results[2]["content"] == "quickly done"
     assert not (house.project / "c").exists()
     house.proves()
@@ -216,17 +202,14 @@ def test_a_definition_says_which_tools_and_which_model(tmp_path: Path) -> None:
     house = House(tmp_path, script)
     (house.config / "agents").mkdir()
     (house.config / "agents" / "looker.md").write_text(
-        "---\nname: looker\ndescription: Looks.\ntools: Read, Grep\nmodel: haiku\nmaxTurns: 2\n---\n"
-        "You only look."
+        "---\nname: looker\ndescription: Looks.\ntools: Read, Grep\nmodel: haiku\nmaxTurns: 2\n---\nYou only look."
     )
     script.on("go", task("look at it", subagent_type="looker")).then("I see.")
-    script.on("look at it", tool("Write", file_path="b", content="b")).then(
-        tool("Grep", pattern="x")
-    ).then("Never said.")
+    script.on("look at it", tool("Write", file_path="b", content="b")).then(tool("Grep", pattern="x")).then(
+        "Never said."
+    )
     house.say("go")
-    below = [
-        each.body for each in house.server.requests if "You only look." in str(each.body["system"])
-    ]
+    below = [each.body for each in house.server.requests if "You only look." in str(each.body["system"])]
     assert [each["name"] for each in below[0]["tools"]] == ["Grep", "Read"]
     assert {each["model"] for each in below} == {"claude-haiku-4-5-20251001"}
     assert len(below) == 2
@@ -253,9 +236,7 @@ def test_without_a_kind_the_usual_one_works(tmp_path: Path) -> None:
         (cut_reply([text("Half of it.")], 120), "error"),
     ],
 )
-def test_one_that_fails_says_so_and_the_others_go_on(
-    tmp_path: Path, answer: Any, status: str
-) -> None:
+def test_one_that_fails_says_so_and_the_others_go_on(tmp_path: Path, answer: Any, status: str) -> None:
     script = ScriptedResponder().on("go", [task("doomed"), task("fine")]).then("A pity.")
     house = House(tmp_path, script.on("doomed", answer).on("fine", "Fine."))
     assert house.say("go")[0].text == "A pity."
@@ -310,9 +291,7 @@ def test_in_the_background_it_tells_when_it_is_done(tmp_path: Path) -> None:
 
 
 def test_in_the_background_it_is_ended_with_the_session(tmp_path: Path) -> None:
-    script = (
-        ScriptedResponder().on("go", task("long work", run_in_background=True)).then("It works.")
-    )
+    script = ScriptedResponder().on("go", task("long work", run_in_background=True)).then("It works.")
     script.on("long work", [text("I ", Door())])
     house = House(tmp_path, script)
     house.say("go")
@@ -350,9 +329,7 @@ def test_in_the_middle_of_every_kind_of_block(tmp_path: Path, kind: str) -> None
             thinking("Hm."),
             text("I look."),
             tool("Glob", pattern="*"),
-            ReplyBlock(
-                {"type": "tool_use", "id": "", "name": "Glob", "input": {}}, ('{"pat', Door())
-            ),
+            ReplyBlock({"type": "tool_use", "id": "", "name": "Glob", "input": {}}, ('{"pat', Door())),
         ],
     }
     house = House(tmp_path, ScriptedResponder().on("go", blocks[kind]))
@@ -363,9 +340,7 @@ def test_in_the_middle_of_every_kind_of_block(tmp_path: Path, kind: str) -> None
 
 
 def test_while_a_tool_works(tmp_path: Path) -> None:
-    script = ScriptedResponder().on(
-        "go", [text("I wait."), tool("Bash", command="sleep 600"), tool("Slow")]
-    )
+    script = ScriptedResponder().on("go", [text("I wait."), tool("Bash", command="sleep 600"), tool("Slow")])
     house = House(tmp_path, script, extra_tools=(Slow(),))
     house.broken_off("go", started("Bash"))
     assert [each.get("is_error") for each in house.results] == [True, True]

@@ -15,15 +15,7 @@ from steno.agent.context.token_usage import TurnLimits
 from steno.agent.events import TurnEnded
 from steno.agent.writable_session import list_prompts
 from steno.llm.messages_api import ApiError
-from steno.llm.testserver.responders import (
-    ErrorReply,
-    Reply,
-    cut_reply,
-    refusal_reply,
-    text,
-    thinking,
-    tool,
-)
+from steno.llm.testserver.responders import ErrorReply, Reply, cut_reply, refusal_reply, text, thinking, tool
 from steno.llm.testserver.scripted_responder import ScriptedResponder
 from steno.llm.testserver.server import Server
 
@@ -280,15 +272,10 @@ def test_a_change_by_another_program_between_two_turns_stops_the_next_one(tmp_pa
     assert b"third" not in data
 
 
-def test_a_window_never_overflows_not_even_after_a_break_or_with_large_results(
-    tmp_path: Path,
-) -> None:
+def test_a_window_never_overflows_not_even_after_a_break_or_with_large_results(tmp_path: Path) -> None:
     window = 16_000
     script = ScriptedResponder().on("Summarize", SUMMARY).on("Write one", SUMMARY)
-    script.on(
-        re.compile(r"^word.*read all$"),
-        [tool("Read", file_path=f"{number}.txt") for number in range(5)],
-    )
+    script.on(re.compile(r"^word.*read all$"), [tool("Read", file_path=f"{number}.txt") for number in range(5)])
     script.then("Read.")
     house = House(tmp_path, script.otherwise("Yes."), window=window, max_tokens=500)
     house.server = Server(house.server.responder, key=KEY, keep=5000, window=window)

@@ -29,12 +29,7 @@ def test_a_chat_with_every_tool_checks_without_a_remark(tmp_path: Path) -> None:
     script.on("look below", [text("I look."), read("a.txt")]).then("Found.")
     script.on(
         "go",
-        [
-            thinking("hm"),
-            redacted_thinking("Zm9v"),
-            text("I look."),
-            *map(read, ("a.txt", "none.txt")),
-        ],
+        [thinking("hm"), redacted_thinking("Zm9v"), text("I look."), *map(read, ("a.txt", "none.txt"))],
         first=[BUSY],
     )
     script.then([read("picture.png"), read("book.ipynb"), read("paper.pdf")])
@@ -45,9 +40,7 @@ def test_a_chat_with_every_tool_checks_without_a_remark(tmp_path: Path) -> None:
     script.then(tool("Bash", command="sleep 60", run_in_background=True))
     script.then([tool("TodoWrite", todos=[TODO]), tool("TaskCreate", subject="s", description="d")])
     script.then([tool("TaskList"), tool("AskUserQuestion", questions=[QUESTION])])
-    script.then(
-        [tool("Skill", skill="sewing"), tool("WebFetch", url="http://10.0.0.1", prompt="p")]
-    )
+    script.then([tool("Skill", skill="sewing"), tool("WebFetch", url="http://10.0.0.1", prompt="p")])
     script.then([tool("Agent", **TASK), tool("Agent", **TASK, run_in_background=True)])
     script.then([tool("EnterPlanMode")]).then("Done.")
     house.say("go and see @a.txt, @sub and @picture.png", "again")

@@ -101,11 +101,7 @@ def race(program: Program, script: ScriptedResponder, path: Path, number: int) -
     script.on(prompt, [text("Half", door)])
     before = path.read_bytes()
     how = [["-c"], ["--resume", path.stem]][number % 2]
-    both = together(
-        program,
-        ["chat", "-p", "--resume", path.stem, prompt],
-        ["chat", "-p", *how, prompt],
-    )
+    both = together(program, ["chat", "-p", "--resume", path.stem, prompt], ["chat", "-p", *how, prompt])
     # Whoever is refused ends at once; the other cannot end before the door is open.
     loser = first_to_end(both)
     (winner,) = [each for each in both if each is not loser]
@@ -124,9 +120,7 @@ def race(program: Program, script: ScriptedResponder, path: Path, number: int) -
     assert len([each for each in said if each["type"] == "assistant"]) == 1
 
 
-def test_of_two_that_go_on_together_one_runs_and_one_is_refused(
-    program: Program, script: ScriptedResponder
-) -> None:
+def test_of_two_that_go_on_together_one_runs_and_one_is_refused(program: Program, script: ScriptedResponder) -> None:
     path = begun(program)
     for number in range(3):
         race(program, script, path, number)
@@ -135,9 +129,7 @@ def test_of_two_that_go_on_together_one_runs_and_one_is_refused(
 
 @pytest.mark.faults
 @pytest.mark.timeout(900)
-def test_of_two_that_go_on_together_fifty_times(
-    program: Program, script: ScriptedResponder
-) -> None:
+def test_of_two_that_go_on_together_fifty_times(program: Program, script: ScriptedResponder) -> None:
     path = begun(program)
     for number in range(50):
         race(program, script, path, number)
@@ -161,15 +153,9 @@ def test_two_new_sessions_of_one_id_are_one(program: Program, script: ScriptedRe
     program.run("check")
 
 
-def test_while_one_works_others_are_refused_and_nothing_is_written(
-    program: Program, script: ScriptedResponder
-) -> None:
+def test_while_one_works_others_are_refused_and_nothing_is_written(program: Program, script: ScriptedResponder) -> None:
     path = begun(program)
-    (prompt,) = [
-        each["uuid"]
-        for each in map(json.loads, path.read_bytes().splitlines())
-        if each["type"] == "user"
-    ]
+    (prompt,) = [each["uuid"] for each in map(json.loads, path.read_bytes().splitlines()) if each["type"] == "user"]
     door = Door()
     script.on("in a copy", "Yes.").on("wait", [text("Half", door)])
     with program.start("chat", "-p", "-c", "wait") as first, opened_at_last(door):
@@ -196,9 +182,7 @@ def test_while_one_works_others_are_refused_and_nothing_is_written(
     assert not list(Path(program.env["STENO_HOME"], "locks").iterdir())
 
 
-def test_after_a_kill_the_next_one_goes_on_at_once(
-    program: Program, script: ScriptedResponder
-) -> None:
+def test_after_a_kill_the_next_one_goes_on_at_once(program: Program, script: ScriptedResponder) -> None:
     path = begun(program)
     for number in range(3):
         door = Door()
@@ -232,9 +216,7 @@ def test_a_command_that_outlives_a_killed_agent_does_not_hold_the_session(
                 os.kill(number, signal.SIGKILL)
 
 
-def test_a_full_disk_is_told_in_one_line_and_the_session_goes_on(
-    program: Program, script: ScriptedResponder
-) -> None:
+def test_a_full_disk_is_told_in_one_line_and_the_session_goes_on(program: Program, script: ScriptedResponder) -> None:
     import resource
 
     script.on("and on", "Yes.").on("long", [text("word " * 4000)])
@@ -257,8 +239,7 @@ def test_a_full_disk_is_told_in_one_line_and_the_session_goes_on(
     )
     assert ran.returncode == 3
     assert ran.stderr == (
-        "steno: File size limit reached: the last message was not saved; "
-        "raise the limit (ulimit -f) and continue\n"
+        "steno: File size limit reached: the last message was not saved; raise the limit (ulimit -f) and continue\n"
     )
     assert path.read_bytes().endswith(b"\n")
     assert program.chat("-c", "and on")["result"] == "Yes."

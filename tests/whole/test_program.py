@@ -95,9 +95,7 @@ def task(prompt: str) -> ReplyBlock:
     return tool("Agent", description="a task", prompt=prompt)
 
 
-def test_run_taken_back_forked_and_gone_on_with(
-    program: Program, script: ScriptedResponder
-) -> None:
+def test_run_taken_back_forked_and_gone_on_with(program: Program, script: ScriptedResponder) -> None:
     (program.project / "a.txt").write_text("one\n")
     script.on("look", [text("I look."), tool("Read", file_path="a.txt"), task("count")])
     script.then("Seen.").on("count", tool("Glob", pattern="*")).then("Three.")
@@ -141,9 +139,7 @@ def test_a_signal_while_commands_run_ends_them_all(
     program.proves()
 
 
-def test_limits_and_errors_have_their_codes_and_go_on(
-    program: Program, script: ScriptedResponder
-) -> None:
+def test_limits_and_errors_have_their_codes_and_go_on(program: Program, script: ScriptedResponder) -> None:
     script.on("more", [text("More."), tool("Glob", pattern="*")])
     for _ in range(9):
         script.then(tool("Glob", pattern="*"))

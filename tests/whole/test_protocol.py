@@ -45,12 +45,8 @@ def blocks_of(records: Records, kind: str) -> list[dict[str, Any]]:
 
 def git(folder: Path, *arguments: str) -> None:
     names = {"GIT_CONFIG_GLOBAL": os.devnull, "PATH": os.environ["PATH"], "HOME": str(folder)}
-    who = {
-        f"GIT_{role}_{part}": "a" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")
-    }
-    subprocess.run(
-        ["git", "-C", folder, *arguments], env=names | who, check=True, capture_output=True
-    )
+    who = {f"GIT_{role}_{part}": "a" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+    subprocess.run(["git", "-C", folder, *arguments], env=names | who, check=True, capture_output=True)
 
 
 # Sessions
@@ -118,9 +114,7 @@ def test_every_record_of_the_conversation_has_an_id_of_its_own(written: Written)
 
 
 def test_each_record_hangs_on_the_one_before_it(tmp_path: Path) -> None:
-    script = ScriptedResponder().on(
-        "go", [text("Look."), tool("Read", file_path="a"), tool("Glob", pattern="*")]
-    )
+    script = ScriptedResponder().on("go", [text("Look."), tool("Read", file_path="a"), tool("Glob", pattern="*")])
     house = House(tmp_path, script.then("Done.").otherwise("Yes."))
     house.file("a", "a")
     house.say("go", "and")
@@ -183,20 +177,12 @@ def test_every_request_defines_the_tools(tmp_path: Path) -> None:
 
 def test_each_block_of_a_streamed_answer_is_a_record(tmp_path: Path) -> None:
     calls = [tool("Read", file_path="a"), tool("Glob", pattern="*")]
-    house = House(
-        tmp_path,
-        ScriptedResponder().on("go", [thinking("hm"), text("Look."), *calls]).then("Done."),
-    )
+    house = House(tmp_path, ScriptedResponder().on("go", [thinking("hm"), text("Look."), *calls]).then("Done."))
     house.file("a", "a")
     house.say("go")
     answers = [each for each in house.records if each["type"] == "assistant"]
     first = [each for each in answers if each["message"]["id"] == answers[0]["message"]["id"]]
-    assert [each["message"]["content"][0]["type"] for each in first] == [
-        "thinking",
-        "text",
-        "tool_use",
-        "tool_use",
-    ]
+    assert [each["message"]["content"][0]["type"] for each in first] == ["thinking", "text", "tool_use", "tool_use"]
     assert [len(each["message"]["content"]) for each in first] == [1, 1, 1, 1]
     assert [each["apiBlockIndex"] for each in first] == [0, 1, 2, 3]
     assert {each["message"]["stop_reason"] for each in first} == {"tool_use"}
@@ -214,12 +200,8 @@ def test_records_of_one_answer_share_the_id_of_its_request(tmp_path: Path) -> No
     assert len(set.union(*ids.values())) == 2
 
 
-@pytest.mark.parametrize(
-    ("stop", "requests"), [("end_turn", 1), ("stop_sequence", 1), ("max_tokens", 2)]
-)
-def test_why_an_answer_stopped_decides_what_comes_next(
-    tmp_path: Path, stop: str, requests: int
-) -> None:
+@pytest.mark.parametrize(("stop", "requests"), [("end_turn", 1), ("stop_sequence", 1), ("max_tokens", 2)])
+def test_why_an_answer_stopped_decides_what_comes_next(tmp_path: Path, stop: str, requests: int) -> None:
     script = ScriptedResponder().on("limit of", "the end").on("go", "Yes.", stop_reason=stop)
     house = House(tmp_path, script)
     (ended,) = house.say("go")
@@ -227,9 +209,7 @@ def test_why_an_answer_stopped_decides_what_comes_next(
 
 
 def test_calls_are_made_only_when_the_answer_stopped_for_them(tmp_path: Path) -> None:
-    house = House(
-        tmp_path, ScriptedResponder().on("go", tool("Bash", command="touch here")).then("Done.")
-    )
+    house = House(tmp_path, ScriptedResponder().on("go", tool("Bash", command="touch here")).then("Done."))
     (ended,) = house.say("go")
     assert (ended.requests, ended.text) == (2, "Done.")
     assert (house.project / "here").exists()
@@ -240,10 +220,7 @@ def test_calls_are_made_only_when_the_answer_stopped_for_them(tmp_path: Path) ->
 
 def test_the_input_of_a_call_reaches_the_tool_as_it_was_streamed(tmp_path: Path) -> None:
     words = 'quotes " and \\ and\nlines, ü, 日本 🙂'
-    house = House(
-        tmp_path,
-        ScriptedResponder().on("go", tool("Write", file_path="a", content=words)).then("Done."),
-    )
+    house = House(tmp_path, ScriptedResponder().on("go", tool("Write", file_path="a", content=words)).then("Done."))
     house.say("go")
     (call,) = blocks_of(house.records, "tool_use")
     assert call["input"] == {"file_path": "a", "content": words}
@@ -251,9 +228,7 @@ def test_the_input_of_a_call_reaches_the_tool_as_it_was_streamed(tmp_path: Path)
 
 
 def test_results_are_blocks_of_the_user_that_name_their_call(tmp_path: Path) -> None:
-    script = ScriptedResponder().on(
-        "go", [tool("Bash", command="echo so"), tool("Read", file_path="none")]
-    )
+    script = ScriptedResponder().on("go", [tool("Bash", command="echo so"), tool("Read", file_path="none")])
     house = House(tmp_path, script.then("Done."))
     house.say("go")
     calls = blocks_of(house.records, "tool_use")
@@ -279,9 +254,7 @@ KEPT: Final[dict[str, set[str]]] = {
 """What a result of a tool keeps at least, by the tool."""
 
 
-def test_results_keep_what_the_client_keeps_of_them_and_nothing_of_it_is_sent(
-    written: Written,
-) -> None:
+def test_results_keep_what_the_client_keeps_of_them_and_nothing_of_it_is_sent(written: Written) -> None:
     seen: set[str] = set()
     for path in written.files:
         names: dict[str, str] = {}
@@ -311,9 +284,7 @@ def test_every_tool_takes_the_keys_that_the_client_knows(tmp_path: Path) -> None
         assert keys <= set(entry.input), (each["name"], keys - set(entry.input))
 
 
-def test_results_of_parallel_calls_are_all_there_in_order_before_the_next_request(
-    tmp_path: Path,
-) -> None:
+def test_results_of_parallel_calls_are_all_there_in_order_before_the_next_request(tmp_path: Path) -> None:
     calls = [tool("Bash", command=f"sleep 0.{3 - n}; echo {n}") for n in range(3)]
     house = House(tmp_path, ScriptedResponder().on("go", calls).then("Done."))
     house.say("go")
@@ -335,11 +306,7 @@ def test_results_of_parallel_calls_are_all_there_in_order_before_the_next_reques
 
 
 def with_agent(folder: Path) -> House:
-    script = (
-        ScriptedResponder()
-        .on("the task", tool("Bash", command="echo inside"))
-        .then("Three apples.")
-    )
+    script = ScriptedResponder().on("the task", tool("Bash", command="echo inside")).then("Three apples.")
     script.on("go", tool("Agent", description="Count", prompt="the task")).then("It is done.")
     house = House(folder, script)
     house.say("go")
@@ -352,11 +319,7 @@ def test_a_sub_agent_has_a_file_and_a_note_beside_it(tmp_path: Path) -> None:
     assert path.parent == Path(house.path).with_suffix("") / "subagents"
     assert re.fullmatch(r"agent-a[0-9a-f]{16}\.jsonl", path.name)
     meta = json.loads(path.with_suffix(".meta.json").read_bytes())
-    assert (meta["agentType"], meta["description"], meta["spawnDepth"]) == (
-        "general-purpose",
-        "Count",
-        1,
-    )
+    assert (meta["agentType"], meta["description"], meta["spawnDepth"]) == ("general-purpose", "Count", 1)
 
 
 def test_a_sub_agent_asks_calls_and_answers_by_itself_also_below_another(tmp_path: Path) -> None:
@@ -365,9 +328,7 @@ def test_a_sub_agent_asks_calls_and_answers_by_itself_also_below_another(tmp_pat
         .on("the inner task", "Two.")
         .on("the outer task", tool("Agent", description="d", prompt="the inner task"))
     )
-    script.then("One.").on("go", tool("Agent", description="d", prompt="the outer task")).then(
-        "So."
-    )
+    script.then("One.").on("go", tool("Agent", description="d", prompt="the outer task")).then("So.")
     house = House(tmp_path, script)
     house.say("go")
     assert len(house.agents) == 2
@@ -402,17 +363,8 @@ def test_the_totals_of_a_sub_agent_are_those_of_its_file(tmp_path: Path) -> None
     house = with_agent(tmp_path)
     (path,) = house.agents
     (detail,) = house.details
-    usages = {
-        each["message"]["id"]: each["message"]["usage"]
-        for each in lines_of(path)
-        if each["type"] == "assistant"
-    }
-    counted = (
-        "input_tokens",
-        "output_tokens",
-        "cache_creation_input_tokens",
-        "cache_read_input_tokens",
-    )
+    usages = {each["message"]["id"]: each["message"]["usage"] for each in lines_of(path) if each["type"] == "assistant"}
+    counted = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     tokens = sum(usage[name] for usage in usages.values() for name in counted)
     assert detail["totalTokens"] == tokens
     assert detail["totalToolUseCount"] == len(blocks_of(lines_of(path), "tool_use")) == 1
@@ -437,9 +389,7 @@ def test_what_answers_took_is_recorded_as_the_api_said_it(tmp_path: Path) -> Non
     assert context >= 102
 
 
-def test_a_conversation_that_grows_too_long_is_summed_up_before_it_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_conversation_that_grows_too_long_is_summed_up_before_it_is_refused(tmp_path: Path) -> None:
     script = ScriptedResponder().on("Summarize", "In short.").on("Write one", "In short.")
     house = House(tmp_path, script.otherwise("word " * 600), window=12_000, max_tokens=1_000)
     ended = house.say(*(f"{number} {'word ' * 300}" for number in range(9)))
@@ -468,9 +418,7 @@ def test_a_compaction_is_a_boundary_with_its_figures_and_a_summary(tmp_path: Pat
     assert figures["preTokens"] > 0
     assert figures["postTokens"] > 0
     assert figures["durationMs"] >= 0
-    assert figures["cumulativeDroppedTokens"] == max(
-        0, figures["preTokens"] - figures["postTokens"]
-    )
+    assert figures["cumulativeDroppedTokens"] == max(0, figures["preTokens"] - figures["postTokens"])
     assert after[0]["isCompactSummary"] is True
     assert "In short." in after[0]["message"]["content"]
     assert after[0]["turnPosition"] == {"promptIndex": 2, "turnIndex": 2}
@@ -487,10 +435,7 @@ def test_the_chain_begins_anew_at_a_boundary_that_names_what_was_before(tmp_path
 
 
 def test_what_a_command_prints_is_live_and_no_record(tmp_path: Path) -> None:
-    house = House(
-        tmp_path,
-        ScriptedResponder().on("go", tool("Bash", command="echo one; echo two")).then("Done."),
-    )
+    house = House(tmp_path, ScriptedResponder().on("go", tool("Bash", command="echo one; echo two")).then("Done."))
     house.say("go")
     grown = "".join(each.text for each in house.happened(events.ToolOutput))
     assert grown.split() == ["one", "two"]
@@ -501,19 +446,12 @@ def test_what_a_sub_agent_does_is_live_and_no_record(tmp_path: Path) -> None:
     house = with_agent(tmp_path)
     within = [each for each in house.events if isinstance(each, events.SubagentEvent)]
     kinds = {type(each.event) for each in within}
-    assert {
-        events.ToolStarted,
-        events.ToolOutput,
-        events.ToolEnded,
-        events.ResponseReceived,
-    } <= kinds
+    assert {events.ToolStarted, events.ToolOutput, events.ToolEnded, events.ResponseReceived} <= kinds
     assert no_progress(house)
 
 
 def test_a_hook_that_runs_is_live_and_no_progress_record(tmp_path: Path) -> None:
-    house = House(
-        tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("Done.")
-    )
+    house = House(tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("Done."))
     command = "cat > /dev/null; echo heard"
     run = [{"hooks": [{"type": "command", "command": command}]}]
     house.settings(hooks={"PreToolUse": run, "Stop": run})
@@ -549,9 +487,7 @@ def test_the_newest_client_writes_no_progress_records(shared: Path) -> None:
 
 
 def test_a_session_is_read_back_as_it_was_said(tmp_path: Path) -> None:
-    script = ScriptedResponder().on(
-        "go", [text("a"), tool("Read", file_path="a"), tool("Glob", pattern="*")]
-    )
+    script = ScriptedResponder().on("go", [text("a"), tool("Read", file_path="a"), tool("Glob", pattern="*")])
     house = House(tmp_path, script.then([text("b"), text("c")]).otherwise("Yes."))
     house.file("a", "a")
     house.say("go", "and")

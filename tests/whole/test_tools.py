@@ -18,9 +18,7 @@ from steno.tools.protocol import ToolResult, ToolSpec
 
 NOTEBOOK = json.dumps(
     {
-        "cells": [
-            {"cell_type": "code", "id": "one", "source": "1 + 1", "metadata": {}, "outputs": []}
-        ],
+        "cells": [{"cell_type": "code", "id": "one", "source": "1 + 1", "metadata": {}, "outputs": []}],
         "metadata": {"language_info": {"name": "python"}},
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -107,24 +105,12 @@ FINE: dict[str, tuple[list[ReplyBlock], str]] = {
     "a file is written again": ([read("a.txt"), write("a.txt", "new\n")], "a.txt"),
     "a file is emptied": ([read("a.txt"), write("a.txt", "")], "a.txt"),
     "a file is edited": ([read("a.txt"), edit("a.txt", "two", "2")], "a.txt"),
-    "a file is edited everywhere": (
-        [read("a.txt"), edit("a.txt", "e", "E", replace_all=True)],
-        "a.txt",
-    ),
-    "a file of DOS lines is edited": (
-        [read("crlf.txt"), edit("crlf.txt", "one\ntwo", "1\n2")],
-        "crlf.txt",
-    ),
+    "a file is edited everywhere": ([read("a.txt"), edit("a.txt", "e", "E", replace_all=True)], "a.txt"),
+    "a file of DOS lines is edited": ([read("crlf.txt"), edit("crlf.txt", "one\ntwo", "1\n2")], "crlf.txt"),
     "several edits are made": ([read("a.txt"), multi("a.txt", ("one", "1"), ("1", "I"))], "a.txt"),
-    "a cell is replaced": (
-        [read("book.ipynb"), cell("book.ipynb", cell_id="one", new_source="2")],
-        "2",
-    ),
+    "a cell is replaced": ([read("book.ipynb"), cell("book.ipynb", cell_id="one", new_source="2")], "2"),
     "a cell is added": (
-        [
-            read("book.ipynb"),
-            cell("book.ipynb", new_source="# x", cell_type="markdown", edit_mode="insert"),
-        ],
+        [read("book.ipynb"), cell("book.ipynb", new_source="# x", cell_type="markdown", edit_mode="insert")],
         "# x",
     ),
     "a cell is deleted": (
@@ -133,18 +119,12 @@ FINE: dict[str, tuple[list[ReplyBlock], str]] = {
     ),
     "a command prints": ([bash("echo hello; echo bad >&2")], "hello"),
     "a command prints nothing": ([bash("true")], ""),
-    "a command prints no text": (
-        [bash("head -c 3000 /dev/zero; printf '\\377\\376\\033[31m'")],
-        "",
-    ),
+    "a command prints no text": ([bash("head -c 3000 /dev/zero; printf '\\377\\376\\033[31m'")], ""),
     "a command moves": ([bash("cd sub"), bash("pwd")], "/sub"),
     "names are found": ([tool("Glob", pattern="**/*.py")], "deep.py"),
     "no names are found": ([tool("Glob", pattern="*.none")], "No files"),
     "lines are found": ([grep(pattern="t", output_mode="content", path="a.txt")], "two"),
-    "lines with others around": (
-        [grep(pattern="two", output_mode="content", path="a.txt", **{"-C": 1})],
-        "three",
-    ),
+    "lines with others around": ([grep(pattern="two", output_mode="content", path="a.txt", **{"-C": 1})], "three"),
     "files are found": ([grep(pattern="one", output_mode="files_with_matches")], "a.txt"),
     "matches are counted": ([grep(pattern="one", output_mode="count")], "a.txt:1"),
     "nothing is found": ([grep(pattern="zebra")], "No "),
@@ -159,19 +139,10 @@ FINE: dict[str, tuple[list[ReplyBlock], str]] = {
         "Sew",
     ),
     "a task that is not there": ([tool("TaskGet", taskId="99")], "not found"),
-    "a task that cannot be changed": (
-        [tool("TaskUpdate", taskId="99", status="deleted")],
-        "not found",
-    ),
+    "a task that cannot be changed": ([tool("TaskUpdate", taskId="99", status="deleted")], "not found"),
     "a skill is opened": ([tool("Skill", skill="sewing")], "sewing"),
-    "a command in the background": (
-        [bash("echo in the back", run_in_background=True)],
-        "background",
-    ),
-    "the older name of a tool": (
-        [tool("Task", description="d", prompt="count the apples")],
-        "Three apples",
-    ),
+    "a command in the background": ([bash("echo in the back", run_in_background=True)], "background"),
+    "the older name of a tool": ([tool("Task", description="d", prompt="count the apples")], "Three apples"),
 }
 
 BAD: dict[str, tuple[list[ReplyBlock], str]] = {
@@ -187,37 +158,22 @@ BAD: dict[str, tuple[list[ReplyBlock], str]] = {
     "an input that nobody knows": ([tool("Glob", pattern="*", zebra=1)], "zebra"),
     "written without being read": ([write("a.txt", "x")], "read"),
     "edited without being read": ([edit("a.txt", "one", "1")], "read"),
-    "changed since it was read": (
-        [read("a.txt"), bash("echo four >> a.txt"), edit("a.txt", "one", "1")],
-        "changed",
-    ),
+    "changed since it was read": ([read("a.txt"), bash("echo four >> a.txt"), edit("a.txt", "one", "1")], "changed"),
     "text that is not there": ([read("a.txt"), edit("a.txt", "zebra", "1")], "zebra"),
     "text that is there twice": ([read("a.txt"), edit("a.txt", "o", "0")], "2"),
-    "one of several edits fails": (
-        [read("a.txt"), multi("a.txt", ("one", "1"), ("zebra", "z"))],
-        "zebra",
-    ),
-    "a cell that is not there": (
-        [read("book.ipynb"), cell("book.ipynb", cell_id="nine", new_source="2")],
-        "nine",
-    ),
+    "one of several edits fails": ([read("a.txt"), multi("a.txt", ("one", "1"), ("zebra", "z"))], "zebra"),
+    "a cell that is not there": ([read("book.ipynb"), cell("book.ipynb", cell_id="nine", new_source="2")], "nine"),
     "no notebook to edit": ([cell("a.txt", new_source="2")], "notebook"),
     "a command that fails": ([bash("echo so; exit 3")], "Exit code 3"),
     "a command that is none": ([bash("  ")], "Nobody is there"),
     "a command that is no bash": ([bash("if then (")], "Exit code"),
     "a command that takes too long": ([bash("echo begun; sleep 60", timeout=100)], "timed out"),
     "a pattern that is none": ([grep(pattern="(")], ""),
-    "a page of this machine": (
-        [tool("WebFetch", url="http://127.0.0.1:1/x", prompt="what")],
-        "private",
-    ),
+    "a page of this machine": ([tool("WebFetch", url="http://127.0.0.1:1/x", prompt="what")], "private"),
     "a page that is no address": ([tool("WebFetch", url="nonsense", prompt="what")], ""),
     "a list that is none": ([tool("TodoWrite", todos=[{"content": "x"}])], ""),
     "a skill that is not there": ([tool("Skill", skill="cooking")], "cooking"),
-    "an agent that is not there": (
-        [tool("Agent", description="d", prompt="p", subagent_type="nobody")],
-        "nobody",
-    ),
+    "an agent that is not there": ([tool("Agent", description="d", prompt="p", subagent_type="nobody")], "nobody"),
     "output of nothing": ([tool("TaskOutput", task_id="nothing")], "nothing"),
     "an end of nothing": ([tool("KillShell", shell_id="nothing")], "nothing"),
     "nobody to answer": ([tool("AskUserQuestion", questions=[QUESTION])], "Nobody"),
@@ -340,9 +296,7 @@ def test_somebody_answers(tmp_path: Path) -> None:
     async def ask(kind: str, _what: dict[str, Any]) -> dict[str, Any] | None:
         return {"answers": {"Which?": "B"}} if kind == "question" else None
 
-    script = (
-        ScriptedResponder().on("go", tool("AskUserQuestion", questions=[QUESTION])).then("B it is.")
-    )
+    script = ScriptedResponder().on("go", tool("AskUserQuestion", questions=[QUESTION])).then("B it is.")
     house = House(tmp_path, script)
     house.ask = ask
     house.say("go")
@@ -359,9 +313,7 @@ def test_a_plan_is_made_first_and_then_followed(tmp_path: Path) -> None:
     house.ask = ask
     plan = str(house.config / "plans" / "x.md")
     script.on("go", tool("EnterPlanMode")).then(write("early.txt", "x"))
-    script.then(tool("Agent", description="d", prompt="do it for me")).then(
-        tool("ExitPlanMode", plan="First this.")
-    )
+    script.then(tool("Agent", description="d", prompt="do it for me")).then(tool("ExitPlanMode", plan="First this."))
     script.then(write("late.txt", "x")).then("Done.")
     script.on("do it for me", write("below.txt", "x")).then("I could not.")
     house.say("go")
@@ -404,17 +356,13 @@ AWKWARD: dict[str, ToolResult] = {
     "blank": ToolResult(" \n"),
     "no blocks": ToolResult([]),
     "a blank block": ToolResult([{"type": "text", "text": ""}]),
-    "blank beside words": ToolResult(
-        [{"type": "text", "text": " "}, {"type": "text", "text": "x"}]
-    ),
+    "blank beside words": ToolResult([{"type": "text", "text": " "}, {"type": "text", "text": "x"}]),
     "an error without words": ToolResult("", is_error=True),
     "an error of no blocks": ToolResult([], is_error=True),
     "an error with a picture": ToolResult([PICTURE, {"type": "text", "text": "x"}], is_error=True),
     "an error that is a picture": ToolResult([PICTURE], is_error=True),
     "half a character": ToolResult("\ud83d and \x00 and \x1b[31m"),
-    "half a character in a block": ToolResult(
-        [{"type": "text", "text": "\udc00"}], {"x": "\ud83d"}
-    ),
+    "half a character in a block": ToolResult([{"type": "text", "text": "\udc00"}], {"x": "\ud83d"}),
     "a picture that is none": ToolResult(
         [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "eA=="}}]
     ),
@@ -425,11 +373,7 @@ AWKWARD: dict[str, ToolResult] = {
 
 @pytest.mark.parametrize("name", AWKWARD)
 def test_whatever_a_tool_returns_can_be_said(tmp_path: Path, name: str) -> None:
-    script = (
-        ScriptedResponder()
-        .on("go", [tool("Awkward", n=1), tool("Glob", pattern="*")])
-        .then("Done.")
-    )
+    script = ScriptedResponder().on("go", [tool("Awkward", n=1), tool("Glob", pattern="*")]).then("Done.")
     house = House(tmp_path, script, extra_tools=(Awkward(AWKWARD[name]),))
     assert house.say("go")[0].text == "Done."
     house.proves()

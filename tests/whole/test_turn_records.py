@@ -227,9 +227,7 @@ def test_sub_agents_carry_the_name_of_their_session(tmp_path: Path) -> None:
     assert set(slugs_of(lines_of(agent))) == {session_slug(house.work.id)}
 
 
-@pytest.mark.parametrize(
-    "prompt", ["", "???", "日本語", "x" * 300, "\n\n", "../../etc/passwd a b c"]
-)
+@pytest.mark.parametrize("prompt", ["", "???", "日本語", "x" * 300, "\n\n", "../../etc/passwd a b c"])
 def test_a_name_in_words_is_always_a_plain_file_name(prompt: str) -> None:
     slug = plan_slug("aaaaaaaa-0000-4000-8000-000000000001", prompt)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug)
@@ -276,12 +274,7 @@ def test_names_in_words_of_the_client_have_the_same_form(shared: Path) -> None:
 
 
 def test_a_plan_that_is_begun_in_the_middle_names_the_session(tmp_path: Path) -> None:
-    script = (
-        ScriptedResponder()
-        .on("go", tool("EnterPlanMode"))
-        .then(tool("Read", file_path="a"))
-        .then("So.")
-    )
+    script = ScriptedResponder().on("go", tool("EnterPlanMode")).then(tool("Read", file_path="a")).then("So.")
     house = House(tmp_path, script, mode="default")
     house.file("a", "a")
 
@@ -325,9 +318,7 @@ def test_records_say_by_which_way_the_session_was_worked_on(written: Written) ->
 
 
 def test_a_call_that_was_cut_off_is_answered_by_the_way_that_goes_on(tmp_path: Path) -> None:
-    house = House(
-        tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("Done.")
-    )
+    house = House(tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("Done."))
     house.say("go")
     path = Path(house.path)
     lines = path.read_bytes().splitlines(keepends=True)

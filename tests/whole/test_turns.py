@@ -46,9 +46,7 @@ BUSY = ErrorReply(status=529, kind="overloaded_error", message="Overloaded")
     ],
 )
 def test_what_passes_is_waited_out(tmp_path: Path, failure: Any) -> None:
-    script = (
-        ScriptedResponder().on("cut off", "Whole.").on("go", "Whole.", first=[failure, failure])
-    )
+    script = ScriptedResponder().on("cut off", "Whole.").on("go", "Whole.", first=[failure, failure])
     house = House(tmp_path, script)
     code, lines = house.headless("go")
     assert (code, lines[-1]["subtype"], lines[-1]["result"]) == (0, "success", "Whole.")
@@ -102,10 +100,7 @@ ODD: dict[str, tuple[Any, str]] = {
     "a refusal": (refusal_reply("I will not."), "refused"),
     "a refusal without words": (refusal_reply(), "refused"),
     "a stop sequence": (Reply(content=(text("So"),), stop_reason="stop_sequence"), "done"),
-    "the window is full": (
-        Reply(content=(text("So"),), stop_reason="model_context_window_exceeded"),
-        "done",
-    ),
+    "the window is full": (Reply(content=(text("So"),), stop_reason="model_context_window_exceeded"), "done"),
 }
 
 
@@ -151,11 +146,7 @@ def test_one_that_is_too_long_for_ever_ends(tmp_path: Path) -> None:
     "raw", ["", '{"pattern": ', "[]", "null", "7", '"x"', "{}{}", '{"pattern": "*", "pattern": 1}']
 )
 def test_input_that_is_no_object(tmp_path: Path, raw: str) -> None:
-    script = (
-        ScriptedResponder()
-        .on("go", [invalid_tool_call("Glob", raw), tool("Glob", pattern="*")])
-        .then("Sorry.")
-    )
+    script = ScriptedResponder().on("go", [invalid_tool_call("Glob", raw), tool("Glob", pattern="*")]).then("Sorry.")
     house = House(tmp_path, script)
     assert house.say("go")[0].text == "Sorry."
     assert house.results[0]["is_error"]
@@ -164,20 +155,13 @@ def test_input_that_is_no_object(tmp_path: Path, raw: str) -> None:
 
 def test_input_with_half_a_character(tmp_path: Path) -> None:
     raw = '{"command": "echo \\ud83d", "description": "\\udc00"}'
-    house = House(
-        tmp_path, ScriptedResponder().on("go", invalid_tool_call("Bash", raw)).then("Done.")
-    )
+    house = House(tmp_path, ScriptedResponder().on("go", invalid_tool_call("Bash", raw)).then("Done."))
     assert house.say("go")[0].text == "Done."
     house.proves()
 
 
 def test_an_answer_cut_in_the_middle_of_calls(tmp_path: Path) -> None:
-    blocks = [
-        thinking("Hm."),
-        text("I look."),
-        tool("Glob", pattern="*"),
-        tool("Glob", pattern="a"),
-    ]
+    blocks = [thinking("Hm."), text("I look."), tool("Glob", pattern="*"), tool("Glob", pattern="a")]
     script = ScriptedResponder().on("cut off on its way", "I go on.")
     for byte in range(200, 1800, 160):
         script.on(f"go {byte}.", list(blocks), first=[cut_reply(blocks, byte)]).then("Done.")
@@ -234,14 +218,8 @@ def test_blocks_that_the_user_gives_are_mended(tmp_path: Path) -> None:
         (TurnLimits(seconds=0), "error_max_time"),
     ],
 )
-def test_a_limit_ends_the_turn_and_the_session_goes_on(
-    tmp_path: Path, limits: TurnLimits, subtype: str
-) -> None:
-    script = (
-        ScriptedResponder()
-        .on("enough", "Enough.")
-        .otherwise([text("More."), tool("Glob", pattern="*")])
-    )
+def test_a_limit_ends_the_turn_and_the_session_goes_on(tmp_path: Path, limits: TurnLimits, subtype: str) -> None:
+    script = ScriptedResponder().on("enough", "Enough.").otherwise([text("More."), tool("Glob", pattern="*")])
     house = House(tmp_path, script)
     code, lines = house.headless("go", limits=limits)
     assert (code, lines[-1]["type"], lines[-1]["subtype"]) == (1, "result", subtype)
@@ -256,9 +234,7 @@ def test_a_limit_ends_the_turn_and_the_session_goes_on(
 
 def test_a_limit_is_for_each_turn_or_for_all(tmp_path: Path) -> None:
     house = House(tmp_path, ScriptedResponder().otherwise("Yes."))
-    assert [each.reason for each in house.say("a", "b", "c", limits=TurnLimits(requests=1))] == [
-        "done"
-    ] * 3
+    assert [each.reason for each in house.say("a", "b", "c", limits=TurnLimits(requests=1))] == ["done"] * 3
     assert [each.reason for each in house.say("a", "b", "c", limits=TurnLimits(cost=2000))] == [
         "done",
         "done",
@@ -315,9 +291,7 @@ def test_a_hook_adds_to_a_prompt(tmp_path: Path) -> None:
 
 
 def test_a_hook_refuses_a_call(tmp_path: Path) -> None:
-    script = ScriptedResponder().on(
-        "go", [tool("Bash", command="touch x"), tool("Glob", pattern="*")]
-    )
+    script = ScriptedResponder().on("go", [tool("Bash", command="touch x"), tool("Glob", pattern="*")])
     house = House(tmp_path, script.then("I see."))
     hook(house, "PreToolUse", "echo never touch >&2; exit 2", "Bash")
     house.say("go")
@@ -347,9 +321,7 @@ def test_a_hook_adds_to_calls(tmp_path: Path, event: str) -> None:
 
 
 def test_a_hook_complains_about_what_was_done(tmp_path: Path) -> None:
-    house = House(
-        tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("I see.")
-    )
+    house = House(tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("I see."))
     hook(house, "PostToolUse", "echo format it >&2; exit 2")
     house.say("go")
     assert "format it" in str(house.sent[-1]["messages"][-1])
@@ -357,9 +329,7 @@ def test_a_hook_complains_about_what_was_done(tmp_path: Path) -> None:
 
 
 def test_a_hook_ends_the_turn(tmp_path: Path) -> None:
-    house = House(
-        tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("Never.")
-    )
+    house = House(tmp_path, ScriptedResponder().on("go", tool("Bash", command="true")).then("Never."))
     hook(house, "PostToolUse", says({"continue": False, "stopReason": "Enough."}))
     assert house.say("go")[0].reason == "refused"
     house.settings()
@@ -369,11 +339,7 @@ def test_a_hook_ends_the_turn(tmp_path: Path) -> None:
 def test_a_hook_makes_it_go_on(tmp_path: Path) -> None:
     script = ScriptedResponder().on("run the tests", tool("Glob", pattern="*")).then("They pass.")
     house = House(tmp_path, script.on("go", "Done."))
-    hook(
-        house,
-        "Stop",
-        f"test -e {tmp_path}/x || {{ touch {tmp_path}/x; echo run the tests >&2; exit 2; }}",
-    )
+    hook(house, "Stop", f"test -e {tmp_path}/x || {{ touch {tmp_path}/x; echo run the tests >&2; exit 2; }}")
     assert house.say("go")[0].text == "They pass."
     house.settings()
     house.proves()
@@ -392,9 +358,7 @@ def test_a_hook_that_never_lets_go_is_left(tmp_path: Path) -> None:
 def test_a_hook_that_fails_stops_nothing(tmp_path: Path, program: str) -> None:
     house = House(tmp_path, ScriptedResponder().on("go", tool("Glob", pattern="*")).then("Done."))
     run = [{"hooks": [{"type": "command", "command": program}]}]
-    house.settings(
-        hooks=dict.fromkeys(("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"), run)
-    )
+    house.settings(hooks=dict.fromkeys(("UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"), run))
     assert house.say("go")[0].text == "Done."
     house.settings()
     house.proves()
@@ -432,9 +396,7 @@ def judged(house: House) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize("mode", PERMISSION_MODES)
-def test_every_mode_and_every_class_of_calls_without_anybody_to_ask(
-    tmp_path: Path, mode: str
-) -> None:
+def test_every_mode_and_every_class_of_calls_without_anybody_to_ask(tmp_path: Path, mode: str) -> None:
     script = ScriptedResponder().on("count", "One.").on("go", list(CLASSES.values())).then("Done.")
     house = House(tmp_path, script, mode=mode)
     house.file("a.txt", "one\n")
@@ -462,10 +424,7 @@ RULES: dict[str, tuple[dict[str, list[str]], dict[str, bool]]] = {
         {"allow": ["Bash(make:*)", "Write"], "deny": ["Bash(make:*)", "Write(made)"]},
         {"unsafe command": False, "edit": False},
     ),
-    "ask before allow": (
-        {"allow": ["Bash(make:*)"], "ask": ["Bash(make nothing)"]},
-        {"unsafe command": False},
-    ),
+    "ask before allow": ({"allow": ["Bash(make:*)"], "ask": ["Bash(make nothing)"]}, {"unsafe command": False}),
 }
 
 

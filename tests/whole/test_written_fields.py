@@ -79,17 +79,10 @@ def always_in(records: Iterable[Record]) -> dict[str, tuple[int, set[str], set[s
 @pytest.mark.corpus
 def test_what_the_client_always_writes_is_always_written(written: Written, shared: Path) -> None:
     folder = shared / "corpus" / "real-client" / LATEST.version
-    real = always_in(
-        records_of(path for path in folder.rglob("*.jsonl") if path.name != "history.jsonl")
-    )
+    real = always_in(records_of(path for path in folder.rglob("*.jsonl") if path.name != "history.jsonl"))
     # A fork begins without a slug, like those of the client.
     own = always_in(records_of(path for path in written.files if path != written.forked))
-    missing = {
-        (kind, name)
-        for kind, (_, always, _) in own.items()
-        if kind in real
-        for name in real[kind][1] - always
-    }
+    missing = {(kind, name) for kind, (_, always, _) in own.items() if kind in real for name in real[kind][1] - always}
     assert {each for each in missing if each[1] not in LEFT_OUT} == set()
     assert set(LEFT_OUT) - {name for _, name in missing} == set(), "left out for no reason"
     assert len(set(own) & set(real)) >= 15
@@ -114,9 +107,7 @@ def results_in(records: Iterable[Record]) -> dict[str, tuple[set[str], set[str]]
 
 
 @pytest.mark.corpus
-def test_results_have_the_fields_that_the_client_always_keeps(
-    written: Written, shared: Path
-) -> None:
+def test_results_have_the_fields_that_the_client_always_keeps(written: Written, shared: Path) -> None:
     folder = shared / "corpus" / "real-client" / LATEST.version
     paths = (path for path in folder.rglob("*.jsonl") if path.name != "history.jsonl")
     real, own = results_in(records_of(paths)), results_in(records_of(written.files))

@@ -140,14 +140,10 @@ def _pytest(
         "STENO_FIGURES": str(figures),
         **{name: str(max(20, round(full * size))) for name, full in item.environment},
     }
-    return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-def _judged(
-    item: Item, ran: subprocess.CompletedProcess[str], figures: Path
-) -> Iterator[tuple[str, Figure]]:
+def _judged(item: Item, ran: subprocess.CompletedProcess[str], figures: Path) -> Iterator[tuple[str, Figure]]:
     lines = ran.stdout.rstrip().splitlines() or [""]
     if ran.returncode not in (0, 5):
         failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))] or lines[-1:]

@@ -48,9 +48,7 @@ def record(figures: dict[str, Figure], path: Path = FILE) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, encoding="utf-8", delete=False, suffix=".tmp"
-    ) as new:
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False, suffix=".tmp") as new:
         new.write(text)
     Path(new.name).chmod(0o644)
     Path(new.name).replace(path)

@@ -69,11 +69,7 @@ PACKAGES: Final = {
             "report/test_retention.py",
             "cli/commands/maintenance/test_archive.py",
         ),
-        *(
-            "cli/commands/maintenance/test_relocate.py",
-            "cli/commands/test_ls.py",
-            "cli/commands/test_tail.py",
-        ),
+        *("cli/commands/maintenance/test_relocate.py", "cli/commands/test_ls.py", "cli/commands/test_tail.py"),
     ),
     "index": (
         "index",
@@ -90,14 +86,9 @@ PACKAGES: Final = {
     "permissions": ("permissions", "agent/test_confined_commands.py", "agent/test_command_sandbox.py"),
 }
 IN_CHILD_PROCESSES: Final = {
-    "src/steno/permissions/sandbox/": (
-        "tests/permissions/sandbox/",
-        "tests/agent/test_confined_commands.py",
-    ),
+    "src/steno/permissions/sandbox/": ("tests/permissions/sandbox/", "tests/agent/test_confined_commands.py"),
     **dict.fromkeys(
-        (
-            "src/steno/permissions/sandbox/restricted_exec.py",
-        ),
+        ("src/steno/permissions/sandbox/restricted_exec.py",),
         ("tests/permissions/test_command_wrapper.py", "tests/agent/test_command_sandbox.py"),
     ),
 }
@@ -105,11 +96,7 @@ TABLES: Final = (
     "tests/permissions/test_recorded_answers.py",
     "tests/permissions/sandbox/test_seccomp.py",
     "tests/permissions/sandbox/test_syscall_numbers.py",
-    *(
-        f"tests/{name}/test_{kind}.py"
-        for name in ("index", "store")
-        for kind in ("declarations", "limits")
-    ),
+    *(f"tests/{name}/test_{kind}.py" for name in ("index", "store") for kind in ("declarations", "limits")),
 )
 BUDGET: Final = 40.0
 MOST_TESTS: Final = 1500
@@ -117,13 +104,7 @@ _QUIET: Final = "ignore::pytest.PytestAssertRewriteWarning"
 _MEMORY: Final = 6 * 2**30
 _GENERATED: Final = b"do not edit"
 _ENVIRONMENT: Final = "environment"
-_SURVIVED, _KILLED, _TIMEOUT, _UNCOVERED, _ERROR = (
-    "survived",
-    "killed",
-    "timeout",
-    "uncovered",
-    "error",
-)
+_SURVIVED, _KILLED, _TIMEOUT, _UNCOVERED, _ERROR = ("survived", "killed", "timeout", "uncovered", "error")
 _LOADED: Final = (
     "hypothesis", "msgspec", "markdown_it", "pygments", "rich.console", "click", "zstandard",
     "tantivy", "sqlite3", "starlette.applications", "jinja2", "asyncio", "tree_sitter_bash",
@@ -165,26 +146,15 @@ def _options() -> argparse.Namespace:
 
 def _modules(package: str) -> list[str]:
     folder = ROOT / "src" / "steno" / package
-    found = [
-        path for path in sorted(folder.rglob("*.py")) if _GENERATED not in path.read_bytes()[:400]
-    ]
+    found = [path for path in sorted(folder.rglob("*.py")) if _GENERATED not in path.read_bytes()[:400]]
     return [str(path.relative_to(ROOT)) for path in found]
 
 
-def _sample(
-    package: str, sources: dict[str, bytes], size: int, seed: int, only: str
-) -> list[Mutant]:
-    every = [
-        mutant
-        for path, source in sources.items()
-        if only in path
-        for mutant in mutants(path, source)
-    ]
+def _sample(package: str, sources: dict[str, bytes], size: int, seed: int, only: str) -> list[Mutant]:
+    every = [mutant for path, source in sources.items() if only in path for mutant in mutants(path, source)]
     equivalent = _equivalent()
     every = [mutant for mutant in every if _key(mutant, sources[mutant.path]) not in equivalent]
-    print(
-        f"{package}: {len(every)} mutants in {len(sources)} modules, trying {min(size, len(every))}"
-    )
+    print(f"{package}: {len(every)} mutants in {len(sources)} modules, trying {min(size, len(every))}")
     return random.Random(f"{seed} {package}").sample(every, min(size, len(every)))
 
 
@@ -195,9 +165,7 @@ def _key(mutant: Mutant, source: bytes) -> tuple[str, str, str, str]:
 
 def _equivalent() -> set[tuple[str, str, str, str]]:
     listed = tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text())
-    return {
-        (one["path"], one["line"], one["before"], one["after"]) for one in listed.get("mutant", [])
-    }
+    return {(one["path"], one["line"], one["before"], one["after"]) for one in listed.get("mutant", [])}
 
 
 @contextmanager
@@ -241,11 +209,7 @@ def _test_files(folders: list[str]) -> Iterator[Path]:
 
 
 def _try_all(
-    chosen: list[Mutant],
-    coverage: CoverageMap,
-    sources: dict[str, bytes],
-    environment: dict[str, str],
-    processes: int,
+    chosen: list[Mutant], coverage: CoverageMap, sources: dict[str, bytes], environment: dict[str, str], processes: int
 ) -> Iterator[Verdict]:
     """Try mutants, some at a time, each in a fork of this process and a copy of the source."""
     for name in _LOADED:
@@ -317,9 +281,7 @@ def _said(verdict: Verdict, done: int, total: int) -> Verdict:
     if verdict.outcome not in (_KILLED, _TIMEOUT):
         mutant = verdict.mutant
         place = f"{mutant.path}:{mutant.line}"
-        print(
-            f"[{done}/{total}] {verdict.outcome} {place} {mutant.operator} ({verdict.tests} tests)"
-        )
+        print(f"[{done}/{total}] {verdict.outcome} {place} {mutant.operator} ({verdict.tests} tests)")
         print(f"    - {mutant.before!r}\n    + {mutant.after!r}", flush=True)
     return verdict
 
@@ -438,17 +400,7 @@ def _run(folder: Path, tests: list[str], processor: int) -> None:
         os.environ["PYTHONPATH"] = f"{folder / 'src'}{os.pathsep}{ROOT}"
         sys.executable = str(folder / _ENVIRONMENT / "bin" / "python")
         watcher = _Watcher()
-        command = [
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "--no-header",
-            "-W",
-            _QUIET,
-        ]
+        command = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "-W", _QUIET]
         command += ["-o", f"pythonpath={ROOT} {folder / 'src'}", f"--basetemp={folder / 'base'}"]
         code = int(pytest.main([*command, *tests], plugins=[watcher]))
         code = 1 if watcher.broken else code
@@ -463,9 +415,7 @@ def _report(options: argparse.Namespace, verdicts: list[Verdict]) -> int:
     noticed = sum(verdict.outcome in (_KILLED, _TIMEOUT) for verdict in counted)
     low, high = wilson(noticed, len(counted))
     score = noticed / len(counted) if counted else 0.0
-    figure = (
-        f"{noticed} of {len(counted)} noticed, {score:.0%} (95 % between {low:.0%} and {high:.0%})"
-    )
+    figure = f"{noticed} of {len(counted)} noticed, {score:.0%} (95 % between {low:.0%} and {high:.0%})"
     print(f"{options.package}: {figure}; sample by seed {options.seed}")
     if options.record and not options.only:
         name = f"mutation {options.package}"

@@ -43,9 +43,7 @@ class CoverageMap:
         for lines in self.tests.values():
             for line, tests in lines.items():
                 lines[line] = [test for test in tests if not test.startswith(gone)]
-        self.seconds = {
-            test: seconds for test, seconds in self.seconds.items() if not test.startswith(gone)
-        }
+        self.seconds = {test: seconds for test, seconds in self.seconds.items() if not test.startswith(gone)}
 
     def of_mutant(self, mutant: Mutant) -> set[str]:
         """Return the tests that run what is changed.

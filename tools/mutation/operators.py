@@ -268,9 +268,7 @@ class _Finder:
     def _make(self, line: int, start: int, end: int, operator: str, after: str) -> Mutant:
         before = self._source[start:end].decode()
         inside = self._functions > 0
-        return Mutant(
-            self._path, line, self._statement_line, inside, start, end, operator, before, after
-        )
+        return Mutant(self._path, line, self._statement_line, inside, start, end, operator, before, after)
 
     def _text(self, node: ast.expr, *, wrap: bool = False) -> str:
         text = self._source[self._start(node) : self._end(node)].decode()

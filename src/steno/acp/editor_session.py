@@ -24,13 +24,7 @@ from acp.schema import (
 )
 
 from steno.acp import tool_calls
-from steno.acp.message_conversion import (
-    PromptContent,
-    Update,
-    UpdateBuilder,
-    convert_prompt,
-    replay_updates,
-)
+from steno.acp.message_conversion import PromptContent, Update, UpdateBuilder, convert_prompt, replay_updates
 from steno.agent.agent_session import AgentSession, build_session
 from steno.agent.config.agent_options import AgentCallbacks, AgentOptions
 from steno.agent.context.token_usage import PriceResponse
@@ -96,11 +90,7 @@ class PermissionDialogs:
     """Asks the user of one session."""
 
     def __init__(
-        self,
-        client: PermissionClient,
-        session_id: str,
-        cwd: Callable[[], str],
-        on_disconnect: Callable[[], None],
+        self, client: PermissionClient, session_id: str, cwd: Callable[[], str], on_disconnect: Callable[[], None]
     ) -> None:
         self._client = client
         self._session_id = session_id
@@ -116,10 +106,7 @@ class PermissionDialogs:
             choices.append(("local", f"Always allow {rule} in this project", "allow_always"))
         choices.append(("no", "Reject", "reject_once"))
         tool_call = tool_calls.pending_call_update(call, self._cwd())
-        tool_call.content = [
-            *_text_content(f"Asks because {decision.reason}"),
-            *(tool_call.content or []),
-        ]
+        tool_call.content = [*_text_content(f"Asks because {decision.reason}"), *(tool_call.content or [])]
         answer = await self._choose(tool_call, choices)
         rules = decision.offers[:1]
         match answer:
@@ -154,16 +141,12 @@ class PermissionDialogs:
         plan = str(request.get("plan") or "The plan is empty.")
         tool_call = ToolCallUpdate(
             tool_call_id=str(request.get("call")),
-            title="Plan first, before anything is changed?"
-            if is_entering
-            else "Go on with this plan?",
+            title="Plan first, before anything is changed?" if is_entering else "Go on with this plan?",
             kind="switch_mode",
             status="pending",
             content=[] if is_entering else _text_content(plan),
         )
-        answer = await self._choose(
-            tool_call, _ENTER_PLAN_CHOICES if is_entering else _PLAN_CHOICES
-        )
+        answer = await self._choose(tool_call, _ENTER_PLAN_CHOICES if is_entering else _PLAN_CHOICES)
         if answer in ("", "no"):
             return {"approved": False}
         return {"approved": True} if is_entering else {"approved": True, "mode": answer}
@@ -175,9 +158,7 @@ class PermissionDialogs:
             question = as_object(item) or {}
             options = [as_object(option) or {} for option in as_list(question.get("options")) or []]
             labels = [str(one.get("label")) for one in options]
-            choices: list[_Choice] = [
-                (str(index), label, "allow_once") for index, label in enumerate(labels)
-            ]
+            choices: list[_Choice] = [(str(index), label, "allow_once") for index, label in enumerate(labels)]
             lines = (f"- **{one.get('label')}**: {one.get('description')}" for one in options)
             tool_call = ToolCallUpdate(
                 tool_call_id=str(request.get("call")),
@@ -192,16 +173,9 @@ class PermissionDialogs:
             answers[str(question.get("question"))] = labels[int(answer)]
         return {"answers": answers}
 
-    async def _choose(
-        self,
-        tool_call: ToolCallUpdate,
-        choices: Iterable[_Choice],
-    ) -> str:
+    async def _choose(self, tool_call: ToolCallUpdate, choices: Iterable[_Choice]) -> str:
         """Return what the user chose; nothing when they chose nothing."""
-        options = [
-            PermissionOption(option_id=option_id, name=label, kind=kind)
-            for option_id, label, kind in choices
-        ]
+        options = [PermissionOption(option_id=option_id, name=label, kind=kind) for option_id, label, kind in choices]
         try:
             reply = await self._client.request_permission(self._session_id, tool_call, options)
         except ConnectionError:
@@ -334,16 +308,10 @@ class EditorSession:
 
     def _build_agent_session(self, writable_session: WritableSession) -> AgentSession:
         callbacks = AgentCallbacks(
-            emit=self._handle_event,
-            request_approval=self._dialogs.approve_call,
-            ask_user=self._dialogs.answer_tool,
+            emit=self._handle_event, request_approval=self._dialogs.approve_call, ask_user=self._dialogs.answer_tool
         )
         return build_session(
-            self._options,
-            writable_session,
-            self._model,
-            callbacks,
-            self._server_config.price_response,
+            self._options, writable_session, self._model, callbacks, self._server_config.price_response
         )
 
     def _cwd(self) -> str:
@@ -365,9 +333,7 @@ class EditorSession:
         self._updates.put(
             helpers.update_available_commands(
                 AvailableCommand(
-                    name=name,
-                    description=description or name,
-                    input=_command_input(hints.get(name, "arguments")),
+                    name=name, description=description or name, input=_command_input(hints.get(name, "arguments"))
                 )
                 for name, description in commands
             )
@@ -378,9 +344,7 @@ class EditorSession:
         path = self._writable_session.conversation.recorder.path
         # As it was before this process wrote to it; what it wrote are ends of broken calls.
         with Session(load(FileSource(path))) as session:
-            for update in await asyncio.to_thread(
-                lambda: list(replay_updates(session, self._options.cwd))
-            ):
+            for update in await asyncio.to_thread(lambda: list(replay_updates(session, self._options.cwd))):
                 self._updates.put(update)
         await self._updates.flush()
 
@@ -399,11 +363,7 @@ class EditorSession:
         return SessionModeState(
             current_mode_id=self._agent_session.permission_mode(),
             available_modes=[
-                SessionMode(
-                    id=mode,
-                    name=_MODE_DESCRIPTIONS[mode][0],
-                    description=_MODE_DESCRIPTIONS[mode][1],
-                )
+                SessionMode(id=mode, name=_MODE_DESCRIPTIONS[mode][0], description=_MODE_DESCRIPTIONS[mode][1])
                 for mode in self._allowed_modes()
             ],
         )
@@ -481,9 +441,7 @@ class EditorSession:
             raise RequestError(code, ended.text, {"status": status})
         if ended.reason == "not_saved":
             raise RequestError(INTERNAL_ERROR, ended.problem)
-        if self._update_builder.prompt_blocked or (
-            response is not None and response.stop_reason == "refusal"
-        ):
+        if self._update_builder.prompt_blocked or (response is not None and response.stop_reason == "refusal"):
             return "refusal"
         if ended.reason == "done" and response is not None:
             stop_reason = response.stop_reason
@@ -517,9 +475,7 @@ class EditorSession:
         if os.path.exists(path):
             self._writable_session = resume_session(path, self._options.cwd)
         else:
-            self._writable_session = new_session(
-                self._options.config, self._options.cwd, session_id=self.id
-            )
+            self._writable_session = new_session(self._options.config, self._options.cwd, session_id=self.id)
         return self._writable_session
 
     def _send_early_updates(self) -> None:
@@ -534,10 +490,7 @@ class EditorSession:
             self._early_updates += updates
             return
         self._updates.put(*updates)
-        if (
-            isinstance(event, ToolEnded | TurnEnded)
-            and self._agent_session.permission_mode() != self._mode
-        ):
+        if isinstance(event, ToolEnded | TurnEnded) and self._agent_session.permission_mode() != self._mode:
             self._mode = self._agent_session.permission_mode()
             self._updates.put(helpers.update_current_mode(self._mode))
 

@@ -41,11 +41,7 @@ from steno.tools.file_content import image_result
 from steno.tools.protocol import ToolFailure
 
 PromptContent = (
-    TextContentBlock
-    | ImageContentBlock
-    | AudioContentBlock
-    | ResourceContentBlock
-    | EmbeddedResourceContentBlock
+    TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
 )
 
 
@@ -116,11 +112,7 @@ def _mention(uri: str, cwd: str, *, attached: bool = False) -> str:
     displayed = path if relative.startswith(os.pardir) else relative
     if attached:
         return displayed
-    return (
-        f'@"{displayed}"'
-        if any(character.isspace() for character in displayed)
-        else f"@{displayed}"
-    )
+    return f'@"{displayed}"' if any(character.isspace() for character in displayed) else f"@{displayed}"
 
 
 def _context_text(uri: str, text: str) -> str:
@@ -153,9 +145,7 @@ class TodoPlan:
                 self._update_task(str(tool_input.get("taskId")), tool_input)
             case _:
                 return None
-        return helpers.update_plan(
-            helpers.plan_entry(text, status=status) for text, status in self._tasks.values()
-        )
+        return helpers.update_plan(helpers.plan_entry(text, status=status) for text, status in self._tasks.values())
 
     def _update_task(self, task_id: str, tool_input: dict[str, Any]) -> None:
         if tool_input.get("status") == "deleted":
@@ -203,9 +193,7 @@ def tool_call_start(call: dict[str, Any], cwd: str, *, on_disk: bool = True) -> 
     )
 
 
-def tool_call_end(
-    call: dict[str, Any], content: str | list[dict[str, Any]], *, failed: bool
-) -> ToolCallProgress:
+def tool_call_end(call: dict[str, Any], content: str | list[dict[str, Any]], *, failed: bool) -> ToolCallProgress:
     """Return what came of a call; a change that was made stays as it was shown."""
     name = str(call.get("name"))
     keeps_content = tool_calls.tool_kind(name) == "edit" and not failed
@@ -319,9 +307,7 @@ class UpdateBuilder:
             case events.Retrying(attempt, max_attempts, delay, error):
                 yield thought_text(f"{error}; try {attempt} of {max_attempts} in {delay:.1f} s")
             case events.Compacted(_, before, after, _):
-                yield thought_text(
-                    f"The conversation was compacted: {before} tokens became {after}."
-                )
+                yield thought_text(f"The conversation was compacted: {before} tokens became {after}.")
             case _:
                 pass
 
@@ -368,9 +354,7 @@ def replay_updates(session: Session, cwd: str) -> Iterator[Update]:
         yield plan
 
 
-def _assistant_updates(
-    record: Record, cwd: str, open_calls: dict[str, dict[str, Any]]
-) -> Iterator[Update]:
+def _assistant_updates(record: Record, cwd: str, open_calls: dict[str, dict[str, Any]]) -> Iterator[Update]:
     for block in record.blocks:
         match block:
             case Text() if block.text.strip():

@@ -55,10 +55,7 @@ _MAX_LINE_BYTES: Final = 64 << 20
 """How long a line may be: a prompt brings its images along."""
 _PARSE_ERROR: Final = (-32700, "Parse error: a line is one JSON object")
 _INVALID_REQUEST: Final = (-32600, "Invalid request: this is no message of JSON-RPC")
-_LINE_TOO_LONG: Final = (
-    -32600,
-    f"Invalid request: a line is longer than {_MAX_LINE_BYTES >> 20} MB",
-)
+_LINE_TOO_LONG: Final = (-32600, f"Invalid request: a line is longer than {_MAX_LINE_BYTES >> 20} MB")
 
 
 class JsonRpcStream:
@@ -129,9 +126,7 @@ class JsonRpcStream:
 def _is_message(message: dict[str, Any]) -> bool:
     # What the library looks up by these must be fit for it.
     message_id = message.get("id")
-    is_valid_id = message_id is None or (
-        isinstance(message_id, str | int | float) and not isinstance(message_id, bool)
-    )
+    is_valid_id = message_id is None or (isinstance(message_id, str | int | float) and not isinstance(message_id, bool))
     method = message.get("method")
     return is_valid_id and (isinstance(method, str) or (method is None and "id" in message))
 
@@ -157,8 +152,7 @@ async def take_standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamW
         streams = await stdio_streams(limit=_MAX_LINE_BYTES)
     except ValueError:
         raise BadRequest(
-            "an editor starts this, with pipes to talk through",
-            hint="`steno acp --editor` says how to add it to one",
+            "an editor starts this, with pipes to talk through", hint="`steno acp --editor` says how to add it to one"
         ) from None
     if sys.platform != "win32":
         # There the library goes on to read and write through these.
@@ -240,13 +234,10 @@ class AgentServer:
             agent_info=Implementation(name="steno", title="steno", version=__version__),
             agent_capabilities=AgentCapabilities(
                 load_session=True,
-                prompt_capabilities=PromptCapabilities(
-                    image=True, audio=False, embedded_context=True
-                ),
+                prompt_capabilities=PromptCapabilities(image=True, audio=False, embedded_context=True),
                 mcp_capabilities=_mcp_support(),
                 session_capabilities=SessionCapabilities(
-                    list=SessionListCapabilities(),
-                    additional_directories=SessionAdditionalDirectoriesCapabilities(),
+                    list=SessionListCapabilities(), additional_directories=SessionAdditionalDirectoriesCapabilities()
                 ),
             ),
             auth_methods=[_AUTH_METHOD],
@@ -256,9 +247,7 @@ class AgentServer:
         """Look whether there is a key: it is the environment's to have."""
         with _request_errors():
             if method_id != _AUTH_METHOD.id:
-                raise BadRequest(
-                    f"there is no method {method_id!r}", hint=f"there is {_AUTH_METHOD.id}"
-                )
+                raise BadRequest(f"there is no method {method_id!r}", hint=f"there is {_AUTH_METHOD.id}")
             await self._get_model()
         return AuthenticateResponse()
 
@@ -316,9 +305,7 @@ class AgentServer:
         next_cursor = str(start + _PAGE_SIZE) if len(sessions) > start + _PAGE_SIZE else None
         return ListSessionsResponse(sessions=page, next_cursor=next_cursor)
 
-    def _options(
-        self, cwd: str, extra_folders: list[str] | None, servers: list[McpServer] | None
-    ) -> AgentOptions:
+    def _options(self, cwd: str, extra_folders: list[str] | None, servers: list[McpServer] | None) -> AgentOptions:
         if not os.path.isabs(cwd) or not os.path.isdir(cwd):
             raise BadRequest(f"{cwd!r} is no folder", hint="the whole path of one is needed")
         options = self._server_config.make_options(cwd)
@@ -327,16 +314,10 @@ class AgentServer:
             options.mcp_config = (*options.mcp_config, _mcp_config(servers))
         return options
 
-    async def _open_session(
-        self, options: AgentOptions, writable_session: WritableSession
-    ) -> EditorSession:
+    async def _open_session(self, options: AgentOptions, writable_session: WritableSession) -> EditorSession:
         try:
             session = EditorSession(
-                self._client,
-                self._server_config,
-                await self._get_model(),
-                options,
-                writable_session,
+                self._client, self._server_config, await self._get_model(), options, writable_session
             )
             self._sessions[session.id] = session
             await session.open()
@@ -354,9 +335,7 @@ class AgentServer:
 
     # Turns
 
-    async def prompt(
-        self, session_id: str, prompt: list[PromptContent], **_more: Any
-    ) -> PromptResponse:
+    async def prompt(self, session_id: str, prompt: list[PromptContent], **_more: Any) -> PromptResponse:
         """Take a prompt to its answer."""
         with _request_errors():
             reason = await self._get_session(session_id).run_prompt(prompt)
@@ -367,9 +346,7 @@ class AgentServer:
         if session_id in self._sessions:
             self._sessions[session_id].cancel()
 
-    async def set_session_mode(
-        self, session_id: str, mode_id: str, **_more: Any
-    ) -> SetSessionModeResponse:
+    async def set_session_mode(self, session_id: str, mode_id: str, **_more: Any) -> SetSessionModeResponse:
         """Go on in another mode."""
         with _request_errors():
             self._get_session(session_id).set_mode(mode_id)
@@ -423,9 +400,7 @@ def _list_sessions(config: str, cwd: str | None) -> list[SessionInfo]:
             session_id=summary.id,
             cwd=summary.project,
             title=summary.title or None,
-            updated_at=datetime.fromtimestamp(summary.ended, UTC).isoformat()
-            if summary.ended
-            else None,
+            updated_at=datetime.fromtimestamp(summary.ended, UTC).isoformat() if summary.ended else None,
         )
         for _, summary in summarize_files(sessions_newest_first(config))
         if not summary.hidden

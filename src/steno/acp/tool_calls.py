@@ -80,9 +80,7 @@ def call_changes(call: dict[str, Any], cwd: str, *, on_disk: bool = True) -> lis
         return []
     edits = [as_object(edit) or {} for edit in as_list(tool_input.get("edits")) or [tool_input]]
     return [
-        helpers.tool_diff_content(
-            path, str(each.get("new_string", "")), str(each.get("old_string", ""))
-        )
+        helpers.tool_diff_content(path, str(each.get("new_string", "")), str(each.get("old_string", "")))
         for each in edits
     ]
 

@@ -10,20 +10,9 @@ import msgspec
 
 from steno.agent.checkpoints.checkpointer import FileCheckpointer
 from steno.agent.child_process import remove_keys
-from steno.agent.command_sandbox import (
-    CommandSandbox,
-    ConfinedCommandRunner,
-    SandboxRequest,
-    create_sandbox,
-)
+from steno.agent.command_sandbox import CommandSandbox, ConfinedCommandRunner, SandboxRequest, create_sandbox
 from steno.agent.config.agent_options import AgentCallbacks, AgentOptions
-from steno.agent.config.models import (
-    DEFAULT_MODEL,
-    EFFORT_LEVELS,
-    api_model_name,
-    resolve_model,
-    thinking_parameter,
-)
+from steno.agent.config.models import DEFAULT_MODEL, EFFORT_LEVELS, api_model_name, resolve_model, thinking_parameter
 from steno.agent.config.settings import PermissionSettings, Settings, load_settings
 from steno.agent.config.skills import (
     Skill,
@@ -65,12 +54,7 @@ from steno.format.paths import plan_path
 from steno.format.tool_catalogue import ASKING_TOOLS
 from steno.llm.messages_api import Block
 from steno.permissions.permission_checker import PermissionChecker
-from steno.permissions.permission_rules import (
-    PERMISSION_MODES,
-    PermissionMode,
-    RuleSource,
-    parse_rules,
-)
+from steno.permissions.permission_rules import PERMISSION_MODES, PermissionMode, RuleSource, parse_rules
 from steno.session.transcript import load
 from steno.store.environment import steno_home
 from steno.store.file_source import FileSource
@@ -150,9 +134,7 @@ def hook_environment_file(options: AgentOptions, session: str) -> HookEnvironmen
 
 def load_agent_settings(options: AgentOptions, notes: list[str]) -> Settings:
     """Return the settings that count."""
-    loaded_settings = load_settings(
-        options.cwd, trusted=options.trusted, flags=options.settings, env=options.env
-    )
+    loaded_settings = load_settings(options.cwd, trusted=options.trusted, flags=options.settings, env=options.env)
     notes += map(str, loaded_settings.notes)
     return loaded_settings
 
@@ -175,15 +157,11 @@ def choose_effort(options: AgentOptions, loaded_settings: Settings) -> str:
     """
     requested = options.effort or loaded_settings.effort
     if requested and requested not in EFFORT_LEVELS:
-        raise BadRequest(
-            f"there is no effort {requested!r}", hint=f"one of {', '.join(EFFORT_LEVELS)}"
-        )
+        raise BadRequest(f"there is no effort {requested!r}", hint=f"one of {', '.join(EFFORT_LEVELS)}")
     return requested
 
 
-def load_servers(
-    options: AgentOptions, loaded_settings: Settings, notes: list[str]
-) -> tuple[ServerConfig, ...]:
+def load_servers(options: AgentOptions, loaded_settings: Settings, notes: list[str]) -> tuple[ServerConfig, ...]:
     """Return the servers whose tools can be used."""
     configured, server_notes = find_servers(
         options.cwd,
@@ -225,10 +203,7 @@ def build_permissions(
     home = env.get("HOME", "")
     rules = parse_rules(layers, root=options.cwd, cwd=options.cwd, home=home)
     extra_folders = (*options.folders, *(rule.text for rule in permissions.directories))
-    folders = (
-        options.cwd,
-        *(os.path.join(options.cwd, os.path.expanduser(folder)) for folder in extra_folders),
-    )
+    folders = (options.cwd, *(os.path.join(options.cwd, os.path.expanduser(folder)) for folder in extra_folders))
     return PermissionChecker(rules, _mode(options, permissions), options.cwd, folders, home=home)
 
 
@@ -237,8 +212,7 @@ def _mode(options: AgentOptions, permissions: PermissionSettings) -> PermissionM
     if mode not in PERMISSION_MODES:
         source_text = "" if options.mode else "`permissions.defaultMode` of the settings: "
         raise BadRequest(
-            f"{source_text}there is no permission mode {mode!r}",
-            hint=f"one of {', '.join(PERMISSION_MODES)}",
+            f"{source_text}there is no permission mode {mode!r}", hint=f"one of {', '.join(PERMISSION_MODES)}"
         )
     if mode == "bypassPermissions" and permissions.bypass_disabled:
         raise BadRequest("the settings of this machine forbid bypassPermissions")
@@ -266,9 +240,7 @@ def build_session(
 def open_checkpointer(writable_session: WritableSession, options: AgentOptions) -> FileCheckpointer:
     """Return the files of a session as they were at its prompts."""
     recorder = writable_session.conversation.recorder
-    checkpointer = FileCheckpointer(
-        options.config, recorder, options.cwd, home=steno_home(options.env)
-    )
+    checkpointer = FileCheckpointer(options.config, recorder, options.cwd, home=steno_home(options.env))
     if os.path.exists(recorder.path):
         checkpointer.resume(load(FileSource(recorder.path)), origin=writable_session.forked_from)
     return checkpointer
@@ -291,9 +263,7 @@ class _SessionBuilder:
         self.callbacks = callbacks
         self.price_response = price
         writable_session.conversation.recorder.set_entrypoint(options.entrypoint)
-        self.source = (
-            "resume" if os.path.exists(writable_session.conversation.recorder.path) else "startup"
-        )
+        self.source = "resume" if os.path.exists(writable_session.conversation.recorder.path) else "startup"
         self.notes: list[str] = []
         # Made with the tools and the system prompt, which tell of them.
         self.skill_listing = ""
@@ -306,9 +276,7 @@ class _SessionBuilder:
         self.settings = load_agent_settings(options, self.notes)
         self.thinking = choose_thinking(options, self.settings)
         self.effort = choose_effort(options, self.settings)
-        self.permissions = build_permissions(
-            options, self.settings.permissions, self._environment()
-        )
+        self.permissions = build_permissions(options, self.settings.permissions, self._environment())
         self.granted_rules = GrantedRules(options.cwd, options.env)
         self.sandbox = self._build_sandbox()
         self.command_runner = self._build_runner()
@@ -318,9 +286,7 @@ class _SessionBuilder:
         )
         configured_servers = load_servers(options, self.settings, self.notes)
         self.hook_dispatcher.emit = self.callbacks.emit
-        self.mcp_connections = McpConnections(
-            configured_servers, cwd=options.cwd, env=self._environment()
-        )
+        self.mcp_connections = McpConnections(configured_servers, cwd=options.cwd, env=self._environment())
         self.definitions = load_definitions(options, self.notes)
         self.main_context = self._build_tool_context()
 
@@ -336,11 +302,7 @@ class _SessionBuilder:
         tools = self._build_registry(agent_tool)
         self.mcp_connections.start()
         agent, grants = self._build_agent(
-            writable_session.conversation,
-            tools,
-            context,
-            self._system_parts(),
-            self._choose_model(),
+            writable_session.conversation, tools, context, self._system_parts(), self._choose_model()
         )
         agent.executor.checkpointer = self.checkpointer
         agent.meter.context_size = writable_session.context_size
@@ -368,9 +330,7 @@ class _SessionBuilder:
             env_file=self.env_file,
             permission_mode=lambda: grants.permissions.mode,
             granted_rules=self.granted_rules,
-            presence=SessionAnnouncement(
-                self.options.config, writable_session.id, self.options.cwd, VERSION
-            ),
+            presence=SessionAnnouncement(self.options.config, writable_session.id, self.options.cwd, VERSION),
         )
 
     # Parts
@@ -399,9 +359,7 @@ class _SessionBuilder:
         )
         executor = self._build_executor(tools, context, permissions, turn_events)
         # Whatever sub-agents cost is part of what the session costs, and of its limit.
-        meter = UsageMeter(
-            self.options.limits, price=self.price_response, clock=time.monotonic, parent=self.meter
-        )
+        meter = UsageMeter(self.options.limits, price=self.price_response, clock=time.monotonic, parent=self.meter)
         self.meter = self.meter or meter
         if self.sandbox is not None:
             system_parts = [*system_parts, self.sandbox.prompt_text()]
@@ -422,25 +380,17 @@ class _SessionBuilder:
         return agent, grants
 
     def _build_executor(
-        self,
-        tools: ToolRegistry,
-        context: ToolContext,
-        permissions: TurnPermissions,
-        turn_events: TurnEvents,
+        self, tools: ToolRegistry, context: ToolContext, permissions: TurnPermissions, turn_events: TurnEvents
     ) -> ToolExecutor:
         agent_facts = {
-            key: turn_events.agent_facts[key]
-            for key in ("agent_id", "agent_type")
-            if turn_events.agent_facts
+            key: turn_events.agent_facts[key] for key in ("agent_id", "agent_type") if turn_events.agent_facts
         }
         executor = ToolExecutor(
             tools=tools,
             context=context,
             permission_checker=permissions,
             emit=self.callbacks.emit,
-            dispatch_hooks=self.hook_dispatcher.bind(
-                lambda: self._hook_context(context, permissions, agent_facts)
-            ),
+            dispatch_hooks=self.hook_dispatcher.bind(lambda: self._hook_context(context, permissions, agent_facts)),
             result_fields=lambda call: mcp_record_fields(context, call),
             add_rules=self._add_rules,
         )
@@ -482,9 +432,7 @@ class _SessionBuilder:
         skills, notes = discover_skills(options.cwd, trusted=options.trusted, env=options.env)
         self.skills = skills
         self.notes += map(str, notes)
-        self.commands, notes = discover_commands(
-            options.cwd, trusted=options.trusted, env=options.env
-        )
+        self.commands, notes = discover_commands(options.cwd, trusted=options.trusted, env=options.env)
         self.notes += map(str, notes)
         self.skill_listing = list_skills(self.skills, self.commands)
         tools: list[Tool] = [*file_tools(), *non_file_tools(), agent_tool, *options.extra_tools]
@@ -495,10 +443,7 @@ class _SessionBuilder:
     def _build_agent_tool(self, emit: Callable[[Event], None], depth: int) -> AgentTool:
         kinds = tuple(
             SubagentType(
-                definition.name,
-                definition.description,
-                definition.origin == "built-in",
-                definition.background,
+                definition.name, definition.description, definition.origin == "built-in", definition.background
             )
             for definition in self.definitions
         )
@@ -508,17 +453,11 @@ class _SessionBuilder:
 
         return AgentTool(spawn, kinds, emit, depth=depth)
 
-    def _build_subagent(
-        self, agent_id: str, agent_type: str, model: str, context: ToolContext, depth: int
-    ) -> Agent:
-        definition = next(
-            candidate for candidate in self.definitions if candidate.name == agent_type
-        )
+    def _build_subagent(self, agent_id: str, agent_type: str, model: str, context: ToolContext, depth: int) -> Agent:
+        definition = next(candidate for candidate in self.definitions if candidate.name == agent_type)
         session_recorder = self.writable_session.conversation.recorder
         path = os.path.join(session_recorder.folder, "subagents", f"agent-{agent_id}.jsonl")
-        place = msgspec.structs.replace(
-            session_recorder.composer.context, cwd=context.cwd, agent_id=agent_id
-        )
+        place = msgspec.structs.replace(session_recorder.composer.context, cwd=context.cwd, agent_id=agent_id)
         recorder = Recorder(path, place)
         subagent_context = self._build_tool_context()
         subagent_context.cwd = context.cwd
@@ -526,11 +465,7 @@ class _SessionBuilder:
         requested_model = model or definition.model
         resolved_model = resolve_model(requested_model) or self._choose_model()
         turn_events = TurnEvents(
-            agent_facts={
-                "agent_id": agent_id,
-                "agent_type": agent_type,
-                "agent_transcript_path": path,
-            }
+            agent_facts={"agent_id": agent_id, "agent_type": agent_type, "agent_transcript_path": path}
         )
         agent, _ = self._build_agent(
             Conversation(recorder),
@@ -542,9 +477,7 @@ class _SessionBuilder:
             self._subagent_mode(definition),
         )
         agent.executor.checkpointer = SubagentCheckpointer(self.checkpointer)
-        agent.meter.limits = msgspec.structs.replace(
-            self.options.limits, requests=definition.max_turns or None
-        )
+        agent.meter.limits = msgspec.structs.replace(self.options.limits, requests=definition.max_turns or None)
         subagent_context.notify = lambda text: agent.inbox.append((text, True))
         agent.compactor = self._build_compactor()
         return agent
@@ -557,9 +490,7 @@ class _SessionBuilder:
             if skill_prompt:
                 yield skill_prompt
             else:
-                message = (
-                    f"the agent {definition.name} is to have the skill {name}, which is not there"
-                )
+                message = f"the agent {definition.name} is to have the skill {name}, which is not there"
                 self.callbacks.emit(Notice(message, "warning"))
 
     def _subagent_mode(self, definition: SubagentDefinition) -> str:
@@ -579,11 +510,7 @@ class _SessionBuilder:
         requested = self.options.tools
         # The tool for an answer in a shape was asked for by another option.
         extra_names = {tool.spec.name for tool in self.options.extra_tools}
-        return (
-            registry
-            if requested is None
-            else registry.filtered({*requested, *extra_names}.__contains__)
-        )
+        return registry if requested is None else registry.filtered({*requested, *extra_names}.__contains__)
 
     def _build_tool_context(self) -> ToolContext:
         session_id = self.writable_session.id
@@ -634,9 +561,7 @@ class _SessionBuilder:
 
     def _choose_model(self) -> str:
         # The large window has to be asked for before settings are read; without it is safe.
-        requested = self.options.model or api_model_name(
-            self.writable_session.last_model or self.settings.model
-        )
+        requested = self.options.model or api_model_name(self.writable_session.last_model or self.settings.model)
         return resolve_model(requested) or DEFAULT_MODEL
 
     def _system_parts(self) -> list[str]:
@@ -644,9 +569,7 @@ class _SessionBuilder:
         memory = load_memory(options.cwd, trusted=options.trusted, env=options.env)
         self.memory = memory
         self.notes += map(str, memory.notes)
-        styles, notes = discover_output_styles(
-            options.cwd, trusted=options.trusted, env=options.env
-        )
+        styles, notes = discover_output_styles(options.cwd, trusted=options.trusted, env=options.env)
         self.notes += map(str, notes)
         style = find_output_style(styles, self.settings.output_style)
         if style is None:

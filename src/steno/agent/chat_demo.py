@@ -48,10 +48,7 @@ def prepare_demo() -> AgentOptions:
 
 
 def _write_project(folder: str) -> None:
-    for name, content in (
-        ("temperature.py", _MODULE_SOURCE),
-        ("test_temperature.py", _TEST_SOURCE),
-    ):
+    for name, content in (("temperature.py", _MODULE_SOURCE), ("test_temperature.py", _TEST_SOURCE)):
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(content)
 
@@ -73,21 +70,13 @@ def build_script(folder: str) -> ScriptedResponder:
         )
         .then(
             [
-                thinking(
-                    "A degree Celsius is 9/5 of a degree Fahrenheit. The fraction is upside down."
-                ),
+                thinking("A degree Celsius is 9/5 of a degree Fahrenheit. The fraction is upside down."),
                 text("The fraction is upside down: it should be 9 / 5."),
-                tool(
-                    "Edit",
-                    file_path=path,
-                    old_string="celsius * 5 / 9 + 32",
-                    new_string="celsius * 9 / 5 + 32",
-                ),
+                tool("Edit", file_path=path, old_string="celsius * 5 / 9 + 32", new_string="celsius * 9 / 5 + 32"),
             ]
         )
         .then(tool("Bash", command=test_command, description="Run the tests again"))
         .then(
-            "Mended: `to_fahrenheit` multiplied by 5/9 instead of 9/5. The test passes now; nothing "
-            "else was changed."
+            "Mended: `to_fahrenheit` multiplied by 5/9 instead of 9/5. The test passes now; nothing else was changed."
         )
     )

@@ -35,9 +35,7 @@ def remove_keys(env: Mapping[str, str]) -> dict[str, str]:
 def variables_with_keys(env: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of the variables that hold a key, whatever they are called."""
     keys = [env[name] for name in _KEY_VARIABLES if len(env.get(name, "")) >= _MIN_KEY_LENGTH]
-    return tuple(
-        name for name in env if name in _KEY_VARIABLES or any(key in env[name] for key in keys)
-    )
+    return tuple(name for name in env if name in _KEY_VARIABLES or any(key in env[name] for key in keys))
 
 
 _MAX_OUTPUT_BYTES: Final = 1 << 20
@@ -111,12 +109,7 @@ class ProcessResult(msgspec.Struct, frozen=True):
 
 
 async def run_program(
-    command: tuple[str, ...],
-    stdin_data: bytes,
-    *,
-    cwd: str,
-    env: Mapping[str, str],
-    time_limit: float,
+    command: tuple[str, ...], stdin_data: bytes, *, cwd: str, env: Mapping[str, str], time_limit: float
 ) -> ProcessResult:
     """Run a program with something to read, and everything that it starts as one group.
 
@@ -141,12 +134,8 @@ async def run_program(
         stdout.close()
         stderr.close()
     code = 1 if process.returncode is None else process.returncode
-    error_text = (
-        f"{stderr.text}\nstopped after {time_limit:g} s".lstrip() if timed_out else stderr.text
-    )
-    return ProcessResult(
-        code, stdout.text, error_text, int((time.monotonic() - started_at) * 1000), timed_out
-    )
+    error_text = f"{stderr.text}\nstopped after {time_limit:g} s".lstrip() if timed_out else stderr.text
+    return ProcessResult(code, stdout.text, error_text, int((time.monotonic() - started_at) * 1000), timed_out)
 
 
 async def _start_process(

@@ -22,13 +22,7 @@ from steno.permissions.file_permissions import denied_paths
 from steno.permissions.git_repository import git_folders, git_run_folders
 from steno.permissions.paths import protected_paths
 from steno.permissions.permission_checker import PermissionChecker
-from steno.permissions.permission_rules import (
-    ASKING_MODES,
-    Decision,
-    RuleSet,
-    RuleSource,
-    parse_rules,
-)
+from steno.permissions.permission_rules import ASKING_MODES, Decision, RuleSet, RuleSource, parse_rules
 from steno.permissions.program_environment import (
     approved_environment,
     git_settings,
@@ -123,25 +117,19 @@ class CommandSandbox:
         if self.runs_unsandboxed(command, requested=outside):
             self.on_notice(f"This ran outside the sandbox: {command}")
             return argv
-        sandboxed_argv = wrap_command(
-            argv, msgspec.structs.replace(self.policy, cwd=cwd), self.sandbox
-        )
+        sandboxed_argv = wrap_command(argv, msgspec.structs.replace(self.policy, cwd=cwd), self.sandbox)
         if sandboxed_argv is None:
             raise BadRequest("the command cannot be confined, so it was not run")
         return sandboxed_argv
 
-    def allows(
-        self, tool: str, tool_input: dict[str, Any], decision: Decision, mode: str
-    ) -> Decision:
+    def allows(self, tool: str, tool_input: dict[str, Any], decision: Decision, mode: str) -> Decision:
         """Return a decision on a call; what is confined, and no rule is about, needs no consent."""
         may_allow = self.auto_allow and mode in ASKING_MODES
         if tool != SHELL or decision.verdict != "ask" or decision.rule or not may_allow:
             return decision
         command = tool_input.get("command")
         unsandboxed_requested = bool(tool_input.get("dangerouslyDisableSandbox"))
-        if not isinstance(command, str) or self.runs_unsandboxed(
-            command, requested=unsandboxed_requested
-        ):
+        if not isinstance(command, str) or self.runs_unsandboxed(command, requested=unsandboxed_requested):
             return decision
         return Decision("allow", "it runs in the sandbox")
 
@@ -181,64 +169,43 @@ def create_sandbox(
 
 
 def _build_sandbox(
-    request: SandboxRequest,
-    settings: Settings,
-    rules: RuleSet,
-    sandbox: SandboxBackend,
-    notes: list[str],
+    request: SandboxRequest, settings: Settings, rules: RuleSet, sandbox: SandboxBackend, notes: list[str]
 ) -> CommandSandbox:
     import tempfile
 
     sandbox_settings, home = settings.sandbox, home_dir(request.env)
     approval_reason = _approval_reason(sandbox, rules, request.cwd)
     if approval_reason and sandbox_settings.auto_allow:
-        notes.append(
-            f"commands are asked about as ever, although there is a sandbox: {approval_reason}"
-        )
+        notes.append(f"commands are asked about as ever, although there is a sandbox: {approval_reason}")
         sandbox_settings = msgspec.structs.replace(sandbox_settings, auto_allow=False)
 
     def resolve_paths(patterns: tuple[str, ...]) -> Iterator[str]:
         return (_resolve_path(path, request.cwd, home) for path in patterns)
 
-    settings_folders = (
-        rule.text for rule in settings.permissions.directories if rule.layer not in PROJECT_LAYERS
-    )
+    settings_folders = (rule.text for rule in settings.permissions.directories if rule.layer not in PROJECT_LAYERS)
     own_folders = (request.config, steno_home(request.env))
     secrets = (os.path.join(folder, name) for folder in own_folders for name in _CREDENTIAL_FILES)
     policy = WrapperPolicy(
         project=request.cwd,
-        writable=tuple(
-            resolve_paths((*request.folders, *settings_folders, *sandbox_settings.writable_paths))
-        ),
+        writable=tuple(resolve_paths((*request.folders, *settings_folders, *sandbox_settings.writable_paths))),
         kept=(
             *resolve_paths(sandbox_settings.read_only_paths),
             *_denied_paths_of(rules, "Edit"),
             *map(os.path.abspath, own_folders),
         ),
-        hidden=(
-            *resolve_paths(sandbox_settings.hidden_paths),
-            *_denied_paths_of(rules, "Read"),
-            *secrets,
-        ),
+        hidden=(*resolve_paths(sandbox_settings.hidden_paths), *_denied_paths_of(rules, "Read"), *secrets),
         shown=tuple(resolve_paths(sandbox_settings.readable_paths)),
         network=sandbox_settings.network,
         tmp=tempfile.mkdtemp(prefix="steno-"),
     )
-    return CommandSandbox(
-        sandbox, policy, sandbox_settings, _exclusion_guard(sandbox_settings, request.cwd, home)
-    )
+    return CommandSandbox(sandbox, policy, sandbox_settings, _exclusion_guard(sandbox_settings, request.cwd, home))
 
 
-def _exclusion_guard(
-    sandbox_settings: SandboxSettings, cwd: str, home: str
-) -> PermissionChecker | None:
+def _exclusion_guard(sandbox_settings: SandboxSettings, cwd: str, home: str) -> PermissionChecker | None:
     """Return a guard that allows nothing but commands which run outside, every part of them."""
     if not sandbox_settings.excluded_commands:
         return None
-    allow = tuple(
-        f"Bash({text if '*' in text else f'{text}:*'})"
-        for text in sandbox_settings.excluded_commands
-    )
+    allow = tuple(f"Bash({text if '*' in text else f'{text}:*'})" for text in sandbox_settings.excluded_commands)
     rules = parse_rules([RuleSource(allow=allow)], root=cwd, cwd=cwd, home=home)
     return PermissionChecker(rules, "default", cwd, (cwd,), read_only_commands=(), home=home)
 
@@ -299,11 +266,7 @@ class ConfinedCommandRunner:
     """The runner of one agent and its sub-agents; it owns a scratch folder and a helper process."""
 
     def __init__(
-        self,
-        rules: RuleSet,
-        folders: tuple[str, ...],
-        env: Mapping[str, str],
-        extra_variables: Iterable[str] = (),
+        self, rules: RuleSet, folders: tuple[str, ...], env: Mapping[str, str], extra_variables: Iterable[str] = ()
     ) -> None:
         """Take the rules in force, the working folders, and the variables that settings give."""
         self.notice: Callable[[str], None] = lambda _words: None
@@ -336,9 +299,7 @@ class ConfinedCommandRunner:
             self._scratch_folder = os.path.realpath(tempfile.mkdtemp(prefix="steno-"))
         return self._scratch_folder
 
-    async def environment(
-        self, command: str, cwd: str, execution: Execution, env: dict[str, str]
-    ) -> dict[str, str]:
+    async def environment(self, command: str, cwd: str, execution: Execution, env: dict[str, str]) -> dict[str, str]:
         """Return the environment that a command gets of all there is."""
         calls_git = _has_word_matching(_GIT_WORD, command)
         if not execution.isolation:
@@ -364,14 +325,7 @@ class ConfinedCommandRunner:
         return variables
 
     async def start(
-        self,
-        argv: Sequence[str],
-        *,
-        command: str,
-        cwd: str,
-        edits: bool,
-        env: dict[str, str],
-        streams: Streams,
+        self, argv: Sequence[str], *, command: str, cwd: str, edits: bool, env: dict[str, str], streams: Streams
     ) -> SandboxedProcess:
         """Start a confined program; with `edits` it may write in the working folders.
 
@@ -382,12 +336,7 @@ class ConfinedCommandRunner:
         if self._launcher is None:
             self._launcher = SandboxLauncher(find_mechanisms(self._env))
         return await self._launcher.start(
-            argv,
-            policy=policy,
-            env=env,
-            stdout=streams.stdout,
-            stderr=streams.stderr,
-            pass_fds=streams.more,
+            argv, policy=policy, env=env, stdout=streams.stdout, stderr=streams.stderr, pass_fds=streams.more
         )
 
     async def close(self) -> None:
@@ -414,9 +363,7 @@ class ConfinedCommandRunner:
 
     def _denied_paths(self, command: str) -> Iterator[str]:
         yield from denied_paths(self._rules, self._folders)
-        has_denied_reads = self._rules.for_tool("deny", "Read") or self._rules.for_tool(
-            "ask", "Read"
-        )
+        has_denied_reads = self._rules.for_tool("deny", "Read") or self._rules.for_tool("ask", "Read")
         if has_denied_reads and not _runs_git(command):
             # What was committed of a denied file is readable there.
             for folder in self._folders:

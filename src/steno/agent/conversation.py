@@ -48,9 +48,7 @@ def sanitize_result(result: ToolResult) -> ToolResult:
     block = {"type": "tool_result", "tool_use_id": "x", "content": result.content}
     fixed = fix_block({**block, "is_error": result.is_error}, "user") or block
     return msgspec.structs.replace(
-        result,
-        content=_replace_lone_surrogates(fixed["content"]),
-        detail=_replace_lone_surrogates(result.detail),
+        result, content=_replace_lone_surrogates(fixed["content"]), detail=_replace_lone_surrogates(result.detail)
     )
 
 
@@ -102,9 +100,7 @@ class MessageBuffer:
         """The last answer, while nothing was said to it."""
         self._user_entries: list[Entry] = []
         """What users said since, one by one: reminders have a place of their own among it."""
-        entries = [
-            Entry(message["role"], content_blocks(message["content"])) for message in messages
-        ]
+        entries = [Entry(message["role"], content_blocks(message["content"])) for message in messages]
         if entries and entries[-1].role == "user":
             self._user_entries = _split_reminders(entries.pop().blocks)
         elif entries:
@@ -182,17 +178,8 @@ class MessageBuffer:
     def _open_messages(self) -> list[Message]:
         """Return the messages that can still change."""
         # An answer to which something was said is settled.
-        entries = (
-            [self._last_answer]
-            if self._last_answer is not None
-            else join_user_entries(self._user_entries, STENO)
-        )
-        return [
-            message
-            for entry in entries
-            if entry.blocks
-            for message in self._validator.preview(_to_message(entry))
-        ]
+        entries = [self._last_answer] if self._last_answer is not None else join_user_entries(self._user_entries, STENO)
+        return [message for entry in entries if entry.blocks for message in self._validator.preview(_to_message(entry))]
 
 
 def content_blocks(content: str | list[Block]) -> list[Block]:
@@ -234,19 +221,11 @@ def _split_reminders(blocks: list[Block]) -> list[Entry]:
         if not is_reminder and not is_image:
             break
         reminder_count += 1
-    entries = [
-        Entry("user", [_without_joined_newline(block)], kind="reminder")
-        for block in blocks[:reminder_count]
-    ]
-    return (
-        [*entries, Entry("user", blocks[reminder_count:])] if blocks[reminder_count:] else entries
-    )
+    entries = [Entry("user", [_without_joined_newline(block)], kind="reminder") for block in blocks[:reminder_count]]
+    return [*entries, Entry("user", blocks[reminder_count:])] if blocks[reminder_count:] else entries
 
 
-INTERRUPTION_TEXTS: Final = (
-    "[Request interrupted by user]",
-    "[Request interrupted by user for tool use]",
-)
+INTERRUPTION_TEXTS: Final = ("[Request interrupted by user]", "[Request interrupted by user for tool use]")
 """What stands where the user broke in: into an answer, into calls."""
 _CALL_ID_FIELDS: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
 
@@ -278,10 +257,7 @@ class Conversation:
     """What was said so far, and where it is written down."""
 
     def __init__(
-        self,
-        recorder: Recorder,
-        messages: Sequence[Message] = (),
-        counters: SessionCounters | None = None,
+        self, recorder: Recorder, messages: Sequence[Message] = (), counters: SessionCounters | None = None
     ) -> None:
         self.recorder = recorder
         self.counters = counters or SessionCounters()
@@ -291,9 +267,7 @@ class Conversation:
         self.uncounted_tokens = self._buffer.tokens
         """About how many tokens were said since the API has counted last."""
 
-    def reset(
-        self, messages: Sequence[Message], last_prompt: str, counters: SessionCounters
-    ) -> None:
+    def reset(self, messages: Sequence[Message], last_prompt: str, counters: SessionCounters) -> None:
         """Say from now on what the file says, after a record of it could not be saved."""
         self.counters = counters
         self._buffer = MessageBuffer(messages)
@@ -329,12 +303,7 @@ class Conversation:
         return list(self._open_calls.values())
 
     def add_prompt(
-        self,
-        content: str | list[Block],
-        *,
-        meta: bool = False,
-        typed: str | None = None,
-        **fields: Any,
+        self, content: str | list[Block], *, meta: bool = False, typed: str | None = None, **fields: Any
     ) -> str:
         """Take down what the user says; `meta` for what is said in their name.
 
@@ -345,17 +314,13 @@ class Conversation:
             fields["isMeta"] = True
         else:
             # Of a command that was typed as nothing, nothing stays.
-            prompt_text = message_text(
-                content if typed is None else typed and sanitize_content(typed)
-            )
+            prompt_text = message_text(content if typed is None else typed and sanitize_content(typed))
             self.last_prompt = prompt_text or self.last_prompt
         (uuid,) = self.recorder.write(self.recorder.composer.prompt(content, **fields))
         self._append("user", content_blocks(content))
         return uuid
 
-    def add_user_prompt(
-        self, content: str | list[Block], *, typed: str, mode: str, interactive: bool
-    ) -> str:
+    def add_user_prompt(self, content: str | list[Block], *, typed: str, mode: str, interactive: bool) -> str:
         """Take down a prompt that begins a turn, given in a permission mode.
 
         `typed` is what the user typed, where that is something else.
@@ -367,18 +332,10 @@ class Conversation:
             self.recorder.set_slug(plan_slug(self.recorder.session_id, message_text(content)))
         origin_fields: dict[str, Any] = {"promptSource": "sdk", "turnOrigin": "sdk"}
         if interactive:
-            origin_fields = {
-                "origin": {"kind": "human"},
-                "promptSource": "typed",
-                "turnOrigin": "human",
-            }
+            origin_fields = {"origin": {"kind": "human"}, "promptSource": "typed", "turnOrigin": "human"}
         try:
             return self.add_prompt(
-                content,
-                typed=typed,
-                permissionMode=mode,
-                **origin_fields,
-                turnPosition=counters.position(),
+                content, typed=typed, permissionMode=mode, **origin_fields, turnPosition=counters.position()
             )
         except StenoError:
             counters.turn_index -= 1
@@ -429,15 +386,11 @@ class Conversation:
             if attachment.subtype:
                 uuids += self.recorder.write(compose.note(attachment.subtype, **attachment.fields))
                 continue
-            texts = tuple(
-                map(format_reminder, attachment.parts or filter(None, (attachment.text,)))
-            )
+            texts = tuple(map(format_reminder, attachment.parts or filter(None, (attachment.text,))))
             # A picture stands in the attachment: clients make of it what they say themselves.
             recorded_texts = () if attachment.image is not None else texts
             role = "user" if attachment.parts else attachment.role
-            record = compose.attachment(
-                attachment.fields, *recorded_texts, role=role, beside=attachment.call_id
-            )
+            record = compose.attachment(attachment.fields, *recorded_texts, role=role, beside=attachment.call_id)
             uuids += self.recorder.write(record)
             blocks = [*map(text_block, texts), *filter(None, (attachment.image,))]
             for block in blocks:
@@ -459,11 +412,7 @@ class Conversation:
         """Take down what a call came to; `fields` are further fields of its record."""
         result = sanitize_result(result)
         record = self.recorder.composer.result(
-            call_id,
-            self._drop_excess_images(result.content),
-            is_error=result.is_error,
-            detail=result.detail,
-            **fields,
+            call_id, self._drop_excess_images(result.content), is_error=result.is_error, detail=result.detail, **fields
         )
         (uuid,) = self.recorder.write(record)
         self._append("user", record["message"]["content"])
@@ -493,14 +442,7 @@ class Conversation:
         return uuid
 
     def replace_by_summary(
-        self,
-        summary: str,
-        tail: RetainedTail,
-        *,
-        trigger: str,
-        tokens_before: int,
-        tokens_after: int,
-        seconds: float,
+        self, summary: str, tail: RetainedTail, *, trigger: str, tokens_before: int, tokens_after: int, seconds: float
     ) -> None:
         """Let a summary stand for everything before, but for the tail, which is said again.
 
@@ -517,9 +459,7 @@ class Conversation:
             "cumulativeDroppedTokens": dropped_tokens,
         }
         recorder.set_slug(session_slug(recorder.session_id))
-        recorder.write(
-            *recorder.composer.compaction(summary, metadata=metadata, position=counters.position())
-        )
+        recorder.write(*recorder.composer.compaction(summary, metadata=metadata, position=counters.position()))
         counters.dropped_tokens = dropped_tokens
         self._buffer = MessageBuffer()
         self._open_calls = {}
@@ -527,14 +467,10 @@ class Conversation:
         # Under new names: clients look for the results of a call in the whole file.
         new_ids: dict[str, str] = {}
         for message in tail.messages:
-            blocks = [
-                _with_new_call_id(block, new_ids) for block in content_blocks(message["content"])
-            ]
+            blocks = [_with_new_call_id(block, new_ids) for block in content_blocks(message["content"])]
             self._repeat_message(message["role"], blocks, tail.model)
 
-    def trim_results(
-        self, call_ids: Sequence[str], *, tokens_before: int, tokens_saved: int
-    ) -> None:
+    def trim_results(self, call_ids: Sequence[str], *, tokens_before: int, tokens_saved: int) -> None:
         """Leave out what calls have printed, from now on; the file keeps it."""
         metadata = {
             "trigger": "auto",
@@ -559,9 +495,7 @@ class Conversation:
         recorder = self.recorder
         recorder.write(
             recorder.composer.turn_duration(
-                round(seconds * 1000),
-                messages=recorder.message_count,
-                pending_agents=pending_agents,
+                round(seconds * 1000), messages=recorder.message_count, pending_agents=pending_agents
             )
         )
 
@@ -577,9 +511,7 @@ class Conversation:
 
         def reason(image: Block) -> str:
             candidates = [*images, image]
-            flaws = [
-                flaw for candidate in candidates if (flaw := flaw_among_many_images(candidate))
-            ]
+            flaws = [flaw for candidate in candidates if (flaw := flaw_among_many_images(candidate))]
             if flaws and len(candidates) > MANY_IMAGES:
                 return flaws[0]
             images.append(image)
@@ -594,15 +526,11 @@ class Conversation:
                 any(part.get("type") == "tool_use" for part in blocks),
             )
             reason = "tool_use" if has_calls else "end_turn"
-            self.add_response(
-                Response(id=message_id, model=model, blocks=blocks, stop_reason=reason)
-            )
+            self.add_response(Response(id=message_id, model=model, blocks=blocks, stop_reason=reason))
             return
         for block in blocks:
             if block.get("type") == "tool_result":
-                result = ToolResult(
-                    block.get("content", ""), is_error=bool(block.get("is_error", False))
-                )
+                result = ToolResult(block.get("content", ""), is_error=bool(block.get("is_error", False)))
                 self.add_result(str(block.get("tool_use_id")), result)
         other_blocks = [block for block in blocks if block.get("type") != "tool_result"]
         if other_blocks:
@@ -621,7 +549,4 @@ def _with_new_call_id(block: Block, new_ids: dict[str, str]) -> Block:
     if id_field is None:
         return block
     old_id = str(block.get(id_field))
-    return {
-        **block,
-        id_field: new_ids.setdefault(old_id, f"toolu_{new_uuid().replace('-', '')[:24]}"),
-    }
+    return {**block, id_field: new_ids.setdefault(old_id, f"toolu_{new_uuid().replace('-', '')[:24]}")}

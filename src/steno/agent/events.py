@@ -9,15 +9,7 @@ from steno.permissions.permission_rules import Decision
 from steno.tools.protocol import ToolResult
 
 EndReason: TypeAlias = Literal[
-    "done",
-    "interrupted",
-    "refused",
-    "max_turns",
-    "max_budget",
-    "max_time",
-    "error",
-    "empty",
-    "not_saved",
+    "done", "interrupted", "refused", "max_turns", "max_budget", "max_time", "error", "empty", "not_saved"
 ]
 """Why a turn ended."""
 

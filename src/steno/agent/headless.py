@@ -60,9 +60,7 @@ class _SchemaCheck:
             return
         if isinstance(reference := schema_object.get("$ref"), str):
             yield from self.violations(self._resolve_reference(reference), value, path, depth + 1)
-        yield from (
-            f"{name} must {requirement}" for requirement in _value_violations(schema_object, value)
-        )
+        yield from (f"{name} must {requirement}" for requirement in _value_violations(schema_object, value))
         if isinstance(value, dict):
             yield from self._object_violations(schema_object, as_object(value) or {}, path, depth)
         elif isinstance(value, list):
@@ -84,21 +82,13 @@ class _SchemaCheck:
             else:
                 yield from self.violations(schema, item, _child_path(path, name), depth + 1)
 
-    def _list_violations(
-        self, schema_object: dict[str, Any], value: list[Any], path: str, depth: int
-    ) -> Iterator[str]:
+    def _list_violations(self, schema_object: dict[str, Any], value: list[Any], path: str, depth: int) -> Iterator[str]:
         prefix_items = as_list(schema_object.get("prefixItems")) or []
         for index, item in enumerate(value):
-            schema: object = (
-                prefix_items[index]
-                if index < len(prefix_items)
-                else schema_object.get("items", True)
-            )
+            schema: object = prefix_items[index] if index < len(prefix_items) else schema_object.get("items", True)
             yield from self.violations(schema, item, f"{path}[{index}]", depth + 1)
 
-    def _combined_violations(
-        self, schema_object: dict[str, Any], value: Any, path: str, depth: int
-    ) -> Iterator[str]:
+    def _combined_violations(self, schema_object: dict[str, Any], value: Any, path: str, depth: int) -> Iterator[str]:
         for schema in as_list(schema_object.get("allOf")) or ():
             yield from self.violations(schema, value, path, depth + 1)
         for keyword in ("anyOf", "oneOf"):
@@ -106,8 +96,7 @@ class _SchemaCheck:
             if not alternatives:
                 continue
             violations = [
-                next(self.violations(alternative, value, path, depth + 1), "")
-                for alternative in alternatives
+                next(self.violations(alternative, value, path, depth + 1), "") for alternative in alternatives
             ]
             if all(violations):
                 yield violations[0]
@@ -145,11 +134,7 @@ def _value_violations(schema: dict[str, Any], value: Any) -> Iterator[str]:
     types = schema.get("type")
     type_names = [types] if isinstance(types, str) else as_list(types) or []
     checks = [_TYPE_CHECKS[kind] for kind in type_names if kind in _TYPE_CHECKS]
-    if (
-        checks
-        and len(checks) == len(type_names)
-        and not any(is_type(value) for _, is_type in checks)
-    ):
+    if checks and len(checks) == len(type_names) and not any(is_type(value) for _, is_type in checks):
         yield f"be {' or '.join(description for description, _ in checks)}"
         return
     choices = as_list(schema.get("enum"))
@@ -165,9 +150,7 @@ def _range_violations(schema: dict[str, Any], value: Any) -> Iterator[str]:
     if _is_number(value):
         yield from _bound_violations(schema, value, ("minimum", "maximum"), "")
     elif isinstance(value, str):
-        yield from _bound_violations(
-            schema, len(value), ("minLength", "maxLength"), " letters long"
-        )
+        yield from _bound_violations(schema, len(value), ("minLength", "maxLength"), " letters long")
         pattern = schema.get("pattern")
         if isinstance(pattern, str) and not _matches_pattern(pattern, value):
             yield f"match {pattern}"
@@ -176,9 +159,7 @@ def _range_violations(schema: dict[str, Any], value: Any) -> Iterator[str]:
         yield from _bound_violations(schema, size, ("minItems", "maxItems"), " items long")
 
 
-def _bound_violations(
-    schema: dict[str, Any], size: float, names: tuple[str, str], unit: str
-) -> Iterator[str]:
+def _bound_violations(schema: dict[str, Any], size: float, names: tuple[str, str], unit: str) -> Iterator[str]:
     minimum, maximum = (schema.get(name) for name in names)
     if isinstance(minimum, int | float) and size < minimum:
         yield f"be at least {minimum}{unit}"
@@ -227,9 +208,7 @@ class StructuredOutputTool:
         # The API wants it said.
         schema = {**schema, "type": "object"}
         self.spec = ToolSpec(
-            name=_TOOL_NAME,
-            description="Takes your final answer, in the shape that the user asked for.",
-            schema=schema,
+            name=_TOOL_NAME, description="Takes your final answer, in the shape that the user asked for.", schema=schema
         )
         self.value: Any = None
 
@@ -314,37 +293,27 @@ class _HeadlessRun:
             if self.session is not None:
                 self.session.agent.interrupt()
 
-    async def start_session(
-        self, writable_session: WritableSession, source: str = ""
-    ) -> AgentSession:
+    async def start_session(self, writable_session: WritableSession, source: str = "") -> AgentSession:
         """Begin a session: let servers come up, tell hooks, say what there is."""
         options = self._options
-        session = build_session(
-            options, writable_session, self._model, AgentCallbacks(emit=self.emit), self._price
-        )
+        session = build_session(options, writable_session, self._model, AgentCallbacks(emit=self.emit), self._price)
         self.session = session
         session.start_source = source or session.start_source
         if self.output_tool is not None:
             session.agent.executor.dispatch_hooks = self.output_tool.require_answer(session.agent)
         # Nobody is there later to whom they could say what they found.
         session.agent.wait_for_background = session.agent_tool.wait
-        await session.mcp_connections.wait_until_ready(
-            0 if not options.mcp_config else _SERVER_TIMEOUT
-        )
+        await session.mcp_connections.wait_until_ready(0 if not options.mcp_config else _SERVER_TIMEOUT)
         for server in session.mcp_connections.states():
             if server.status == "failed":
-                self.emit(
-                    Notice(f"the server {server.name} is not there: {server.error}", "warning")
-                )
+                self.emit(Notice(f"the server {server.name} is not there: {server.error}", "warning"))
             elif server.status == "pending" and options.mcp_config:
                 self.emit(Notice(f"the server {server.name} has not answered yet", "warning"))
         await session.open()
         self.printer.begin(_init_facts(session, options), writable_session.id)
         return session
 
-    async def run_prompts(
-        self, writable_session: WritableSession, prompts: AsyncIterator[str | list[Block]]
-    ) -> None:
+    async def run_prompts(self, writable_session: WritableSession, prompts: AsyncIterator[str | list[Block]]) -> None:
         """Take all prompts to their ends."""
         session = await self.start_session(writable_session)
         async for prompt in prompts:
@@ -353,9 +322,7 @@ class _HeadlessRun:
                 await self.run_prompt(session, prompt)
                 continue
             await session.close(CLEAR)
-            session = await self.start_session(
-                new_session(self._options.config, self._options.cwd), CLEAR
-            )
+            session = await self.start_session(new_session(self._options.config, self._options.cwd), CLEAR)
             self.exit_codes.append(self.printer.end(await session.slash_dispatcher.record_clear()))
 
     def interrupt(self, run_task: "asyncio.Future[None]", received_signal: signal.Signals) -> None:
@@ -405,10 +372,7 @@ def _init_facts(session: AgentSession, options: AgentOptions) -> dict[str, Any]:
         "additional_directories": list(options.folders),
         "apiKeySource": options.key_source,
         "tools": [tool.spec.name for tool in agent.executor.tools],
-        "mcp_servers": [
-            {"name": server.name, "status": server.status}
-            for server in session.mcp_connections.states()
-        ],
+        "mcp_servers": [{"name": server.name, "status": server.status} for server in session.mcp_connections.states()],
         "model": agent.request_config.model,
         "permissionMode": session.permission_mode(),
         "agents": session.agent_tool.type_names,
@@ -449,9 +413,7 @@ def _handle_signals(interrupt: Callable[[signal.Signals], None]) -> Generator[No
     """Let Ctrl-C, TERM and a terminal that closes break into the turn, which ends as it should."""
     loop = asyncio.get_running_loop()
     # What `nohup` had ignored stays so.
-    handled_signals = [
-        candidate for candidate in _SIGNALS if signal.getsignal(candidate) is not signal.SIG_IGN
-    ]
+    handled_signals = [candidate for candidate in _SIGNALS if signal.getsignal(candidate) is not signal.SIG_IGN]
     for number in handled_signals:
         # Not in a thread, and not everywhere.
         with suppress(NotImplementedError, ValueError, RuntimeError):

@@ -65,12 +65,7 @@ def response_lines(response: Response) -> list[dict[str, Any]]:
     }
     request = {"request_id": response.request_id} if response.request_id else {}
     return [
-        {
-            "type": "assistant",
-            "message": {**message_fields, "content": [block]},
-            **_timestamp_fields(),
-            **request,
-        }
+        {"type": "assistant", "message": {**message_fields, "content": [block]}, **_timestamp_fields(), **request}
         for block in response.blocks
     ]
 
@@ -125,11 +120,7 @@ def denial_line(denial: events.CallDenied) -> dict[str, Any]:
 def blocked_prompt_line(blocked: events.PromptBlocked) -> dict[str, Any]:
     """Return that a hook kept a prompt from being answered."""
     fields = blocked.fields
-    line = {
-        **_system_fields("informational"),
-        "content": fields["content"],
-        "level": fields["level"],
-    }
+    line = {**_system_fields("informational"), "content": fields["content"], "level": fields["level"]}
     line["prevent_continuation"] = True
     submit_ending = fields.get("promptSubmitEnding")
     if submit_ending is not None:
@@ -162,9 +153,7 @@ def subagent_started_line(started: events.SubagentStarted) -> dict[str, Any]:
     }
 
 
-def subagent_progress_line(
-    started: events.SubagentStarted, tool: str, usage: dict[str, int]
-) -> dict[str, Any]:
+def subagent_progress_line(started: events.SubagentStarted, tool: str, usage: dict[str, int]) -> dict[str, Any]:
     """Return that a sub-agent has used a tool, and what it took so far."""
     return {
         **_system_fields("task_progress"),
@@ -260,9 +249,7 @@ _TERMINAL_REASONS: Final[dict[EndReason, str]] = {
 }
 """Why a turn was the last thing that happened, where others have a name for it."""
 _NO_STRUCTURED_OUTPUT: Final = "the model gave no answer in the shape that was asked for"
-_INTERRUPTED_HINT: Final = (
-    "the next message is taken; break in again while there is none, and it ends"
-)
+_INTERRUPTED_HINT: Final = "the next message is taken; break in again while there is none, and it ends"
 
 
 class HeadlessPrinter:
@@ -363,9 +350,7 @@ class HeadlessPrinter:
                 self._write_line(blocked_prompt_line(event), line_id)
             case events.Compacted():
                 self._write_line(compaction_line(event))
-            case events.RequestSent() | events.RawStreamEvent() if (
-                self._partial and self._parent_call_id is None
-            ):
+            case events.RequestSent() | events.RawStreamEvent() if self._partial and self._parent_call_id is None:
                 self._write_partial(event)
             case _:
                 self._write_task_event(event)
@@ -405,9 +390,7 @@ class HeadlessPrinter:
                 self._write_line(progress)
 
     def _write_line(self, fields: dict[str, Any], line_id: str = "") -> None:
-        self._write(
-            {**fields, "session_id": self._session_id, "uuid": line_id or str(uuid.uuid4())}
-        )
+        self._write({**fields, "session_id": self._session_id, "uuid": line_id or str(uuid.uuid4())})
 
     # The end
 
@@ -438,14 +421,8 @@ class HeadlessPrinter:
             self._warn(_INTERRUPTED_HINT)
         return code
 
-    def _result_fields(
-        self, ended: events.TurnEnded, code: int, *, output_missing: bool
-    ) -> dict[str, Any]:
-        subtype = (
-            "error_max_structured_output_retries"
-            if output_missing
-            else _RESULT_SUBTYPES[ended.reason]
-        )
+    def _result_fields(self, ended: events.TurnEnded, code: int, *, output_missing: bool) -> dict[str, Any]:
+        subtype = "error_max_structured_output_retries" if output_missing else _RESULT_SUBTYPES[ended.reason]
         failure = self._request_failure if ended.reason == "error" else None
         terminal = _TERMINAL_REASONS.get(ended.reason, "")
         if failure is not None or self._stop_reason == "refusal":

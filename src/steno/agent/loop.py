@@ -152,9 +152,7 @@ class Agent:
         """Take a prompt to its answer. It always ends with a `TurnEnded`, whatever happens."""
         return await self.run_as_turn(self._run_prompt(prompt))
 
-    async def run_as_turn(
-        self, coroutine: Coroutine[Any, Any, tuple[EndReason, str]]
-    ) -> events.TurnEnded:
+    async def run_as_turn(self, coroutine: Coroutine[Any, Any, tuple[EndReason, str]]) -> events.TurnEnded:
         """Do something that can be broken into, as a turn of its own."""
         self.meter.begin_turn()
         self._thinking_calls.clear()
@@ -175,18 +173,14 @@ class Agent:
                 timer.cancel()
         return self._end_turn(reason, text)
 
-    async def _wait_for_turn(
-        self, turn_task: "asyncio.Task[tuple[EndReason, str]]"
-    ) -> tuple[EndReason, str]:
+    async def _wait_for_turn(self, turn_task: "asyncio.Task[tuple[EndReason, str]]") -> tuple[EndReason, str]:
         """Wait for a turn; return why it ended and what was said last."""
         try:
             return await turn_task
         except asyncio.CancelledError:
             current_task = asyncio.current_task()
             is_cancelled = current_task is not None and current_task.cancelling() > 0
-            reason: EndReason = (
-                "max_time" if self._timed_out and not is_cancelled else "interrupted"
-            )
+            reason: EndReason = "max_time" if self._timed_out and not is_cancelled else "interrupted"
             try:
                 self._record_interruption()
             except StenoError:
@@ -199,9 +193,7 @@ class Agent:
         except ApiError as error:
             text = f"API Error: {error}"
             error_name = hook_error_name(error)
-            uuid = self.conversation.add_failure(
-                text, kind=error_name, status=error.status, error_type=error.kind
-            )
+            uuid = self.conversation.add_failure(text, kind=error_name, status=error.status, error_type=error.kind)
             self.emit(events.RequestFailed(text, error, uuid))
             facts = {"error": error_name, "last_assistant_message": text}
             await self.executor.dispatch_hooks("StopFailure", facts)
@@ -263,9 +255,7 @@ class Agent:
         The client does not after an interruption, nor for commands that ask the model nothing.
         """
         if self.interactive and self.meter.requests and reason != "interrupted":
-            self.conversation.add_turn_duration(
-                self.meter.seconds, pending_agents=self.count_pending_agents()
-            )
+            self.conversation.add_turn_duration(self.meter.seconds, pending_agents=self.count_pending_agents())
 
     def build_turn_ended(self, reason: EndReason, text: str, problem: str = "") -> events.TurnEnded:
         """Return what a turn that ends now has come to."""
@@ -298,9 +288,7 @@ class Agent:
                 return reason, message_text(response.blocks)
         return limit, ""
 
-    async def _handle_response(
-        self, response: Response, counts: "_ContinuationCounts"
-    ) -> EndReason | None:
+    async def _handle_response(self, response: Response, counts: "_ContinuationCounts") -> EndReason | None:
         """Do what a response asks for; return why the turn is over, if it is."""
         calls = _tool_calls(response)
         if calls:
@@ -311,11 +299,7 @@ class Agent:
             response.stop_reason in _CONTINUE_PROMPTS or self._was_cut_off
         ):
             counts.continuations += 1
-            continue_prompt = (
-                _RESUME_AFTER_CUT
-                if self._was_cut_off
-                else _CONTINUE_PROMPTS[response.stop_reason or ""]
-            )
+            continue_prompt = _RESUME_AFTER_CUT if self._was_cut_off else _CONTINUE_PROMPTS[response.stop_reason or ""]
             # After an answer of which nothing came the request is simply made again.
             if continue_prompt and response.blocks:
                 self.conversation.add_prompt(continue_prompt, meta=True)
@@ -332,12 +316,8 @@ class Agent:
             *self.turn_events.end_event(answer, already_blocked=counts.stop_blocks > 0)
         )
         self.emit_notices(outcome)
-        is_blocked = (
-            outcome.blocked and not outcome.ends_turn and counts.stop_blocks < _MAX_CONTINUATIONS
-        )
-        self.conversation.add_attachments(
-            record for record in outcome.records if not record.subtype
-        )
+        is_blocked = outcome.blocked and not outcome.ends_turn and counts.stop_blocks < _MAX_CONTINUATIONS
+        self.conversation.add_attachments(record for record in outcome.records if not record.subtype)
         if is_blocked:
             counts.stop_blocks += 1
             self.conversation.add_prompt(outcome.reason, meta=True)
@@ -398,11 +378,7 @@ class Agent:
             return None
         if thinking.get("type") != "enabled":
             return thinking
-        return (
-            thinking
-            if can_enable_thinking(self.conversation.messages(), self._thinking_calls)
-            else None
-        )
+        return thinking if can_enable_thinking(self.conversation.messages(), self._thinking_calls) else None
 
     async def _request_response(self) -> Response:
         """Return the next response, recorded; where it does not fit, after room was made for it."""
@@ -444,9 +420,7 @@ class Agent:
     def record_retry(self, event: streamed.RetryScheduled) -> None:
         """Take down that a request is made again."""
         recorder = self.conversation.recorder
-        recorder.write(
-            recorder.composer.note("api_error", level="error", **retry_record_fields(event))
-        )
+        recorder.write(recorder.composer.note("api_error", level="error", **retry_record_fields(event)))
 
     # Tools
 
@@ -459,11 +433,7 @@ class Agent:
             results = await self._execute_group(group)
             for call, (result, hook_outcome) in zip(group, results, strict=True):
                 context += hook_outcome.context
-                if (
-                    hook_outcome.blocked
-                    and hook_outcome.reason
-                    and not (hook_outcome.records or result.is_error)
-                ):
+                if hook_outcome.blocked and hook_outcome.reason and not (hook_outcome.records or result.is_error):
                     context.append(hook_outcome.reason)
                 ends_turn = ends_turn or hook_outcome.ends_turn
                 batch.append(hook_call_facts(call, result))
@@ -481,9 +451,7 @@ class Agent:
         """Make calls at once and record their results; broken off, of those that were done."""
         started_at = time.monotonic()
         tasks = [
-            asyncio.ensure_future(
-                self.executor.execute(call, self._invalid_inputs.pop(str(call["id"]), None))
-            )
+            asyncio.ensure_future(self.executor.execute(call, self._invalid_inputs.pop(str(call["id"]), None)))
             for call in calls
         ]
         try:
@@ -499,16 +467,12 @@ class Agent:
                     self._record_result(call, *task.result(), time.monotonic() - started_at)
         return [work.result() for work in tasks]
 
-    def _record_result(
-        self, call: Block, result: ToolResult, hook_outcome: HookOutcome, seconds: float
-    ) -> None:
+    def _record_result(self, call: Block, result: ToolResult, hook_outcome: HookOutcome, seconds: float) -> None:
         call_id = str(call["id"])
         if self.executor.permission_checker.mode == "plan" and not self.turn_events.agent_facts:
             recorder = self.conversation.recorder
             recorder.set_slug(session_slug(recorder.session_id))
-        self.conversation.add_attachments(
-            record for record in hook_outcome.records if record.call_id
-        )
+        self.conversation.add_attachments(record for record in hook_outcome.records if record.call_id)
         uuid = self.conversation.add_result(call_id, result, **self.executor.result_fields(call_id))
         self.conversation.add_attachments(each for each in hook_outcome.records if not each.call_id)
         self.emit(events.ToolEnded(call, result, seconds, uuid))
@@ -519,9 +483,7 @@ class Agent:
         accumulator, self._accumulator = self._accumulator, None
         if accumulator is not None:
             self.conversation.add_response(
-                sanitize_response(accumulator.partial_response()),
-                None,
-                **self._request_record_fields(),
+                sanitize_response(accumulator.partial_response()), None, **self._request_record_fields()
             )
         open_calls = self.conversation.open_calls
         result_text = _TIMED_OUT_RESULT if self._timed_out else _INTERRUPTED_RESULT

@@ -142,19 +142,13 @@ def _insert(text: str, position: int, key: str | None, value: Any) -> str:
     if not children:
         inner_indent = outer_indent + unit
         body = (
-            line_end
-            + inner_indent
-            + _format_value(key, value, unit, line_end + inner_indent)
-            + line_end
-            + outer_indent
+            line_end + inner_indent + _format_value(key, value, unit, line_end + inner_indent) + line_end + outer_indent
         )
         return text[: position + 1] + body + text[_value_end(text, position) - 1 :]
     last_child = children[-1]
     opening = text[position + 1 : children[0].begin]
     if "\n" not in opening:
-        return (
-            f"{text[: last_child.end]}, {_format_value(key, value, '', '')}{text[last_child.end :]}"
-        )
+        return f"{text[: last_child.end]}, {_format_value(key, value, '', '')}{text[last_child.end :]}"
     inner_indent = _indent(text, last_child.begin)
     new_item = _format_value(key, value, unit, line_end + inner_indent)
     return f"{text[: last_child.end]},{line_end}{inner_indent}{new_item}{text[last_child.end :]}"
@@ -176,10 +170,7 @@ def _format_value(key: str | None, value: Any, unit: str, line_break: str) -> st
 
 RuleScope: TypeAlias = Literal["session", "local", "project", "user"]
 """Where a rule is kept, and so how long: until the end of the session, or in a settings file."""
-_FILE_NAMES: Final[Mapping[RuleScope, str]] = {
-    "local": "settings.local.json",
-    "project": "settings.json",
-}
+_FILE_NAMES: Final[Mapping[RuleScope, str]] = {"local": "settings.local.json", "project": "settings.json"}
 _BOM: Final = b"\xef\xbb\xbf"
 _MAX_BYTES: Final = 1 << 20
 _MAX_ATTEMPTS: Final = 5
@@ -281,8 +272,6 @@ def _read_content(folder: Directory, name: str) -> tuple[bytes, os.stat_result |
 
 
 def _check_rule(rule: str, project: str) -> None:
-    problems = parse_rules(
-        [RuleSource(allow=(rule,))], root=project, cwd=project, home=project
-    ).problems
+    problems = parse_rules([RuleSource(allow=(rule,))], root=project, cwd=project, home=project).problems
     if problems or not rule.isprintable():
         raise BadRequest(f"{rule!r} is no rule that can be kept")

@@ -88,9 +88,7 @@ def plan_slug(session_id: str, prompt: str) -> str:
     >>> plan_slug("aaaaaaaa-0000-4000-8000-000000000001", "Think: move the tests, then CI")
     'think-move-the-tests-noble-garden'
     """
-    prompt_part = _SEPARATORS.sub("-", " ".join(prompt.split()[:_PLAN_WORDS]).lower())[
-        :_MAX_PROMPT_PART
-    ].strip("-")
+    prompt_part = _SEPARATORS.sub("-", " ".join(prompt.split()[:_PLAN_WORDS]).lower())[:_MAX_PROMPT_PART].strip("-")
     if not prompt_part:
         return session_slug(session_id)
     _, second, third, kind = _digest_bytes(session_id)
@@ -122,9 +120,7 @@ def save_error_message(error: StenoError) -> str:
     """Return in one line why a message was not saved, and what to do about it."""
     if isinstance(error, Busy) or not isinstance(error, Unwritable):
         return f"{error}; {error.hint}" if error.hint else str(error)
-    cause, next_step = _ERROR_CAUSES.get(
-        error.errno or -1, (str(error), "check the folder and continue")
-    )
+    cause, next_step = _ERROR_CAUSES.get(error.errno or -1, (str(error), "check the folder and continue"))
     return f"{cause}: the last message was not saved; {next_step}"
 
 
@@ -133,9 +129,7 @@ def new_uuid() -> str:
     return str(uuid.uuid4())
 
 
-def increasing_clock(
-    after_timestamp: str | None = None, clock: Callable[[], float] = time.time
-) -> Callable[[], str]:
+def increasing_clock(after_timestamp: str | None = None, clock: Callable[[], float] = time.time) -> Callable[[], str]:
     """Return a clock whose times rise, by a millisecond at least; older clients go by that."""
     last = _milliseconds(after_timestamp)
 
@@ -209,9 +203,7 @@ class Recorder:
 
     def set_entrypoint(self, entrypoint: str) -> None:
         """Note by which way in the session is worked on, also for records not yet written."""
-        self.composer.context = msgspec.structs.replace(
-            self.composer.context, entrypoint=entrypoint
-        )
+        self.composer.context = msgspec.structs.replace(self.composer.context, entrypoint=entrypoint)
         for record in self._pending_records:
             record["entrypoint"] = entrypoint
 
@@ -252,11 +244,7 @@ class Recorder:
         return self._file
 
     def reset(
-        self,
-        leaf: str | None,
-        now: Callable[[], str],
-        expected: FileState | None = None,
-        message_count: int = 0,
+        self, leaf: str | None, now: Callable[[], str], expected: FileState | None = None, message_count: int = 0
     ) -> None:
         """Begin again behind a record, after the conversation was loaded from the file."""
         self.message_count = message_count

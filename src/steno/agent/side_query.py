@@ -85,9 +85,7 @@ class WebSearch:
         config = self._agent.request_config
         blocks: list[Block] = []
         for _ in range(_MAX_PAUSES):
-            partial_answer: list[Message] = (
-                [{"role": "assistant", "content": blocks}] if blocks else []
-            )
+            partial_answer: list[Message] = [{"role": "assistant", "content": blocks}] if blocks else []
             response = await send_side_request(
                 self._agent,
                 Request(

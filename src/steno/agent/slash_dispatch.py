@@ -46,9 +46,7 @@ _USAGE_LABELS: Final = {
 def cost_report(agent: Agent) -> str:
     """Return what was spent, in words."""
     meter = agent.meter
-    usage_text = ", ".join(
-        f"{meter.usage.get(key, 0):,} {label}" for key, label in _USAGE_LABELS.items()
-    )
+    usage_text = ", ".join(f"{meter.usage.get(key, 0):,} {label}" for key, label in _USAGE_LABELS.items())
     return f"Total cost: ${meter.cost / MICRODOLLARS_PER_DOLLAR:.4f}\nUsage: {usage_text}"
 
 
@@ -59,10 +57,7 @@ def context_report(agent: Agent, window: int) -> tuple[str, dict[str, Any]]:
     model = agent.request_config.model
     lines = [
         f"{model}: about {total:,} of {window:,} tokens ({_percentage(total, window)}%)",
-        *(
-            f"{name}: {count:,} ({_percentage(count, window)}%)"
-            for name, count in token_counts.items()
-        ),
+        *(f"{name}: {count:,} ({_percentage(count, window)}%)" for name, count in token_counts.items()),
         f"Free: {max(window - total, 0):,}",
     ]
     usage: dict[str, Any] = {
@@ -70,9 +65,7 @@ def context_report(agent: Agent, window: int) -> tuple[str, dict[str, Any]]:
         "total_tokens": total,
         "raw_max_tokens": window,
         "percentage": _percentage(total, window),
-        "categories": [
-            {"name": name, "tokens": size, "kind": "used"} for name, size in token_counts.items()
-        ],
+        "categories": [{"name": name, "tokens": size, "kind": "used"} for name, size in token_counts.items()],
     }
     return "\n".join(lines), usage
 
@@ -83,9 +76,7 @@ def _token_counts(agent: Agent) -> dict[str, int]:
     mcp_tools: list[dict[str, Any]] = []
     for tool in agent.executor.tools.to_api():
         (mcp_tools if str(tool.get("name")).startswith("mcp__") else own_tools).append(tool)
-    system_characters = sum(
-        len(str(block.get("text", ""))) for block in agent.request_config.system
-    )
+    system_characters = sum(len(str(block.get("text", ""))) for block in agent.request_config.system)
     counts = {
         "System prompt": system_characters // CHARACTERS_PER_TOKEN,
         "Tools": _tool_tokens(own_tools),
@@ -126,9 +117,7 @@ def parse_slash_prompt(prompt: str | list[Block]) -> tuple[str, str] | None:
     """Return the name and the arguments of a prompt that calls something; None for any other."""
     text = prompt if isinstance(prompt, str) else message_text(prompt) if len(prompt) == 1 else ""
     invocation = parse_invocation(text)
-    return (
-        None if invocation is None else (_ALIASES.get(invocation[0], invocation[0]), invocation[1])
-    )
+    return None if invocation is None else (_ALIASES.get(invocation[0], invocation[0]), invocation[1])
 
 
 def record_local_command(agent: Agent, name: str, arguments: str) -> None:
@@ -185,9 +174,7 @@ class SlashDispatcher:
     def callable_prompts(self) -> list[tuple[str, str]]:
         """The commands and skills that can be called, with a word on each."""
         prompts: list[SlashCommand | Skill] = [*self._commands, *self._skills.values()]
-        return sorted(
-            (prompt.name, prompt.description) for prompt in prompts if prompt.user_may_call
-        )
+        return sorted((prompt.name, prompt.description) for prompt in prompts if prompt.user_may_call)
 
     async def submit(self, prompt: str | list[Block]) -> TurnEnded:
         """Take a prompt to its answer, whatever it calls."""
@@ -214,9 +201,7 @@ class SlashDispatcher:
         command = self._skills.get(name) or find_command(self._commands, name)
         return command if command is not None and command.user_may_call else None
 
-    async def _expand_input(
-        self, command: SlashCommand | Skill, typed: str, arguments: str
-    ) -> UserInput:
+    async def _expand_input(self, command: SlashCommand | Skill, typed: str, arguments: str) -> UserInput:
         """Fill in what was called; what it may use it may use from now on."""
         agent = self._agent
         facts = {
@@ -233,9 +218,7 @@ class SlashDispatcher:
         self._grants.grant(command.allowed_tools, command.model)
         expanded = await self._expand(command, arguments)
         if expanded is None:
-            return UserInput(
-                content=typed, refusal=f"/{command.name} cannot be read: {command.path}"
-            )
+            return UserInput(content=typed, refusal=f"/{command.name} cannot be read: {command.path}")
         return UserInput(
             content=invocation_text(command.name, arguments),
             typed=typed,
@@ -261,9 +244,7 @@ class SlashDispatcher:
         }
         text = _UNKNOWN_COMMAND.format(name=name, names=", ".join(names[:_MAX_NAMES]))
         self._agent.emit(Notice(f"There is no command /{name}; the model is asked.", "warning"))
-        return UserInput(
-            content=prompt, records=(AttachmentRecord(fields=fields, text=text, role="user"),)
-        )
+        return UserInput(content=prompt, records=(AttachmentRecord(fields=fields, text=text, role="user"),))
 
     # Our own
 
@@ -290,9 +271,7 @@ class SlashDispatcher:
     async def _clear(self) -> tuple[EndReason, str]:
         return self._record_output(CLEAR, "", "")
 
-    def _record_output(
-        self, name: str, arguments: str, output: str, **fields: Any
-    ) -> tuple[EndReason, str]:
+    def _record_output(self, name: str, arguments: str, output: str, **fields: Any) -> tuple[EndReason, str]:
         record_local_command(self._agent, name, arguments)
         command_run = {"command": name, "args": arguments}
         self._agent.conversation.add_local_command(

@@ -17,9 +17,7 @@ from steno.llm.messages_api import ApiError, Block, Response
 class StreamAccumulator:
     """One response, being heard."""
 
-    def __init__(
-        self, emit: Callable[[Event], None], on_retry: Callable[[streamed.RetryScheduled], None]
-    ) -> None:
+    def __init__(self, emit: Callable[[Event], None], on_retry: Callable[[streamed.RetryScheduled], None]) -> None:
         self._emit = emit
         self._on_retry = on_retry
         self._response = Response()
@@ -50,9 +48,7 @@ class StreamAccumulator:
             for _, block in sorted(self._blocks.items())
             if block.get("type") == "text" and str(block.get("text", "")).strip()
         ]
-        return msgspec.structs.replace(
-            self._response, blocks=text_blocks if self._response.id else []
-        )
+        return msgspec.structs.replace(self._response, blocks=text_blocks if self._response.id else [])
 
     def _handle(self, event: streamed.StreamEvent) -> None:
         match event:

@@ -123,11 +123,7 @@ BUILT_IN_SUBAGENTS: Final = (
 
 
 def discover_definitions(
-    project: str,
-    *,
-    trusted: bool,
-    agents_json: str = "",
-    env: Mapping[str, str] | None = None,
+    project: str, *, trusted: bool, agents_json: str = "", env: Mapping[str, str] | None = None
 ) -> tuple[tuple[SubagentDefinition, ...], tuple[ConfigNote, ...]]:
     """Return every kind of sub-agent by name; `agents_json` is what `--agents` gave."""
     notes: list[ConfigNote] = []
@@ -143,9 +139,7 @@ def discover_definitions(
     return tuple(definitions[name] for name in sorted(definitions)), tuple(notes)
 
 
-def _read_folder(
-    folder: Path, origin: DefinitionOrigin, notes: list[ConfigNote]
-) -> list[SubagentDefinition]:
+def _read_folder(folder: Path, origin: DefinitionOrigin, notes: list[ConfigNote]) -> list[SubagentDefinition]:
     definitions: list[SubagentDefinition] = []
     for path in list_markdown_files(folder):
         text = read_text(path, notes)
@@ -168,9 +162,7 @@ def parse_definition(
     max_turns = head.text("maxTurns").strip()
     permission_mode = head.text("permissionMode")
     if permission_mode == "bypassPermissions" and origin == "project":
-        notes.append(
-            ConfigNote(path, "`permissionMode` is left out: a project cannot lift all limits")
-        )
+        notes.append(ConfigNote(path, "`permissionMode` is left out: a project cannot lift all limits"))
         permission_mode = ""
     return SubagentDefinition(
         name=name,
@@ -311,9 +303,7 @@ class AgentTool:
         default_type = _DEFAULT_TYPE if _DEFAULT_TYPE in self._types else next(iter(self._types))
         agent_type = str(tool_input.get("subagent_type") or default_type)
         if agent_type not in self._types:
-            raise ToolFailure(
-                f"There is no agent {agent_type!r}. There are: {', '.join(self._types)}."
-            )
+            raise ToolFailure(f"There is no agent {agent_type!r}. There are: {', '.join(self._types)}.")
         if self._depth >= _MAX_DEPTH:
             raise ToolFailure(f"Agents may call agents {_MAX_DEPTH} deep; this one is as deep.")
         agent_id = new_subagent_id()
@@ -321,9 +311,7 @@ class AgentTool:
         task = _SubagentTask(agent, agent_id, agent_type, tool_input, call)
         self._write_meta(task)
         agent.executor.emit = lambda event: self._forward_event(task, event)
-        background = bool(
-            tool_input.get("run_in_background", self._types[agent_type].runs_in_background)
-        )
+        background = bool(tool_input.get("run_in_background", self._types[agent_type].runs_in_background))
         self._emit(task.started_event(background=background, depth=self._depth + 1))
         if not background:
             return await self._finish(task)
@@ -352,8 +340,7 @@ class AgentTool:
         result = await self._finish(task)
         text = result.content if isinstance(result.content, str) else _content_text(result.content)
         context.notify(
-            f"<task-notification>\nAgent {task.agent_id} ({task.description}) is done.\n{text}\n"
-            "</task-notification>"
+            f"<task-notification>\nAgent {task.agent_id} ({task.description}) is done.\n{text}\n</task-notification>"
         )
 
     def _forward_event(self, task: "_SubagentTask", event: events.Event) -> None:
@@ -380,9 +367,7 @@ class AgentTool:
 class _SubagentTask:
     """One task that an agent works on."""
 
-    def __init__(
-        self, agent: Agent, agent_id: str, agent_type: str, tool_input: dict[str, Any], call_id: str
-    ) -> None:
+    def __init__(self, agent: Agent, agent_id: str, agent_type: str, tool_input: dict[str, Any], call_id: str) -> None:
         self.agent = agent
         self.agent_id = agent_id
         self.agent_type = agent_type
@@ -398,9 +383,7 @@ class _SubagentTask:
             ended = await self.agent.run_turn(self.prompt)
         finally:
             await self._close()
-        content = [
-            {"type": "text", "text": ended.text or ended.problem or f"(ended: {ended.reason})"}
-        ]
+        content = [{"type": "text", "text": ended.text or ended.problem or f"(ended: {ended.reason})"}]
         detail = {
             "status": "completed" if ended.reason in ("done", "empty") else ended.reason,
             "prompt": self.prompt,

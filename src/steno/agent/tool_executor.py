@@ -9,12 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from steno.agent.events import CallDenied, Event, ToolOutput, ToolStarted
-from steno.agent.hooks.outcomes import (
-    AttachmentRecord,
-    DispatchHooks,
-    HookOutcome,
-    dispatch_no_hooks,
-)
+from steno.agent.hooks.outcomes import AttachmentRecord, DispatchHooks, HookOutcome, dispatch_no_hooks
 from steno.agent.permission_store import RuleScope
 from steno.agent.user_input import CompanionMessage
 from steno.errors import StenoError
@@ -33,9 +28,7 @@ class Checkpointer(Protocol):
         """Note how the files are that are known so far: a prompt was said."""
         ...
 
-    def track_call(
-        self, tool: str, *, background: bool = False
-    ) -> AbstractAsyncContextManager[None]:
+    def track_call(self, tool: str, *, background: bool = False) -> AbstractAsyncContextManager[None]:
         """Watch what a call changes."""
         ...
 
@@ -47,9 +40,7 @@ class NullCheckpointer:
         """Note nothing."""
         del prompt
 
-    def track_call(
-        self, tool: str, *, background: bool = False
-    ) -> AbstractAsyncContextManager[None]:
+    def track_call(self, tool: str, *, background: bool = False) -> AbstractAsyncContextManager[None]:
         """Watch nothing."""
         del tool, background
         return nullcontext()
@@ -65,9 +56,7 @@ class SubagentCheckpointer:
         """Note nothing: nobody goes back to the prompt of a sub-agent."""
         del prompt
 
-    def track_call(
-        self, tool: str, *, background: bool = False
-    ) -> AbstractAsyncContextManager[None]:
+    def track_call(self, tool: str, *, background: bool = False) -> AbstractAsyncContextManager[None]:
         """Watch what a call changes."""
         return self._session_checkpointer.track_call(tool, background=background)
 
@@ -142,9 +131,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
     """Takes back what was lent for a turn."""
     _approval_lock: asyncio.Lock | None = None
 
-    async def execute(
-        self, call: Block, invalid_input: str | None = None
-    ) -> tuple[ToolResult, HookOutcome]:
+    async def execute(self, call: Block, invalid_input: str | None = None) -> tuple[ToolResult, HookOutcome]:
         """Make one call, if it may be made; whatever goes wrong becomes its outcome."""
         name, tool_input = str(call.get("name")), dict(call.get("input") or {})
         tool = self.tools.find(name)
@@ -161,9 +148,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         hook_outcome = await self.dispatch_hooks("PreToolUse", facts)
         tool_input = hook_outcome.tool_input if hook_outcome.tool_input is not None else tool_input
         approval = await self._authorize({**call, "input": tool_input}, hook_outcome)
-        hook_outcome = msgspec.structs.replace(
-            hook_outcome, records=(*hook_outcome.records, *approval.records)
-        )
+        hook_outcome = msgspec.structs.replace(hook_outcome, records=(*hook_outcome.records, *approval.records))
         if not approval.granted:
             return _error_result(approval.message), hook_outcome
         tool_input = approval.tool_input if approval.tool_input is not None else tool_input
@@ -171,23 +156,15 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         try:
             result = await self._start_tool(tool, {**call, "input": tool_input})
             if result.needs:
-                result, approval = await self._retry_unconfined(
-                    tool, {**call, "input": tool_input}, result
-                )
-                hook_outcome = msgspec.structs.replace(
-                    hook_outcome, records=(*hook_outcome.records, *approval.records)
-                )
+                result, approval = await self._retry_unconfined(tool, {**call, "input": tool_input}, result)
+                hook_outcome = msgspec.structs.replace(hook_outcome, records=(*hook_outcome.records, *approval.records))
         finally:
             self.context.approved_paths.pop(str(call.get("id")), None)
             self.context.executions.pop(str(call.get("id")), None)
         timing = {"duration_ms": round((time.monotonic() - started_at) * 1000)}
-        after_outcome = await self._run_after_hooks(
-            {**facts, "tool_input": tool_input, **timing}, result
-        )
+        after_outcome = await self._run_after_hooks({**facts, "tool_input": tool_input, **timing}, result)
         if after_outcome.output is not None:
-            result = msgspec.structs.replace(
-                result, content=_hook_output_content(after_outcome.output)
-            )
+            result = msgspec.structs.replace(result, content=_hook_output_content(after_outcome.output))
         return result, msgspec.structs.replace(
             after_outcome,
             context=(*hook_outcome.context, *after_outcome.context),
@@ -222,13 +199,9 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         self.emit(CallDenied(call, decision))
         return Approval(granted=False, message=decision.reason, records=approval.records)
 
-    async def _retry_unconfined(
-        self, tool: Tool, call: Block, result: ToolResult
-    ) -> tuple[ToolResult, Approval]:
+    async def _retry_unconfined(self, tool: Tool, call: Block, result: ToolResult) -> tuple[ToolResult, Approval]:
         """Ask whether a command that failed because it was confined may run unconfined."""
-        approval = Approval(
-            granted=False, message=f"not in the mode {self.permission_checker.mode}"
-        )
+        approval = Approval(granted=False, message=f"not in the mode {self.permission_checker.mode}")
         if self.permission_checker.mode in ASKING_MODES:
             if self._approval_lock is None:
                 self._approval_lock = asyncio.Lock()
@@ -241,9 +214,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
             content = f"{result.content}\n[Running it unconfined was denied: {approval.message}]"
             return msgspec.structs.replace(result, content=content, needs=""), approval
         if approval.tool_input is not None:
-            new_decision = self.permission_checker.judge(
-                str(call["name"]), approval.tool_input, cwd=self.context.cwd
-            )
+            new_decision = self.permission_checker.judge(str(call["name"]), approval.tool_input, cwd=self.context.cwd)
             if new_decision.verdict == "deny":
                 return _error_result(new_decision.reason), approval
             call = {**call, "input": approval.tool_input}
@@ -254,9 +225,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
 
     def _decide(self, call: Block, hook_outcome: HookOutcome) -> Decision:
         """Return what the guard says, and those who stepped in; a deny of either stands."""
-        decision = self.permission_checker.judge(
-            str(call["name"]), call["input"], cwd=self.context.cwd
-        )
+        decision = self.permission_checker.judge(str(call["name"]), call["input"], cwd=self.context.cwd)
         if hook_outcome.blocked or hook_outcome.ends_turn or hook_outcome.verdict == "deny":
             decision = Decision("deny", hook_outcome.reason or "A hook refused it.")
         elif hook_outcome.verdict == "ask" and decision.verdict == "allow":
@@ -267,9 +236,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
             decision = Decision("allow", reason, paths=decision.paths, exact=True)
         return decision
 
-    async def _obtain_approval(
-        self, call: Block, hook_outcome: HookOutcome
-    ) -> tuple[Approval, Decision]:
+    async def _obtain_approval(self, call: Block, hook_outcome: HookOutcome) -> tuple[Approval, Decision]:
         """Ask the user, one thing at a time; return what they said, and what was decided on it."""
         if self._approval_lock is None:
             self._approval_lock = asyncio.Lock()
@@ -299,9 +266,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
             message = hook_outcome.reason or "A hook refused it."
             return Approval(granted=False, message=message, records=hook_outcome.records)
         if hook_outcome.verdict == "allow":
-            return Approval(
-                granted=True, tool_input=hook_outcome.tool_input, records=hook_outcome.records
-            )
+            return Approval(granted=True, tool_input=hook_outcome.tool_input, records=hook_outcome.records)
         if self.request_approval is not _deny_without_user:
             message = f"Your permission is needed to use {name}"
             notification = {"message": message, "notification_type": "permission_prompt"}
@@ -337,9 +302,7 @@ def _hook_output_content(output: Any) -> str | list[dict[str, Any]]:
     if isinstance(output, str):
         return output
     blocks = as_list(output)
-    if blocks and all(
-        (as_object(block) or {}).get("type") in ("text", "image") for block in blocks
-    ):
+    if blocks and all((as_object(block) or {}).get("type") in ("text", "image") for block in blocks):
         return blocks
     return msgspec.json.encode(output).decode()
 

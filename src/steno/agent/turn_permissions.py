@@ -67,19 +67,13 @@ class TurnPermissions:
         """Say whether a call may be made."""
         if tool == SHELL and self._can_confine is not None:
             self._base_guard = self._base_guard.with_sandbox(can_sandbox=self._can_confine())
-            self._guard = (
-                self._base_guard.with_rules(*self._applied_rules)
-                if self._applied_rules
-                else self._base_guard
-            )
+            self._guard = self._base_guard.with_rules(*self._applied_rules) if self._applied_rules else self._base_guard
             self._can_confine = None
         user_rules = self._granted.rules if self._granted is not None else ()
         extra_rules = (*user_rules, *self._turn_rules)
         if self.mode != self._base_guard.mode or extra_rules != self._applied_rules:
             self._base_guard = self._base_guard.with_mode(self.mode)
-            self._guard = (
-                self._base_guard.with_rules(*extra_rules) if extra_rules else self._base_guard
-            )
+            self._guard = self._base_guard.with_rules(*extra_rules) if extra_rules else self._base_guard
             self._applied_rules = extra_rules
         decision = self._guard.judge(tool, tool_input, cwd=cwd)
         if self._sandbox is None:
@@ -94,9 +88,7 @@ def _parse_mode(name: str) -> PermissionMode | None:
 class TurnGrants:
     """Lends to an agent, until its turn is over."""
 
-    def __init__(
-        self, agent: Agent, permissions: TurnPermissions, resolve_model: Callable[[str], str]
-    ) -> None:
+    def __init__(self, agent: Agent, permissions: TurnPermissions, resolve_model: Callable[[str], str]) -> None:
         self._agent = agent
         self.permissions = permissions
         self._resolve_model = resolve_model
@@ -109,9 +101,7 @@ class TurnGrants:
         agent, resolved_model = self._agent, self._resolve_model(model)
         if resolved_model:
             self._original_model = self._original_model or agent.request_config.model
-            agent.request_config = msgspec.structs.replace(
-                agent.request_config, model=resolved_model
-            )
+            agent.request_config = msgspec.structs.replace(agent.request_config, model=resolved_model)
 
     def revoke(self) -> None:
         """Take everything back."""

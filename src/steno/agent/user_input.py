@@ -69,9 +69,7 @@ PromptInput: TypeAlias = str | list[Block] | UserInput | Callable[[], Awaitable[
 
 def permissions_record(allowed_tools: tuple[str, ...]) -> AttachmentRecord:
     """Return what a session keeps of the tools that a command or a skill may use unasked."""
-    return AttachmentRecord(
-        fields={"type": "command_permissions", "allowedTools": list(allowed_tools)}
-    )
+    return AttachmentRecord(fields={"type": "command_permissions", "allowedTools": list(allowed_tools)})
 
 
 _MENTION: Final = re.compile(r'(?:^|(?<=[\s(\[{]))@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"]+))')
@@ -93,9 +91,7 @@ _NOT_ATTACHED_NOTE: Final = (
     "The user @-mentioned {} ({}). It is not attached: {}. Read what you need of it with Read, or "
     "search in it with Grep."
 )
-_AGENT_REQUESTED_NOTE: Final = (
-    "The user wants the agent {!r} for this. Call it, and tell it what it has to know."
-)
+_AGENT_REQUESTED_NOTE: Final = "The user wants the agent {!r} for this. Call it, and tell it what it has to know."
 
 
 class Mention(msgspec.Struct, frozen=True):
@@ -125,28 +121,20 @@ def _parse_mention(name: str) -> Mention:
     return Mention(name[: match.start()], max(first, 1), max(int(match["last"] or first), 1))
 
 
-async def read_mentions(
-    agent: "Agent", typed: str, extra_names: Iterable[str] = ()
-) -> tuple[AttachmentRecord, ...]:
+async def read_mentions(agent: "Agent", typed: str, extra_names: Iterable[str] = ()) -> tuple[AttachmentRecord, ...]:
     """Return what is kept of the files that the user names, and of those that are named for them."""
     user_mentions = parse_mentions(typed.removesuffix(agent.piped_input))
     all_mentions = (*user_mentions, *parse_mentions(typed), *map(_parse_mention, extra_names))
     records: dict[str, AttachmentRecord | None] = {}
     for mention in dict.fromkeys(all_mentions):
         path = next(
-            filter(
-                None,
-                (_resolve_mention(agent, candidate) for candidate in _possible_names(mention.name)),
-            ),
-            "",
+            filter(None, (_resolve_mention(agent, candidate) for candidate in _possible_names(mention.name))), ""
         )
         key = f"{path}#{mention.first}" if path else mention.name
         if key in records:
             continue
         if path:
-            records[key] = await _read_mention(
-                agent, path, mention, is_user_mention=mention in user_mentions
-            )
+            records[key] = await _read_mention(agent, path, mention, is_user_mention=mention in user_mentions)
         else:
             records[key] = _agent_mention_record(agent, mention.name)
     return tuple(each for each in records.values() if each is not None)
@@ -179,9 +167,7 @@ def _agent_mention_record(agent: "Agent", name: str) -> AttachmentRecord | None:
     agent_type = next((each for each in agent_types if each in agent.subagent_types), None)
     fields = {"type": "agent_mention", "agentType": agent_type}
     return (
-        None
-        if agent_type is None
-        else AttachmentRecord(fields=fields, text=_AGENT_REQUESTED_NOTE.format(agent_type))
+        None if agent_type is None else AttachmentRecord(fields=fields, text=_AGENT_REQUESTED_NOTE.format(agent_type))
     )
 
 
@@ -189,9 +175,7 @@ async def _read_mention(
     agent: "Agent", path: str, mention: Mention, *, is_user_mention: bool
 ) -> AttachmentRecord | None:
     """Return what there is; nothing where it is not to be seen, which the user is told."""
-    decision = agent.executor.permission_checker.judge(
-        "Read", {"file_path": path}, cwd=agent.executor.context.cwd
-    )
+    decision = agent.executor.permission_checker.judge("Read", {"file_path": path}, cwd=agent.executor.context.cwd)
     reason = decision.reason
     if decision.verdict == "allow" or (is_user_mention and decision.verdict == "ask"):
         reader = _MentionReader(agent, path, mention, decision)
@@ -212,9 +196,7 @@ class _MentionReader:
         self._path = path
         self._mention = mention
         self._decision = decision
-        self._display_fields = {
-            "displayPath": json_safe_name(os.path.relpath(path, self._context.cwd))
-        }
+        self._display_fields = {"displayPath": json_safe_name(os.path.relpath(path, self._context.cwd))}
 
     async def read_folder(self) -> AttachmentRecord | None:
         """Return the names in a folder, but for those that are kept from being read."""
@@ -227,19 +209,10 @@ class _MentionReader:
         listing = "\n".join(visible_names[:_MAX_FOLDER_NAMES])
         if len(visible_names) > _MAX_FOLDER_NAMES:
             listing += f"\n… and {len(visible_names) - _MAX_FOLDER_NAMES:,} more"
-        fields = {
-            "type": "directory",
-            "path": json_safe_name(path),
-            "content": listing,
-            **self._display_fields,
-        }
-        tool_input = {
-            "command": f"ls {json_safe_name(path)}",
-            "description": f"Lists files in {json_safe_name(path)}",
-        }
+        fields = {"type": "directory", "path": json_safe_name(path), "content": listing, **self._display_fields}
+        tool_input = {"command": f"ls {json_safe_name(path)}", "description": f"Lists files in {json_safe_name(path)}"}
         return AttachmentRecord(
-            fields=fields,
-            parts=(_call_text(SHELL, tool_input), _RESULT_TEXT.format(SHELL, listing)),
+            fields=fields, parts=(_call_text(SHELL, tool_input), _RESULT_TEXT.format(SHELL, listing))
         )
 
     async def read_file(self) -> AttachmentRecord:
@@ -264,16 +237,11 @@ class _MentionReader:
             )
         parts = [call_text, _RESULT_TEXT.format("Read", _file_text(result))]
         file = result.detail["file"]
-        if (
-            content_type == "text"
-            and not self._mention.first
-            and file["numLines"] < file["totalLines"]
-        ):
+        if content_type == "text" and not self._mention.first and file["numLines"] < file["totalLines"]:
             fields["truncated"] = True
             parts.append(_TRUNCATED_NOTE.format(json_safe_name(self._path), file["numLines"]))
         return AttachmentRecord(
-            fields={**fields, **self._display_fields, "savedCopyFraming": _NOT_ENVELOPED},
-            parts=tuple(parts),
+            fields={**fields, **self._display_fields, "savedCopyFraming": _NOT_ENVELOPED}, parts=tuple(parts)
         )
 
     async def _read(self) -> ToolResult:
@@ -300,9 +268,7 @@ class _MentionReader:
             "fileSize": size,
             **self._display_fields,
         }
-        return AttachmentRecord(
-            fields=fields, text=_NOT_ATTACHED_NOTE.format(path, format_size(size), reason)
-        )
+        return AttachmentRecord(fields=fields, text=_NOT_ATTACHED_NOTE.format(path, format_size(size), reason))
 
 
 def _call_text(tool: str, tool_input: dict[str, str]) -> str:
@@ -361,9 +327,7 @@ async def submit_prompt(agent: "Agent", user_input: UserInput) -> str:
         await submit_companion(agent, user_input.companion, typed_by_user)
     else:
         conversation.add_attachments(await read_mentions(agent, typed_by_user))
-    conversation.add_attachments(
-        (*user_input.records, *(record for record in outcome.records if not record.subtype))
-    )
+    conversation.add_attachments((*user_input.records, *(record for record in outcome.records if not record.subtype)))
     for context_text in outcome.context:
         conversation.add_prompt(context_text, meta=True)
     if not outcome.ends_turn:
@@ -377,9 +341,7 @@ def _record_prompt(agent: "Agent", content: str | list[Block], typed: str) -> st
     if agent.turn_events.agent_facts:
         return agent.conversation.add_prompt(content, typed=typed)
     mode, interactive = agent.executor.permission_checker.mode, agent.interactive
-    return agent.conversation.add_user_prompt(
-        content, typed=typed, mode=mode, interactive=interactive
-    )
+    return agent.conversation.add_user_prompt(content, typed=typed, mode=mode, interactive=interactive)
 
 
 async def submit_companion(agent: "Agent", companion: CompanionMessage, typed: str = "") -> None:

@@ -93,9 +93,7 @@ def new_session(config: str, cwd: str, *, session_id: str = "") -> WritableSessi
     session_name, path = _new_session_path(config, cwd, session_id)
     lock = _lock_new_session(path)
     return WritableSession(
-        Conversation(
-            Recorder(path, _record_place(session_name, cwd), lock=lock, expected=FileState())
-        )
+        Conversation(Recorder(path, _record_place(session_name, cwd), lock=lock, expected=FileState()))
     )
 
 
@@ -186,10 +184,7 @@ def reload_conversation(conversation: Conversation) -> int:
         prompt_nodes = _prompt_nodes(transcript, chain)
         last_prompt = transcript.record(prompt_nodes[-1]).text if prompt_nodes else ""
         context_size = _context_size(transcript, chain)
-        message_count, counters = (
-            _message_count(transcript, chain),
-            _session_counters(transcript, chain),
-        )
+        message_count, counters = (_message_count(transcript, chain), _session_counters(transcript, chain))
     recorder.reset(chain[-1].uuid if chain else None, clock, state, message_count)
     conversation.reset(messages, last_prompt, counters)
     _answer_open_calls(conversation, chain)
@@ -238,9 +233,7 @@ def _lock_new_session(path: str) -> SessionLock:
     if os.path.lexists(path):
         lock.release()
         session_name = os.path.splitext(os.path.basename(path))[0]
-        raise BadRequest(
-            f"there is a session {session_name} already", hint="go on with it: --resume"
-        )
+        raise BadRequest(f"there is a session {session_name} already", hint="go on with it: --resume")
     return lock
 
 
@@ -250,9 +243,7 @@ def _new_session_path(config: str, cwd: str, session_id: str) -> tuple[str, str]
     # It becomes a part of paths, and no client resumes another name.
     if not is_uuid(new_session_id):
         raise BadRequest(f"{new_session_id!r} is no id for a session", hint="it must be a UUID")
-    return new_session_id, os.path.join(
-        config, session_path(slug_for_path(os.path.realpath(cwd)), new_session_id)
-    )
+    return new_session_id, os.path.join(config, session_path(slug_for_path(os.path.realpath(cwd)), new_session_id))
 
 
 def list_prompts(path: str) -> list[tuple[str, str]]:
@@ -289,12 +280,7 @@ def _resumed_chain(transcript: Transcript, path: str) -> list[Node]:
 
 
 def _session_at(
-    transcript: Transcript,
-    path: str,
-    cwd: str,
-    chain: list[Node],
-    lock: SessionLock,
-    state: FileState,
+    transcript: Transcript, path: str, cwd: str, chain: list[Node], lock: SessionLock, state: FileState
 ) -> WritableSession:
     """Return a session that goes on behind the last record of a chain."""
     leaf = chain[-1] if chain else None
@@ -348,9 +334,7 @@ def _session_counters(transcript: Transcript, chain: list[Node]) -> SessionCount
         position = as_object(record.fields.get("turnPosition"))
         if position is not None:
             turn_index = _positive_int(position.get("turnIndex")) + prompt_count
-            return SessionCounters(
-                turn_index, _positive_int(position.get("promptIndex")), dropped_tokens
-            )
+            return SessionCounters(turn_index, _positive_int(position.get("promptIndex")), dropped_tokens)
         prompt_count += origin_of(record) == "human"
     return SessionCounters(prompt_count, prompt_count, dropped_tokens)
 
@@ -387,17 +371,11 @@ def _answer_open_calls(conversation: Conversation, chain: list[Node]) -> None:
     last_answer = next((node for node in reversed(chain) if node.type == "assistant"), None)
     if last_answer is None or (chain[-1].type == "user" and not chain[-1].results):
         return
-    answer_nodes = [
-        node
-        for node in chain
-        if node.type == "assistant" and node.message_id == last_answer.message_id
-    ]
+    answer_nodes = [node for node in chain if node.type == "assistant" and node.message_id == last_answer.message_id]
     for node in answer_nodes:
         for call in node.uses:
             if call not in answered_calls:
-                conversation.add_pending_result(
-                    call, ToolResult(INTERRUPTED_CALL, is_error=True), source=node.uuid
-                )
+                conversation.add_pending_result(call, ToolResult(INTERRUPTED_CALL, is_error=True), source=node.uuid)
 
 
 def _clock_after(transcript: Transcript) -> Callable[[], str]:
@@ -406,9 +384,7 @@ def _clock_after(transcript: Transcript) -> Callable[[], str]:
 
 
 def _record_place(session_id: str, cwd: str) -> SessionContext:
-    return SessionContext(
-        session_id=session_id, cwd=cwd, version=VERSION, git_branch=git_branch(cwd)
-    )
+    return SessionContext(session_id=session_id, cwd=cwd, version=VERSION, git_branch=git_branch(cwd))
 
 
 def _copy_subagents(source: str, target: str, session_id: str) -> None:
@@ -456,8 +432,4 @@ def _records_for_fork(transcript: Transcript, session_id: str) -> Iterator[bytes
     for fields in records:
         # Like the client, which gives a fork a name of its own when it needs one.
         copied_fields = {name: value for name, value in fields.items() if name != "slug"}
-        yield encode_line(
-            {**copied_fields, "sessionId": session_id}
-            if "sessionId" in copied_fields
-            else copied_fields
-        )
+        yield encode_line({**copied_fields, "sessionId": session_id} if "sessionId" in copied_fields else copied_fields)

@@ -7,28 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.check.evidence import (
-    Evidence,
-    OnRecord,
-    RecordView,
-    RuleHooks,
-    SubagentFileInfo,
-    gather_evidence,
-)
+from steno.check.evidence import Evidence, OnRecord, RecordView, RuleHooks, SubagentFileInfo, gather_evidence
 from steno.check.findings import SEVERITIES, Finding, Findings, Location, Rule, Severity
-from steno.check.rules import (
-    chain,
-    compaction,
-    dialects,
-    fields,
-    ids,
-    line,
-    message,
-    sidechain,
-    time,
-    tools,
-    usage,
-)
+from steno.check.rules import chain, compaction, dialects, fields, ids, line, message, sidechain, time, tools, usage
 from steno.errors import BadRequest
 from steno.format.dialects.converted_source import ConvertedSource
 from steno.format.dialects.detection import begins_in_dialect, convert_source
@@ -69,20 +50,14 @@ def _families_with(name: str) -> tuple[int, ...]:
 
 _CHECKERS: Final[tuple[Any, ...]] = tuple(getattr(each, "FileChecker", each) for each in FAMILIES)
 """What looks at one file for each family: its watch, or the module itself."""
-_ON_RECORD: Final = tuple(
-    (at, getattr(FAMILIES[at], "applies_to", None)) for at in _families_with("on_record")
-)
+_ON_RECORD: Final = tuple((at, getattr(FAMILIES[at], "applies_to", None)) for at in _families_with("on_record"))
 _ON_IRREGULAR: Final = _families_with("on_irregular")
 _ON_GAP: Final = _families_with("on_gap")
 _ON_END: Final = _families_with("on_end")
 
 
 def check(
-    source: Source,
-    *,
-    name: str = "",
-    agents: Sequence[SubagentFileInfo] | None = None,
-    cap: int = LINE_CAP,
+    source: Source, *, name: str = "", agents: Sequence[SubagentFileInfo] | None = None, cap: int = LINE_CAP
 ) -> Evidence:
     """Look at one file with every rule; the result's `findings` say what is wrong."""
     if begins_in_dialect(source, cap=cap):
@@ -106,9 +81,7 @@ def _new_checkers() -> list[Any]:
     return [checker() if isinstance(checker, type) else checker for checker in _CHECKERS]
 
 
-def _check_converted(
-    source: Source, name: str, agents: Sequence[SubagentFileInfo] | None, cap: int
-) -> Evidence:
+def _check_converted(source: Source, name: str, agents: Sequence[SubagentFileInfo] | None, cap: int) -> Evidence:
     """Look at a file with records that no client wrote.
 
     Lines are judged as they are, records in a dialect by the rules of its description. In a file of
@@ -124,18 +97,12 @@ def _check_converted(
     checkers = _new_checkers()
     is_client_dialect = converted.dialect == "claude"
     rules = (
-        tuple(
-            (_for_client_records(converted, checkers[index].on_record), wants)
-            for index, wants in _ON_RECORD
-        )
+        tuple((_for_client_records(converted, checkers[index].on_record), wants) for index, wants in _ON_RECORD)
         if is_client_dialect
         else ()
     )
     evidence = gather_evidence(converted, name=name, agents=agents, hooks=RuleHooks(rules), cap=cap)
-    numbers = {
-        node.offset: number
-        for node, number in zip(original.transcript.nodes, original.lines, strict=True)
-    }
+    numbers = {node.offset: number for node, number in zip(original.transcript.nodes, original.lines, strict=True)}
     for node in evidence.transcript.nodes:
         at = converted.original_span(node.offset).offset
         evidence.lines[node.index] = numbers.get(at, 0)
@@ -245,6 +212,4 @@ def _parse_severity(name: str, level: str) -> Severity:
     for severity in SEVERITIES:
         if level == severity:
             return severity
-    raise BadRequest(
-        f"{name} cannot be {level!r}", hint=f"a severity is one of {', '.join(SEVERITIES)}"
-    )
+    raise BadRequest(f"{name} cannot be {level!r}", hint=f"a severity is one of {', '.join(SEVERITIES)}")

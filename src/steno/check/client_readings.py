@@ -14,14 +14,7 @@ import msgspec
 
 from steno.format.dialects.record_dialect import ROLES
 from steno.session.resume.clients import CLIENTS, LATEST, Client, client_for
-from steno.session.resume.record_chain import (
-    LoadedRecords,
-    choose_leaf,
-    gather,
-    load_records,
-    since_compaction,
-    walk,
-)
+from steno.session.resume.record_chain import LoadedRecords, choose_leaf, gather, load_records, since_compaction, walk
 from steno.session.transcript import CONVERSATION, Node, Transcript
 
 _UNBRIDGED: Final = msgspec.structs.replace(LATEST, bridge_seconds=None)
@@ -68,10 +61,7 @@ class ClientReadings:
     """The readings of one file."""
 
     def __init__(
-        self,
-        transcript: Transcript,
-        all_records: LoadedRecords | None = None,
-        parent_chain: Sequence[Node] = (),
+        self, transcript: Transcript, all_records: LoadedRecords | None = None, parent_chain: Sequence[Node] = ()
     ) -> None:
         self.transcript = transcript
         self._all_records = all_records
@@ -145,8 +135,7 @@ class ClientReadings:
             "untimed": {node.timestamp.__class__ for node in messages} - {str},
             "empty": [node for node in messages if not node.has_content and node.has_message],
             "boundary": [node for node in nodes if node.subtype == "compact_boundary"],
-            "progress": progress
-            and [node for node in nodes if node.parent in progress and node.type != "progress"],
+            "progress": progress and [node for node in nodes if node.parent in progress and node.type != "progress"],
         }
         differences = {name for name, holds in conditions.items() if holds}
         if differences - {"boundary"} or not self._is_all_loaded(messages):
@@ -174,21 +163,13 @@ class ClientReadings:
             client.refuses_agents_leaf and has_marker,
         )
         if habits not in self._leaves:
-            latest = (
-                _latest_record(loaded) if client.leaf == "timestamp" and not habits[2] else None
-            )
+            latest = _latest_record(loaded) if client.leaf == "timestamp" and not habits[2] else None
             self._leaves[habits] = latest or choose_leaf(loaded, client)
         return self._leaves[habits]
 
-    def _walk(
-        self, loaded: LoadedRecords, start: tuple[Hashable, int], leaf: Node, client: Client
-    ) -> list[Node]:
+    def _walk(self, loaded: LoadedRecords, start: tuple[Hashable, int], leaf: Node, client: Client) -> list[Node]:
         if start not in self._walks:
-            known = (
-                loaded is self._common_records
-                and self._parent_chain
-                and self._parent_chain[-1] is leaf
-            )
+            known = loaded is self._common_records and self._parent_chain and self._parent_chain[-1] is leaf
             self._walks[start] = self._parent_chain if known else walk(loaded, leaf, _UNBRIDGED)
         plain = self._walks[start]
         # A walk that ends at a beginning met no parent that is missing or was passed already.
@@ -204,17 +185,11 @@ class ClientReadings:
             self._flaws[id(walked)] = _refusal_reasons(loaded, walked)
         return self._flaws[id(walked)]
 
-    def _resumed_chain(
-        self, loaded: LoadedRecords, walked: list[Node], client: Client
-    ) -> list[Node]:
+    def _resumed_chain(self, loaded: LoadedRecords, walked: list[Node], client: Client) -> list[Node]:
         compacted = "boundary" in self._differences and bool(
             [node for node in walked if node.subtype and node.is_boundary]
         )
-        habits = (
-            id(walked),
-            client.gathers,
-            compacted and (client.honours_preserved, client.ignores_last_boundary),
-        )
+        habits = (id(walked), client.gathers, compacted and (client.honours_preserved, client.ignores_last_boundary))
         if habits not in self._chains:
             chain = gather(loaded, walked) if client.gathers else walked
             if compacted:

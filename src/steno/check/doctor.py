@@ -7,13 +7,7 @@ from typing import Final
 import msgspec
 
 from steno.check.checkup import Counts, Policy
-from steno.check.file_reports import (
-    FileReport,
-    ProgressCallback,
-    check_files,
-    find_all_files,
-    total_bytes,
-)
+from steno.check.file_reports import FileReport, ProgressCallback, check_files, find_all_files, total_bytes
 from steno.check.findings import Severity
 from steno.store.archive.catalogue import is_archived
 from steno.store.client_folders import (
@@ -117,9 +111,7 @@ def collect_files(roots: Sequence[str], problems: list[Problem]) -> InspectionSc
     """Find what there is in some folders."""
     files: dict[str, DiscoveredFile] = {}
     for root in roots:
-        files.update(
-            (session_file.path, session_file) for session_file in find_all_files(root, problems)
-        )
+        files.update((session_file.path, session_file) for session_file in find_all_files(root, problems))
     return InspectionScope(tuple(roots), tuple(files.values()))
 
 
@@ -132,9 +124,7 @@ def inspect_files(
     done: ProgressCallback | None = None,
 ) -> Diagnosis:
     """Look at everything. What cannot be read goes to `problems`."""
-    reports = check_files(
-        scope.files, problems=problems, policy=policy, judge="troubled", done=done
-    )
+    reports = check_files(scope.files, problems=problems, policy=policy, judge="troubled", done=done)
     return diagnose(scope, map(inspection_of, reports), now, problems)
 
 
@@ -162,9 +152,7 @@ def expiring_sessions(scope: InspectionScope, now: float) -> tuple[float, list[E
     for config in filter(is_config_folder, scope.roots):
         days = cleanup_days(config)
         in_root = (session_file for session_file in scope.files if session_file.root == config)
-        due += _expiring_within(
-            (found for found in in_root if found.place.role != "agent"), now, days
-        )
+        due += _expiring_within((found for found in in_root if found.place.role != "agent"), now, days)
     return days, sorted(due, key=lambda expiring: (expiring.days, expiring.found.path))
 
 
@@ -215,12 +203,9 @@ def _loss_key(broken: BrokenSession) -> tuple[int, int, str]:
     return -broken.lost, -broken.errors, broken.found.path
 
 
-def _expiring_within(
-    sessions: Iterable[DiscoveredFile], now: float, keep_days: float
-) -> list[ExpiringSession]:
+def _expiring_within(sessions: Iterable[DiscoveredFile], now: float, keep_days: float) -> list[ExpiringSession]:
     remaining = [
-        (session_file, session_file.mtime_ns / 1e9 + keep_days * _DAY_SECONDS - now)
-        for session_file in sessions
+        (session_file, session_file.mtime_ns / 1e9 + keep_days * _DAY_SECONDS - now) for session_file in sessions
     ]
     return [
         ExpiringSession(found, seconds / _DAY_SECONDS, is_archived(found))

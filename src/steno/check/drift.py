@@ -35,25 +35,11 @@ from steno.check.drift_model import (
     sketch_fields,
     sort_types,
 )
-from steno.format.catalogue import (
-    ANY_MCP,
-    MCP_PREFIX,
-    Catalogue,
-    JsonType,
-    ToolEntry,
-    json_type,
-    version_key,
-)
+from steno.format.catalogue import ANY_MCP, MCP_PREFIX, Catalogue, JsonType, ToolEntry, json_type, version_key
 from steno.format.dialects.record_dialect import COMPACTION_OPERATIONS, PUBLISHED_FORMS, Dialect
 from steno.format.lenient_json import DECODE_ERRORS, as_list, as_object, decode_lenient
 from steno.format.records import Record
-from steno.sanitize.value_shape import (
-    is_plain_name,
-    is_plain_value,
-    mask_content,
-    plain_name,
-    shape_of,
-)
+from steno.sanitize.value_shape import is_plain_name, is_plain_value, mask_content, plain_name, shape_of
 
 MAX_OBSERVATIONS: Final = 4096
 _MAX_NAMES: Final = 64
@@ -67,9 +53,7 @@ _ANY_NAME: Final = "*"
 _UNNAMED: Final = "untyped"
 _UNKNOWN: Final = "unknown"
 _NAMED_CODES: Final = frozenset(("UNKNOWN_TYPE", "NEW_BLOCK"))
-_VERSION: Final = re.compile(
-    r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}(?:-[a-z]{1,8}(?:\.[0-9]{1,8}){0,2})?"
-)
+_VERSION: Final = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}(?:-[a-z]{1,8}(?:\.[0-9]{1,8}){0,2})?")
 _STRICT: Final = msgspec.json.Decoder()
 
 
@@ -172,9 +156,7 @@ class Observer:
         elif shape is not None:
             if name == "compact_system" and operation is None:
                 # The document's own rule, which no file changes: nothing is learned of it.
-                self._add_observation(
-                    "MISSING_FIELD", (name, "message"), (*shape.place, _ANY_NAME), None
-                )
+                self._add_observation("MISSING_FIELD", (name, "message"), (*shape.place, _ANY_NAME), None)
             self._compare_object(shape, self._fields)
         else:
             self._unknown(name, dialect)
@@ -254,9 +236,7 @@ class Observer:
                     self._compare_tool_use(fields)
             else:
                 shown = plain_name(name) if isinstance(name, str) else _UNNAMED
-                self._add_observation(
-                    "NEW_BLOCK", (f"block {shown}", ""), ("blocks", shown), fields
-                )
+                self._add_observation("NEW_BLOCK", (f"block {shown}", ""), ("blocks", shown), fields)
 
     def _compare_tool_use(self, block: dict[str, Any]) -> None:
         name, call, tool_input = block.get("name"), block.get("id"), block.get("input")
@@ -316,9 +296,7 @@ class Observer:
 
     def _compare_known_result(self, name: str, entry: ToolEntry, value: Any) -> None:
         if json_type(value) not in entry.result_types:
-            if isinstance(value, str) and any(
-                b.get("is_error") for b in _content_blocks(self._fields)
-            ):
+            if isinstance(value, str) and any(b.get("is_error") for b in _content_blocks(self._fields)):
                 # Whatever the tool, the result of a call that failed is what went wrong.
                 return
             shown = _tool_name(name)
@@ -333,9 +311,7 @@ class Observer:
     def _new_field(self, shape: CatalogueShape, slot: Slot, value: Any) -> None:
         name = plain_name(slot.name)
         field_names = self._names.setdefault(f"{shape.owner} {shape.path}", set())
-        if name not in field_names and (
-            len(field_names) >= _MAX_NAMES or len(self._names) > MAX_OBSERVATIONS
-        ):
+        if name not in field_names and (len(field_names) >= _MAX_NAMES or len(self._names) > MAX_OBSERVATIONS):
             name = _ANY_NAME
         field_names.add(name)
         path = f"{shape.path}.{name}" if shape.path else name
@@ -343,9 +319,7 @@ class Observer:
 
     def _mismatch(self, slot: Slot, value: Any) -> None:
         known = slot.field.types if slot.field else ()
-        self._add_observation(
-            "TYPE_MISMATCH", (slot.owner, slot.path), slot.place, value, known=known
-        )
+        self._add_observation("TYPE_MISMATCH", (slot.owner, slot.path), slot.place, value, known=known)
 
     def _mismatch_inside(self, slot: Slot, value: list[Any]) -> None:
         field = slot.field
@@ -374,9 +348,7 @@ class Observer:
         enum: str = "",
     ) -> None:
         if self._current_call and len(self._pending) < _MAX_PENDING:
-            observation = _PendingDrift(
-                code, kind_and_path, path, value, known, self._version, name, enum
-            )
+            observation = _PendingDrift(code, kind_and_path, path, value, known, self._version, name, enum)
             pending = self._pending.setdefault(self._current_call, [])
             if len(pending) < _MAX_NAMES:
                 pending.append(observation)
@@ -425,9 +397,7 @@ def _field_names(facts: Catalogue) -> set[str]:
     while queue:
         fields = queue.pop()
         names.update(fields)
-        queue += [
-            part for field in fields.values() for part in (field.sub, field.items, field.values)
-        ]
+        queue += [part for field in fields.values() for part in (field.sub, field.items, field.values)]
     return names
 
 
@@ -554,9 +524,7 @@ class _PatchBuilder:
 
     def _is_envelope_field(self, tally: Tally) -> bool:
         path = tally.place
-        return (
-            _is_record_field(path) and path[-1] in self._envelope_fields and self._is_graph(path[1])
-        )
+        return _is_record_field(path) and path[-1] in self._envelope_fields and self._is_graph(path[1])
 
     def _kind(self, tally: Tally) -> CatalogueEntry:
         fields = dict(tally.sketch.sub)
@@ -566,15 +534,9 @@ class _PatchBuilder:
             types: dict[str, set[JsonType]] = {name: set(envelope[name].types) for name in envelope}
             types.update({name: sketch.types for name, sketch in self._envelope_fields.items()})
             fields = {
-                name: sketch
-                for name, sketch in fields.items()
-                if name not in types or not sketch.types <= types[name]
+                name: sketch for name, sketch in fields.items() if name not in types or not sketch.types <= types[name]
             }
-        return {
-            "family": "graph" if graph else "side",
-            "seen": _versions_seen(tally),
-            "fields": sketch_fields(fields),
-        }
+        return {"family": "graph" if graph else "side", "seen": _versions_seen(tally), "fields": sketch_fields(fields)}
 
     def _mismatch(self, tally: Tally) -> None:
         *parent, last = tally.place
@@ -583,9 +545,7 @@ class _PatchBuilder:
         else:
             entry, name = self._entry_at(tally.place), "types"
             sketch_entry = tally.sketch.entry()
-            entry.update(
-                {part: sketch_entry[part] for part in ("sub", "items") if part in sketch_entry}
-            )
+            entry.update({part: sketch_entry[part] for part in ("sub", "items") if part in sketch_entry})
         known_types: list[JsonType] = entry.get(name, [])
         entry[name] = sort_types({*known_types, *tally.known, *tally.sketch.types})
 

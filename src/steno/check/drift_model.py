@@ -220,9 +220,7 @@ class CatalogueShapes:
 
     def _fill_slot(self, slot: Slot, field: Field, prefix: str, *, shorter: bool) -> Slot:
         slot.field = field
-        slot.types = (
-            frozenset(kind for name in field.types for kind in _PYTHON_TYPES[name]) or _ALL_TYPES
-        )
+        slot.types = frozenset(kind for name in field.types for kind in _PYTHON_TYPES[name]) or _ALL_TYPES
         looked_into: set[type] = set()
         if str in slot.types:
             self._set_enum_values(slot, prefix, shorter=shorter)
@@ -230,14 +228,7 @@ class CatalogueShapes:
         for part, marks in (("sub", ""), ("items", "[]"), ("values", "{}")):
             fields: Fields = getattr(field, part)
             if fields:
-                inner = self._shape(
-                    slot.owner,
-                    slot.path + marks,
-                    (*slot.place, part),
-                    fields,
-                    prefix,
-                    shorter=shorter,
-                )
+                inner = self._shape(slot.owner, slot.path + marks, (*slot.place, part), fields, prefix, shorter=shorter)
                 setattr(slot, "inner" if part == "sub" else part, inner)
                 looked_into.add(list if part == "items" else dict)
         if field.ref == "usage":
@@ -307,9 +298,7 @@ class Sketch:
         if version and (not self.last or version_key(version) > version_key(self.last)):
             self.last = version
 
-    def _add_object(
-        self, into: dict[str, "Sketch"], value: dict[str, Any], version: str, depth: int
-    ) -> None:
+    def _add_object(self, into: dict[str, "Sketch"], value: dict[str, Any], version: str, depth: int) -> None:
         if self.free:
             return
         for name, item in value.items():

@@ -30,13 +30,9 @@ from steno.session.transcript import Node, Transcript, node_of_fields
 _BATCH_SIZE: Final = 4_096
 _TIME_LENGTH: Final = 24
 # Possessive: nothing is remembered to go back to.
-_TIMES: Final = re.compile(
-    r"(?:[0-9]{4}-(?:0[1-9]|1[0-2])-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z\n)*+"
-)
+_TIMES: Final = re.compile(r"(?:[0-9]{4}-(?:0[1-9]|1[0-2])-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z\n)*+")
 _UUID: Final = b"00000000-0000-0000-0000-000000000000\n"
-_DIGITS_TO_ZERO: Final = bytes(
-    ord("0") if chr(byte) in hexdigits else byte for byte in range(1 << 8)
-)
+_DIGITS_TO_ZERO: Final = bytes(ord("0") if chr(byte) in hexdigits else byte for byte in range(1 << 8))
 
 
 def are_usual_times(texts: Sequence[str]) -> bool:
@@ -74,11 +70,7 @@ _LEVELS: Final = 8
 _MAX_EXACT_INTEGER: Final = 2**53
 _MAX_SHAPES: Final = 4_096
 _Scalar: TypeAlias = (
-    str
-    | Annotated[int, msgspec.Meta(ge=-_MAX_EXACT_INTEGER, le=_MAX_EXACT_INTEGER)]
-    | float
-    | bool
-    | None
+    str | Annotated[int, msgspec.Meta(ge=-_MAX_EXACT_INTEGER, le=_MAX_EXACT_INTEGER)] | float | bool | None
 )
 _DECODE: Final = msgspec.json.Decoder().decode
 
@@ -169,9 +161,7 @@ class RecordShape:
 
     __slots__ = ("fits", "is_linked", "kind", "names", "subtype", "types")
 
-    def __init__(
-        self, kind: str, subtype: str, names: tuple[str, ...], types: tuple[type, ...]
-    ) -> None:
+    def __init__(self, kind: str, subtype: str, names: tuple[str, ...], types: tuple[type, ...]) -> None:
         self.kind = intern(kind)
         self.subtype = intern(subtype)
         self.names = names
@@ -338,11 +328,7 @@ class Evidence:
     """A transcript, where its lines lie, and what was found so far."""
 
     def __init__(
-        self,
-        transcript: Transcript,
-        *,
-        name: str = "",
-        agents: Sequence[SubagentFileInfo] | None = None,
+        self, transcript: Transcript, *, name: str = "", agents: Sequence[SubagentFileInfo] | None = None
     ) -> None:
         self.transcript = transcript
         self.name = name
@@ -406,13 +392,9 @@ class RuleHooks(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=4_096)
-def _matching_hooks(
-    filters: tuple[AppliesTo | None, ...], kind: str, shape: RecordShape | None
-) -> tuple[int, ...]:
+def _matching_hooks(filters: tuple[AppliesTo | None, ...], kind: str, shape: RecordShape | None) -> tuple[int, ...]:
     """Return the places of those that look at such records: asked once, not for every file."""
-    return tuple(
-        index for index, wants in enumerate(filters) if wants is None or wants(kind, shape)
-    )
+    return tuple(index for index, wants in enumerate(filters) if wants is None or wants(kind, shape))
 
 
 def gather_evidence(
@@ -459,13 +441,7 @@ class _RecordReader:
             shape = record_shape(fields)
             if shape.fits:
                 node = node_of_fields(
-                    fields,
-                    shape.kind,
-                    shape.subtype,
-                    len(nodes),
-                    offset + start,
-                    stop - start + ended,
-                    ended=ended,
+                    fields, shape.kind, shape.subtype, len(nodes), offset + start, stop - start + ended, ended=ended
                 )
                 nodes.append(node)
                 lines.append(self._line)

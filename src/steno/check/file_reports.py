@@ -83,10 +83,7 @@ class FileReport(msgspec.Struct, frozen=True):
     def number(self, *severities: Severity) -> int:
         """Return how many findings of these severities there are, sub-agents' included."""
         return sum(
-            number
-            for file in self.files
-            for (_, severity), number in file.counts.items()
-            if severity in severities
+            number for file in self.files for (_, severity), number in file.counts.items() if severity in severities
         )
 
     @property
@@ -102,9 +99,7 @@ class FileReport(msgspec.Struct, frozen=True):
     @property
     def newest(self) -> Verdict | None:
         """What the newest client would resume, where that was looked at."""
-        return next(
-            (verdict for verdict in self.verdicts if LATEST.version in verdict.clients), None
-        )
+        return next((verdict for verdict in self.verdicts if LATEST.version in verdict.clients), None)
 
     @property
     def lost(self) -> int:
@@ -182,15 +177,11 @@ def check_file(
             notes.append(note)
     with FileSource(session_file.path) as file:
         source = _ProgressSource(file, done)
-        evidence = check(
-            source, name=_file_name(session_file), agents=_agent_files(session_file, notes)
-        )
+        evidence = check(source, name=_file_name(session_file), agents=_agent_files(session_file, notes))
         report = _make_report(session_file, evidence, policy, tuple(agents))
         if session_file.place.role == "agent" or (judge == "troubled" and report.sound):
             return report
-        return msgspec.structs.replace(
-            report, verdicts=verdicts(evidence, replayed=_MAX_REPLAYED_BYTES)
-        )
+        return msgspec.structs.replace(report, verdicts=verdicts(evidence, replayed=_MAX_REPLAYED_BYTES))
 
 
 def _check_agent(
@@ -204,9 +195,7 @@ def _check_agent(
     return _make_report(agent_file, evidence, policy), note
 
 
-def _agent_files(
-    session_file: DiscoveredFile, notes: list[SubagentFileInfo]
-) -> list[SubagentFileInfo] | None:
+def _agent_files(session_file: DiscoveredFile, notes: list[SubagentFileInfo]) -> list[SubagentFileInfo] | None:
     """Return the sub-agents' files; None for a file that was copied away from where they lie."""
     if session_file.place.role == "agent":
         return None
@@ -214,10 +203,7 @@ def _agent_files(
 
 
 def _make_report(
-    session_file: DiscoveredFile,
-    evidence: Evidence,
-    policy: Policy,
-    agents: tuple[FileReport, ...] = (),
+    session_file: DiscoveredFile, evidence: Evidence, policy: Policy, agents: tuple[FileReport, ...] = ()
 ) -> FileReport:
     findings, counts = policy.apply(evidence.findings)
     written = evidence.as_written.transcript
@@ -275,17 +261,13 @@ class _ProgressSource:
             yield chunk
 
 
-_SCHEMA: Final = (
-    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-)
+_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: Final[dict[Severity, str]] = {"error": "error", "warning": "warning", "info": "note"}
 _BASE_ID: Final = "%SRCROOT%"
 _DRIVE: Final = re.compile(r"[A-Za-z]:/")
 
 
-def sarif_log(
-    reports: Iterable[FileReport], problems: Sequence[Problem] = (), *, base: str = ""
-) -> dict[str, Any]:
+def sarif_log(reports: Iterable[FileReport], problems: Sequence[Problem] = (), *, base: str = "") -> dict[str, Any]:
     """Return one run as a SARIF log. Paths are absolute; those below `base` become relative."""
     rule_index = {rule_id: at for at, rule_id in enumerate(RULES)}
     results: list[dict[str, Any]] = []
@@ -306,9 +288,7 @@ def sarif_log(
         "invocations": [
             {
                 "executionSuccessful": not problems,
-                "toolExecutionNotifications": [
-                    _notification(problem, base) for problem in problems
-                ],
+                "toolExecutionNotifications": [_notification(problem, base) for problem in problems],
             }
         ],
         "columnKind": "utf16CodeUnits",
@@ -348,10 +328,7 @@ def _percent_encoded(path: str) -> str:
 def _artifact_location(path: str, base: str) -> dict[str, Any]:
     base_prefix = _forward_slashes(base).rstrip("/") + "/"
     if base and _forward_slashes(path).startswith(base_prefix):
-        return {
-            "uri": _percent_encoded(_forward_slashes(path)[len(base_prefix) :]),
-            "uriBaseId": _BASE_ID,
-        }
+        return {"uri": _percent_encoded(_forward_slashes(path)[len(base_prefix) :]), "uriBaseId": _BASE_ID}
     return {"uri": file_uri(path)}
 
 
@@ -367,9 +344,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(
-    finding: Finding, artifact: dict[str, Any], rule_index: dict[str, int]
-) -> dict[str, Any]:
+def _result(finding: Finding, artifact: dict[str, Any], rule_index: dict[str, int]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.id,
         "level": _LEVELS[finding.severity],
@@ -398,7 +373,5 @@ def _notification(problem: Problem, base: str) -> dict[str, Any]:
     return {
         "level": "error",
         "message": {"text": problem.message or problem.kind},
-        "locations": [
-            {"physicalLocation": {"artifactLocation": _artifact_location(problem.path, base)}}
-        ],
+        "locations": [{"physicalLocation": {"artifactLocation": _artifact_location(problem.path, base)}}],
     }

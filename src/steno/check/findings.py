@@ -99,9 +99,7 @@ class Findings:
 
     def __iter__(self) -> Iterator[Finding]:
         """Yield the kept findings by where they lie."""
-        return iter(
-            sorted(self._findings, key=lambda finding: (finding.location.span.offset, finding.id))
-        )
+        return iter(sorted(self._findings, key=lambda finding: (finding.location.span.offset, finding.id)))
 
     def __len__(self) -> int:
         """How often any rule was met."""

@@ -32,9 +32,7 @@ class Ancestry:
         for top in [name for name in children if name is None or name not in by_uuid]:
             self._number_descendants(top, children)
 
-    def _number_descendants(
-        self, top: str | None, children: Mapping[str | None, list[str | None]]
-    ) -> None:
+    def _number_descendants(self, top: str | None, children: Mapping[str | None, list[str | None]]) -> None:
         stack = [(top, False)]
         while stack:
             name, done = stack.pop()
@@ -131,9 +129,7 @@ def _all_answered(conversation: Sequence[Node]) -> bool:
             called.update(node.uses)
             open_calls.update(node.uses)
         elif node.results and node.type == "user":
-            if not open_calls.issuperset(node.results) or len(set(node.results)) < len(
-                node.results
-            ):
+            if not open_calls.issuperset(node.results) or len(set(node.results)) < len(node.results):
                 return False
             open_calls.difference_update(node.results)
     return not open_calls
@@ -192,10 +188,7 @@ class _PairTally:
     def sum_up(self) -> ToolPairs:
         """Return what is left over."""
         called = (ToolBlock(node, call) for call, node in self.calls.items())
-        unanswered = [
-            *self.unanswered,
-            *(block for block in called if block.id not in self.answered),
-        ]
+        unanswered = [*self.unanswered, *(block for block in called if block.id not in self.answered)]
         orphans = [block for block in self.uncalled if block.id not in self.calls]
         return ToolPairs(
             open=tuple(block for block in unanswered if not self._at_end(block.node)),
@@ -257,11 +250,7 @@ class RecordGraph:
         last = self.by_uuid
         if len(self.members) == len(self._with_uuid):
             return []
-        return [
-            (node, last[node.uuid])
-            for node in self._with_uuid
-            if node.uuid and last[node.uuid] is not node
-        ]
+        return [(node, last[node.uuid]) for node in self._with_uuid if node.uuid and last[node.uuid] is not node]
 
     # Parents
 
@@ -346,8 +335,7 @@ class RecordGraph:
         return [
             node
             for node in self.roots
-            if node is not first
-            and (node.is_result or (node.type == "assistant" and not self._restarts(node)))
+            if node is not first and (node.is_result or (node.type == "assistant" and not self._restarts(node)))
         ]
 
     def _restarts(self, node: Node) -> bool:
@@ -386,9 +374,7 @@ class RecordGraph:
         """What a resume should send: the chain since the last compaction."""
         return since_compaction(self.transcript, self.loaded, self.chain, STENO)
 
-    def sibling_before(
-        self, node: Node, parent: str | None, removed: Container[object]
-    ) -> Node | None:
+    def sibling_before(self, node: Node, parent: str | None, removed: Container[object]) -> Node | None:
         """Return what was pulled in right before a record of the way, once some records are gone.
 
         Lines and results of a response are found beside the way as long as it runs through one of
@@ -403,11 +389,7 @@ class RecordGraph:
         if before is None or before.index in self._parent_chain_indexes:
             return None
         descends_from = self.ancestry.descends_from
-        return (
-            before
-            if descends_from(before.uuid, parent) and not descends_from(before.uuid, node.uuid)
-            else None
-        )
+        return before if descends_from(before.uuid, parent) and not descends_from(before.uuid, node.uuid) else None
 
     @cached_property
     def ancestry(self) -> Ancestry:
@@ -439,9 +421,7 @@ class RecordGraph:
     def readings(self) -> ClientReadings:
         """What each generation of the client makes of the file."""
         # Where no parent has to be guessed, clients with the same leaf go the same way.
-        return ClientReadings(
-            self.transcript, self.loaded, self.parent_chain if self._has_ordered_parents else []
-        )
+        return ClientReadings(self.transcript, self.loaded, self.parent_chain if self._has_ordered_parents else [])
 
     @cached_property
     def sent(self) -> frozenset[int]:
@@ -478,11 +458,7 @@ class RecordGraph:
         if self.chain and not self._lacks_parent(self.chain[0]):
             known |= {tops[node.index] for node in self.roots if not self._lacks_parent(node)}
         known |= {top for top in set(tops.values()) if self.transcript.nodes[top].sidechain}
-        return [
-            node
-            for node in self.members
-            if tops[node.index] not in known and node.is_message and node.converses
-        ]
+        return [node for node in self.members if tops[node.index] not in known and node.is_message and node.converses]
 
     @property
     def _is_connected(self) -> bool:

@@ -36,13 +36,7 @@ _HARMLESS_BREACHES: Final = frozenset(("role.first",))
 _REPLAYED_FAMILIES: Final = ("tools", "message")
 # What every client passes on as it is, and what only older ones do.
 _REFUSED: Final = frozenset(
-    (
-        "message.image",
-        "message.unsigned-thinking",
-        "message.unknown-block",
-        "tools.input",
-        "tools.duplicate-use",
-    )
+    ("message.image", "message.unsigned-thinking", "message.unknown-block", "tools.input", "tools.duplicate-use")
 )
 # Of an answer clients leave empty text out themselves.
 _ALWAYS_REFUSED: Final = frozenset(("message.image", "message.unknown-block"))
@@ -110,8 +104,7 @@ def _unify_refusals(all_verdicts: list[Verdict], reason: str = "") -> tuple[Verd
         reason = reason or same
         sentence = f"no client resumes it: {reason}"
         all_verdicts = [
-            msgspec.structs.replace(old_verdict, refused=reason, words=sentence)
-            for old_verdict in all_verdicts
+            msgspec.structs.replace(old_verdict, refused=reason, words=sentence) for old_verdict in all_verdicts
         ]
     return tuple(all_verdicts)
 
@@ -124,14 +117,10 @@ def _dialect_verdicts(evidence: Evidence, replayed: int) -> tuple[Verdict, ...]:
     messages = [nodes[index] for index in sorted(nodes)]
     if is_converted(source):
         messages = [node for node in messages if not source.is_inserted(node.offset)]
-    return _unify_refusals(
-        [_dialect_verdict(evidence, case, versions, messages) for versions in GENERATIONS]
-    )
+    return _unify_refusals([_dialect_verdict(evidence, case, versions, messages) for versions in GENERATIONS])
 
 
-def _dialect_verdict(
-    evidence: Evidence, case: "_FileCase", versions: tuple[str, ...], messages: list[Node]
-) -> Verdict:
+def _dialect_verdict(evidence: Evidence, case: "_FileCase", versions: tuple[str, ...], messages: list[Node]) -> Verdict:
     verdict = case.judge(versions)
     if verdict.refused:
         return msgspec.structs.replace(verdict, there=len(messages))
@@ -149,9 +138,7 @@ def _dialect_verdict(
             f"{evidence.dialect}; `steno repair` converts it"
         )
     outcome = "partly" if lost_indexes or evidence.dialect != "claude" else "fully"
-    return Verdict(
-        versions, outcome, sent, len(messages), stretches, rejected=verdict.rejected, words=sentence
-    )
+    return Verdict(versions, outcome, sent, len(messages), stretches, rejected=verdict.rejected, words=sentence)
 
 
 def _common_reason(evidence: Evidence, reason: str) -> str:
@@ -174,13 +161,9 @@ class _FileCase:
         self.lost_by_chain: dict[int, tuple[set[int], ToolPairs]] = {}
         graph = evidence.graph
         without_uuid = (
-            node
-            for node in evidence.transcript.nodes
-            if not node.uuid and node.is_message and not node.sidechain
+            node for node in evidence.transcript.nodes if not node.uuid and node.is_message and not node.sidechain
         )
-        by_index = {
-            node.index: node for node in (*graph.messages, *graph.unreachable, *without_uuid)
-        }
+        by_index = {node.index: node for node in (*graph.messages, *graph.unreachable, *without_uuid)}
         self.messages = [by_index[index] for index in sorted(by_index)]
         errors = {rule for rule, level in evidence.findings.counts if level == "error"}
         self.certain = bool(errors & _ALWAYS_REFUSED)
@@ -206,8 +189,7 @@ class _FileCase:
             len(self.messages),
             stretches,
             rejected=rejected,
-            words=_sentence(client.version, sent, len(self.messages), stretches, rejected)
-            + self.unsent_note,
+            words=_sentence(client.version, sent, len(self.messages), stretches, rejected) + self.unsent_note,
         )
 
     def _refused(self, versions: tuple[str, ...], reason: str) -> Verdict:
@@ -228,16 +210,12 @@ class _FileCase:
             graph = self.evidence.graph
             pairs = graph.pairs if chain == graph.conversation else pair_tools(chain)
             names = {node.uuid or node.index for node in chain}
-            lost_indexes = {
-                node.index for node in self.messages if (node.uuid or node.index) not in names
-            }
+            lost_indexes = {node.index for node in self.messages if (node.uuid or node.index) not in names}
             self.lost_by_chain[id(chain)] = lost_indexes, pairs
         lost_indexes, pairs = self.lost_by_chain[id(chain)]
         if pairs.is_complete:
             return lost_indexes
-        return lost_indexes | (
-            _dropped_indexes(client, pairs) & {node.index for node in self.messages}
-        )
+        return lost_indexes | (_dropped_indexes(client, pairs) & {node.index for node in self.messages})
 
     def dropped_names(self, client: Client, chain: list[Node]) -> set[str | None]:
         """Return the ids of messages on a chain that the client does not send."""
@@ -248,9 +226,7 @@ class _FileCase:
         return self.stretches(self.messages, lost_indexes, self.evidence.lines)
 
     @staticmethod
-    def stretches(
-        messages: Sequence[Node], lost_indexes: set[int], lines: Sequence[int]
-    ) -> tuple[LineRange, ...]:
+    def stretches(messages: Sequence[Node], lost_indexes: set[int], lines: Sequence[int]) -> tuple[LineRange, ...]:
         """Return where the messages lie that are lost, of those that there are."""
         ranges: list[LineRange] = []
         if not lost_indexes:
@@ -279,9 +255,7 @@ class _FileCase:
             orphans = _REFUSED_AS_ORPHANS if not client.drops_orphans else frozenset[str]()
             return self._first_error_on(chain, _REFUSED | orphans)
         messages = as_resumed(self.evidence.transcript, client, prompt="…") or []
-        problems = (
-            breach for breach in find_breaches(messages) if breach.rule not in _HARMLESS_BREACHES
-        )
+        problems = (breach for breach in find_breaches(messages) if breach.rule not in _HARMLESS_BREACHES)
         first = next(problems, None)
         return f"{first.rule}: {first.detail}" if first is not None else ""
 
@@ -308,13 +282,9 @@ def _dropped_indexes(client: Client, pairs: ToolPairs) -> set[int]:
     return {block.node.index for block in blocks}
 
 
-def _sentence(
-    version: str, sent: int, total: int, lost_ranges: Sequence[LineRange], rejected: str
-) -> str:
+def _sentence(version: str, sent: int, total: int, lost_ranges: Sequence[LineRange], rejected: str) -> str:
     if lost_ranges:
-        verb = (
-            "is" if len(lost_ranges) == 1 and lost_ranges[0].first == lost_ranges[0].last else "are"
-        )
+        verb = "is" if len(lost_ranges) == 1 and lost_ranges[0].first == lost_ranges[0].last else "are"
         sentence = f"{version} resumes {sent:,} of {total:,} messages: {_describe_ranges(lost_ranges)} {verb} lost"
     else:
         sentence = f"{version} resumes it fully"

@@ -21,9 +21,7 @@ def open_fresh_index(
         StenoError: as `open_index`.
     """
     with progress_factory("Reading new sessions") as progress:
-        index = open_index(
-            search_roots(root, demo=demo), sync_first=not no_sync, start_progress=progress
-        )
+        index = open_index(search_roots(root, demo=demo), sync_first=not no_sync, start_progress=progress)
     if while_syncing and index.report is None and not no_sync:
         print_error(f"a sync is at work; {while_syncing}")
     return index

@@ -16,68 +16,26 @@ COMMANDS: Final = {
     "explore": ("steno.cli.commands.explore", "Look at everything in a browser."),
     "ls": ("steno.cli.commands.ls", "List sessions, newest first."),
     "show": ("steno.cli.commands.show", "Read one session: turns, steps, answers; or its records."),
-    "brief": (
-        "steno.cli.commands.brief",
-        "Tell sessions in brief: asked, done, decided, left open.",
-    ),
+    "brief": ("steno.cli.commands.brief", "Tell sessions in brief: asked, done, decided, left open."),
     "search": ("steno.cli.commands.search", "Find words in every session."),
     "files": ("steno.cli.commands.files", "Show what agents did to files, and any version of one."),
     "blame": ("steno.cli.commands.blame", "Say which prompt wrote each line of a file."),
-    "compare": (
-        "steno.cli.commands.compare",
-        "Lay two sessions side by side: where they part, who did better.",
-    ),
-    "tail": (
-        "steno.cli.commands.tail",
-        "Follow live sessions: turns and steps as they are written.",
-    ),
+    "compare": ("steno.cli.commands.compare", "Lay two sessions side by side: where they part, who did better."),
+    "tail": ("steno.cli.commands.tail", "Follow live sessions: turns and steps as they are written."),
     "usage": ("steno.cli.commands.usage", "Say what was used and what it cost, down to the line."),
-    "export": (
-        "steno.cli.commands.export",
-        "Write sessions in a format for others, secrets masked.",
-    ),
-    "sync": (
-        "steno.cli.commands.maintenance.sync",
-        "Bring the index up to date: what search and usage read.",
-    ),
-    "check": (
-        "steno.cli.commands.maintenance.check",
-        "Say what is wrong with sessions, and what it means.",
-    ),
-    "doctor": (
-        "steno.cli.commands.maintenance.doctor",
-        "Look after the config folder: what is broken or about to go.",
-    ),
-    "repair": (
-        "steno.cli.commands.maintenance.repair",
-        "Make a broken session resume, in a new file.",
-    ),
-    "chat": (
-        "steno.cli.commands.chat",
-        "Let an agent work on your files, in a session that resumes.",
-    ),
-    "replay": (
-        "steno.cli.commands.replay",
-        "Serve recorded sessions as a Messages API, to test agents.",
-    ),
-    "archive": (
-        "steno.cli.commands.maintenance.archive",
-        "Keep sessions for good: compressed, byte for byte.",
-    ),
-    "relocate": (
-        "steno.cli.commands.maintenance.relocate",
-        "Have sessions follow a project that was moved.",
-    ),
+    "export": ("steno.cli.commands.export", "Write sessions in a format for others, secrets masked."),
+    "sync": ("steno.cli.commands.maintenance.sync", "Bring the index up to date: what search and usage read."),
+    "check": ("steno.cli.commands.maintenance.check", "Say what is wrong with sessions, and what it means."),
+    "doctor": ("steno.cli.commands.maintenance.doctor", "Look after the config folder: what is broken or about to go."),
+    "repair": ("steno.cli.commands.maintenance.repair", "Make a broken session resume, in a new file."),
+    "chat": ("steno.cli.commands.chat", "Let an agent work on your files, in a session that resumes."),
+    "replay": ("steno.cli.commands.replay", "Serve recorded sessions as a Messages API, to test agents."),
+    "archive": ("steno.cli.commands.maintenance.archive", "Keep sessions for good: compressed, byte for byte."),
+    "relocate": ("steno.cli.commands.maintenance.relocate", "Have sessions follow a project that was moved."),
     "mcp": ("steno.cli.commands.mcp", "Give agents your history: an MCP server that only reads."),
-    "acp": (
-        "steno.cli.commands.acp",
-        "Let an editor drive the agent, over the Agent Client Protocol.",
-    ),
+    "acp": ("steno.cli.commands.acp", "Let an editor drive the agent, over the Agent Client Protocol."),
     "demo": ("steno.cli.commands.demo", "Write a few made-up sessions to try things on."),
-    "drift": (
-        "steno.cli.commands.maintenance.drift",
-        "Say what files contain that the catalogue does not know.",
-    ),
+    "drift": ("steno.cli.commands.maintenance.drift", "Say what files contain that the catalogue does not know."),
 }
 """Each command's module, which has it as `command`, and its line in the help."""
 
@@ -135,9 +93,7 @@ def _print_completion(ctx: click.Context, _param: click.Parameter, shell: str | 
 
     completion_class = get_completion_class(shell)
     if completion_class is not None:
-        sys.stdout.write(
-            completion_class(ctx.command, {}, "steno", COMPLETION_VARIABLE).source() + "\n"
-        )
+        sys.stdout.write(completion_class(ctx.command, {}, "steno", COMPLETION_VARIABLE).source() + "\n")
     ctx.exit()
 
 

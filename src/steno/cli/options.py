@@ -18,9 +18,7 @@ COLOR = click.option(
     help="Colour: when a terminal is looking (auto), always or never. NO_COLOR is respected.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-WIDTH = click.option(
-    "--width", metavar="N", type=click.IntRange(40, 500), help="How many columns to use."
-)
+WIDTH = click.option("--width", metavar="N", type=click.IntRange(40, 500), help="How many columns to use.")
 _ROOT_OPTION = click.option(
     "--root",
     "root",
@@ -29,9 +27,7 @@ _ROOT_OPTION = click.option(
     type=click.Path(readable=False),
     help="Look here instead: a config folder, a project or any folder. May be repeated.",
 )
-_DEMO_OPTION = click.option(
-    "--demo", is_flag=True, help="Look at the demo that `steno demo` wrote."
-)
+_DEMO_OPTION = click.option("--demo", is_flag=True, help="Look at the demo that `steno demo` wrote.")
 
 
 def add_options(*decorators: Callable[[Any], Any]) -> Callable[[FunctionT], FunctionT]:
@@ -68,16 +64,12 @@ def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
 
 
 SESSION = click.argument("name", metavar="SESSION", shell_complete=complete)
-OPTIONAL_SESSION = click.argument(
-    "name", metavar="[SESSION]", required=False, shell_complete=complete
-)
+OPTIONAL_SESSION = click.argument("name", metavar="[SESSION]", required=False, shell_complete=complete)
 SESSIONS = click.argument("names", metavar="[SESSION]...", nargs=-1, shell_complete=complete)
 
 
 PERMISSION_MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
-MODEL_OPTION = click.option(
-    "--model", metavar="MODEL", default="", help="A model, or opus, sonnet, haiku."
-)
+MODEL_OPTION = click.option("--model", metavar="MODEL", default="", help="A model, or opus, sonnet, haiku.")
 ALLOWED_TOOLS = click.option(
     "--allowedTools",
     "--allowed-tools",
@@ -87,16 +79,7 @@ ALLOWED_TOOLS = click.option(
     help="Allow this, as in `Bash(make:*)`.",
 )
 DISALLOWED_TOOLS = click.option(
-    "--disallowedTools",
-    "--disallowed-tools",
-    "disallowed",
-    multiple=True,
-    metavar="RULE",
-    help="Never allow this.",
+    "--disallowedTools", "--disallowed-tools", "disallowed", multiple=True, metavar="RULE", help="Never allow this."
 )
-SETTINGS_OPTION = click.option(
-    "--settings", metavar="FILE|JSON", default="", help="Settings for this run."
-)
-MAX_TURNS_OPTION = click.option(
-    "--max-turns", type=click.IntRange(1), default=None, help="Requests at most."
-)
+SETTINGS_OPTION = click.option("--settings", metavar="FILE|JSON", default="", help="Settings for this run.")
+MAX_TURNS_OPTION = click.option("--max-turns", type=click.IntRange(1), default=None, help="Requests at most.")

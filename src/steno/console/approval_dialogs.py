@@ -46,21 +46,14 @@ def shorten_paths(text: str, cwd: str) -> str:
     >>> shorten_paths("/home/ada/tide/a.py would be changed", "/home/ada/tide")
     'a.py would be changed'
     """
-    shortened = (
-        short_path(word, cwd) if word.startswith(os.sep) else word for word in text.split(" ")
-    )
+    shortened = (short_path(word, cwd) if word.startswith(os.sep) else word for word in text.split(" "))
     return " ".join(shortened)
 
 
 def _base_folders(cwd: str) -> list[tuple[str, str]]:
     """Return what paths are said from, and what stands for it: the folder before home."""
     home = os.path.expanduser("~")
-    candidates = [
-        (cwd, ""),
-        (os.path.realpath(cwd), ""),
-        (home, "~"),
-        (os.path.realpath(home), "~"),
-    ]
+    candidates = [(cwd, ""), (os.path.realpath(cwd), ""), (home, "~"), (os.path.realpath(home), "~")]
     # What is not below anything is not said from there.
     return [(folder, prefix) for folder, prefix in candidates if folder not in ("", os.sep, "~")]
 
@@ -113,9 +106,7 @@ class PermissionDialogs:
             return list(self._dialog_body(call, decision, columns))
 
         while True:
-            dialog = Dialog(
-                "Permission", body, _choices(call, decision), text_hint=_TEXT_HINT, is_framed=True
-            )
+            dialog = Dialog("Permission", body, _choices(call, decision), text_hint=_TEXT_HINT, is_framed=True)
             dialog.show_all_value = "all"
             reply = await self._prompt.ask(dialog)
             if reply is None:
@@ -141,41 +132,31 @@ class PermissionDialogs:
 
     # What is shown
 
-    def _dialog_body(
-        self, call: dict[str, Any], decision: Decision, columns: int
-    ) -> Iterator[StyledLine]:
+    def _dialog_body(self, call: dict[str, Any], decision: Decision, columns: int) -> Iterator[StyledLine]:
         tool_input = as_object(call.get("input")) or {}
         name = str(call.get("name"))
         yield [f"{one_line(call_label(call), columns - 20)} wants to {_action_verb(name)}"]
         yield from _first_lines(self._call_lines(name, tool_input, columns), _MAX_LINES)
-        for line in wrap(
-            f"asks because {shorten_paths(decision.reason, self._get_cwd())}", columns
-        ):
+        for line in wrap(f"asks because {shorten_paths(decision.reason, self._get_cwd())}", columns):
             yield [(line, "dim")]
         parts = command_parts(str(tool_input.get("command", ""))) if name == SHELL else []
         if len(parts) > 1:
             yield [("it runs, one after the other:", "dim")]
             yield from _first_lines(self._part_lines(parts, columns), _MAX_PARTS)
 
-    def _call_lines(
-        self, name: str, tool_input: dict[str, Any], columns: int
-    ) -> Iterator[StyledLine]:
+    def _call_lines(self, name: str, tool_input: dict[str, Any], columns: int) -> Iterator[StyledLine]:
         """Yield what a call would do, all of it."""
         if name == SHELL:
             for line in wrap(str(tool_input.get("command", "")), columns - 2):
                 yield ["  ", (line, "bold")]
         elif name in TEXT_EDITING_TOOLS:
-            path = short_path(
-                self._absolute_path(str(tool_input.get("file_path", ""))), self._get_cwd()
-            )
+            path = short_path(self._absolute_path(str(tool_input.get("file_path", ""))), self._get_cwd())
             yield ["  ", (one_line(path, columns - 2), "bold")]
             patch = preview_patch(name, tool_input, self._get_cwd())
             yield from diff_lines(patch, columns, max_lines=None, wrapped=True)
         else:
             for key, value in tool_input.items():
-                first, *rest = wrap(
-                    f"{key}: {short_path(str(value), self._get_cwd())}", columns - 2
-                )
+                first, *rest = wrap(f"{key}: {short_path(str(value), self._get_cwd())}", columns - 2)
                 label = f"{clean(key)}: "
                 yield ["  ", (label, "dim"), (first.removeprefix(label), "bold")]
                 yield from (["  ", (line, "bold")] for line in rest)
@@ -186,18 +167,10 @@ class PermissionDialogs:
             text = _command_text(part)
             literal = all(word.literal for word in _all_words(part))
             permissions = self._get_permissions() if literal else None
-            decision = (
-                permissions.judge(SHELL, {"command": text}, cwd=self._get_cwd())
-                if permissions
-                else None
-            )
+            decision = permissions.judge(SHELL, {"command": text}, cwd=self._get_cwd()) if permissions else None
             is_allowed = decision is not None and decision.verdict == "allow"
             displayed = one_line(text, max(columns * 3 // 5, 12))
-            reason = (
-                shorten_paths(decision.reason, self._get_cwd())
-                if decision
-                else "its words are not known yet"
-            )
+            reason = shorten_paths(decision.reason, self._get_cwd()) if decision else "its words are not known yet"
             mark = ("✓ ", "green") if is_allowed else ("! ", "yellow")
             yield [
                 "  ",
@@ -206,9 +179,7 @@ class PermissionDialogs:
                 (f"  {one_line(reason, max(columns - display_width(displayed) - 6, 8))}", "dim"),
             ]
 
-    def _print_explanation(
-        self, call: dict[str, Any], decision: Decision, *, explain: bool
-    ) -> None:
+    def _print_explanation(self, call: dict[str, Any], decision: Decision, *, explain: bool) -> None:
         """Print what does not fit into the question: why it asks, or what it is about."""
         columns = self._prompt.screen.width - 4
         if not explain:
@@ -236,8 +207,7 @@ class PermissionDialogs:
         rules = decision.offers[:1] or decision.together
         if len(decision.offers) > 1:
             rows = [
-                Choice(str(index), rule, rule, _rule_reach(rule))
-                for index, rule in enumerate(decision.offers[:5], 1)
+                Choice(str(index), rule, rule, _rule_reach(rule)) for index, rule in enumerate(decision.offers[:5], 1)
             ]
             reply = await self._prompt.ask(Dialog("Which rule?", (), rows))
             if reply is None:
@@ -247,12 +217,8 @@ class PermissionDialogs:
         def body(columns: int) -> list[StyledLine]:
             return [["  ", (line, "bold")] for rule in rules for line in wrap(rule, columns - 2)]
 
-        scope_choices = [
-            Choice(key, label, scope, self._settings_file(scope)) for key, scope, label in _SCOPES
-        ]
-        reply = await self._prompt.ask(
-            Dialog("Allow this from now on, and where is it kept?", body, scope_choices)
-        )
+        scope_choices = [Choice(key, label, scope, self._settings_file(scope)) for key, scope, label in _SCOPES]
+        reply = await self._prompt.ask(Dialog("Allow this from now on, and where is it kept?", body, scope_choices))
         if reply is None:
             return None
         place = cast("RuleScope", reply.value)
@@ -278,9 +244,7 @@ class PermissionDialogs:
 
     async def _edit_command(self, call: dict[str, Any]) -> Approval | None:
         tool_input = as_object(call.get("input")) or {}
-        dialog = Dialog(
-            "The command to run instead", (), (), text_hint="enter runs it, esc goes back"
-        )
+        dialog = Dialog("The command to run instead", (), (), text_hint="enter runs it, esc goes back")
         dialog.initial = str(tool_input.get("command", ""))
         reply = await self._prompt.ask(dialog)
         if reply is None or not reply.text.strip():
@@ -296,10 +260,7 @@ def _first_lines(lines: Iterable[StyledLine], max_lines: int) -> list[StyledLine
     all_lines = list(lines)
     if len(all_lines) <= max_lines:
         return all_lines
-    return [
-        *all_lines[: max_lines - 1],
-        [(f"  … {len(all_lines) - max_lines + 1} more lines: d shows all", "dim")],
-    ]
+    return [*all_lines[: max_lines - 1], [(f"  … {len(all_lines) - max_lines + 1} more lines: d shows all", "dim")]]
 
 
 def _choices(call: dict[str, Any], decision: Decision) -> list[Choice]:
@@ -309,9 +270,7 @@ def _choices(call: dict[str, Any], decision: Decision) -> list[Choice]:
         command = (as_object(call.get("input")) or {}).get("command")
         # A rule is seen in full before it holds; that of a long command is the command itself.
         is_exact = len(rule) > _MAX_RULE and rule == f"{SHELL}({command})"
-        choices.append(
-            Choice("s", f"this session: {'exactly this' if is_exact else rule}", "session")
-        )
+        choices.append(Choice("s", f"this session: {'exactly this' if is_exact else rule}", "session"))
         choices.append(Choice("a", "always…", "always"))
     choices.append(Choice("n", "no", "no"))
     if call.get("name") == SHELL:
@@ -342,9 +301,7 @@ def command_parts(script: str) -> "list[Command]":
 def _command_text(command: "Command") -> str:
     """Return a command as it runs: what it sets before, and where it reads and writes, with it."""
     assignments = [f"{item.name}={_quote_word(item.value)}" for item in command.assignments]
-    files = [
-        f"{'>' if each.writes else '<'} {_quote_word(each.target)}" for each in command.redirections
-    ]
+    files = [f"{'>' if each.writes else '<'} {_quote_word(each.target)}" for each in command.redirections]
     return " ".join([*assignments, *map(_quote_word, command.words), *files])
 
 
@@ -390,10 +347,7 @@ _PLAN_CHOICES: Final = (
     Choice("m", "yes, but ask before each edit", "default"),
     Choice("n", "no, keep planning", "no"),
 )
-_ENTER_PLAN_CHOICES: Final = (
-    Choice("y", "yes, plan first", "yes"),
-    Choice("n", "no, go ahead", "no"),
-)
+_ENTER_PLAN_CHOICES: Final = (Choice("y", "yes, plan first", "yes"), Choice("n", "no, go ahead", "no"))
 _TRUST_EXPLANATION: Final = (
     "It brings files of its own: instructions for the model, settings, perhaps commands that run by "
     "themselves. Without trust they have no effect."
@@ -426,16 +380,12 @@ class ToolDialogs:
 
     async def _ask_plan(self, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("step") == "enter":
-            reply = await self._prompt.ask(
-                Dialog("Plan first, before anything is changed?", (), _ENTER_PLAN_CHOICES)
-            )
+            reply = await self._prompt.ask(Dialog("Plan first, before anything is changed?", (), _ENTER_PLAN_CHOICES))
             return {"approved": reply is not None and reply.value == "yes"}
         plan = request.get("plan")
         # A plan is as long as it is: it is printed, and only the question stays below.
         self._renderer.print_markdown(str(plan) if plan else "*The plan is empty.*")
-        dialog = Dialog(
-            "Go on with this plan?", (), _PLAN_CHOICES, text_hint="say what should be different"
-        )
+        dialog = Dialog("Go on with this plan?", (), _PLAN_CHOICES, text_hint="say what should be different")
         reply = await self._prompt.ask(dialog)
         if reply is None:
             self.on_cancel()
@@ -450,9 +400,7 @@ class ToolDialogs:
         return {"approved": True, "mode": reply.value}
 
     async def _ask_text(self, title: str) -> str:
-        reply = await self._prompt.ask(
-            Dialog(title, (), (), text_hint="enter sends, esc leaves it")
-        )
+        reply = await self._prompt.ask(Dialog(title, (), (), text_hint="enter sends, esc leaves it"))
         return reply.text if reply is not None else ""
 
     async def _ask_questions(self, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -465,23 +413,14 @@ class ToolDialogs:
                 return {"answers": {}}
             answers[str(question.get("question"))] = reply
         self._renderer.print_block(
-            [
-                ["    ", (f"{question} ", "dim"), _answer_text(answer)]
-                for question, answer in answers.items()
-            ],
-            "answers",
+            [["    ", (f"{question} ", "dim"), _answer_text(answer)] for question, answer in answers.items()], "answers"
         )
         return {"answers": answers}
 
     async def _ask_question(self, question: dict[str, Any]) -> str | list[str] | None:
         options = [as_object(option) or {} for option in as_list(question.get("options")) or []]
         choices = [
-            Choice(
-                str(index),
-                str(each.get("label")),
-                str(each.get("label")),
-                str(each.get("description")),
-            )
+            Choice(str(index), str(each.get("label")), str(each.get("label")), str(each.get("description")))
             for index, each in enumerate(options, 1)
         ]
         is_multiple = question.get("multiSelect") is True
@@ -501,9 +440,7 @@ class ToolDialogs:
         return list(reply.values) if is_multiple else reply.value
 
 
-async def ask_trust_once(
-    prompt: "Prompt", renderer: "EventRenderer", options: "AgentOptions"
-) -> None:
+async def ask_trust_once(prompt: "Prompt", renderer: "EventRenderer", options: "AgentOptions") -> None:
     """Ask once about a folder that brings files which would have an effect."""
     from steno.permissions.project_trust import effective_files, trust_folder
 
@@ -526,13 +463,9 @@ async def _ask_trust(prompt: "Prompt", folder: str, files: list[str]) -> bool:
     """Ask whether a folder's own files may have an effect; what there is is named."""
 
     def body(columns: int) -> list[StyledLine]:
-        folder_lines: list[StyledLine] = [
-            ["  ", (line, "bold")] for line in wrap(folder, columns - 2)
-        ]
+        folder_lines: list[StyledLine] = [["  ", (line, "bold")] for line in wrap(folder, columns - 2)]
         explanation: list[StyledLine] = [[line] for line in wrap(_TRUST_EXPLANATION, columns)]
-        names: list[StyledLine] = [
-            ["  ", (line, "dim")] for line in wrap(", ".join(files), columns - 2)
-        ]
+        names: list[StyledLine] = [["  ", (line, "dim")] for line in wrap(", ".join(files), columns - 2)]
         return [*folder_lines, *explanation, *names]
 
     choices = (Choice("y", "yes, I trust it", "yes"), Choice("n", "not now", "no"))

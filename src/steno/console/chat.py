@@ -216,17 +216,11 @@ class Chat:
         path = writable_session.conversation.recorder.path
         is_resumed = _exists(path)
         callbacks = AgentCallbacks(
-            emit=self._handle_event,
-            request_approval=self.permission_dialogs,
-            ask_user=self.tool_dialogs,
+            emit=self._handle_event, request_approval=self.permission_dialogs, ask_user=self.tool_dialogs
         )
         try:
             session = build_session(
-                self.agent_setup.options,
-                writable_session,
-                self._model,
-                callbacks,
-                self.agent_setup.price_response,
+                self.agent_setup.options, writable_session, self._model, callbacks, self.agent_setup.price_response
             )
         except BaseException:
             writable_session.conversation.recorder.close()
@@ -234,9 +228,7 @@ class Chat:
         session.start_source = source or session.start_source
         context = session.agent.executor.context
         forward_notification = context.notify
-        context.notify = lambda notification: self._on_background_notification(
-            notification, forward_notification
-        )
+        context.notify = lambda notification: self._on_background_notification(notification, forward_notification)
         mode, rules = self._carried_permissions
         if mode:
             context.plan.permission_mode = mode
@@ -261,9 +253,7 @@ class Chat:
         await self.status.close()
         if session is not None:
             recorder = session.agent.conversation.recorder
-            self.last_session_id = (
-                recorder.session_id if _exists(recorder.path) else self.last_session_id
-            )
+            self.last_session_id = recorder.session_id if _exists(recorder.path) else self.last_session_id
             self._carried_permissions = (session.permission_mode(), session.granted_rules.rules)
             await session.close(reason)
 
@@ -343,11 +333,7 @@ class Chat:
         elif self.session is None:
             return
         elif action == "mode":
-            mode_index = (
-                _CYCLED_MODES.index(mode)
-                if (mode := self.session.permission_mode()) in _CYCLED_MODES
-                else -1
-            )
+            mode_index = _CYCLED_MODES.index(mode) if (mode := self.session.permission_mode()) in _CYCLED_MODES else -1
             self.set_mode(_CYCLED_MODES[(mode_index + 1) % len(_CYCLED_MODES)])
         elif action == "rewind":
             self.submit("/rewind")
@@ -448,11 +434,7 @@ class Chat:
 
     def _forward_queued_prompts(self) -> None:
         """Let the model hear at the next chance what was said meanwhile; commands wait."""
-        while (
-            self.session is not None
-            and self.queued_prompts
-            and self.queued_prompts[0][:1] not in ("/", "!", "#")
-        ):
+        while self.session is not None and self.queued_prompts and self.queued_prompts[0][:1] not in ("/", "!", "#"):
             text = self.queued_prompts.pop(0)
             self.session.agent.inbox.append((text, False))
             self.renderer.print_user_text(text)
@@ -486,11 +468,7 @@ class Chat:
         console_names = {name for name, _ in console_commands}
         return [
             *console_commands,
-            *(
-                command
-                for command in self.session.slash_dispatcher.callable_prompts
-                if command[0] not in console_names
-            ),
+            *(command for command in self.session.slash_dispatcher.callable_prompts if command[0] not in console_names),
         ]
 
 

@@ -59,14 +59,8 @@ _SGR_STYLES: Final = {
     "2": "dim",
     "3": "italic",
     "4": "underline",
-    **{
-        str(30 + at): name
-        for at, name in enumerate(("", "red", "green", "yellow", "blue", "magenta", "cyan", ""))
-    },
-    **{
-        str(90 + at): name
-        for at, name in enumerate(("", "red", "green", "yellow", "blue", "magenta", "cyan", ""))
-    },
+    **{str(30 + at): name for at, name in enumerate(("", "red", "green", "yellow", "blue", "magenta", "cyan", ""))},
+    **{str(90 + at): name for at, name in enumerate(("", "red", "green", "yellow", "blue", "magenta", "cyan", ""))},
 }
 
 
@@ -89,9 +83,7 @@ class StatusState(msgspec.Struct, kw_only=True):
     """What runs in the background."""
 
 
-def status_line(
-    state: StatusState, columns: int, moment: float, *, unicode: bool = True
-) -> StyledLine:
+def status_line(state: StatusState, columns: int, moment: float, *, unicode: bool = True) -> StyledLine:
     """Return the line; where there is little room the less important goes first."""
     if not state.model:
         return [(" starting", "dim")]
@@ -112,17 +104,7 @@ def status_line(
     parts.append((3, [f"${state.cost / MICRO_DOLLARS_PER_DOLLAR:.2f}"]))
     if state.branch:
         parts.append((6, [(truncate(clean(state.branch), 24), "dim")]))
-    parts.append(
-        (
-            1,
-            [
-                (
-                    MODE_DESCRIPTIONS.get(state.mode, state.mode),
-                    "yellow" if state.mode != "default" else "",
-                )
-            ],
-        )
-    )
+    parts.append((1, [(MODE_DESCRIPTIONS.get(state.mode, state.mode), "yellow" if state.mode != "default" else "")]))
     if state.background_tasks:
         parts.append((4, [humanize.count(state.background_tasks, "task") + " running"]))
     parts.append((8, [("? keys", "dim")]))
@@ -181,9 +163,7 @@ class StatusCommand:
         except OSError:
             return
         try:
-            output, _ = await asyncio.wait_for(
-                process.communicate(encode(status_input)), _COMMAND_TIMEOUT
-            )
+            output, _ = await asyncio.wait_for(process.communicate(encode(status_input)), _COMMAND_TIMEOUT)
         except TimeoutError:
             output = b""
         finally:
@@ -256,9 +236,7 @@ class ChatStatus:
         place = session.agent.conversation.recorder.composer.context
         header_left = "  ".join(filter(None, (humanize.project_name(place.cwd), place.git_branch)))
         header_right = f"session {place.session_id[:SHORT_ID_LENGTH]}"
-        head = clean(
-            f"steno chat  {header_left}  {humanize.model_name(session.agent.request_config.model)}"
-        )
+        head = clean(f"steno chat  {header_left}  {humanize.model_name(session.agent.request_config.model)}")
         space = chat.screen.width - 1 - display_width(head) - display_width(header_right)
         line: StyledLine = [(head, "dim")]
         if space > 1:
@@ -279,8 +257,7 @@ class ChatStatus:
         lines = wrap(explanation, max(self._chat.screen.width - 5, 10))
         prefixes = ("  → ", "    ")
         self._chat.renderer.print_block(
-            [[(prefixes[index > 0], "green"), line] for index, line in enumerate(lines)],
-            f"tour {text}",
+            [[(prefixes[index > 0], "green"), line] for index, line in enumerate(lines)], f"tour {text}"
         )
 
     def live(self, columns: int, rows: int) -> list[StyledLine]:
@@ -293,9 +270,7 @@ class ChatStatus:
             queued_text = one_line(text, max(columns - 13, 8))
             lines.append([("  ┊ ", "blue"), ("queued  ", "dim"), queued_text])
         if len(chat.queued_prompts) > _MAX_QUEUED:
-            lines.append(
-                [("  ┊ ", "blue"), (f"and {len(chat.queued_prompts) - _MAX_QUEUED} more", "dim")]
-            )
+            lines.append([("  ┊ ", "blue"), (f"and {len(chat.queued_prompts) - _MAX_QUEUED} more", "dim")])
         # The prompt stands apart from what is above it.
         return [*lines, []] if lines else []
 
@@ -319,9 +294,7 @@ class ChatStatus:
             branch=agent.conversation.recorder.composer.context.git_branch,
             turn=chat.turns,
             is_waiting=chat.permission_dialogs.is_open or chat.tool_dialogs.is_open,
-            seconds=time.monotonic() - turn_started_at
-            if turn_started_at and chat.is_busy()
-            else None,
+            seconds=time.monotonic() - turn_started_at if turn_started_at and chat.is_busy() else None,
             context=agent.meter.context_size,
             window=session.compactor.window(agent),
             cost=agent.meter.total_cost,
@@ -332,9 +305,7 @@ class ChatStatus:
     def set_status_command(self, session: "AgentSession") -> None:
         """Let a command of the user's write the last line, where the settings name one."""
         command, context = session.settings.status_line, session.agent.executor.context
-        self._status_command = (
-            StatusCommand(command, context.project, context.env) if command else None
-        )
+        self._status_command = StatusCommand(command, context.project, context.env) if command else None
 
     def refresh(self) -> None:
         """Bring everything that is seen up to date."""
@@ -342,9 +313,7 @@ class ChatStatus:
         if self._status_command is not None and session is not None:
             from steno.console.commands.info import status_command_input
 
-            self._status_command.request_update(
-                status_command_input(session), self._chat.screen.refresh
-            )
+            self._status_command.request_update(status_command_input(session), self._chat.screen.refresh)
         self._chat.screen.refresh()
 
     async def close(self) -> None:

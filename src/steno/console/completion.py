@@ -26,16 +26,12 @@ _CACHE_SECONDS: Final = 10.0
 class PromptCompleter(Completer):
     """Knows what can be called, and which files there are."""
 
-    def __init__(
-        self, get_commands: Callable[[], list[tuple[str, str]]], get_cwd: Callable[[], str]
-    ) -> None:
+    def __init__(self, get_commands: Callable[[], list[tuple[str, str]]], get_cwd: Callable[[], str]) -> None:
         self._get_commands = get_commands
         self._get_cwd = get_cwd
         self._file_cache: tuple[str, float, list[str]] = ("", 0.0, [])
 
-    def get_completions(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> Iterable[Completion]:
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Return what could stand before the cursor."""
         del complete_event
         before = document.text_before_cursor
@@ -46,8 +42,7 @@ class PromptCompleter(Completer):
         if file is None:
             return []
         return [
-            Completion(f"@{path}", -len(file[1]) - 1, display=path)
-            for path in fuzzy_match(file[1], self._list_files())
+            Completion(f"@{path}", -len(file[1]) - 1, display=path) for path in fuzzy_match(file[1], self._list_files())
         ]
 
     def complete_now(self, document: Document) -> list[Completion] | None:
@@ -71,9 +66,7 @@ class PromptCompleter(Completer):
         names = dict(self._get_commands())
         prefix_matches = [name for name in names if name.startswith(typed)]
         fuzzy_matches = (
-            [name for name in fuzzy_match(typed, list(names)) if name not in prefix_matches]
-            if typed
-            else []
+            [name for name in fuzzy_match(typed, list(names)) if name not in prefix_matches] if typed else []
         )
         for name in (*sorted(prefix_matches), *fuzzy_matches):
             yield Completion(f"/{name}", -len(typed) - 1, display_meta=names[name])
@@ -135,15 +128,7 @@ def fuzzy_match(typed: str, names: list[str]) -> list[str]:
             continue
         base = lowered.rpartition("/")[2]
         position = base.find(typed.lower())
-        rank = (
-            0
-            if position == 0
-            else 1
-            if position > 0
-            else 2
-            if typed.lower() in lowered
-            else _SCATTERED_RANK
-        )
+        rank = 0 if position == 0 else 1 if position > 0 else 2 if typed.lower() in lowered else _SCATTERED_RANK
         # How far its letters lie apart says something only where they do.
         spread = match.end() - match.start() if rank == _SCATTERED_RANK else 0
         ranked.append(((rank, spread, len(name), name), name))

@@ -9,16 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from steno.sanitize.terminal import (
-    StyledLine,
-    StyledText,
-    clean,
-    display_width,
-    one_line,
-    pad,
-    truncate,
-    wrap,
-)
+from steno.sanitize.terminal import StyledLine, StyledText, clean, display_width, one_line, pad, truncate, wrap
 
 Body: TypeAlias = Sequence[StyledLine] | Callable[[int], Sequence[StyledLine]]
 """Something to read: lines, or what lays them out in so many columns."""
@@ -120,11 +111,7 @@ class Dialog:
         if self.is_typing or not visible:
             return ""
         choice = visible[min(self.index, len(visible) - 1)]
-        selection_text = (
-            ("chosen, " if choice.value in self.selected else "not chosen, ")
-            if self.is_multiple
-            else ""
-        )
+        selection_text = ("chosen, " if choice.value in self.selected else "not chosen, ") if self.is_multiple else ""
         return f"{selection_text}{choice.label}"
 
     def toggle(self) -> None:
@@ -151,9 +138,7 @@ class Dialog:
 
     # What is seen
 
-    def lines(
-        self, columns: int, rows: int, typed: str, *, plain: bool = False
-    ) -> list[StyledLine]:
+    def lines(self, columns: int, rows: int, typed: str, *, plain: bool = False) -> list[StyledLine]:
         """Return the question as lines, at most so many; `plain` has no frame."""
         is_framed = self.is_framed and not plain
         inner_width = min(columns - 1, _MAX_FRAME_WIDTH) - 4 if is_framed else columns - 2
@@ -204,36 +189,21 @@ class Dialog:
 
     def _row_lines(self, columns: int) -> Iterator[StyledLine]:
         """Yield the answers below each other, with what they mean."""
-        prefix_width = (
-            2 + (2 if self.is_multiple else 0) + max(len(choice.key) for choice in self.choices) + 3
-        )
-        label_width = min(
-            max(display_width(one_line(each.label)) for each in self.choices),
-            columns - prefix_width,
-        )
+        prefix_width = 2 + (2 if self.is_multiple else 0) + max(len(choice.key) for choice in self.choices) + 3
+        label_width = min(max(display_width(one_line(each.label)) for each in self.choices), columns - prefix_width)
         detail_width = columns - prefix_width - label_width - 2
         for number, each in enumerate(self.choices):
             is_current = number == self.index
             check_mark = ("✓ " if each.value in self.selected else "◻ ") if self.is_multiple else ""
             key: StyledLine = [(f" {each.key} ", "reverse"), " "] if each.key else []
-            label = (
-                pad(one_line(each.label, label_width), label_width),
-                "bold" if is_current else "",
-            )
-            detail_lines = (
-                wrap(one_line(each.detail), detail_width)
-                if detail_width >= _MIN_DETAIL_WIDTH
-                else [""]
-            )
+            label = (pad(one_line(each.label, label_width), label_width), "bold" if is_current else "")
+            detail_lines = wrap(one_line(each.detail), detail_width) if detail_width >= _MIN_DETAIL_WIDTH else [""]
             mark = ("▸ " if is_current else "  ", "blue")
             yield [mark, check_mark, *key, label, (f"  {detail_lines[0]}", "dim")]
             space = " " * (prefix_width + label_width + 2)
             if detail_width < _MIN_DETAIL_WIDTH and each.detail:
                 # Too narrow for two columns: what it means stands below it.
-                space, detail_lines = (
-                    " " * prefix_width,
-                    ["", *wrap(one_line(each.detail), columns - prefix_width)],
-                )
+                space, detail_lines = (" " * prefix_width, ["", *wrap(one_line(each.detail), columns - prefix_width)])
             yield from ([space, (part, "dim")] for part in detail_lines[1:])
         key_hint = "space chooses, enter sends" if self.is_multiple else "enter chooses"
         typing_hint = f", tab: {self.text_hint}" if self.text_hint else ""
@@ -255,9 +225,7 @@ class Dialog:
                 (f"{space}{detail}", "dim"),
             ]
         count_text = f"{len(visible)} of {len(self.choices)}" if typed else f"{len(self.choices)}"
-        yield [
-            (truncate(f"{count_text}; type to search, enter chooses, esc leaves", columns), "dim")
-        ]
+        yield [(truncate(f"{count_text}; type to search, enter chooses, esc leaves", columns), "dim")]
         if self.preview is not None and visible:
             yield from self.preview(visible[self.index].value)[:_PREVIEW_ROWS]
 

@@ -16,28 +16,12 @@ from steno.agent.events import Event
 from steno.console.chat_status import elapsed_text, spinner_frame
 from steno.console.markdown_renderer import MarkdownStream, markdown_lines
 from steno.console.prompt import PROMPT_MARK
-from steno.console.step_lines import (
-    StepView,
-    body_lines,
-    call_label,
-    call_subject,
-    step_line,
-    view_step,
-)
+from steno.console.step_lines import StepView, body_lines, call_label, call_subject, step_line, view_step
 from steno.format.lenient_json import as_list, as_object
 from steno.format.tool_catalogue import ASKING_TOOLS
 from steno.report import humanize
 from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
-from steno.sanitize.terminal import (
-    StyledLine,
-    StyledText,
-    display_width,
-    one_line,
-    pad,
-    strip_colours,
-    truncate,
-    wrap,
-)
+from steno.sanitize.terminal import StyledLine, StyledText, display_width, one_line, pad, strip_colours, truncate, wrap
 
 if TYPE_CHECKING:
     from steno.console.screen import TerminalScreen
@@ -60,16 +44,12 @@ class RunningCall:
         """Take what it prints; only the last line is shown."""
         self._output = (self._output + text)[-_MAX_OUTPUT_TAIL:]
 
-    def line(
-        self, columns: int, now: float, subagent: "RunningSubagent | None", *, unicode: bool
-    ) -> StyledLine:
+    def line(self, columns: int, now: float, subagent: "RunningSubagent | None", *, unicode: bool) -> StyledLine:
         """Return it on one line."""
         if subagent is not None:
             return subagent.status_line(columns, now, unicode=unicode)
         last_line = strip_colours(self._output).strip().rpartition("\n")[2]
-        step = StepView(
-            label=call_label(self.call), subject=call_subject(self.call), outcome=last_line
-        )
+        step = StepView(label=call_label(self.call), subject=call_subject(self.call), outcome=last_line)
         return _running_line(step, columns, now, self._started_at, unicode=unicode)
 
     def interrupted_step(self, now: float) -> StepView:
@@ -114,9 +94,7 @@ class RunningSubagent:
     def status_line(self, columns: int, now: float, *, unicode: bool) -> StyledLine:
         """Return it on one line."""
         steps = humanize.count(self._steps, "step") if self._steps else ""
-        step = StepView(
-            label=self._agent_type, subject=self._description, outcome=steps, style=self._style
-        )
+        step = StepView(label=self._agent_type, subject=self._description, outcome=steps, style=self._style)
         return _running_line(step, columns, now, self._started_at, unicode=unicode)
 
     def activity_lines(self, columns: int) -> list[StyledLine]:
@@ -138,19 +116,13 @@ class RunningSubagent:
         )
 
 
-def _running_line(
-    step: StepView, columns: int, now: float, started_at: float, *, unicode: bool
-) -> StyledLine:
-    label = pad(
-        one_line(step.label, 15), max(_RUNNING_LABEL_WIDTH, display_width(one_line(step.label, 15)))
-    )
+def _running_line(step: StepView, columns: int, now: float, started_at: float, *, unicode: bool) -> StyledLine:
+    label = pad(one_line(step.label, 15), max(_RUNNING_LABEL_WIDTH, display_width(one_line(step.label, 15))))
     elapsed = elapsed_text(now - started_at)
     available = max(columns - display_width(label) - len(elapsed) - 8, 8)
     subject_text = one_line(step.subject, available)
     outcome_width = available - display_width(subject_text) - 2
-    outcome_text = (
-        one_line(step.outcome, outcome_width) if outcome_width > _MIN_OUTCOME_WIDTH else ""
-    )
+    outcome_text = one_line(step.outcome, outcome_width) if outcome_width > _MIN_OUTCOME_WIDTH else ""
     return [
         (f"  {spinner_frame(now, unicode=unicode)} ", "green"),
         (label, f"bold {step.style}".strip()),
@@ -184,9 +156,7 @@ _TODO_MARKS: Final = {
 class EventRenderer:
     """Tells one session on one screen."""
 
-    def __init__(
-        self, screen: "TerminalScreen", project: str, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, screen: "TerminalScreen", project: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
         self._project = project
         self._clock = clock
@@ -220,20 +190,14 @@ class EventRenderer:
         """Print finished lines, with an empty one before them where another kind of thing begins."""
         if not lines:
             return
-        separator: list[Sequence[StyledText]] = (
-            [[]] if self._last_kind and self._last_kind != kind else []
-        )
+        separator: list[Sequence[StyledText]] = [[]] if self._last_kind and self._last_kind != kind else []
         self._last_kind = kind
         self._screen.print([*separator, *lines])
 
     def print_user_text(self, text: str, *, mark: str = PROMPT_MARK) -> None:
         """Print what the user said."""
         lines = wrap(text, max(self._screen.width - 3, 10))
-        visible = (
-            lines
-            if len(lines) <= _MAX_PROSE_WIDTH
-            else [*lines[:20], f"… {len(lines):,} lines in all"]
-        )
+        visible = lines if len(lines) <= _MAX_PROSE_WIDTH else [*lines[:20], f"… {len(lines):,} lines in all"]
         marked_lines: list[StyledLine] = [
             [(mark if not index else "  ", "bold blue"), line] for index, line in enumerate(visible)
         ]
@@ -246,11 +210,7 @@ class EventRenderer:
         lines = wrap(text, max(self._screen.width - 5, 10))
         mark = "!" if style != "dim" else "·"
         self.print_block(
-            [
-                [("  " + (mark if not index else " ") + " ", style), line]
-                for index, line in enumerate(lines)
-            ],
-            "note",
+            [[("  " + (mark if not index else " ") + " ", style), line] for index, line in enumerate(lines)], "note"
         )
 
     def print_markdown(self, text: str) -> None:
@@ -278,9 +238,7 @@ class EventRenderer:
             case events.ContentDelta():
                 self._handle_delta(event)
             case events.ResponseReceived(response, _):
-                self._response_kind = (
-                    "declined" if response.stop_reason == "refusal" else "answered"
-                )
+                self._response_kind = "declined" if response.stop_reason == "refusal" else "answered"
                 self._finish_text()
             case events.ToolStarted(call):
                 self._running_calls[str(call.get("id"))] = RunningCall(call, self._clock())
@@ -310,14 +268,10 @@ class EventRenderer:
                 self._print_seam(f"compacted ({trigger})", tokens_before, tokens_after)
             case events.Trimmed(tokens_before, tokens_after, call_ids):
                 self._print_seam(
-                    f"output of {humanize.count(len(call_ids), 'call')} left out",
-                    tokens_before,
-                    tokens_after,
+                    f"output of {humanize.count(len(call_ids), 'call')} left out", tokens_before, tokens_after
                 )
             case events.Notice(text, level):
-                self.print_note(
-                    text, "dim" if level == "info" else "yellow" if level == "warning" else "red"
-                )
+                self.print_note(text, "dim" if level == "info" else "yellow" if level == "warning" else "red")
             case events.HookStarted(name, _):
                 self._running_hooks[name] += 1
             case events.HookEnded(name, _):
@@ -325,9 +279,7 @@ class EventRenderer:
             case events.Interrupted():
                 self._finish_text()
                 self.interrupt_running()
-                self.print_block(
-                    [[("  ◻ ", "yellow"), ("interrupted; say what to do instead", "dim")]], "end"
-                )
+                self.print_block([[("  ◻ ", "yellow"), ("interrupted; say what to do instead", "dim")]], "end")
             case events.TurnEnded():
                 self._finish_turn(event)
             case _:
@@ -416,13 +368,7 @@ class EventRenderer:
         step = view_step(event.call, event.result, event.seconds, denied=denied)
         if subagent is not None:
             del self._subagents[call_id]
-            self._print_step(
-                [
-                    step_line(
-                        subagent.finished_step(step, self._clock()), self._columns, self._project
-                    )
-                ]
-            )
+            self._print_step([step_line(subagent.finished_step(step, self._clock()), self._columns, self._project)])
             return
         body = list(body_lines(event.call, event.result, step, self._columns))
         mark = "▾" if body else "▸"
@@ -477,17 +423,11 @@ class EventRenderer:
     def _turn_footer(self, event: events.TurnEnded) -> str:
         usage = {name: count - self._last_usage.get(name, 0) for name, count in event.usage.items()}
         cached_tokens = usage.get("cache_read_input_tokens", 0)
-        input_tokens = (
-            usage.get("input_tokens", 0)
-            + usage.get("cache_creation_input_tokens", 0)
-            + cached_tokens
-        )
+        input_tokens = usage.get("input_tokens", 0) + usage.get("cache_creation_input_tokens", 0) + cached_tokens
         parts = [humanize.count(self._step_count, "step")] if self._step_count else []
         parts.append(humanize.duration(event.seconds))
         if input_tokens:
-            cached_text = (
-                f" ({cached_tokens * 100 // input_tokens}% cached)" if cached_tokens else ""
-            )
+            cached_text = f" ({cached_tokens * 100 // input_tokens}% cached)" if cached_tokens else ""
             parts += [
                 f"{humanize.tokens(input_tokens)} in{cached_text}",
                 f"{humanize.tokens(usage.get('output_tokens', 0))} out",
@@ -502,9 +442,7 @@ class EventRenderer:
     def live(self, columns: int, rows: int) -> list[StyledLine]:
         """Return what goes on now, in at most so many lines."""
         running_lines = self._running_lines(columns)
-        needs_separator = bool(running_lines) and (
-            self._markdown is not None or self._last_kind != "steps"
-        )
+        needs_separator = bool(running_lines) and (self._markdown is not None or self._last_kind != "steps")
         todos = self.todo_lines(columns, _MAX_TODOS)
         running_lines += [[], *todos] if todos and not running_lines else todos
         if needs_separator:
@@ -514,9 +452,7 @@ class EventRenderer:
         text_lines: list[StyledLine] = []
         if self._markdown is not None:
             text_lines = self._markdown.open_tail(text_rows - 1)
-            if text_lines and (
-                self._markdown.needs_separator or self._last_kind not in ("", "prose")
-            ):
+            if text_lines and (self._markdown.needs_separator or self._last_kind not in ("", "prose")):
                 text_lines.insert(0, [])
         elif self._thinking_text:
             thought = wrap(self._thinking_text[-2000:], max(columns - 4, 10))[-min(text_rows, 3) :]
@@ -548,9 +484,7 @@ class EventRenderer:
         todos = self.todos
         if not todos or all(todo.get("status") == "completed" for todo in todos):
             return []
-        current = next(
-            (index for index, each in enumerate(todos) if each.get("status") != "completed"), 0
-        )
+        current = next((index for index, each in enumerate(todos) if each.get("status") != "completed"), 0)
         start = max(0, min(current - 1, len(todos) - max_rows))
         lines: list[StyledLine] = []
         for each in todos[start : start + max_rows]:
@@ -561,8 +495,5 @@ class EventRenderer:
         hidden_count = len(todos) - len(lines)
         if hidden_count > 0 and max_rows < len(todos):
             completed_count = sum(each.get("status") == "completed" for each in todos)
-            lines[-1] = [
-                ("    ", ""),
-                (f"{completed_count} of {len(todos)} done; /todos shows all", "dim"),
-            ]
+            lines[-1] = [("    ", ""), (f"{completed_count} of {len(todos)} done; /todos shows all", "dim")]
         return lines

@@ -40,9 +40,7 @@ async def run_program(chat: "Chat", command: list[str], env: dict[str, str] | No
     """Lend the terminal to a program until it ends."""
     async with chat.screen.release_terminal():
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command, env={**os.environ, **(env or {})}
-            )
+            process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **(env or {})})
         except OSError as error:
             chat.renderer.print_note(f"{command[0]}: {error.strerror or error}", "red")
             return 1
@@ -141,10 +139,7 @@ async def save_clipboard_image(env: Mapping[str, str]) -> str:
 async def _program_output(command: tuple[str, ...]) -> bytes:
     """Return what a program prints; nothing where it fails or does not end."""
     process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )
     try:
         data, _ = await asyncio.wait_for(process.communicate(), _TIMEOUT)

@@ -39,9 +39,7 @@ def build_key_bindings(prompt: "Prompt") -> KeyBindings:
     key_bindings = KeyBindings()
     for group in (_EditingKeys(prompt), _ActionKeys(prompt), _DialogKeys(prompt)):
         for keys, condition, handler in group.bindings():
-            key_bindings.add(*keys, filter=condition, eager=keys == ("escape",) and group.is_eager)(
-                handler
-            )
+            key_bindings.add(*keys, filter=condition, eager=keys == ("escape",) and group.is_eager)(handler)
     return key_bindings
 
 
@@ -70,9 +68,7 @@ class _EditingKeys(_KeyGroup):
     def bindings(self) -> list[_Binding]:
         prompt = self.prompt
         has_prompt_focus = has_focus(prompt.buffer)
-        typing = has_prompt_focus & Condition(
-            lambda: prompt.dialog is None or not prompt.dialog_has_keys
-        )
+        typing = has_prompt_focus & Condition(lambda: prompt.dialog is None or not prompt.dialog_has_keys)
         return [
             (("enter",), typing, self.enter),
             (("escape", "enter"), typing, self.new_line),
@@ -147,11 +143,7 @@ class _ActionKeys(_KeyGroup):
             (("escape",), no_dialog & is_busy & ~leaves_insert_mode, self.interrupt),
             (("escape", "escape"), no_dialog & ~is_busy, self.go_back),
             *(((key,), no_dialog, self.action(action_name)) for key, action_name in _ACTION_KEYS),
-            (
-                ("c-v",),
-                no_dialog & has_prompt_focus & (~vi_mode | vi_insert_mode),
-                self.action("paste"),
-            ),
+            (("c-v",), no_dialog & has_prompt_focus & (~vi_mode | vi_insert_mode), self.action("paste")),
             (("?",), no_dialog & is_empty & has_prompt_focus, self.action("keys")),
             (("c-d",), no_dialog & is_empty, self.action("leave")),
             (("c-c",), always, self.cancel),
@@ -198,13 +190,9 @@ class _DialogKeys(_KeyGroup):
         prompt = self.prompt
         has_dialog = Condition(lambda: prompt.dialog is not None)
         accepts_keys = has_dialog & Condition(lambda: prompt.dialog_has_keys)
-        is_typing = accepts_keys & Condition(
-            lambda: prompt.dialog is not None and prompt.dialog.is_typing
-        )
+        is_typing = accepts_keys & Condition(lambda: prompt.dialog is not None and prompt.dialog.is_typing)
         is_choosing = accepts_keys & ~is_typing
-        takes_letters = is_choosing & Condition(
-            lambda: prompt.dialog is not None and not prompt.dialog.is_search
-        )
+        takes_letters = is_choosing & Condition(lambda: prompt.dialog is not None and not prompt.dialog.is_search)
         return [
             (("tab",), has_dialog, self.switch_focus),
             (("enter",), is_choosing, self.confirm),

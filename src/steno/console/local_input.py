@@ -60,11 +60,7 @@ async def run_shell_command(chat: "Chat", command: str) -> None:
     if tool is None:
         chat.renderer.print_note("there is no shell here")
         return
-    call: dict[str, Any] = {
-        "name": SHELL,
-        "id": f"toolu_{new_uuid()}",
-        "input": {"command": command},
-    }
+    call: dict[str, Any] = {"name": SHELL, "id": f"toolu_{new_uuid()}", "input": {"command": command}}
     chat.renderer.begin_turn()
     chat.renderer.handle(ToolStarted(call))
     started_at = asyncio.get_running_loop().time()
@@ -79,17 +75,14 @@ async def run_shell_command(chat: "Chat", command: str) -> None:
         chat.renderer.turn_started_at = 0.0
     seconds = asyncio.get_running_loop().time() - started_at
     text = result.content if isinstance(result.content, str) else ""
-    chat.renderer.handle(
-        ToolEnded(call, ToolResult(text, result.detail, result.is_error), seconds, "")
-    )
+    chat.renderer.handle(ToolEnded(call, ToolResult(text, result.detail, result.is_error), seconds, ""))
     if not result.is_error:
         step = StepView(label=SHELL)
         lines = list(body_lines(call, result, step, chat.screen.width, show_all=True))
         more_text = f"… {len(lines) - _MAX_OUTPUT_LINES} more lines; the model reads all of them"
         more_lines: list[StyledLine] = [["       ", (more_text, "dim")]]
         chat.renderer.print_block(
-            lines if len(lines) <= _MAX_OUTPUT_LINES else [*lines[:_MAX_OUTPUT_LINES], *more_lines],
-            "steps",
+            lines if len(lines) <= _MAX_OUTPUT_LINES else [*lines[:_MAX_OUTPUT_LINES], *more_lines], "steps"
         )
     input_text = f"<bash-input>{command}</bash-input>"
     plain_text = strip_colours(text)
@@ -97,8 +90,7 @@ async def run_shell_command(chat: "Chat", command: str) -> None:
     stdout = "" if result.is_error else plain_text
     agent.conversation.add_prompt(input_text, typed=agent.conversation.last_prompt)
     agent.conversation.add_prompt(
-        f"<bash-stdout>{stdout}</bash-stdout><bash-stderr>{error}</bash-stderr>",
-        typed=agent.conversation.last_prompt,
+        f"<bash-stdout>{stdout}</bash-stdout><bash-stderr>{error}</bash-stderr>", typed=agent.conversation.last_prompt
     )
     agent.conversation.end_turn()
 
@@ -110,25 +102,11 @@ async def add_memory(chat: "Chat", text: str) -> None:
         return
     options = chat.agent_setup.options
     choices = (
-        Choice(
-            "p", "this project, for everybody", os.path.join(options.cwd, "CLAUDE.md"), "CLAUDE.md"
-        ),
-        Choice(
-            "l",
-            "this project, for you",
-            os.path.join(options.cwd, "CLAUDE.local.md"),
-            "CLAUDE.local.md",
-        ),
-        Choice(
-            "u",
-            "all your projects",
-            os.path.join(options.config, "CLAUDE.md"),
-            "CLAUDE.md of your own",
-        ),
+        Choice("p", "this project, for everybody", os.path.join(options.cwd, "CLAUDE.md"), "CLAUDE.md"),
+        Choice("l", "this project, for you", os.path.join(options.cwd, "CLAUDE.local.md"), "CLAUDE.local.md"),
+        Choice("u", "all your projects", os.path.join(options.config, "CLAUDE.md"), "CLAUDE.md of your own"),
     )
-    reply = await chat.prompt.ask(
-        Dialog("Where should this be kept?", [["  ", clean(text)]], choices)
-    )
+    reply = await chat.prompt.ask(Dialog("Where should this be kept?", [["  ", clean(text)]], choices))
     if reply is None:
         chat.renderer.print_note("nothing was kept", "dim")
         return
@@ -138,9 +116,7 @@ async def add_memory(chat: "Chat", text: str) -> None:
         f"<user-memory-input>{text}</user-memory-input>", typed=agent.conversation.last_prompt
     )
     agent.conversation.end_turn()
-    chat.renderer.print_note(
-        f"kept in {reply.value}; the model reads it from the next session on", "dim"
-    )
+    chat.renderer.print_note(f"kept in {reply.value}; the model reads it from the next session on", "dim")
 
 
 def _append_line(path: str, text: str) -> None:

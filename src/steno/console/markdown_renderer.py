@@ -47,9 +47,7 @@ def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[S
     options.encoding = "utf-8" if unicode else "ascii"
     was_blank = True
     for segments in console.render_lines(document, options, pad=False):
-        segments_with_text = [
-            segment for segment in segments if segment.text and not segment.control
-        ]
+        segments_with_text = [segment for segment in segments if segment.text and not segment.control]
         is_empty = not any(segment.text.strip() for segment in segments_with_text)
         if not is_empty:
             yield [_styled_text(segment.text, segment.style) for segment in segments_with_text]
@@ -73,10 +71,7 @@ def _empty_document() -> "Markdown":
         LEVEL_ALIGN: ClassVar[dict[str, "JustifyMethod"]] = {}
 
     class Layout(Markdown):
-        elements: ClassVar[dict[str, "type[MarkdownElement]"]] = {
-            **Markdown.elements,
-            "heading_open": FlushLeft,
-        }
+        elements: ClassVar[dict[str, "type[MarkdownElement]"]] = {**Markdown.elements, "heading_open": FlushLeft}
 
     # Links are written out: a terminal must not be handed a hidden address.
     return Layout("", code_theme="ansi_dark", hyperlinks=False)
@@ -169,16 +164,12 @@ class MarkdownStream:
         return remaining
 
     def _take_block(self, text: str) -> list[StyledLine]:
-        lines = (self._open_lines() if text == self._open_text else self._render(text))[
-            self._emitted_lines :
-        ]
+        lines = (self._open_lines() if text == self._open_text else self._render(text))[self._emitted_lines :]
         is_new_block = not self._emitted_lines
         self._emitted_lines = 0
         return self._with_separator(lines, is_new_block=is_new_block) if lines else []
 
-    def _with_separator(
-        self, lines: list[StyledLine], *, is_new_block: bool | None = None
-    ) -> list[StyledLine]:
+    def _with_separator(self, lines: list[StyledLine], *, is_new_block: bool | None = None) -> list[StyledLine]:
         """Return lines with an empty one before them where another block was given out before."""
         is_first = self._emitted_lines == 0 if is_new_block is None else is_new_block
         had_block, self._has_block_before = self._has_block_before, True
@@ -201,9 +192,7 @@ class MarkdownStream:
         fence = _FENCE.match(opening)
         closing = fence[1] if fence else "```"
         chunk = "\n".join((opening, *lines[:line_count], closing))
-        settled_lines = self._with_separator(
-            self._render(chunk), is_new_block=not self._emitted_lines
-        )
+        settled_lines = self._with_separator(self._render(chunk), is_new_block=not self._emitted_lines)
         remaining = lines[line_count:]
         if remaining and not remaining[0].strip():
             settled_lines.append([])

@@ -96,9 +96,7 @@ class Pastes:
 
     def missing_placeholder(self, text: str) -> str:
         """Return the first word that stands for a paste which is not known here."""
-        unknown = (
-            match for match in _PLACEHOLDER.finditer(text) if int(match[1]) not in self._texts
-        )
+        unknown = (match for match in _PLACEHOLDER.finditer(text) if int(match[1]) not in self._texts)
         return next((found[0] for found in unknown), "")
 
     def clear(self) -> None:
@@ -112,12 +110,7 @@ def pasted_image_path(text: str, cwd: str) -> str:
     Nothing where it is anything else: several lines, another file, a name of nothing.
     """
     path_text = text.strip()
-    if (
-        not path_text
-        or "\n" in path_text
-        or len(path_text) > _MAX_CHARACTERS
-        or '"' in path_text[1:-1]
-    ):
+    if not path_text or "\n" in path_text or len(path_text) > _MAX_CHARACTERS or '"' in path_text[1:-1]:
         return ""
     if path_text[0] in "'\"" and path_text[-1] == path_text[0]:
         path_text = path_text[1:-1]
@@ -319,9 +312,7 @@ class Prompt:
     def focus(self) -> None:
         """Let keys go where they are wanted: to the question or to the prompt."""
         dialog = self.dialog
-        dialog_takes_text = (
-            dialog is not None and self.dialog_has_keys and (dialog.is_typing or dialog.is_search)
-        )
+        dialog_takes_text = dialog is not None and self.dialog_has_keys and (dialog.is_typing or dialog.is_search)
         self.app.layout.focus(self.answer_buffer if dialog_takes_text else self.buffer)
 
     # Typing
@@ -341,9 +332,7 @@ class Prompt:
                 self.hint = warning
                 return
         # What was pasted is there again with the prompt, unless it is very large.
-        self.buffer.history.append_string(
-            text if len(text) <= MAX_PROMPT_LENGTH else self.buffer.text
-        )
+        self.buffer.history.append_string(text if len(text) <= MAX_PROMPT_LENGTH else self.buffer.text)
         self.buffer.reset()
         self.pastes.clear()
         self.actions.submit(text)
@@ -376,9 +365,7 @@ class Prompt:
         answer_window = Window(
             BufferControl(self.answer_buffer),
             height=1,
-            get_line_prefix=lambda _number, _wraps: self.screen.fragments(
-                [[(PROMPT_MARK, "yellow")]]
-            ),
+            get_line_prefix=lambda _number, _wraps: self.screen.fragments([[(PROMPT_MARK, "yellow")]]),
         )
         is_searching = Condition(lambda: self.app.layout.is_searching)
         parts: list[Any] = [
@@ -387,8 +374,7 @@ class Prompt:
             ConditionalContainer(answer_window, is_answering),
             ConditionalContainer(input_window, ~is_answering),
             ConditionalContainer(
-                VSplit([Window(FormattedTextControl("search: "), width=8), Window(search_control)]),
-                is_searching,
+                VSplit([Window(FormattedTextControl("search: "), width=8), Window(search_control)]), is_searching
             ),
             ConditionalContainer(_text_window(self._menu_fragments), has_menu),
             ConditionalContainer(_text_window(self._status_fragments), is_animated),
@@ -401,9 +387,7 @@ class Prompt:
 
     def _is_answering_in_text(self) -> bool:
         dialog = self.dialog
-        return (
-            dialog is not None and self.dialog_has_keys and (dialog.is_typing or dialog.is_search)
-        )
+        return dialog is not None and self.dialog_has_keys and (dialog.is_typing or dialog.is_search)
 
     def _live_fragments(self) -> "StyleAndTextTuples":
         # What is asked needs its room more than what goes on.
@@ -432,17 +416,10 @@ class Prompt:
         state = self.buffer.complete_state
         if state is None:
             return []
-        columns, completions, selected_index = (
-            self.screen.width - 1,
-            state.completions,
-            state.complete_index,
-        )
+        columns, completions, selected_index = (self.screen.width - 1, state.completions, state.complete_index)
         start = max(0, min((selected_index or 0) - _MENU_ROWS // 2, len(completions) - _MENU_ROWS))
         visible = completions[start : start + _MENU_ROWS]
-        name_width = min(
-            max(display_width(one_line(completion.display_text)) for completion in visible),
-            columns - 3,
-        )
+        name_width = min(max(display_width(one_line(completion.display_text)) for completion in visible), columns - 3)
         lines: list[StyledLine] = []
         for number, each in enumerate(visible, start):
             is_current = number == selected_index
@@ -462,9 +439,7 @@ class Prompt:
 
     def _status_fragments(self) -> "StyleAndTextTuples":
         columns = self.screen.width - 1
-        hint: list[StyledLine] = (
-            [[(truncate(f" {self.hint}", columns), "dim")]] if self.hint else []
-        )
+        hint: list[StyledLine] = [[(truncate(f" {self.hint}", columns), "dim")]] if self.hint else []
         return self.screen.fragments([*hint, self.status_line(columns)])
 
 
@@ -475,10 +450,7 @@ class _HiddenCharacterProcessor(Processor):
         """Return the line with a sign for each such letter, so that the cursor stays right."""
         fragments: StyleAndTextTuples = []
         for style, text, *_ in transformation_input.fragments:
-            visible = "".join(
-                _HIDDEN_CHARACTER if _is_hidden_character(character) else character
-                for character in text
-            )
+            visible = "".join(_HIDDEN_CHARACTER if _is_hidden_character(character) else character for character in text)
             fragments.append((style, visible))
         return Transformation(fragments)
 
@@ -497,19 +469,11 @@ class _DeferredCompleter(Completer):
         """Return what could come next."""
         return self._prompt.completer.get_completions(document, complete_event)
 
-    async def get_completions_async(
-        self, document: Any, complete_event: Any
-    ) -> AsyncGenerator[Completion, None]:
+    async def get_completions_async(self, document: Any, complete_event: Any) -> AsyncGenerator[Completion, None]:
         """Yield what could come next, as it is found."""
-        async for completion in self._prompt.completer.get_completions_async(
-            document, complete_event
-        ):
+        async for completion in self._prompt.completer.get_completions_async(document, complete_event):
             yield completion
 
 
 def _text_window(get_fragments: "Callable[[], StyleAndTextTuples]") -> Window:
-    return Window(
-        FormattedTextControl(get_fragments, focusable=False),
-        dont_extend_height=True,
-        wrap_lines=False,
-    )
+    return Window(FormattedTextControl(get_fragments, focusable=False), dont_extend_height=True, wrap_lines=False)

@@ -74,9 +74,7 @@ def create_terminal_output(stdout: TextIO) -> "Output":
 
         return create_output(stdout)
     # Where the cursor is need not be asked: whatever is drawn begins where the last line ended.
-    return FrameOutput(
-        stdout, lambda: _terminal_size(stdout), term=os.environ.get("TERM"), enable_cpr=False
-    )
+    return FrameOutput(stdout, lambda: _terminal_size(stdout), term=os.environ.get("TERM"), enable_cpr=False)
 
 
 def _terminal_size(stdout: TextIO) -> Size:
@@ -87,16 +85,8 @@ def _terminal_size(stdout: TextIO) -> Size:
     return Size(rows=size.lines or _DEFAULT_ROWS, columns=size.columns or _DEFAULT_COLUMNS)
 
 
-_REFLOW_VARIABLES: Final = (
-    "TMUX",
-    "VTE_VERSION",
-    "KITTY_WINDOW_ID",
-    "KONSOLE_VERSION",
-    "ALACRITTY_WINDOW_ID",
-)
-_REFLOW_PROGRAMS: Final = frozenset(
-    {"Apple_Terminal", "WarpTerminal", "WezTerm", "ghostty", "iTerm.app", "vscode"}
-)
+_REFLOW_VARIABLES: Final = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "ALACRITTY_WINDOW_ID")
+_REFLOW_PROGRAMS: Final = frozenset({"Apple_Terminal", "WarpTerminal", "WezTerm", "ghostty", "iTerm.app", "vscode"})
 
 
 class RegionApplication(Application[None]):
@@ -126,10 +116,7 @@ class RegionApplication(Application[None]):
 
 def terminal_reflows(env: Mapping[str, str]) -> bool:
     """Whether the terminal breaks long lines anew when it is made narrower; not all say so."""
-    return (
-        any(env.get(name) for name in _REFLOW_VARIABLES)
-        or env.get("TERM_PROGRAM") in _REFLOW_PROGRAMS
-    )
+    return any(env.get(name) for name in _REFLOW_VARIABLES) or env.get("TERM_PROGRAM") in _REFLOW_PROGRAMS
 
 
 def _reflowed_rows(last_screen: "Screen", row: int, column: int, columns: int) -> int:
@@ -138,8 +125,7 @@ def _reflowed_rows(last_screen: "Screen", row: int, column: int, columns: int) -
     for number in range(row):
         cells = last_screen.data_buffer[number]
         used_columns = max(
-            (cell_column + cell.width for cell_column, cell in cells.items() if cell.char.strip()),
-            default=0,
+            (cell_column + cell.width for cell_column, cell in cells.items() if cell.char.strip()), default=0
         )
         extra_rows += max(used_columns - 1, 0) // columns
     return extra_rows
@@ -183,8 +169,7 @@ class TerminalScreen:
     def print(self, lines: Iterable[Sequence[StyledText]]) -> None:
         """Print finished lines above the region, in order, once and for all."""
         self._pending_lines += [
-            self.paint.style_line(map(_without_reverse, strip_trailing_blanks(line)))
-            for line in lines
+            self.paint.style_line(map(_without_reverse, strip_trailing_blanks(line))) for line in lines
         ]
         self.refresh()
 

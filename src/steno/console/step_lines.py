@@ -11,12 +11,7 @@ from steno.format.encode import encode_line
 from steno.format.lenient_json import as_list, as_object
 from steno.format.lines import read_bytes
 from steno.format.records import Record
-from steno.format.tool_catalogue import (
-    AGENT_TOOLS,
-    FILE_TOOLS,
-    SHELL,
-    TEXT_EDITING_TOOLS,
-)
+from steno.format.tool_catalogue import AGENT_TOOLS, FILE_TOOLS, SHELL, TEXT_EDITING_TOOLS
 from steno.report import humanize
 from steno.report.humanize import MINUS_SIGN
 from steno.sanitize.terminal import (
@@ -70,9 +65,7 @@ def call_subject(call: dict[str, Any]) -> str:
     return tool_call_subject(str(call.get("name")), as_object(call.get("input")) or {})
 
 
-def view_step(
-    call: dict[str, Any], result: ToolResult, seconds: float, *, denied: bool
-) -> StepView:
+def view_step(call: dict[str, Any], result: ToolResult, seconds: float, *, denied: bool) -> StepView:
     """Return a call and what came of it, in the words that the record of it gets everywhere."""
     name = str(call.get("name"))
     block: dict[str, Any] = {
@@ -101,13 +94,9 @@ def view_step(
 
 def step_line(step: StepView, columns: int, project: str = "", mark: str = "▸") -> StyledLine:
     """Return a step on one line; its figures go first where there is little room."""
-    sign, sign_style = _STATE_MARKS.get(
-        step.state, ("✓", "green") if step.label == SHELL else ("", "")
-    )
+    sign, sign_style = _STATE_MARKS.get(step.state, ("✓", "green") if step.label == SHELL else ("", ""))
     tokens = humanize.tokens(step.tokens) if step.tokens else ""
-    right = (
-        f"{tokens:>6} {humanize.duration(step.seconds):>7}" if columns > 3 * _FIGURES_WIDTH else ""
-    )
+    right = f"{tokens:>6} {humanize.duration(step.seconds):>7}" if columns > 3 * _FIGURES_WIDTH else ""
     label = one_line(step.label, _MAX_LABEL_WIDTH)
     column = max(_LABEL_WIDTH, display_width(label))
     body_room = max(columns - column - 6 - len(right) - 2, 8)
@@ -161,12 +150,7 @@ def _colour_outcome(outcome: str, style: str) -> StyledLine:
 
 
 def body_lines(
-    call: dict[str, Any],
-    result: ToolResult,
-    step: StepView,
-    columns: int,
-    *,
-    show_all: bool = False,
+    call: dict[str, Any], result: ToolResult, step: StepView, columns: int, *, show_all: bool = False
 ) -> Iterator[StyledLine]:
     """Yield what is worth opening in a step: a diff, the end of what failed."""
     if str(call.get("name")) in TEXT_EDITING_TOOLS and step.state == "ok":
@@ -186,11 +170,7 @@ def _creation_patch(call: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
 
 
 def diff_lines(
-    hunks: Sequence[Any],
-    columns: int,
-    max_lines: int | None = _MAX_DIFF_LINES,
-    *,
-    wrapped: bool = False,
+    hunks: Sequence[Any], columns: int, max_lines: int | None = _MAX_DIFF_LINES, *, wrapped: bool = False
 ) -> Iterator[StyledLine]:
     """Yield the lines of a patch with their numbers, with one line around each change.
 
@@ -202,9 +182,7 @@ def diff_lines(
     for number, sign, text in shown:
         style = {"+": "green", MINUS_SIGN: "red"}.get(sign, "")
         full_text = clean(text.expandtabs(4))
-        first, *rest = (
-            _fold_line(full_text, text_width) if wrapped else [truncate(full_text, text_width)]
-        )
+        first, *rest = _fold_line(full_text, text_width) if wrapped else [truncate(full_text, text_width)]
         yield [(f"  {number:>{_LINE_NUMBER_WIDTH}} ", "dim"), (f"{sign} {first}", style)]
         yield from ([" " * (_LINE_NUMBER_WIDTH + 5), (part, style)] for part in rest)
     if len(shown) < len(rows):
@@ -225,9 +203,7 @@ def _fold_line(text: str, columns: int) -> list[str]:
 
 
 def _diff_rows(hunk: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
-    lines = [
-        str(line) for line in as_list(hunk.get("lines")) or [] if not str(line).startswith("\\")
-    ]
+    lines = [str(line) for line in as_list(hunk.get("lines")) or [] if not str(line).startswith("\\")]
     changed = {index for index, line in enumerate(lines) if line[:1] in {"+", "-"}}
     old_number, new_number = int(hunk.get("oldStart") or 1), int(hunk.get("newStart") or 1)
     for at, line in enumerate(lines):
@@ -249,9 +225,7 @@ def _output_lines(text: str, columns: int, *, show_all: bool) -> Iterator[Styled
     for line in visible:
         yield ["       ", (truncate(clean(line.expandtabs(4)), max(columns - 8, 8)), "dim")]
     if len(visible) < len(lines):
-        count_text = (
-            f"the last {len(visible)} of {humanize.count(len(lines), 'line')}; ctrl-o shows all"
-        )
+        count_text = f"the last {len(visible)} of {humanize.count(len(lines), 'line')}; ctrl-o shows all"
         yield ["       ", (truncate(count_text, max(columns - 8, 8)), "dim")]
 
 

@@ -98,9 +98,7 @@ def _previously_written(top: Path) -> set[str]:
         marker: Any = json.loads((top / MARKER).read_bytes())
     except (OSError, ValueError):
         return set()
-    names_value: Any = (
-        cast("dict[str, Any]", marker).get("files") if isinstance(marker, dict) else None
-    )
+    names_value: Any = cast("dict[str, Any]", marker).get("files") if isinstance(marker, dict) else None
     names = cast("list[Any]", names_value) if isinstance(names_value, list) else []
     return {name for name in names if isinstance(name, str) and _is_plain_name(name)}
 
@@ -113,9 +111,7 @@ def _is_plain_name(name: str) -> bool:
 def _refuse_to_overwrite(top: Path, files: dict[str, tuple[bytes, int]], before: set[str]) -> None:
     for name in files:
         if name not in before and os.path.lexists(top / name):
-            raise BadRequest(
-                f"{top} has a file of its own: {name}", hint="give the demo a folder of its own"
-            )
+            raise BadRequest(f"{top} has a file of its own: {name}", hint="give the demo a folder of its own")
 
 
 def _write_marker(top: Path, names: set[str], files: dict[str, tuple[bytes, int]]) -> None:

@@ -216,10 +216,7 @@ def _catalogue_of(data: _CatalogueFile) -> Catalogue:
 
 def _catalogue_file_of(facts: Catalogue) -> _CatalogueFile:
     records: dict[Dialect, dict[str, _RecordEntry]] = {
-        dialect: {
-            name: _RecordEntry(kind.family, kind.fields, kind.seen, kind.claimed)
-            for name, kind in kinds.items()
-        }
+        dialect: {name: _RecordEntry(kind.family, kind.fields, kind.seen, kind.claimed) for name, kind in kinds.items()}
         for dialect, kinds in facts.records.items()
     }
     return _CatalogueFile(

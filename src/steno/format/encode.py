@@ -182,12 +182,7 @@ class Composer:
     """Makes the records of one session, each hanging on the last; `leaf` says where it stands."""
 
     def __init__(
-        self,
-        context: SessionContext,
-        *,
-        new_uuid: Callable[[], str],
-        now: Callable[[], str],
-        leaf: str | None = None,
+        self, context: SessionContext, *, new_uuid: Callable[[], str], now: Callable[[], str], leaf: str | None = None
     ) -> None:
         self.context = context
         self.leaf = leaf
@@ -238,22 +233,14 @@ class Composer:
             }
             timing_fields = timings.fields(block, thoughts)
             thoughts += block.get("type") == "thinking"
-            record = self._linked_record(
-                "assistant", message=message, **timing_fields, apiBlockIndex=index, **extra
-            )
+            record = self._linked_record("assistant", message=message, **timing_fields, apiBlockIndex=index, **extra)
             records.append(record)
             if block.get("type") == "tool_use":
                 self._calls[str(block.get("id"))] = record["uuid"]
         return records
 
     def result(
-        self,
-        call_id: str,
-        content: Any,
-        *,
-        is_error: bool = False,
-        detail: Any = None,
-        **more: Any,
+        self, call_id: str, content: Any, *, is_error: bool = False, detail: Any = None, **more: Any
     ) -> dict[str, Any]:
         """Return a tool's result; `detail` is what the client itself keeps of it."""
         block: dict[str, Any] = {"tool_use_id": call_id, "type": "tool_result", "content": content}
@@ -267,11 +254,7 @@ class Composer:
         return self._user_record(message={"role": "user", "content": [block]}, **extra)
 
     def compaction(
-        self,
-        summary: str,
-        *,
-        metadata: Mapping[str, Any],
-        position: Mapping[str, int] | None = None,
+        self, summary: str, *, metadata: Mapping[str, Any], position: Mapping[str, int] | None = None
     ) -> list[dict[str, Any]]:
         """Return a boundary and the summary that takes the place of everything before it.
 
@@ -290,9 +273,7 @@ class Composer:
         position_fields = {"turnPosition": dict(position)} if position is not None else {}
         return [boundary, self.prompt(summary, **_SUMMARY_FIELDS, **position_fields)]
 
-    def turn_duration(
-        self, milliseconds: int, *, messages: int, pending_agents: int = 0
-    ) -> dict[str, Any]:
+    def turn_duration(self, milliseconds: int, *, messages: int, pending_agents: int = 0) -> dict[str, Any]:
         """Return the record that ends a turn in a terminal: how long it took.
 
         `messages` is the number of records of the conversation before it, `pending_agents` that of
@@ -306,9 +287,7 @@ class Composer:
         """Return a note of the client's own: a failed request, how long a turn took."""
         return self._linked_record("system", subtype=subtype, **fields)
 
-    def attachment(
-        self, body: dict[str, Any], *texts: str, role: str = "system", beside: str = ""
-    ) -> dict[str, Any]:
+    def attachment(self, body: dict[str, Any], *texts: str, role: str = "system", beside: str = "") -> dict[str, Any]:
         """Return what was done around the conversation; `texts` are what the model reads of it.
 
         With `beside` it hangs on that call, and nothing will hang on it.
@@ -324,9 +303,7 @@ class Composer:
             self.leaf = leaf
         return record
 
-    def failure(
-        self, text: str, *, kind: str = "unknown", status: int = 0, error_type: str = ""
-    ) -> dict[str, Any]:
+    def failure(self, text: str, *, kind: str = "unknown", status: int = 0, error_type: str = "") -> dict[str, Any]:
         """Return what stands in place of an answer that never came; it is not sent back."""
         message = {
             "diagnostics": None,
@@ -358,11 +335,7 @@ class Composer:
 
     def title(self, text: str) -> dict[str, Any]:
         """Return a title chosen by the user."""
-        return {
-            "type": "custom-title",
-            "customTitle": text,
-            "sessionId": self.context.session_id,
-        }
+        return {"type": "custom-title", "customTitle": text, "sessionId": self.context.session_id}
 
     def rewind(self, leaf: str | None) -> None:
         """Go on from an earlier record; the next prompt starts a branch there."""

@@ -81,9 +81,7 @@ class LineBatch:
     def line_at(self, start: int, stop: int) -> "LineBatch":
         """Return one of its lines, by where it begins and ends."""
         zeros = self.after_zeros and not start
-        return LineBatch(
-            self.data[start:stop], self.offset + start, ended=self.ended, after_zeros=zeros
-        )
+        return LineBatch(self.data[start:stop], self.offset + start, ended=self.ended, after_zeros=zeros)
 
     def lines(self) -> Iterator["LineBatch"]:
         """Yield each line as a stretch of its own."""
@@ -93,9 +91,7 @@ class LineBatch:
             start += len(line) + 1
 
 
-def read_line_batches(
-    source: Source, start: int = 0, *, cap: int = LINE_CAP
-) -> Iterator[LineBatch | Gap]:
+def read_line_batches(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iterator[LineBatch | Gap]:
     """Yield a source in stretches of many lines each; zero bytes and oversize lines come as gaps.
 
     `start` must be the beginning of a line.

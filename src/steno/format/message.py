@@ -136,15 +136,7 @@ class UnknownBlock(msgspec.Struct, frozen=True):
 
 
 _KnownBlock: TypeAlias = (
-    Text
-    | Thinking
-    | RedactedThinking
-    | ToolUse
-    | ServerToolUse
-    | ToolResult
-    | Image
-    | Document
-    | ToolReference
+    Text | Thinking | RedactedThinking | ToolUse | ServerToolUse | ToolResult | Image | Document | ToolReference
 )
 Block: TypeAlias = _KnownBlock | UnknownBlock
 Content: TypeAlias = str | tuple[Block, ...] | None
@@ -222,13 +214,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     @property
     def counts(self) -> tuple[int, int, int, int, int]:
         """Tokens: fresh, output, written to the short and the long cache, read; never below 0."""
-        counts = (
-            self.input_tokens,
-            self.output_tokens,
-            self.cache_5m,
-            self.cache_1h,
-            self.cache_read_input_tokens,
-        )
+        counts = (self.input_tokens, self.output_tokens, self.cache_5m, self.cache_1h, self.cache_read_input_tokens)
         if min(counts) >= 0:
             return counts
         fresh, output, short, long, read = (max(0, count) for count in counts)
@@ -315,9 +301,7 @@ class Envelope(msgspec.Struct, rename="camel", gc=False):
     is_meta: bool | None = None
     uuid: str | None = None
     timestamp: str | int | float | None = None
-    source_tool_assistant_uuid: str | None = msgspec.field(
-        name="sourceToolAssistantUUID", default=None
-    )
+    source_tool_assistant_uuid: str | None = msgspec.field(name="sourceToolAssistantUUID", default=None)
     entrypoint: str | None = None
     attachment: msgspec.Raw = _EMPTY_RAW
     operation: str | None = None
@@ -366,8 +350,4 @@ def read_envelope(line: bytes) -> Envelope | None:
         return decode_envelope(line)
     except DECODE_ERRORS:
         value = decode_lenient(line)
-    return (
-        fill_struct(_LenientEnvelope, cast("dict[str, Any]", value))
-        if isinstance(value, dict)
-        else None
-    )
+    return fill_struct(_LenientEnvelope, cast("dict[str, Any]", value)) if isinstance(value, dict) else None

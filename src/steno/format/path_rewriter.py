@@ -21,16 +21,7 @@ from steno.format.encode import encode
 TEXT_FIELDS: Final = frozenset(
     {
         *("aiTitle", "addedLines", "answer", "answers", "body", "code", "command", "commands"),
-        *(
-            "content",
-            "customTitle",
-            "description",
-            "display",
-            "error",
-            "html",
-            "input",
-            "lastPrompt",
-        ),
+        *("content", "customTitle", "description", "display", "error", "html", "input", "lastPrompt"),
         *("lines", "markdown", "message", "newString", "new_source", "new_string", "oldString"),
         *("old_string", "original", "originalFile", "originalFileContents", "output", "plan"),
         *("prompt", "prompts", "question", "reason", "removedLines", "rendered", "result"),
@@ -60,9 +51,7 @@ class PathRewriter:
     """Folders and what they are now, the deepest first; a folder may stay what it is."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
-        self.pairs: tuple[tuple[str, str], ...] = tuple(
-            sorted(dict(pairs).items(), key=lambda pair: -len(pair[0]))
-        )
+        self.pairs: tuple[tuple[str, str], ...] = tuple(sorted(dict(pairs).items(), key=lambda pair: -len(pair[0])))
         self._new: dict[bytes, _FolderSpelling] = {}
         for old, new in self.pairs:
             turned = _is_windows(old) != _is_windows(new)
@@ -90,9 +79,7 @@ class PathRewriter:
     def rewrite(self, data: bytes) -> tuple[bytes, int]:
         """Return a piece of JSON, or a line, with the paths as they are now, and how many."""
         # To look for bytes is far cheaper than to match: most lines have none of these.
-        if not any(old in data for old in self._olds) or (
-            _API in data and _API_REQUEST.search(data)
-        ):
+        if not any(old in data for old in self._olds) or (_API in data and _API_REQUEST.search(data)):
             return data, 0
         replacements = sorted(self._replacements(data))
         parts: list[bytes] = []
@@ -121,16 +108,8 @@ class PathRewriter:
                 if owner.decode("utf-8", "replace") in TEXT_FIELDS:
                     continue
             folder = self._new[old]
-            converted_rest = (
-                folder.convert_separators(data[folder_end : end.end() - 1])
-                if folder.turned
-                else b""
-            )
-            yield (
-                start,
-                end.end() - 1 if folder.turned else folder_end,
-                folder.name + converted_rest,
-            )
+            converted_rest = folder.convert_separators(data[folder_end : end.end() - 1]) if folder.turned else b""
+            yield (start, end.end() - 1 if folder.turned else folder_end, folder.name + converted_rest)
         yield from self._persisted_output_matches(data)
 
     def _folder_matches(self, data: bytes) -> dict[int, bytes]:

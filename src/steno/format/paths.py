@@ -330,9 +330,7 @@ def classify_path(relative_path: str) -> PathInfo:
     >>> place.role, place.slug, place.agent_id
     ('agent', '-home-ada', 'a318043')
     """
-    parts = _below_config_folder(
-        [part for part in relative_path.split("/") if part not in {"", "."}]
-    )
+    parts = _below_config_folder([part for part in relative_path.split("/") if part not in {"", "."}])
     if not parts:
         return PathInfo("unknown")
     path = "/".join(parts)
@@ -342,11 +340,7 @@ def classify_path(relative_path: str) -> PathInfo:
             if groups.get("agent_id") == groups.get("session_id"):
                 groups.pop("agent_id", None)
             return PathInfo(role, **{"name": parts[-1], **groups})
-    return (
-        classify_transcript(parts)
-        if parts[-1].endswith(".jsonl")
-        else PathInfo("unknown", parts[-1])
-    )
+    return classify_transcript(parts) if parts[-1].endswith(".jsonl") else PathInfo("unknown", parts[-1])
 
 
 def classify_transcript(parts: Sequence[str]) -> PathInfo:

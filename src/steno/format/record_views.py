@@ -126,9 +126,7 @@ def _own_fields(entry: KindEntry) -> Fields:
     hidden = {*catalogue().envelopes["claude"]}
     if entry.family == "graph":
         hidden |= _READ_ELSEWHERE
-    fields = {
-        name: field for name, field in catalogue().fields(entry).items() if name not in hidden
-    }
+    fields = {name: field for name, field in catalogue().fields(entry).items() if name not in hidden}
     body = fields.pop(_BODIES.get(entry.name.partition("/")[0], ""), None)
     if body:
         fields |= {name: field for name, field in body.sub.items() if name != "type"}

@@ -46,9 +46,7 @@ class Gap:
 
     __slots__ = ("damage", "head", "length", "offset")
 
-    def __init__(
-        self, offset: int, length: int, head: bytes, damage: tuple[Damage, ...] = _NO_DAMAGE
-    ) -> None:
+    def __init__(self, offset: int, length: int, head: bytes, damage: tuple[Damage, ...] = _NO_DAMAGE) -> None:
         self.offset = offset
         self.length = length
         self.head = head
@@ -176,9 +174,7 @@ class Record(msgspec.Struct, eq=False, gc=False):
         """The API message; None where there is none, or it is no object."""
         if self._message is _NOT_DECODED:
             message = self.envelope.message
-            self._message = (
-                decode_message(message) if isinstance(message, msgspec.Raw) else message or None
-            )
+            self._message = decode_message(message) if isinstance(message, msgspec.Raw) else message or None
         return self._message
 
     @property
@@ -265,9 +261,7 @@ def read_time(value: str | float | None) -> datetime | None:
             if time.tzinfo is not UTC:
                 time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
         else:
-            time = datetime.fromtimestamp(
-                value / 1000 if abs(value) > _MIN_MILLISECONDS else value, UTC
-            )
+            time = datetime.fromtimestamp(value / 1000 if abs(value) > _MIN_MILLISECONDS else value, UTC)
     except (OverflowError, ValueError, OSError):
         return None
     return time if _FIRST_TIME < time < _LAST_TIME else None

@@ -151,9 +151,7 @@ def _find_json_flaws(line: bytes, note: Any) -> None:
             met.add(key)
 
     def check_integer(digits: str) -> int:
-        if len(digits) > _SAFE_DIGITS and (
-            len(digits) > _MANY_DIGITS or abs(int(digits)) > _SAFE_INTEGER
-        ):
+        if len(digits) > _SAFE_DIGITS and (len(digits) > _MANY_DIGITS or abs(int(digits)) > _SAFE_INTEGER):
             seen.setdefault("bigint", digits[:24])
         return 0
 
@@ -229,9 +227,7 @@ def _salvage_pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[
         notes = [Damage("line.glued", Span(offset + at, 0), "no newline before it")]
 
 
-def _record_piece(
-    line: bytes, offset: int, at: int, stop: int, notes: tuple[Damage, ...]
-) -> Record | None:
+def _record_piece(line: bytes, offset: int, at: int, stop: int, notes: tuple[Damage, ...]) -> Record | None:
     """Make the record in `line[at:stop]`; blanks behind it become its ending."""
     body = line[at:stop]
     envelope = read_envelope(body)
@@ -301,9 +297,7 @@ def _damaged_gap(line: bytes, offset: int, at: int, stop: int, *, after_record: 
             name, message = "depth", f"{nesting_depth(body):,} levels"
     elif not after_record and _is_json(body):
         name = "not-object"
-    return Gap(
-        span.offset, span.length, body[:_HEAD_SIZE], (Damage(f"line.{name}", span, message),)
-    )
+    return Gap(span.offset, span.length, body[:_HEAD_SIZE], (Damage(f"line.{name}", span, message),))
 
 
 def _is_json(body: bytes) -> bool:

@@ -324,16 +324,12 @@ _FIELD_READERS: Final[dict[Any, Callable[[Any, _FieldNotes, str], Any]]] = {
     int: lambda value, _notes, _name: _integer(value),
     tuple[str, ...]: lambda value, _notes, _name: _strings(value),
     tuple[Paste, ...]: _pastes,
-    tuple[IndexEntry, ...]: lambda value, notes, name: _build_structs(
-        value, IndexEntry, notes, name
-    ),
+    tuple[IndexEntry, ...]: lambda value, notes, name: _build_structs(value, IndexEntry, notes, name),
 }
 
 
 MASK: Final = "<masked>"
-_SECRET: Final = re.compile(
-    r"token|key|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE
-)
+_SECRET: Final = re.compile(r"token|key|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE)
 _MAX_DEPTH: Final = 64
 
 
@@ -396,9 +392,7 @@ def _mask_secrets(value: object, *, hide: bool, depth: int) -> object:
         return MASK
     if isinstance(value, dict):
         return {
-            name: _mask_secrets(
-                item, hide=hide or name == "env" or _is_secret_name(name), depth=depth + 1
-            )
+            name: _mask_secrets(item, hide=hide or name == "env" or _is_secret_name(name), depth=depth + 1)
             for name, item in cast("dict[str, object]", value).items()
         }
     if isinstance(value, list):
@@ -453,9 +447,7 @@ class BackupEntry(msgspec.Struct, frozen=True, kw_only=True):
     def is_placed(self) -> bool:
         """Whether the record itself says where the file lies."""
         path = self.path
-        return (
-            bool(self.folder) or path.startswith(("/", "\\", "~")) or path[1:_DRIVE_LENGTH] == ":"
-        )
+        return bool(self.folder) or path.startswith(("/", "\\", "~")) or path[1:_DRIVE_LENGTH] == ":"
 
 
 def read_backups(fields: dict[str, Any]) -> list[BackupEntry]:

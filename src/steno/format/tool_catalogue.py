@@ -21,9 +21,7 @@ import msgspec
 AGENT: Final = "Agent"
 SHELL: Final = "Bash"
 SKILL: Final = "Skill"
-Kind: TypeAlias = Literal[
-    "think", "execute", "edit", "switch_mode", "search", "read", "fetch", "other"
-]
+Kind: TypeAlias = Literal["think", "execute", "edit", "switch_mode", "search", "read", "fetch", "other"]
 """The kinds of tools of the Agent Client Protocol."""
 Permission: TypeAlias = Literal["ask", "free", "read", "edit", "shell", "fetch"]
 """How calls are judged where no rule names the tool.
@@ -35,18 +33,7 @@ read, edit, shell, fetch   by the path, the command or the domain
 FileAction: TypeAlias = Literal["", "read", "write", "replace", "replace_many", "cell", "command"]
 """What a call does to the file that it names; `command` for a shell command, which may name any."""
 Summary: TypeAlias = Literal[
-    "text",
-    "agent",
-    "answers",
-    "command",
-    "file",
-    "files",
-    "matches",
-    "nothing",
-    "page",
-    "todos",
-    "tools",
-    "web_search",
+    "text", "agent", "answers", "command", "file", "files", "matches", "nothing", "page", "todos", "tools", "web_search"
 ]
 """How a result is summarised on one line; `text` for its own words."""
 View: TypeAlias = Literal[
@@ -141,11 +128,7 @@ _TASK_OUTPUT: Final = ToolFacts(
     minor_failures=True,
 )
 _TASK_STOP: Final = ToolFacts(
-    name="TaskStop",
-    kind="execute",
-    icon="bash",
-    permission="free",
-    subject=("task_id", "shell_id"),
+    name="TaskStop", kind="execute", icon="bash", permission="free", subject=("task_id", "shell_id")
 )
 _TOOL_ROWS: Final = (
     # Files
@@ -237,13 +220,7 @@ _TOOL_ROWS: Final = (
         minor_failures=True,
     ),
     ToolFacts(
-        name="LS",
-        kind="read",
-        icon="folder",
-        permission="read",
-        subject=("path",),
-        view="listing",
-        minor_failures=True,
+        name="LS", kind="read", icon="folder", permission="read", subject=("path",), view="listing", minor_failures=True
     ),
     ToolFacts(name="LSP", subject_details=("operation", "filePath")),
     # Commands, and what runs in the background
@@ -275,17 +252,8 @@ _TOOL_ROWS: Final = (
         minor_failures=True,
     ),
     ToolFacts(name="TodoRead", icon="todo"),
-    ToolFacts(
-        name="TaskCreate", icon="todo", permission="free", subject=("subject",), view="tasks"
-    ),
-    ToolFacts(
-        name="TaskGet",
-        icon="todo",
-        reads_only=True,
-        permission="free",
-        subject=("taskId",),
-        view="tasks",
-    ),
+    ToolFacts(name="TaskCreate", icon="todo", permission="free", subject=("subject",), view="tasks"),
+    ToolFacts(name="TaskGet", icon="todo", reads_only=True, permission="free", subject=("taskId",), view="tasks"),
     ToolFacts(name="TaskList", icon="todo", reads_only=True, permission="free", view="tasks"),
     ToolFacts(
         name="TaskUpdate",
@@ -309,12 +277,7 @@ _TOOL_ROWS: Final = (
         repeatable=False,
     ),
     ToolFacts(
-        name="EnterPlanMode",
-        kind="switch_mode",
-        reads_only=True,
-        permission="free",
-        view="plan",
-        asks_user=True,
+        name="EnterPlanMode", kind="switch_mode", reads_only=True, permission="free", view="plan", asks_user=True
     ),
     ToolFacts(
         name="ExitPlanMode",
@@ -412,9 +375,7 @@ def rule_name(name: str) -> str:
 FILE_TOOLS: Final = tools_where(lambda facts: facts.edits_files or facts.file_action == "read")
 """The tools that are about one file."""
 EDITING_TOOLS: Final = frozenset(tools_where(lambda facts: facts.edits_files))
-TEXT_EDITING_TOOLS: Final = frozenset(
-    tools_where(lambda facts: facts.edits_files and facts.file_action != "cell")
-)
+TEXT_EDITING_TOOLS: Final = frozenset(tools_where(lambda facts: facts.edits_files and facts.file_action != "cell"))
 """The tools that change the text of a file, which can be shown as a patch."""
 PATH_FIELDS: Final = ("file_path", "notebook_path", "path")
 """The inputs of tools that name a file."""

@@ -41,13 +41,9 @@ def locate_index(root: str | Sequence[str] | None = None) -> IndexLocation:
     """Return the index of some folders; else of the client's, and of those in the config file."""
     if root is None:
         client_folder = os.path.abspath(config_dir())
-        configured = (
-            os.path.abspath(os.path.expanduser(configured_root))
-            for configured_root in read_config().roots
-        )
+        configured = (os.path.abspath(os.path.expanduser(configured_root)) for configured_root in read_config().roots)
         return IndexLocation(
-            _folder_of((client_folder,)),
-            (client_folder, *(each for each in configured if each != client_folder)),
+            _folder_of((client_folder,)), (client_folder, *(each for each in configured if each != client_folder))
         )
     roots = (root,) if isinstance(root, str) else tuple(root)
     root_paths = tuple(dict.fromkeys(os.path.abspath(each) for each in roots))
@@ -57,9 +53,7 @@ def locate_index(root: str | Sequence[str] | None = None) -> IndexLocation:
 def _folder_of(roots: tuple[str, ...]) -> str:
     """Return a folder that can be told from others by its name, and is told by a number."""
     label = os.path.basename(os.path.dirname(roots[0])) + "-" + os.path.basename(roots[0])
-    safe_label = "".join(letter for letter in label if letter.isalnum() or letter in "-_")[
-        :_MAX_NAME_LENGTH
-    ]
+    safe_label = "".join(letter for letter in label if letter.isalnum() or letter in "-_")[:_MAX_NAME_LENGTH]
     checksum = crc32(b"\0".join(os.fsencode(root) for root in roots))
     return os.path.join(steno_home(), _INDEX_FOLDER, f"{safe_label}-{checksum:08x}")
 
@@ -115,9 +109,7 @@ def open_for_writing(folder: str) -> sqlite3.Connection:
     except (OSError, sqlite3.OperationalError) as error:
         raise Unwritable(f"cannot write the index in {folder}: {_error_message(error)}") from error
     except sqlite3.DatabaseError as error:
-        raise IndexDamaged(
-            f"the index in {folder} is damaged: {error}", hint=_REBUILD_HINT
-        ) from error
+        raise IndexDamaged(f"the index in {folder} is damaged: {error}", hint=_REBUILD_HINT) from error
     return connection
 
 
@@ -158,9 +150,7 @@ def open_for_reading(folder: str) -> sqlite3.Connection | None:
     except sqlite3.OperationalError as error:
         raise Unreadable(f"cannot read the index in {folder}: {error}") from error
     except sqlite3.DatabaseError as error:
-        raise IndexDamaged(
-            f"the index in {folder} is damaged: {error}", hint=_REBUILD_HINT
-        ) from error
+        raise IndexDamaged(f"the index in {folder} is damaged: {error}", hint=_REBUILD_HINT) from error
     return connection
 
 
@@ -172,9 +162,7 @@ def _connect_read_only(path: str) -> sqlite3.Connection:
         # Where nothing can be written, there is nobody who writes either.
         connection.close()
         address = "file:" + path.replace("?", "%3f").replace("#", "%23") + "?immutable=1"
-        connection = sqlite3.connect(
-            address, uri=True, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     return connection
 
 
@@ -261,10 +249,7 @@ class SessionIndex:
     """An index, open for reading. Close it, or use it in a `with`."""
 
     def __init__(
-        self,
-        location: IndexLocation,
-        connection: sqlite3.Connection,
-        report: "SyncReport | None" = None,
+        self, location: IndexLocation, connection: sqlite3.Connection, report: "SyncReport | None" = None
     ) -> None:
         self.location = location
         self.connection = connection

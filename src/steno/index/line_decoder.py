@@ -8,15 +8,7 @@ import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS, as_object, fill_struct
 from steno.format.message import Block as FormatBlock
-from steno.format.message import (
-    CacheCreation,
-    ForkOrigin,
-    Text,
-    Thinking,
-    ToolResult,
-    ToolUse,
-    UnknownBlock,
-)
+from steno.format.message import CacheCreation, ForkOrigin, Text, Thinking, ToolResult, ToolUse, UnknownBlock
 from steno.format.records import Record, read_time
 
 _COMMON_LENGTH: Final = len("2026-11-15T12:00:00.000Z")
@@ -163,15 +155,8 @@ def _line_block(block: FormatBlock) -> LineBlock:
         case ToolUse():
             return LineBlock("tool_use", id=block.id, name=block.name, input=block.input)
         case ToolResult():
-            parts = [
-                ResultPart("text", part.text) for part in block.blocks if isinstance(part, Text)
-            ]
-            return LineBlock(
-                "tool_result",
-                tool_use_id=block.tool_use_id,
-                content=parts,
-                is_error=block.is_error,
-            )
+            parts = [ResultPart("text", part.text) for part in block.blocks if isinstance(part, Text)]
+            return LineBlock("tool_result", tool_use_id=block.tool_use_id, content=parts, is_error=block.is_error)
         case UnknownBlock():
             return LineBlock(block.type, input=block.fields)
         case _:
@@ -217,9 +202,7 @@ def count_changed_lines(tool_input: dict[str, Any]) -> tuple[int, int]:
         if isinstance(change, dict):
             texts = cast("dict[str, Any]", change)
             new = texts.get("new_string", texts.get("content", texts.get("new_source")))
-            lines_added, lines_removed = _count_differences(
-                _split_lines(texts.get("old_string")), _split_lines(new)
-            )
+            lines_added, lines_removed = _count_differences(_split_lines(texts.get("old_string")), _split_lines(new))
             added += lines_added
             removed += lines_removed
     return added, removed

@@ -6,22 +6,11 @@ from contextlib import closing
 from typing import Final
 
 from steno.errors import StenoError, Unreadable
-from steno.index.database import (
-    DATABASE_NAME,
-    IndexDamaged,
-    has_schema,
-    last_opened_folder,
-    open_for_reading,
-)
+from steno.index.database import DATABASE_NAME, IndexDamaged, has_schema, last_opened_folder, open_for_reading
 from steno.index.text_index import TEXT_FOLDER, TextIndexDamaged
 from steno.store.damaged_files import move_aside
 
-_DAMAGE_MESSAGES: Final = (
-    "malformed",
-    "not a database",
-    "could not decode",
-    "unsupported file format",
-)
+_DAMAGE_MESSAGES: Final = ("malformed", "not a database", "could not decode", "unsupported file format")
 """What SQLite says only of a database that cannot be read as it was written."""
 _POSSIBLE_DAMAGE_MESSAGES: Final = (
     "no such table",
@@ -44,8 +33,7 @@ def is_damage(error: BaseException, folder: str = "") -> bool:
             return True
         if isinstance(cause, sqlite3.DatabaseError):
             return _contains_any(cause, _DAMAGE_MESSAGES) or (
-                _contains_any(cause, _POSSIBLE_DAMAGE_MESSAGES)
-                and _is_database_damaged(_folder_or_last(folder))
+                _contains_any(cause, _POSSIBLE_DAMAGE_MESSAGES) and _is_database_damaged(_folder_or_last(folder))
             )
     return False
 

@@ -13,9 +13,7 @@ from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
 from steno.format.message import CALL_TYPES
 from steno.index.line_decoder import IndexedLine, LineBlock, ResultPart
 
-TextKind: TypeAlias = Literal[
-    "prompt", "answer", "thinking", "input", "output", "note", "title", "summary"
-]
+TextKind: TypeAlias = Literal["prompt", "answer", "thinking", "input", "output", "note", "title", "summary"]
 """Whose words they are.
 
 prompt    what the user said
@@ -41,9 +39,7 @@ _MAX_UNSPACED_LENGTH: Final = 4_096
 _SPACE_PATTERN: Final = re.compile(r"\s")
 TITLE_TYPES: Final = frozenset(("custom-title", "ai-title", "summary", "tag", "agent-name"))
 # Records that repeat others, or hold nothing but the state of the client.
-_UNSEARCHED_TYPES: Final = frozenset(
-    ("progress", "file-history-snapshot", "last-prompt", "mode", "deleted")
-)
+_UNSEARCHED_TYPES: Final = frozenset(("progress", "file-history-snapshot", "last-prompt", "mode", "deleted"))
 # The first key of a client's own copy of a result, in every shape that was seen.
 _COPY_PATTERN: Final = re.compile(
     rb'\{"(?:stdout|type|file|filePath|filenames|mode|oldTodos|newTodos|status|bytes|query|'
@@ -131,9 +127,7 @@ def _result_part(line: IndexedLine, block: LineBlock) -> TextPart:
     client_copy = line.tool_use_result
     if client_copy and not is_result_copy(client_copy):
         # A shape nobody has seen: whatever the result does not say already.
-        additional = [
-            string for string in _text_strings(decode_json(client_copy)) if string not in text
-        ]
+        additional = [string for string in _text_strings(decode_json(client_copy)) if string not in text]
         text = "\n".join((text, *additional))
     return TextPart("output", text, "", block.tool_use_id or "", bool(block.is_error))
 
@@ -147,11 +141,7 @@ def _strip_envelope(raw: bytes) -> Any:
     fields = decode_json(raw)
     if not isinstance(fields, dict):
         return None
-    return {
-        name: value
-        for name, value in cast("dict[str, Any]", fields).items()
-        if name not in ENVELOPE_FIELDS
-    }
+    return {name: value for name, value in cast("dict[str, Any]", fields).items() if name not in ENVELOPE_FIELDS}
 
 
 def decode_json(raw: bytes | msgspec.Raw) -> Any:
@@ -194,6 +184,4 @@ def _child_values(value: Any) -> Iterator[Any]:
 
 def is_binary(text: str) -> bool:
     """Whether a string is data and not words: long, and without any space."""
-    return len(text) > _MAX_UNSPACED_LENGTH and not _SPACE_PATTERN.search(
-        text, 0, _MAX_UNSPACED_LENGTH
-    )
+    return len(text) > _MAX_UNSPACED_LENGTH and not _SPACE_PATTERN.search(text, 0, _MAX_UNSPACED_LENGTH)

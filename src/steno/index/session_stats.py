@@ -191,12 +191,7 @@ class SessionStats(msgspec.Struct):
         turn_stats = self.scene
         if turn_stats.is_tentative and (not self.turns or turn_stats.seam):
             self.loose = self.loose or turn_stats.erring
-            turn_stats.begun, turn_stats.origin, turn_stats.started, turn_stats.ended = (
-                True,
-                origin,
-                time,
-                None,
-            )
+            turn_stats.begun, turn_stats.origin, turn_stats.started, turn_stats.ended = (True, origin, time, None)
             return
         self._close_turn()
         self.scene = TurnStats(begun=True, origin=origin, started=time)

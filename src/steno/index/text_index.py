@@ -71,9 +71,7 @@ def open_text_index(folder: str) -> "TextIndex":
     except OSError as error:
         raise unwritable_error(path, error) from error
     except ValueError as error:
-        raise TextIndexDamaged(
-            f"the words of the index in {path} are damaged", hint=hint
-        ) from error
+        raise TextIndexDamaged(f"the words of the index in {path} are damaged", hint=hint) from error
     index.register_tokenizer(_ANALYZER_NAME, make_analyzer())
     return TextIndex(index)
 
@@ -83,11 +81,7 @@ def make_analyzer() -> "tantivy.TextAnalyzer":
     import tantivy
 
     builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    return (
-        builder.filter(tantivy.Filter.remove_long(MAX_TOKEN_SIZE))
-        .filter(tantivy.Filter.lowercase())
-        .build()
-    )
+    return builder.filter(tantivy.Filter.remove_long(MAX_TOKEN_SIZE)).filter(tantivy.Filter.lowercase()).build()
 
 
 def _build_schema() -> "tantivy.Schema":
@@ -132,9 +126,7 @@ class TextIndex:
             with _convert_engine_errors():
                 self._writer = self.index.writer(heap_size=heap, num_threads=threads)
 
-    def add_document(
-        self, batch: int, file: int, message: int, time: int, tags: Iterable[int], text: str
-    ) -> None:
+    def add_document(self, batch: int, file: int, message: int, time: int, tags: Iterable[int], text: str) -> None:
         """Add a document to the batch."""
         document = self._new_document()
         add_unsigned = document.add_unsigned

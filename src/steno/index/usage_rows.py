@@ -59,14 +59,7 @@ class UsageRowBuilder:
         self._rows: dict[str, Row] = {}
 
     def add_line(
-        self,
-        line: _UsageLine,
-        message_id: int,
-        turn: int,
-        time: Any,
-        branch: str,
-        agent: str,
-        lines: int = 1,
+        self, line: _UsageLine, message_id: int, turn: int, time: Any, branch: str, agent: str, lines: int = 1
     ) -> None:
         """Take in the figures of a line, if it has any that count.
 
@@ -97,9 +90,7 @@ class UsageRowBuilder:
             agent,
             *figures,
             1 if usage.speed == _FAST_SPEED else 0,
-            1
-            if message_body.stop_reason is None and writes_placeholder_usage(line.version or "")
-            else 0,
+            1 if message_body.stop_reason is None and writes_placeholder_usage(line.version or "") else 0,
             0 if line.forked_from is None else 1,
         )
 
@@ -124,10 +115,7 @@ def usage_figures(usage: LineUsage) -> tuple[int, ...]:
     if cache_creation is None:
         cache_5m, cache_1h = usage.cache_creation_input_tokens or 0, 0
     else:
-        cache_5m, cache_1h = (
-            cache_creation.ephemeral_5m_input_tokens,
-            cache_creation.ephemeral_1h_input_tokens,
-        )
+        cache_5m, cache_1h = (cache_creation.ephemeral_5m_input_tokens, cache_creation.ephemeral_1h_input_tokens)
     tools = usage.server_tool_use
     figures = (
         usage.input_tokens or 0,
@@ -187,9 +175,7 @@ UPDATE sessions SET named = 1, title = (
   SELECT max(note) FROM links WHERE kind = 'summary' AND target = sessions.last_uuid
 ) WHERE NOT named AND last_uuid != ''
 """
-_HAS_FOREIGN_TITLE_SQL: Final = (
-    "EXISTS (SELECT 1 FROM links WHERE kind = 'summary' AND target = sessions.last_uuid)"
-)
+_HAS_FOREIGN_TITLE_SQL: Final = "EXISTS (SELECT 1 FROM links WHERE kind = 'summary' AND target = sessions.last_uuid)"
 
 
 def update_counted_copies(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
@@ -201,12 +187,9 @@ def update_counted_copies(connection: sqlite3.Connection, keys: Iterable[str]) -
     for chunk in query_chunks(keys):
         placeholders = ", ".join("?" * len(chunk))
         duplicated = connection.execute(
-            f"SELECT key FROM usage WHERE key IN ({placeholders}) GROUP BY key HAVING count(*) > 1",
-            chunk,
+            f"SELECT key FROM usage WHERE key IN ({placeholders}) GROUP BY key HAVING count(*) > 1", chunk
         ).fetchall()
-        connection.execute(
-            f"UPDATE usage SET counts = 1 WHERE key IN ({placeholders}) AND NOT counts", chunk
-        )
+        connection.execute(f"UPDATE usage SET counts = 1 WHERE key IN ({placeholders}) AND NOT counts", chunk)
         connection.executemany(_SELECT_COUNTED_SQL, duplicated)
 
 
@@ -227,10 +210,7 @@ def days_of(connection: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
     days: set[str] = set()
     for chunk in query_chunks(keys):
         placeholders = ", ".join("?" * len(chunk))
-        rows = connection.execute(
-            f"SELECT DISTINCT {LOCAL_DAY} FROM usage u WHERE key IN ({placeholders})",
-            chunk,
-        )
+        rows = connection.execute(f"SELECT DISTINCT {LOCAL_DAY} FROM usage u WHERE key IN ({placeholders})", chunk)
         days.update(day for (day,) in rows)
         if len(days) > _MAX_SINGLE_DAYS:
             break
@@ -243,20 +223,13 @@ def assign_foreign_titles(connection: sqlite3.Connection, files: Iterable[int]) 
     Old clients wrote the title of a session into some later one, with the last record it is for.
     """
     files = list(files)
-    for chunk in (
-        files[index : index + _CHUNK_SIZE] for index in range(0, len(files), _CHUNK_SIZE)
-    ):
+    for chunk in (files[index : index + _CHUNK_SIZE] for index in range(0, len(files), _CHUNK_SIZE)):
         placeholders = ", ".join("?" * len(chunk))
-        connection.execute(
-            f"{_SET_FOREIGN_TITLE_SQL} AND file IN ({placeholders}) AND {_HAS_FOREIGN_TITLE_SQL}",
-            chunk,
-        )
+        connection.execute(f"{_SET_FOREIGN_TITLE_SQL} AND file IN ({placeholders}) AND {_HAS_FOREIGN_TITLE_SQL}", chunk)
         summaries = f"FROM links WHERE kind = 'summary' AND file IN ({placeholders})"
         # This one looks at every session, and few files hold a title for another.
         if connection.execute(f"SELECT 1 {summaries} LIMIT 1", chunk).fetchone():
-            connection.execute(
-                f"{_SET_FOREIGN_TITLE_SQL} AND last_uuid IN (SELECT target {summaries})", chunk
-            )
+            connection.execute(f"{_SET_FOREIGN_TITLE_SQL} AND last_uuid IN (SELECT target {summaries})", chunk)
 
 
 def time_zone_id() -> str:

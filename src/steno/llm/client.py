@@ -28,13 +28,7 @@ from steno.llm.messages_api import (
     encode_count_request,
     encode_request,
 )
-from steno.llm.retry_policy import (
-    DEFAULT_RETRY_POLICY,
-    RetryPolicy,
-    error_from_response,
-    max_retries,
-    retry_delay,
-)
+from steno.llm.retry_policy import DEFAULT_RETRY_POLICY, RetryPolicy, error_from_response, max_retries, retry_delay
 from steno.llm.stream_decoder import (
     BAD_STREAM,
     RESPONSE_EVENTS,
@@ -78,16 +72,12 @@ def create_http_client(endpoint: Endpoint, betas: tuple[str, ...]) -> "httpx2.As
     return httpx2.AsyncClient(
         auth=sign,
         headers=headers,
-        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if is_plain_http
-        else httpx2.create_ssl_context(),
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain_http else httpx2.create_ssl_context(),
         http2=False,
         follow_redirects=False,  # the key would go along
         trust_env=not endpoint.local,
         timeout=httpx2.Timeout(endpoint.timeout, connect=endpoint.connect),
-        limits=httpx2.Limits(
-            max_connections=64, max_keepalive_connections=8, keepalive_expiry=60.0
-        ),
+        limits=httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=60.0),
     )
 
 
@@ -116,9 +106,7 @@ def translate_errors(endpoint: Endpoint, timeout_message: str) -> Generator[None
     except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
         message_text = endpoint.redact(str(error)) or type(error).__name__
         if "CERTIFICATE_VERIFY_FAILED" in message_text:
-            failure = ApiError(
-                f"{endpoint.host} is not who it says: {message_text}", kind="certificate_error"
-            )
+            failure = ApiError(f"{endpoint.host} is not who it says: {message_text}", kind="certificate_error")
             failure.hint = "behind a proxy with a certificate of its own, set SSL_CERT_FILE"
             raise failure from None
         if isinstance(error, httpx2.ConnectError | httpx2.ProxyError):
@@ -144,9 +132,7 @@ def _is_refused(error: BaseException) -> bool:
     return False
 
 
-_MAX_RESPONSE: Final = (
-    256 << 20
-)  # of one answer, so that a server without end does not fill the memory
+_MAX_RESPONSE: Final = 256 << 20  # of one answer, so that a server without end does not fill the memory
 _MAX_ERROR: Final = 64 << 10
 _LINGER_SECONDS: Final = 1.0
 _OK: Final = 200
@@ -224,9 +210,7 @@ class ApiClient:
                     raise _stream_interrupted(error, assembler) from error
                 if delay is None:
                     raise
-                retry = RetryScheduled(
-                    attempt, max_retries(error, self.retry_policy), delay, _without_traceback(error)
-                )
+                retry = RetryScheduled(attempt, max_retries(error, self.retry_policy), delay, _without_traceback(error))
             else:
                 return
             yield retry
@@ -239,17 +223,13 @@ class ApiClient:
         Raises:
             ApiError: the API refused, or did not answer for longer than patience lasts.
         """
-        count, _ = await self._send_with_retries(
-            COUNT_PATH, encode_count_request(request), _CountBody
-        )
+        count, _ = await self._send_with_retries(COUNT_PATH, encode_count_request(request), _CountBody)
         return count.input_tokens
 
     # How it is done
 
     def _retry_delay(self, error: ApiError, attempt: int, elapsed: float) -> float | None:
-        return retry_delay(
-            error, attempt, policy=self.retry_policy, random=self._random, elapsed=elapsed
-        )
+        return retry_delay(error, attempt, policy=self.retry_policy, random=self._random, elapsed=elapsed)
 
     async def _send_with_retries(self, path: str, body: bytes, kind: type[_T]) -> tuple[_T, str]:
         started = _loop_time()
@@ -282,9 +262,7 @@ class ApiClient:
         message = f"{endpoint.host} answered with something that is no answer of the API"
         raise ApiError(message, status=_OK, kind="bad_answer", request_id=request_id)
 
-    async def _stream_once(
-        self, body: bytes, assembler: ResponseAssembler
-    ) -> AsyncGenerator[StreamEvent, None]:
+    async def _stream_once(self, body: bytes, assembler: ResponseAssembler) -> AsyncGenerator[StreamEvent, None]:
         """Make one try, and give the events of its stream."""
         parser = SseParser()
         async with self._open_response(MESSAGES_PATH, body, "text/event-stream") as response:
@@ -326,9 +304,7 @@ class ApiClient:
         size = 0
         async with aclosing(response.aiter_bytes()) as chunks:
             while True:
-                with translate_errors(
-                    endpoint, f"{endpoint.host} stopped in the middle of a stream"
-                ):
+                with translate_errors(endpoint, f"{endpoint.host} stopped in the middle of a stream"):
                     async with asyncio.timeout(endpoint.silence):
                         chunk = await anext(chunks, None)
                 if chunk is None:
@@ -339,9 +315,7 @@ class ApiClient:
                 yield chunk
 
     @asynccontextmanager
-    async def _open_response(
-        self, path: str, body: bytes, accept: str
-    ) -> "AsyncGenerator[httpx2.Response, None]":
+    async def _open_response(self, path: str, body: bytes, accept: str) -> "AsyncGenerator[httpx2.Response, None]":
         """Send a request and give the answer, whose body is still to be read, if it is a good one.
 
         Raises:
@@ -350,15 +324,11 @@ class ApiClient:
         endpoint = self.endpoint
         client = self._get_client()
         with translate_errors(endpoint, f"{endpoint.host} does not answer"):
-            request = client.build_request(
-                "POST", endpoint.base_url + path, content=body, headers={"accept": accept}
-            )
+            request = client.build_request("POST", endpoint.base_url + path, content=body, headers={"accept": accept})
             async with asyncio.timeout(endpoint.timeout):
                 response = await client.send(request, stream=True)
         try:
-            content_type = (
-                response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            )
+            content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if response.status_code != _OK or content_type in _UNEXPECTED_TYPES - {accept}:
                 raise await self._refusal_error(response)
             yield response
@@ -379,9 +349,7 @@ class ApiClient:
         with suppress(ApiError), translate_errors(self.endpoint, ""):
             async with asyncio.timeout(self.endpoint.connect):
                 raw = await read_limited(response, _MAX_ERROR)
-        error = error_from_response(
-            response.status_code, response.headers, raw, self.endpoint.host, now()
-        )
+        error = error_from_response(response.status_code, response.headers, raw, self.endpoint.host, now())
         return self._redact_error(error)
 
     def _redact_error(self, error: ApiError) -> ApiError:

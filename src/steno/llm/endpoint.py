@@ -41,17 +41,7 @@ class Endpoint:
     seconds. `plain_http` allows an address without TLS that is not this machine.
     """
 
-    __slots__ = (
-        "_headers",
-        "base_url",
-        "betas",
-        "connect",
-        "host",
-        "local",
-        "place",
-        "silence",
-        "timeout",
-    )
+    __slots__ = ("_headers", "base_url", "betas", "connect", "host", "local", "place", "silence", "timeout")
 
     def __init__(
         self,
@@ -85,18 +75,12 @@ class Endpoint:
         self._headers = _auth_headers(api_key, auth_token) | extra
         if not self._headers.keys() & _KEY_HEADERS:
             raise MissingKey(
-                f"there is no key for {self.host}",
-                hint="set ANTHROPIC_API_KEY, or ANTHROPIC_AUTH_TOKEN for a gateway",
+                f"there is no key for {self.host}", hint="set ANTHROPIC_API_KEY, or ANTHROPIC_AUTH_TOKEN for a gateway"
             )
 
     @classmethod
     def from_environment(
-        cls,
-        environment: Mapping[str, str],
-        *,
-        timeout: float = 600.0,
-        silence: float = 180.0,
-        plain_http: bool = False,
+        cls, environment: Mapping[str, str], *, timeout: float = 600.0, silence: float = 180.0, plain_http: bool = False
     ) -> Self:
         """Return the API that the variables of an environment name.
 
@@ -183,10 +167,7 @@ def _is_loopback(host: str) -> bool:
 
 def _auth_headers(api_key: str, auth_token: str) -> dict[str, str]:
     headers: dict[str, str] = {}
-    for kind, name, value in (
-        ("key", "x-api-key", api_key.strip()),
-        ("token", "authorization", auth_token.strip()),
-    ):
+    for kind, name, value in (("key", "x-api-key", api_key.strip()), ("token", "authorization", auth_token.strip())):
         if not value:
             continue
         if not _HEADER_VALUE.fullmatch(value):

@@ -50,13 +50,7 @@ class ApiError(StenoError):
     """The API, or the way to it, refused a request."""
 
     def __init__(
-        self,
-        message: str,
-        *,
-        status: int = 0,
-        kind: str = "",
-        request_id: str = "",
-        retry_after: float | None = None,
+        self, message: str, *, status: int = 0, kind: str = "", request_id: str = "", retry_after: float | None = None
     ) -> None:
         super().__init__(message)
         self.status = status

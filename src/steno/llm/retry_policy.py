@@ -132,17 +132,13 @@ def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
     return None if seconds is None else min(seconds, _MAX_RETRY_AFTER)
 
 
-def error_from_response(
-    status: int, headers: Mapping[str, str], raw: bytes, host: str, now: float
-) -> ApiError:
+def error_from_response(status: int, headers: Mapping[str, str], raw: bytes, host: str, now: float) -> ApiError:
     """Return the error that an answer other than a good one is, whatever its body looks like."""
     try:
         refusal = msgspec.json.decode(raw, type=_Refusal)
     except DECODE_ERRORS:
         refusal = _Refusal(_ErrorDetail())
-    detail = (
-        _ErrorDetail(message=refusal.error) if isinstance(refusal.error, str) else refusal.error
-    )
+    detail = _ErrorDetail(message=refusal.error) if isinstance(refusal.error, str) else refusal.error
     kind, message = detail.type, detail.message
     if status in _REDIRECTS:
         location = headers.get("location", "") or "nowhere"

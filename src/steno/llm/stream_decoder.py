@@ -260,9 +260,7 @@ class ResponseAssembler:
         if kind == "error":
             raise self._error(event)
         if self.started == (kind == "message_start"):
-            raise _protocol_error(
-                f"{kind} came {'twice' if self.started else 'before message_start'}"
-            )
+            raise _protocol_error(f"{kind} came {'twice' if self.started else 'before message_start'}")
         match kind:
             case "message_start":
                 return self._message_start(event)
@@ -322,9 +320,7 @@ class ResponseAssembler:
         # Most servers begin with an empty text; to those who watch it is the same if not.
         if content_block["type"] == "text" and (text := _get_text_or(content_block, "text", "")):
             events.append(TextDelta(index, text))
-        if content_block["type"] == "thinking" and (
-            text := _get_text_or(content_block, "thinking", "")
-        ):
+        if content_block["type"] == "thinking" and (text := _get_text_or(content_block, "thinking", "")):
             events.append(ThinkingDelta(index, text))
         self._open_blocks[index] = _OpenBlock(content_block)
         return events

@@ -69,11 +69,7 @@ def _answer_usage(tool_input: UsageInput, access: SessionAccess) -> Generator[st
     return usage_answer(tool_input, access)
 
 
-TOOLS: Final[
-    dict[
-        str, tuple[type[msgspec.Struct], Callable[[Any, SessionAccess], Generator[str, None, None]]]
-    ]
-] = {
+TOOLS: Final[dict[str, tuple[type[msgspec.Struct], Callable[[Any, SessionAccess], Generator[str, None, None]]]]] = {
     "search": (SearchInput, _answer_search),
     "brief": (BriefInput, _answer_brief),
     "show": (ShowInput, _answer_show),
@@ -109,9 +105,7 @@ def _refusal_text(error: StenoError) -> str:
     if isinstance(error, Ambiguous):
         names = ", ".join(quote_path(candidate) for candidate in error.candidates[:_MAX_CANDIDATES])
         more_note = (
-            f" and {len(error.candidates) - _MAX_CANDIDATES:,} more"
-            if error.candidates[_MAX_CANDIDATES:]
-            else ""
+            f" and {len(error.candidates) - _MAX_CANDIDATES:,} more" if error.candidates[_MAX_CANDIDATES:] else ""
         )
         return f"Refused: {quote(str(error), _MAX_ERROR_TEXT)}; one of: {names}{more_note}"
     # What to type at a prompt is of no use to who has only these tools.
@@ -140,17 +134,13 @@ def make_server(access: SessionAccess) -> "Server[Any]":
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:100]!r}")
         try:
             # In a thread of its own: others are answered meanwhile, and who gives up is let go.
-            text = await run_sync(
-                answer_tool, params.name, params.arguments, access, abandon_on_cancel=True
-            )
+            text = await run_sync(answer_tool, params.name, params.arguments, access, abandon_on_cancel=True)
         except StenoError as error:
             return _result(_refusal_text(error), is_error=True)
         return _result(text, is_error=False)
 
     def _result(text: str, *, is_error: bool) -> types.CallToolResult:
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=text)], is_error=is_error
-        )
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
     return Server(
         "steno",

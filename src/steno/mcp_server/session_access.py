@@ -54,9 +54,7 @@ class SessionAccess:
         from steno.store.session_lookup import find
 
         # Agents name sessions, not files of this machine: with `among`, no name is a path.
-        return find(
-            name, self.roots, session_filter=lambda summary: self.includes_project(summary.project)
-        )
+        return find(name, self.roots, session_filter=lambda summary: self.includes_project(summary.project))
 
     @contextmanager
     def session(self, name: str) -> "Generator[Session, None, None]":
@@ -75,9 +73,7 @@ class SessionAccess:
             if not summary.hidden and selection.matches_project(summary.project):
                 yield summary
 
-    def usage_filter(
-        self, project: str, since: str, until: str, by: "Grouping" = "day"
-    ) -> UsageQuery:
+    def usage_filter(self, project: str, since: str, until: str, by: "Grouping" = "day") -> UsageQuery:
         """Return which time and which projects are meant.
 
         Raises:

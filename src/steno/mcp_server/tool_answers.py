@@ -28,11 +28,7 @@ from steno.report import clock, humanize
 from steno.report.clock import iso_time_from_ms
 from steno.report.file_history.file_versions import History, Version
 from steno.report.file_history.history import diff_texts, history, normalized_text
-from steno.report.file_history.touched_files import (
-    TouchedFilter,
-    list_touched_files,
-    touched_projects,
-)
+from steno.report.file_history.touched_files import TouchedFilter, list_touched_files, touched_projects
 from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
 from steno.report.usage.usage_report import ReportRow, UsageFigures, build_report
 from steno.session.turns.session_facts import count_steps
@@ -57,9 +53,7 @@ def search_answer(tool_input: SearchInput, access: SessionAccess) -> Generator[s
     """Yield what was found, session by session."""
     with access.index() as index:
         finder = open_finder(index, lambda text: clock.parse_time_range(text, environment.now()))
-        search_result = finder.find(
-            _build_query(tool_input), "rank" if tool_input.rank else "newest"
-        )
+        search_result = finder.find(_build_query(tool_input), "rank" if tool_input.rank else "newest")
         groups = [
             group
             for group in group_hits(index.connection, search_result.messages)
@@ -76,30 +70,20 @@ def search_answer(tool_input: SearchInput, access: SessionAccess) -> Generator[s
 
 def _build_query(tool_input: SearchInput) -> Query:
     query = parse_query(tool_input.query)
-    filter_values = {
-        "project": tool_input.project,
-        "since": tool_input.since,
-        "until": tool_input.until,
-    }
+    filter_values = {"project": tool_input.project, "since": tool_input.since, "until": tool_input.until}
     extra_filters = [Filter(name, value) for name, value in filter_values.items() if value]
     return msgspec.structs.replace(query, filters=(*query.filters, *extra_filters))
 
 
 def _session_hits(
-    reader: HitReader,
-    finder: "Finder",
-    search_result: "SearchResult",
-    group: HitGroup,
-    hits_per_session: int,
+    reader: HitReader, finder: "Finder", search_result: "SearchResult", group: HitGroup, hits_per_session: int
 ) -> Iterator[str]:
     last_written = iso_time_from_ms(group.ended) or "at an unknown time"
     hits = humanize.count(len(group.messages), "hit")
     summary = f"project {quote_path(group.project)}, last written {last_written}, {hits}"
     yield f"### Session {quote_path(group.id)}: {quote(group.title)}\n{summary}"
     for text in reader.read_texts(group.messages[:hits_per_session]):
-        excerpt = best_excerpt(
-            text, search_result.query_forms, search_result.scope, finder.tokenize
-        )
+        excerpt = best_excerpt(text, search_result.query_forms, search_result.scope, finder.tokenize)
         yield _hit_location(group, text, excerpt.part.kind if excerpt else "")
         if excerpt is None:
             yield _TEXT_UNAVAILABLE
@@ -142,9 +126,7 @@ def brief_answer(tool_input: BriefInput, access: SessionAccess) -> Generator[str
         places, more_count = places[:limit], max(0, len(places) - limit)
     briefs = build_briefs(places, usage_filter if usage_filter.is_bounded else None, unreadable=[])
     if not briefs:
-        raise NotFound(
-            "no session has a turn like that", hint="`search` finds words in all of them"
-        )
+        raise NotFound("no session has a turn like that", hint="`search` finds words in all of them")
     yield as_markdown(briefs, tool_input.budget, unread_sessions=more_count)
     yield "For more: a larger `budget`, one `session`, or `show` with a session and a turn."
 
@@ -260,13 +242,9 @@ def files_answer(tool_input: FilesInput, access: SessionAccess) -> Generator[str
         yield from _file_lines(tool_input, access)
         return
     with access.index() as index:
-        file_history = history(
-            index.connection, tool_input.path, open_session, access.includes_project
-        )
+        file_history = history(index.connection, tool_input.path, open_session, access.includes_project)
     if file_history is None:
-        raise NotFound(
-            f"no session touched {tool_input.path!r}", hint="`words` finds part of a path"
-        )
+        raise NotFound(f"no session touched {tool_input.path!r}", hint="`words` finds part of a path")
     yield f"# File {quote_path(file_history.path)}"
     if tool_input.version:
         yield from _version_lines(file_history, tool_input)
@@ -280,12 +258,8 @@ def files_answer(tool_input: FilesInput, access: SessionAccess) -> Generator[str
 def _file_lines(tool_input: FilesInput, access: SessionAccess) -> Iterator[str]:
     since = access.usage_filter("", tool_input.since, "").since
     with access.index() as index:
-        included_projects = (
-            _included_projects(index.connection, access) if access.is_limited else None
-        )
-        choice = TouchedFilter(
-            words=tool_input.words, changed=tool_input.changed, since=since, among=included_projects
-        )
+        included_projects = _included_projects(index.connection, access) if access.is_limited else None
+        choice = TouchedFilter(words=tool_input.words, changed=tool_input.changed, since=since, among=included_projects)
         files = list_touched_files(index.connection, choice)
     yield f"{humanize.count(len(files), 'file')}, the last touched first. `path` = one shows its versions."
     for file in files:
@@ -297,11 +271,7 @@ def _file_lines(tool_input: FilesInput, access: SessionAccess) -> Iterator[str]:
 
 
 def _included_projects(connection: Connection, access: SessionAccess) -> tuple[str, ...]:
-    return tuple(
-        project.path
-        for project in touched_projects(connection)
-        if access.includes_project(project.path)
-    )
+    return tuple(project.path for project in touched_projects(connection) if access.includes_project(project.path))
 
 
 def _format_time(moment: int | None) -> str:
@@ -337,13 +307,7 @@ def _version_lines(file_history: History, tool_input: FilesInput) -> Iterator[st
         yield from quote_passage(text)
         return
     earlier = file_history.version_before(version)
-    before = (
-        version.before
-        if version.before is not None
-        else normalized_text(earlier)
-        if earlier
-        else ""
-    )
+    before = version.before if version.before is not None else normalized_text(earlier) if earlier else ""
     if version.text is None or before is None:
         yield "What it changed cannot be told: one of the two texts is not known."
         return
@@ -358,14 +322,10 @@ def usage_answer(tool_input: UsageInput, access: SessionAccess) -> Generator[str
     from steno.report.usage.usage_from_index import add_row_details, count_indexed_usage
     from steno.report.usage.usage_query import with_clock_names
 
-    usage_filter = access.usage_filter(
-        tool_input.project, tool_input.since, tool_input.until, tool_input.by
-    )
+    usage_filter = access.usage_filter(tool_input.project, tool_input.since, tool_input.until, tool_input.by)
     prices = load_price_table("")
     with access.index() as index:
-        cells = with_clock_names(
-            count_indexed_usage(index.connection, usage_filter, prices), usage_filter.by
-        )
+        cells = with_clock_names(count_indexed_usage(index.connection, usage_filter, prices), usage_filter.by)
         report = build_report(cells, usage_filter.by, prices)
         add_row_details(index.connection, usage_filter, report.lines)
     yield f"In all: {_format_figures(report.totals, report.cost)}."
@@ -387,7 +347,5 @@ def _format_figures(figures: UsageFigures, cost: int) -> str:
         f"{figures.cache_read:,} cache read",
         f"{figures.cache_write:,} cache written",
     ]
-    parts.append(
-        f"${cost / MICRO_DOLLARS_PER_DOLLAR:,.4f}" if figures.has_cost else "no price known"
-    )
+    parts.append(f"${cost / MICRO_DOLLARS_PER_DOLLAR:,.4f}" if figures.has_cost else "no price known")
     return ", ".join(parts)

@@ -20,19 +20,13 @@ from steno.sanitize.secret_masker import hide_known_secrets, hide_secrets
 _Text: TypeAlias = Annotated[str, Meta(max_length=2_000)]
 _Name: TypeAlias = Annotated[str, Meta(max_length=1_000)]
 _Page: TypeAlias = Annotated[
-    int,
-    Meta(ge=1, le=10_000, description="Which page of the answer; the answer says if it goes on."),
+    int, Meta(ge=1, le=10_000, description="Which page of the answer; the answer says if it goes on.")
 ]
 _Session: TypeAlias = Annotated[
-    _Name,
-    Meta(
-        description="A session: its id, the first letters of it, a title or part of one, or `last`."
-    ),
+    _Name, Meta(description="A session: its id, the first letters of it, a title or part of one, or `last`.")
 ]
 _Project: TypeAlias = Annotated[_Name, Meta(description="Only projects whose path has this in it.")]
-_Since: TypeAlias = Annotated[
-    _Name, Meta(description="Only since then: 2026-11-07, 7d, 3h, yesterday.")
-]
+_Since: TypeAlias = Annotated[_Name, Meta(description="Only since then: 2026-11-07, 7d, 3h, yesterday.")]
 _Until: TypeAlias = Annotated[_Name, Meta(description="Only until then, that day included.")]
 
 
@@ -76,9 +70,7 @@ class ShowInput(msgspec.Struct, forbid_unknown_fields=True):
     session: _Session = ""
     turn: Annotated[int, Meta(ge=0, description="This turn in full; 0 lists the turns.")] = 0
     record: Annotated[_Name, Meta(description="One record in full, by its id.")] = ""
-    detail: Annotated[bool, Meta(description="With a turn: what each step was given and gave.")] = (
-        False
-    )
+    detail: Annotated[bool, Meta(description="With a turn: what each step was given and gave.")] = False
     project: _Project = ""
     page: _Page = 1
 
@@ -211,9 +203,7 @@ def paginate(blocks: Iterable[str], page: int = 1) -> str:
 def _render_page(blocks: list[str], page: int, *, more: bool) -> str:
     more_note = f"Page {page}. There is more: ask the same again with `page` = {page + 1}."
     last_note = f"Page {page}, the last." if page > 1 else ""
-    return _join_blocks(
-        [part for part in (NOTICE, *blocks, more_note if more else last_note) if part]
-    )
+    return _join_blocks([part for part in (NOTICE, *blocks, more_note if more else last_note) if part])
 
 
 def _join_blocks(blocks: list[str]) -> str:

@@ -10,13 +10,7 @@ from steno.format.tool_catalogue import SHELL
 from steno.permissions.denied_files import TEXT_ONLY_PROGRAMS, DeniedFiles
 from steno.permissions.file_permissions import FilePermissions
 from steno.permissions.git_repository import git_reach_outside
-from steno.permissions.paths import (
-    STANDARD_DEVICES,
-    ResolvedPath,
-    holds_protected,
-    is_inside,
-    why_protected,
-)
+from steno.permissions.paths import STANDARD_DEVICES, ResolvedPath, holds_protected, is_inside, why_protected
 from steno.permissions.permission_rules import (
     CommandPattern,
     Decision,
@@ -50,12 +44,7 @@ from steno.permissions.shell.fixed_commands import fixed_paths
 from steno.permissions.shell.nested_commands import program_name
 from steno.permissions.shell.option_effects import why_void
 from steno.permissions.shell.parser import ParsedScript, parse_script
-from steno.permissions.shell.read_only_commands import (
-    READ_ONLY_PROGRAMS,
-    ReadAccess,
-    find_repository,
-    read_access,
-)
+from steno.permissions.shell.read_only_commands import READ_ONLY_PROGRAMS, ReadAccess, find_repository, read_access
 
 # What accepting edits means for commands: letters of the options that may be given.
 _EDIT_COMMAND_OPTIONS: Final[Mapping[str, str]] = {
@@ -103,10 +92,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             return Decision("ask", ask_decision.reason, ask_decision.rule)
         approval = self._blanket_approval()
         if parsed_script.trouble:
-            deny_rules = [
-                *self.rules.for_tool("deny", SHELL),
-                *self.files.rules.for_tool("deny", "Read"),
-            ]
+            deny_rules = [*self.rules.for_tool("deny", SHELL), *self.files.rules.for_tool("deny", "Read")]
             deny_rules += self.files.rules.for_tool("deny", "Edit")
             if approval is not None and not deny_rules:
                 return self._check_files(parsed_script, run_folders) or approval
@@ -126,15 +112,10 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             command
             for command in parsed_script.commands
             if self._why_not_allowed(command, run_folders)
-            or (
-                self._lacks_rule(command, run_folders)
-                and not self._is_fixed_command(command, run_folders)
-            )
+            or (self._lacks_rule(command, run_folders) and not self._is_fixed_command(command, run_folders))
         ]
 
-    def _decide_each(
-        self, parsed_script: ParsedScript, run_folders: RunFolders, approval: Decision | None
-    ) -> Decision:
+    def _decide_each(self, parsed_script: ParsedScript, run_folders: RunFolders, approval: Decision | None) -> Decision:
         refusal = self._check_files(parsed_script, run_folders)
         if refusal is not None:
             return refusal
@@ -145,38 +126,24 @@ class CommandPermissions(msgspec.Struct, frozen=True):
                 if candidate.sealed and not _runs_only_own_code(candidate)
             ]
             if opaque_commands and self.rules.for_tool("deny", SHELL):
-                return Decision(
-                    "ask", f"a rule may forbid what it runs: {opaque_commands[0].sealed}"
-                )
+                return Decision("ask", f"a rule may forbid what it runs: {opaque_commands[0].sealed}")
             return approval
-        moves = [
-            each for each in parsed_script.all_commands() if program_name(each.program) == "mv"
-        ]
+        moves = [each for each in parsed_script.all_commands() if program_name(each.program) == "mv"]
         for command in parsed_script.commands:
             denial_reason = self._why_not_allowed(command, run_folders)
             if denial_reason:
                 return Decision("ask", denial_reason)
-        if (
-            moves
-            and len(parsed_script.commands) > 1
-            and not all(map(self._allowing_rule, parsed_script.commands))
-        ):
+        if moves and len(parsed_script.commands) > 1 and not all(map(self._allowing_rule, parsed_script.commands)):
             return Decision("ask", "files are moved, so later names may stand for other files")
         isolation = self._isolation(parsed_script, run_folders)
         if isolation is None:
             return Decision("ask", self._why_not_sandboxed(parsed_script, run_folders))
-        allowing_rules = [
-            rule for each in parsed_script.commands for rule in self._allowing_rules(each)
-        ]
+        allowing_rules = [rule for each in parsed_script.commands for rule in self._allowing_rules(each)]
         if allowing_rules:
             rules = sorted({rule.text for rule in allowing_rules})
             # Behind a wrapper such as `timeout 5`, it is not the very command that a rule gives.
-            all_named = all(
-                self._allowing_rule(each) for each in parsed_script.commands if each.transparent
-            )
-            exact = all_named and not any(
-                rule.command and rule.command.has_wildcard for rule in allowing_rules
-            )
+            all_named = all(self._allowing_rule(each) for each in parsed_script.commands if each.transparent)
+            exact = all_named and not any(rule.command and rule.command.has_wildcard for rule in allowing_rules)
             reason = f"the rules allow it: {', '.join(rules)}"
             return Decision("allow", reason, rules[0], isolation=isolation, exact=exact)
         phrase = "it stays" if isolation == "edit" else "it only reads,"
@@ -191,33 +158,18 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         it that is only harmless when it is confined.
         """
         commands = tuple(parsed_script.commands)
-        without_rule = [
-            candidate for candidate in commands if self._lacks_rule(candidate, run_folders)
-        ]
-        writes = any(
-            each.writes
-            for command in parsed_script.all_commands()
-            for each in file_redirections(command)
-        )
-        if self.can_sandbox and any(
-            self._reads_without_rule(each, run_folders) for each in commands
-        ):
+        without_rule = [candidate for candidate in commands if self._lacks_rule(candidate, run_folders)]
+        writes = any(each.writes for command in parsed_script.all_commands() for each in file_redirections(command))
+        if self.can_sandbox and any(self._reads_without_rule(each, run_folders) for each in commands):
             # What git reads without a rule stays confined with one: settings can name other files.
-            limited = [
-                each
-                for each in commands
-                if each in without_rule or self._reads_without_rule(each, run_folders)
-            ]
+            limited = [each for each in commands if each in without_rule or self._reads_without_rule(each, run_folders)]
             without_rule = limited if len(limited) == len(commands) else without_rule
         if commands and not without_rule and not writes:
             return None if self._may_show_denied(commands[1:]) else ""
         if len(without_rule) == len(commands) and self.can_sandbox:
-            has_edits = writes or any(
-                self._only_edits(each, run_folders) for each in parsed_script.all_commands()
-            )
+            has_edits = writes or any(self._only_edits(each, run_folders) for each in parsed_script.all_commands())
             if has_edits and not all(
-                self._writes_only_checked_files(each, run_folders)
-                for each in parsed_script.all_commands()
+                self._writes_only_checked_files(each, run_folders) for each in parsed_script.all_commands()
             ):
                 return None
             return "edit" if has_edits else "read"
@@ -225,9 +177,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             return None
         if not all(self._is_fixed_command(each, run_folders) for each in without_rule):
             return None
-        first_allowed = next(
-            (index for index, each in enumerate(commands) if each not in without_rule), 0
-        )
+        first_allowed = next((index for index, each in enumerate(commands) if each not in without_rule), 0)
         later = [each for each in commands[first_allowed:] if each in without_rule]
         if len(without_rule) == len(commands):
             return "fixed" if not writes else None
@@ -250,9 +200,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         """Whether reading commands may show a denied file that others have put under their names."""
         if not self.rules.for_tool("deny", "Read"):
             return False
-        return any(
-            _is_read_only_program(candidate) and _opens_files(candidate) for candidate in later
-        )
+        return any(_is_read_only_program(candidate) and _opens_files(candidate) for candidate in later)
 
     def _reads_without_rule(self, command: Command, run_folders: RunFolders) -> bool:
         """Whether a git command that a rule with a `*` allows would be allowed without it."""
@@ -261,28 +209,16 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             return all(self._reads_without_rule(inner, run_folders) for inner in command.inner)
         if command.program != "git" or rule is None or rule.command is None:
             return False
-        return (
-            rule.command.has_wildcard
-            and not command.inner
-            and self._only_reads(command, run_folders)
-        )
+        return rule.command.has_wildcard and not command.inner and self._only_reads(command, run_folders)
 
     def _writes_only_checked_files(self, command: Command, run_folders: RunFolders) -> bool:
         """Whether a command, where it may write, writes only the files that it was judged by."""
-        if (
-            not command.words
-            or command.program in _NEVER_WRITE
-            or self._only_edits(command, run_folders)
-        ):
+        if not command.words or command.program in _NEVER_WRITE or self._only_edits(command, run_folders):
             return True
         if read_access(command) is not None or command.inner:
             return True
         is_literal = all(word.literal for word in command.words)
-        return (
-            is_literal
-            and command.program in {"sed", "awk"}
-            and self._read_access(command) is not None
-        )
+        return is_literal and command.program in {"sed", "awk"} and self._read_access(command) is not None
 
     def _is_fixed_command(self, command: Command, run_folders: RunFolders) -> bool:
         """Whether a command is a fixed one, and reads only what may be read."""
@@ -303,10 +239,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
                 self.files.decide_read(candidate).verdict != "allow" for candidate in resolved_paths
             ):
                 return False
-            if not all(
-                is_plain_file(resolved_path.real, folders=folders)
-                for resolved_path in resolved_paths
-            ):
+            if not all(is_plain_file(resolved_path.real, folders=folders) for resolved_path in resolved_paths):
                 return False
         return not run_folders.lost or not words
 
@@ -316,14 +249,11 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             (
                 command.text_with_assignments.replace(INNER_SPACE, " ").replace(UNKNOWN_PART, "…")
                 for command in parsed_script.commands
-                if self._lacks_rule(command, run_folders)
-                and not self._is_fixed_command(command, run_folders)
+                if self._lacks_rule(command, run_folders) and not self._is_fixed_command(command, run_folders)
             ),
             "",
         )
-        all_without_rule = all(
-            self._lacks_rule(each, run_folders) for each in parsed_script.commands
-        )
+        all_without_rule = all(self._lacks_rule(each, run_folders) for each in parsed_script.commands)
         if not command_text and not all_without_rule:
             return "a command that a rule allows may change the files next to it"
         if not self.can_sandbox:
@@ -339,21 +269,12 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         """Return the decision when every command is allowed that nothing forbids."""
         if self.mode == "bypassPermissions":
             return Decision("allow", "permissions are bypassed", exact=True)
-        unconditional_rule = next(
-            (rule for rule in self.rules.for_tool("allow", SHELL) if rule.covers_all_calls), None
-        )
+        unconditional_rule = next((rule for rule in self.rules.for_tool("allow", SHELL) if rule.covers_all_calls), None)
         if unconditional_rule is None or self.mode == "plan":
             return None
-        return Decision(
-            "allow",
-            f"the rule {unconditional_rule.text} allows it",
-            unconditional_rule.text,
-            exact=True,
-        )
+        return Decision("allow", f"the rule {unconditional_rule.text} allows it", unconditional_rule.text, exact=True)
 
-    def _deny_or_ask(
-        self, kind: RuleKind, parsed_script: ParsedScript, script: str
-    ) -> Decision | None:
+    def _deny_or_ask(self, kind: RuleKind, parsed_script: ParsedScript, script: str) -> Decision | None:
         """Return what rules that forbid say; a rule that may fit asks."""
         possible_decision: Decision | None = None
         for rule in self.rules.for_tool(kind, SHELL):
@@ -364,12 +285,8 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             for command in parsed_script.all_commands():
                 texts = tuple(rule_texts(command))
                 if any(map(rule.command.matches, texts)):
-                    return Decision(
-                        kind, f"the rule {rule.text} {_VERDICT_PHRASES[kind]}", rule.text
-                    )
-                if possible_decision is None and any(
-                    map(rule.command.matches, possible_rule_texts(command))
-                ):
+                    return Decision(kind, f"the rule {rule.text} {_VERDICT_PHRASES[kind]}", rule.text)
+                if possible_decision is None and any(map(rule.command.matches, possible_rule_texts(command))):
                     reason = f"the rule {rule.text} may be about it; options come before its words"
                     possible_decision = Decision("ask", reason, rule.text)
                 if possible_decision is None and any(map(rule.command.may_match, texts)):
@@ -416,11 +333,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return matching_rule, void_reason if matching_rule is None else ""
 
     def _why_void(
-        self,
-        command: Command,
-        named_lengths: Mapping[int, int],
-        assignment_count: int,
-        pattern: CommandPattern,
+        self, command: Command, named_lengths: Mapping[int, int], assignment_count: int, pattern: CommandPattern
     ) -> str:
         """Say why a rule does not allow the words that its `*` covers; empty when it does."""
         if not pattern.has_wildcard:
@@ -432,24 +345,15 @@ class CommandPermissions(msgspec.Struct, frozen=True):
 
     def _why_not_allowed(self, command: Command, run_folders: RunFolders) -> str:
         """Say why a command is not allowed; empty when it is."""
-        command_text = command.text_with_assignments.replace(INNER_SPACE, " ").replace(
-            UNKNOWN_PART, "…"
-        )
+        command_text = command.text_with_assignments.replace(INNER_SPACE, " ").replace(UNKNOWN_PART, "…")
         if not command.words:
             variable = next(
-                (
-                    assignment.name
-                    for assignment in command.assignments
-                    if not is_harmless_variable(assignment.name)
-                ),
-                "",
+                (assignment.name for assignment in command.assignments if not is_harmless_variable(assignment.name)), ""
             )
             return f"it sets {variable}, which changes what other commands do" if variable else ""
         rule, void_reason = self._match_allow_rules(command)
         if rule is not None and rule.command is not None and rule.command.has_wildcard:
-            exposure = DeniedFiles(self.rules, self.files).check_exposed_content(
-                command, run_folders
-            )
+            exposure = DeniedFiles(self.rules, self.files).check_exposed_content(command, run_folders)
             exposure = exposure or git_reach_outside(command, run_folders, self.folders)
             if exposure:
                 return exposure
@@ -462,10 +366,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         harmless_assignments = all(is_harmless_prefix(each.name) for each in command.assignments)
         is_allowed = (
             rule is not None
-            or (
-                harmless_assignments
-                and (command.transparent or self._only_reads(command, run_folders))
-            )
+            or (harmless_assignments and (command.transparent or self._only_reads(command, run_folders)))
             or (harmless_assignments and self._only_edits(command, run_folders))
         )
         if not is_allowed:
@@ -485,34 +386,24 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             # Whatever is not forbidden or protected is allowed then.
             files = msgspec.structs.replace(files, mode="bypassPermissions")
         for command in parsed_script.all_commands():
-            refusal = self._check_redirections(
-                command, run_folders, files
-            ) or self._check_protected_paths(command, run_folders)
+            refusal = self._check_redirections(command, run_folders, files) or self._check_protected_paths(
+                command, run_folders
+            )
             if refusal is not None:
                 return refusal
         return None
 
-    def _check_redirections(
-        self, command: Command, run_folders: RunFolders, files: FilePermissions
-    ) -> Decision | None:
+    def _check_redirections(self, command: Command, run_folders: RunFolders, files: FilePermissions) -> Decision | None:
         for redirection in command.redirections:
             resolved_paths = run_folders.resolve(redirection.target)
-            if (
-                resolved_paths is None
-                and files.mode == "bypassPermissions"
-                and not files.has_deny_rules()
-            ):
+            if resolved_paths is None and files.mode == "bypassPermissions" and not files.has_deny_rules():
                 continue
             if resolved_paths is None:
                 return Decision("ask", "a file that it uses is not known before it runs")
             for resolved_path in resolved_paths:
                 if resolved_path.path in STANDARD_DEVICES:
                     continue
-                decision = (
-                    files.decide_write(resolved_path)
-                    if redirection.writes
-                    else files.decide_read(resolved_path)
-                )
+                decision = files.decide_write(resolved_path) if redirection.writes else files.decide_read(resolved_path)
                 if decision.verdict != "allow":
                     return decision
         return None
@@ -525,9 +416,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             for resolved_path in run_folders.resolve(word) or ():
                 protected_reason = why_protected(resolved_path)
                 if protected_reason:
-                    reason = (
-                        f"{resolved_path.path} is not changed without asking: {protected_reason}"
-                    )
+                    reason = f"{resolved_path.path} is not changed without asking: {protected_reason}"
                     return Decision("ask", reason)
         return None
 
@@ -590,9 +479,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         if resolved_paths is None:
             return False
         for resolved_path in resolved_paths:
-            if self.files.decide_write(resolved_path).verdict != "allow" or not is_inside(
-                resolved_path, self.folders
-            ):
+            if self.files.decide_write(resolved_path).verdict != "allow" or not is_inside(resolved_path, self.folders):
                 return False
             if command.program in {"rm", "rmdir", "mv"} and (
                 holds_protected(resolved_path, self.folders) or os.path.islink(resolved_path.path)
@@ -610,10 +497,7 @@ def _is_read_only_program(command: Command) -> bool:
 
 def _opens_files(command: Command) -> bool:
     """Whether a reading command opens files or folders, which may have changed since it was judged."""
-    if (
-        any(not redirection.writes for redirection in file_redirections(command))
-        or command.program == "cd"
-    ):
+    if any(not redirection.writes for redirection in file_redirections(command)) or command.program == "cd":
         return True
     if command.transparent and command.inner:
         return any(map(_opens_files, command.inner))
@@ -623,11 +507,7 @@ def _opens_files(command: Command) -> bool:
     return bool(paths_and_folders[0])
 
 
-_VERDICT_PHRASES: Final[Mapping[RuleKind, str]] = {
-    "deny": "forbids it",
-    "ask": "asks",
-    "allow": "allows it",
-}
+_VERDICT_PHRASES: Final[Mapping[RuleKind, str]] = {"deny": "forbids it", "ask": "asks", "allow": "allows it"}
 
 
 def _runs_only_own_code(command: Command) -> bool:

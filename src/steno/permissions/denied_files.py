@@ -7,13 +7,8 @@ import msgspec
 
 from steno.permissions.file_permissions import FilePermissions
 from steno.permissions.paths import ResolvedPath
-from steno.permissions.permission_rules import (
-    Decision,
-    RuleSet,
-)
-from steno.permissions.shell.command import (
-    Command,
-)
+from steno.permissions.permission_rules import Decision, RuleSet
+from steno.permissions.shell.command import Command
 from steno.permissions.shell.command_paths import (
     RunFolders,
     bundled_values,
@@ -24,13 +19,9 @@ from steno.permissions.shell.command_paths import (
     path_parts,
 )
 from steno.permissions.shell.parser import ParsedScript
-from steno.permissions.shell.read_only_commands import (
-    READ_ONLY_PROGRAMS,
-)
+from steno.permissions.shell.read_only_commands import READ_ONLY_PROGRAMS
 
-TEXT_ONLY_PROGRAMS: Final = frozenset(
-    name for name, plain in READ_ONLY_PROGRAMS.items() if plain.operands == "text"
-)
+TEXT_ONLY_PROGRAMS: Final = frozenset(name for name, plain in READ_ONLY_PROGRAMS.items() if plain.operands == "text")
 """Programs whose words are only words."""
 
 
@@ -40,9 +31,7 @@ class DeniedFiles(msgspec.Struct, frozen=True):
     rules: RuleSet
     files: FilePermissions
 
-    def check_named_paths(
-        self, parsed_script: ParsedScript, run_folders: RunFolders
-    ) -> Decision | None:
+    def check_named_paths(self, parsed_script: ParsedScript, run_folders: RunFolders) -> Decision | None:
         """Hold the words of commands against rules that forbid files."""
         tools = [tool for tool in ("Read", "Edit") if self.rules.for_tool("deny", tool)]
         if not tools:
@@ -59,10 +48,7 @@ class DeniedFiles(msgspec.Struct, frozen=True):
                     possible_decision = Decision("ask", "a rule that forbids files may be about it")
                     continue
                 decision = next(
-                    filter(
-                        None, (self._check_path(candidate, tools) for candidate in resolved_paths)
-                    ),
-                    None,
+                    filter(None, (self._check_path(candidate, tools) for candidate in resolved_paths)), None
                 )
                 if decision is not None:
                     return decision
@@ -75,14 +61,10 @@ class DeniedFiles(msgspec.Struct, frozen=True):
         if rule is not None:
             return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
         if any(self.files.has_denied_hard_link(resolved_path, tool) for tool in tools):
-            return Decision(
-                "deny", f"{resolved_path.path} is the same file as one that a rule denies"
-            )
+            return Decision("deny", f"{resolved_path.path} is the same file as one that a rule denies")
         return None
 
-    def _check_word_parts(
-        self, command: Command, run_folders: RunFolders, tools: list[str]
-    ) -> Decision | None:
+    def _check_word_parts(self, command: Command, run_folders: RunFolders, tools: list[str]) -> Decision | None:
         """Ask where a part of a word names a file that a rule denies: `git show HEAD:.env`."""
         for word in command.words[1:]:
             for piece in (*path_parts(word), *bundled_values(word)):
@@ -96,9 +78,7 @@ class DeniedFiles(msgspec.Struct, frozen=True):
     def check_exposed_content(self, command: Command, run_folders: RunFolders) -> str:
         """Say which denied file a command may show without being given its name."""
         rules_with_paths = [
-            deny_rule
-            for deny_rule in self.rules.for_tool("deny", "Read")
-            if not deny_rule.covers_all_calls
+            deny_rule for deny_rule in self.rules.for_tool("deny", "Read") if not deny_rule.covers_all_calls
         ]
         if not rules_with_paths:
             return ""

@@ -14,13 +14,7 @@ import msgspec
 
 from steno.errors import StenoError
 from steno.permissions.paths import ResolvedPath, fold_name, is_inside, why_protected, why_secret
-from steno.permissions.permission_rules import (
-    Decision,
-    PathPattern,
-    PermissionMode,
-    PermissionRule,
-    RuleSet,
-)
+from steno.permissions.permission_rules import Decision, PathPattern, PermissionMode, PermissionRule, RuleSet
 
 _MAX_ENTRIES: Final = 200_000
 _GLOB_CHARACTERS: Final = frozenset("*?[!")
@@ -68,11 +62,7 @@ def _literal_path(pattern: PathPattern) -> str:
     """Return the path that an anchored pattern without magic means; empty for any other."""
     text = pattern.pattern.removesuffix("/**").removesuffix("/")
     is_anchored = text.startswith("/") or "/" in text
-    return (
-        os.path.join(pattern.base, text.lstrip("/"))
-        if is_anchored and not _GLOB_CHARACTERS & set(text)
-        else ""
-    )
+    return os.path.join(pattern.base, text.lstrip("/")) if is_anchored and not _GLOB_CHARACTERS & set(text) else ""
 
 
 class _Budget(msgspec.Struct):
@@ -104,16 +94,11 @@ class _Matcher:
         # As the laxest of file systems compares names.
         if not name.isascii() and self._name_regex.fullmatch(fold_name(name)):
             return True
-        return any(
-            pattern.matches_any_name(ResolvedPath(path, path)) for pattern in self._path_patterns
-        )
+        return any(pattern.matches_any_name(ResolvedPath(path, path)) for pattern in self._path_patterns)
 
 
 def _pattern_to_regex(text: str) -> str:
-    return "".join(
-        "[^/]*" if char == "*" else "[^/]" if char == "?" else re.escape(char)
-        for char in fold_name(text)
-    )
+    return "".join("[^/]*" if char == "*" else "[^/]" if char == "?" else re.escape(char) for char in fold_name(text))
 
 
 def _walk_matches(root: str, matcher: _Matcher, budget: _Budget) -> Iterator[str]:
@@ -153,16 +138,12 @@ class FilePermissions(msgspec.Struct, frozen=True):
 
     def decide_read(self, resolved_path: ResolvedPath, tool: str = "Read") -> Decision:
         """Say whether a place may be read."""
-        decision = self._deny_or_ask(resolved_path, tool) or self._deny_hard_link(
-            resolved_path, tool
-        )
+        decision = self._deny_or_ask(resolved_path, tool) or self._deny_hard_link(resolved_path, tool)
         if decision is not None:
             return decision
         secret_reason = why_secret(resolved_path)
         if secret_reason:
-            return Decision(
-                "ask", f"{resolved_path.path} is not read without asking: {secret_reason}"
-            )
+            return Decision("ask", f"{resolved_path.path} is not read without asking: {secret_reason}")
         rule = self._allowing_rule(resolved_path, tool)
         if rule is not None:
             return Decision("allow", f"the rule {rule.text} allows it", rule.text)
@@ -170,9 +151,7 @@ class FilePermissions(msgspec.Struct, frozen=True):
             return Decision("allow", "permissions are bypassed")
         if is_inside(resolved_path, self.folders):
             return Decision("allow", "it reads inside the working folders")
-        return Decision(
-            "ask", f"{resolved_path.path} is outside the working folders{_link_note(resolved_path)}"
-        )
+        return Decision("ask", f"{resolved_path.path} is outside the working folders{_link_note(resolved_path)}")
 
     def decide_write(self, resolved_path: ResolvedPath, tool: str = "Edit") -> Decision:
         """Say whether a place may be written."""
@@ -188,16 +167,12 @@ class FilePermissions(msgspec.Struct, frozen=True):
             return Decision("ask", f"the rule {read_rule.text} keeps it from being read")
         protected_reason = why_protected(resolved_path)
         if protected_reason:
-            return Decision(
-                "ask", f"{resolved_path.path} is not changed without asking: {protected_reason}"
-            )
+            return Decision("ask", f"{resolved_path.path} is not changed without asking: {protected_reason}")
         rule = self._allowing_rule(resolved_path, tool)
         if self.mode == "bypassPermissions":
             return Decision("allow", "permissions are bypassed")
         if resolved_path.is_shared:
-            return Decision(
-                "ask", f"{resolved_path.path} is the same file as another (a hard link)"
-            )
+            return Decision("ask", f"{resolved_path.path} is the same file as another (a hard link)")
         if rule is not None:
             return Decision("allow", f"the rule {rule.text} allows it", rule.text)
         inside = is_inside(resolved_path, self.folders)
@@ -249,9 +224,7 @@ class FilePermissions(msgspec.Struct, frozen=True):
 
     def is_hidden(self, resolved_path: ResolvedPath) -> bool:
         """Whether a place is kept from being read, wherever it is."""
-        return self._deny_or_ask(resolved_path, "Read") is not None or bool(
-            why_secret(resolved_path)
-        )
+        return self._deny_or_ask(resolved_path, "Read") is not None or bool(why_secret(resolved_path))
 
     def has_deny_rules(self) -> bool:
         """Whether there are rules that forbid files."""
@@ -273,21 +246,15 @@ class FilePermissions(msgspec.Struct, frozen=True):
             return None
         return Decision("deny", f"{resolved_path.path} is the same file as one that a rule denies")
 
-    def _first_match(
-        self, rules: tuple[PermissionRule, ...], resolved_path: ResolvedPath
-    ) -> PermissionRule | None:
+    def _first_match(self, rules: tuple[PermissionRule, ...], resolved_path: ResolvedPath) -> PermissionRule | None:
         for rule in rules:
-            if not rule.paths or any(
-                pattern.matches_any_name(resolved_path) for pattern in rule.paths
-            ):
+            if not rule.paths or any(pattern.matches_any_name(resolved_path) for pattern in rule.paths):
                 return rule
         return None
 
     def _allowing_rule(self, resolved_path: ResolvedPath, tool: str) -> PermissionRule | None:
         for rule in self.rules.for_tool("allow", tool):
-            if not rule.paths or any(
-                pattern.matches_real_path(resolved_path) for pattern in rule.paths
-            ):
+            if not rule.paths or any(pattern.matches_real_path(resolved_path) for pattern in rule.paths):
                 return rule
         return None
 
@@ -298,6 +265,4 @@ def _files_below(path: str) -> Iterator[str]:
 
 
 def _link_note(resolved_path: ResolvedPath) -> str:
-    return (
-        f" (it leads to {resolved_path.real})" if resolved_path.real != resolved_path.path else ""
-    )
+    return f" (it leads to {resolved_path.real})" if resolved_path.real != resolved_path.path else ""

@@ -50,13 +50,9 @@ def _linked_git_folders(path: str) -> Iterator[str]:
     git_dir = os.path.realpath(os.path.join(top, gitdir_line.removeprefix("gitdir: ")))
     back_link = _first_line(os.path.join(git_dir, "gitdir"))
     if back_link and os.path.realpath(os.path.join(git_dir, back_link)) == os.path.realpath(path):
-        common_dir = os.path.realpath(
-            os.path.join(git_dir, _first_line(os.path.join(git_dir, "commondir")))
-        )
+        common_dir = os.path.realpath(os.path.join(git_dir, _first_line(os.path.join(git_dir, "commondir"))))
         yield git_dir
-        if git_dir == os.path.join(
-            common_dir, "worktrees", os.path.basename(git_dir)
-        ) and _is_repository(common_dir):
+        if git_dir == os.path.join(common_dir, "worktrees", os.path.basename(git_dir)) and _is_repository(common_dir):
             yield common_dir
         return
     if _worktree(os.path.join(git_dir, "config"), git_dir) == os.path.realpath(top):
@@ -100,14 +96,10 @@ _CREATING_SUBCOMMANDS: Final = frozenset({"clone", "init", "worktree"})
 _VALUE_OPTIONS: Final = ("-c", "--config-env", "--namespace", "--super-prefix", "--attr-source")
 
 
-def git_reach_outside(
-    command: Command, run_folders: RunFolders, working_folders: tuple[str, ...]
-) -> str:
+def git_reach_outside(command: Command, run_folders: RunFolders, working_folders: tuple[str, ...]) -> str:
     """Say what git would reach outside the working folders; a rule with a `*` does not allow it."""
     git_commands = [
-        git_command
-        for git_command in (command, *command.inner)
-        if program_name(git_command.program) == "git"
+        git_command for git_command in (command, *command.inner) if program_name(git_command.program) == "git"
     ]
     for each in git_commands:
         folders = None if run_folders.lost else git_run_folders((each,), run_folders.all)
@@ -116,18 +108,13 @@ def git_reach_outside(
         roots = tuple(root for root in map(find_repository, folders) if os.path.isabs(root))
         subcommand = _subcommand(each)
         for word in path_candidates(each):
-            if not word.literal or not (
-                subcommand in _REMOTE_SUBCOMMANDS or re.match(r"[/~.]", word.text)
-            ):
+            if not word.literal or not (subcommand in _REMOTE_SUBCOMMANDS or re.match(r"[/~.]", word.text)):
                 continue
             for resolved_path in run_folders.resolve(word) or ():
                 is_allowed = (
-                    is_inside(resolved_path, (*working_folders, *roots))
-                    or resolved_path.path in STANDARD_DEVICES
+                    is_inside(resolved_path, (*working_folders, *roots)) or resolved_path.path in STANDARD_DEVICES
                 )
-                if not is_allowed and (
-                    subcommand in _CREATING_SUBCOMMANDS or os.path.lexists(resolved_path.path)
-                ):
+                if not is_allowed and (subcommand in _CREATING_SUBCOMMANDS or os.path.lexists(resolved_path.path)):
                     return f"{resolved_path.path} is outside the working folders"
         risks = (_repository_risk(folder, working_folders) for folder in folders)
         reason = next(filter(None, risks), "")
@@ -138,9 +125,7 @@ def git_reach_outside(
     return ""
 
 
-def git_run_folders(
-    commands: Iterable[Command], folders: tuple[str, ...]
-) -> tuple[str, ...] | None:
+def git_run_folders(commands: Iterable[Command], folders: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the folders that git works in, also by `-C`; None when they are not known."""
     run_folders = dict.fromkeys(folders)
     for command in commands:
@@ -222,21 +207,13 @@ def _repository_risk(folder: str, folders: tuple[str, ...]) -> str:
     allowed = (*folders, *git_folders(folder))
     git_dir = os.path.realpath(dot_git)
     if os.path.isfile(dot_git):
-        git_dir = os.path.realpath(
-            os.path.join(root, _read_text(dot_git).removeprefix("gitdir:").strip())
-        )
-    common_dir = os.path.realpath(
-        os.path.join(git_dir, _read_text(os.path.join(git_dir, "commondir")).strip())
-    )
+        git_dir = os.path.realpath(os.path.join(root, _read_text(dot_git).removeprefix("gitdir:").strip()))
+    common_dir = os.path.realpath(os.path.join(git_dir, _read_text(os.path.join(git_dir, "commondir")).strip()))
     for path in (git_dir, common_dir):
         if not is_inside(ResolvedPath(path, path), allowed):
             return f"the repository of {root} is {path}, outside the working folders"
     tree_path = work_tree(folder)
-    if (
-        tree_path
-        and tree_path != os.path.realpath(root)
-        and not is_inside(ResolvedPath(tree_path, tree_path), folders)
-    ):
+    if tree_path and tree_path != os.path.realpath(root) and not is_inside(ResolvedPath(tree_path, tree_path), folders):
         return f"the work tree of {root} is {tree_path}, outside the working folders"
     rebase_todo = os.path.join(git_dir, "rebase-merge", "git-rebase-todo")
     if re.search(r"^\s*(?:x|exec)\s", _read_text(rebase_todo), re.MULTILINE):
@@ -255,11 +232,7 @@ def _links_outside(repository: str, allowed: tuple[str, ...]) -> Iterator[str]:
         path = os.path.join(objects, "info", name)
         for line in _read_text(path).splitlines():
             target = os.path.realpath(os.path.join(objects, line))
-            if (
-                line
-                and not line.startswith("#")
-                and not is_inside(ResolvedPath(target, target), allowed)
-            ):
+            if line and not line.startswith("#") and not is_inside(ResolvedPath(target, target), allowed):
                 yield path
     pending, entry_count = [repository], 0
     while pending:

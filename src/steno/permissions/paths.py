@@ -127,9 +127,7 @@ def why_protected(resolved_path: ResolvedPath) -> str:
         return ""
     for parts in resolved_path.all_parts:
         folded_parts = tuple(fold_name(part).rstrip(".") or part for part in parts)
-        protected_name = next(
-            (name for name in folded_parts if name in _PROTECTED_FOLDERS | SECRET_FOLDERS), ""
-        )
+        protected_name = next((name for name in folded_parts if name in _PROTECTED_FOLDERS | SECRET_FOLDERS), "")
         if protected_name:
             return f"{protected_name} decides what programs do or holds secrets"
         if folded_parts and folded_parts[-1] in _PROTECTED_FILES:
@@ -173,9 +171,7 @@ def _home_dir_or_missing() -> str:
 def _is_login_file(folded_parts: tuple[str, ...]) -> bool:
     for home in ResolvedPath.of(_home_dir_or_missing()).all_parts:
         parts_below_home = relative_parts(folded_parts, tuple(map(fold_name, home)))
-        if parts_below_home is not None and any(
-            parts_below_home[: len(prefix)] == prefix for prefix in _HOME_FOLDERS
-        ):
+        if parts_below_home is not None and any(parts_below_home[: len(prefix)] == prefix for prefix in _HOME_FOLDERS):
             return True
     return False
 
@@ -184,11 +180,7 @@ def why_secret(resolved_path: ResolvedPath) -> str:
     """Say why a place must not be read without asking, even inside the working folders."""
     for parts in resolved_path.all_parts:
         folded_parts = tuple(map(fold_name, parts))
-        if (
-            folded_parts
-            and folded_parts[0] in {"proc", "sys", "dev"}
-            and resolved_path.path not in STANDARD_DEVICES
-        ):
+        if folded_parts and folded_parts[0] in {"proc", "sys", "dev"} and resolved_path.path not in STANDARD_DEVICES:
             return f"/{folded_parts[0]} shows what the system and other programs hold"
         secret_folder = next((name for name in folded_parts if name in SECRET_FOLDERS), "")
         if secret_folder or (folded_parts and folded_parts[-1] in SECRET_FILES):
@@ -209,9 +201,7 @@ def holds_protected(resolved_path: ResolvedPath, folders: tuple[str, ...]) -> bo
         for parts in ResolvedPath.of(folder).all_parts:
             if any(relative_parts(parts, names) is not None for names in resolved_path.all_parts):
                 return True
-    return any(
-        os.path.lexists(os.path.join(resolved_path.real, name)) for name in _PROTECTED_FOLDERS
-    )
+    return any(os.path.lexists(os.path.join(resolved_path.real, name)) for name in _PROTECTED_FOLDERS)
 
 
 _GLOB_CHARACTERS: Final = frozenset("*?[{\\")
@@ -238,9 +228,7 @@ def resolve_glob(pattern: str, path: str | None, cwd: str, home: str) -> tuple[s
     if not pattern.startswith(("/", "~/")) and ".." not in pattern.split("/"):
         return folder, pattern
     parts = pattern.split("/")
-    literal_count = next(
-        (index for index, part in enumerate(parts) if _GLOB_CHARACTERS & set(part)), len(parts) - 1
-    )
+    literal_count = next((index for index, part in enumerate(parts) if _GLOB_CHARACTERS & set(part)), len(parts) - 1)
     literal_count = min(literal_count, len(parts) - 1)
     literal_folder = "/".join(parts[:literal_count]) or "/" * pattern.startswith("/") or "."
     return resolve_path(literal_folder, folder, home), "/" + "/".join(parts[literal_count:])

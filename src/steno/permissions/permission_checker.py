@@ -72,11 +72,7 @@ def suggest_command_rules(command: Command) -> Iterator[str]:
         ):
             return
         script = texts[2] if len(texts) > len(("npm", "run")) else ""
-        if (
-            program.text in _SCRIPT_RUNNERS
-            and subcommand == "run"
-            and _SUBCOMMAND.fullmatch(script)
-        ):
+        if program.text in _SCRIPT_RUNNERS and subcommand == "run" and _SUBCOMMAND.fullmatch(script):
             yield f"Bash({program.text} run {script}:*)"
         elif subcommand != "run":
             yield f"Bash({program.text} {subcommand}:*)"
@@ -92,11 +88,7 @@ def suggest_path_rules(resolved_path: ResolvedPath, tool: str, root: str) -> Ite
     """Yield rules for a file and for its folder."""
     name = "Edit" if tool in EDIT_TOOLS else "Read"
     parts_below_root = relative_parts(resolved_path.real_parts, ResolvedPath.of(root).real_parts)
-    path = (
-        "/" + "/".join(parts_below_root)
-        if parts_below_root is not None
-        else "/" + resolved_path.real
-    )
+    path = "/" + "/".join(parts_below_root) if parts_below_root is not None else "/" + resolved_path.real
     if re.search(r"[*?\[\]!()\\\n#]", path) or path.endswith(" "):
         return
     if not os.path.isdir(resolved_path.real):
@@ -138,9 +130,7 @@ class PermissionChecker:
         self.mode: PermissionMode = mode
         self.cwd = cwd
         self.folders = tuple(dict.fromkeys(folders))
-        self._read_only_commands = (
-            None if read_only_commands is None else frozenset(read_only_commands)
-        )
+        self._read_only_commands = None if read_only_commands is None else frozenset(read_only_commands)
         self._home_dir = _home_dir_or_empty() if home is None else home
         if mode not in PERMISSION_MODES:
             modes = ", ".join(PERMISSION_MODES)
@@ -150,13 +140,7 @@ class PermissionChecker:
         self._file_permissions = FilePermissions(rules, mode, self.folders)
         self.can_sandbox = can_sandbox
         self._command_permissions = CommandPermissions(
-            rules,
-            mode,
-            self.folders,
-            self._file_permissions,
-            self._home_dir,
-            self._read_only_commands,
-            can_sandbox,
+            rules, mode, self.folders, self._file_permissions, self._home_dir, self._read_only_commands, can_sandbox
         )
 
     def judge(self, tool_name: str, tool_input: dict[str, Any], *, cwd: str) -> Decision:
@@ -166,15 +150,11 @@ class PermissionChecker:
         if decision.verdict != "ask":
             return decision
         if self.mode == "dontAsk":
-            return Decision(
-                "deny", f"{decision.reason}; in this mode nobody is asked", decision.rule
-            )
+            return Decision("deny", f"{decision.reason}; in this mode nobody is asked", decision.rule)
         if decision.rule:
             return decision
         suggestions = tuple(self._suggest_rules(tool, tool_input, cwd))
-        combined = (
-            () if suggestions or tool != SHELL else tuple(self._combine_rules(tool_input, cwd))
-        )
+        combined = () if suggestions or tool != SHELL else tuple(self._combine_rules(tool_input, cwd))
         return msgspec.structs.replace(decision, offers=suggestions, together=combined)
 
     def visibility_filter(self, folder: str) -> Callable[[str], bool]:
@@ -213,20 +193,13 @@ class PermissionChecker:
 
     def with_rules(self, *allow: str) -> "PermissionChecker":
         """Return the same guard with more rules that allow."""
-        added = parse_rules(
-            [RuleSource(allow=allow)], root=self.cwd, cwd=self.cwd, home=self._home_dir
-        )
+        added = parse_rules([RuleSource(allow=allow)], root=self.cwd, cwd=self.cwd, home=self._home_dir)
         rules = RuleSet(
-            (*self.rules.allow, *added.allow),
-            self.rules.ask,
-            self.rules.deny,
-            (*self.rules.problems, *added.problems),
+            (*self.rules.allow, *added.allow), self.rules.ask, self.rules.deny, (*self.rules.problems, *added.problems)
         )
         return self._copy(rules, self.mode)
 
-    def _copy(
-        self, rules: RuleSet, mode: PermissionMode, *, can_sandbox: bool | None = None
-    ) -> "PermissionChecker":
+    def _copy(self, rules: RuleSet, mode: PermissionMode, *, can_sandbox: bool | None = None) -> "PermissionChecker":
         return PermissionChecker(
             rules,
             mode,
@@ -241,9 +214,7 @@ class PermissionChecker:
         """Whether a rule names a call, or something that it runs."""
         source = RuleSource(deny=(rule,))
         rules = parse_rules([source], root=self.cwd, cwd=self.cwd, home=home_dir())
-        checker = PermissionChecker(
-            rules, "default", self.cwd, self.folders, self._read_only_commands
-        )
+        checker = PermissionChecker(rules, "default", self.cwd, self.folders, self._read_only_commands)
         return checker.judge(tool, tool_input, cwd=self.cwd).verdict == "deny"
 
     # Tools
@@ -262,30 +233,18 @@ class PermissionChecker:
             resolved_paths = [self._resolve(path, cwd) for path in _input_paths(tool_input)]
             return _strictest(
                 resolved_paths,
-                [
-                    self._file_permissions.decide_write(resolved_path, tool)
-                    for resolved_path in resolved_paths
-                ],
+                [self._file_permissions.decide_write(resolved_path, tool) for resolved_path in resolved_paths],
             )
         if tool in READ_TOOLS:
             return self._decide_read(tool, tool_input, cwd)
         if tool == "WebFetch":
             host = _url_host(tool_input.get("url"))
-            return self._decide_by_name(
-                tool, host, f"it fetches {host or 'an address that is unclear'}"
-            )
+            return self._decide_by_name(tool, host, f"it fetches {host or 'an address that is unclear'}")
         name = next(
-            (
-                str(tool_input[key])
-                for key in _NAME_FIELDS.get(tool, ())
-                if isinstance(tool_input.get(key), str)
-            ),
-            "",
+            (str(tool_input[key]) for key in _NAME_FIELDS.get(tool, ()) if isinstance(tool_input.get(key), str)), ""
         )
         return self._decide_by_name(
-            tool,
-            name.removeprefix("/"),
-            "" if tool_facts(tool).permission == "free" else f"it calls {tool}",
+            tool, name.removeprefix("/"), "" if tool_facts(tool).permission == "free" else f"it calls {tool}"
         )
 
     def _decide_read(self, tool: str, tool_input: dict[str, Any], cwd: str) -> Decision:
@@ -295,15 +254,10 @@ class PermissionChecker:
         resolved_paths = [self._resolve(each, cwd) for each in _input_paths(tool_input) or ["."]]
         pattern = tool_input.get("pattern")
         if tool == "Glob" and isinstance(pattern, str):
-            resolved_paths = list(
-                self._glob_targets(pattern, _input_paths(tool_input) or ["."], cwd)
-            )
+            resolved_paths = list(self._glob_targets(pattern, _input_paths(tool_input) or ["."], cwd))
         return _strictest(
             resolved_paths,
-            [
-                self._file_permissions.decide_read(resolved_path, tool)
-                for resolved_path in resolved_paths
-            ],
+            [self._file_permissions.decide_read(resolved_path, tool) for resolved_path in resolved_paths],
         )
 
     def _glob_targets(self, pattern: str, paths: list[str], cwd: str) -> Iterator[ResolvedPath]:
@@ -347,11 +301,7 @@ class PermissionChecker:
                 return Decision("allow", f"the rule {rule.text} allows it", rule.text)
         if self.mode == "bypassPermissions":
             return Decision("allow", "permissions are bypassed")
-        return (
-            Decision("ask", ask_reason)
-            if ask_reason
-            else Decision("allow", "it changes nothing by itself")
-        )
+        return Decision("ask", ask_reason) if ask_reason else Decision("allow", "it changes nothing by itself")
 
     @staticmethod
     def _rule_allows(rule: PermissionRule, name: str) -> bool:
@@ -377,11 +327,7 @@ class PermissionChecker:
     def _suggest_by_part(self, tool_input: dict[str, Any], cwd: str) -> Iterator[Iterator[str]]:
         """Yield the rules for each part of a command that nothing allows."""
         script = tool_input.get("command")
-        for command in (
-            self._command_permissions.commands_without_rule(script, cwd)
-            if isinstance(script, str)
-            else []
-        ):
+        for command in self._command_permissions.commands_without_rule(script, cwd) if isinstance(script, str) else []:
             inner = command
             while inner.transparent and inner.inner:
                 inner = inner.inner[0]
@@ -391,9 +337,7 @@ class PermissionChecker:
         if tool == SHELL:
             yield from next(self._suggest_by_part(tool_input, cwd), ())
         elif tool in EDIT_TOOLS | READ_TOOLS:
-            yield from suggest_path_rules(
-                self._resolve(_first_path(tool_input) or ".", cwd), tool, self.cwd
-            )
+            yield from suggest_path_rules(self._resolve(_first_path(tool_input) or ".", cwd), tool, self.cwd)
         elif tool == "WebFetch":
             host = _url_host(tool_input.get("url"))
             if host:
@@ -418,9 +362,7 @@ def _strictest(resolved_paths: list[ResolvedPath], decisions: list[Decision]) ->
     """Return the strictest of decisions, with all the places that were judged."""
     order = {"deny": 0, "ask": 1, "allow": 2}
     strictest = min(decisions, key=lambda decision: order[decision.verdict])
-    return msgspec.structs.replace(
-        strictest, paths=tuple(resolved_path.real for resolved_path in resolved_paths)
-    )
+    return msgspec.structs.replace(strictest, paths=tuple(resolved_path.real for resolved_path in resolved_paths))
 
 
 def _home_dir_or_empty() -> str:

@@ -20,16 +20,8 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 
-PermissionMode: TypeAlias = Literal[
-    "default", "plan", "acceptEdits", "bypassPermissions", "dontAsk"
-]
-PERMISSION_MODES: tuple[PermissionMode, ...] = (
-    "default",
-    "plan",
-    "acceptEdits",
-    "bypassPermissions",
-    "dontAsk",
-)
+PermissionMode: TypeAlias = Literal["default", "plan", "acceptEdits", "bypassPermissions", "dontAsk"]
+PERMISSION_MODES: tuple[PermissionMode, ...] = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
 ASKING_MODES: Final = frozenset({"default", "acceptEdits"})
 """The modes in which the user is asked."""
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
@@ -129,9 +121,7 @@ class CommandPattern(msgspec.Struct, frozen=True):
         if UNKNOWN_PART not in command:
             return self.matches(command)
         for pattern in (self.text, self.text.removesuffix(" *")):
-            if _patterns_overlap(
-                pattern, command.replace(UNKNOWN_PART, "*") if "*" not in command else command
-            ):
+            if _patterns_overlap(pattern, command.replace(UNKNOWN_PART, "*") if "*" not in command else command):
                 return True
         return False
 
@@ -211,15 +201,11 @@ class PathPattern(msgspec.Struct, frozen=True):
         pattern = fold_name(self.pattern)
         for parts in resolved_path.all_parts:
             for base_parts in (base.parts, base.real_parts):
-                rest = relative_parts(
-                    tuple(map(fold_name, parts)), tuple(map(fold_name, base_parts))
-                )
+                rest = relative_parts(tuple(map(fold_name, parts)), tuple(map(fold_name, base_parts)))
                 if rest is None:
                     continue
                 path = "/".join(rest)
-                if _matches_gitignore(pattern, path) or _matches_gitignore(
-                    pattern.removesuffix("/**"), path
-                ):
+                if _matches_gitignore(pattern, path) or _matches_gitignore(pattern.removesuffix("/**"), path):
                     return True
         return False
 
@@ -256,9 +242,7 @@ def _gitignore_spec(pattern: str) -> "GitIgnoreSpec":
 
 
 RuleKind: TypeAlias = Literal["allow", "ask", "deny"]
-_RULE_SYNTAX: Final = re.compile(
-    r"(?P<tool>[A-Za-z_][\w.*-]*)(?:\((?P<inside>.*)\))?", re.DOTALL | re.ASCII
-)
+_RULE_SYNTAX: Final = re.compile(r"(?P<tool>[A-Za-z_][\w.*-]*)(?:\((?P<inside>.*)\))?", re.DOTALL | re.ASCII)
 _TOOL_NAME: Final = re.compile(r"\s*([A-Za-z_][\w-]*)", re.ASCII)
 EDIT_TOOLS: Final = frozenset(tools_where(lambda facts: facts.permission == "edit"))
 READ_TOOLS: Final = frozenset(tools_where(lambda facts: facts.permission == "read"))
@@ -344,9 +328,7 @@ def parse_rules(sources: Iterable[RuleSource], *, root: str, cwd: str, home: str
                 if rule is not None and not rule.broken:
                     rules.append(rule)
                     continue
-                consequence = (
-                    "" if kind == "allow" else "; until it is mended, all of its tool asks"
-                )
+                consequence = "" if kind == "allow" else "; until it is mended, all of its tool asks"
                 problems.append(f"the {kind} rule {text!r} cannot be read{consequence}")
                 if kind != "allow":
                     tool_name = _TOOL_NAME.match(text)
@@ -365,9 +347,7 @@ def rule_tool_name(name: str) -> str:
     return rule_name(name)
 
 
-def _parse_rule(
-    text: str, kind: RuleKind, base_folders: tuple[str, str, str]
-) -> PermissionRule | None:
+def _parse_rule(text: str, kind: RuleKind, base_folders: tuple[str, str, str]) -> PermissionRule | None:
     match = _RULE_SYNTAX.fullmatch(text.strip())
     if match is None:
         return None
@@ -388,11 +368,7 @@ def _parse_rule(
         return _parse_path_rule(text, tool, specifier, kind, base_folders)
     if tool == "WebFetch":
         _, domain, host = specifier.strip().partition("domain:")
-        return (
-            PermissionRule(text, tool, name=host.strip().lower())
-            if domain and host.strip()
-            else None
-        )
+        return PermissionRule(text, tool, name=host.strip().lower()) if domain and host.strip() else None
     if tool in _TOOLS_WITH_NAMES:
         return PermissionRule(text, tool, name=re.sub(r":\*$", "*", specifier.strip()))
     return None

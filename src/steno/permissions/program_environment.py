@@ -78,9 +78,7 @@ _NOT_SECRET: Final = word_set(
 )
 _HARMLESS_VALUE: Final = re.compile(r"/[^:@\s]*|[0-9]{0,6}|true|false|yes|no|on|off", re.IGNORECASE)
 # `scheme://user:password@host`
-_URL_WITH_PASSWORD: Final = re.compile(
-    r"[a-z][a-z0-9+.-]{1,30}://[^/\s:@]{0,200}:[^/\s@]{1,200}@", re.IGNORECASE
-)
+_URL_WITH_PASSWORD: Final = re.compile(r"[a-z][a-z0-9+.-]{1,30}://[^/\s:@]{0,200}:[^/\s@]{1,200}@", re.IGNORECASE)
 
 _GIT_VARIABLES: Final = {
     "GIT_OPTIONAL_LOCKS": "0",
@@ -143,9 +141,7 @@ _MAX_SETTINGS: Final = 2000
 _GIT_TIMEOUT: Final = 5.0
 
 
-def sandbox_environment(
-    env: Mapping[str, str], *, scratch: str = "", folders: tuple[str, ...] = ()
-) -> dict[str, str]:
+def sandbox_environment(env: Mapping[str, str], *, scratch: str = "", folders: tuple[str, ...] = ()) -> dict[str, str]:
     """Return a short list of variables: no key, token, socket, or setting that runs a program.
 
     PATH is left with its absolute folders outside the working folders.
@@ -161,9 +157,7 @@ def sandbox_environment(
     return variables
 
 
-def program_and_library_folders(
-    env: Mapping[str, str], folders: tuple[str, ...] = ()
-) -> tuple[str, ...]:
+def program_and_library_folders(env: Mapping[str, str], folders: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the folders of PATH, and the libraries that lie next to a `bin` among them."""
     program_dirs = program_folders(env, folders)
     library_dirs = [
@@ -182,10 +176,7 @@ def program_folders(env: Mapping[str, str], folders: tuple[str, ...] = ()) -> li
     """Return the absolute folders of PATH that are not inside the given folders."""
     path = env.get("PATH") or os.defpath
     absolute = [entry for entry in dict.fromkeys(path.split(os.pathsep)) if os.path.isabs(entry)]
-    return [each for each in absolute if not is_inside(ResolvedPath.of(each), folders)] or [
-        "/usr/bin",
-        "/bin",
-    ]
+    return [each for each in absolute if not is_inside(ResolvedPath.of(each), folders)] or ["/usr/bin", "/bin"]
 
 
 def approved_environment(env: Mapping[str, str], passed: Iterable[str] = ()) -> dict[str, str]:
@@ -198,15 +189,8 @@ def approved_environment(env: Mapping[str, str], passed: Iterable[str] = ()) -> 
     >>> approved_environment({"GH_TOKEN": "gho_x", "STENO_PASS_ENV": "GH_TOKEN"})["GH_TOKEN"]
     'gho_x'
     """
-    allowed_names = {
-        *passed,
-        *(name.strip() for name in env.get(_EXTRA_VARIABLES_NAME, "").split(",")),
-    }
-    return {
-        name: value
-        for name, value in env.items()
-        if name in allowed_names or not _is_secret(name, value)
-    }
+    allowed_names = {*passed, *(name.strip() for name in env.get(_EXTRA_VARIABLES_NAME, "").split(","))}
+    return {name: value for name, value in env.items() if name in allowed_names or not _is_secret(name, value)}
 
 
 def _is_secret(name: str, value: str) -> bool:
@@ -238,11 +222,7 @@ def git_settings(
     pairs = [*_GIT_DEFAULTS]
     variables = dict(_GIT_VARIABLES)
     if isolated:
-        variables |= {
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
-        }
+        variables |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
         pairs += [("safe.directory", folder) for folder in _safe_folders()]
     if pushes:
         pairs.append(("protocol.file.allow", "never"))
@@ -250,9 +230,7 @@ def git_settings(
     for folder in dict.fromkeys(folders):
         overrides |= _repository_settings(folder, strict=strict)
     if strict and len(overrides) > _MAX_SETTINGS:
-        raise StenoError(
-            f"the repository has more than {_MAX_SETTINGS} settings that name programs"
-        )
+        raise StenoError(f"the repository has more than {_MAX_SETTINGS} settings that name programs")
     if strict and _LIST_SETTING in overrides:
         raise StenoError(f"the setting {_LIST_SETTING} names a file outside the working folder")
     pairs += list(overrides.items())[:_MAX_SETTINGS]

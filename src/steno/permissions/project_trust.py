@@ -44,9 +44,7 @@ _NEVER_FROM_PROJECT: Final = word_set(
     " enableAllProjectMcpServers enabledMcpjsonServers autoMemoryDirectory"
     " allowManagedHooksOnly proxyAuthHelper"
 )
-_NEVER_IN_PERMISSIONS: Final = frozenset(
-    {"additionalDirectories", "skipDangerousModePermissionPrompt", "defaultMode"}
-)
+_NEVER_IN_PERMISSIONS: Final = frozenset({"additionalDirectories", "skipDangerousModePermissionPrompt", "defaultMode"})
 # Values with which a project may only forbid something.
 _RESTRICTING_VALUES: Final = {
     "defaultMode": frozenset({"default", "plan"}),
@@ -136,14 +134,10 @@ def _write_folders(folders: tuple[str, ...]) -> None:
 
 
 def _holds_home(resolved_path: ResolvedPath) -> bool:
-    return (
-        relative_parts(ResolvedPath.of(home_dir()).real_parts, resolved_path.real_parts) is not None
-    )
+    return relative_parts(ResolvedPath.of(home_dir()).real_parts, resolved_path.real_parts) is not None
 
 
-def filter_settings(
-    settings: Mapping[str, Any], source: SettingsSource, *, trusted: bool
-) -> TrustedSettings:
+def filter_settings(settings: Mapping[str, Any], source: SettingsSource, *, trusted: bool) -> TrustedSettings:
     """Return what of a settings file takes effect, by where it lies and whether that is trusted."""
     if source not in PROJECT_SOURCES:
         return TrustedSettings(dict(settings))
@@ -158,9 +152,7 @@ def filter_settings(
             effective[key] = value
         else:
             ignored.append(key)
-    return TrustedSettings(
-        {key: value for key, value in effective.items() if value not in ({}, None)}, tuple(ignored)
-    )
+    return TrustedSettings({key: value for key, value in effective.items() if value not in ({}, None)}, tuple(ignored))
 
 
 def _filter_permissions(value: object, ignored: list[str], *, trusted: bool) -> dict[str, Any]:
@@ -182,11 +174,7 @@ def _filter_variables(value: object, ignored: list[str]) -> dict[str, Any]:
     effective: dict[str, Any] = {}
     for name, item in (as_object(value) or {}).items():
         upper = name.upper()
-        is_protected = (
-            upper in _PROTECTED_VARIABLES
-            or upper.startswith(_PROTECTED_PREFIXES)
-            or "CA_BUNDLE" in upper
-        )
+        is_protected = upper in _PROTECTED_VARIABLES or upper.startswith(_PROTECTED_PREFIXES) or "CA_BUNDLE" in upper
         if is_protected and not _MODEL_VARIABLE.fullmatch(upper):
             ignored.append(f"env.{name}")
         else:

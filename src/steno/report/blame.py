@@ -22,14 +22,7 @@ from steno.report.file_history.touch_finder import SessionOpener
 from steno.report.humanize import MS_PER_SECOND
 from steno.report.session_references import printable_path
 from steno.store.discovered import read_regular_file
-from steno.store.git import (
-    AnnotatedLine,
-    Commit,
-    FormerName,
-    Repository,
-    find_repository,
-    is_in_work_tree,
-)
+from steno.store.git import AnnotatedLine, Commit, FormerName, Repository, find_repository, is_in_work_tree
 
 OriginKind: TypeAlias = Literal["session", "commit", "outside", "before", "unknown"]
 """session  a session, or a sub-agent of one, wrote it
@@ -113,16 +106,11 @@ def common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]
     """Return the places of the lines that two texts share, in rising order."""
     common_head, common_tail = common_ends(old, new)
     pairs = [(at, at) for at in range(common_head)]
-    inner = align(
-        old[common_head : len(old) - common_tail], new[common_head : len(new) - common_tail]
-    )
+    inner = align(old[common_head : len(old) - common_tail], new[common_head : len(new) - common_tail])
     for part in inner.parts:
         if part.common:
             index_pairs = zip(part.a, part.b, strict=True)
-            pairs += [
-                (old_index + common_head, new_index + common_head)
-                for old_index, new_index in index_pairs
-            ]
+            pairs += [(old_index + common_head, new_index + common_head) for old_index, new_index in index_pairs]
     ends = len(old) - common_tail, len(new) - common_tail
     return pairs + [(ends[0] + at, ends[1] + at) for at in range(common_tail)]
 
@@ -143,9 +131,7 @@ def attribute_lines(versions: Sequence[Version], current_text: str) -> Attributi
     for index, version in enumerate(versions):
         attributor.add_version(index, version)
     if last and last in attributor.marks_by_version:
-        return Attribution(
-            tuple(attributor.marks_by_version[last][1]), attributor.uncertain_changes
-        )
+        return Attribution(tuple(attributor.marks_by_version[last][1]), attributor.uncertain_changes)
     attributor.replace_text(split_lines(current_text), AFTER_LAST_VERSION)
     return Attribution(tuple(attributor.marks), attributor.uncertain_changes)
 
@@ -175,9 +161,7 @@ class _LineAttributor:
         elif version.verb in ("write", "edit"):
             self._add_change(index, version, version.text)
         else:
-            self.replace_text(
-                split_lines(version.text), BEFORE_FIRST_VERSION if self._lines is None else index
-            )
+            self.replace_text(split_lines(version.text), BEFORE_FIRST_VERSION if self._lines is None else index)
         if version.name in self._needed_versions and self._lines is not None:
             self.marks_by_version[version.name] = (self._lines, self.marks)
 
@@ -185,9 +169,7 @@ class _LineAttributor:
         if version.before is not None:
             # What a change found and no version had is of nobody.
             lines_before = split_lines(version.before)
-            self.replace_text(
-                lines_before, BEFORE_FIRST_VERSION if self._lines is None else AFTER_LAST_VERSION
-            )
+            self.replace_text(lines_before, BEFORE_FIRST_VERSION if self._lines is None else AFTER_LAST_VERSION)
         elif self._lines is None and version.verb == "edit":
             self.replace_text(split_lines(text), BEFORE_FIRST_VERSION)
         self.replace_text(split_lines(text), index)
@@ -220,23 +202,16 @@ class NamedHistory(msgspec.Struct, frozen=True):
     marks: Sequence[int]
 
 
-def commits_by_line(
-    head_lines: Sequence[AnnotatedLine], lines: Sequence[str]
-) -> list[Commit | None]:
+def commits_by_line(head_lines: Sequence[AnnotatedLine], lines: Sequence[str]) -> list[Commit | None]:
     """Return for each line of now the commit that has it; None for what is not committed."""
     commits: list[Commit | None] = [None] * len(lines)
-    for old_index, new_index in common_lines(
-        [row.text.removesuffix("\r") for row in head_lines], lines
-    ):
+    for old_index, new_index in common_lines([row.text.removesuffix("\r") for row in head_lines], lines):
         commits[new_index] = head_lines[old_index].commit
     return commits
 
 
 def merge_origins(
-    lines: Sequence[str],
-    histories: Sequence[NamedHistory],
-    commits: Sequence[Commit | None],
-    line_range: range,
+    lines: Sequence[str], histories: Sequence[NamedHistory], commits: Sequence[Commit | None], line_range: range
 ) -> tuple[list[BlamedLine], list[LineOrigin]]:
     """Return the lines at some places, and where they come from, with how many are of each."""
     origin_indexes: dict[tuple[str, str, str, str], int] = {}
@@ -259,24 +234,19 @@ def merge_origins(
         counts[origin_indexes[key]] += 1
         blamed.append(BlamedLine(line_index + 1, lines[line_index], origin_indexes[key]))
     counted_origins = [
-        msgspec.structs.replace(origin, lines=count)
-        for origin, count in zip(origins, counts, strict=True)
+        msgspec.structs.replace(origin, lines=count) for origin, count in zip(origins, counts, strict=True)
     ]
     return blamed, counted_origins
 
 
-def _origin_of_line(
-    line_index: int, histories: Sequence[NamedHistory], commit: Commit | None
-) -> LineOrigin:
+def _origin_of_line(line_index: int, histories: Sequence[NamedHistory], commit: Commit | None) -> LineOrigin:
     fallback: LineOrigin | None = None
     for named_history in histories:
         mark = named_history.marks[line_index]
         version = named_history.versions[mark] if mark >= 0 else None
         if version is not None and version.verb in ("write", "edit"):
             if not _was_committed_before(version, commit):
-                return LineOrigin(
-                    kind="session", version=version, path=named_history.path, commit=commit
-                )
+                return LineOrigin(kind="session", version=version, path=named_history.path, commit=commit)
         elif fallback is None:
             fallback = _origin_outside_sessions(named_history, mark)
     if commit is not None:
@@ -290,11 +260,7 @@ def _origin_outside_sessions(named_history: NamedHistory, mark: int) -> LineOrig
         return LineOrigin(kind="before", version=named_history.versions[0], path=named_history.path)
     end = len(named_history.versions) if mark == AFTER_LAST_VERSION else mark
     previous = named_history.versions[end - 1] if end else None
-    suspect = (
-        previous
-        if previous is not None and previous.verb == "command" and not previous.settled
-        else None
-    )
+    suspect = previous if previous is not None and previous.verb == "command" and not previous.settled else None
     if mark != AFTER_LAST_VERSION:
         version = named_history.versions[mark]
         return LineOrigin(kind="outside", version=version, path=named_history.path, suspect=suspect)
@@ -340,16 +306,10 @@ def blame(
     doubts = 0
     for name, until in _names_in_sessions(absolute_path, names, repository).items():
         # No session can have written a name that is no text.
-        known_history = (
-            history(connection, name, open_session) if printable_path(name) == name else None
-        )
+        known_history = history(connection, name, open_session) if printable_path(name) == name else None
         if known_history is not None:
             end = None if until is None else (until + 1) * MS_PER_SECOND
-            versions = [
-                version
-                for version in known_history.versions
-                if end is None or (version.time or 0) < end
-            ]
+            versions = [version for version in known_history.versions if end is None or (version.time or 0) < end]
             attribution = attribute_lines(versions, text)
             named_histories.append(NamedHistory(name, versions, attribution.marks))
             doubts += attribution.doubts
@@ -392,9 +352,7 @@ def _line_range(requested_lines: tuple[int, int] | None, total: int, path: str) 
     return range(first - 1, min(last, total))
 
 
-def _names_in_sessions(
-    path: str, other_names: Sequence[str], repository: Repository | None
-) -> dict[str, int | None]:
+def _names_in_sessions(path: str, other_names: Sequence[str], repository: Repository | None) -> dict[str, int | None]:
     """Return what the file may be called in sessions, and until when (in seconds)."""
     names: dict[str, int | None] = dict.fromkeys((path, os.path.realpath(path), *other_names))
     if repository is None:
@@ -415,10 +373,6 @@ def _head_lines(repository: Repository | None, path: str) -> list[AnnotatedLine]
     name = repository.name_of(path)
     head_lines = repository.annotate(name)
     if not head_lines:
-        staged_names = [
-            former_name.name
-            for former_name in repository.former_names(name)
-            if former_name.until is None
-        ]
+        staged_names = [former_name.name for former_name in repository.former_names(name) if former_name.until is None]
         head_lines = repository.annotate(staged_names[0]) if staged_names else []
     return head_lines

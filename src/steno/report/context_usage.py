@@ -11,26 +11,14 @@ from typing import Final, Literal, TypeAlias, get_args
 import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS
-from steno.format.message import (
-    SYNTHETIC,
-    Block,
-    Document,
-    Image,
-    ServerToolUse,
-    Text,
-    Thinking,
-    ToolResult,
-    ToolUse,
-)
+from steno.format.message import SYNTHETIC, Block, Document, Image, ServerToolUse, Text, Thinking, ToolResult, ToolUse
 from steno.format.records import Record
 from steno.format.tool_catalogue import tool_facts
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.prompts import origin_of
 from steno.session.turns.turn_builder import Turn
 
-ContextSource: TypeAlias = Literal[
-    "system", "memory", "summary", "prompts", "files", "output", "answers"
-]
+ContextSource: TypeAlias = Literal["system", "memory", "summary", "prompts", "files", "output", "answers"]
 """system   the system prompt, the tools, and what the client adds by itself
 memory   notes such as CLAUDE.md
 summary  what a compaction left
@@ -161,9 +149,7 @@ class _ContextEstimator:
             self._weights[kind] += weight
 
 
-def _weights_of_record(
-    record: Record, node: Node, calls: dict[str, str]
-) -> Iterator[tuple[ContextSource, float]]:
+def _weights_of_record(record: Record, node: Node, calls: dict[str, str]) -> Iterator[tuple[ContextSource, float]]:
     role = record.role
     if role == "assistant":
         yield "answers", sum(_assistant_weight(block, calls) for block in record.blocks)
@@ -177,10 +163,7 @@ def _weights_of_record(
     elif role == "user":
         yield _source_of_prompt(record), sum(map(_token_weight, record.blocks))
     elif record.type == "attachment":
-        yield (
-            _source_of_attachment(record),
-            len(record.envelope.attachment or b"") / _CHARACTERS_PER_TOKEN,
-        )
+        yield (_source_of_attachment(record), len(record.envelope.attachment or b"") / _CHARACTERS_PER_TOKEN)
 
 
 def _assistant_weight(block: Block, calls: dict[str, str]) -> float:

@@ -26,9 +26,7 @@ class Cost(msgspec.Struct, frozen=True):
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(
-            self.micro_dollars + other.micro_dollars,
-            self.unpriced + other.unpriced,
-            self.estimated or other.estimated,
+            self.micro_dollars + other.micro_dollars, self.unpriced + other.unpriced, self.estimated or other.estimated
         )
 
     @property
@@ -45,9 +43,7 @@ class ModelCost(msgspec.Struct, frozen=True):
     cost: Cost
 
 
-def cost_of_nodes(
-    transcript: Transcript, nodes: Iterable[Node], prices: PriceTable, day: str = ""
-) -> Cost:
+def cost_of_nodes(transcript: Transcript, nodes: Iterable[Node], prices: PriceTable, day: str = "") -> Cost:
     """Return what the responses among some records cost; `day` says which prices hold."""
     counter = UsageCounter()
     counter.add_nodes(transcript, nodes)
@@ -66,23 +62,14 @@ def costs_by_model(counter: UsageCounter, prices: PriceTable, day: str = "") -> 
     for model, amount, is_estimate in _priced_responses(counter, prices, day):
         cost = Cost(amount or 0, int(amount is None), is_estimate)
         costs[model] = costs.get(model, Cost()) + cost
-    model_costs = [
-        ModelCost(model, totals, costs.get(model, Cost()))
-        for model, totals in counter.by_model().items()
-    ]
-    return sorted(
-        model_costs, key=lambda model_cost: (-model_cost.cost.micro_dollars, model_cost.model)
-    )
+    model_costs = [ModelCost(model, totals, costs.get(model, Cost())) for model, totals in counter.by_model().items()]
+    return sorted(model_costs, key=lambda model_cost: (-model_cost.cost.micro_dollars, model_cost.model))
 
 
-def _priced_responses(
-    counter: UsageCounter, prices: PriceTable, day: str
-) -> Iterator[tuple[str, int | None, bool]]:
+def _priced_responses(counter: UsageCounter, prices: PriceTable, day: str) -> Iterator[tuple[str, int | None, bool]]:
     """Yield the model of each response, what it cost if that is known, and if it is a guess."""
     for model, usage, estimated in counter.responses():
-        rates_found = (
-            prices.find_rates(model, day, price_tier_of(usage.context), 0) if model else None
-        )
+        rates_found = prices.find_rates(model, day, price_tier_of(usage.context), 0) if model else None
         if rates_found is None:
             yield model, None, estimated
             continue
@@ -104,24 +91,13 @@ def response_cost_function(prices: PriceTable) -> Callable[[str, dict[str, Any]]
             _token_count(usage.get("input_tokens")),
             _token_count(usage.get("cache_read_input_tokens")),
         )
-        rates_found = prices.find_rates(
-            model, "", price_tier_of(input_tokens + cache_write + cache_read), 0
-        )
+        rates_found = prices.find_rates(model, "", price_tier_of(input_tokens + cache_write + cache_read), 0)
         if rates_found is None:
             return 0
         output = _token_count(usage.get("output_tokens"))
         server_tools = as_object(usage.get("server_tool_use")) or {}
         searches = _token_count(server_tools.get("web_search_requests"))
-        counts = (
-            1,
-            input_tokens,
-            output,
-            cache_write - cache_write_1h,
-            cache_write_1h,
-            cache_read,
-            searches,
-            0,
-        )
+        counts = (1, input_tokens, output, cache_write - cache_write_1h, cache_write_1h, cache_read, searches, 0)
         return round(exact_cost(counts, rates_found[0]) / EXACT_PER_MICRO_DOLLAR)
 
     return response_cost

@@ -78,18 +78,13 @@ class DiagnosisBuilder:
         for inspection in inspections:
             for rule in _broken_rules(inspection):
                 by_rule.setdefault(rule, []).append(inspection)
-        return [
-            self._broken_rule(rule, by_rule[rule])
-            for rule in sorted(by_rule, key=_rule_sort_key(by_rule))
-        ]
+        return [self._broken_rule(rule, by_rule[rule]) for rule in sorted(by_rule, key=_rule_sort_key(by_rule))]
 
     def _broken_rule(self, rule_id: str, inspections: list[Inspection]) -> HealthDiagnosis:
         rule = RULES[rule_id]
         inspections = sorted(inspections, key=_loss_sort_key)
         repairable = [
-            inspection
-            for inspection in inspections
-            if inspection.broken is not None and inspection.broken.mendable
+            inspection for inspection in inspections if inspection.broken is not None and inspection.broken.mendable
         ]
         commands = [self._command("repair", each.found.path) for each in repairable]
         return HealthDiagnosis(
@@ -112,11 +107,7 @@ class DiagnosisBuilder:
         path_argument = shell_argument(first.path)
         commands = (f"ls -ld {path_argument}",) if path_argument else ()
         count_text = humanize.count(len(problems), "path")
-        return [
-            HealthDiagnosis(
-                "damage", "store.unread", "Not everything can be read", means, count_text, commands
-            )
-        ]
+        return [HealthDiagnosis("damage", "store.unread", "Not everything can be read", means, count_text, commands)]
 
     def due_for_deletion(self, due: list[ExpiringSession], days: float) -> list[HealthDiagnosis]:
         """Return a case for what the client deletes soon and nobody has kept."""
@@ -163,9 +154,7 @@ class DiagnosisBuilder:
             )
         ]
 
-    def format_drift(
-        self, rows: list[DriftRow], inspections: list[SessionInspection]
-    ) -> list[HealthDiagnosis]:
+    def format_drift(self, rows: list[DriftRow], inspections: list[SessionInspection]) -> list[HealthDiagnosis]:
         """Return a case for each thing that the catalogue does not know."""
         command = f"steno drift{self._options}"
         cases = [self._drift_diagnosis(row, inspections, command) for row in rows[:_MAX_DRIFT_ROWS]]
@@ -176,9 +165,7 @@ class DiagnosisBuilder:
             cases.append(HealthDiagnosis("drift", "drift", title, means, "", (command,)))
         return cases
 
-    def _drift_diagnosis(
-        self, row: DriftRow, inspections: list[SessionInspection], command: str
-    ) -> HealthDiagnosis:
+    def _drift_diagnosis(self, row: DriftRow, inspections: list[SessionInspection], command: str) -> HealthDiagnosis:
         name = row.path or row.kinds[0]
         kinds = {*row.kinds}
         session_count = sum(
@@ -187,12 +174,12 @@ class DiagnosisBuilder:
         )
         first_seen = f" First seen in client {row.versions[0]}." if row.versions else ""
         on_kind = f" On {row.kinds[0]}" if row.path else ""
-        other_kinds = (
-            f" and {humanize.count(len(row.kinds) - 1, 'other kind')}" if len(row.kinds) > 1 else ""
-        )
+        other_kinds = f" and {humanize.count(len(row.kinds) - 1, 'other kind')}" if len(row.kinds) > 1 else ""
         sample = f", such as {row.sample}" if row.sample and row.path else ""
         location = f"{on_kind}{other_kinds}{sample}." if on_kind else ""
-        means = f"{_as_sentence(CODE_DESCRIPTIONS[row.code]).rstrip('.')}.{location}{first_seen} Kept and shown as it is."
+        means = (
+            f"{_as_sentence(CODE_DESCRIPTIONS[row.code]).rstrip('.')}.{location}{first_seen} Kept and shown as it is."
+        )
         note = f"{humanize.count(session_count, 'session')}, {humanize.count(row.count, 'line')}"
         code = f"drift.{row.code.lower().replace('_', '-')}"
         return HealthDiagnosis("drift", code, name, means, note, (command,))
@@ -204,9 +191,7 @@ class DiagnosisBuilder:
         count_text = humanize.count(len(leftovers_found), "leftover")
         size = humanize.size(sum(leftover.size for leftover in leftovers_found))
         commands = [
-            f"rm -r {path_argument}"
-            for each in leftovers_found
-            if (path_argument := shell_argument(each.path))
+            f"rm -r {path_argument}" for each in leftovers_found if (path_argument := shell_argument(each.path))
         ]
         means = "To-dos, backups and logs of sessions that are not there any more."
         return [
@@ -240,15 +225,10 @@ class DiagnosisBuilder:
             )
         ]
 
-    def _affected_sessions(
-        self, pairs: list[tuple[DiscoveredFile, str]]
-    ) -> tuple[tuple[AffectedSession, ...], int]:
+    def _affected_sessions(self, pairs: list[tuple[DiscoveredFile, str]]) -> tuple[tuple[AffectedSession, ...], int]:
         affected = [
             AffectedSession(
-                session_file.place.session_id,
-                self._references.short_id(session_file.path),
-                session_file.path,
-                about,
+                session_file.place.session_id, self._references.short_id(session_file.path), session_file.path, about
             )
             for session_file, about in pairs[:_MAX_SESSIONS]
         ]
@@ -270,9 +250,7 @@ def _broken_rules(inspection: Inspection) -> list[str]:
 
 def _rule_sort_key(by_rule: dict[str, list[Inspection]]) -> Callable[[str], tuple[int, int, str]]:
     def key(rule: str) -> tuple[int, int, str]:
-        lost = sum(
-            inspection.broken.lost for inspection in by_rule[rule] if inspection.broken is not None
-        )
+        lost = sum(inspection.broken.lost for inspection in by_rule[rule] if inspection.broken is not None)
         return -lost, -len(by_rule[rule]), rule
 
     return key
@@ -296,11 +274,7 @@ def _days_text(days: float) -> str:
 
 
 def _size_text(large_file: LargeFile) -> str:
-    line_text = (
-        f", a line of {humanize.size(large_file.longest)}"
-        if large_file.longest > LARGE_LINE
-        else ""
-    )
+    line_text = f", a line of {humanize.size(large_file.longest)}" if large_file.longest > LARGE_LINE else ""
     return f"{humanize.size(large_file.found.size)}{line_text}"
 
 

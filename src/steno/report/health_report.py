@@ -9,13 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from steno.check.checkup import Policy
-from steno.check.doctor import (
-    Diagnosis,
-    InspectionScope,
-    diagnose,
-    expiring_sessions,
-    inspection_of,
-)
+from steno.check.doctor import Diagnosis, InspectionScope, diagnose, expiring_sessions, inspection_of
 from steno.check.drift import Observer
 from steno.check.file_reports import check_file
 from steno.errors import Unreadable
@@ -80,15 +74,11 @@ def inspect_session(
     """Look at a session and its sub-agents; `done` hears of every byte twice."""
     problems: list[Problem] = []
     try:
-        report = check_file(
-            session_file, problems=problems, policy=policy, judge="troubled", done=progress
-        )
+        report = check_file(session_file, problems=problems, policy=policy, judge="troubled", done=progress)
     except Unreadable as error:
         cause = error.__cause__
         problem = Problem("unreadable", session_file.path, str(error))
-        problem = (
-            problem_from_error(session_file.path, cause) if isinstance(cause, OSError) else problem
-        )
+        problem = problem_from_error(session_file.path, cause) if isinstance(cause, OSError) else problem
         return SessionInspection(session_file, None, (), frozenset(), (problem,))
     observer = Observer(catalogue)
     # What cannot be read was noted the first time.
@@ -116,29 +106,21 @@ def health_of(
 ) -> HealthReport:
     """Put together what was seen so far; what compares files with each other only when `whole`."""
     inspections = list(inspection_results)
-    session_checks = [
-        inspection.sight for inspection in inspections if inspection.sight is not None
-    ]
+    session_checks = [inspection.sight for inspection in inspections if inspection.sight is not None]
     all_problems = [*problems, *(problem for look in inspections for problem in look.problems)]
     diagnosis = (
-        diagnose(config_folder, session_checks, now, all_problems)
-        if complete
-        else _due_diagnosis(config_folder, now)
+        diagnose(config_folder, session_checks, now, all_problems) if complete else _due_diagnosis(config_folder, now)
     )
     unread = unreadable_problems(all_problems, "special")
     drifts = drift_rows(merge_drift(look.drifts for look in inspections))
     unarchived = [due_session for due_session in diagnosis.due if not due_session.archived]
-    builder = DiagnosisBuilder(
-        SessionReferences(each.path for each in config_folder.files), options
-    )
+    builder = DiagnosisBuilder(SessionReferences(each.path for each in config_folder.files), options)
     return HealthReport(
         cases=(
             *builder.broken_sessions(session_checks),
             *builder.unreadable_paths(unread),
             *builder.due_for_deletion(unarchived, diagnosis.cleanup_days),
-            *builder.large_files(
-                [large for session_check in session_checks for large in session_check.large]
-            ),
+            *builder.large_files([large for session_check in session_checks for large in session_check.large]),
             *builder.format_drift(drifts, inspections),
             *builder.leftovers(diagnosis.leftovers),
             *builder.duplicate_sessions(diagnosis.copies),
@@ -166,15 +148,11 @@ def _due_diagnosis(config_folder: InspectionScope, now: float) -> Diagnosis:
 
 
 def _client_versions(inspections: list[SessionInspection]) -> tuple[ClientVersion, ...]:
-    names = sorted(
-        {name for inspection in inspections for name in inspection.versions}, key=version_key
-    )
+    names = sorted({name for inspection in inspections for name in inspection.versions}, key=version_key)
     rows = drift_rows(merge_drift(look.drifts for look in inspections))
     return tuple(
         ClientVersion(
-            name,
-            sum(name in look.versions for look in inspections),
-            sum(name in row.versions for row in rows),
+            name, sum(name in look.versions for look in inspections), sum(name in row.versions for row in rows)
         )
         for name in reversed(names)
     )

@@ -23,9 +23,7 @@ class PaletteItem(msgspec.Struct, frozen=True):
     ended: int | None
 
 
-def find_palette_sessions(
-    connection: sqlite3.Connection, text: str, limit: int
-) -> list[PaletteItem]:
+def find_palette_sessions(connection: sqlite3.Connection, text: str, limit: int) -> list[PaletteItem]:
     """Return sessions whose title, project or branch has all the words, or whose id begins so."""
     condition, values = _match_all_words(text, ("title", "project", "branch"))
     rows = connection.execute(
@@ -34,16 +32,12 @@ def find_palette_sessions(
         (*values, f"{_id_prefix(text)}%", limit),
     )
     return [
-        PaletteItem(
-            session_id, session_key(session_id, file, shared=bool(shared)), title, project, ended
-        )
+        PaletteItem(session_id, session_key(session_id, file, shared=bool(shared)), title, project, ended)
         for session_id, file, shared, title, project, ended in rows
     ]
 
 
-def find_palette_projects(
-    connection: sqlite3.Connection, text: str, limit: int
-) -> list[tuple[str, int]]:
+def find_palette_projects(connection: sqlite3.Connection, text: str, limit: int) -> list[tuple[str, int]]:
     """Return projects whose path has all the words, and how many sessions each has."""
     condition, values = _match_all_words(text, ("project",))
     return connection.execute(
@@ -53,14 +47,11 @@ def find_palette_projects(
     ).fetchall()
 
 
-def find_palette_files(
-    connection: sqlite3.Connection, text: str, limit: int
-) -> list[tuple[str, int]]:
+def find_palette_files(connection: sqlite3.Connection, text: str, limit: int) -> list[tuple[str, int]]:
     """Return files that agents changed and whose path has all the words, and how often each was."""
     condition, values = _match_all_words(text, ("path",))
     return connection.execute(
-        f"SELECT path, count(*) FROM file_edits WHERE {condition} "
-        "GROUP BY path ORDER BY max(time) DESC LIMIT ?",
+        f"SELECT path, count(*) FROM file_edits WHERE {condition} GROUP BY path ORDER BY max(time) DESC LIMIT ?",
         (*values, limit),
     ).fetchall()
 

@@ -31,9 +31,7 @@ from steno.report.pricing import CATALOGUE, Price, PriceTable, Rates
 from steno.store.discovered import Problem, peek
 
 # How clouds decorate the names: eu.anthropic.claude-x-v1:0, anthropic/claude-x, claude-x[1m].
-_CLAUDE_NAME: Final = re.compile(
-    r"(?:^|[./])(claude-[a-z0-9.@-]*?)(?:-v\d+(?::\d+)?)?(?:\[[^\]]*\])?$"
-)
+_CLAUDE_NAME: Final = re.compile(r"(?:^|[./])(claude-[a-z0-9.@-]*?)(?:-v\d+(?::\d+)?)?(?:\[[^\]]*\])?$")
 _COMPACT_DATE: Final = re.compile(r"-(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=[-:]|$)")
 _MAX_NAME_LENGTH: Final = 1_000
 
@@ -233,12 +231,8 @@ def _tiered_prices(price: Any, since: str, *, fast: bool = False) -> Iterator[Pr
         rates = Rates(
             _micro_dollars(input_price),
             _micro_dollars(output_price),
-            _micro_dollars(
-                input_price * _CACHE_5M_FACTOR if cache_write_5m is None else cache_write_5m
-            ),
-            _micro_dollars(
-                input_price * _CACHE_1H_FACTOR if cache_write_1h is None else cache_write_1h
-            ),
+            _micro_dollars(input_price * _CACHE_5M_FACTOR if cache_write_5m is None else cache_write_5m),
+            _micro_dollars(input_price * _CACHE_1H_FACTOR if cache_write_1h is None else cache_write_1h),
             _micro_dollars(input_price * _CACHE_READ_FACTOR if cache_read is None else cache_read),
             _micro_dollars(per_thousand * 1000),
         )
@@ -262,20 +256,9 @@ def _micro_dollars(dollars: Decimal) -> int:
 
 _MAX_FILE_SIZE: Final = 1 << 20
 _LONG_CONTEXT: Final = 200_000
-_PRICE_KEYS: Final = (
-    "input",
-    "output",
-    "cache_write_5m",
-    "cache_write_1h",
-    "cache_read",
-    "web_search",
-)
+_PRICE_KEYS: Final = ("input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "web_search")
 _VARIANTS: Final = {"fast": (0, True), "long": (_LONG_CONTEXT, False)}
-_INPUT_FACTORS: Final = {
-    "cache_write_5m": Decimal("1.25"),
-    "cache_write_1h": Decimal(2),
-    "cache_read": Decimal("0.1"),
-}
+_INPUT_FACTORS: Final = {"cache_write_5m": Decimal("1.25"), "cache_write_1h": Decimal(2), "cache_read": Decimal("0.1")}
 _SEARCHES_PER_THOUSAND: Final = Decimal(10)
 _MAX_PRICE: Final = Decimal(1_000_000)
 
@@ -336,9 +319,7 @@ def _prices_in_table(location: str, value: Any) -> tuple[Price, ...]:
                 variant_table = table[variant]
                 if not isinstance(variant_table, dict):
                     raise BadRequest(f"{location}: {variant} must be a table")
-                rates = _rates_in_table(
-                    f"{location}, {variant}", cast("dict[str, Any]", variant_table)
-                )
+                rates = _rates_in_table(f"{location}, {variant}", cast("dict[str, Any]", variant_table))
                 prices.append(Price(rates, since[:10], above, fast))
     return tuple(prices)
 
@@ -346,9 +327,7 @@ def _prices_in_table(location: str, value: Any) -> tuple[Price, ...]:
 def _rates_in_table(location: str, table: dict[str, Any]) -> Rates:
     for key in table:
         if key not in _PRICE_KEYS:
-            raise BadRequest(
-                f"{location}: {key} means nothing", hint=f"there is {', '.join(_PRICE_KEYS)}"
-            )
+            raise BadRequest(f"{location}: {key} means nothing", hint=f"there is {', '.join(_PRICE_KEYS)}")
     values = {key: _dollar_amount(location, key, value) for key, value in table.items()}
     if "input" not in values or "output" not in values:
         raise BadRequest(f"{location}: input and output must be there")

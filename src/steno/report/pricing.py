@@ -94,11 +94,7 @@ class PriceTable:
                 best = name
                 if name == model:
                     break
-        return (
-            next((prices for name, prices in self._custom_prices if name == best), None)
-            if best
-            else None
-        )
+        return next((prices for name, prices in self._custom_prices if name == best), None) if best else None
 
     def find_rates(self, model: str, day: str, tier: int, fast: int) -> tuple[Rates, bool] | None:
         """Return the rates for a heap, and whether they are meant for its speed; None for none."""
@@ -107,17 +103,13 @@ class PriceTable:
             self._rates_by_key[key] = self._find_rates(model, day, tier, fast=bool(fast))
         return self._rates_by_key[key]
 
-    def _find_rates(
-        self, model: str, day: str, tier: int, *, fast: bool
-    ) -> tuple[Rates, bool] | None:
+    def _find_rates(self, model: str, day: str, tier: int, *, fast: bool) -> tuple[Rates, bool] | None:
         if model not in self._models:
             self.load((model,))
         context_size = TIER_STARTS[tier - 1] if tier else 0
         # An unknown day has the newest price.
         candidates = [
-            price
-            for price in self._models[model]
-            if price.above <= context_size and (not day or price.since <= day)
+            price for price in self._models[model] if price.above <= context_size and (not day or price.since <= day)
         ]
         if not candidates:
             # Older than any price: the oldest there is.

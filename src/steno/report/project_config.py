@@ -113,9 +113,7 @@ def plan_notes(folder: ConfigFolder, names: Iterable[str]) -> list[ProjectNote]:
     session_slugs_ = set(names)
     if not session_slugs_:
         return []
-    files = [
-        file for file in folder.plans() if file.place.name.partition("-agent-")[0] in session_slugs_
-    ]
+    files = [file for file in folder.plans() if file.place.name.partition("-agent-")[0] in session_slugs_]
     return [_note_from_file(folder, each, each.place.name) for each in files[:_MAX_NOTES]]
 
 
@@ -193,14 +191,10 @@ def user_definitions(folder: ConfigFolder) -> list[CustomDefinition]:
 
 def parse_definition(kind: str, name: str, text: str, source: str) -> CustomDefinition:
     """Return an agent, skill or command by what stands at the head of its file."""
-    front_matter = (
-        text[:4000].partition("---")[2].partition("\n---")[0] if text.startswith("---") else ""
-    )
+    front_matter = text[:4000].partition("---")[2].partition("\n---")[0] if text.startswith("---") else ""
     description = _DESCRIPTION.search(front_matter)
     shown_name = f"/{name.replace('/', ':')}" if kind == "command" else name
-    return CustomDefinition(
-        kind, shown_name, description[1].strip().strip("\"'")[:240] if description else "", source
-    )
+    return CustomDefinition(kind, shown_name, description[1].strip().strip("\"'")[:240] if description else "", source)
 
 
 # Settings
@@ -230,9 +224,7 @@ def _mask_settings(parsed: Settings) -> Settings:
         allow=tuple(map(hide_secrets, parsed.allow)),
         ask=tuple(map(hide_secrets, parsed.ask)),
         deny=tuple(map(hide_secrets, parsed.deny)),
-        hooks=tuple(
-            Hook(hook.event, hook.matcher, hide_secrets(hook.command)) for hook in parsed.hooks
-        ),
+        hooks=tuple(Hook(hook.event, hook.matcher, hide_secrets(hook.command)) for hook in parsed.hooks),
         env_names=parsed.env_names,
         masked=hide_secrets(parsed.masked),
     )
@@ -240,11 +232,7 @@ def _mask_settings(parsed: Settings) -> Settings:
 
 def hooks_of_settings(settings_files: Iterable[SettingsFile]) -> list[tuple[Hook, str]]:
     """Return the hooks of some settings, each with where it stands."""
-    return [
-        (hook, settings_file.source)
-        for settings_file in settings_files
-        for hook in settings_file.settings.hooks
-    ]
+    return [(hook, settings_file.source) for settings_file in settings_files for hook in settings_file.settings.hooks]
 
 
 # MCP servers
@@ -263,9 +251,7 @@ def user_servers(folder: ConfigFolder, project: str) -> list[McpServer]:
             continue
         top = _as_object(decode_json(raw))
         servers += servers_in_object(top, path)
-        servers += servers_in_object(
-            _as_object(_as_object(top.get("projects")).get(project)), f"{path}, this project"
-        )
+        servers += servers_in_object(_as_object(_as_object(top.get("projects")).get(project)), f"{path}, this project")
     return servers
 
 
@@ -287,9 +273,7 @@ def servers_in_object(document: dict[str, Any], source: str) -> list[McpServer]:
             target = os.path.basename(command.split(" ")[0])
         elif isinstance(url, str) and (host := _HOST.match(url)):
             target = host[1]
-        servers.append(
-            McpServer(hide_secrets(name), transport[:24], hide_secrets(target)[:120], source)
-        )
+        servers.append(McpServer(hide_secrets(name), transport[:24], hide_secrets(target)[:120], source))
     return servers[:_MAX_DEFINITIONS]
 
 
@@ -333,9 +317,7 @@ def read_project_folder(path: str) -> ProjectFolderContent:
     settings_files: list[SettingsFile] = []
     for name in _SETTINGS:
         raw_settings = folder.read(name)
-        instruction_file = (
-            parse_settings(raw_settings[0], name) if raw_settings is not None else None
-        )
+        instruction_file = parse_settings(raw_settings[0], name) if raw_settings is not None else None
         if instruction_file is not None:
             settings_files.append(instruction_file)
     mcp_file = folder.read(".mcp.json")

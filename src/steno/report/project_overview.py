@@ -93,9 +93,7 @@ class LinkedPullRequest(msgspec.Struct, frozen=True):
     title: str
 
 
-def project_totals(
-    connection: sqlite3.Connection, project: str, prices: PriceTable
-) -> ProjectTotals:
+def project_totals(connection: sqlite3.Connection, project: str, prices: PriceTable) -> ProjectTotals:
     """Return the sums over a project's sessions, and what they cost with their sub-agents."""
     row = connection.execute(
         "SELECT count(*), total(turns), total(steps), total(failed), min(started), max(ended) "
@@ -113,9 +111,7 @@ def project_totals(
     )
 
 
-def weekly_usage(
-    connection: sqlite3.Connection, project: str, prices: PriceTable, now: float
-) -> list[WeeklyUsage]:
+def weekly_usage(connection: sqlite3.Connection, project: str, prices: PriceTable, now: float) -> list[WeeklyUsage]:
     """Return the last weeks up to now, quiet ones too, from the first with work in it on."""
     lines = build_report(_project_buckets(connection, project, weekly=True), "week", prices).lines
     rows_by_week = {report_row.names[0]: report_row for report_row in lines}
@@ -126,9 +122,7 @@ def weekly_usage(
         line = rows_by_week.get(week_of(day))
         if line is not None:
             figures = line.figures
-            weeks.append(
-                WeeklyUsage(line.names[0], day, line.cost, figures.context + figures.output)
-            )
+            weeks.append(WeeklyUsage(line.names[0], day, line.cost, figures.context + figures.output))
         elif weeks:
             weeks.append(WeeklyUsage(week_of(day), day, 0, 0))
     return weeks
@@ -139,22 +133,17 @@ def _monday_of(day: str) -> date:
     return parsed - timedelta(days=parsed.weekday())
 
 
-def _project_buckets(
-    connection: sqlite3.Connection, project: str, *, weekly: bool = False
-) -> Buckets:
+def _project_buckets(connection: sqlite3.Connection, project: str, *, weekly: bool = False) -> Buckets:
     buckets: Buckets = {}
     for day, model, fast, tier, *counts in connection.execute(
-        f"SELECT day, model, fast, band, {_SUM_COLUMNS} FROM days WHERE project = ? GROUP BY 1, 2, 3, 4",
-        (project,),
+        f"SELECT day, model, fast, band, {_SUM_COLUMNS} FROM days WHERE project = ? GROUP BY 1, 2, 3, 4", (project,)
     ):
         week = week_of(day) if weekly else ""
         add_counts(buckets, ((week,), day, model, fast, tier), counts)
     return buckets
 
 
-def project_branches(
-    connection: sqlite3.Connection, project: str, limit: int = 12
-) -> list[ProjectBranch]:
+def project_branches(connection: sqlite3.Connection, project: str, limit: int = 12) -> list[ProjectBranch]:
     """Return the branches, the one that was last worked on first."""
     rows = connection.execute(
         f"SELECT branch, count(*), max(ended) FROM sessions s WHERE {_OF_PROJECT} AND branch != '' "
@@ -164,9 +153,7 @@ def project_branches(
     return [ProjectBranch(*row) for row in rows]
 
 
-def project_pull_requests(
-    connection: sqlite3.Connection, project: str, limit: int = 12
-) -> list[LinkedPullRequest]:
+def project_pull_requests(connection: sqlite3.Connection, project: str, limit: int = 12) -> list[LinkedPullRequest]:
     """Return the pull requests, the newest first."""
     rows = connection.execute(
         f"SELECT l.target, l.note, s.id, s.file, {IS_SHARED_SQL}, s.title FROM links l "
@@ -244,18 +231,14 @@ class ProjectOverview(msgspec.Struct, frozen=True, kw_only=True):
         return [*self.own.servers, *self.kept.servers]
 
 
-def load_project_overview(
-    connection: sqlite3.Connection, path: str, prices: PriceTable, now: float
-) -> ProjectOverview:
+def load_project_overview(connection: sqlite3.Connection, path: str, prices: PriceTable, now: float) -> ProjectOverview:
     """Return all that is known of the project in a folder."""
     listing = list_sessions(connection, SessionFilter(project=path), limit=_INSPECTED_SESSIONS)
     folders = _config_folders(connection, path)
     return ProjectOverview(
         path=path,
         sums=project_totals(connection, path, prices),
-        listing=SessionListPage(
-            listing.rows[:_SHOWN_SESSIONS], listing.total, listing.total > _SHOWN_SESSIONS
-        ),
+        listing=SessionListPage(listing.rows[:_SHOWN_SESSIONS], listing.total, listing.total > _SHOWN_SESSIONS),
         weeks=weekly_usage(connection, path, prices, now),
         branches=project_branches(connection, path),
         pulls=project_pull_requests(connection, path),
@@ -269,22 +252,16 @@ def load_project_overview(
     )
 
 
-def _config_folders(
-    connection: sqlite3.Connection, path: str
-) -> list[tuple[ConfigFolder, list[str]]]:
+def _config_folders(connection: sqlite3.Connection, path: str) -> list[tuple[ConfigFolder, list[str]]]:
     """Return the config folders that hold sessions of a project, with its names in each."""
     slugs_by_folder: dict[str, dict[str, None]] = {}
     for (stored_path,) in connection.execute(
-        "SELECT f.path FROM sessions s JOIN files f ON f.id = s.file "
-        "WHERE s.project = ? AND s.agent = ''",
-        (path,),
+        "SELECT f.path FROM sessions s JOIN files f ON f.id = s.file WHERE s.project = ? AND s.agent = ''", (path,)
     ):
         session_path = path_from_column(stored_path)
         config = config_folder_of(session_path)
         if config:
-            slugs_by_folder.setdefault(config, {})[
-                os.path.basename(os.path.dirname(session_path))
-            ] = None
+            slugs_by_folder.setdefault(config, {})[os.path.basename(os.path.dirname(session_path))] = None
     return [
         (ConfigFolder(folder_path), list(names))
         for folder_path, names in slugs_by_folder.items()
@@ -301,9 +278,7 @@ def _read_config_folders(
         content.memory += memory_notes(folder, names)
         if text := folder.instructions():
             source = os.path.join(folder.path, "CLAUDE.md")
-            content.instructions.append(
-                make_note("CLAUDE.md, yours for all projects", source, text)
-            )
+            content.instructions.append(make_note("CLAUDE.md, yours for all projects", source, text))
         content.plans += plan_notes(folder, session_slugs(folder_sessions))
         content.lists += session_todos(folder, [row.id for row in folder_sessions])
         prompts, typed = typed_prompts(folder, path, _SHOWN_PROMPTS)
@@ -312,7 +287,7 @@ def _read_config_folders(
         content.defined += user_definitions(folder)
         content.settings += user_settings(folder)
         content.servers += user_servers(folder, path)
-        content.problems += [
-            f"{problem.path}: {problem.message or problem.kind}" for problem in folder.problems
-        ][:_SHOWN_SESSIONS]
+        content.problems += [f"{problem.path}: {problem.message or problem.kind}" for problem in folder.problems][
+            :_SHOWN_SESSIONS
+        ]
     return content

@@ -12,12 +12,7 @@ import msgspec
 
 from steno.report import humanize
 from steno.store.archive.catalogue import is_archived_as
-from steno.store.client_folders import (
-    CLEANUP_WARNING_DAYS,
-    DEFAULT_CLEANUP_DAYS,
-    cleanup_days,
-    is_config_folder,
-)
+from steno.store.client_folders import CLEANUP_WARNING_DAYS, DEFAULT_CLEANUP_DAYS, cleanup_days, is_config_folder
 
 _DAY: Final = 86_400
 _NANOS_PER_SECOND: Final = 10**9
@@ -52,9 +47,7 @@ class Retention(msgspec.Struct, frozen=True):
         )
 
 
-def retention_from_index(
-    connection: sqlite3.Connection, roots: Sequence[str], now: float
-) -> Retention:
+def retention_from_index(connection: sqlite3.Connection, roots: Sequence[str], now: float) -> Retention:
     """Return what is about to go, by the index: without a look at any session."""
     due_files: list[tuple[int, float]] = []
     days: list[float] = []
@@ -62,9 +55,7 @@ def retention_from_index(
         keep_days = cleanup_days(root)
         days.append(keep_days)
         latest = now + (CLEANUP_WARNING_DAYS - keep_days) * _DAY
-        for path, size, mtime in connection.execute(
-            _OLD_SESSIONS_QUERY, (root, int(latest * _NANOS_PER_SECOND))
-        ):
+        for path, size, mtime in connection.execute(_OLD_SESSIONS_QUERY, (root, int(latest * _NANOS_PER_SECOND))):
             if not is_archived_as(path, size, mtime):
                 due_files.append((size, mtime / _NANOS_PER_SECOND + keep_days * _DAY))
     return Retention.of(min(days, default=DEFAULT_CLEANUP_DAYS), due_files, now)
@@ -81,9 +72,7 @@ def retention_warning(retention: Retention, now: float) -> str:
     if retention.overdue == retention.sessions:
         return f"{subject}: {consequence} the next time it cleans up"
     time_left = _time_left(retention.first - now)
-    first_text = (
-        "the first the next time it cleans up" if retention.overdue else f"the first {time_left}"
-    )
+    first_text = "the first the next time it cleans up" if retention.overdue else f"the first {time_left}"
     return f"{subject}: {consequence} {f'within {CLEANUP_WARNING_DAYS} days, {first_text}' if is_plural else time_left}"
 
 

@@ -66,9 +66,7 @@ def live_sql(now: int) -> str:
 def status_sql(now: int) -> str:
     """Return the status of a session, `live` for those that are."""
     endings: tuple[Ending, ...] = get_args(Ending)
-    ended_cases = " ".join(
-        f"WHEN '{ending}' THEN '{status_at(ending, float('inf'))}'" for ending in endings
-    )
+    ended_cases = " ".join(f"WHEN '{ending}' THEN '{status_at(ending, float('inf'))}'" for ending in endings)
     return f"CASE WHEN {live_sql(now)} THEN 'live' ELSE CASE s.ending {ended_cases} END END"
 
 
@@ -76,13 +74,9 @@ def state_sql(now: int) -> str:
     """Return what `status_at` returns for a session; one whose file is gone is not live."""
     endings: tuple[Ending, ...] = get_args(Ending)
     live_cases = " ".join(
-        f"WHEN '{ending}' THEN '{status_at(ending, 0.0)}'"
-        for ending in endings
-        if ending in LIVE_SECONDS
+        f"WHEN '{ending}' THEN '{status_at(ending, 0.0)}'" for ending in endings if ending in LIVE_SECONDS
     )
-    ended_cases = " ".join(
-        f"WHEN '{each}' THEN '{status_at(each, float('inf'))}'" for each in endings
-    )
+    ended_cases = " ".join(f"WHEN '{each}' THEN '{status_at(each, float('inf'))}'" for each in endings)
     return (
         f"CASE WHEN {live_sql(now)} AND s.gone IS NULL THEN CASE s.ending {live_cases} END "
         f"ELSE CASE s.ending {ended_cases} END END"
@@ -121,9 +115,7 @@ def filter_conditions(session_filter: "SessionFilter") -> tuple[list[str], list[
 
 
 FacetName: TypeAlias = Literal["project", "branch", "model"]
-SessionFeature: TypeAlias = Literal[
-    "failed", "agents", "compacted", "abandoned", "archived", "pr", "answered"
-]
+SessionFeature: TypeAlias = Literal["failed", "agents", "compacted", "abandoned", "archived", "pr", "answered"]
 SizeClass: TypeAlias = Literal["small", "medium", "large", "huge"]
 SessionSort: TypeAlias = Literal["newest", "oldest", "longest", "turns", "largest"]
 FEATURE_SQL: Final[dict[SessionFeature, str]] = {
@@ -284,9 +276,7 @@ def list_sessions(
     `without` names files that stand elsewhere; they count, and are not listed.
     """
     where, values = _where(session_filter)
-    total: int = connection.execute(
-        f"SELECT count(*) {_FROM_SESSIONS} WHERE {where}", values
-    ).fetchone()[0]
+    total: int = connection.execute(f"SELECT count(*) {_FROM_SESSIONS} WHERE {where}", values).fetchone()[0]
     if excluded_files:
         where += f" AND s.file NOT IN {ARRAY_SQL}"
         values = [*values, json_array(excluded_files)]
@@ -304,14 +294,10 @@ def session_row_at(connection: sqlite3.Connection, file: int) -> SessionRow | No
     return rows[0] if rows else None
 
 
-def live_sessions(
-    connection: sqlite3.Connection, session_filter: SessionFilter, limit: int
-) -> SessionListPage:
+def live_sessions(connection: sqlite3.Connection, session_filter: SessionFilter, limit: int) -> SessionListPage:
     """Return the first live ones of the sessions that fit, those at work first, and their number."""
     where, values = _where(msgspec.structs.replace(session_filter, status="live"))
-    total: int = connection.execute(
-        f"SELECT count(*) {_FROM_SESSIONS} WHERE {where}", values
-    ).fetchone()[0]
+    total: int = connection.execute(f"SELECT count(*) {_FROM_SESSIONS} WHERE {where}", values).fetchone()[0]
     if not total:
         return SessionListPage([], 0, more=False)
     order = "s.ending IN ('answered', 'question'), s.active DESC, s.file DESC"
@@ -320,17 +306,11 @@ def live_sessions(
 
 
 def _select_rows(
-    connection: sqlite3.Connection,
-    where: str,
-    values: Sequence[Any],
-    rank: str,
-    order: str,
-    limit: int,
+    connection: sqlite3.Connection, where: str, values: Sequence[Any], rank: str, order: str, limit: int
 ) -> list[SessionRow]:
     """Return the first rows; what is beside each is looked up for those alone."""
     ranked_files = connection.execute(
-        f"SELECT s.file, {rank} {_FROM_SESSIONS} WHERE {where} ORDER BY {order} LIMIT ?",
-        [*values, limit],
+        f"SELECT s.file, {rank} {_FROM_SESSIONS} WHERE {where} ORDER BY {order} LIMIT ?", [*values, limit]
     ).fetchall()
     rows = connection.execute(
         f"SELECT {_COLUMNS} {_FROM_SESSIONS} JOIN files f ON f.id = s.file WHERE s.file IN {ARRAY_SQL}",
@@ -385,9 +365,7 @@ def _where(session_filter: SessionFilter, *, ignored_filter: str = "") -> tuple[
     if session_filter.since is not None and ignored_filter != "since":
         where.append("s.ended >= ?")
         values.append(session_filter.since)
-    where += (
-        [FEATURE_SQL[feature] for feature in session_filter.has] if ignored_filter != "has" else ()
-    )
+    where += [FEATURE_SQL[feature] for feature in session_filter.has] if ignored_filter != "has" else ()
     if session_filter.size is not None and ignored_filter != "size":
         low, high = SIZE_RANGES[session_filter.size]
         where.append("s.size >= ? AND s.size < ?")
@@ -401,10 +379,7 @@ def _where(session_filter: SessionFilter, *, ignored_filter: str = "") -> tuple[
     extra_conditions, extra_values = filter_conditions(session_filter)
     where += extra_conditions
     values += extra_values
-    for files in (
-        session_filter.among,
-        session_filter.files if ignored_filter != "status" else None,
-    ):
+    for files in (session_filter.among, session_filter.files if ignored_filter != "status" else None):
         if files is not None:
             where.append(f"s.file IN {ARRAY_SQL}")
             values.append(json_array(files))
@@ -431,9 +406,7 @@ def _status_condition(session_filter: SessionFilter, status: StatusFilter) -> st
     return f"{status_sql(session_filter.now)} = '{status}' AND s.gone IS NULL"
 
 
-def count_by_status(
-    connection: sqlite3.Connection, session_filter: SessionFilter
-) -> dict[str, int]:
+def count_by_status(connection: sqlite3.Connection, session_filter: SessionFilter) -> dict[str, int]:
     """Return how many sessions have each status, as if none was chosen."""
     where, values = _where(session_filter, ignored_filter="status")
     return dict(
@@ -469,9 +442,7 @@ def group_totals(
     for group in groups:
         condition, bounds = _group_condition(group)
         within, all_values = f"{where} AND {condition}", [*values, *bounds]
-        number: int = connection.execute(
-            f"SELECT count(*) {_FROM_SESSIONS} WHERE {within}", all_values
-        ).fetchone()[0]
+        number: int = connection.execute(f"SELECT count(*) {_FROM_SESSIONS} WHERE {within}", all_values).fetchone()[0]
         cost = None
         if number <= max_sessions:
             max_sessions -= number
@@ -494,10 +465,7 @@ def _group_condition(group: SessionGroup) -> tuple[str, list[Any]]:
 def matching_file_ids(connection: sqlite3.Connection, session_filter: SessionFilter) -> set[int]:
     """Return the numbers of the files of the sessions that fit."""
     where, values = _where(session_filter)
-    return {
-        file
-        for (file,) in connection.execute(f"SELECT s.file {_FROM_SESSIONS} WHERE {where}", values)
-    }
+    return {file for (file,) in connection.execute(f"SELECT s.file {_FROM_SESSIONS} WHERE {where}", values)}
 
 
 def file_ids_by_title(
@@ -509,45 +477,32 @@ def file_ids_by_title(
     return [file for file, title in rows if matches(title)]
 
 
-def count_by_size(
-    connection: sqlite3.Connection, session_filter: SessionFilter
-) -> dict[SizeClass, int]:
+def count_by_size(connection: sqlite3.Connection, session_filter: SessionFilter) -> dict[SizeClass, int]:
     """Return how many sessions have each size, as if none was chosen."""
     where, values = _where(session_filter, ignored_filter="size")
     sums = ", ".join("total(s.size >= ? AND s.size < ?)" for _ in SIZE_RANGES)
     limits = [end for low, high in SIZE_RANGES.values() for end in (low, high or _MAX_INTEGER)]
-    row = connection.execute(
-        f"SELECT {sums} {_FROM_SESSIONS} WHERE {where}", [*limits, *values]
-    ).fetchone()
+    row = connection.execute(f"SELECT {sums} {_FROM_SESSIONS} WHERE {where}", [*limits, *values]).fetchone()
     return dict(zip(SIZE_RANGES, map(int, row), strict=True))
 
 
-def count_by_step_records(
-    connection: sqlite3.Connection, session_filter: SessionFilter
-) -> tuple[dict[int, int], int]:
+def count_by_step_records(connection: sqlite3.Connection, session_filter: SessionFilter) -> tuple[dict[int, int], int]:
     """Return how many sessions have so many step records, and how many the list rule shows.
 
     Each as if it was not chosen itself; for the numbers of `LENGTHS` and the one that is chosen.
     """
     where, values = _where(session_filter, ignored_filter="min_steps")
-    numbers = sorted(
-        {*STEP_COUNTS, *([session_filter.min_steps] if session_filter.min_steps else ())}
-    )
+    numbers = sorted({*STEP_COUNTS, *([session_filter.min_steps] if session_filter.min_steps else ())})
     sums = ", ".join(f"total(s.step_records >= {number:d})" for number in numbers)
     row = connection.execute(f"SELECT {sums} {_FROM_SESSIONS} WHERE {where}", values).fetchone()
     counts = dict(zip(numbers, map(int, row), strict=True))
     where, values = _where(msgspec.structs.replace(session_filter, listed=True))
-    (listed,) = connection.execute(
-        f"SELECT count(*) {_FROM_SESSIONS} WHERE {where}", values
-    ).fetchone()
+    (listed,) = connection.execute(f"SELECT count(*) {_FROM_SESSIONS} WHERE {where}", values).fetchone()
     return counts, listed
 
 
 def facet_values(
-    connection: sqlite3.Connection,
-    session_filter: SessionFilter,
-    name: FacetName,
-    limit: int = _MAX_VALUES,
+    connection: sqlite3.Connection, session_filter: SessionFilter, name: FacetName, limit: int = _MAX_VALUES
 ) -> FacetValues:
     """Return the values that sessions have, the most frequent first, as if none was chosen.
 
@@ -561,8 +516,7 @@ def facet_values(
         [*values, selected_value, limit],
     ).fetchall()
     counts = sorted(
-        (ValueCount(*row[:2]) for row in rows),
-        key=lambda value_count: (-value_count.number, value_count.name),
+        (ValueCount(*row[:2]) for row in rows), key=lambda value_count: (-value_count.number, value_count.name)
     )
     return FacetValues(counts, rows[0][2] - len(rows) if rows else 0)
 
@@ -577,15 +531,11 @@ def count_by_feature(
     feature_counts: dict[SessionFeature, int] = dict(zip(FEATURE_SQL, map(int, row), strict=True))
     where, values = _where(session_filter, ignored_filter="since")
     sums = ", ".join("total(s.ended >= ?)" for _ in times) or "0"
-    row = connection.execute(
-        f"SELECT {sums} {_FROM_SESSIONS} WHERE {where}", [*times, *values]
-    ).fetchone()
+    row = connection.execute(f"SELECT {sums} {_FROM_SESSIONS} WHERE {where}", [*times, *values]).fetchone()
     return feature_counts, [int(number) for number in row][: len(times)]
 
 
-def usage_by_session(
-    connection: sqlite3.Connection, files: Sequence[int], prices: PriceTable
-) -> dict[int, Spent]:
+def usage_by_session(connection: sqlite3.Connection, files: Sequence[int], prices: PriceTable) -> dict[int, Spent]:
     """Return what sessions used, by the numbers of their files; their sub-agents count."""
     buckets = count_by_session_file(connection, files, prices)
     prices.load({bucket[2] for bucket in buckets})
@@ -615,8 +565,7 @@ def activity_slices(
         if 0 <= slice_number < slices:
             counts[slice_number] = number
     failed_rows = connection.execute(
-        f"SELECT DISTINCT {slice_sql} FROM tool_calls WHERE message >= ? AND message < ? AND failed "
-        "AND time >= ?",
+        f"SELECT DISTINCT {slice_sql} FROM tool_calls WHERE message >= ? AND message < ? AND failed AND time >= ?",
         (row.started, span, low, high, row.started),
     )
     return counts, {place for (place,) in failed_rows if 0 <= place < slices}

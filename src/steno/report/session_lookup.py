@@ -15,8 +15,7 @@ from steno.index.sync.scan import path_to_column
 from steno.report.clock import seconds_from_ms
 
 IS_SHARED_SQL: Final = (
-    "(SELECT count(*) > 1 FROM "
-    "(SELECT 1 FROM sessions k WHERE k.id = s.id AND k.agent = '' LIMIT 2))"
+    "(SELECT count(*) > 1 FROM (SELECT 1 FROM sessions k WHERE k.id = s.id AND k.agent = '' LIMIT 2))"
 )
 """SQL: whether several sessions bear the id of `s`."""
 _SEPARATOR: Final = "~"
@@ -77,9 +76,7 @@ def session_keys(connection: sqlite3.Connection, files: Iterable[int]) -> dict[i
     return keys
 
 
-def keys_and_titles_at(
-    connection: sqlite3.Connection, paths: Iterable[str]
-) -> dict[str, tuple[str, str]]:
+def keys_and_titles_at(connection: sqlite3.Connection, paths: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return what addresses call the sessions of the files at some paths, and their titles."""
     keys_and_titles: dict[str, tuple[str, str]] = {}
     for path in set(paths):
@@ -97,8 +94,7 @@ def keys_and_titles_at(
 def session_at(connection: sqlite3.Connection, path: str) -> tuple[str, int] | None:
     """Return the id and the file of the session, or sub-agent, at a path; None if not indexed."""
     return connection.execute(
-        "SELECT s.id, s.file FROM sessions s JOIN files f ON f.id = s.file WHERE f.path = ?",
-        (path_to_column(path),),
+        "SELECT s.id, s.file FROM sessions s JOIN files f ON f.id = s.file WHERE f.path = ?", (path_to_column(path),)
     ).fetchone()
 
 

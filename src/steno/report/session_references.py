@@ -24,13 +24,8 @@ class SessionReferences:
         """Return the shortest beginning of an id that no other session has."""
         stem = stem_of(path)
         at = bisect_left(self._stems, stem)
-        neighbours = [
-            neighbour for neighbour in self._stems[max(at - 1, 0) : at + 2] if neighbour != stem
-        ]
-        shared_length = max(
-            (_common_prefix_length(stem, neighbour_stem) for neighbour_stem in neighbours),
-            default=0,
-        )
+        neighbours = [neighbour for neighbour in self._stems[max(at - 1, 0) : at + 2] if neighbour != stem]
+        shared_length = max((_common_prefix_length(stem, neighbour_stem) for neighbour_stem in neighbours), default=0)
         return stem[: max(_MIN_ID_LENGTH, shared_length + 1)]
 
     def argument_for(self, path: str) -> str:

@@ -83,16 +83,12 @@ def _escape_paragraphs(lines: list[str], heading_offset: int) -> Iterator[str]:
     """Yield lines outside of fences, paragraph by paragraph: no span of code goes beyond one."""
     for blank, group in groupby(lines, key=lambda line: not line.strip()):
         paragraph = list(group)
-        is_unambiguous = all(
-            line.count("`") % 2 == 0 and not _AMBIGUOUS_CODE.search(line) for line in paragraph
-        )
+        is_unambiguous = all(line.count("`") % 2 == 0 and not _AMBIGUOUS_CODE.search(line) for line in paragraph)
         for index, line in enumerate(paragraph):
             if heading_offset and index and _SETEXT_UNDERLINE.fullmatch(line):
                 # A line of the text above it must not become a heading.
                 yield ""
-            yield (
-                line if blank else _escape_line(line, heading_offset, is_unambiguous=is_unambiguous)
-            )
+            yield (line if blank else _escape_line(line, heading_offset, is_unambiguous=is_unambiguous))
 
 
 def _escape_line(line: str, heading_offset: int, *, is_unambiguous: bool) -> str:
@@ -101,9 +97,7 @@ def _escape_line(line: str, heading_offset: int, *, is_unambiguous: bool) -> str
     )
     if not heading_offset:
         return escaped
-    return _HEADING.sub(
-        lambda match: match[1] + "#" * min(_MAX_HEADING, len(match[2]) + heading_offset), escaped
-    )
+    return _HEADING.sub(lambda match: match[1] + "#" * min(_MAX_HEADING, len(match[2]) + heading_offset), escaped)
 
 
 def _escape_match(match: re.Match[str]) -> str:

@@ -86,13 +86,9 @@ _HARMLESS_LAST_WORDS: Final = _word_set(
     "scan scanner detection detector"
 )
 """Last words of names whose values are about a secret, and are none."""
-_FORM_WORDS: Final = _word_set(
-    "data value values base64 b64 pem plain plaintext raw content clear prod dev"
-)
+_FORM_WORDS: Final = _word_set("data value values base64 b64 pem plain plaintext raw content clear prod dev")
 """Last words of names that say how the value before them is written."""
-_NOT_PASSWORD_WORDS: Final = _word_set(
-    "minipass compass bypass trespass surpass encompass overpass underpass"
-)
+_NOT_PASSWORD_WORDS: Final = _word_set("minipass compass bypass trespass surpass encompass overpass underpass")
 _PUBLIC_WORDS: Final = frozenset(("public", "pub", "publishable"))
 
 
@@ -107,20 +103,12 @@ def classify_name(name: bytes) -> SecretName:
     if parts[-2:] == ["secret", "id"]:
         # The half of a login with Vault that is a secret.
         parts.pop()
-    if (
-        not parts
-        or parts[-1] in _HARMLESS_LAST_WORDS
-        or any(part in _PUBLIC_WORDS for part in parts[:-1])
-    ):
+    if not parts or parts[-1] in _HARMLESS_LAST_WORDS or any(part in _PUBLIC_WORDS for part in parts[:-1]):
         return _NO_SECRET_NAME
     kind = _classify_parts(parts)
     last = parts[-1]
     phrase = last.endswith("phrase")
-    return (
-        SecretName(kind, name.isupper(), phrase=phrase, session=last in _SESSION_WORDS)
-        if kind
-        else _NO_SECRET_NAME
-    )
+    return SecretName(kind, name.isupper(), phrase=phrase, session=last in _SESSION_WORDS) if kind else _NO_SECRET_NAME
 
 
 def _classify_parts(parts: list[str]) -> str:
@@ -151,9 +139,7 @@ def _is_password_word(word: str) -> bool:
     return word.endswith(("pass", "pwd")) and word not in _NOT_PASSWORD_WORDS
 
 
-_SECRET_KEY_QUALIFIERS: Final = _word_set(
-    "api secret access private auth master app account signing"
-)
+_SECRET_KEY_QUALIFIERS: Final = _word_set("api secret access private auth master app account signing")
 
 
 _NO_SECRET_NAME: Final = SecretName("", loud=False)
@@ -210,9 +196,7 @@ _NETRC_ENTRY: Final = LazyPattern(
 )
 """An entry of a .netrc up to the name of its password, counted in words: a mask is one, as a secret is."""
 _NETRC_BEFORE: Final = 600
-_SQL_BEFORE: Final = LazyPattern(
-    rb"(?:\b(?i:with|role|user|identified|encrypted|set)\b[^;]{0,80})\Z"
-)
+_SQL_BEFORE: Final = LazyPattern(rb"(?:\b(?i:with|role|user|identified|encrypted|set)\b[^;]{0,80})\Z")
 
 
 _BYTES_AFTER_NAME: Final = frozenset(bytes((byte,)) for byte in b"=:\"'`\\ \t\r\n>],(|?+!/\x1b")
@@ -322,9 +306,7 @@ def _match_value(data: bytes, begin: int, end: int, name: SecretName) -> SecretM
             and not line_rest[0].startswith((b"&&", b"|", b";", b",", b")", b"<"))
         ):
             value_end = line_rest.end()
-    return SecretMatch(
-        ((value.begin, value_end),), value_end, _family_id(data[begin:end], joint, name, value)
-    )
+    return SecretMatch(((value.begin, value_end),), value_end, _family_id(data[begin:end], joint, name, value))
 
 
 def _family_id(text: bytes, joint: re.Match[bytes], name: SecretName, value: _Value) -> str:
@@ -337,9 +319,7 @@ def _family_id(text: bytes, joint: re.Match[bytes], name: SecretName, value: _Va
     return "named-secret"
 
 
-def _is_secret(
-    data: bytes, begin: int, joint: re.Match[bytes], name: SecretName, value: _Value
-) -> bool:
+def _is_secret(data: bytes, begin: int, joint: re.Match[bytes], name: SecretName, value: _Value) -> bool:
     text = value.text
     if value.quoted and is_scrambled(text) and not (value.masked and BLANK.search(text)):
         return True
@@ -359,15 +339,9 @@ def _is_secret(
         return is_strong or (name.kind == "password" and is_password(text, quoted=value.quoted))
     if kind == "comma":
         return is_strong or (joint["closed"] is not None and _is_weak(text, name, value))
-    if kind == "tag" and (
-        data[begin - 1 : begin] != b"<" or data[value.end : value.end + 1] != b"<"
-    ):
+    if kind == "tag" and (data[begin - 1 : begin] != b"<" or data[value.end : value.end + 1] != b"<"):
         return False
-    return (
-        is_strong
-        or _is_weak(text, name, value)
-        or _is_variable_value(data, begin, joint, name, value)
-    )
+    return is_strong or _is_weak(text, name, value) or _is_variable_value(data, begin, joint, name, value)
 
 
 def _is_strong(text: bytes, value: _Value, name: SecretName) -> bool:
@@ -405,8 +379,7 @@ _MIN_NEXT_WORD: Final = 3
 """Letters of a password in a place where nothing else can stand."""
 _MIN_IN_SENTENCE: Final = 12
 _VARIABLE: Final = LazyPattern(
-    rb"(?:[a-z]{1,3}|[A-Za-z_]*(?:pass|pw|secret|token|key|cred|auth|hash|salt)[A-Za-z_]*)[0-9]{0,3}\Z",
-    re.IGNORECASE,
+    rb"(?:[a-z]{1,3}|[A-Za-z_]*(?:pass|pw|secret|token|key|cred|auth|hash|salt)[A-Za-z_]*)[0-9]{0,3}\Z", re.IGNORECASE
 )
 
 
@@ -414,9 +387,7 @@ def _is_code(text: bytes, value: _Value) -> bool:
     return not value.quoted and _VARIABLE.match(text) is not None
 
 
-def _is_variable_value(
-    data: bytes, begin: int, joint: re.Match[bytes], name: SecretName, value: _Value
-) -> bool:
+def _is_variable_value(data: bytes, begin: int, joint: re.Match[bytes], name: SecretName, value: _Value) -> bool:
     """Say whether a value is that of a variable or of an option: there, words are taken too."""
     if joint["sign"] != b"=" or joint.end() - joint.start() > 1:
         return False
@@ -428,13 +399,7 @@ def _is_variable_value(
 
 
 def _is_secret_next_word(
-    data: bytes,
-    begin: int,
-    joint: re.Match[bytes],
-    name: SecretName,
-    value: _Value,
-    *,
-    strong: bool,
+    data: bytes, begin: int, joint: re.Match[bytes], name: SecretName, value: _Value, *, strong: bool
 ) -> bool:
     """Say whether a value is the next word of a command, a .netrc or a statement of SQL."""
     if joint.end() == joint.start() or joint["closed"] or joint["subscript"]:
@@ -460,9 +425,7 @@ def _is_option_value(data: bytes, name: SecretName, value: _Value) -> bool:
     text = value.text
     if name.kind == "key" or text.startswith((b"/", b"./", b"~")):
         return False
-    return not _IS_WORD.match(text) or (
-        name.kind == "password" and _is_option_password(data, value)
-    )
+    return not _IS_WORD.match(text) or (name.kind == "password" and _is_option_password(data, value))
 
 
 _IS_WORD: Final = LazyPattern(rb"[a-z]{1,12}(?:[-_][a-z]{1,12}){0,3}\Z|[A-Z_]{1,40}\Z")

@@ -77,9 +77,7 @@ _PROGRAMS: Final[dict[bytes, _PasswordOptions]] = {
     b"http": _PasswordOptions(pair=(b"-a", b"--auth")),
     b"https": _PasswordOptions(pair=(b"-a", b"--auth")),
     b"xh": _PasswordOptions(pair=(b"-a", b"--auth")),
-    b"wget": _PasswordOptions(
-        next=(b"--password", b"--http-password", b"--ftp-password", b"--proxy-password")
-    ),
+    b"wget": _PasswordOptions(next=(b"--password", b"--http-password", b"--ftp-password", b"--proxy-password")),
     b"mysql": _MYSQL,
     b"mysqldump": _MYSQL,
     b"mysqladmin": _MYSQL,
@@ -136,7 +134,7 @@ _PROGRAMS: Final[dict[bytes, _PasswordOptions]] = {
             b"-bnB",
             b"-Bbn",
             b"-Bbc",
-        ),
+        )
     ),
     b"openssl": _PasswordOptions(next=(b"-k", b"-K")),
     b"unzip": _CAPITAL,
@@ -169,14 +167,10 @@ _PROGRAMS: Final[dict[bytes, _PasswordOptions]] = {
     b"cqlsh": _PasswordOptions(next=(b"-p",)),
     b"twine": _PasswordOptions(next=(b"-p",)),
     b"influx": _PasswordOptions(next=(b"-password",)),
-    b"keytool": _PasswordOptions(
-        next=(b"-storepass", b"-keypass", b"-srcstorepass", b"-deststorepass", b"-new")
-    ),
+    b"keytool": _PasswordOptions(next=(b"-storepass", b"-keypass", b"-srcstorepass", b"-deststorepass", b"-new")),
     b"jarsigner": _PasswordOptions(next=(b"-storepass", b"-keypass")),
     b"ssh-keygen": _PasswordOptions(next=(b"-N", b"-P")),
-    b"rabbitmqctl": _PasswordOptions(
-        word=2, needs=(b"add_user", b"change_password", b"authenticate_user")
-    ),
+    b"rabbitmqctl": _PasswordOptions(word=2, needs=(b"add_user", b"change_password", b"authenticate_user")),
     b"rabbitmqadmin": _PasswordOptions(next=(b"-p",)),
     b"ngrok": _PasswordOptions(word=1, needs=(b"authtoken", b"add-authtoken")),
     b"doctl": _PasswordOptions(next=(b"-t",)),
@@ -187,26 +181,17 @@ _PROGRAMS: Final[dict[bytes, _PasswordOptions]] = {
     b"kubectl": _PasswordOptions(),
     b"jenkins-cli.jar": _PasswordOptions(pair=(b"-auth",)),
     b"snmpwalk": _PasswordOptions(next=(b"-A", b"-X", b"-c")),
-    b"nmcli": _PasswordOptions(
-        next=(b"password", b"wifi-sec.psk", b"802-11-wireless-security.psk")
-    ),
+    b"nmcli": _PasswordOptions(next=(b"password", b"wifi-sec.psk", b"802-11-wireless-security.psk")),
     b"pdftk": _PasswordOptions(next=(b"user_pw", b"owner_pw", b"input_pw")),
     b"security": _PasswordOptions(
         next=(b"-w", b"-p"),
-        needs=(
-            b"add-generic-password",
-            b"add-internet-password",
-            b"unlock-keychain",
-            b"create-keychain",
-        ),
+        needs=(b"add-generic-password", b"add-internet-password", b"unlock-keychain", b"create-keychain"),
     ),
     b"echo": _PasswordOptions(),
     b"printf": _PasswordOptions(),
 }
 _ORACLE: Final = LazyPattern(rb"[A-Za-z][A-Za-z0-9_$#]{0,30}/(?P<secret>[^\s@/\"']{2,64})@")
-_KUBECTL_LITERAL: Final = LazyPattern(
-    rb"--from-literal=?[A-Za-z0-9_.-]{1,64}=(?P<secret>.{3,})", re.DOTALL
-)
+_KUBECTL_LITERAL: Final = LazyPattern(rb"--from-literal=?[A-Za-z0-9_.-]{1,64}=(?P<secret>.{3,})", re.DOTALL)
 _PASS_WORD: Final = LazyPattern(rb"(?P<head>pass:)(?P<secret>.{2,})", re.DOTALL)
 _PIPE_TO_PASSWORD_READER: Final = LazyPattern(
     rb"[ ]{0,4}\|[ ]{0,4}(?:sudo[ ]{1,4}(?:-[A-Za-z]{1,6}[ ]{1,4}(?:[A-Za-z0-9_.#][A-Za-z0-9_.-]{0,31}[ ]{1,4})?){0,4}?(?:-[A-Za-z]{0,6}S|--stdin)|[^|;&\n]{0,120}?--?password-stdin|(?:sudo )?chpasswd|(?:sudo )?passwd --stdin|smbpasswd -s|[^|;&\n]{0,120}?--passphrase-fd 0|[^|;&\n]{0,80}?--with-token)"
@@ -325,9 +310,7 @@ class _CommandScanner:
         elif self._name == b"sqlplus" and (match := _ORACLE.match(text)):
             self._add_span(part.begin + match.start("secret"), part.begin + match.end("secret"))
 
-    def _examine_option(
-        self, part: _CommandWord, previous: bytes, program: _PasswordOptions
-    ) -> None:
+    def _examine_option(self, part: _CommandWord, previous: bytes, program: _PasswordOptions) -> None:
         option, _, rest = part.text.partition(b"=")
         if previous in program.next and not _is_option(part.text):
             self._add_span(part.begin, part.end)
@@ -386,9 +369,7 @@ class _CommandScanner:
             if word.text.startswith(b"-"):
                 if not operands:
                     options.append(word.text)
-            elif operands or not (
-                previous.text in options and previous.text.endswith((b"C", b"r"))
-            ):
+            elif operands or not (previous.text in options and previous.text.endswith((b"C", b"r"))):
                 # Behind `-C` and `-r` stands a number.
                 operands.append(word)
         without_file = any(b"n" in option for option in options)

@@ -72,10 +72,7 @@ def _is_example_password(secret: bytes) -> bool:
     """Say whether a password in an address is one of a manual."""
     return (
         secret.lower() in _EXAMPLE_PASSWORDS
-        or (
-            secret[:1] in (b"$", b"{", b"<", b"*", b"[", b"%")
-            and not re.match(rb"%[0-9A-Fa-f]{2}", secret)
-        )
+        or (secret[:1] in (b"$", b"{", b"<", b"*", b"[", b"%") and not re.match(rb"%[0-9A-Fa-f]{2}", secret))
         or len(set(secret)) == 1
         or b"{" in secret
         or b"$(" in secret
@@ -135,20 +132,14 @@ def _match_header(data: bytes, place: int) -> SecretMatch | None:
     if scheme.startswith(b"basic"):
         fits = len(token[0]) >= _MIN_CREDENTIAL and (_is_basic(token[0]) or is_varied(token[0]))
     elif scheme:
-        fits = (
-            len(token[0]) >= _MIN_CREDENTIAL
-            and is_varied(token[0])
-            and not _PLAIN_WORDS.fullmatch(token[0])
-        )
+        fits = len(token[0]) >= _MIN_CREDENTIAL and is_varied(token[0]) and not _PLAIN_WORDS.fullmatch(token[0])
     else:
         fits = len(token[0]) >= _MIN_TOKEN and is_random(token[0])
     return with_encoded_tail(data, *token.span()) if fits else None
 
 
 _PLAIN_WORDS: Final = LazyPattern(rb"[a-z]{1,16}(?:[._-][a-z]{1,16}){0,5}+|[A-Z_]{1,40}+")
-_SCHEME: Final = LazyPattern(
-    rb"(?:(?P<basic>asic)|earer)[ ]{1,2}(?P<secret>[A-Za-z0-9._~+/=|-]{12,8192}+)"
-)
+_SCHEME: Final = LazyPattern(rb"(?:(?P<basic>asic)|earer)[ ]{1,2}(?P<secret>[A-Za-z0-9._~+/=|-]{12,8192}+)")
 
 
 def _match_scheme(data: bytes, place: int) -> SecretMatch | None:
@@ -174,9 +165,7 @@ def _is_basic(token: bytes) -> bool:
 
 # Cookies
 
-_COOKIE: Final = LazyPattern(
-    rb"(?i:ookies?)(?:\\{0,7}[\"'])?[ \t]{0,3}(?:=>|=|:|,)[ \t]{0,3}(?:\\{0,7}[\"'`])?"
-)
+_COOKIE: Final = LazyPattern(rb"(?i:ookies?)(?:\\{0,7}[\"'])?[ \t]{0,3}(?:=>|=|:|,)[ \t]{0,3}(?:\\{0,7}[\"'`])?")
 _COOKIES: Final = LazyPattern(
     rb"[A-Za-z0-9_.$!#%&'*+^`|~-]{1,80}+=[^\s;\"'`\\,<>]{0,4096}+(?:;[ ]{0,2}[^\s=;\"'`\\,<>]{1,80}+(?:=[^\s;\"'`\\,<>]{0,4096}+)?){0,60}+"
 )
@@ -199,12 +188,7 @@ def cookie_value_spans(cookies: bytes, place: int, *, is_certain: bool = False) 
     spans: list[Span] = []
     for pair in cookies.split(b";"):
         name, equals, value = pair.partition(b"=")
-        if (
-            equals
-            and value
-            and name.strip().lower() not in _ATTRIBUTES
-            and not is_placeholder(value)
-        ):
+        if equals and value and name.strip().lower() not in _ATTRIBUTES and not is_placeholder(value):
             spans.append((place + len(name) + 1, place + len(pair)))
             is_certain = is_certain or _is_secret_cookie(name.strip().lower(), value)
         place += len(pair) + 1
@@ -212,12 +196,8 @@ def cookie_value_spans(cookies: bytes, place: int, *, is_certain: bool = False) 
 
 
 def _is_secret_cookie(name: bytes, value: bytes) -> bool:
-    session = any(
-        word in name for word in (b"sess", b"sid", b"auth", b"token", b"csrf", b"jwt", b"login")
-    )
-    return is_random(value) or (
-        session and len(value) >= _MIN_COOKIE and is_password(value, quoted=True)
-    )
+    session = any(word in name for word in (b"sess", b"sid", b"auth", b"token", b"csrf", b"jwt", b"login"))
+    return is_random(value) or (session and len(value) >= _MIN_COOKIE and is_password(value, quoted=True))
 
 
 _JAR: Final = LazyPattern(
@@ -421,17 +401,10 @@ CREDENTIAL_FAMILIES: Final = (
         (b"hook",),
     ),
     SecretFamily(
-        "bearer",
-        "tokens in headers",
-        _split_needles("uthorization UTHORIZATION"),
-        _match_header,
-        (b"uthor",),
+        "bearer", "tokens in headers", _split_needles("uthorization UTHORIZATION"), _match_header, (b"uthor",)
     ),
     SecretFamily(
-        "auth-scheme",
-        "tokens behind Bearer and Basic",
-        _split_needles("earer_SPACE_ asic_SPACE_"),
-        _match_scheme,
+        "auth-scheme", "tokens behind Bearer and Basic", _split_needles("earer_SPACE_ asic_SPACE_"), _match_scheme
     ),
     SecretFamily(
         "cookie",
@@ -448,15 +421,9 @@ CREDENTIAL_FAMILIES: Final = (
         (b"TRUE\t/", b"FALSE\t/", rb"TRUE\t/", rb"FALSE\t/", rb"TRUE\\t/", rb"FALSE\\t/"),
         pattern_matcher(_JAR.pattern, None, own_word=False),
     ),
-    SecretFamily(
-        "private-key", "private keys", (b"---- BEGIN", b"-----BEGIN"), _match_pem, (b"BEGIN",)
-    ),
-    SecretFamily(
-        "putty-key", "private keys of PuTTY", (b"Private-Lines:",), _match_putty, (b"ivate-L",)
-    ),
-    SecretFamily(
-        "ansible-vault", "files that Ansible encrypted", (b"$ANSIBLE_VAULT;",), _match_vault
-    ),
+    SecretFamily("private-key", "private keys", (b"---- BEGIN", b"-----BEGIN"), _match_pem, (b"BEGIN",)),
+    SecretFamily("putty-key", "private keys of PuTTY", (b"Private-Lines:",), _match_putty, (b"ivate-L",)),
+    SecretFamily("ansible-vault", "files that Ansible encrypted", (b"$ANSIBLE_VAULT;",), _match_vault),
     SecretFamily(
         "pgpass",
         "passwords in a .pgpass",
@@ -466,9 +433,7 @@ CREDENTIAL_FAMILIES: Final = (
     SecretFamily(
         "password-hash",
         "hashes of passwords",
-        _split_needles(
-            "$2a$ $2b$ $2y$ $2x$ $1$ $5$ $6$ $7$ $y$ $gy$ $apr1$ $argon2 $pbkdf2 $scrypt$"
-        ),
+        _split_needles("$2a$ $2b$ $2y$ $2x$ $1$ $5$ $6$ $7$ $y$ $gy$ $apr1$ $argon2 $pbkdf2 $scrypt$"),
         pattern_matcher(_HASH, own_word=False),
     ),
     SecretFamily(
@@ -498,9 +463,7 @@ CREDENTIAL_FAMILIES: Final = (
         pattern_matcher(_ORACLE, None, own_word=False),
     ),
     SecretFamily("json-web-key", "private parts of JSON web keys", (b"kty",), _match_jwk),
-    SecretFamily(
-        "aws-secret-near", "AWS secret keys beside their ids", (b"AKIA", b"ASIA"), _match_aws_secret
-    ),
+    SecretFamily("aws-secret-near", "AWS secret keys beside their ids", (b"AKIA", b"ASIA"), _match_aws_secret),
     SecretFamily(
         "login-call",
         "passwords in calls that log in",
@@ -509,10 +472,5 @@ CREDENTIAL_FAMILIES: Final = (
         ),
         _match_login_call,
     ),
-    SecretFamily(
-        "sql-password",
-        "passwords in SQL",
-        _split_needles("DENTIFIED dentified"),
-        _match_sql_password,
-    ),
+    SecretFamily("sql-password", "passwords in SQL", _split_needles("DENTIFIED dentified"), _match_sql_password),
 )

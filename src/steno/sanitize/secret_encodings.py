@@ -76,38 +76,25 @@ def encodings_for(stems: Iterable[bytes]) -> tuple[SecretEncoding, ...]:
     )
     return (
         SecretEncoding(
-            "base64",
-            tuple(phases),
-            lambda data, hits, family_in: _scan_base64(data, hits, family_in, phases),
+            "base64", tuple(phases), lambda data, hits, family_in: _scan_base64(data, hits, family_in, phases)
         ),
         SecretEncoding("hex", tuple(hex_needles), _scan_hex),
         SecretEncoding(
-            "percent",
-            tuple(b"%%%d" % high for high in range(2, 8)),
-            _marked_run_scanner(_PERCENT, unquote_to_bytes),
+            "percent", tuple(b"%%%d" % high for high in range(2, 8)), _marked_run_scanner(_PERCENT, unquote_to_bytes)
         ),
         SecretEncoding("escape", _ESCAPES, _marked_run_scanner(_ESCAPE, _unescape)),
+        SecretEncoding("entity", (b"&#", b"&quot;", b"&amp;"), _marked_run_scanner(_ENTITY, _unescape_entities)),
         SecretEncoding(
-            "entity", (b"&#", b"&quot;", b"&amp;"), _marked_run_scanner(_ENTITY, _unescape_entities)
-        ),
-        SecretEncoding(
-            "colour",
-            _COLOURS,
-            _marked_run_scanner(_COLOUR, lambda run: _COLOUR.sub(b"", run), b" ", _splits_word),
+            "colour", _COLOURS, _marked_run_scanner(_COLOUR, lambda run: _COLOUR.sub(b"", run), b" ", _splits_word)
         ),
         SecretEncoding("split", _JOINTS, _run_scanner(_joined_quotes_run)),
     )
 
 
-_ESCAPES: Final = tuple(rb"\u00%d" % high for high in range(2, 8)) + tuple(
-    rb"\x%d" % high for high in range(2, 8)
-)
+_ESCAPES: Final = tuple(rb"\u00%d" % high for high in range(2, 8)) + tuple(rb"\x%d" % high for high in range(2, 8))
 _COLOURS: Final = (rb"\u001b[", rb"\u001B[", rb"\x1b[", rb"\x1B[", rb"\033[", rb"\e[", b"\x1b[")
 EMPTY_QUOTES: Final = (b'""', b"''")
-_JOINTS: Final = (
-    *(b'" + ', b"' + ", b'"+', b"'+", b'""', b"''"),
-    *(b'\\"\\"', b"\\'\\'", b'" "', b"' '", b'" \\"'),
-)
+_JOINTS: Final = (*(b'" + ', b"' + ", b'"+', b"'+", b'""', b"''"), *(b'\\"\\"', b"\\'\\'", b'" "', b"' '", b'" \\"'))
 
 
 # Base64 and hex
@@ -128,9 +115,7 @@ def _base64_forms(stem: bytes) -> list[tuple[bytes, int]]:
     return forms
 
 
-def _scan_base64(
-    data: bytes, hits: list[Hit], family_in: FamilyIn, phases: dict[bytes, int]
-) -> Iterator[Secret]:
+def _scan_base64(data: bytes, hits: list[Hit], family_in: FamilyIn, phases: dict[bytes, int]) -> Iterator[Secret]:
     """Decode what stands around needles, in windows: each alignment of a run once."""
     done_until = [0] * _GROUP
     for position, needle in hits:
@@ -257,9 +242,7 @@ def _marked_run_scanner(
     fits: Callable[[bytes, int], bool] | None = None,
 ) -> Callable[[bytes, list[Hit], FamilyIn], Iterator[Secret]]:
     """Return what finds runs of letters with marks of one kind among them."""
-    word = re.compile(
-        rb"(?:" + mark.pattern + rb"|[" + _PLAIN_CHARACTERS + extra_characters + rb"])++"
-    )
+    word = re.compile(rb"(?:" + mark.pattern + rb"|[" + _PLAIN_CHARACTERS + extra_characters + rb"])++")
 
     def run(data: bytes, position: int, low: int) -> Run | None:
         if fits is not None and not fits(data, position):
@@ -277,9 +260,7 @@ def _marked_run_scanner(
     return _run_scanner(run)
 
 
-_COLOURS_AND_LETTER: Final = re.compile(
-    rb"(?:" + _COLOUR.pattern + rb"){1,16}+[" + _PLAIN_CHARACTERS + rb"]"
-)
+_COLOURS_AND_LETTER: Final = re.compile(rb"(?:" + _COLOUR.pattern + rb"){1,16}+[" + _PLAIN_CHARACTERS + rb"]")
 
 
 def _splits_word(data: bytes, position: int) -> bool:
@@ -291,9 +272,7 @@ def _splits_word(data: bytes, position: int) -> bool:
         before = data[position - 2 : position - 1]
         if before not in (b":", b"="):
             return False
-    return (
-        _LETTER.match(before) is not None and _COLOURS_AND_LETTER.match(data, position) is not None
-    )
+    return _LETTER.match(before) is not None and _COLOURS_AND_LETTER.match(data, position) is not None
 
 
 def _unescape(run: bytes) -> bytes:

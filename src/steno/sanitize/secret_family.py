@@ -125,9 +125,7 @@ DIGIT: Final = LazyPattern(rb"[0-9]")
 _LETTER: Final = LazyPattern(rb"[A-Za-z]")
 _SYMBOL: Final = LazyPattern(rb"[!#$%^&*?+~@]")
 _DATE_TIME: Final = LazyPattern(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.Z+-]{0,20})?\Z")
-_VERSION: Final = LazyPattern(
-    rb"[vV=~^]{0,2}[0-9]{1,5}(?:\.[0-9A-Za-z]{1,10}){1,5}(?:[-+][0-9A-Za-z.]{0,20})?\Z"
-)
+_VERSION: Final = LazyPattern(rb"[vV=~^]{0,2}[0-9]{1,5}(?:\.[0-9A-Za-z]{1,10}){1,5}(?:[-+][0-9A-Za-z.]{0,20})?\Z")
 _NUMBER: Final = LazyPattern(rb"[0-9.,_:%-]{1,40}[A-Za-z%]{0,4}\Z")
 
 
@@ -196,11 +194,7 @@ def is_scrambled(value: bytes) -> bool:
     """Say whether a value is drawn from all signs of a keyboard, as keys of web frameworks are."""
     value = value[:_VALUE_SAMPLE]
     signs = set(value) & _SIGNS
-    if (
-        len(value) < _MIN_SCRAMBLED_LENGTH
-        or len(signs) < _MIN_SIGN_KINDS
-        or DIGIT.search(value) is None
-    ):
+    if len(value) < _MIN_SCRAMBLED_LENGTH or len(signs) < _MIN_SIGN_KINDS or DIGIT.search(value) is None:
         return False
     if b"0-9" in value:
         # A regular expression.
@@ -226,9 +220,7 @@ _REFERENCE: Final = LazyPattern(
 """Beginnings of a value that names a variable, a file or another place."""
 _MIN_DISTINCT: Final = 3
 """Different letters; a value with fewer is one letter over and over."""
-_MASKED_VALUE: Final = LazyPattern(
-    rb"(?:.{0,8}[*\xe2\x80\xa6\xa2]{3}|.{0,40}\.\.\.|.{0,12}[xX]{4})"
-)
+_MASKED_VALUE: Final = LazyPattern(rb"(?:.{0,8}[*\xe2\x80\xa6\xa2]{3}|.{0,40}\.\.\.|.{0,12}[xX]{4})")
 
 
 def is_placeholder(value: bytes) -> bool:
@@ -238,11 +230,7 @@ def is_placeholder(value: bytes) -> bool:
     [True, True, True, True, False]
     """
     value = value[:_VALUE_SAMPLE]
-    if (
-        _REFERENCE.match(value)
-        or len(set(value.lower())) < _MIN_DISTINCT
-        or _MASKED_VALUE.match(value)
-    ):
+    if _REFERENCE.match(value) or len(set(value.lower())) < _MIN_DISTINCT or _MASKED_VALUE.match(value):
         return True
     return not is_random(value) and _PLACEHOLDER_WORDS.search(value.lower()) is not None
 
@@ -314,9 +302,7 @@ _MAX_LENGTH_BEFORE: Final = 61
 _TOKEN_SAMPLE: Final = 256
 _SKIP_BYTES: Final = 48
 """Bytes behind a run that is not random in which it is not tried again."""
-_CONTROL_BEFORE: Final = LazyPattern(
-    rb"(?:\[[0-9;]{0,12}m|\\u00[01][0-9a-fA-F]|\\x[01][0-9a-fA-F])\Z"
-)
+_CONTROL_BEFORE: Final = LazyPattern(rb"(?:\[[0-9;]{0,12}m|\\u00[01][0-9a-fA-F]|\\x[01][0-9a-fA-F])\Z")
 _ESCAPE_LETTERS: Final = frozenset((b"n", b"r", b"t", b"b", b"f", b"v"))
 
 
@@ -327,10 +313,7 @@ def starts_word(data: bytes, place: int) -> bool:
         return True
     if previous in _ESCAPE_LETTERS and data[place - 2 : place - 1] == b"\\":
         return True
-    return (
-        previous.isalnum()
-        and _CONTROL_BEFORE.search(data, max(0, place - _MAX_ESCAPE_LENGTH), place) is not None
-    )
+    return previous.isalnum() and _CONTROL_BEFORE.search(data, max(0, place - _MAX_ESCAPE_LENGTH), place) is not None
 
 
 @cache
@@ -368,11 +351,7 @@ def token_matcher(
 
 
 def pattern_matcher(
-    pattern: bytes,
-    fits: Callable[[bytes], bool] | None = is_varied,
-    *,
-    own_word: bool = True,
-    before: bytes = b"",
+    pattern: bytes, fits: Callable[[bytes], bool] | None = is_varied, *, own_word: bool = True, before: bytes = b""
 ) -> Callable[[bytes, int], SecretMatch | None]:
     """Return what finds a secret by a pattern that looks at a bounded number of bytes.
 
@@ -384,9 +363,7 @@ def pattern_matcher(
     def match_at(data: bytes, place: int) -> SecretMatch | None:
         begin = place
         if before:
-            reversed_run = _compile(letters).match(
-                data[max(0, place - _MAX_LENGTH_BEFORE) : place][::-1]
-            )
+            reversed_run = _compile(letters).match(data[max(0, place - _MAX_LENGTH_BEFORE) : place][::-1])
             begin -= reversed_run.end() if reversed_run else 0
         match = _compile(pattern).match(data, begin)
         if match is None or match.end() <= place or (own_word and not starts_word(data, begin)):

@@ -31,20 +31,10 @@ from steno.sanitize.secret_encodings import EMPTY_QUOTES, SecretEncoding, encodi
 from steno.sanitize.secret_family import MASK_PREFIX, SecretFamily, find_mask_end, make_mask
 from steno.sanitize.secret_tokens import PLATFORM_TOKENS, SERVICE_TOKENS
 
-HOME_NEEDLES: Final = (
-    b"/home/",
-    b"/Users/",
-    b"\\Users\\",
-    b"-home-",
-    b"-Users-",
-    b"%2Fhome%2F",
-    b"%2FUsers%2F",
-)
+HOME_NEEDLES: Final = (b"/home/", b"/Users/", b"\\Users\\", b"-home-", b"-Users-", b"%2Fhome%2F", b"%2FUsers%2F")
 EMAIL_NEEDLE: Final = b"@"
 _USER_NAME: Final = rb"(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]{0,63})"
-_HOME_PATH: Final = re.compile(
-    rb"/(?:home|Users)/(?!(?:Shared|linuxbrew|runner|user)\b)" + _USER_NAME
-)
+_HOME_PATH: Final = re.compile(rb"/(?:home|Users)/(?!(?:Shared|linuxbrew|runner|user)\b)" + _USER_NAME)
 _UNPREFIXED_HOME: Final = re.compile(rb"(?<![A-Za-z0-9_.-])" + _HOME_PATH.pattern)
 _ESCAPE_BEFORE: Final = re.compile(rb"(?:\\[nrtbf]|\\u00[01][0-9a-f]|m|/mnt/[a-z])\Z")
 """What may stand right before one without being a part of it: the end of an escape."""
@@ -54,9 +44,7 @@ _OTHER_HOME_FORMS: Final = (
     (b"%", re.compile(rb"%2F(?:home|Users)%2F(?P<name>[A-Za-z0-9_]{1,64})")),
 )
 _DRIVE: Final = re.compile(rb"(?:[A-Za-z]:|/mnt/[a-z]|/[a-z])\Z")
-_DOMAIN: Final = re.compile(
-    rb"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?\.){1,6}[A-Za-z]{2,24}\b(?![(=])"
-)
+_DOMAIN: Final = re.compile(rb"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?\.){1,6}[A-Za-z]{2,24}\b(?![(=])")
 _IMPERSONAL_ADDRESS: Final = re.compile(
     rb"(?:(?:no-?reply|git|user|you|me|someone|name|email|foo|bar|test|hg|ssh|root|actions)@"
     rb"|[^@]{1,64}@(?:[a-z0-9-]+\.)*(?:example|test|invalid|localhost|local)(?:\.[a-z]{2,4})?\Z"
@@ -292,9 +280,7 @@ def find_edits(data: bytes) -> list[MaskEdit]:
         # Of two that overlap, one is made: the more certain of them names it.
         more_certain = min(previous, edit, key=_family_rank)
         end = max(previous.end, edit.end)
-        merged[-1] = MaskEdit(
-            previous.begin, end, more_certain.family, more_certain.cover, more_certain.new
-        )
+        merged[-1] = MaskEdit(previous.begin, end, more_certain.family, more_certain.cover, more_certain.new)
     return merged
 
 
@@ -344,9 +330,7 @@ def _needles() -> _NeedleIndex:
     for family in SECRET_FAMILIES:
         for text in family.needles:
             families.setdefault(text, []).append(family)
-    covers = encodings_for(
-        dict.fromkeys(stem for family in SECRET_FAMILIES for stem in family.stems)
-    )
+    covers = encodings_for(dict.fromkeys(stem for family in SECRET_FAMILIES for stem in family.stems))
     encodings_by_text: dict[bytes, list[SecretEncoding]] = {}
     for cover in covers:
         for text in cover.needles:
@@ -354,18 +338,11 @@ def _needles() -> _NeedleIndex:
     # Those of families first, which come in the order of what they are taken for.
     texts = list(dict.fromkeys((*families, *encodings_by_text, *HOME_NEEDLES, EMAIL_NEEDLE)))
     needles = [
-        _Needle(
-            text,
-            tuple(families.get(text, ())),
-            tuple(encodings_by_text.get(text, ())),
-            text == EMAIL_NEEDLE,
-        )
+        _Needle(text, tuple(families.get(text, ())), tuple(encodings_by_text.get(text, ())), text == EMAIL_NEEDLE)
         for text in texts
     ]
     # Hundreds of needles at the price of one: every byte is looked at once.
-    automaton = BytesAhoCorasick(
-        texts, matchkind=MatchKind.Standard, implementation=Implementation.DFA
-    )
+    automaton = BytesAhoCorasick(texts, matchkind=MatchKind.Standard, implementation=Implementation.DFA)
 
     def find(data: bytes) -> list[tuple[int, int, int]]:
         return automaton.find_matches_as_indexes(data, overlapping=True)
@@ -375,9 +352,7 @@ def _needles() -> _NeedleIndex:
     return _NeedleIndex(tuple(needles), home_indexes, quote_indexes, max(map(len, texts)), find)
 
 
-def _scan_chunk(
-    data: bytes, chunk_start: int, edits: list[MaskEdit], examined_until: dict[str, int]
-) -> None:
+def _scan_chunk(data: bytes, chunk_start: int, edits: list[MaskEdit], examined_until: dict[str, int]) -> None:
     """Find what is to be masked and whose needle begins in one chunk of a text.
 
     `examined_until` says of each family up to where it looked already.
@@ -396,10 +371,7 @@ def _scan_chunk(
             if home_match is not None:
                 edits.append(MaskEdit(home_match[0], home_match[1], _HOME, "", home_match[2]))
             continue
-        if (
-            number in needles.quotes
-            and data[position + 2 : position + 3] == data[position : position + 1]
-        ):
+        if number in needles.quotes and data[position + 2 : position + 3] == data[position : position + 1]:
             # The first of three, as around texts of several lines.
             continue
         needle = all_needles[number]
@@ -412,20 +384,15 @@ def _scan_chunk(
             edits.append(_make_edit(*email_span, _EMAIL))
     for cover, hits in _group_by_encoding(encoded_hits):
         edits += [
-            _make_edit(start, end, family, cover.id)
-            for start, end, family in cover.scan(data, hits, _find_family)
+            _make_edit(start, end, family, cover.id) for start, end, family in cover.scan(data, hits, _find_family)
         ]
 
 
-def _hits_outside_masks(
-    data: bytes, chunk_start: int, hits: list[tuple[int, int, int]]
-) -> list[tuple[int, int, int]]:
+def _hits_outside_masks(data: bytes, chunk_start: int, hits: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Return the needles that are not a part of a mask: `token` in it is no name of a secret."""
     begins: list[int] = []
     ends: list[int] = []
-    position = data.find(
-        MASK_PREFIX, max(0, chunk_start - _LONGEST_MASK), chunk_start + _CHUNK_SIZE
-    )
+    position = data.find(MASK_PREFIX, max(0, chunk_start - _LONGEST_MASK), chunk_start + _CHUNK_SIZE)
     while position >= 0:
         end = find_mask_end(data, position)
         if data[position:end] in _MASKS:
@@ -496,8 +463,7 @@ def _find_family(text: bytes) -> str:
 
 PLAIN_MASK: Final = "<masked>"
 _AUTH_HEADER: Final = re.compile(
-    r"(\b(?:proxy-)?authorization\b\s*[:=]\s*)(?:(?:bearer|basic|token)\s+)?[^\s\"'\\,;]+",
-    re.IGNORECASE,
+    r"(\b(?:proxy-)?authorization\b\s*[:=]\s*)(?:(?:bearer|basic|token)\s+)?[^\s\"'\\,;]+", re.IGNORECASE
 )
 _AUTH_SCHEME: Final = re.compile(r"(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 # Names are bounded behind the word that gives them away, and not looked at before it: in a long run
@@ -541,9 +507,7 @@ def _key_pattern() -> re.Pattern[str]:
 
     A brief or a list is read by anybody: what is cut off, or of a form that is new, goes too.
     """
-    needles = {
-        needle.decode() for family in SECRET_FAMILIES if family.prefix for needle in family.needles
-    }
+    needles = {needle.decode() for family in SECRET_FAMILIES if family.prefix for needle in family.needles}
     needles.add("eyJ")
     stems = "|".join(sorted(map(re.escape, needles), key=len, reverse=True))
     return re.compile(rf"(?<![A-Za-z0-9])(?:{stems})[A-Za-z0-9_.-]{{12,}}")

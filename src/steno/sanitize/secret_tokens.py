@@ -38,14 +38,7 @@ _PREFIX_FAMILIES: Final = frozenset(
 
 
 def token_family(
-    name: str,
-    description: str,
-    needles: str,
-    letters: bytes,
-    min_length: int,
-    *,
-    strict: bool = False,
-    stems: str = "",
+    name: str, description: str, needles: str, letters: bytes, min_length: int, *, strict: bool = False, stems: str = ""
 ) -> SecretFamily:
     """Return a family of tokens that begin with a prefix; with `strict`, what follows is random."""
     texts = tuple(needle_text.encode() for needle_text in needles.split())
@@ -59,9 +52,7 @@ def token_family(
                 return examine(needle, data, place)
         return None
 
-    return SecretFamily(
-        name, description, texts, match_at, _family_stems(texts, stems), prefix=not strict
-    )
+    return SecretFamily(name, description, texts, match_at, _family_stems(texts, stems), prefix=not strict)
 
 
 def pattern_family(
@@ -78,9 +69,7 @@ def pattern_family(
     texts = tuple(needle_text.encode() for needle_text in needles.split())
     # Behind a colon or a run of letters a word cannot begin; the pattern says what is before.
     at = pattern_matcher(pattern, fits, own_word=not before, before=before)
-    return SecretFamily(
-        name, description, texts, at, _family_stems(texts, stems), prefix=name in _PREFIX_FAMILIES
-    )
+    return SecretFamily(name, description, texts, at, _family_stems(texts, stems), prefix=name in _PREFIX_FAMILIES)
 
 
 def _family_stems(needles: tuple[bytes, ...], stems: str) -> tuple[bytes, ...]:
@@ -174,17 +163,13 @@ PLATFORM_TOKENS: Final = (
     token_family("replicate-token", "Replicate tokens", "r8_", ALNUM, 34),
     token_family("perplexity-key", "Perplexity keys", "pplx-", ALNUM, 32),
     token_family("tavily-key", "Tavily keys", "tvly-", URL_SAFE, 24),
-    token_family(
-        "huggingface-token", "Hugging Face tokens", "hf_ api_org_", ALNUM, 30, stems="hf_ api_"
-    ),
+    token_family("huggingface-token", "Hugging Face tokens", "hf_ api_org_", ALNUM, 30, stems="hf_ api_"),
     token_family("groq-key", "Groq keys", "gsk_", ALNUM, 40),
     token_family("fireworks-key", "Fireworks keys", "fw_", ALNUM, 20, strict=True),
     token_family("cerebras-key", "Cerebras keys", "csk-", ALNUM, 40),
     token_family("together-key", "Together keys", "tgp_v1_", URL_SAFE, 36),
     token_family("nvidia-key", "NVIDIA keys", "nvapi-", URL_SAFE, 40),
-    token_family(
-        "langsmith-key", "LangSmith keys", "lsv2_pt_ lsv2_sk_ ls__", rb"a-f0-9_", 28, stems="lsv2"
-    ),
+    token_family("langsmith-key", "LangSmith keys", "lsv2_pt_ lsv2_sk_ ls__", rb"a-f0-9_", 28, stems="lsv2"),
     token_family("voyage-key", "Voyage keys", "pa-", URL_SAFE, 40, strict=True, stems="-"),
     token_family("jina-key", "Jina keys", "jina_", URL_SAFE, 40),
     token_family("elevenlabs-key", "ElevenLabs keys", "sk_", HEX, 44, stems="-"),
@@ -207,9 +192,7 @@ PLATFORM_TOKENS: Final = (
     token_family("wandb-key", "Weights & Biases keys", "wandb_v1_", URL_SAFE, 40),
     # Code hosts and packages
     token_family("github-token", "GitHub tokens", "ghp_ gho_ ghu_ ghs_ ghr_", ALNUM, 30),
-    token_family(
-        "github-fine-grained", "GitHub tokens with chosen rights", "github_pat_", rb"A-Za-z0-9_", 22
-    ),
+    token_family("github-fine-grained", "GitHub tokens with chosen rights", "github_pat_", rb"A-Za-z0-9_", 22),
     token_family(
         "gitlab-token",
         "GitLab tokens",
@@ -218,9 +201,7 @@ PLATFORM_TOKENS: Final = (
         16,
         stems="glpa glrt",
     ),
-    token_family(
-        "bitbucket-token", "Bitbucket and Atlassian tokens", "ATBB ATCTT3 ATATT3 ATSTT3", BASE64, 24
-    ),
+    token_family("bitbucket-token", "Bitbucket and Atlassian tokens", "ATBB ATCTT3 ATATT3 ATSTT3", BASE64, 24),
     token_family("npm-token", "npm tokens", "npm_", ALNUM, 30),
     token_family("pypi-token", "PyPI tokens", "pypi-Ag", URL_SAFE, 30),
     token_family("rubygems-key", "RubyGems keys", "rubygems_", HEX, 40),
@@ -229,17 +210,11 @@ PLATFORM_TOKENS: Final = (
     token_family("clojars-token", "Clojars tokens", "CLOJARS_", HEX, 50),
     token_family("hex-key", "Hex keys", "hex_", ALNUM, 36, strict=True, stems="-"),
     token_family("docker-token", "Docker tokens", "dckr_pat_ dckr_oat_", URL_SAFE, 20),
-    token_family(
-        "sourcegraph-token", "Sourcegraph tokens", "sgp_ sgd_ slk_", rb"a-f0-9_", 36, stems="sgp_"
-    ),
+    token_family("sourcegraph-token", "Sourcegraph tokens", "sgp_ sgd_ slk_", rb"a-f0-9_", 36, stems="sgp_"),
     token_family("sonar-token", "SonarQube tokens", "sqp_ squ_ sqa_", HEX, 36),
-    token_family(
-        "codecov-token", "Codecov tokens", "codecov_", URL_SAFE, 30, strict=True, stems="-"
-    ),
+    token_family("codecov-token", "Codecov tokens", "codecov_", URL_SAFE, 30, strict=True, stems="-"),
     token_family("artifactory-key", "Artifactory keys", "AKCp cmVmd", ALNUM, 50, stems="AKCp"),
-    token_family(
-        "buildkite-token", "Buildkite tokens", "bkua_ bkct_ bkpat_", ALNUM, 32, stems="bkua"
-    ),
+    token_family("buildkite-token", "Buildkite tokens", "bkua_ bkct_ bkpat_", ALNUM, 32, stems="bkua"),
     token_family("circleci-token", "CircleCI tokens", "CCIPAT_ CCIPRJ_", URL_SAFE, 30),
     token_family("snyk-token", "Snyk tokens", "snyk_", DOTTED, 40, strict=True, stems="-"),
     # Clouds and hosting
@@ -252,56 +227,28 @@ PLATFORM_TOKENS: Final = (
         stems="AKIA ASIA",
     ),
     token_family("bedrock-key", "Amazon Bedrock keys", "ABSK bedrock-api-key-", BASE64, 60),
-    token_family(
-        "aws-session-token",
-        "AWS session tokens",
-        "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz",
-        BASE64,
-        60,
-    ),
+    token_family("aws-session-token", "AWS session tokens", "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz", BASE64, 60),
     pattern_family("google-api-key", "Google API keys", "AIza", rb"AIza[A-Za-z0-9_-]{35}"),
     token_family(
-        "google-oauth",
-        "Google OAuth tokens and secrets",
-        "ya29. GOCSPX- 1//0",
-        DOTTED,
-        20,
-        stems="ya29 GOCS",
+        "google-oauth", "Google OAuth tokens and secrets", "ya29. GOCSPX- 1//0", DOTTED, 20, stems="ya29 GOCS"
     ),
+    token_family("digitalocean-token", "DigitalOcean tokens", "dop_v1_ doo_v1_ dor_v1_", rb"a-f0-9", 32),
+    token_family("cloudflare-token", "Cloudflare tokens", "cfut_ cfat_ cfk_ v1.0-", rb"A-Za-z0-9_-", 40),
     token_family(
-        "digitalocean-token", "DigitalOcean tokens", "dop_v1_ doo_v1_ dor_v1_", rb"a-f0-9", 32
-    ),
-    token_family(
-        "cloudflare-token", "Cloudflare tokens", "cfut_ cfat_ cfk_ v1.0-", rb"A-Za-z0-9_-", 40
-    ),
-    token_family(
-        "vercel-token",
-        "Vercel tokens",
-        "vcp_ vci_ vca_ vcr_ vck_ vercel_blob_rw_",
-        URL_SAFE,
-        24,
-        stems="vcp_ verc",
+        "vercel-token", "Vercel tokens", "vcp_ vci_ vca_ vcr_ vck_ vercel_blob_rw_", URL_SAFE, 24, stems="vcp_ verc"
     ),
     token_family("netlify-token", "Netlify tokens", "nfp_ nfc_ nfo_ nfu_", ALNUM, 32, stems="nfp_"),
     token_family("heroku-key", "Heroku keys", "HRKU-", URL_SAFE, 36),
     token_family("fly-token", "Fly tokens", "fm1r_ fm1a_ fm2_ fo1_", BASE64, 36, stems="fm2_ fo1_"),
     token_family("render-key", "Render keys", "rnd_", ALNUM, 26),
-    token_family(
-        "scaleway-key", "Scaleway access keys", "SCW", rb"A-Z0-9", 17, strict=True, stems="-"
-    ),
+    token_family("scaleway-key", "Scaleway access keys", "SCW", rb"A-Z0-9", 17, strict=True, stems="-"),
     token_family("alibaba-key", "Alibaba access keys", "LTAI", ALNUM, 16),
     token_family("tencent-key", "Tencent access keys", "AKID", ALNUM, 30),
     token_family("yandex-key", "Yandex keys", "AQVN YCAJE t1.9eu", DOTTED, 30),
     token_family("ibm-key", "IBM Cloud keys", "ApiKey-", URL_SAFE, 32, stems="-"),
     token_family("openshift-token", "OpenShift tokens", "sha256~", URL_SAFE, 40),
     token_family("supabase-key", "Supabase keys", "sbp_ sb_secret_ sbp_oauth_", URL_SAFE, 20),
-    token_family(
-        "planetscale-token",
-        "PlanetScale tokens",
-        "pscale_tkn_ pscale_pw_ pscale_oauth_",
-        DOTTED,
-        30,
-    ),
+    token_family("planetscale-token", "PlanetScale tokens", "pscale_tkn_ pscale_pw_ pscale_oauth_", DOTTED, 30),
     token_family("cockroach-key", "CockroachDB Cloud keys", "CCDB1_", URL_SAFE, 30),
     token_family("dbt-token", "dbt Cloud tokens", "dbtc_ dbtu_", URL_SAFE, 36),
     token_family("neon-key", "Neon keys", "napi_ npg_", ALNUM, 10, strict=True),
@@ -313,9 +260,7 @@ PLATFORM_TOKENS: Final = (
         36,
         stems="dp.p dp.s",
     ),
-    token_family(
-        "databricks-token", "Databricks tokens", "dapi dose dkea", rb"a-f0-9", 30, stems="dapi"
-    ),
+    token_family("databricks-token", "Databricks tokens", "dapi dose dkea", rb"a-f0-9", 30, stems="dapi"),
     token_family("vault-token", "Vault tokens", "hvs. hvb. hvr.", URL_SAFE, 24),
     pattern_family(
         "terraform-token",
@@ -363,46 +308,22 @@ SERVICE_TOKENS: Final = (
     ),
     token_family("webhook-secret", "secrets that sign webhooks", "whsec_", rb"A-Za-z0-9+/=", 16),
     token_family(
-        "square-token",
-        "Square tokens",
-        "sq0atp- sq0csp- sq0idp- EAAA",
-        URL_SAFE,
-        22,
-        strict=True,
-        stems="sq0a",
+        "square-token", "Square tokens", "sq0atp- sq0csp- sq0idp- EAAA", URL_SAFE, 22, strict=True, stems="sq0a"
     ),
     token_family(
-        "shopify-token",
-        "Shopify tokens",
-        "shpat_ shpca_ shppa_ shpss_ shpua_ shptka_",
-        HEX,
-        30,
-        stems="shpa",
+        "shopify-token", "Shopify tokens", "shpat_ shpca_ shppa_ shpss_ shpua_ shptka_", HEX, 30, stems="shpa"
     ),
     token_family("shippo-token", "Shippo tokens", "shippo_live_ shippo_test_", HEX, 36),
     token_family("easypost-key", "EasyPost keys", "EZAK EZTK", ALNUM, 50),
     token_family("paddle-key", "Paddle keys", "pdl_live_ pdl_sdbx_", rb"A-Za-z0-9_", 40),
+    token_family("flutterwave-key", "Flutterwave keys", "FLWSECK_ FLWSECK-", rb"A-Za-z0-9_-", 12, strict=True),
     token_family(
-        "flutterwave-key", "Flutterwave keys", "FLWSECK_ FLWSECK-", rb"A-Za-z0-9_-", 12, strict=True
-    ),
-    token_family(
-        "plaid-token",
-        "Plaid tokens",
-        "access-sandbox- access-development- access-production-",
-        rb"a-f0-9-",
-        30,
+        "plaid-token", "Plaid tokens", "access-sandbox- access-development- access-production-", rb"a-f0-9-", 30
     ),
     token_family("razorpay-key", "Razorpay keys", "rzp_live_ rzp_test_", ALNUM, 14),
-    token_family(
-        "braintree-token", "Braintree tokens", "access_token$", rb"a-z0-9$", 40, stems="-"
-    ),
+    token_family("braintree-token", "Braintree tokens", "access_token$", rb"a-z0-9$", 40, stems="-"),
     # Mail and messages
-    pattern_family(
-        "sendgrid-key",
-        "SendGrid keys",
-        "SG.",
-        rb"SG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+",
-    ),
+    pattern_family("sendgrid-key", "SendGrid keys", "SG.", rb"SG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+"),
     pattern_family(
         "mailgun-key",
         "Mailgun keys",
@@ -454,21 +375,11 @@ SERVICE_TOKENS: Final = (
     ),
     token_family("intercom-token", "Intercom tokens", "dG9rO", BASE64, 40),
     token_family("facebook-token", "Facebook tokens", "EAAC EAAB EAAG EAAM", ALNUM, 80, stems="-"),
-    token_family(
-        "x-token",
-        "X bearer tokens",
-        "AAAAAAAAAAAAAAAAAAAAA",
-        rb"A-Za-z0-9%",
-        60,
-        strict=True,
-        stems="-",
-    ),
+    token_family("x-token", "X bearer tokens", "AAAAAAAAAAAAAAAAAAAAA", rb"A-Za-z0-9%", 60, strict=True, stems="-"),
     # Work
     token_family("linear-key", "Linear keys", "lin_api_ lin_oauth_", ALNUM, 32),
     token_family("notion-token", "Notion tokens", "ntn_", ALNUM, 40),
-    token_family(
-        "figma-token", "Figma tokens", "figd_ figu_ figr_ figo_ figh_", URL_SAFE, 36, stems="figd"
-    ),
+    token_family("figma-token", "Figma tokens", "figd_ figu_ figr_ figo_ figh_", URL_SAFE, 36, stems="figd"),
     pattern_family(
         "airtable-token",
         "Airtable tokens",
@@ -483,30 +394,17 @@ SERVICE_TOKENS: Final = (
         rb"[0-2]/[0-9]{12,20}(?:/[0-9]{12,20})?:[a-f0-9]{32}(?![A-Za-z0-9])",
         stems="-",
     ),
-    token_family(
-        "dropbox-token", "Dropbox tokens", "sl.A sl.B sl.C sl.u.", URL_SAFE, 100, stems="-"
-    ),
+    token_family("dropbox-token", "Dropbox tokens", "sl.A sl.B sl.C sl.u.", URL_SAFE, 100, stems="-"),
     token_family("trello-token", "Trello tokens", "ATTA", ALNUM, 60),
     token_family("contentful-token", "Contentful tokens", "CFPAT-", URL_SAFE, 40),
     token_family("typeform-token", "Typeform tokens", "tfp_", DOTTED, 40),
     token_family(
-        "hubspot-token",
-        "HubSpot tokens",
-        "pat-na1- pat-eu1- pat-na2- pat-eu2-",
-        rb"a-fA-F0-9-",
-        32,
-        stems="-",
+        "hubspot-token", "HubSpot tokens", "pat-na1- pat-eu1- pat-na2- pat-eu2-", rb"a-fA-F0-9-", 32, stems="-"
     ),
     token_family("postman-key", "Postman keys", "PMAK-", rb"a-fA-F0-9-", 50),
     token_family("matrix-token", "Matrix access tokens", "syt_", URL_SAFE, 30),
     token_family("readme-key", "ReadMe keys", "rdme_", rb"a-z0-9", 60),
-    pattern_family(
-        "okta-token",
-        "Okta tokens",
-        "SSWS",
-        rb"SSWS[ ]{1,2}(?P<secret>[A-Za-z0-9_-]{36,60}+)",
-        stems="-",
-    ),
+    pattern_family("okta-token", "Okta tokens", "SSWS", rb"SSWS[ ]{1,2}(?P<secret>[A-Za-z0-9_-]{36,60}+)", stems="-"),
     token_family("workos-key", "WorkOS keys", "sk_", ALNUM, 40, strict=True, stems="-"),
     pattern_family(
         "seed-phrase",
@@ -521,40 +419,15 @@ SERVICE_TOKENS: Final = (
     # Watching
     token_family("grafana-token", "Grafana tokens", "glsa_ glc_", rb"A-Za-z0-9+/=_", 32),
     token_family(
-        "sentry-token",
-        "Sentry tokens",
-        "sntrys_ sntryu_ sntrya_ sntryi_",
-        rb"A-Za-z0-9+/=_",
-        32,
-        stems="sntr",
+        "sentry-token", "Sentry tokens", "sntrys_ sntryu_ sntrya_ sntryi_", rb"A-Za-z0-9+/=_", 32, stems="sntr"
     ),
+    token_family("newrelic-key", "New Relic keys", "NRAK- NRII- NRJS- NRRA- NRSP-", URL_SAFE, 19, stems="NRAK NRII"),
     token_family(
-        "newrelic-key",
-        "New Relic keys",
-        "NRAK- NRII- NRJS- NRRA- NRSP-",
-        URL_SAFE,
-        19,
-        stems="NRAK NRII",
-    ),
-    token_family(
-        "dynatrace-token",
-        "Dynatrace tokens",
-        "dt0c01. dt0s01. dt0s02. dt0s08. dt0s16.",
-        DOTTED,
-        60,
-        stems="dt0c",
+        "dynatrace-token", "Dynatrace tokens", "dt0c01. dt0s01. dt0s02. dt0s08. dt0s16.", DOTTED, 60, stems="dt0c"
     ),
     token_family("posthog-key", "PostHog keys", "phc_ phx_ phs_ phr_", ALNUM, 36),
     token_family("honeycomb-key", "Honeycomb keys", "hcaik_ hcbik_ hcamk_ hcxik_", ALNUM, 30),
-    token_family(
-        "launchdarkly-key",
-        "LaunchDarkly keys",
-        "sdk- mob- api-",
-        rb"a-f0-9-",
-        36,
-        strict=True,
-        stems="-",
-    ),
+    token_family("launchdarkly-key", "LaunchDarkly keys", "sdk- mob- api-", rb"a-f0-9-", 36, strict=True, stems="-"),
     token_family("logfire-token", "Logfire tokens", "pylf_v1_ pylf_v2_", URL_SAFE, 30),
     token_family("axiom-token", "Axiom tokens", "xaat- xapt-", rb"a-f0-9-", 32),
     token_family("statsig-key", "Statsig keys", "secret-", ALNUM, 36, strict=True, stems="-"),
@@ -562,23 +435,10 @@ SERVICE_TOKENS: Final = (
     token_family("mapbox-token", "Mapbox tokens", "pk.eyJ sk.eyJ tk.eyJ", DOTTED, 60, stems="-"),
     token_family("duffel-token", "Duffel tokens", "duffel_test_ duffel_live_", URL_SAFE, 36),
     token_family("frameio-token", "Frame.io tokens", "fio-u-", URL_SAFE, 50),
-    token_family(
-        "adobe-secret",
-        "Adobe client secrets",
-        "p8e- p8-",
-        rb"A-Za-z0-9_-",
-        32,
-        strict=True,
-        stems="-",
-    ),
+    token_family("adobe-secret", "Adobe client secrets", "p8e- p8-", rb"A-Za-z0-9_-", 32, strict=True, stems="-"),
     token_family("ngrok-token", "ngrok keys", "ak_2 ek_2 cr_2", ALNUM, 25, strict=True, stems="-"),
     pattern_family(
-        "maxmind-key",
-        "MaxMind keys",
-        "_mmk",
-        rb"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk",
-        before=rb"A-Za-z0-9_",
-        stems="-",
+        "maxmind-key", "MaxMind keys", "_mmk", rb"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk", before=rb"A-Za-z0-9_", stems="-"
     ),
     pattern_family(
         "azure-client-secret",
@@ -598,9 +458,7 @@ SERVICE_TOKENS: Final = (
     ),
     SecretFamily("jwt", "JSON web tokens", (b"eyJ",), match_jwt, (b"eyJ",)),
     token_family("age-key", "age keys", "AGE-SECRET-KEY-1 AGE-PLUGIN-", UPPER, 40, stems="AGE-"),
-    token_family(
-        "minisign-key", "minisign secret keys", "RWRTY0Iy RWRCSw", rb"A-Za-z0-9+/=", 100, stems="-"
-    ),
+    token_family("minisign-key", "minisign secret keys", "RWRTY0Iy RWRCSw", rb"A-Za-z0-9+/=", 100, stems="-"),
     token_family("nostr-key", "Nostr keys", "nsec1", rb"a-z0-9", 50),
     token_family("bitcoin-key", "keys of wallets", "xprv tprv yprv zprv", ALNUM, 90, stems="xprv"),
 )

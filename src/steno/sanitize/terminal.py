@@ -191,9 +191,7 @@ def shorten_path(path: str, columns: int) -> tuple[str, str]:
     if display_width(folder) <= room:
         return folder, name
     while folder and display_width(folder) > room - 1:
-        separator = min(
-            (index for index in (folder.find("/", 1), folder.find("\\", 1)) if index > 0), default=0
-        )
+        separator = min((index for index in (folder.find("/", 1), folder.find("\\", 1)) if index > 0), default=0)
         folder = folder[separator:] if separator else ""
         if len(folder) == 1:
             folder = ""
@@ -272,7 +270,4 @@ class TerminalStyler:
 
     def style_line(self, parts: Iterable[StyledText]) -> str:
         """Return one line of text, without its end."""
-        return "".join(
-            self.style(part) if isinstance(part, str) else self.style(part[0], part[1])
-            for part in parts
-        )
+        return "".join(self.style(part) if isinstance(part, str) else self.style(part[0], part[1]) for part in parts)

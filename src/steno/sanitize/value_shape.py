@@ -57,8 +57,7 @@ def _looks_like_secret(name: str) -> bool:
     if sum(map(len, _NUMBER.findall(undated))) > _MAX_DIGITS or _HEX.search(undated):
         return True
     return any(
-        len(part) > _MAX_PART_LENGTH
-        or (len(part) >= _LONG_PART_LENGTH and len(_NUMBER.findall(part)) > 1)
+        len(part) > _MAX_PART_LENGTH or (len(part) >= _LONG_PART_LENGTH and len(_NUMBER.findall(part)) > 1)
         for part in _PART.findall(undated)
     )
 
@@ -114,11 +113,7 @@ def _ellipsis(fields: dict[str, Any]) -> list[str]:
 
 
 def _key_shape(name: str, is_known: Callable[[str], bool] | None) -> str:
-    return (
-        name
-        if is_known is not None and is_known(name) and is_plain_name(name)
-        else _mask_letters(name)
-    )
+    return name if is_known is not None and is_known(name) and is_plain_name(name) else _mask_letters(name)
 
 
 def _digits_shape(value: float) -> str:

@@ -126,9 +126,7 @@ class RecentTurns:
         prompt = event.prompt if event.kind == "turn" and not event.agent else None
         if prompt is not None and prompt.origin in _CONDITIONAL_PROMPTS:
             self._conditional_start = len(current)
-        elif prompt is not None or (
-            event.kind in _WORK_KINDS and self._conditional_start is not None
-        ):
+        elif prompt is not None or (event.kind in _WORK_KINDS and self._conditional_start is not None):
             start = len(current) if self._conditional_start is None else self._conditional_start
             self._conditional_start = None
             new_turn = current[start:] if prompt is None else []
@@ -225,22 +223,14 @@ class LiveConversation:
         if compaction is not None:
             yield self._make_event("seam", record, compaction=compaction)
         if current.prompt is not None and current.prompt is not prompt:
-            yield from self._turn_event(
-                record, current.prompt, goes_back=node.parent in self._continued_parents
-            )
+            yield from self._turn_event(record, current.prompt, goes_back=node.parent in self._continued_parents)
         if node.parent and record.role:
             remember_newest(self._continued_parents, node.parent, None, _MAX_PARENTS)
-        if (
-            last_draft is not None
-            and last_draft.result is not node
-            and _draft_state(last_draft) != state
-        ):
+        if last_draft is not None and last_draft.result is not node and _draft_state(last_draft) != state:
             yield from self._updated_step(record, last_draft)
         yield from self._new_steps(record, node, current)
         yield from self._outcome_events(record, node, current)
-        yield from self._end_event(
-            record, current, interrupted=current.interrupted and not interrupted
-        )
+        yield from self._end_event(record, current, interrupted=current.interrupted and not interrupted)
 
     def client_closed(self, record: Record) -> Iterator[Event]:
         """Tell that the client was closed."""
@@ -287,20 +277,13 @@ class LiveConversation:
                 text = block.thinking if isinstance(block, Thinking) else ""
             elif draft.kind == "queued":
                 text = draft.subject
-            self._last_ending = (
-                "" if draft.kind in _COUNTED_KINDS or draft.kind == "words" else self._last_ending
-            )
+            self._last_ending = "" if draft.kind in _COUNTED_KINDS or draft.kind == "words" else self._last_ending
             yield self._make_event(
-                _EVENT_KINDS[draft.kind],
-                record,
-                step=draft.build(self._output_tokens(draft, current)),
-                text=text,
+                _EVENT_KINDS[draft.kind], record, step=draft.build(self._output_tokens(draft, current)), text=text
             )
         if current.output is not None and current.output[0] is node:
             output_line = one_line(current.output[1])
-            step = Step(
-                kind="note", verb="Output", subject=output_line, started=record.time, call=node
-            )
+            step = Step(kind="note", verb="Output", subject=output_line, started=record.time, call=node)
             yield self._make_event("note", record, step=step, text=current.output[1])
 
     def _output_tokens(self, draft: StepDraft, current: TurnDraft) -> int | None:
@@ -321,9 +304,7 @@ class LiveConversation:
 
     # Ends
 
-    def _end_event(
-        self, record: Record, current: TurnDraft, *, interrupted: bool
-    ) -> Iterator[Event]:
+    def _end_event(self, record: Record, current: TurnDraft, *, interrupted: bool) -> Iterator[Event]:
         ending = "interrupted" if interrupted else self._ending_at(record, current)
         if not ending or self._last_ending in (ending, "left"):
             return
@@ -343,11 +324,7 @@ class LiveConversation:
     def _ending_at(self, record: Record, current: TurnDraft) -> Ending:
         if record.type == "system":
             # A turn that failed or was broken off has its figures told already.
-            is_end = (
-                record.subtype == "turn_duration"
-                and current.last == "end"
-                and not self._last_ending
-            )
+            is_end = record.subtype == "turn_duration" and current.last == "end" and not self._last_ending
             return "answered" if is_end else ""
         if record.role != "assistant":
             return ""
@@ -489,9 +466,7 @@ class Follower:
                 self.title, self._has_custom_title = title, is_custom
         for block in record.tool_uses if node.uses else ():
             if block.name in AGENT_TOOLS:
-                texts = {
-                    name: value for name, value in block.input.items() if isinstance(value, str)
-                }
+                texts = {name: value for name, value in block.input.items() if isinstance(value, str)}
                 task = SubagentTask(texts.get("subagent_type", ""), texts.get("description", ""))
                 for name in (block.id, texts.get("prompt", "").strip()):
                     remember_newest(self.tasks, name, task, 2 * _MAX_AGENTS)
@@ -504,11 +479,7 @@ class Follower:
     def task_of(self, agent: str) -> SubagentTask:
         """Return what a sub-agent inside this file was started as."""
         conversation = self._inline.get(agent)
-        return (
-            self.tasks.get(conversation.first_prompt, SubagentTask())
-            if conversation is not None
-            else SubagentTask()
-        )
+        return self.tasks.get(conversation.first_prompt, SubagentTask()) if conversation is not None else SubagentTask()
 
     # What was typed meanwhile
 

@@ -83,9 +83,7 @@ class LineFeed:
 
     def _oversize(self, length: int) -> Gap:
         note = Damage("line.oversize", Span(self.offset, length), f"{length:,} bytes")
-        return Gap(
-            self.offset, length, self._parts[0][:_HEAD_SIZE] if self._parts else b"", (note,)
-        )
+        return Gap(self.offset, length, self._parts[0][:_HEAD_SIZE] if self._parts else b"", (note,))
 
 
 class _BytesAtOffset:
@@ -159,9 +157,7 @@ class ConvertedFeed:
             return
         lines = [record.line + b"\n" for record in self._recent]
         starts = list(accumulate(map(len, lines), initial=0))
-        offsets = {
-            start: record.offset for start, record in zip(starts, self._recent, strict=False)
-        }
+        offsets = {start: record.offset for start, record in zip(starts, self._recent, strict=False)}
         source = convert_source(BytesSource(b"".join(lines)))
         hidden, undecided = source.hidden_ids(), source.undecided_results()
         for piece in read_pieces(source):

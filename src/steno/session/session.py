@@ -23,13 +23,7 @@ from steno.session.turns.branches import (
 from steno.session.turns.compactions import Compaction, compactions_of
 from steno.session.turns.session_facts import SessionMetadata, Status, read_metadata, status_of
 from steno.session.turns.steps import FileTouch, Step
-from steno.session.turns.subagents import (
-    SubagentFile,
-    SubagentSet,
-    Thread,
-    find_subagents,
-    subagent_nodes,
-)
+from steno.session.turns.subagents import SubagentFile, SubagentSet, Thread, find_subagents, subagent_nodes
 from steno.session.turns.titles import Title, title_of
 from steno.session.turns.turn_builder import Turn, TurnReader, build_turns
 from steno.session.turns.usage import Totals, UsageCounter
@@ -74,9 +68,7 @@ class Session:
             if callable(close):
                 close()
 
-    def grown(
-        self, transcript: Transcript, agents: Sequence[SubagentFile], *, custom_title: str = ""
-    ) -> "Session":
+    def grown(self, transcript: Transcript, agents: Sequence[SubagentFile], *, custom_title: str = "") -> "Session":
         """Return the same session with more in its files, which `load_growth` has read.
 
         What was told of it is not read again where the conversation only went on. This one is not
@@ -116,9 +108,7 @@ class Session:
             return read(names[uuid])
         matches = [name for name in names if uuid and name.startswith(uuid)]
         if not matches:
-            raise NotFound(
-                f"no record is called {uuid!r}", hint="`steno show S --records` lists them"
-            )
+            raise NotFound(f"no record is called {uuid!r}", hint="`steno show S --records` lists them")
         if len(matches) > 1:
             raise Ambiguous(
                 f"{len(matches)} records begin with {uuid!r}",
@@ -185,17 +175,13 @@ class Session:
             return self._turns
         nodes = build_layout(self.transcript, self._all_records, leaf).nodes
         seams = compactions_of(self.transcript, self._all_records, nodes)
-        return build_turns(
-            self.transcript, nodes, agents=self._subagents.by_name, compactions=seams
-        )
+        return build_turns(self.transcript, nodes, agents=self._subagents.by_name, compactions=seams)
 
     @cached_property
     def _turns(self) -> list[Turn]:
         names = self._subagents.by_name
         if self._is_agent:
-            return build_turns(
-                self.transcript, subagent_nodes(self.transcript), agents=names, agent=True
-            )
+            return build_turns(self.transcript, subagent_nodes(self.transcript), agents=names, agent=True)
         if self._turn_reader is None:
             self._turn_reader = TurnReader()
         nodes = self._layout.nodes
@@ -238,9 +224,7 @@ class Session:
     @cached_property
     def _subagents(self) -> SubagentSet:
         inline = not self._is_agent
-        return find_subagents(
-            self.transcript, self.agent_files, inline=inline, before=self._previous_agents
-        )
+        return find_subagents(self.transcript, self.agent_files, inline=inline, before=self._previous_agents)
 
     @property
     def agents(self) -> tuple[Thread, ...]:
@@ -374,9 +358,7 @@ class Session:
 
     # API messages
 
-    def as_resumed(
-        self, client: str | Client = LATEST, *, prompt: str | None = None
-    ) -> list[ApiMessage]:
+    def as_resumed(self, client: str | Client = LATEST, *, prompt: str | None = None) -> list[ApiMessage]:
         """Return exactly what that client would send on resume; empty when it would refuse."""
         if self._has_invalid_name:
             return []

@@ -34,9 +34,7 @@ failed       an API error
 """
 LastMessage: TypeAlias = Literal["", "prompt", "interrupt", "answer", "error", "other"]
 """The last message of the conversation; a tool result counts as a prompt."""
-SessionStatus: TypeAlias = Literal[
-    "running", "waiting", "finished", "interrupted", "failed", "empty"
-]
+SessionStatus: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed", "empty"]
 MODEL_SECONDS: Final = 300.0
 """Seconds for which a model may think without a record being written."""
 TOOL_SECONDS: Final = 1800.0
@@ -74,9 +72,7 @@ _STATUS_WHILE_LIVE: Final[dict[Ending, SessionStatus]] = {
 }
 
 
-def ending_of(
-    last: LastMessage, open_tools: Collection[str], *, left: bool, refused: bool
-) -> Ending:
+def ending_of(last: LastMessage, open_tools: Collection[str], *, left: bool, refused: bool) -> Ending:
     """Return what a session ends with.
 
     `open_tools` names the tools that the last message calls and that have no result; `left` means
@@ -110,9 +106,7 @@ def activity_age(now: float, last_record: float | None, growth_time: float | Non
     >>> activity_age(1000.0, 400.0, 900.0), activity_age(1000.0, 5000.0), activity_age(1000.0, None)
     (100.0, inf, inf)
     """
-    times = [
-        time for time in (last_record, growth_time) if time is not None and time <= now + CLOCK_SKEW
-    ]
+    times = [time for time in (last_record, growth_time) if time is not None and time <= now + CLOCK_SKEW]
     return max(0.0, now - max(times)) if times else float("inf")
 
 

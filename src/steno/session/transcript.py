@@ -13,12 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.errors import Unreadable
-from steno.format.dialects.detection import (
-    convert_if_dialect,
-    convert_source,
-    dialect_of_source,
-    is_converted,
-)
+from steno.format.dialects.detection import convert_if_dialect, convert_source, dialect_of_source, is_converted
 from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 from steno.format.lines import LINE_CAP, LineBatch, make_record, read_bytes, read_pieces
 from steno.format.message import SYNTHETIC, ToolResult, ToolUse
@@ -140,14 +135,7 @@ def _read_message(node: Node, record: Record) -> None:
 
 
 def node_of_fields(
-    fields: dict[str, Any],
-    kind: str,
-    subtype: str,
-    index: int,
-    offset: int,
-    length: int,
-    *,
-    ended: bool,
+    fields: dict[str, Any], kind: str, subtype: str, index: int, offset: int, length: int, *, ended: bool
 ) -> Node:
     """Make the same node of a sound line that was decoded already, which is cheaper.
 
@@ -216,9 +204,7 @@ _FOUND_AGAIN: Final = frozenset(("line.crlf",))
 class Transcript:
     """The records of one file as nodes, and a way back to their bytes."""
 
-    def __init__(
-        self, source: Source, nodes: list[Node], gaps: list[Gap], *, cap: int = LINE_CAP
-    ) -> None:
+    def __init__(self, source: Source, nodes: list[Node], gaps: list[Gap], *, cap: int = LINE_CAP) -> None:
         self.source = source
         self.nodes = nodes
         self.gaps = gaps
@@ -334,9 +320,7 @@ class Transcript:
         return None
 
 
-def load(
-    source: Source, *, cap: int = LINE_CAP, keep: bool = False, as_written: bool = False
-) -> Transcript:
+def load(source: Source, *, cap: int = LINE_CAP, keep: bool = False, as_written: bool = False) -> Transcript:
     """Read a whole file into nodes; memory grows with the number of records, not their size.
 
     `keep` keeps the records as well, for whoever will ask for all of them. A file with records in a
@@ -365,9 +349,7 @@ def load_growth(before: Transcript, source: Source) -> Transcript:
     transcript = Transcript(source, before.nodes[:known_nodes], before.gaps[:gaps], cap=before.cap)
     transcript.notes = {at: notes for at, notes in before.notes.items() if at < start}
     _load_pieces(transcript, start)
-    has_zeros = any(
-        note.id == "line.nul-run" for gap in transcript.gaps[gaps:] for note in gap.damage
-    )
+    has_zeros = any(note.id == "line.nul-run" for gap in transcript.gaps[gaps:] for note in gap.damage)
     if has_zeros or transcript.has_dialect:
         # Where zero bytes are cut depends on where the reading began; a record in a dialect may
         # change what the records before it are.
@@ -401,7 +383,4 @@ def _offset_of(piece: Node | Gap) -> int:
 
 def _shift_notes(notes: tuple[Damage, ...], offset: int) -> tuple[Damage, ...]:
     """Return the notes of a record that was read alone, as they are in its file."""
-    return tuple(
-        Damage(note.id, Span(note.span.offset + offset, note.span.length), note.message)
-        for note in notes
-    )
+    return tuple(Damage(note.id, Span(note.span.offset + offset, note.span.length), note.message) for note in notes)

@@ -81,11 +81,7 @@ class Appender:
         try:
             self._file = _open_file(path, create=not must_exist)
         except FileNotFoundError as error:
-            raise (
-                self._changed_error("it was deleted")
-                if must_exist
-                else unwritable_error(path, error)
-            ) from None
+            raise (self._changed_error("it was deleted") if must_exist else unwritable_error(path, error)) from None
         except OSError as error:
             raise unwritable_error(path, error) from None
         try:
@@ -137,9 +133,7 @@ class Appender:
         while written < len(record):
             if written and os.fstat(self._file).st_size != start + written:
                 raise self._changed_error("another program wrote at the same time")
-            written += (
-                os.write(self._file, record[written:] if written else record) or _raise_disk_full()
-            )
+            written += os.write(self._file, record[written:] if written else record) or _raise_disk_full()
         self._size = start + written
         self._tail = (self._tail + record[-_TAIL_SIZE:])[-_TAIL_SIZE:]
 
@@ -167,10 +161,7 @@ class Appender:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 

@@ -32,13 +32,9 @@ from steno.store.file_source import FileSource
 
 PRIVATE_FILE_MODE: Final = 0o600
 PRIVATE_FOLDER_MODE: Final = 0o700
-_OPEN_FLAGS: Final = (
-    getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
-)
+_OPEN_FLAGS: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 # What systems say that cannot flush a folder; there is nothing more to be done there.
-_UNSUPPORTED_FSYNC: Final = frozenset(
-    {errno.EINVAL, errno.EBADF, errno.EACCES, errno.ENOTSUP, errno.EISDIR}
-)
+_UNSUPPORTED_FSYNC: Final = frozenset({errno.EINVAL, errno.EBADF, errno.EACCES, errno.ENOTSUP, errno.EISDIR})
 _READ_SIZE: Final = 1 << 20
 
 
@@ -113,9 +109,7 @@ TEMP_SUFFIX: Final = ".steno-tmp"
 """How the names of temporary files end."""
 TEMP_NAME_PATTERN: Final = r"(?s)\.(?P<of>.+)\.(?P<pid>[0-9]{1,10})-[0-9a-f]{12}\.steno-tmp"
 RANDOM_TEMP_NAME_PATTERN: Final = r"\.[0-9a-f]{16}\.steno-tmp"
-_DISK_FULL_ERRORS: Final = frozenset(
-    {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-)
+_DISK_FULL_ERRORS: Final = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 
 def temp_name(name: str) -> str:

@@ -98,11 +98,7 @@ class ConfigFolder:
         folder = self._path("projects")
         if not os.path.isdir(folder):
             return []
-        return [
-            entry.name
-            for entry in list_folder(folder, self.problems)
-            if is_folder(entry, links=True)
-        ]
+        return [entry.name for entry in list_folder(folder, self.problems) if is_folder(entry, links=True)]
 
     def sessions(self) -> Iterator[DiscoveredFile]:
         """Yield every session."""
@@ -114,13 +110,9 @@ class ConfigFolder:
 
     def todos(self, session_id: str = "") -> list[TodoList]:
         """Return the to-do lists, of one session or of all."""
-        files = files_below(
-            self._path("todos"), self.problems, prefix="todos", name_prefix=session_id
-        )
+        files = files_below(self._path("todos"), self.problems, prefix="todos", name_prefix=session_id)
         return [
-            TodoList(f, self._read_parsed(f.path, sidecars.read_todos, ()))
-            for f in files
-            if f.place.role == "todo"
+            TodoList(f, self._read_parsed(f.path, sidecars.read_todos, ())) for f in files if f.place.role == "todo"
         ]
 
     def tasks(self, session_id: str) -> list[TaskItem]:
@@ -133,8 +125,7 @@ class ConfigFolder:
     def backups(self, session_id: str) -> list[FileBackupFile]:
         """Return the file backups of a session."""
         named_files = [
-            (f, sidecars.parse_backup_name(f.place.name))
-            for f in self._files_in("file-history", session_id)
+            (f, sidecars.parse_backup_name(f.place.name)) for f in self._files_in("file-history", session_id)
         ]
         return [FileBackupFile(file, name) for file, name in named_files if name is not None]
 
@@ -251,10 +242,7 @@ class ConfigFolder:
 
 
 _READ_FLAGS: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_BINARY", 0)
+    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 )
 _MAX_TEXT_SIZE: Final = 256 << 10
 _MAX_FILES: Final = 200
@@ -408,10 +396,7 @@ def find_leftovers(config: str, sessions: Iterable[str], problems: list[Problem]
     session_ids = {name.lower() for name in sessions}
     result = [
         leftover
-        for leftover in (
-            *_orphaned_session_folders(config, problems),
-            *_other_leftovers(config, problems),
-        )
+        for leftover in (*_orphaned_session_folders(config, problems), *_other_leftovers(config, problems))
         if leftover.session_id.lower() not in session_ids
     ]
     return sorted(result, key=_largest_first_key)
@@ -447,17 +432,13 @@ def _subfolders(folder: str, problems: list[Problem]) -> list[os.DirEntry[str]]:
     return [entry for entry in list_folder(folder, problems) if is_folder(entry, links=False)]
 
 
-def _folder_leftover(
-    entry: os.DirEntry[str], kind: str, prefix: str, problems: list[Problem]
-) -> Leftover:
+def _folder_leftover(entry: os.DirEntry[str], kind: str, prefix: str, problems: list[Problem]) -> Leftover:
     files = list(files_below(entry.path, problems, prefix=prefix))
     return Leftover(entry.path, kind, entry.name, len(files), sum(file.size for file in files))
 
 
 def find_copies(
-    files: Iterable[DiscoveredFile],
-    problems: list[Problem],
-    on_progress: Callable[[int], None] | None = None,
+    files: Iterable[DiscoveredFile], problems: list[Problem], on_progress: Callable[[int], None] | None = None
 ) -> list[tuple[DiscoveredFile, ...]]:
     """Return files with the same bytes, in groups; a file under two names is no copy.
 
@@ -466,9 +447,7 @@ def find_copies(
     groups: list[list[DiscoveredFile]] = []
     for same_size in _group_by(files, _size_key):
         if same_size[0].size and len(same_size) > 1:
-            groups += _group_by(
-                _unique_files(same_size, problems), lambda f: _ends_digest(f, problems)
-            )
+            groups += _group_by(_unique_files(same_size, problems), lambda f: _ends_digest(f, problems))
     duplicates: list[tuple[DiscoveredFile, ...]] = []
     for group in groups:
         if len(group) > 1:

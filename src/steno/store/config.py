@@ -190,14 +190,10 @@ def _require_table(config: Config, name: str, value: object) -> dict[str, Any]:
 
 
 def _is_string_list(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(name, str) for name in cast("list[object]", value)
-    )
+    return isinstance(value, list) and all(isinstance(name, str) for name in cast("list[object]", value))
 
 
-def _refuse_unknown_keys(
-    config: Config, table: dict[str, Any], allowed: tuple[str, ...], prefix: str
-) -> None:
+def _refuse_unknown_keys(config: Config, table: dict[str, Any], allowed: tuple[str, ...], prefix: str) -> None:
     for name in table:
         if name not in allowed:
             hint = f"there is {', '.join(prefix + key for key in allowed)}"
@@ -242,9 +238,7 @@ def _decode_toml(text: str) -> dict[str, Any]:
 def _set_key(text: str, table: str, key: str, value: str) -> str:
     line = f"{key} = {msgspec.json.encode(value).decode()}"
     lines = text.split("\n")
-    header_index = next(
-        (index for index, candidate in enumerate(lines) if _is_table_header(candidate, table)), None
-    )
+    header_index = next((index for index, candidate in enumerate(lines) if _is_table_header(candidate, table)), None)
     if header_index is None:
         prefix = text if not text or text.endswith("\n") else f"{text}\n"
         return f"{prefix}{chr(10) if prefix else ''}[{table}]\n{line}\n"

@@ -50,9 +50,7 @@ def _prune_versions(path: str, newest: str) -> None:
 
     folder, name = os.path.split(path)
     with suppress(OSError):
-        versions = sorted(
-            version for version in os.listdir(folder) if version.startswith(name + _DAMAGED_SUFFIX)
-        )
+        versions = sorted(version for version in os.listdir(folder) if version.startswith(name + _DAMAGED_SUFFIX))
         for each in [each for each in versions if each != newest][: 1 - _MAX_VERSIONS]:
             version_path = os.path.join(folder, each)
             if os.path.isdir(version_path) and not os.path.islink(version_path):

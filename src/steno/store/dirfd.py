@@ -89,9 +89,7 @@ class Directory:
 
     def open(self, name: str, flags: int, mode: int = 0o666) -> int:
         """Open a name in the folder; a link is refused."""
-        return os.open(
-            self._path_of(name), flags | _CLOSE_ON_EXEC | _NOFOLLOW, mode, dir_fd=self._descriptor
-        )
+        return os.open(self._path_of(name), flags | _CLOSE_ON_EXEC | _NOFOLLOW, mode, dir_fd=self._descriptor)
 
     def replace_file(
         self,
@@ -109,17 +107,12 @@ class Directory:
         with self._temp_file(data, template) as temp_name:
             before_replace()
             os.replace(
-                self._path_of(temp_name),
-                self._path_of(name),
-                src_dir_fd=self._descriptor,
-                dst_dir_fd=self._descriptor,
+                self._path_of(temp_name), self._path_of(name), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor
             )
             return self.status(name)
 
     @contextmanager
-    def _temp_file(
-        self, data: bytes, template: os.stat_result | None = None
-    ) -> Generator[str, None, None]:
+    def _temp_file(self, data: bytes, template: os.stat_result | None = None) -> Generator[str, None, None]:
         """Yield the name of a temporary file with some content, removed when left."""
         temp_name = random_temp_name()
         try:
@@ -220,13 +213,7 @@ class Directory:
         """Give a file a name that nothing has; where there are no links, hold the name first."""
         temp_path, path = self._path_of(temp_name), self._path_of(name)
         try:
-            os.link(
-                temp_path,
-                path,
-                src_dir_fd=self._descriptor,
-                dst_dir_fd=self._descriptor,
-                follow_symlinks=False,
-            )
+            os.link(temp_path, path, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
         except FileExistsError:
             raise
         except (OSError, NotImplementedError):
@@ -236,9 +223,7 @@ class Directory:
     def _copy_metadata(self, name: str, descriptor: int, template: os.stat_result) -> None:
         """Give a file the owner and the mode of another; the owner only where the system lets us."""
         status = os.fstat(descriptor)
-        if (status.st_uid, status.st_gid) != (template.st_uid, template.st_gid) and hasattr(
-            os, "fchown"
-        ):
+        if (status.st_uid, status.st_gid) != (template.st_uid, template.st_gid) and hasattr(os, "fchown"):
             with suppress(OSError):
                 os.fchown(descriptor, template.st_uid, template.st_gid)
         if hasattr(os, "fchmod"):

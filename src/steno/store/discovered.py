@@ -57,10 +57,7 @@ class DiscoveredFile(msgspec.Struct, frozen=True, gc=False):
 HEAD_SIZE: Final = 1 << 16
 _entry_name: Final = attrgetter("name")
 _PEEK_FLAGS: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_BINARY", 0)
+    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 )
 _PROBLEM_KINDS: Final[dict[int | None, ProblemKind]] = {
     errno.ENOENT: "missing",
@@ -134,11 +131,7 @@ def discover_entry(
 def unreadable_problem(path: str, error: Unreadable) -> Problem:
     """Return what the system said of a file that could not be read."""
     cause = error.__cause__
-    return (
-        problem_from_error(path, cause)
-        if isinstance(cause, OSError)
-        else Problem("unreadable", path)
-    )
+    return problem_from_error(path, cause) if isinstance(cause, OSError) else Problem("unreadable", path)
 
 
 def peek(path: str, limit: int, problems: list[Problem]) -> bytes | None:
@@ -278,9 +271,7 @@ class TranscriptWalk:
             location = msgspec.structs.replace(location, role="session")
         yield DiscoveredFile(self._root, status.st_size, status.st_mtime_ns, location, self._root)
 
-    def _walk_folder(
-        self, path: str, names: tuple[str, ...], depth: int
-    ) -> Iterator[DiscoveredFile]:
+    def _walk_folder(self, path: str, names: tuple[str, ...], depth: int) -> Iterator[DiscoveredFile]:
         if not self._is_first_visit(path):
             return
         entries = list_folder(path, self._problems)
@@ -348,9 +339,7 @@ class TranscriptWalk:
         self._visited.add(identity)
         return True
 
-    def _transcript_file(
-        self, entry: os.DirEntry[str], names: tuple[str, ...]
-    ) -> DiscoveredFile | None:
+    def _transcript_file(self, entry: os.DirEntry[str], names: tuple[str, ...]) -> DiscoveredFile | None:
         location = classify_transcript((*names, entry.name))
         if location.role == "session":
             return discover_entry(entry, location, self._root, self._problems)
@@ -370,9 +359,7 @@ class TranscriptWalk:
         head = peek(file.path, HEAD_SIZE, self._problems)
         if head is None or not is_transcript(head):
             return None
-        return msgspec.structs.replace(
-            file, place=msgspec.structs.replace(location, role="session")
-        )
+        return msgspec.structs.replace(file, place=msgspec.structs.replace(location, role="session"))
 
 
 def read_regular_file(path: str, max_size: int) -> bytes:

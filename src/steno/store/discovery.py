@@ -57,9 +57,7 @@ def discover_file(path: str) -> DiscoveredFile:
     raise Unreadable(f"{path}: {reason}")
 
 
-def discover_agents(
-    session: DiscoveredFile | str, problems: list[Problem] | None = None
-) -> list[DiscoveredFile]:
+def discover_agents(session: DiscoveredFile | str, problems: list[Problem] | None = None) -> list[DiscoveredFile]:
     """Return the transcripts of a session's sub-agents, from its own folder and from beside it."""
     discovery = Discovery("", problems)
     return discovery.agents(discover_file(session) if isinstance(session, str) else session)
@@ -97,11 +95,7 @@ class Discovery:
             from steno.store.archive.catalogue import archived_agents
 
             return [*archived_agents(session)]
-        nested = [
-            file
-            for file in self._session_folder_files(session, "subagents")
-            if file.place.role == "agent"
-        ]
+        nested = [file for file in self._session_folder_files(session, "subagents") if file.place.role == "agent"]
         adjacent = self._find_adjacent_agents(os.path.dirname(session.path), session.root)
         session_id = session.place.session_id
         if adjacent and not session_id:
@@ -122,9 +116,7 @@ class Discovery:
             session_folder = os.path.join(config, folder, session_id)
             files += files_below(session_folder, self.problems, prefix=f"{folder}/{session_id}")
         for folder in ("todos", "debug"):
-            files += self._group_by_session(os.path.join(config, folder), folder).get(
-                session_id, ()
-            )
+            files += self._group_by_session(os.path.join(config, folder), folder).get(session_id, ())
         return files
 
     def _group_by_session(self, folder: str, prefix: str) -> dict[str, list[DiscoveredFile]]:
@@ -136,9 +128,7 @@ class Discovery:
             self._files_by_session[folder] = groups
         return self._files_by_session[folder]
 
-    def _session_folder_files(
-        self, session: DiscoveredFile, folder: str = ""
-    ) -> Iterator[DiscoveredFile]:
+    def _session_folder_files(self, session: DiscoveredFile, folder: str = "") -> Iterator[DiscoveredFile]:
         base = session.path.removesuffix(JSONL_SUFFIX)
         if base == session.path:
             return iter(())

@@ -49,9 +49,7 @@ def steno_home(env: Mapping[str, str] | None = None, platform: str = sys.platfor
     if env.get("XDG_DATA_HOME", "").startswith("/"):
         return _join_path(platform, env["XDG_DATA_HOME"], "steno")
     if platform == "darwin":
-        return _join_path(
-            platform, home_dir(env, platform), "Library", "Application Support", "steno"
-        )
+        return _join_path(platform, home_dir(env, platform), "Library", "Application Support", "steno")
     return _join_path(platform, home_dir(env, platform), ".local", "share", "steno")
 
 
@@ -76,9 +74,7 @@ def now() -> float:
         return time.time()
     value = parse_time(configured)
     if value is None:
-        raise BadRequest(
-            f"STENO_NOW is no time: {configured!r}", hint="such as 2026-11-15T12:00:00Z"
-        )
+        raise BadRequest(f"STENO_NOW is no time: {configured!r}", hint="such as 2026-11-15T12:00:00Z")
     return value
 
 

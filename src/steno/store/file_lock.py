@@ -51,9 +51,7 @@ class FileLock:
 
         # Another process may be faster.
         with suppress(FileNotFoundError, NotADirectoryError):
-            move_aside(
-                self._path, f"the lock file {os.path.basename(self._path)}", only_folder=True
-            )
+            move_aside(self._path, f"the lock file {os.path.basename(self._path)}", only_folder=True)
         return open_private(self._path, flags)
 
     def __exit__(self, *_: object) -> None:

@@ -37,9 +37,7 @@ class FileSource:
             self._descriptor = os.open(path, _FLAGS)
         except (OSError, ValueError) as error:
             # A ValueError is a name that no file can have.
-            raise Unreadable(
-                _read_error_message(path, error), hint=_read_error_hint(error)
-            ) from error
+            raise Unreadable(_read_error_message(path, error), hint=_read_error_hint(error)) from error
         status = os.fstat(self._descriptor)
         if not stat.S_ISREG(status.st_mode):
             self.close()
@@ -110,9 +108,7 @@ class FileSource:
                 os.lseek(self._descriptor, offset, os.SEEK_SET)
                 return os.read(self._descriptor, length)
         except OSError as error:
-            raise Unreadable(
-                _read_error_message(self.path, error), hint=_read_error_hint(error)
-            ) from error
+            raise Unreadable(_read_error_message(self.path, error), hint=_read_error_hint(error)) from error
 
 
 class PathSource:
@@ -176,6 +172,4 @@ def _read_error_hint(error: OSError | ValueError) -> str:
 
 
 def _file_kind(mode: int) -> str:
-    return next(
-        (description for is_kind, description in _FILE_KINDS if is_kind(mode)), "is no regular file"
-    )
+    return next((description for is_kind, description in _FILE_KINDS if is_kind(mode)), "is no regular file")

@@ -22,12 +22,7 @@ _MAX_OUTPUT: Final = 64 << 20
 _MAX_RENAMES: Final = 20
 _RENAME_FIELDS: Final = 3
 _DISABLED_SETTINGS: Final = (
-    *(
-        "core.fsmonitor=false",
-        f"core.hooksPath={os.devnull}",
-        "core.pager=cat",
-        "core.editor=false",
-    ),
+    *("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.pager=cat", "core.editor=false"),
     *("core.sshCommand=false", "core.askPass=false", "core.untrackedCache=false"),
     *(f"core.attributesFile={os.devnull}", "core.quotePath=false", "credential.helper="),
     *("diff.external=", "diff.renameLimit=1000", "gpg.program=false", "log.showSignature=false"),
@@ -105,9 +100,7 @@ class Repository:
         for part in (output or b"").split(b"\x01")[1:]:
             time, _, rest = part.partition(b"\n")
             if time.isdigit():
-                names += [
-                    FormerName(old, int(time)) for old, _ in _parse_renames(rest.split(b"\0"))
-                ]
+                names += [FormerName(old, int(time)) for old, _ in _parse_renames(rest.split(b"\0"))]
         return names
 
     def work_trees(self) -> list[str]:
@@ -194,9 +187,7 @@ def _parse_blame(output: bytes) -> Iterator[AnnotatedLine]:
     current = ""
     for line in output.split(b"\n"):
         if line.startswith(b"\t"):
-            yield AnnotatedLine(
-                line[1:].decode("utf-8", "replace"), _make_commit(current, facts_by_commit[current])
-            )
+            yield AnnotatedLine(line[1:].decode("utf-8", "replace"), _make_commit(current, facts_by_commit[current]))
             current = ""
             continue
         key, _, value = line.decode("utf-8", "replace").partition(" ")
@@ -209,12 +200,7 @@ def _parse_blame(output: bytes) -> Iterator[AnnotatedLine]:
 
 def _make_commit(name: str, facts: dict[str, str]) -> Commit:
     time = facts.get("committer-time", "")
-    return Commit(
-        name,
-        facts.get("author", ""),
-        int(time) if time.isdecimal() else 0,
-        facts.get("summary", ""),
-    )
+    return Commit(name, facts.get("author", ""), int(time) if time.isdecimal() else 0, facts.get("summary", ""))
 
 
 def _parse_renames(fields: list[bytes]) -> Iterator[tuple[str, str]]:

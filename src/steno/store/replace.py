@@ -99,9 +99,7 @@ def place_new(temp_file: TempFile, path: str, *, template: str = "") -> str:
     return path
 
 
-def swap(
-    temp_file: TempFile, path: str, expected: FileIdentity, *, check_clients: bool = True
-) -> SwapResult:
+def swap(temp_file: TempFile, path: str, expected: FileIdentity, *, check_clients: bool = True) -> SwapResult:
     """Put what was written in the place of a file, and keep the file as it was beside it.
 
     `expected` is what `identify` said before the file was read. `live=False` does not ask whether
@@ -118,9 +116,7 @@ def swap(
     temp_file.close()
     with SessionLock.acquire(target, check_clients=False), _OpenOriginal(target) as open_file:
         backup = _add_backup_name(target, _BACKUP_SUFFIX)
-        _write_receipt(
-            target, backup, ReplacementReceipt(temp_file.size, temp_file.digest, __version__, now())
-        )
+        _write_receipt(target, backup, ReplacementReceipt(temp_file.size, temp_file.digest, __version__, now()))
         placed = current_identity(temp_file.path)
         refuse_if_written(path, expected, check_clients=False)
         _replace_file(temp_file.path, target)
@@ -174,10 +170,7 @@ def undo(path: str, *, force: bool = False, check_clients: bool = True) -> UndoR
     if not backup:
         raise NotFound(f"{path} was not repaired, so there is nothing to undo")
     if not force and not _is_repaired_content(target, backup):
-        raise Busy(
-            f"{path} is no longer what the repair wrote",
-            hint=f"the file as it was before is {backup}",
-        )
+        raise Busy(f"{path} is no longer what the repair wrote", hint=f"the file as it was before is {backup}")
     refuse_if_written(path, identity, check_clients=check_clients)
     with SessionLock.acquire(target, check_clients=False), _OpenOriginal(target) as open_file:
         repaired_path = _add_backup_name(target, _UNDONE_SUFFIX)
@@ -287,17 +280,13 @@ def _replace_file(path: str, target: str) -> None:
         sync_folder(os.path.dirname(target))
     except OSError as error:
         message = (error.strerror or str(error)).lower()
-        raise Unwritable(
-            f"{target} was exchanged, but may not be on the disk yet: {message}"
-        ) from error
+        raise Unwritable(f"{target} was exchanged, but may not be on the disk yet: {message}") from error
 
 
 def _revert_exchange(target: str, placed: FileIdentity | None, backup: str) -> NoReturn:
     """Bring the old file back, to which somebody wrote while it was exchanged."""
     if current_identity(target) != placed:
-        raise Busy(
-            f"{target} was written to while it was exchanged", hint=f"some of it is in {backup}"
-        )
+        raise Busy(f"{target} was written to while it was exchanged", hint=f"some of it is in {backup}")
     _replace_file(backup, target)
     with suppress(OSError):
         os.unlink(_receipt_path(backup))

@@ -17,20 +17,13 @@ from typing import Final, Literal, Self, TypeAlias
 from zlib import crc32
 
 from steno.errors import BadRequest, Unwritable
-from steno.store.atomic import (
-    RANDOM_TEMP_NAME_PATTERN,
-    TEMP_NAME_PATTERN,
-    temp_name,
-    unwritable_error,
-)
+from steno.store.atomic import RANDOM_TEMP_NAME_PATTERN, TEMP_NAME_PATTERN, temp_name, unwritable_error
 from steno.store.dirfd import Directory
 from steno.store.environment import steno_home
 from steno.store.file_lock import FileLock, lock_descriptor
 
 
-def write_output_file(
-    path: str, data: bytes, *, force: bool = False, protected: Sequence[str] = ()
-) -> str:
+def write_output_file(path: str, data: bytes, *, force: bool = False, protected: Sequence[str] = ()) -> str:
     """Put bytes at a path, whole or not at all; return where that really is.
 
     What is there already is replaced only with `force`, and only if it is a plain file. Below the
@@ -87,11 +80,7 @@ def _write_into(directory: Directory, name: str, path: str, data: bytes, *, forc
 
     def refuse_if_exchanged() -> None:
         current = directory.status(name)
-        if (current.st_dev, current.st_ino, current.st_mode) != (
-            existing.st_dev,
-            existing.st_ino,
-            existing.st_mode,
-        ):
+        if (current.st_dev, current.st_ino, current.st_mode) != (existing.st_dev, existing.st_ino, existing.st_mode):
             raise Unwritable(f"{path} was exchanged meanwhile")
 
     directory.replace_file(name, data, existing, before_replace=refuse_if_exchanged)
@@ -128,8 +117,7 @@ class OutputFolder:
         for root in protected:
             if is_inside_folder(self.real_path, os.path.realpath(root)):
                 raise BadRequest(
-                    f"{path} is inside {root}, where sessions are kept",
-                    hint="name a folder outside of it",
+                    f"{path} is inside {root}, where sessions are kept", hint="name a folder outside of it"
                 )
         self._directory = Directory(self.real_path, make=True)
         self._exit_stack = ExitStack()

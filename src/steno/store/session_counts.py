@@ -48,9 +48,7 @@ def count_turns(file: DiscoveredFile) -> int | None:
         ends = (*(start[0] for start in starts[1:]), source.size)
         answers = _AnswerScanner(source)
         # Where the file begins in the middle of a turn, that one counts too.
-        starts_inside_turn = bool(
-            starts and starts[0][0] and answers.answered_between(0, starts[0][0])
-        )
+        starts_inside_turn = bool(starts and starts[0][0] and answers.answered_between(0, starts[0][0]))
         for (offset, parent, origin), end in zip(starts, ends, strict=False):
             # Behind a compaction the turn before goes on.
             if origin == "summary" and (turns or starts_inside_turn):
@@ -59,11 +57,7 @@ def count_turns(file: DiscoveredFile) -> int | None:
                 continue
             # A rewind hangs the new prompt on the parent of the one it replaces. A prompt without a
             # parent behind a boundary goes on, as one published description has it.
-            continues = (
-                parent is None
-                and bool(turns)
-                and _is_compacted_between(source, last_offset, offset)
-            )
+            continues = parent is None and bool(turns) and _is_compacted_between(source, last_offset, offset)
             depth = len(turns) if continues else depths.get(parent, len(turns))
             for rewound_parent in turns[depth:]:
                 depths.pop(rewound_parent, None)
@@ -172,11 +166,7 @@ def _turn_starts(source: Source) -> list[tuple[int, str | None, "Origin"]] | Non
             if piece.is_sidechain or not (origin in CONDITIONAL_ORIGINS or origin in TURN_ORIGINS):
                 continue
             # Said again behind a compaction, so that it stays in view.
-            if (
-                origin in TURN_ORIGINS
-                and _REPEATED_KEY in line
-                and piece.fields.get(_REPEATED_FIELD) is True
-            ):
+            if origin in TURN_ORIGINS and _REPEATED_KEY in line and piece.fields.get(_REPEATED_FIELD) is True:
                 continue
             starts.append((offset, piece.parent_uuid, origin))
     return starts
@@ -231,9 +221,7 @@ def _candidate_lines(source: Source, *types: bytes, start: int = 0) -> Iterator[
     return _lines_containing(source, _type_needles(source.read(start, _SAMPLE_SIZE), types), start)
 
 
-def _lines_containing(
-    source: Source, needles: list[bytes], start: int
-) -> Iterator[tuple[int, bytes]]:
+def _lines_containing(source: Source, needles: list[bytes], start: int) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that hold one of some words, from a place on."""
     parts: list[bytes] = []
     buffered = 0
@@ -262,22 +250,16 @@ def _type_needles(sample: bytes, types: Iterable[bytes]) -> list[bytes]:
     return needles
 
 
-def _matching_lines(
-    needles: list[bytes], data: bytes, offset: int, end: int
-) -> Iterator[tuple[int, bytes]]:
+def _matching_lines(needles: list[bytes], data: bytes, offset: int, end: int) -> Iterator[tuple[int, bytes]]:
     """Yield the lines with a needle in them, in file order and each once."""
     if len(needles) == 1:
         yield from _lines_with_needle(needles[0], data, offset, end)
         return
-    lines_by_offset = dict(
-        line for needle in needles for line in _lines_with_needle(needle, data, offset, end)
-    )
+    lines_by_offset = dict(line for needle in needles for line in _lines_with_needle(needle, data, offset, end))
     yield from sorted(lines_by_offset.items())
 
 
-def _lines_with_needle(
-    needle: bytes, data: bytes, offset: int, end: int
-) -> Iterator[tuple[int, bytes]]:
+def _lines_with_needle(needle: bytes, data: bytes, offset: int, end: int) -> Iterator[tuple[int, bytes]]:
     index = data.find(needle, 0, end)
     while index >= 0:
         start = data.rfind(b"\n", 0, index) + 1

@@ -79,10 +79,7 @@ class SessionAnnouncement:
         except (OSError, msgspec.MsgspecError):
             return False
         own_process = msgspec.json.decode(self._content, type=LiveProcess)
-        return (
-            other.session_id != own_process.session_id
-            and other.proc_start == own_process.proc_start
-        )
+        return other.session_id != own_process.session_id and other.proc_start == own_process.proc_start
 
     def close(self) -> None:
         """Take it back, unless another session of this process stands there by now."""
@@ -97,10 +94,7 @@ class SessionAnnouncement:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -179,9 +173,7 @@ _MAX_READS: Final = 50
 _READ_PAUSE: Final = 0.01
 """A holder writes its name right after it has locked; whoever comes between looks again."""
 _MAX_ATTEMPTS: Final = 1000
-BUSY_HINT: Final = (
-    "wait for it to end, or continue in a copy with --fork-session (in the console: /fork)"
-)
+BUSY_HINT: Final = "wait for it to end, or continue in a copy with --fork-session (in the console: /fork)"
 
 
 class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,9 +204,7 @@ class SessionLock:
         self._finalizer = weakref.finalize(self, _release_lock, path, descriptor, os.getpid())
 
     @classmethod
-    def acquire(
-        cls, session: str, *, check_clients: bool = True, env: Mapping[str, str] | None = None
-    ) -> Self:
+    def acquire(cls, session: str, *, check_clients: bool = True, env: Mapping[str, str] | None = None) -> Self:
         """Take the lock of a session file, or of the session that a sub-agent's file belongs to.
 
         `live=False` does not ask whether a client that has no lock says it works on the session.

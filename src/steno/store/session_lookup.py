@@ -40,11 +40,7 @@ def resolve_roots(root: Roots = None) -> tuple[str, ...]:
     """
     if root is None:
         client_folder = config_dir()
-        return (
-            (client_folder, *_configured_roots(client_folder))
-            if _config_exists()
-            else (client_folder,)
-        )
+        return (client_folder, *_configured_roots(client_folder)) if _config_exists() else (client_folder,)
     return (root,) if isinstance(root, str) else tuple(root)
 
 
@@ -85,9 +81,7 @@ def sessions_newest_first(
     return sorted((*files.values(), *archived_only), key=_newest_first_key)
 
 
-def _archived_only(
-    folders: tuple[str, ...], existing: Iterable[DiscoveredFile]
-) -> "list[ArchivedFile]":
+def _archived_only(folders: tuple[str, ...], existing: Iterable[DiscoveredFile]) -> "list[ArchivedFile]":
     if not archive_exists():
         return []
     from steno.store.archive.catalogue import archived_only_below
@@ -225,17 +219,12 @@ def find(
         Ambiguous: several do; the hint lists them.
         Unreadable: it is a path to something that is no session file.
     """
-    file = (
-        _find_any(name, root, cwd)
-        if session_filter is None
-        else _find_filtered(name, root, session_filter)
-    )
+    file = _find_any(name, root, cwd) if session_filter is None else _find_filtered(name, root, session_filter)
     if isinstance(file, ArchivedFile) and not archived:
         from shlex import quote
 
         raise NotFound(
-            f"{name!r} is only in the archive",
-            hint=f"`steno archive --restore {quote(name)}` puts it back on the disk",
+            f"{name!r} is only in the archive", hint=f"`steno archive --restore {quote(name)}` puts it back on the disk"
         )
     return file
 
@@ -276,19 +265,13 @@ def _find_by_name(name: str, root: Roots, session_filter: SessionFilter) -> Disc
         return _find_last(files, folders, session_filter)
     if not name.strip():
         return None
-    match = _find_by_id(name, files, session_filter) or _find_by_agent(
-        name, files, folders, session_filter
-    )
+    match = _find_by_id(name, files, session_filter) or _find_by_agent(name, files, folders, session_filter)
     return match or _find_by_title(name, files, session_filter)
 
 
 def _not_found_error(name: str) -> NotFound:
     is_too_short = len(name) < MIN_PREFIX_LENGTH and name.isalnum()
-    hint = (
-        f"an id needs at least {MIN_PREFIX_LENGTH} letters"
-        if is_too_short
-        else "`steno ls` lists the sessions"
-    )
+    hint = f"an id needs at least {MIN_PREFIX_LENGTH} letters" if is_too_short else "`steno ls` lists the sessions"
     return NotFound(f"no session goes by {name!r}", hint=hint)
 
 
@@ -296,8 +279,7 @@ def _folder_error(path: str) -> Unreadable:
     from shlex import quote
 
     return Unreadable(
-        f"{path} is a folder, not a session file",
-        hint=f"`steno ls --root {quote(path)}` lists what is in it",
+        f"{path} is a folder, not a session file", hint=f"`steno ls --root {quote(path)}` lists what is in it"
     )
 
 
@@ -309,9 +291,7 @@ def _is_path(name: str, path: str) -> bool:
     return os.path.lexists(path) and not os.path.isdir(path)
 
 
-def _find_last(
-    files: list[DiscoveredFile], folders: tuple[str, ...], session_filter: SessionFilter
-) -> DiscoveredFile:
+def _find_last(files: list[DiscoveredFile], folders: tuple[str, ...], session_filter: SessionFilter) -> DiscoveredFile:
     for file, summary in summarize_files(files):
         if not summary.hidden and session_filter(summary):
             return file
@@ -319,9 +299,7 @@ def _find_last(
     raise NotFound(f"there is no session in {searched}", hint="`steno demo` makes some to look at")
 
 
-def _find_by_id(
-    name: str, files: list[DiscoveredFile], session_filter: SessionFilter
-) -> DiscoveredFile | None:
+def _find_by_id(name: str, files: list[DiscoveredFile], session_filter: SessionFilter) -> DiscoveredFile | None:
     prefix = name.lower()
     exact = _filter_files((file for file in files if _file_id(file) == prefix), session_filter)
     if exact:
@@ -332,9 +310,7 @@ def _find_by_id(
     return _single_match(name, _filter_files(candidates, session_filter))
 
 
-def _filter_files(
-    files: Iterable[DiscoveredFile], session_filter: SessionFilter
-) -> list[DiscoveredFile]:
+def _filter_files(files: Iterable[DiscoveredFile], session_filter: SessionFilter) -> list[DiscoveredFile]:
     if session_filter is _accept_all:
         return list(files)
     return [file for file, summary in summarize_files(files) if session_filter(summary)]
@@ -374,29 +350,21 @@ def _is_hexadecimal(text: str) -> bool:
     return all(letter in "0123456789abcdef" for letter in text)
 
 
-def _find_by_title(
-    name: str, files: list[DiscoveredFile], session_filter: SessionFilter
-) -> DiscoveredFile | None:
+def _find_by_title(name: str, files: list[DiscoveredFile], session_filter: SessionFilter) -> DiscoveredFile | None:
     summaries = _with_foreign_titles(list(summarize_files(files)))
     id_matches = _find_by_recorded_id(name.lower(), summaries, session_filter)
     if id_matches:
         return _single_match(name, id_matches)
-    titled = [
-        (file, summary) for file, summary in summaries if summary.title and session_filter(summary)
-    ]
+    titled = [(file, summary) for file, summary in summaries if summary.title and session_filter(summary)]
     exact = [found for found, look in titled if look.title == name]
     if exact:
         return _single_match(name, exact)
     folded_name = name.casefold()
-    return _single_match(
-        name, [found for found, look in titled if folded_name in look.title.casefold()]
-    )
+    return _single_match(name, [found for found, look in titled if folded_name in look.title.casefold()])
 
 
 def _find_by_recorded_id(
-    prefix: str,
-    summaries: Iterable[tuple[DiscoveredFile, SessionSummary]],
-    session_filter: SessionFilter,
+    prefix: str, summaries: Iterable[tuple[DiscoveredFile, SessionSummary]], session_filter: SessionFilter
 ) -> list[DiscoveredFile]:
     """Return the sessions whose records name an id that their file is not called by."""
     if len(prefix) < MIN_PREFIX_LENGTH:

@@ -18,14 +18,7 @@ from steno.format.message import SYNTHETIC
 from steno.format.paths import project_from_slug
 from steno.format.records import Record
 from steno.format.source import Source
-from steno.session.session_status import (
-    Ending,
-    LastMessage,
-    SessionStatus,
-    activity_age,
-    ending_of,
-    status_at,
-)
+from steno.session.session_status import Ending, LastMessage, SessionStatus, activity_age, ending_of, status_at
 from steno.session.turns.prompts import typed_command
 from steno.session.turns.titles import shorten_title, summary_for
 from steno.store.archive.file_access import ArchivedFile, open_file
@@ -62,9 +55,7 @@ _decode_uuid: Final = msgspec.json.Decoder(_UuidRecord).decode
 
 def find_uuids(source: Source, candidates: set[str], stop: int) -> set[str]:
     """Return which of some ids records have that begin before the offset `stop`."""
-    escaped = [
-        re.escape(uuid.encode("utf-8", "surrogatepass")) for uuid in sorted(candidates) if uuid
-    ]
+    escaped = [re.escape(uuid.encode("utf-8", "surrogatepass")) for uuid in sorted(candidates) if uuid]
     if not escaped:
         return set()
     pattern = re.compile(b"|".join(escaped))
@@ -93,18 +84,14 @@ END_SIZE: Final = 1 << 16
 _MAX_END_SIZE: Final = 1 << 20
 # A pasted picture makes a first line of megabytes.
 _MAX_FIRST_LINE: Final = 8 << 20
-_COMMAND_PATTERN: Final = re.compile(
-    r"<command-name>\s*(/?[^<]*?)\s*</command-name>|<bash-input>([^<]*)<"
-)
+_COMMAND_PATTERN: Final = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>|<bash-input>([^<]*)<")
 _INTERRUPT_TEXT: Final = "[Request interrupted by user"
 _GENERATED_TEXT: Final = re.compile(
     r"\s*<(?:command-(?:name|message|args)|local-command-|bash-|task-notification|system-reminder"
     r"|user-memory-input|teammate-message|tick|session-start-hook|user-prompt-submit-hook"
     r"|pre-tool-use-hook|post-tool-use-hook)"
 )
-_LEADING_REMINDERS: Final = re.compile(
-    r"(?:\s*+<system-reminder>.*?</system-reminder>)++\s*+", re.DOTALL
-)
+_LEADING_REMINDERS: Final = re.compile(r"(?:\s*+<system-reminder>.*?</system-reminder>)++\s*+", re.DOTALL)
 _EMPTY_RAW: Final = msgspec.Raw()
 
 
@@ -267,9 +254,7 @@ def _scan_ends(source: Source, scan: "_SummaryScan") -> None:
     while True:
         tail = source.read(source.size - size, size)
         first_line_start = tail.find(b"\n") + 1
-        if (first_line_start and tail[first_line_start:].strip()) or size >= min(
-            _MAX_END_SIZE, source.size
-        ):
+        if (first_line_start and tail[first_line_start:].strip()) or size >= min(_MAX_END_SIZE, source.size):
             break
         size = min(size * 4, source.size)
     scan.add_records(_decode_lines(tail[first_line_start:]))
@@ -318,9 +303,7 @@ class _SummaryScan:
         self.last_uuid = ""
         self.started: str | int | float | None = None
         self.ended: str | int | float | None = None
-        self.has_main_messages = self.has_sidechain_messages = self.answered = self.exited = (
-            self.api_error
-        ) = False
+        self.has_main_messages = self.has_sidechain_messages = self.answered = self.exited = self.api_error = False
         self.last_message: _SummaryRecord | None = None
         self.open_calls: dict[str, str] = {}
 
@@ -467,9 +450,7 @@ class _SummaryScan:
             return ""
         blocks = _content_blocks(_decode_record_message(record))
         open_tools = [self.open_calls[block.id] for block in blocks if block.id in self.open_calls]
-        return ending_of(
-            _message_kind(record, blocks), open_tools, left=self.exited, refused=self.api_error
-        )
+        return ending_of(_message_kind(record, blocks), open_tools, left=self.exited, refused=self.api_error)
 
 
 def _is_in_dialect(record: _SummaryRecord) -> bool:
@@ -534,12 +515,8 @@ def _prompt_text(message: _SummaryMessage) -> str:
     try:
         return _strip_reminders(_decode_string(message.content))
     except DECODE_ERRORS:
-        texts = (
-            block.text for block in _content_blocks(message) if block.type == "text" and block.text
-        )
-        return "\n\n".join(
-            stripped for text in texts if (stripped := _strip_reminders(text)).strip()
-        )
+        texts = (block.text for block in _content_blocks(message) if block.type == "text" and block.text)
+        return "\n\n".join(stripped for text in texts if (stripped := _strip_reminders(text)).strip())
 
 
 def _strip_reminders(text: str) -> str:

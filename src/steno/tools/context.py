@@ -42,9 +42,7 @@ class PageCache:
     def get(self, url: str, now: float) -> WebPage | None:
         """Return a page that is still fresh at a moment of the monotonic clock."""
         for expired in [
-            key
-            for key, (fetched_at, _) in self._pages.items()
-            if now - fetched_at >= PAGE_LIFETIME_SECONDS
+            key for key, (fetched_at, _) in self._pages.items() if now - fetched_at >= PAGE_LIFETIME_SECONDS
         ]:
             del self._pages[expired]
         return self._pages[url][1] if url in self._pages else None
@@ -67,9 +65,7 @@ class AskModel(Protocol):
 class SearchWeb(Protocol):
     """Searches the web."""
 
-    def __call__(
-        self, query: str, allowed: list[str], blocked: list[str], /
-    ) -> Awaitable[list[Any]]:
+    def __call__(self, query: str, allowed: list[str], blocked: list[str], /) -> Awaitable[list[Any]]:
         """Return texts and `{"tool_use_id": …, "content": [{"title", "url"}]}`.
 
         `allowed` and `blocked` are domains; at most one of the lists has any.

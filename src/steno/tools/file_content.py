@@ -79,9 +79,7 @@ def approved_real_path(path: str, context: "ToolContext", call_id: str) -> str:
     real_path = os.path.realpath(path)
     approved_paths = context.approved_paths.get(call_id, ())
     if approved_paths and real_path not in approved_paths:
-        raise ToolFailure(
-            f"{quote_name(path)} leads elsewhere than it did when the call was allowed: nothing was done"
-        )
+        raise ToolFailure(f"{quote_name(path)} leads elsewhere than it did when the call was allowed: nothing was done")
     return real_path
 
 
@@ -93,9 +91,7 @@ def file_stamp(status: os.stat_result) -> FileStamp:
     return status.st_mtime_ns, status.st_size
 
 
-def open_regular_file(
-    path: str, real_path: str, context: "ToolContext"
-) -> tuple[int, os.stat_result]:
+def open_regular_file(path: str, real_path: str, context: "ToolContext") -> tuple[int, os.stat_result]:
     """Open the regular file at `real_path`, which was asked for as `path`; no link is followed.
 
     Raises:
@@ -154,32 +150,18 @@ def _refuse_special_file(path: str, status: os.stat_result) -> None:
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISDIR(status.st_mode):
-        raise ToolFailure(
-            f"{quote_name(path)} is a folder, not a file: list it with Glob, or with ls in Bash"
-        )
-    kinds = (
-        (stat.S_ISFIFO, "a pipe"),
-        (stat.S_ISSOCK, "a socket"),
-        (stat.S_ISLNK, "a link that leads nowhere"),
-    )
-    kind = next(
-        (description for is_kind, description in kinds if is_kind(status.st_mode)), "a device"
-    )
+        raise ToolFailure(f"{quote_name(path)} is a folder, not a file: list it with Glob, or with ls in Bash")
+    kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISLNK, "a link that leads nowhere"))
+    kind = next((description for is_kind, description in kinds if is_kind(status.st_mode)), "a device")
     raise ToolFailure(f"{quote_name(path)} is {kind}, not a file")
 
 
 def _missing_file_message(path: str, context: "ToolContext") -> str:
-    message = (
-        f"{quote_name(path)} does not exist. The working directory is {quote_name(context.cwd)}."
-    )
+    message = f"{quote_name(path)} does not exist. The working directory is {quote_name(context.cwd)}."
     if os.path.islink(path):
         message = f"{quote_name(path)} is a link to something that does not exist."
     suggestions = _similar_names(path)
-    return (
-        f"{message} Did you mean {' or '.join(map(quote_name, suggestions))}?"
-        if suggestions
-        else message
-    )
+    return f"{message} Did you mean {' or '.join(map(quote_name, suggestions))}?" if suggestions else message
 
 
 def _similar_names(path: str) -> list[str]:
@@ -192,12 +174,9 @@ def _similar_names(path: str) -> list[str]:
         names = [entry.name for entry, _ in zip(entries, range(_MAX_LISTED_NAMES), strict=False)]
     names_by_folded = {other.lower(): other for other in sorted(names)}
     stem = os.path.splitext(name)[0].lower()
-    same_stem = [
-        names_by_folded[other] for other in names_by_folded if os.path.splitext(other)[0] == stem
-    ]
+    same_stem = [names_by_folded[other] for other in names_by_folded if os.path.splitext(other)[0] == stem]
     similar = same_stem + [
-        names_by_folded[other]
-        for other in get_close_matches(name.lower(), list(names_by_folded), _MAX_SUGGESTIONS)
+        names_by_folded[other] for other in get_close_matches(name.lower(), list(names_by_folded), _MAX_SUGGESTIONS)
     ]
     return [os.path.join(folder, other) for other in dict.fromkeys(similar)][:_MAX_SUGGESTIONS]
 
@@ -270,17 +249,13 @@ def encode_text(raw: str, text_format: TextFormat, path: str) -> bytes:
         ) from error
 
 
-def remember_file(
-    context: "ToolContext", real_path: str, status: os.stat_result, text_format: TextFormat
-) -> None:
+def remember_file(context: "ToolContext", real_path: str, status: os.stat_result, text_format: TextFormat) -> None:
     """Keep how a file was written down: after an edit its bytes alone may no longer tell."""
     context.file_stamps[real_path] = file_stamp(status)
     context.text_forms[real_path] = (file_stamp(status), text_format)
 
 
-def known_text_format(
-    context: "ToolContext", real_path: str, status: os.stat_result
-) -> TextFormat | None:
+def known_text_format(context: "ToolContext", real_path: str, status: os.stat_result) -> TextFormat | None:
     """Return how a file is written down, when that is known and it has not changed since."""
     stamp, text_format = context.text_forms.get(real_path, ((0, 0), None))
     return text_format if stamp == file_stamp(status) else None
@@ -335,9 +310,7 @@ def image_result(path: str, data: bytes) -> ToolResult:
         # The API opens what it is sent; one that it cannot open would stop the whole session.
         flaw = "its beginning is damaged"
     if flaw or header is None:
-        raise ToolFailure(
-            f"{quote_name(path)} is an image that cannot be shown ({flaw}): make a sound, smaller copy"
-        )
+        raise ToolFailure(f"{quote_name(path)} is an image that cannot be shown ({flaw}): make a sound, smaller copy")
     file: dict[str, Any] = {"base64": encoded, "type": media_type, "originalSize": len(data)}
     if header.width:
         file["dimensions"] = {

@@ -33,9 +33,7 @@ def quote_name(name: str) -> str:
 def _escape_character(character: str) -> str:
     if character in '"\\':
         return "\\" + character
-    return (
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-    )
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
 def json_safe_name(name: str) -> str:
@@ -84,9 +82,7 @@ _STRING_SEQUENCE: Final = r"[\]PX^_][^\x07\x1b]{0,4096}"
 _CONTROL_SEQUENCE: Final = re.compile(
     rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|{_STRING_SEQUENCE}(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-~])"
 )
-_PARTIAL_SEQUENCE: Final = re.compile(
-    rf"(?:\x1b(?:\[[0-?]{{0,64}}[ -/]*|{_STRING_SEQUENCE}\x1b?|[ -/]*)|\r)\Z"
-)
+_PARTIAL_SEQUENCE: Final = re.compile(rf"(?:\x1b(?:\[[0-?]{{0,64}}[ -/]*|{_STRING_SEQUENCE}\x1b?|[ -/]*)|\r)\Z")
 # Controls become their pictures; letters that only carry hidden words become their number.
 _VISIBLE_CONTROLS: Final = {
     **{code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}},
@@ -285,9 +281,7 @@ def save_output(context: "ToolContext", call_id: str, chunks: Iterable[bytes]) -
         path = os.path.join(make_results_folder(context), result_file_name(call_id))
         return path, write_atomic(path, chunks, sync=False)
     except OSError as error:
-        raise ToolFailure(
-            f"The output is too large and could not be saved: {error_message(error)}"
-        ) from error
+        raise ToolFailure(f"The output is too large and could not be saved: {error_message(error)}") from error
 
 
 def saved_output_message(text: str, path: str, size: int) -> str:

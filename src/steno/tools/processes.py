@@ -22,13 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from steno.errors import StenoError
-from steno.tools.output import (
-    OutputLog,
-    error_message,
-    escape_controls,
-    make_results_folder,
-    new_id,
-)
+from steno.tools.output import OutputLog, error_message, escape_controls, make_results_folder, new_id
 from steno.tools.protocol import Execution, Process, Streams, ToolFailure
 
 if TYPE_CHECKING:
@@ -56,12 +50,8 @@ _REPORT_CWD_FUNCTION: Final = (
     '__steno_here() {{ [[ $BASHPID != "$$" ]] || '
     "{{ builtin pwd -P && builtin printf '\\0'; }} >&{fd} 2>/dev/null || :; }}"
 )
-_CD_FUNCTION: Final = (
-    '{} {{ {{ local - && set +x; }} 2>/dev/null; builtin {} "$@" && __steno_here; }}'
-)
-_CD_FUNCTIONS: Final = "; ".join(
-    _CD_FUNCTION.format(f"{name}()", name) for name in ("cd", "pushd", "popd")
-)
+_CD_FUNCTION: Final = '{} {{ {{ local - && set +x; }} 2>/dev/null; builtin {} "$@" && __steno_here; }}'
+_CD_FUNCTIONS: Final = "; ".join(_CD_FUNCTION.format(f"{name}()", name) for name in ("cd", "pushd", "popd"))
 _EXIT_TRAP: Final = "trap '{ __steno_here; } 2>/dev/null' EXIT"
 
 
@@ -133,12 +123,7 @@ class ShellProcess:
         self._exit_task: asyncio.Task[int] | None = None
 
     async def launch(
-        self,
-        command: str,
-        context: "ToolContext",
-        execution: Execution,
-        *,
-        outside_sandbox: bool = False,
+        self, command: str, context: "ToolContext", execution: Execution, *, outside_sandbox: bool = False
     ) -> None:
         """Start it, confined as its execution says; raises `ToolFailure` if that fails.
 
@@ -146,9 +131,7 @@ class ShellProcess:
         """
         import fcntl
 
-        descriptor = fcntl.fcntl(
-            self._cwd_pipe.write_descriptor, fcntl.F_DUPFD_CLOEXEC, _CWD_DESCRIPTOR
-        )
+        descriptor = fcntl.fcntl(self._cwd_pipe.write_descriptor, fcntl.F_DUPFD_CLOEXEC, _CWD_DESCRIPTOR)
         stdout, stderr = self._pipes
         marks = ",".join(filter(None, (context.env.get(CALL_VARIABLE), self.call_mark)))
         try:
@@ -249,9 +232,7 @@ class ShellProcess:
             pause = min(pause * 2, _MAX_PAUSE)
             is_late = clock() >= deadline
             kills += is_late
-            any_alive = await asyncio.to_thread(
-                self._send_signals, signal.SIGKILL if is_late else 0
-            )
+            any_alive = await asyncio.to_thread(self._send_signals, signal.SIGKILL if is_late else 0)
 
     async def _wait_briefly(self, seconds: float) -> None:
         if self._exit_task is not None and not self._exit_task.done():
@@ -262,9 +243,7 @@ class ShellProcess:
     def _send_signals(self, *signals: int) -> bool:
         """Send signals to all its processes; say whether there were any."""
         leader = self._leader_pid()
-        pids = find_processes(
-            self.call_mark, leader, {pipe.proc_name for pipe in self._pipes if pipe.is_open}
-        )
+        pids = find_processes(self.call_mark, leader, {pipe.proc_name for pipe in self._pipes if pipe.is_open})
         for number in signals:
             if leader is not None:
                 with suppress(ProcessLookupError, PermissionError):
@@ -291,11 +270,7 @@ def shell_exit_code(code: int) -> int:
 
 
 async def _start_confined(
-    command: str,
-    streams: Streams,
-    context: "ToolContext",
-    execution: Execution,
-    env: dict[str, str],
+    command: str, streams: Streams, context: "ToolContext", execution: Execution, env: dict[str, str]
 ) -> Process:
     if context.runner is None:
         raise ToolFailure("The command was not run: nothing here can confine it.")
@@ -309,9 +284,7 @@ async def _start_confined(
     )
 
 
-def _sandboxed_argv(
-    command: str, descriptor: int, context: "ToolContext", *, outside_sandbox: bool
-) -> list[str]:
+def _sandboxed_argv(command: str, descriptor: int, context: "ToolContext", *, outside_sandbox: bool) -> list[str]:
     argv = _bash_argv(command, descriptor, context)
     if context.sandbox is None:
         return argv
@@ -326,22 +299,12 @@ def _bash_argv(command: str, descriptor: int, context: "ToolContext") -> list[st
         bash = shutil.which("bash", path=context.env.get("PATH"))
     if bash is None:
         raise ToolFailure("There is no bash on this machine, so no command can be run.")
-    parts = (
-        _REPORT_CWD_FUNCTION.format(fd=descriptor),
-        _CD_FUNCTIONS,
-        _EXIT_TRAP,
-        f"eval {shlex.quote(command)}",
-    )
+    parts = (_REPORT_CWD_FUNCTION.format(fd=descriptor), _CD_FUNCTIONS, _EXIT_TRAP, f"eval {shlex.quote(command)}")
     return [bash, "-c", "; ".join(parts), bash]
 
 
 async def start_shell(
-    command: str,
-    context: "ToolContext",
-    on_output: OnOutput,
-    execution: Execution,
-    *,
-    outside_sandbox: bool = False,
+    command: str, context: "ToolContext", on_output: OnOutput, execution: Execution, *, outside_sandbox: bool = False
 ) -> ShellProcess:
     """Start a command in a conversation's directory.
 
@@ -387,11 +350,7 @@ def find_processes(call_mark: str, leader: int | None, pipes: Collection[str] = 
         children.setdefault(parent, []).append(pid)
         if state in b"ZX":
             ended.add(pid)
-        elif (
-            leader in {group, session}
-            or mark_value in _call_marks(pid)
-            or _has_open_pipe(pid, pipes)
-        ):
+        elif leader in {group, session} or mark_value in _call_marks(pid) or _has_open_pipe(pid, pipes):
             matching.add(pid)
     waiting = list(matching)
     while waiting:
@@ -472,9 +431,7 @@ class BackgroundShell:
         self._finished = asyncio.Event()
         self._watch_task: asyncio.Task[None] | None = None
 
-    async def launch(
-        self, context: "ToolContext", execution: Execution, *, outside_sandbox: bool = False
-    ) -> None:
+    async def launch(self, context: "ToolContext", execution: Execution, *, outside_sandbox: bool = False) -> None:
         """Start it, confined as its execution says."""
 
         def on_output(_stream: str, data: bytes) -> None:
@@ -487,13 +444,9 @@ class BackgroundShell:
         except StenoError:
             self.log.close()
             raise
-        self._watch_task = asyncio.create_task(
-            self._wait_until_finished(self._shell, context.notify)
-        )
+        self._watch_task = asyncio.create_task(self._wait_until_finished(self._shell, context.notify))
 
-    async def _wait_until_finished(
-        self, shell: ShellProcess, notify: Callable[[str], None]
-    ) -> None:
+    async def _wait_until_finished(self, shell: ShellProcess, notify: Callable[[str], None]) -> None:
         code = await shell.wait()
         shell.on_quiet = self.log.close
         if shell.is_quiet:
@@ -563,13 +516,7 @@ class BackgroundTasks:
         shell.on_quiet = partial(self._detached_shells.discard, shell)
 
     async def start(
-        self,
-        command: str,
-        description: str,
-        context: "ToolContext",
-        call: str,
-        *,
-        outside_sandbox: bool = False,
+        self, command: str, description: str, context: "ToolContext", call: str, *, outside_sandbox: bool = False
     ) -> BackgroundShell:
         """Start a command that runs while the conversation goes on, as its call was allowed.
 
@@ -580,9 +527,7 @@ class BackgroundTasks:
             path = os.path.join(make_results_folder(context), f"{new_id('b')}.txt")
             log = OutputLog(path)
         except OSError as error:
-            raise ToolFailure(
-                f"There is no place for the output: {error_message(error)}"
-            ) from error
+            raise ToolFailure(f"There is no place for the output: {error_message(error)}") from error
         shell = BackgroundShell(call, command, description, log)
         execution = context.executions.get(call, Execution())
         await shell.launch(context, execution, outside_sandbox=outside_sandbox)

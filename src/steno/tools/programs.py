@@ -46,9 +46,7 @@ def find_ripgrep(*excluded_folders: str) -> str | None:
     excluded = [os.path.realpath(folder) for folder in excluded_folders]
     for entry in os.get_exec_path():
         path = os.path.join(entry, _RIPGREP_NAME)
-        if not os.path.isabs(entry) or any(
-            _is_inside_any(candidate, excluded) for candidate in (entry, path)
-        ):
+        if not os.path.isabs(entry) or any(_is_inside_any(candidate, excluded) for candidate in (entry, path)):
             continue
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
@@ -89,12 +87,7 @@ async def run_module(
 
 
 async def run_program(
-    command: list[str],
-    folder: str,
-    *,
-    env: dict[str, str],
-    stdin: bytes = b"",
-    time_limit: float = DEFAULT_TIMEOUT,
+    command: list[str], folder: str, *, env: dict[str, str], stdin: bytes = b"", time_limit: float = DEFAULT_TIMEOUT
 ) -> CompletedProgram:
     """Run a program to its end, or until it takes too long or says too much.
 
@@ -126,11 +119,7 @@ async def run_program(
             # Reads what is still in the pipes, so that they are closed.
             await process.communicate()
     return CompletedProgram(
-        process.returncode or 0,
-        bytes(stdout),
-        stderr.decode("utf-8", "replace"),
-        timed_out,
-        was_truncated,
+        process.returncode or 0, bytes(stdout), stderr.decode("utf-8", "replace"), timed_out, was_truncated
     )
 
 
@@ -148,10 +137,7 @@ async def _write_stdin(process: asyncio.subprocess.Process, data: bytes) -> None
 
 
 async def _read_limited(
-    pipe: asyncio.StreamReader | None,
-    buffer: bytearray,
-    max_size: int,
-    stop_program: Callable[[], None] | None = None,
+    pipe: asyncio.StreamReader | None, buffer: bytearray, max_size: int, stop_program: Callable[[], None] | None = None
 ) -> bool:
     """Take what comes out of a pipe; say whether it was too much, and end the program then."""
     was_truncated = False

@@ -76,21 +76,12 @@ class Streams(msgspec.Struct, frozen=True):
 class CommandRunner(Protocol):
     """Gives commands their environment, and starts those that must be confined."""
 
-    async def environment(
-        self, command: str, cwd: str, execution: Execution, env: dict[str, str]
-    ) -> dict[str, str]:
+    async def environment(self, command: str, cwd: str, execution: Execution, env: dict[str, str]) -> dict[str, str]:
         """Return the environment that a command gets of all there is."""
         ...
 
     async def start(
-        self,
-        argv: Sequence[str],
-        *,
-        command: str,
-        cwd: str,
-        edits: bool,
-        env: dict[str, str],
-        streams: Streams,
+        self, argv: Sequence[str], *, command: str, cwd: str, edits: bool, env: dict[str, str], streams: Streams
     ) -> Process:
         """Start a confined program for a command; with `edits` it may write in the working folders.
 
@@ -125,9 +116,7 @@ class Tool(Protocol):
         """What it says of itself."""
         ...
 
-    async def run(
-        self, tool_input: dict[str, Any], context: "ToolContext", call: str
-    ) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: "ToolContext", call: str) -> ToolResult:
         """Do it; `call` is the id of the call.
 
         `ToolFailure` becomes an error that the model reads; a cancel ends it at once.
@@ -158,9 +147,5 @@ def builtin_spec(name: str, *, description: str, schema: dict[str, Any]) -> Tool
     """
     facts = TOOLS[name]
     return ToolSpec(
-        name=facts.name,
-        description=description,
-        schema=schema,
-        reads_only=facts.reads_only,
-        aliases=older_names(name),
+        name=facts.name, description=description, schema=schema, reads_only=facts.reads_only, aliases=older_names(name)
     )

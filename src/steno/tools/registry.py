@@ -65,16 +65,12 @@ def builtin_tool_names() -> set[str]:
 class ToolRegistry:
     """Tools that can be found."""
 
-    def __init__(
-        self, tools: Iterable[Tool], *, additional_tools: Callable[[], Iterable[Tool]] = lambda: ()
-    ) -> None:
+    def __init__(self, tools: Iterable[Tool], *, additional_tools: Callable[[], Iterable[Tool]] = lambda: ()) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
         self._additional_tools = additional_tools
         """Tools that come and go with the servers they belong to."""
         builtin_tools = self._tools.values()
-        self._tools_by_alias = {
-            alias: tool for tool in builtin_tools for alias in tool.spec.aliases
-        } | self._tools
+        self._tools_by_alias = {alias: tool for tool in builtin_tools for alias in tool.spec.aliases} | self._tools
 
     def __iter__(self) -> Iterator[Tool]:
         yield from self._tools.values()
@@ -83,9 +79,7 @@ class ToolRegistry:
     def find(self, name: str) -> Tool | None:
         """Return the tool of that name, be it the name of another version."""
         builtin_tool = self._tools_by_alias.get(name)
-        return builtin_tool or next(
-            (tool for tool in self._additional_tools() if tool.spec.name == name), None
-        )
+        return builtin_tool or next((tool for tool in self._additional_tools() if tool.spec.name == name), None)
 
     def filtered(self, is_included: Callable[[str], bool]) -> "ToolRegistry":
         """Return a registry of the tools whose names are wanted."""

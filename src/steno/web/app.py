@@ -112,24 +112,18 @@ def _error_handler(app_state: AppState) -> Callable[[Request, Exception], Awaita
             if api:
                 message = "the sessions are being read for the first time"
                 return error_response(503, message, "Try again in a second.", {"retry-after": "1"})
-            text = await run_in_threadpool(
-                render_page, app_state, "reading.html.j2", here="sessions"
-            )
+            text = await run_in_threadpool(render_page, app_state, "reading.html.j2", here="sessions")
             return HTMLResponse(text, 503, {"refresh": "1", "retry-after": "1"})
         if isinstance(error, HTTPException):
             status, message, hint = error.status_code, "There is no such page.", ""
             if api:
                 message, hint = "no such endpoint", f"{OPENAPI_PATH} lists the endpoints"
         else:
-            status = next(
-                (code for kind, code in _STATUS_CODES.items() if isinstance(error, kind)), 500
-            )
+            status = next((code for kind, code in _STATUS_CODES.items() if isinstance(error, kind)), 500)
             message, hint = str(error), getattr(error, "hint", "") or ""
         if api:
             return error_response(status, message, hint)
-        text = await run_in_threadpool(
-            render_page, app_state, "error.html.j2", words=message, hint=hint
-        )
+        text = await run_in_threadpool(render_page, app_state, "error.html.j2", words=message, hint=hint)
         return HTMLResponse(text, status)
 
     return handle_error
@@ -175,9 +169,7 @@ def _log_traceback(error: Exception) -> None:
     sys.stderr.flush()
 
 
-_CRASH_MESSAGE: Final = (
-    "Something in steno broke here. What it was stands in the terminal it runs in."
-)
+_CRASH_MESSAGE: Final = "Something in steno broke here. What it was stands in the terminal it runs in."
 _STATUS_CODES: Final[dict[type[Exception], int]] = {NotFound: 404, BadRequest: 400}
 
 
@@ -188,9 +180,7 @@ def api_routes(app_state: AppState) -> Iterator[Route]:
     yield Route(OPENAPI_PATH, _serve_document)
 
 
-def _request_handler(
-    app_state: AppState, endpoint: Endpoint
-) -> Callable[[Request], Awaitable[Response]]:
+def _request_handler(app_state: AppState, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     function = endpoint.load_handler
 
     def handle(request: Request) -> Response:

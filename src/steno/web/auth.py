@@ -52,9 +52,7 @@ class LoginKeys:
     bearer.
     """
 
-    def __init__(
-        self, port: int, on_used: Callable[[], None] = lambda: None, user_token: str = ""
-    ) -> None:
+    def __init__(self, port: int, on_used: Callable[[], None] = lambda: None, user_token: str = "") -> None:
         self.cookie = f"steno-{port}"
         """Cookies know no ports, so the name has to."""
         self.token = token_urlsafe(32)
@@ -86,9 +84,7 @@ class LoginKeys:
 
 
 def _equal(left: str, right: str) -> bool:
-    return hmac.compare_digest(
-        left.encode("utf-8", "surrogatepass"), right.encode("utf-8", "surrogatepass")
-    )
+    return hmac.compare_digest(left.encode("utf-8", "surrogatepass"), right.encode("utf-8", "surrogatepass"))
 
 
 class AuthMiddleware:
@@ -129,9 +125,7 @@ class AuthMiddleware:
         return None
 
     def _login(self, scope: "Scope", headers: dict[str, str]) -> _Rejection | None:
-        authenticated = self._login_keys.is_authenticated(
-            headers.get("cookie", ""), headers.get("authorization", "")
-        )
+        authenticated = self._login_keys.is_authenticated(headers.get("cookie", ""), headers.get("authorization", ""))
         if scope["path"] != LOGIN_PATH:
             locked = _API_LOCKED_MESSAGE if is_api(scope["path"]) else _LOCKED_MESSAGE
             return None if authenticated else (_UNAUTHORIZED, locked, ())
@@ -142,22 +136,14 @@ class AuthMiddleware:
                 return 401, _LOCKED_MESSAGE, ()
             cookie = f"{self._login_keys.cookie}={self._login_keys.token}; Path=/; HttpOnly; SameSite=Strict"
             # A page of our own, not a redirect: the cookie is strict, and the way here was not ours.
-            return (
-                200,
-                _LOGIN_MESSAGE.format(to=to),
-                (("set-cookie", cookie), ("refresh", f"0; url={to}")),
-            )
+            return (200, _LOGIN_MESSAGE.format(to=to), (("set-cookie", cookie), ("refresh", f"0; url={to}")))
         return 303, "", (("location", to),)
 
 
-_LOCKED_MESSAGE: Final = (
-    "Locked. Open the address that steno printed when it started; each works once."
-)
+_LOCKED_MESSAGE: Final = "Locked. Open the address that steno printed when it started; each works once."
 _LOGIN_MESSAGE: Final = "steno opens {to}"
 _API_LOCKED_MESSAGE: Final = "no valid token"
-_API_HINT: Final = (
-    "Start `steno explore` with STENO_TOKEN or --token-file and send `Authorization: Bearer TOKEN`."
-)
+_API_HINT: Final = "Start `steno explore` with STENO_TOKEN or --token-file and send `Authorization: Bearer TOKEN`."
 _UNAUTHORIZED: Final = 401
 _BAD_REQUEST: Final = 400
 
@@ -193,11 +179,7 @@ def _with_security_headers(path: str, send: "Send") -> "Send":
             added = SECURITY_HEADERS if is_static else (*SECURITY_HEADERS, _NO_STORE)
             message["headers"] = [
                 *message["headers"],
-                *(
-                    _encode_header(name, value)
-                    for name, value in added
-                    if name.encode() not in existing
-                ),
+                *(_encode_header(name, value) for name, value in added if name.encode() not in existing),
             ]
         await send(message)
 

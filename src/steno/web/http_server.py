@@ -93,9 +93,7 @@ class AllowedHosts:
     """What requests may call an explorer: never a name that somebody else can point here."""
 
     def __init__(self, address: ServerAddress) -> None:
-        self._names = frozenset(
-            f"{name}:{address.port}" for name in (*_LOOPBACK_NAMES, address.host)
-        )
+        self._names = frozenset(f"{name}:{address.port}" for name in (*_LOOPBACK_NAMES, address.host))
         self._all_interfaces = _is_unspecified(address.host)
         self._port = f":{address.port}"
 
@@ -173,9 +171,7 @@ class Server(uvicorn.Server):
     ) -> None:
         host, port = listener.getsockname()[:2]
         self.address = ServerAddress(port, host)
-        self.login_keys = LoginKeys(
-            port, on_used=lambda: on_new_url(self.login_url()), user_token=user_token
-        )
+        self.login_keys = LoginKeys(port, on_used=lambda: on_new_url(self.login_url()), user_token=user_token)
         self._app_state = app_state
         self._socket = listener
         super().__init__(
@@ -209,11 +205,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-_FIRST_PAGES: Final = (
-    ("/", "", session_list_page),
-    ("/", "q=the", session_list_page),
-    ("/usage", "", usage_page),
-)
+_FIRST_PAGES: Final = (("/", "", session_list_page), ("/", "q=the", session_list_page), ("/usage", "", usage_page))
 
 
 def preload(app_state: AppState) -> None:

@@ -21,9 +21,7 @@ long to read, does not keep the machine busy."""
 
 def stream_response(events: AsyncGenerator[bytes]) -> StreamingResponse:
     """Return a response that streams events, unbuffered by proxies."""
-    return StreamingResponse(
-        events, media_type="text/event-stream", headers={"x-accel-buffering": "no"}
-    )
+    return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
 
 def encode_event(kind: str, data: dict[str, Any], event_id: str = "") -> bytes:

@@ -24,9 +24,7 @@ class TemplateCache(BytecodeCache):
     def load_bytecode(self, bucket: Bucket) -> None:
         """Fill in a template that was compiled before."""
         cached = read_cache(f"{_FOLDER}/2-{bucket.key}")
-        if cached is not None and cached[:_FINGERPRINT_SIZE] == self._fingerprint(
-            cached[_FINGERPRINT_SIZE:]
-        ):
+        if cached is not None and cached[:_FINGERPRINT_SIZE] == self._fingerprint(cached[_FINGERPRINT_SIZE:]):
             bucket.bytecode_from_string(cached[_FINGERPRINT_SIZE:])
 
     def dump_bytecode(self, bucket: Bucket) -> None:

@@ -66,9 +66,7 @@ def _environment() -> "Environment":
 def _finalize(value: object) -> object:
     if value is None:
         return ""
-    return (
-        visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-    )
+    return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def render_page(app_state: "AppState", template: str, /, **values: Any) -> str:
@@ -76,15 +74,7 @@ def render_page(app_state: "AppState", template: str, /, **values: Any) -> str:
     return (
         _environment()
         .get_template(template)
-        .render(
-            {
-                "links": links(),
-                "app_state": app_state,
-                "now": app_state.now(),
-                "sprite": sprite(),
-                **values,
-            }
-        )
+        .render({"links": links(), "app_state": app_state, "now": app_state.now(), "sprite": sprite(), **values})
     )
 
 
@@ -183,7 +173,4 @@ def path_html(text: str) -> str:
     if "/" not in escaped_path or " " in escaped_path:
         return f'<span class="arg">{escaped_path}</span>'
     folder, _, file_name = escaped_path.rpartition("/")
-    return (
-        f'<span class="arg path"><span class="dir">{folder}/</span>'
-        f'<span class="leaf">{file_name}</span></span>'
-    )
+    return f'<span class="arg path"><span class="dir">{folder}/</span><span class="leaf">{file_name}</span></span>'

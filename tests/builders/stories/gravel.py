@@ -36,18 +36,10 @@ def stories() -> list[Session]:
 
 def _drafts() -> Session:
     """Plan mode, and two sub-agents at once."""
-    made = begin(
-        "2.1.200",
-        seed="gravel-1",
-        cwd=_CWD,
-        start="2026-11-06T19:25:00.000Z",
-        permission="plan",
-    )
+    made = begin("2.1.200", seed="gravel-1", cwd=_CWD, start="2026-11-06T19:25:00.000Z", permission="plan")
     made.plan(_PLAN).user("Plan how drafts should work. Do not change anything yet.")
     place = f"/home/ada/.claude/plans/{made.slug}.md"
-    made.attach(
-        "plan_mode", reminderType="full", isSubAgent=False, planFilePath=place, planExists=False
-    )
+    made.attach("plan_mode", reminderType="full", isSubAgent=False, planFilePath=place, planExists=False)
     calls = [
         tool(
             "Agent",
@@ -62,19 +54,12 @@ def _drafts() -> Session:
     made.assistant(tool("ExitPlanMode", plan=_PLAN)).result("The plan was accepted.")
     made.permission_mode("acceptEdits")
     made.assistant(
-        edit(
-            f"{_CWD}/gravel/pages.py",
-            "return pages",
-            "return [page for page in pages if not page.draft]",
-        )
+        edit(f"{_CWD}/gravel/pages.py", "return pages", "return [page for page in pages if not page.draft]")
     ).result()
-    made.assistant(bash("python -m pytest -q", "Run the tests")).wait(3).result(
-        "58 passed in 2.12s"
-    )
+    made.assistant(bash("python -m pytest -q", "Run the tests")).wait(3).result("58 passed in 2.12s")
     return (
         made.assistant(
-            "The plan's first step is done: drafts are left out in all three "
-            "places, because all three ask `collect()`."
+            "The plan's first step is done: drafts are left out in all three places, because all three ask `collect()`."
         )
         .rename("Drafts")
         .done()
@@ -88,9 +73,7 @@ def _pages(agent: Session) -> None:
 
 def _entries(agent: Session) -> None:
     agent.assistant(grep("collect\\(", f"{_CWD}/gravel"))
-    agent.result(
-        "gravel/feed.py:22:    for page in collect(root):\ngravel/index.py:9: collect(root)"
-    )
+    agent.result("gravel/feed.py:22:    for page in collect(root):\ngravel/index.py:9: collect(root)")
     agent.assistant("The feed and the index both call `collect()`.")
 
 
@@ -99,18 +82,12 @@ def _feed() -> Session:
     made = begin(seed="gravel-2", cwd=_CWD, start="2026-11-08T11:00:00.000Z")
     made.have(_FEED, _FEED_CODE)
     made.user("Some readers reject the feed. Is the ampersand in a title the reason?")
-    made.api_error(529, "Overloaded").api_error(529, "Overloaded", 2).api_error(
-        500, "Unavailable", 3
-    )
+    made.api_error(529, "Overloaded").api_error(529, "Overloaded", 2).api_error(500, "Unavailable", 3)
     made.assistant(
-        thinking("The title goes in unescaped."),
-        redacted_thinking(),
-        "Very likely. Let me see.",
-        read(_FEED),
+        thinking("The title goes in unescaped."), redacted_thinking(), "Very likely. Let me see.", read(_FEED)
     ).result()
     made.assistant(
-        "I'd like to check the rule before I rely on it.",
-        tool("ToolSearch", query="web search", max_results=5),
+        "I'd like to check the rule before I rely on it.", tool("ToolSearch", query="web search", max_results=5)
     )
     names = ["WebFetch", "WebSearch"]
     made.result(
@@ -159,8 +136,7 @@ def _links() -> Session:
     made.agent(_inside, background=True).agent(_outside, background=True)
     made.assistant("Two checks are running.").wait(65).notify()
     made.assistant(
-        "One broken link inside the site; I fix it now.",
-        bash("grep -rl old-about content/", "Find the page"),
+        "One broken link inside the site; I fix it now.", bash("grep -rl old-about content/", "Find the page")
     )
     made.wait(2).result("content/index.md").notify(absorbed=True)
     made.assistant(write(f"{_CWD}/content/index.md", "Welcome. See [about](/about).\n")).result()
@@ -189,16 +165,12 @@ def _japanese() -> Session:
     made.have(page, "---\ntitle: 潮汐の話\n---\n\n満潮と干潮は、一日に二回ずつ訪れます。\n")
     made.user("日本語のページの見出しが文字化けします。原因を調べて直してください。")
     made.assistant(
-        "まずページと、スラッグを作る処理を確認します。",
-        read(page),
-        grep("def slug", f"{_CWD}/gravel"),
+        "まずページと、スラッグを作る処理を確認します。", read(page), grep("def slug", f"{_CWD}/gravel")
     ).result()
     made.result('gravel/slug.py:4:def slug(title: str) -> str:  # "潮汐の話" → ""')
     made.assistant(
         edit(
-            f"{_CWD}/gravel/slug.py",
-            'title.encode("ascii", "ignore").decode()',
-            'unicodedata.normalize("NFC", title)',
+            f"{_CWD}/gravel/slug.py", 'title.encode("ascii", "ignore").decode()', 'unicodedata.normalize("NFC", title)'
         )
     ).result()
     return (

@@ -58,9 +58,7 @@ def _column() -> Session:
     made.assistant(edit(_TEMPLATE, '<table class="lines">', '<table class="lines fit">')).result()
     made.assistant(bash("npm test -- --run", "Run the tests"))
     made.bash_progress("RUN  v3.2.1", "RUN  v3.2.1\n ✓ totals (12)\n").wait(5)
-    made.result(
-        " ✓ totals (12)\n ✓ render (31)\n\n Test Files  2 passed (2)\n      Tests  43 passed"
-    )
+    made.result(" ✓ totals (12)\n ✓ render (31)\n\n Test Files  2 passed (2)\n      Tests  43 passed")
     made.hook("PostToolUse", "callback", tool="Bash")
     made.assistant("The table is as wide as the page now, and no wider.")
     _background(made)
@@ -115,10 +113,7 @@ def _question() -> Session:
                     "header": "Tax",
                     "multiSelect": False,
                     "options": [
-                        {
-                            "label": "One line per rate",
-                            "description": "Net and tax are listed by rate",
-                        },
+                        {"label": "One line per rate", "description": "Net and tax are listed by rate"},
                         {"label": "One sum", "description": "Only the total tax is printed"},
                     ],
                 }
@@ -153,9 +148,7 @@ def _locales() -> Session:
         ),
     ).result()
     build = bash("npm run build", "Build")
-    made.assistant(build).wait(6).result(
-        "dist/render.js  48.1 kB │ gzip: 14.2 kB\n✓ built in 3.91s"
-    )
+    made.assistant(build).wait(6).result("dist/render.js  48.1 kB │ gzip: 14.2 kB\n✓ built in 3.91s")
     made.assistant("The words live in `src/words.ts` now. Next come dates.")
     made.compact(
         "Three languages are wanted. Words are in `src/words.ts`; dates and amounts are "

@@ -97,20 +97,13 @@ def _formats(agent: Session) -> None:
     agent.assistant(read(f"{_CWD}/formats/broker.toml"))
     agent.result('name = "broker"\ndecimal = "."\nthousands = ""\n')
     agent.assistant(
-        "Three formats. `giro` and `card` write `1.234,56`; `broker` writes `1234.56` "
-        "with up to four decimals."
+        "Three formats. `giro` and `card` write `1.234,56`; `broker` writes `1234.56` with up to four decimals."
     )
 
 
 def _headless() -> Session:
     """Run without a terminal: short, no file history, one call refused."""
-    made = begin(
-        "2.1.29",
-        seed="ledger-2",
-        cwd=_CWD,
-        entrypoint="sdk-cli",
-        start="2026-11-04T02:00:05.000Z",
-    )
+    made = begin("2.1.29", seed="ledger-2", cwd=_CWD, entrypoint="sdk-cli", start="2026-11-04T02:00:05.000Z")
     made.user("Import the file in inbox/ and list the rows that match no account.")
     made.assistant(bash("python -m ledger import inbox/2026-11-03.csv", "Import the file"))
     made.wait(2).result("imported 41 rows, 3 without an account")
@@ -128,19 +121,12 @@ def _gave_up() -> Session:
     """Ends with an error."""
     made = begin(seed="ledger-3", cwd=_CWD, start="2026-11-10T21:30:00.000Z")
     made.user("Match the three open rows with last year's accounts.")
-    made.assistant(
-        "I'll look at last year's ledger.", bash("wc -l archive/2025/*.csv", "Count rows")
-    )
+    made.assistant("I'll look at last year's ledger.", bash("wc -l archive/2025/*.csv", "Count rows"))
     made.wait(1).result("  1184 archive/2025/giro.csv\n   402 archive/2025/card.csv\n  1586 total")
     made.assistant(bash("cat archive/2025/*.csv", "Read all of last year"))
     made.saved(
-        "\n".join(
-            f"2025-{i % 12 + 1:02d}-{i % 28 + 1:02d};BUCHUNG {i:04d};{i * 7 % 900},00"
-            for i in range(1586)
-        )
+        "\n".join(f"2025-{i % 12 + 1:02d}-{i % 28 + 1:02d};BUCHUNG {i:04d};{i * 7 % 900},00" for i in range(1586))
     )
     return made.fatal(
-        "API Error: 400 The request is longer than the model can read.",
-        status=400,
-        kind="invalid_request",
+        "API Error: 400 The request is longer than the model can read.", status=400, kind="invalid_request"
     ).done()

@@ -114,13 +114,9 @@ def _callers(agent: Session) -> None:
 
 
 def _todo(items: list[str], *, done: int) -> Json:
-    states = [
-        "completed" if i < done else "in_progress" if i == done else "pending"
-        for i in range(len(items))
-    ]
+    states = ["completed" if i < done else "in_progress" if i == done else "pending" for i in range(len(items))]
     rows = [
-        {"content": item, "status": state, "activeForm": f"{item} …"}
-        for item, state in zip(items, states, strict=True)
+        {"content": item, "status": state, "activeForm": f"{item} …"} for item, state in zip(items, states, strict=True)
     ]
     return tool("TodoWrite", todos=rows)
 
@@ -132,12 +128,9 @@ def _gaps(before: Session) -> Session:
     made.summary("Tide chart drawn upside down", before.uuids()[-1])
     made.user("When the gauge was offline the line jumps straight across. Leave a gap instead.")
     made.assistant(
-        "Let me see what an outage looks like in the data.",
-        bash("head -40 data/2026-10-28.csv", "Show an outage"),
+        "Let me see what an outage looks like in the data.", bash("head -40 data/2026-10-28.csv", "Show an outage")
     )
-    made.wait(1).result(
-        "time,level\n03:10,1.92\n03:20,1.97\n03:30,\n03:40,\n05:00,2.61\n05:10,2.58"
-    )
+    made.wait(1).result("time,level\n03:10,1.92\n03:20,1.97\n03:30,\n03:40,\n05:00,2.61\n05:10,2.58")
     made.assistant(bash("python scripts/replay.py --all", "Replay the whole archive")).wait(21)
     made.interrupt()
     made.user("Not the whole archive, that takes an hour. One day is enough.")
@@ -159,13 +152,7 @@ def _gaps(before: Session) -> Session:
 
 def _storm_surge() -> Session:
     """The newest client with everything around it: hooks, tasks, a queued prompt, a rewind."""
-    made = begin(
-        seed="tide-3",
-        cwd=_CWD,
-        branch="surge",
-        start="2026-11-07T09:02:00.000Z",
-        permission="acceptEdits",
-    )
+    made = begin(seed="tide-3", cwd=_CWD, branch="surge", start="2026-11-07T09:02:00.000Z", permission="acceptEdits")
     made.have(_SMOOTH, _SMOOTH_CODE).have(_CHART, _CHART_CODE)
     made.hook("SessionStart", "./.claude/hooks/branch.sh", said="branch surge, 2 ahead of main")
     made.user("Smooth the curve a little, but a storm surge must stay visible.")
@@ -178,18 +165,14 @@ def _storm_surge() -> Session:
     made.assistant(_tasks("Compare filters on the October surge")).result()
     made.assistant(_tasks("Draw the surge as its own layer")).result()
     made.assistant(
-        "I'd widen the window to nine readings.",
-        edit(_SMOOTH, "window: int = 5", "window: int = 9"),
-    ).result().hook(
-        "PostToolUse", "./.claude/hooks/format.sh", tool="Edit", said="1 file formatted"
-    )
+        "I'd widen the window to nine readings.", edit(_SMOOTH, "window: int = 5", "window: int = 9")
+    ).result().hook("PostToolUse", "./.claude/hooks/format.sh", tool="Edit", said="1 file formatted")
     made.assistant(bash("python -m pytest -q", "Run the tests")).enqueue(
         "Use the 28th of October as the reference, it had the surge."
     )
     made.wait(4).result(f"Exit code 1\n{_FAILURE}", error=True).absorb()
     made.assistant(
-        "The widest window eats the surge of the 28th: 4.2 m becomes 3.6 m. "
-        "I could lower the weight of the neighbours."
+        "The widest window eats the surge of the 28th: 4.2 m becomes 3.6 m. I could lower the weight of the neighbours."
     )
     made.hook("Stop", "./.claude/hooks/notify.sh").stop_hook_summary("./.claude/hooks/notify.sh")
     made.done()
@@ -228,9 +211,7 @@ def _median(made: Session) -> Session:
     made.result()
     made.assistant(
         edit(
-            _SMOOTH,
-            "        out.append(sum(near) / len(near))\n",
-            "        out.append(sorted(near)[len(near) // 2])\n",
+            _SMOOTH, "        out.append(sum(near) / len(near))\n", "        out.append(sorted(near)[len(near) // 2])\n"
         )
     ).result()
     made.assistant(
@@ -251,9 +232,7 @@ def _fork(storm: Session) -> Session:
     made.assistant(edit(_SMOOTH, "window: int = 5", "window: int = 7")).result()
     made.assistant(bash("python scripts/compare.py --day 2026-10-28 --window 7", "Compare"))
     made.result("filter    peak   error\nmedian7   4.13   0.07")
-    return made.assistant(
-        "Seven loses 7 cm of the peak and gains nothing visible. Five it is."
-    ).exit()
+    return made.assistant("Seven loses 7 cm of the peak and gains nothing visible. Five it is.").exit()
 
 
 def _resumed() -> Session:
@@ -262,17 +241,13 @@ def _resumed() -> Session:
     made.have(f"{_CWD}/README.md", "# tidegauge\n\nCharts of water levels.\n")
     made.user("What is missing for a first release?")
     made.assistant(
-        "I'll check the project's files.",
-        read(f"{_CWD}/README.md"),
-        bash("git tag --list", "List the tags"),
+        "I'll check the project's files.", read(f"{_CWD}/README.md"), bash("git tag --list", "List the tags")
     ).result().result("")
     made.assistant("Three things: a version, a changelog and wheels for the data files.")
     made.resume("2.1.325", hours=15)
     made.user("Write the changelog, then.")
     made.assistant(
-        write(
-            f"{_CWD}/CHANGELOG.md", "# Changes\n\n## 0.1.0\n\n- First release: charts of one day.\n"
-        )
+        write(f"{_CWD}/CHANGELOG.md", "# Changes\n\n## 0.1.0\n\n- First release: charts of one day.\n")
     ).result()
     return made.assistant("Written. It says one thing per line, newest release first.").exit()
 

@@ -19,29 +19,21 @@ def stories() -> list[Session]:
 def _damaged() -> Session:
     """Power went out twice: a splice, a run of NULs, a lost record, a torn tail."""
     made = begin(
-        "2.1.42",
-        seed="trouble-1",
-        cwd="/home/ada/ledger-import",
-        start="2026-11-12T06:50:00.000Z",
-        full=False,
+        "2.1.42", seed="trouble-1", cwd="/home/ada/ledger-import", start="2026-11-12T06:50:00.000Z", full=False
     )
     made.turn("Export last week for the tax office.", "I'll start with Monday.")
     for day in ("Monday", "Tuesday", "Wednesday", "Thursday"):
         made.user(f"Go on with {day}.")
         made.assistant(bash(f"python -m ledger export --day {day}", f"Export {day}"))
         made.result(f"{day}: wrote 12 entries").assistant(f"{day} is exported.")
-    made.user("And Friday.").assistant(
-        bash("python -m ledger export --day Friday", "Export Friday")
-    )
+    made.user("And Friday.").assistant(bash("python -m ledger export --day Friday", "Export Friday"))
     # Lines: 0-1 the first turn, then four a day from 2 on; Friday's prompt is 18, its call 19.
     return made.splice(5, 220).nul_run(10, 2048).retarget(14, _ORPHAN).torn_tail(90)
 
 
 def _hostile() -> Session:
     """Escape sequences, markup, reversed text and a formula, all in ordinary places."""
-    made = begin(
-        seed="trouble-2", cwd="/home/ada/sites/gravel", start="2026-11-12T20:15:00.000Z", full=False
-    )
+    made = begin(seed="trouble-2", cwd="/home/ada/sites/gravel", start="2026-11-12T20:15:00.000Z", full=False)
     made.user("Show me what is in the guest book, please. <b>All</b> of it.")
     made.assistant("I'll print it as it is.", bash("cat guestbook.txt", "Show the guest book"))
     made.result(
@@ -54,9 +46,7 @@ def _hostile() -> Session:
         '=HYPERLINK("https://example.com","sum")\t+1+1\t@SUM(A1)\t-2\n'
         "'; DROP TABLE sessions; -- $(touch owned) `touch owned` %s %n\r\nover\rwritten\b\b\b"
     )
-    made.assistant(
-        tool("Read", file_path="/home/ada/sites/gravel/../../../etc/hosts\u202etxt.elif")
-    )
+    made.assistant(tool("Read", file_path="/home/ada/sites/gravel/../../../etc/hosts\u202etxt.elif"))
     made.result("127.0.0.1 localhost\n")
     made.assistant(read("/home/ada/sites/gravel/<img src=x>.md"))
     made.result("Exit code 1\n\x1b[1mno such file\x1b[0m", error=True)

@@ -31,10 +31,7 @@ def _marked(*lines: int) -> Records:
 
 def cases() -> dict[str, list[Case]]:
     """Return the files by what is looked at."""
-    inline = [
-        prompt(5, on=0, isSidechain=True, agentId="x"),
-        reply(6, isSidechain=True, agentId="x"),
-    ]
+    inline = [prompt(5, on=0, isSidechain=True, agentId="x"), reply(6, isSidechain=True, agentId="x")]
     again = [*_asked(), call(5, "b"), output(6, "b", toolUseResult={"agentId": "x"}), reply(7)]
     return {
         "files": [
@@ -54,11 +51,7 @@ def cases() -> dict[str, list[Case]]:
             Case("name a number", _asked(5), agents=[]),
             Case("no details", _asked("text", detail=False), agents=[]),
             Case("details a list", _asked(["x"], detail=False), agents=[]),
-            Case(
-                "details on a prompt",
-                [prompt(1, toolUseResult={"agentId": "x"}), reply(2)],
-                agents=[],
-            ),
+            Case("details on a prompt", [prompt(1, toolUseResult={"agentId": "x"}), reply(2)], agents=[]),
             Case("of an agent's file", _asked(), "agent-y", agents=[]),
         ],
         "marks": [
@@ -72,9 +65,7 @@ def cases() -> dict[str, list[Case]]:
             Case("all messages", [*_marked(1, 2, 3, 4), note(5)]),
             Case("a note", [*_marked(), note(5, isSidechain=True)]),
             Case("a note alone", [note(1, isSidechain=True)]),
-            Case(
-                "all, a progress too", [*_marked(1, 2, 3, 4), note(5, "progress", isSidechain=True)]
-            ),
+            Case("all, a progress too", [*_marked(1, 2, 3, 4), note(5, "progress", isSidechain=True)]),
             Case("none in an agent's file", _marked(), "agent-x"),
             Case("some in an agent's file", _marked(1, 2), "agent-x"),
             Case("all in an agent's file", _marked(1, 2, 3, 4), "agent-x"),

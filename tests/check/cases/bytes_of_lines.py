@@ -89,8 +89,7 @@ def cases() -> dict[str, list[Case]]:
         "the first line": [
             Case(name, _with(1, change))
             for name, change in _CHANGES.items()
-            if name in ("a mark before", "a carriage return", "zeros before", "words for it")
-            or name.startswith("cut")
+            if name in ("a mark before", "a carriage return", "zeros before", "words for it") or name.startswith("cut")
         ],
         "the last line": [
             Case(name, _with(4, change))

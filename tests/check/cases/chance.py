@@ -83,8 +83,6 @@ def _session(name: str) -> Records:
 def cases() -> dict[str, list[Case]]:
     """Return the files, some at a time."""
     return {
-        f"throw {group}": [
-            Case(str(number), _session(f"{group} {number}")) for number in range(_CASES)
-        ]
+        f"throw {group}": [Case(str(number), _session(f"{group} {number}")) for number in range(_CASES)]
         for group in range(_GROUPS)
     }

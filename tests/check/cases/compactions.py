@@ -41,20 +41,12 @@ def cases() -> dict[str, list[Case]]:
             Case("below", [*_old(), boundary(3), summary(4), prompt(5), reply(6)]),
             Case("unmarked", [*_old(), boundary(3), prompt(4), prompt(5), reply(6)]),
             Case("behind a note", [*_old(), boundary(3), note(4), summary(5), prompt(6), reply(7)]),
-            Case(
-                "behind two notes", [*_old(), boundary(3), note(4), note(5), summary(6), reply(7)]
-            ),
+            Case("behind two notes", [*_old(), boundary(3), note(4), note(5), summary(6), reply(7)]),
             Case("as the last record", [*_old(), boundary(3), summary(4)]),
             Case("below, the boundary hung", [*_old(), boundary(3, on=2), summary(4), reply(5)]),
             Case("twice", [*_old(), boundary(3), summary(4), boundary(5), summary(6), reply(7)]),
-            Case(
-                "of the last one missing",
-                [*_old(), boundary(3), summary(4), reply(5), boundary(6), reply(7, on=6)],
-            ),
-            Case(
-                "of the first one missing",
-                [*_old(), boundary(3), reply(4), boundary(5), summary(6), reply(7)],
-            ),
+            Case("of the last one missing", [*_old(), boundary(3), summary(4), reply(5), boundary(6), reply(7, on=6)]),
+            Case("of the first one missing", [*_old(), boundary(3), reply(4), boundary(5), summary(6), reply(7)]),
             Case("follows nothing", [*_old(), boundary(3, 0), summary(4), prompt(5), reply(6)]),
             Case(
                 "follows a record that is not there",
@@ -73,10 +65,7 @@ def cases() -> dict[str, list[Case]]:
             Case("an answer that begins anew", [*_old(), boundary(3), reply(4, on=0), prompt(5)]),
             Case("on what came before", [*_old(), boundary(3), prompt(4, on=2), reply(5)]),
             Case("the boundary hung, an answer", [*_old(), boundary(3, on=2), reply(4), prompt(5)]),
-            Case(
-                "the boundary follows nothing",
-                [*_old(), boundary(3, 0), reply(4, on=3), prompt(5), reply(6)],
-            ),
+            Case("the boundary follows nothing", [*_old(), boundary(3, 0), reply(4, on=3), prompt(5), reply(6)]),
             Case("nothing before", [boundary(1, 0), reply(2), prompt(3), reply(4)]),
             Case("by an agent", [*_old(), boundary(3, isSidechain=True), reply(4, on=2)]),
             Case("two answers below", [*_old(), boundary(3), reply(4), reply(5, on=3), prompt(6)]),
@@ -84,40 +73,22 @@ def cases() -> dict[str, list[Case]]:
         "a title": [
             Case("before it", [*_old(), titled, boundary(3), *anew]),
             Case("two before it", [*_old(), titled, note(7, on=2), boundary(3), *anew]),
-            Case(
-                "three before it",
-                [*_old(), titled, *[note(n, on=2) for n in (7, 8)], boundary(3), *anew],
-            ),
+            Case("three before it", [*_old(), titled, *[note(n, on=2) for n in (7, 8)], boundary(3), *anew]),
             Case("behind it", [*_old(), boundary(3), titled, *anew]),
             Case("two behind it", [*_old(), boundary(3), note(7, on=2), titled, *anew]),
-            Case(
-                "three behind it",
-                [*_old(), boundary(3), *[note(n, on=2) for n in (7, 8)], title("x", 9), *anew],
-            ),
+            Case("three behind it", [*_old(), boundary(3), *[note(n, on=2) for n in (7, 8)], title("x", 9), *anew]),
             Case("at the beginning", [titled, *_old(), prompt(7), reply(8), boundary(3), *anew]),
-            Case(
-                "of another leaf",
-                [title("Else.", 1), *_old(), prompt(7), reply(8), boundary(3), *anew],
-            ),
-            Case(
-                "of an answer below", [*_old(), titled, boundary(3), reply(4), prompt(5), reply(6)]
-            ),
+            Case("of another leaf", [title("Else.", 1), *_old(), prompt(7), reply(8), boundary(3), *anew]),
+            Case("of an answer below", [*_old(), titled, boundary(3), reply(4), prompt(5), reply(6)]),
             Case("blank", [*_old(), title(" "), boundary(3), *anew]),
             Case("no text", [*_old(), title(5), boundary(3), *anew]),
-            Case(
-                "of a boundary that hangs",
-                [*_old(), titled, boundary(3, on=2), reply(4), prompt(5)],
-            ),
-            Case(
-                "of an old boundary",
-                [*_old(), titled, boundary(3), reply(4), boundary(5), summary(6)],
-            ),
+            Case("of a boundary that hangs", [*_old(), titled, boundary(3, on=2), reply(4), prompt(5)]),
+            Case("of an old boundary", [*_old(), titled, boundary(3), reply(4), boundary(5), summary(6)]),
             Case("that nothing follows", [*_old(), titled, boundary(3)]),
         ],
         "order": [
             Case(
-                "the boundary hangs on what follows",
-                [*_old(), boundary(3, 2, on=5), summary(4), prompt(5), reply(6)],
+                "the boundary hangs on what follows", [*_old(), boundary(3, 2, on=5), summary(4), prompt(5), reply(6)]
             ),
             Case(
                 "the boundary hangs on what follows, and follows nothing",
@@ -129,14 +100,7 @@ def cases() -> dict[str, list[Case]]:
             ),
             Case(
                 "a lost result of a call behind",
-                [
-                    *_old(),
-                    boundary(3),
-                    summary(4),
-                    call(5, "a"),
-                    output(6, "a", parentUuid=UNKNOWN),
-                    reply(7),
-                ],
+                [*_old(), boundary(3), summary(4), call(5, "a"), output(6, "a", parentUuid=UNKNOWN), reply(7)],
             ),
             Case("go on from before", [*_old(), boundary(3), summary(4), prompt(5), marker(2)]),
         ],

@@ -61,58 +61,36 @@ _CATALOGUE: Final[dict[str, Any]] = {
                     items={"mode": _field("str")},
                 ),
                 "list": _field("arr", "str", of=["str", "num"], optional=True),
-                "things": _field(
-                    "arr", items={"a": _field("num"), "kind": _field("str")}, optional=True
-                ),
+                "things": _field("arr", items={"a": _field("num"), "kind": _field("str")}, optional=True),
                 "map": _field("obj", values={"n": _field("num")}, optional=True),
             },
         },
         "user/tool_result": {
             "family": "graph",
-            "fields": {
-                "message": _field("obj", sub=_MESSAGE),
-                "toolUseResult": {"types": [], "ref": "tools"},
-            },
+            "fields": {"message": _field("obj", sub=_MESSAGE), "toolUseResult": {"types": [], "ref": "tools"}},
         },
         "assistant/text": {"family": "graph", "fields": {"message": _field("obj", sub=_MESSAGE)}},
-        "assistant/tool_use": {
-            "family": "graph",
-            "fields": {"message": _field("obj", sub=_MESSAGE)},
-        },
+        "assistant/tool_use": {"family": "graph", "fields": {"message": _field("obj", sub=_MESSAGE)}},
         "system/note": {"family": "graph", "fields": {"level": _field("str", optional=True)}},
-        "mode": {
-            "family": "side",
-            "seen": ["2.0"],
-            "fields": {"type": _field("str"), "mode": _field("str")},
-        },
+        "mode": {"family": "side", "seen": ["2.0"], "fields": {"type": _field("str"), "mode": _field("str")}},
     },
     "dialects": {
         "spec-000": {
             "envelope": {"type": _field("str"), "uuid": _field("str")},
             "records": {
                 "user/prompt": {"family": "graph", "fields": {"message": _field("str")}},
-                "compact_system": {
-                    "family": "graph",
-                    "fields": {"mood": _field("str", optional=True)},
-                },
+                "compact_system": {"family": "graph", "fields": {"mood": _field("str", optional=True)}},
             },
         },
         "spec-004": {
             "envelope": {"type": _field("str")},
-            "records": {
-                "human": {"family": "side", "fields": {"message": _field("obj", optional=True)}}
-            },
+            "records": {"human": {"family": "side", "fields": {"message": _field("obj", optional=True)}}},
         },
     },
     "blocks": {
         "text": {"seen": ["1.0"], "fields": {"type": _field("str"), "text": _field("str")}},
         "tool_use": {
-            "fields": {
-                "type": _field("str"),
-                "id": _field("str"),
-                "name": _field("str"),
-                "input": _field("obj"),
-            }
+            "fields": {"type": _field("str"), "id": _field("str"), "name": _field("str"), "input": _field("obj")}
         },
         "tool_result": {
             "fields": {
@@ -159,9 +137,7 @@ class Watched(NamedTuple):
     def said(self) -> str:
         """Return what is observed, what is learned from it, and what is observed after that."""
         data = [each if isinstance(each, bytes) else lines(each) for each in self.files]
-        observer = watch(
-            *data, facts=load_catalogue(json.dumps(_CATALOGUE).encode()), since=self.since
-        )
+        observer = watch(*data, facts=load_catalogue(json.dumps(_CATALOGUE).encode()), since=self.since)
         patch = propose_patch(observer)
         learned = load_catalogue(json.dumps(apply_merge_patch(_CATALOGUE, patch)).encode())
         again = watch(*data, facts=learned, since=self.since)
@@ -192,20 +168,8 @@ def _drift(drift: Drift) -> str:
     name = f"={drift.name}" if drift.name else ""
     versions = " ".join(f"{version}:{count}" for version, count in drift.versions.items())
     versions = versions if len(versions) < _LONG else f"{len(drift.versions)} versions"
-    types = (
-        f"{'/'.join(drift.types)} not {'/'.join(drift.known)}"
-        if drift.known
-        else "/".join(drift.types)
-    )
-    parts = [
-        drift.code,
-        drift.kind,
-        f"{drift.path}{name}",
-        f"x{drift.count}",
-        versions,
-        types,
-        drift.sample,
-    ]
+    types = f"{'/'.join(drift.types)} not {'/'.join(drift.known)}" if drift.known else "/".join(drift.types)
+    parts = [drift.code, drift.kind, f"{drift.path}{name}", f"x{drift.count}", versions, types, drift.sample]
     return " | ".join(parts)
 
 
@@ -279,15 +243,9 @@ def cases() -> dict[str, list[Watched]]:
                 for name in ("uuid", "old", "late", "undated", "message", "parentUuid")
                 for version in ("1.0", "2.0", "2.5", "3.0", "4.0")
             ),
-            _one(
-                "new", _said(brew=1), _said(brew="x"), _said("assistant", version="2.0", brew=None)
-            ),
+            _one("new", _said(brew=1), _said(brew="x"), _said("assistant", version="2.0", brew=None)),
             _one("new on one type", _said(brew={"cups": 2, "pot": {"hot": True}})),
-            _one(
-                "new on two types, one aside",
-                _said(brew=1),
-                {"type": "mode", "mode": "on", "brew": 2},
-            ),
+            _one("new on two types, one aside", _said(brew=1), {"type": "mode", "mode": "on", "brew": 2}),
             _one("new with a name that is none", {**_said(), "a b": 1}),
             _one("new inside", _message(brew=[1, "x"]), _message(brew=[{"a": 1}, {"b": None}])),
             _one("new inside a list", _said(things=[{"a": 1, "kind": "x", "brew": 1}, 5])),
@@ -305,11 +263,7 @@ def cases() -> dict[str, list[Watched]]:
             _one("keys of objects in a list", _said(brew=[{"c": 1}, {"a b": 1}])),
             *(_one(f"{depth} levels", _said(brew=_nested(depth))) for depth in (5, 6, 7)),
             _one("a long sample", _said(brew={f"name{_letters(n)}": "x" * 20 for n in range(9)})),
-            _one(
-                "one that is known elsewhere",
-                _said(mode="x"),
-                _said("system", subtype="note", mood="x"),
-            ),
+            _one("one that is known elsewhere", _said(mode="x"), _said("system", subtype="note", mood="x")),
         ],
         "types": [
             _one("a number", _said(uuid=5)),
@@ -340,13 +294,8 @@ def cases() -> dict[str, list[Watched]]:
             _one("of an end", _said(things=[{"a": 1, "kind": "y"}])),
             _one("beside", {"type": "mode", "mode": "off", "version": "2.0"}),
             _one("of usage", _message(usage={"n": 1, "tier": "high"})),
-            _one(
-                "of a tool", _called(given={"command": "ls", "mode": "slow"}), _result({"out": "x"})
-            ),
-            _one(
-                "of a dialect",
-                {"type": "compact_system", "uuid": "u", "mood": "merry", "version": "1.0"},
-            ),
+            _one("of a tool", _called(given={"command": "ls", "mode": "slow"}), _result({"out": "x"})),
+            _one("of a dialect", {"type": "compact_system", "uuid": "u", "mood": "merry", "version": "1.0"}),
         ],
         "kinds": [
             _one("unknown", bare, {**bare, "y": {"z": 1}}),
@@ -357,12 +306,8 @@ def cases() -> dict[str, list[Watched]]:
             _one("names that are none", {"type": "novel", "a b": {"c d": 1}, "version": "3.0"}),
             _one("untyped", {"uuid": "u"}, {"type": 5}, {"type": ""}),
             _one("many names", {"type": "novel", "version": "3.0", **_named(60)}),
-            _one(
-                "of a dialect", {"type": "user", "message": "words", "uuid": "u", "version": "1.0"}
-            ),
-            _one(
-                "of a dialect, unknown", {"type": "assistant", "message": "words", "version": "1.0"}
-            ),
+            _one("of a dialect", {"type": "user", "message": "words", "uuid": "u", "version": "1.0"}),
+            _one("of a dialect, unknown", {"type": "assistant", "message": "words", "version": "1.0"}),
             _one("of a dialect, with a folder", {"type": "user", "message": "words", "cwd": "/w"}),
             _one("of the other dialect", {"type": "human", "message": {"x": 1}, "brew": 1}),
             _one("of the other dialect, unknown", {"type": "compact_recap", "timestamp": 5}),
@@ -371,9 +316,7 @@ def cases() -> dict[str, list[Watched]]:
         ],
         "blocks": [
             _one("known", _message([{"type": "text", "text": "x"}])),
-            _one(
-                "new", _message([{"type": "holo", "data": {"x": 1}}]), _message([{"type": "holo"}])
-            ),
+            _one("new", _message([{"type": "holo", "data": {"x": 1}}]), _message([{"type": "holo"}])),
             _one("untyped", _message([{"text": "x"}, {"type": 5}])),
             _one("no name", _message([{"type": "a b"}])),
             _one("new field", _message([{"type": "text", "text": "x", "brew": 1}])),
@@ -386,29 +329,19 @@ def cases() -> dict[str, list[Watched]]:
             _one("new, an error of no kind", _called("Brew"), _result("no", is_error="yes")),
             _one("new, unanswered", _called("Brew", {"n": 1})),
             _one("new, answered elsewhere", _called("Brew"), _result({"x": 1}, call="u")),
-            _one(
-                "new, twice",
-                _called("Brew"),
-                _result([1]),
-                _called("Brew", call="u"),
-                _result(5, call="u"),
-            ),
+            _one("new, twice", _called("Brew"), _result([1]), _called("Brew", call="u"), _result(5, call="u")),
             _one("new, without an id", _called("Brew", call=None)),
             _one(
                 "new, answered among odd blocks",
                 _called("Brew"),
                 _message([5, "x", {"type": "tool_result", "tool_use_id": "t", "is_error": True}]),
             ),
-            _one(
-                "new, answered by an odd id", _called("Brew"), _result("no", ["t"], is_error=True)
-            ),
+            _one("new, answered by an odd id", _called("Brew"), _result("no", ["t"], is_error=True)),
             _one("new, the next one words", _called("Brew"), _said(), _result("no", is_error=True)),
             _one("no name", _called(5)),
             _one("a name that is none", _called("a b"), _result({"x": 1})),
             _one("of a server", _called("mcp__x__y", {"q": "x", "brew": 1}), _result([1])),
-            _one(
-                "of a server, another result", _called("mcp__x__y", {"q": "x"}), _result({"x": 1})
-            ),
+            _one("of a server, another result", _called("mcp__x__y", {"q": "x"}), _result({"x": 1})),
             _one("new argument", _called(given={"command": "x", "brew": 1}), _result({"out": "x"})),
             _one("new argument, refused", _called(given={"brew": 1}), _result("no", is_error=True)),
             _one("missing argument", _called(given={"mode": "fast"}), _result({"out": "x"})),
@@ -439,14 +372,10 @@ def cases() -> dict[str, list[Watched]]:
                 _result("no", is_error=True),
             ),
             _one(
-                "256 doubts",
-                *[_called("Brew", call=f"c{n}") for n in range(256)],
-                _result("no", "c0", is_error=True),
+                "256 doubts", *[_called("Brew", call=f"c{n}") for n in range(256)], _result("no", "c0", is_error=True)
             ),
             _one(
-                "257 doubts",
-                *[_called("Brew", call=f"c{n}") for n in range(257)],
-                _result("no", "c256", is_error=True),
+                "257 doubts", *[_called("Brew", call=f"c{n}") for n in range(257)], _result("no", "c256", is_error=True)
             ),
             Watched("of another file", [[_called("Brew")], [_result({"x": 1})]]),
         ],
@@ -455,38 +384,17 @@ def cases() -> dict[str, list[Watched]]:
             _one("no version", bare, bare),
             _one("no version's form", _said(version="yesterday", brew=1)),
             _one("with a suffix", _said(version="3.1-beta.2", brew=1)),
-            _one(
-                "too long", _said(version="1.2.3.4.5.6", brew=1), _said(version="1234567.0", brew=1)
-            ),
+            _one("too long", _said(version="1.2.3.4.5.6", brew=1), _said(version="1234567.0", brew=1)),
             _one("newer", _said(version="3.5"), _said(version="4.0", brew=1)),
-            _one(
-                "newer, with tools",
-                _said(version="4.0"),
-                _called() | {"version": "4.0"},
-                _result({"out": "x"}),
-            ),
-            _one(
-                "newer, missing",
-                _without("uuid") | {"version": "4.0"},
-                _without("late") | {"version": "4.0"},
-            ),
+            _one("newer, with tools", _said(version="4.0"), _called() | {"version": "4.0"}, _result({"out": "x"})),
+            _one("newer, missing", _without("uuid") | {"version": "4.0"}, _without("late") | {"version": "4.0"}),
             _one("newer, with what was gone", _said(version="4.0", old="x")),
-            _one(
-                "since 2.0",
-                _said(version="1.0", brew=1),
-                _said(version="2.0", brew=1),
-                bare,
-                since="2.0",
-            ),
+            _one("since 2.0", _said(version="1.0", brew=1), _said(version="2.0", brew=1), bare, since="2.0"),
             _one("since 2.0, none first", bare, _said(version="1.0", brew=1), since="2.0"),
             Watched("of two files", [[_said(version="1.0", brew=1)], [bare, _said(version="3.0")]]),
             *(_one(f"{n} before", *[bare] * n, _said()) for n in (63, 64, 65)),
             _one("a mebibyte before", *[{**bare, "x": "x" * 400_000}] * 3, _said()),
             _one("64 versions", *[_said(version=f"3.{n}", brew=1) for n in range(64)]),
-            _one(
-                "65 versions",
-                *[_said(version=f"3.{n}", brew=1) for n in range(66)],
-                _said(version="3.7", brew=1),
-            ),
+            _one("65 versions", *[_said(version=f"3.{n}", brew=1) for n in range(66)], _said(version="3.7", brew=1)),
         ],
     }

@@ -12,14 +12,7 @@ from tests.check.small_sessions import Records, call, data_of, output, prompt, r
 
 from steno.check.checkup import RULES, Policy, make_policy
 from steno.check.doctor import Diagnosis, collect_files, inspect_files
-from steno.check.file_reports import (
-    FileReport,
-    VerdictScope,
-    check_files,
-    find_all_files,
-    sarif_log,
-    total_bytes,
-)
+from steno.check.file_reports import FileReport, VerdictScope, check_files, find_all_files, sarif_log, total_bytes
 from steno.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -75,9 +68,7 @@ class Folder(NamedTuple):
         if self.gone:
             Path(root, self.gone).unlink()
         read: list[int] = []
-        reports = list(
-            check_files(found, problems=problems, policy=policy, judge=self.judge, done=read.append)
-        )
+        reports = list(check_files(found, problems=problems, policy=policy, judge=self.judge, done=read.append))
         yield f"{sum(map(total_bytes, found))} bytes found, {patient.size} to read, {sum(read)} read"
         for report in reports:
             yield from _reported(report)
@@ -93,9 +84,7 @@ class Folder(NamedTuple):
 def _reported(report: FileReport) -> Iterator[str]:
     for file in report.files:
         lost = f", {file.lost} lost, worst {file.worst}, {'sound' if file.sound else 'not sound'}"
-        sizes = (
-            f"{file.size} bytes, {file.records} records, {file.gaps} gaps, {file.longest} longest"
-        )
+        sizes = f"{file.size} bytes, {file.records} records, {file.gaps} gaps, {file.longest} longest"
         yield f"{file.role} {file.name} at {file.path}: {sizes}{lost}"
         counts = [f"{rule} {severity} {number}" for (rule, severity), number in file.counts.items()]
         yield f"  counts: {', '.join(counts)}"
@@ -188,10 +177,7 @@ def cases() -> dict[str, list[Any]]:
     """Return the folders, and policies."""
     talk = [prompt(1), reply(2), prompt(3), reply(4)]
     asked = [prompt(1), call(2, "a"), output(3, "a", toolUseResult={"agentId": "x"}), reply(4)]
-    agent = [
-        prompt(1, on=0, isSidechain=True, agentId="x"),
-        reply(2, isSidechain=True, agentId="x"),
-    ]
+    agent = [prompt(1, on=0, isSidechain=True, agentId="x"), reply(2, isSidechain=True, agentId="x")]
     sound, delegating = File(_named(talk, 1), 2), File(_named(asked, 2), 3)
     torn = File(data_of(_named(talk, 3))[:-30], 4)
     orphan = [*_named(talk, 4)[:2], output(3, "z", sessionId=_NAMES[4])]
@@ -212,20 +198,11 @@ def cases() -> dict[str, list[Any]]:
             Folder("one sound session", {_session(1): sound}),
             Folder("an agent", {_session(2): delegating, _agent(2, "x"): helper}),
             Folder("an agent gone", {_session(2): delegating}),
-            Folder(
-                "an agent that vanishes",
-                {_session(2): delegating, _agent(2, "x"): helper},
-                gone=_agent(2, "x"),
-            ),
+            Folder("an agent that vanishes", {_session(2): delegating, _agent(2, "x"): helper}, gone=_agent(2, "x")),
             Folder("an agent nobody names", {_session(1): sound, _agent(1, "y"): helper}),
-            Folder(
-                "an agent torn", {_session(2): delegating, _agent(2, "x"): File(helper.data[:-9])}
-            ),
+            Folder("an agent torn", {_session(2): delegating, _agent(2, "x"): File(helper.data[:-9])}),
             Folder("an agent of nobody", {_agent(2, "x"): helper}),
-            Folder(
-                "an agent not marked",
-                {_session(2): delegating, _agent(2, "x"): File(_named(talk, 2))},
-            ),
+            Folder("an agent not marked", {_session(2): delegating, _agent(2, "x"): File(_named(talk, 2))}),
             Folder("several", several),
             Folder("several, those in trouble", several, judge="troubled"),
             Folder("several, from a base", several, base="ROOT"),
@@ -234,18 +211,13 @@ def cases() -> dict[str, list[Any]]:
             Folder("broken in different ways", worse),
             Folder("one that vanishes", several, gone=_session(3)),
             Folder("silent", several, policy={"silence": ["line.*", "tools.orphan-result"]}),
-            Folder(
-                "weighed", several, policy={"severity": {"line.*": "info", "chain.empty": "info"}}
-            ),
+            Folder("weighed", several, policy={"severity": {"line.*": "info", "chain.empty": "info"}}),
             Folder("more findings than are kept", {_session(1): File(lines)}),
             Folder("no config folder", {f"{_NAMES[1]}.jsonl": sound}),
             Folder("a copy", {_session(1): sound, f"projects/-v/{_NAMES[1]}.jsonl": sound}),
             Folder(
                 "about to go",
-                {
-                    _session(n): File(_named(talk, n), days)
-                    for n, days in enumerate((0, 22.9, 23, 23.1, 30, 44))
-                },
+                {_session(n): File(_named(talk, n), days) for n, days in enumerate((0, 22.9, 23, 23.1, 30, 44))},
             ),
             Folder(
                 "what was left",
@@ -268,16 +240,7 @@ def cases() -> dict[str, list[Any]]:
             Ruled("both", ["line.torn"], {"line.torn": "info"}),
             *(
                 Ruled(f"no rule {name!r}", [name], {})
-                for name in (
-                    "line.tron",
-                    "torn",
-                    "line",
-                    "lines.*",
-                    "*",
-                    "",
-                    "chain.torn",
-                    "zzzzzzzz",
-                )
+                for name in ("line.tron", "torn", "line", "lines.*", "*", "", "chain.torn", "zzzzzzzz")
             ),
             Ruled("no severity", [], {"line.torn": "fatal"}),
             Ruled("no severity of a family", [], {"line.*": "Error"}),

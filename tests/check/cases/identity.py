@@ -76,14 +76,10 @@ def cases() -> dict[str, list[Case]]:
             Case("none", _talk(), called=""),
             Case("no UUID, as the records say", _sessions(*["sess-1"] * 6), called="sess-1"),
             Case("no UUID, the records say else", _talk(), called="sess-1"),
-            Case(
-                "no UUID, the first says nothing", _sessions("", *["sess-1"] * 5), called="sess-1"
-            ),
+            Case("no UUID, the first says nothing", _sessions("", *["sess-1"] * 5), called="sess-1"),
             Case("another UUID", _talk(), called=other),
             Case("an agent's", _talk(), called="agent-x"),
-            Case(
-                "an agent's, marked", [each | {"isSidechain": True} for each in _talk()], "agent-x"
-            ),
+            Case("an agent's, marked", [each | {"isSidechain": True} for each in _talk()], "agent-x"),
             Case("no UUID, renamed", _sessions(*["s"] * 6), "s", wish={"name": SESSION}),
             Case("a UUID, renamed", _talk(), wish={"name": other}),
         ],
@@ -110,9 +106,7 @@ def cases() -> dict[str, list[Case]]:
             Case("at another time", [*_talk(), prompt(3, timestamp=when(9))]),
             Case("with another parent", [*_talk(), prompt(3, on=1)]),
             Case("with another field", [*_talk(), prompt(3, slug="x")]),
-            Case(
-                "with a field less", [prompt(1), reply(2), prompt(3, slug="x"), reply(4), prompt(3)]
-            ),
+            Case("with a field less", [prompt(1), reply(2), prompt(3, slug="x"), reply(4), prompt(3)]),
             Case("with other words", [*_talk(), prompt(3, "Else?")]),
             Case("with other words, thrice", [*_talk(), prompt(3, "Else?"), prompt(3, "Or?")]),
             Case("of another type", [*_talk(), note(3, "attachment")]),
@@ -123,31 +117,17 @@ def cases() -> dict[str, list[Case]]:
             ),
             Case("of a snapshot, behind", [*_talk(), snapshot(3, **named)]),
             Case("of a snapshot, before", [*_talk()[:2], snapshot(3, **named), *_talk()[2:]]),
-            Case(
-                "of two snapshots", [*_talk(), snapshot(3, uuid=uuid(9)), snapshot(4, uuid=uuid(9))]
-            ),
-            Case(
-                "of two snapshots and a prompt",
-                [*_talk(), snapshot(3, **named), snapshot(4, **named)],
-            ),
-            Case(
-                "abandoned",
-                [prompt(1), prompt(9, on=1), prompt(9, "x", on=1), prompt(3, on=1), reply(4)],
-            ),
-            Case(
-                "with the other first in time", [*_talk(), reply(4, timestamp=when(0)), prompt(5)]
-            ),
+            Case("of two snapshots", [*_talk(), snapshot(3, uuid=uuid(9)), snapshot(4, uuid=uuid(9))]),
+            Case("of two snapshots and a prompt", [*_talk(), snapshot(3, **named), snapshot(4, **named)]),
+            Case("abandoned", [prompt(1), prompt(9, on=1), prompt(9, "x", on=1), prompt(3, on=1), reply(4)]),
+            Case("with the other first in time", [*_talk(), reply(4, timestamp=when(0)), prompt(5)]),
         ],
         "fields": [
             Case("no type", [prompt(1), reply(2), {"x": 1}, prompt(3), reply(4)]),
             Case("no type but an id", [*_talk(), {"uuid": uuid(5), "parentUuid": uuid(4)}]),
-            Case(
-                "no type but a message", [*_talk(), {"message": {"role": "user", "content": "x"}}]
-            ),
+            Case("no type but a message", [*_talk(), {"message": {"role": "user", "content": "x"}}]),
             Case("no type, an answer", [*_talk(), _untyped(reply(5))]),
-            Case(
-                "no type, an answer without a role", [*_talk(), _untyped(call(5, "a"), role=None)]
-            ),
+            Case("no type, an answer without a role", [*_talk(), _untyped(call(5, "a"), role=None)]),
             Case("no type, words of nobody", [*_talk(), _untyped(prompt(5), role="x")]),
             Case("no type, a text for a message", [*_talk(), {"message": "words"}]),
             Case("no type, null for a message", [*_talk(), {"message": None, "x": 1}]),
@@ -156,13 +136,8 @@ def cases() -> dict[str, list[Case]]:
             Case("no id", [prompt(1), reply(2, uuid=None), prompt(3), reply(4)]),
             Case("no id, the last", [*_talk(), prompt(5, uuid=None)]),
             Case("no id, an agent's", [*_talk(), prompt(5, uuid=None, isSidechain=True)]),
-            Case(
-                "no message, an agent's", [*_talk(), _less(prompt(5, isSidechain=True), "message")]
-            ),
-            Case(
-                "no message, an answer",
-                [prompt(1), _less(reply(2), "message"), prompt(3), reply(4)],
-            ),
+            Case("no message, an agent's", [*_talk(), _less(prompt(5, isSidechain=True), "message")]),
+            Case("no message, an answer", [prompt(1), _less(reply(2), "message"), prompt(3), reply(4)]),
             Case("no cwd", [each | {"cwd": None} for each in _talk()]),
             Case("odd types", [prompt(1, cwd=5, gitBranch=[1]), reply(2, isSidechain="no")]),
             Case("odd flags", [prompt(1, isMeta="x", version=5), reply(2, agentId=7), prompt(3)]),
@@ -194,11 +169,7 @@ def cases() -> dict[str, list[Case]]:
                     call(12, "a", version="2.1.325"),
                     output(13, "a", version="2.1.325"),
                     reply(14, version="2.1.325", isApiErrorMessage=True),
-                    reply(
-                        15,
-                        [{"type": "thinking", "thinking": "x", "signature": "s"}],
-                        version="2.1.325",
-                    ),
+                    reply(15, [{"type": "thinking", "thinking": "x", "signature": "s"}], version="2.1.325"),
                 ],
             ),
             Case("a text for a message", [prompt(1, message="words"), reply(2, message="answer")]),
@@ -213,20 +184,8 @@ def cases() -> dict[str, list[Case]]:
                         "timestamp": 6,
                         "parentUuid": uuid(1),
                     },
-                    {
-                        "type": "compact_prelude",
-                        "content": "z",
-                        "uuid": uuid(3),
-                        "parentUuid": uuid(2),
-                        "timestamp": 7,
-                    },
-                    {
-                        "type": "tool_result",
-                        "content": "z",
-                        "uuid": uuid(4),
-                        "parentUuid": uuid(3),
-                        "timestamp": 8,
-                    },
+                    {"type": "compact_prelude", "content": "z", "uuid": uuid(3), "parentUuid": uuid(2), "timestamp": 7},
+                    {"type": "tool_result", "content": "z", "uuid": uuid(4), "parentUuid": uuid(3), "timestamp": 8},
                 ],
             ),
             Case(
@@ -270,11 +229,7 @@ def cases() -> dict[str, list[Case]]:
             ),
             Case(
                 "a text on what is no message",
-                [
-                    *_talk(),
-                    note(5, message="words"),
-                    note(6, "attachment", message={"role": "user"}),
-                ],
+                [*_talk(), note(5, message="words"), note(6, "attachment", message={"role": "user"})],
             ),
             Case("a marker of an agent", [*_talk(), prompt(5, on=0, isSidechain=True), marker(5)]),
             Case("a marker of nothing", [*_talk(), marker(0)]),
@@ -285,9 +240,7 @@ def cases() -> dict[str, list[Case]]:
                 "attachments",
                 [
                     _told(note(n, "attachment", attachment={"type": kind}))
-                    for n, kind in enumerate(
-                        ("date", "hook_success", "remote_session_change", "date", "zzz"), 1
-                    )
+                    for n, kind in enumerate(("date", "hook_success", "remote_session_change", "date", "zzz"), 1)
                 ],
             ),
             Case(
@@ -313,10 +266,7 @@ def cases() -> dict[str, list[Case]]:
             ),
             Case(
                 "operations of no name",
-                [
-                    {"type": "queue-operation", "operation": kind, "version": "2.1.325"}
-                    for kind in (5, 6, "remove")
-                ],
+                [{"type": "queue-operation", "operation": kind, "version": "2.1.325"} for kind in (5, 6, "remove")],
             ),
             Case(
                 "prompts",
@@ -334,14 +284,7 @@ def cases() -> dict[str, list[Case]]:
                     *[
                         _told(reply(n, content))
                         for n, content in enumerate(
-                            (
-                                [words("x")],
-                                [thought()],
-                                calls("a"),
-                                [thought(), words("x")],
-                                "text",
-                            ),
-                            2,
+                            ([words("x")], [thought()], calls("a"), [thought(), words("x")], "text"), 2
                         )
                     ],
                 ],
@@ -354,24 +297,12 @@ def cases() -> dict[str, list[Case]]:
                 ],
             ),
             Case(
-                "of two versions",
-                [
-                    _told(prompt(1), "2.0.76"),
-                    _told(prompt(2), "2.1.325"),
-                    _told(prompt(3), "2.0.76"),
-                ],
+                "of two versions", [_told(prompt(1), "2.0.76"), _told(prompt(2), "2.1.325"), _told(prompt(3), "2.0.76")]
             ),
-            Case(
-                "a field missing twice",
-                [_told(reply(1, on=0)), _told(reply(2, slug="x")), _told(call(3, "a"))],
-            ),
+            Case("a field missing twice", [_told(reply(1, on=0)), _told(reply(2, slug="x")), _told(call(3, "a"))]),
             Case(
                 "a type odd twice",
-                [
-                    _told(prompt(1, cwd=5)),
-                    _told(prompt(2, cwd=5, slug="x")),
-                    _told(reply(3, cwd=[1])),
-                ],
+                [_told(prompt(1, cwd=5)), _told(prompt(2, cwd=5, slug="x")), _told(reply(3, cwd=[1]))],
             ),
         ],
         "figures": [

@@ -51,22 +51,9 @@ def cases() -> dict[str, list[Case]]:
             Case("two without a model", _nameless(_talk(), 5, 7, model=False)),
             Case("one without a model", _nameless(_talk(), 3, model=False)),
             Case("name null", [prompt(1), reply(2), prompt(3), reply(4, message={"id": None})]),
-            Case(
-                "abandoned",
-                _nameless([prompt(1), reply(2), reply(3, on=1), prompt(4, on=1), reply(5)], 2, 3),
-            ),
-            Case(
-                "compacted",
-                _nameless(
-                    [prompt(1), reply(2), boundary(3), summary(4), prompt(5), reply(6)], 2, 6
-                ),
-            ),
-            Case(
-                "calls",
-                _nameless(
-                    [prompt(1), call(2, "a"), output(3, "a"), call(4, "b"), output(5, "b")], 2, 4
-                ),
-            ),
+            Case("abandoned", _nameless([prompt(1), reply(2), reply(3, on=1), prompt(4, on=1), reply(5)], 2, 3)),
+            Case("compacted", _nameless([prompt(1), reply(2), boundary(3), summary(4), prompt(5), reply(6)], 2, 6)),
+            Case("calls", _nameless([prompt(1), call(2, "a"), output(3, "a"), call(4, "b"), output(5, "b")], 2, 4)),
         ],
         "a wrong name": [
             Case("between two lines", mixed),
@@ -74,44 +61,19 @@ def cases() -> dict[str, list[Case]]:
             Case("thinking between two lines", thinking),
             Case("thinking and words between", [*both, reply(4, of="m")]),
             Case("back after another", [*mixed[:3], reply(4, of="m")]),
-            Case(
-                "back in another turn", [prompt(1), reply(2, of="m"), prompt(3), reply(4, of="m")]
-            ),
+            Case("back in another turn", [prompt(1), reply(2, of="m"), prompt(3), reply(4, of="m")]),
             Case(
                 "back after results",
-                [
-                    prompt(1),
-                    call(2, "a", of="m"),
-                    output(3, "a"),
-                    reply(4, of="n"),
-                    reply(5, of="m"),
-                ],
+                [prompt(1), call(2, "a", of="m"), output(3, "a"), reply(4, of="n"), reply(5, of="m")],
             ),
-            Case(
-                "before its result",
-                [prompt(1), call(2, "a", of="m"), reply(3, of="n"), output(4, "a"), reply(5)],
-            ),
+            Case("before its result", [prompt(1), call(2, "a", of="m"), reply(3, of="n"), output(4, "a"), reply(5)]),
             Case(
                 "a call before another's result",
-                [
-                    prompt(1),
-                    call(2, "a", of="m"),
-                    call(3, "b", of="n"),
-                    output(4, "a"),
-                    output(5, "b"),
-                    reply(6),
-                ],
+                [prompt(1), call(2, "a", of="m"), call(3, "b", of="n"), output(4, "a"), output(5, "b"), reply(6)],
             ),
             Case(
                 "the same name before and behind a result",
-                [
-                    prompt(1),
-                    call(2, "a", of="m"),
-                    output(3, "a"),
-                    reply(4, of="m"),
-                    prompt(5),
-                    reply(6),
-                ],
+                [prompt(1), call(2, "a", of="m"), output(3, "a"), reply(4, of="m"), prompt(5), reply(6)],
             ),
             Case(
                 "results apart from it",
@@ -126,30 +88,12 @@ def cases() -> dict[str, list[Case]]:
             ),
             Case(
                 "behind a prompt with results",
-                [
-                    prompt(1),
-                    call(2, "a", of="m"),
-                    output(3, "a"),
-                    prompt(4),
-                    reply(5, of="n"),
-                    reply(6, of="m"),
-                ],
+                [prompt(1), call(2, "a", of="m"), output(3, "a"), prompt(4), reply(5, of="n"), reply(6, of="m")],
             ),
-            Case(
-                "behind a command",
-                [prompt(1), reply(2, of="m"), _command(3), reply(4, of="m"), prompt(5), reply(6)],
-            ),
+            Case("behind a command", [prompt(1), reply(2, of="m"), _command(3), reply(4, of="m"), prompt(5), reply(6)]),
             Case(
                 "behind a result and a command",
-                [
-                    prompt(1),
-                    call(2, "a", of="m"),
-                    output(3, "a"),
-                    _command(4),
-                    reply(5, of="m"),
-                    prompt(6),
-                    reply(7),
-                ],
+                [prompt(1), call(2, "a", of="m"), output(3, "a"), _command(4), reply(5, of="m"), prompt(6), reply(7)],
             ),
             Case(
                 "beside the way",
@@ -179,9 +123,7 @@ def cases() -> dict[str, list[Case]]:
             ),
             Case(
                 "a nameless line before its result",
-                _nameless(
-                    [prompt(1), call(2, "a", of="m"), reply(3), output(4, "a"), reply(5, of="m")], 3
-                ),
+                _nameless([prompt(1), call(2, "a", of="m"), reply(3), output(4, "a"), reply(5, of="m")], 3),
             ),
         ],
     }

@@ -3,18 +3,7 @@
 from typing import Any, Final
 
 from tests.check.check_answers import Case
-from tests.check.small_sessions import (
-    UNKNOWN,
-    Records,
-    call,
-    note,
-    output,
-    prompt,
-    reply,
-    title,
-    uuid,
-    when,
-)
+from tests.check.small_sessions import UNKNOWN, Records, call, note, output, prompt, reply, title, uuid, when
 
 __all__ = ["cases"]
 
@@ -88,10 +77,7 @@ def cases() -> dict[str, list[Case]]:
             if name in ("words", "milliseconds", "no zone", "usual")
         ],
         "a time of an agent": [
-            Case(
-                name,
-                [*_talk(), prompt(5, on=0, isSidechain=True, agentId="x", timestamp=stamp)],
-            )
+            Case(name, [*_talk(), prompt(5, on=0, isSidechain=True, agentId="x", timestamp=stamp)])
             for name, stamp in _STAMPS.items()
             if name in ("words", "milliseconds", "usual")
         ],
@@ -112,30 +98,13 @@ def cases() -> dict[str, list[Case]]:
             Case("back twice", _times(200, 201, 80, 81, 10, 11)),
             Case("back and on", _times(200, 201, 80, 202, 203, 204)),
             Case("back a little", _times(5, 6, 5.5, 7, 8, 9)),
-            Case(
-                "back over an odd one",
-                _at(3, "2026-01-05 09:03:30", _times(200, 201, 0, 81, 82, 83)),
-            ),
-            Case(
-                "back over one of another zone",
-                _at(3, "2026-01-05T10:00:10+01:00", _times(200, 201)),
-            ),
+            Case("back over an odd one", _at(3, "2026-01-05 09:03:30", _times(200, 201, 0, 81, 82, 83))),
+            Case("back over one of another zone", _at(3, "2026-01-05T10:00:10+01:00", _times(200, 201))),
             Case("back at a note without an id", [*_talk(), {"type": "x", "timestamp": when(-0)}]),
-            Case(
-                "back at a title",
-                [*_times(200, 201), title("x") | {"timestamp": when(1)}, reply(7)],
-            ),
+            Case("back at a title", [*_times(200, 201), title("x") | {"timestamp": when(1)}, reply(7)]),
         ],
         "the latest": [
-            Case(
-                name,
-                [
-                    prompt(1),
-                    reply(2),
-                    prompt(3, on=1, timestamp=stamp),
-                    reply(4, on=2, timestamp=when(8)),
-                ],
-            )
+            Case(name, [prompt(1), reply(2), prompt(3, on=1, timestamp=stamp), reply(4, on=2, timestamp=when(8))])
             for name, stamp in {
                 "usual": when(9),
                 "as usual, no such month": "2026-99-05T09:00:09.000Z",
@@ -169,10 +138,7 @@ def cases() -> dict[str, list[Case]]:
             Case("of two", _ring(2)),
             Case("of two answers", [reply(1, on=2), reply(2, on=1), prompt(3), reply(4)]),
             Case("that an answer opens", [reply(1, on=3), prompt(2, on=1), reply(3), prompt(4)]),
-            Case(
-                "two rings",
-                [prompt(1, on=2), reply(2), prompt(3, on=4), reply(4), prompt(5), reply(6)],
-            ),
+            Case("two rings", [prompt(1, on=2), reply(2), prompt(3, on=4), reply(4), prompt(5), reply(6)]),
             Case(
                 "an earlier prompt in it",
                 [
@@ -190,40 +156,18 @@ def cases() -> dict[str, list[Case]]:
             Case("backwards, times too", _backwards()),
             Case("the answer first", [reply(2), prompt(1), prompt(3), reply(4)]),
             Case("hung on a later one", [prompt(1, on=4), reply(2), prompt(3), reply(4, on=0)]),
-            Case(
-                "hung on a later one, then lost",
-                [prompt(1, on=3), reply(2), prompt(3, parentUuid=UNKNOWN)],
-            ),
+            Case("hung on a later one, then lost", [prompt(1, on=3), reply(2), prompt(3, parentUuid=UNKNOWN)]),
             Case(
                 "a lost one behind a later one",
-                [
-                    prompt(1),
-                    reply(2, on=5),
-                    prompt(3, on=2),
-                    reply(4, parentUuid=UNKNOWN),
-                    prompt(5, on=4),
-                ],
+                [prompt(1), reply(2, on=5), prompt(3, on=2), reply(4, parentUuid=UNKNOWN), prompt(5, on=4)],
             ),
             Case(
                 "a lost result under its call",
-                [
-                    prompt(1),
-                    call(2, "a", on=4),
-                    reply(3, on=2),
-                    output(4, "a", parentUuid=UNKNOWN),
-                    reply(5, on=3),
-                ],
+                [prompt(1), call(2, "a", on=4), reply(3, on=2), output(4, "a", parentUuid=UNKNOWN), reply(5, on=3)],
             ),
             Case(
                 "two calls of one id, a lost result",
-                [
-                    prompt(1),
-                    call(2, "a"),
-                    output(3, "a"),
-                    call(4, "a"),
-                    output(5, "a", parentUuid=UNKNOWN),
-                    reply(6),
-                ],
+                [prompt(1), call(2, "a"), output(3, "a"), call(4, "a"), output(5, "a", parentUuid=UNKNOWN), reply(6)],
             ),
             Case(
                 "a lost result behind a prompt",

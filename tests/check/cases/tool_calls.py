@@ -52,21 +52,12 @@ def cases() -> dict[str, list[Case]]:
             Case("in each turn", [prompt(1), call(2, "a"), prompt(3), call(4, "b"), prompt(5)]),
             Case("a note behind it", [prompt(1), call(2, "a"), note(3), prompt(4), reply(5)]),
             Case("without a time", [prompt(1), call(2, "a", timestamp=5), prompt(3), reply(4)]),
-            Case(
-                "compacted", [prompt(1), call(2, "a"), boundary(3), summary(4), prompt(5), reply(6)]
-            ),
+            Case("compacted", [prompt(1), call(2, "a"), boundary(3), summary(4), prompt(5), reply(6)]),
             Case("in an error", [prompt(1), _failed(2, "a"), prompt(3), reply(4)]),
             Case("beside its result", [prompt(1), call(2, "a"), output(3, "a"), reply(4, on=2)]),
             Case(
                 "beside its result, two behind it",
-                [
-                    prompt(1),
-                    call(2, "a"),
-                    output(3, "a"),
-                    prompt(4, on=2),
-                    prompt(5, on=4),
-                    reply(6),
-                ],
+                [prompt(1), call(2, "a"), output(3, "a"), prompt(4, on=2), prompt(5, on=4), reply(6)],
             ),
         ],
         "orphans": [
@@ -74,21 +65,12 @@ def cases() -> dict[str, list[Case]]:
             Case("alone in a message", [prompt(1), call(2, "a"), output(3, "z"), reply(4)]),
             Case("beside a result", [prompt(1), call(2, "a"), output(3, "a", "z"), reply(4)]),
             Case("before a result", [prompt(1), call(2, "a"), output(3, "z", "a"), reply(4)]),
-            Case(
-                "beside words",
-                [prompt(1), reply(2), _mixed(3, *outputs("z"), words("x")), reply(4)],
-            ),
+            Case("beside words", [prompt(1), reply(2), _mixed(3, *outputs("z"), words("x")), reply(4)]),
             Case("two", [prompt(1), reply(2), output(3, "y", "z"), reply(4)]),
             Case("two lines", [prompt(1), reply(2), output(3, "y"), output(4, "z"), reply(5)]),
             Case("at the end", [prompt(1), reply(2), output(3, "z")]),
-            Case(
-                "its call compacted",
-                [prompt(1), call(2, "a"), boundary(3), summary(4), output(5, "a"), reply(6)],
-            ),
-            Case(
-                "its call abandoned",
-                [prompt(1), call(2, "a"), prompt(3, on=1), output(4, "a"), reply(5)],
-            ),
+            Case("its call compacted", [prompt(1), call(2, "a"), boundary(3), summary(4), output(5, "a"), reply(6)]),
+            Case("its call abandoned", [prompt(1), call(2, "a"), prompt(3, on=1), output(4, "a"), reply(5)]),
             Case(
                 "its call beside the way",
                 [prompt(1), call(2, "a"), output(3, "a", on=1), reply(4), prompt(5), reply(6)],
@@ -106,37 +88,17 @@ def cases() -> dict[str, list[Case]]:
             ),
             Case(
                 "its call hangs on it",
-                [
-                    prompt(1),
-                    output(2, "a"),
-                    call(3, "a", on=2),
-                    reply(4, on=2),
-                    prompt(5),
-                    reply(6),
-                ],
+                [prompt(1), output(2, "a"), call(3, "a", on=2), reply(4, on=2), prompt(5), reply(6)],
             ),
         ],
         "repeated": [
             Case("in one message", [prompt(1), call(2, "a"), output(3, "a", "a"), reply(4)]),
-            Case(
-                "in the next", [prompt(1), call(2, "a"), output(3, "a"), output(4, "a"), reply(5)]
-            ),
-            Case(
-                "later",
-                [prompt(1), call(2, "a"), output(3, "a"), reply(4), output(5, "a"), reply(6)],
-            ),
+            Case("in the next", [prompt(1), call(2, "a"), output(3, "a"), output(4, "a"), reply(5)]),
+            Case("later", [prompt(1), call(2, "a"), output(3, "a"), reply(4), output(5, "a"), reply(6)]),
             Case("three times", [prompt(1), call(2, "a"), output(3, "a", "a", "a"), reply(4)]),
-            Case(
-                "beside", [prompt(1), call(2, "a"), output(3, "a"), output(4, "a", on=2), reply(5)]
-            ),
-            Case(
-                "beside another",
-                [prompt(1), call(2, "a", "b"), output(3, "a"), output(4, "a", "b"), reply(5)],
-            ),
-            Case(
-                "and an orphan",
-                [prompt(1), call(2, "a"), output(3, "a", "z", "a"), reply(4), prompt(5)],
-            ),
+            Case("beside", [prompt(1), call(2, "a"), output(3, "a"), output(4, "a", on=2), reply(5)]),
+            Case("beside another", [prompt(1), call(2, "a", "b"), output(3, "a"), output(4, "a", "b"), reply(5)]),
+            Case("and an orphan", [prompt(1), call(2, "a"), output(3, "a", "z", "a"), reply(4), prompt(5)]),
         ],
         "early": [
             Case("before its call", [prompt(1), output(2, "a"), call(3, "a"), prompt(4), reply(5)]),
@@ -149,17 +111,11 @@ def cases() -> dict[str, list[Case]]:
         ],
         "late": [
             Case("behind another response", _late()),
+            Case("two of one response", [prompt(1), call(2, "a", "b"), reply(3), output(4, "a", "b")]),
             Case(
-                "two of one response", [prompt(1), call(2, "a", "b"), reply(3), output(4, "a", "b")]
+                "two of two responses", [prompt(1), call(2, "a"), call(3, "b"), reply(4), output(5, "a", "b"), reply(6)]
             ),
-            Case(
-                "two of two responses",
-                [prompt(1), call(2, "a"), call(3, "b"), reply(4), output(5, "a", "b"), reply(6)],
-            ),
-            Case(
-                "one late, one in place",
-                [prompt(1), call(2, "a"), call(3, "b"), output(4, "a", "b"), reply(5)],
-            ),
+            Case("one late, one in place", [prompt(1), call(2, "a"), call(3, "b"), output(4, "a", "b"), reply(5)]),
             Case(
                 "one late, one in place, one of nobody",
                 [prompt(1), call(2, "a"), call(3, "b"), output(4, "a", "b", "z"), reply(5)],
@@ -168,10 +124,7 @@ def cases() -> dict[str, list[Case]]:
                 "each behind the other's",
                 [prompt(1), call(2, "a"), call(3, "b"), output(4, "a"), output(5, "b"), reply(6)],
             ),
-            Case(
-                "with words",
-                [prompt(1), call(2, "a"), call(3, "b"), _mixed(4, *outputs("b", "a"), words("x"))],
-            ),
+            Case("with words", [prompt(1), call(2, "a"), call(3, "b"), _mixed(4, *outputs("b", "a"), words("x"))]),
             Case(
                 "three responses",
                 [
@@ -185,14 +138,7 @@ def cases() -> dict[str, list[Case]]:
             ),
             Case(
                 "of two lines of one response",
-                [
-                    prompt(1),
-                    call(2, "a", of="m"),
-                    call(3, "b", of="m"),
-                    reply(4),
-                    output(5, "a", "b"),
-                    reply(6),
-                ],
+                [prompt(1), call(2, "a", of="m"), call(3, "b", of="m"), reply(4), output(5, "a", "b"), reply(6)],
             ),
         ],
         "one id": [
@@ -204,39 +150,18 @@ def cases() -> dict[str, list[Case]]:
             ),
             Case(
                 "in two lines of a response, two results",
-                [
-                    prompt(1),
-                    call(2, "a", of="m"),
-                    call(3, "a", of="m"),
-                    output(4, "a"),
-                    output(5, "a"),
-                    reply(6),
-                ],
+                [prompt(1), call(2, "a", of="m"), call(3, "a", of="m"), output(4, "a"), output(5, "a"), reply(6)],
             ),
-            Case(
-                "in two responses",
-                [prompt(1), call(2, "a"), output(3, "a"), call(4, "a"), output(5, "a"), reply(6)],
-            ),
+            Case("in two responses", [prompt(1), call(2, "a"), output(3, "a"), call(4, "a"), output(5, "a"), reply(6)]),
             Case(
                 "in three responses",
-                [
-                    prompt(1),
-                    call(2, "a"),
-                    output(3, "a"),
-                    call(4, "a"),
-                    output(5, "a"),
-                    call(6, "a"),
-                    output(7, "a"),
-                ],
+                [prompt(1), call(2, "a"), output(3, "a"), call(4, "a"), output(5, "a"), call(6, "a"), output(7, "a")],
             ),
             Case(
                 "in two responses, one result",
                 [prompt(1), call(2, "a"), prompt(3), call(4, "a"), output(5, "a"), reply(6)],
             ),
-            Case(
-                "in two responses, the last open",
-                [prompt(1), call(2, "a"), output(3, "a"), call(4, "a")],
-            ),
+            Case("in two responses, the last open", [prompt(1), call(2, "a"), output(3, "a"), call(4, "a")]),
             Case(
                 "before and behind a compaction",
                 [
@@ -278,20 +203,10 @@ def cases() -> dict[str, list[Case]]:
             ),
             Case(
                 "behind a compaction, open",
-                [
-                    prompt(1),
-                    call(2, "a"),
-                    output(3, "a"),
-                    boundary(4),
-                    summary(5),
-                    call(6, "a"),
-                    prompt(7),
-                    reply(8),
-                ],
+                [prompt(1), call(2, "a"), output(3, "a"), boundary(4), summary(5), call(6, "a"), prompt(7), reply(8)],
             ),
             Case(
-                "with words around",
-                [prompt(1), reply(2, [words("x"), *calls("a", "a"), words("y")]), output(3, "a")],
+                "with words around", [prompt(1), reply(2, [words("x"), *calls("a", "a"), words("y")]), output(3, "a")]
             ),
         ],
     }

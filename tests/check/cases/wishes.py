@@ -35,14 +35,7 @@ def _branches() -> Records:
 
 
 def _parallel() -> Records:
-    return [
-        prompt(1),
-        call(2, "a", of="m"),
-        call(3, "b", of="m"),
-        output(4, "a", on=2),
-        output(5, "b", on=3),
-        reply(6),
-    ]
+    return [prompt(1), call(2, "a", of="m"), call(3, "b", of="m"), output(4, "a", on=2), output(5, "b", on=3), reply(6)]
 
 
 def _read(text: Any, detail: Any, *, before: Records | None = None) -> Records:
@@ -60,20 +53,14 @@ def cases() -> dict[str, list[Case]]:
     """Return the files by what is asked for."""
     other = "5e551017-0000-4000-8000-000000000002"
     joined = [*_talk()[:2], *[each | {"sessionId": other} for each in _talk()[2:4]], *_talk()[4:]]
-    junk = b"".join(
-        [data_of(joined[:2]), b"x\n", data_of(joined[2:4]), b"y\n", data_of(joined[4:])]
-    )
+    junk = b"".join([data_of(joined[:2]), b"x\n", data_of(joined[2:4]), b"y\n", data_of(joined[4:])])
     long, longer = "x" * 1000, "x" * 1001
     numbered = "".join(f"{n:6d}→line {n}\n" for n in range(200))
     plain = "".join(f"line {n}\n" for n in range(200))
     return {
         "until": [
             *(Case(f"record {n}", _talk(), wish={"until": uuid(n)}) for n in (1, 2, 5, 6)),
-            Case(
-                "a beginning",
-                [prompt(1, uuid="abc"), reply(2, uuid="xyz", parentUuid="abc")],
-                wish={"until": "ab"},
-            ),
+            Case("a beginning", [prompt(1, uuid="abc"), reply(2, uuid="xyz", parentUuid="abc")], wish={"until": "ab"}),
             Case(
                 "one that another begins with",
                 [prompt(1, uuid="ab"), reply(2, uuid="abc", parentUuid="ab")],
@@ -84,22 +71,10 @@ def cases() -> dict[str, list[Case]]:
             Case("a call", _parallel(), wish={"until": uuid(3)}),
             Case("a result", _parallel(), wish={"until": uuid(4)}),
             Case("a note", [*_talk()[:2], note(7, on=2), *_talk()[2:]], wish={"until": uuid(7)}),
-            Case(
-                "a compaction",
-                [*_talk()[:2], boundary(3), summary(4), reply(5)],
-                wish={"until": uuid(3)},
-            ),
-            Case(
-                "a summary",
-                [*_talk()[:2], boundary(3), summary(4), reply(5)],
-                wish={"until": uuid(4)},
-            ),
+            Case("a compaction", [*_talk()[:2], boundary(3), summary(4), reply(5)], wish={"until": uuid(3)}),
+            Case("a summary", [*_talk()[:2], boundary(3), summary(4), reply(5)], wish={"until": uuid(4)}),
             Case("in an agent's file", _talk(), "agent-x", wish={"until": uuid(2)}),
-            Case(
-                "an agent's",
-                [*_talk(), prompt(7, on=0, isSidechain=True), reply(8, on=6)],
-                wish={"until": uuid(7)},
-            ),
+            Case("an agent's", [*_talk(), prompt(7, on=0, isSidechain=True), reply(8, on=6)], wish={"until": uuid(7)}),
             Case("abandoned, for 2.1.42", _branches(), wish={"until": uuid(4), "client": "2.1.42"}),
         ],
         "a session": [
@@ -111,11 +86,7 @@ def cases() -> dict[str, list[Case]]:
             Case("with gaps, the other", junk, wish={"session": other}),
             Case("a gap first", b"z\n" + junk, wish={"session": other}),
             Case("nameless first", [{"type": "x"}, *joined], wish={"session": SESSION}),
-            Case(
-                "nameless between",
-                [*joined[:2], {"type": "x"}, *joined[2:]],
-                wish={"session": other},
-            ),
+            Case("nameless between", [*joined[:2], {"type": "x"}, *joined[2:]], wish={"session": other}),
         ],
         "smaller": [
             _slim("nothing to leave out", _talk()),
@@ -139,13 +110,8 @@ def cases() -> dict[str, list[Case]]:
                     before=[prompt(1), reply(2, [{**calls("a")[0], "input": {"content": longer}}])],
                 ),
             ),
-            _slim(
-                "what was said before",
-                _read("ok", {"x": longer}, before=[prompt(1, longer), call(2, "a")]),
-            ),
-            _slim(
-                "details of no result", [prompt(1, longer, toolUseResult={"a": longer}), reply(2)]
-            ),
+            _slim("what was said before", _read("ok", {"x": longer}, before=[prompt(1, longer), call(2, "a")])),
+            _slim("details of no result", [prompt(1, longer, toolUseResult={"a": longer}), reply(2)]),
             _slim("blocks", _read([words(longer)], {"stdout": longer})),
         ],
         "a leaf": [
@@ -154,23 +120,11 @@ def cases() -> dict[str, list[Case]]:
                 [*_talk(), prompt(7, on=1, timestamp=when(99)), marker(6)],
                 wish={"client": "2.1.42"},
             ),
-            Case(
-                "2.1.200, the last elsewhere",
-                [*_branches(), prompt(7, on=1)],
-                wish={"client": "2.1.200"},
-            ),
-            Case(
-                "2.1.325, marked elsewhere", [*_branches(), marker(4)], wish={"client": "2.1.325"}
-            ),
+            Case("2.1.200, the last elsewhere", [*_branches(), prompt(7, on=1)], wish={"client": "2.1.200"}),
+            Case("2.1.325, marked elsewhere", [*_branches(), marker(4)], wish={"client": "2.1.325"}),
             Case("a note at the end", [*_talk(), note(7)], wish={"client": "2.1.200"}),
-            Case(
-                "a progress at the end", [*_talk(), note(7, "progress")], wish={"client": "2.1.200"}
-            ),
-            Case(
-                "an agent at the end",
-                [*_talk(), prompt(7, on=0, isSidechain=True)],
-                wish={"client": "2.1.200"},
-            ),
+            Case("a progress at the end", [*_talk(), note(7, "progress")], wish={"client": "2.1.200"}),
+            Case("an agent at the end", [*_talk(), prompt(7, on=0, isSidechain=True)], wish={"client": "2.1.200"}),
             Case(
                 "marked as an agent's",
                 [*_talk(), prompt(7, on=0, isSidechain=True), marker(7)],
@@ -184,9 +138,6 @@ def cases() -> dict[str, list[Case]]:
                 Case(f"an open call for {client}", _parallel()[:4], wish={"client": client})
                 for client in ("2.0.76", "2.1.200")
             ),
-            *(
-                Case(f"branches for {client}", _branches(), wish={"client": client})
-                for client in ("2.0.76", "2.1.200")
-            ),
+            *(Case(f"branches for {client}", _branches(), wish={"client": client}) for client in ("2.0.76", "2.1.200")),
         ],
     }

@@ -28,11 +28,7 @@ def test_what_is_no_pipe_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"")
     with (tmp_path / "in").open("rb") as given, (tmp_path / "out").open("wb") as printed:
         ran = subprocess.run(
-            [sys.executable, "-m", "steno", "acp"],
-            stdin=given,
-            stdout=printed,
-            stderr=subprocess.PIPE,
-            check=False,
+            [sys.executable, "-m", "steno", "acp"], stdin=given, stdout=printed, stderr=subprocess.PIPE, check=False
         )
     assert ran.returncode == 2
     assert b"an editor starts this" in ran.stderr

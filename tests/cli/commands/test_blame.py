@@ -114,9 +114,7 @@ def test_commits_and_earlier_names_are_said(steno: Steno, config: WriteConfig) -
 
 
 @git
-def test_a_repository_that_cannot_be_asked_is_said(
-    steno: Steno, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repository_that_cannot_be_asked_is_said(steno: Steno, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert steno("blame", path).err == ""
     Repo(path.parent)
     assert steno("blame", path).err == ""

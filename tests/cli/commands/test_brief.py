@@ -18,9 +18,7 @@ def _write(path: str) -> Json:
 
 def _made(number: int, start: str, **options: str) -> Session:
     cwd = options.pop("cwd", _ROOM)
-    one = session(seed=number, start=start, cwd=cwd).user(
-        f"Ask {number}. {options.get('more', '')}"
-    )
+    one = session(seed=number, start=start, cwd=cwd).user(f"Ask {number}. {options.get('more', '')}")
     one.assistant(_write(f"{cwd}/file{number}.py")).result()
     return one.assistant(f"Answer {number}. Shall I push it?").done()
 
@@ -52,9 +50,7 @@ def test_without_a_name_the_newest_session_is_told(steno: Steno) -> None:
     assert "Ask 2" not in ran.out
 
 
-def test_sessions_are_told_by_name_and_last_tells_so_many(
-    steno: Steno, three: list[Session]
-) -> None:
+def test_sessions_are_told_by_name_and_last_tells_so_many(steno: Steno, three: list[Session]) -> None:
     both = steno("brief", three[0].session_id, three[1].session_id, "--json").json
     assert [each["id"] for each in both["briefs"]] == [one.session_id for one in three[:2]]
     last = steno("brief", "--last", 2, "--json").json
@@ -74,9 +70,7 @@ def test_sessions_are_told_by_name_and_last_tells_so_many(
     ],
 )
 @pytest.mark.usefixtures("three")
-def test_projects_and_times_choose_by_the_index(
-    steno: Steno, options: list[str], asked: list[str]
-) -> None:
+def test_projects_and_times_choose_by_the_index(steno: Steno, options: list[str], asked: list[str]) -> None:
     told = steno("brief", *options, "--json").json
     found = [turn["text"] for each in told["briefs"] for turn in each["turns"]]
     assert [text[:6] for text in found] == asked
@@ -121,9 +115,7 @@ def test_a_budget_makes_markdown_of_at_most_so_many_tokens(steno: Steno) -> None
 
 
 @pytest.mark.usefixtures("three")
-def test_for_a_budget_no_more_sessions_are_read_than_could_fit(
-    steno: Steno, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_for_a_budget_no_more_sessions_are_read_than_could_fit(steno: Steno, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steno.report.brief.brief_builder._MIN_SESSION_TOKENS", 100)
     ran = steno("brief", "--last", 0, "--budget", 199)
     assert ran.out.startswith("# Brief of 2 sessions\n")
@@ -156,9 +148,7 @@ def test_a_turn_that_two_sessions_hold_is_told_once(steno: Steno, config: WriteC
     assert found == {one.session_id: ["Ask 1."], fork.session_id: ["Ask again."]}
 
 
-def test_a_session_that_holds_nothing_is_told_without_an_error(
-    steno: Steno, tmp_path: Path
-) -> None:
+def test_a_session_that_holds_nothing_is_told_without_an_error(steno: Steno, tmp_path: Path) -> None:
     path = tmp_path / "empty.jsonl"
     path.write_bytes(b"")
     for form in ("text", "markdown", "json"):
@@ -201,15 +191,9 @@ def test_lines_fit_the_screen(steno: Steno, width: int) -> None:
         assert [line for line in ran.lines if width_of(line) > width] == []
 
 
-def test_full_tells_every_text_call_and_sub_agent_and_whole_parameters(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_full_tells_every_text_call_and_sub_agent_and_whole_parameters(steno: Steno, config: WriteConfig) -> None:
     long = "line\n" * 800
-    one = (
-        session(seed=1)
-        .user("Go.\nAll of it.")
-        .assistant("First I look.", tool("Read", file_path="a"))
-    )
+    one = session(seed=1).user("Go.\nAll of it.").assistant("First I look.", tool("Read", file_path="a"))
     one.result("x").assistant("Then I write.", tool("Write", file_path="/b.py", content=long))
     one.result().assistant(tool("Agent", description="Find", prompt="Find\nit."))
     one.agent(lambda child: child.assistant("Searching.", tool("Grep", pattern="q")).result("1"))
@@ -217,14 +201,7 @@ def test_full_tells_every_text_call_and_sub_agent_and_whole_parameters(
     config(one)
     short, full = steno("brief"), steno("brief", "--full")
     assert "4 texts" not in full.out
-    for words in (
-        "All of it.",
-        "First I look.",
-        "Then I write.",
-        "Searching.",
-        "pattern: q",
-        "Find",
-    ):
+    for words in ("All of it.", "First I look.", "Then I write.", "Searching.", "pattern: q", "Find"):
         assert words in full.out
     assert full.out.count("line") >= 800
     assert "First I look." not in short.out

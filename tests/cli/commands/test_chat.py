@@ -44,9 +44,7 @@ class Chat:
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "steno", "chat", *arguments]
 
-    def __call__(
-        self, *arguments: str, given: str = "", code: int = 0, env: dict[str, str] | None = None
-    ) -> str:
+    def __call__(self, *arguments: str, given: str = "", code: int = 0, env: dict[str, str] | None = None) -> str:
         ran = subprocess.run(
             self.command(*arguments),
             input=given,
@@ -113,9 +111,7 @@ def test_a_real_task_with_real_tools(chat: Chat, script: ScriptedResponder) -> N
     chat.check()
 
 
-def test_nobody_is_asked_so_nothing_happens_that_is_not_allowed(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_nobody_is_asked_so_nothing_happens_that_is_not_allowed(chat: Chat, script: ScriptedResponder) -> None:
     script.on("go", tool("Bash", command="touch made")).then("A pity.")
     (result,) = [each for each in chat.lines("go") if each["type"] == "result"]
     assert not (chat.project / "made").exists()
@@ -211,9 +207,7 @@ def test_a_folder_that_is_gone_is_said_in_one_line(chat: Chat) -> None:
     gone = chat.project / "gone"
     gone.mkdir()
     command = ["sh", "-c", 'rmdir ../gone; exec "$@"', "sh", *chat.command("-p", "hello")]
-    ran = subprocess.run(
-        command, capture_output=True, text=True, cwd=gone, env=chat.env, check=False
-    )
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=gone, env=chat.env, check=False)
     assert ran.returncode == 3
     assert ran.stderr.splitlines()[0] == "steno: this folder is not there any more"
     assert "Traceback" not in ran.stderr
@@ -229,9 +223,7 @@ def test_an_error_ends_it_with_a_result_and_a_code(chat: Chat, script: ScriptedR
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_with_a_result(
-    chat: Chat, script: ScriptedResponder, number: signal.Signals
-) -> None:
+def test_a_signal_ends_it_with_a_result(chat: Chat, script: ScriptedResponder, number: signal.Signals) -> None:
     door = Door()
     script.on("go", [text("Half", door)])
     ran = subprocess.Popen(
@@ -255,9 +247,7 @@ def test_a_signal_ends_it_with_a_result(
     chat.check()
 
 
-def test_whoever_breaks_in_is_told_that_the_next_message_is_taken(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_whoever_breaks_in_is_told_that_the_next_message_is_taken(chat: Chat, script: ScriptedResponder) -> None:
     door = Door()
     script.on("one", [text("Half", door)]).on("two", "Yes, two.")
     stream = ["--input-format", "stream-json", "--output-format", "stream-json"]
@@ -327,15 +317,11 @@ def test_a_signal_ends_it_while_it_waits_for_a_message(chat: Chat, number: signa
     chat.check()
 
 
-def test_where_nobody_listens_any_more_the_session_is_left_sound(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_where_nobody_listens_any_more_the_session_is_left_sound(chat: Chat, script: ScriptedResponder) -> None:
     door = Door()
     script.on("go", [text("Half", door), tool("Bash", command="touch made")]).then("Done.")
     ran = subprocess.Popen(
-        chat.command(
-            "-p", "go", "--output-format", "stream-json", "--dangerously-skip-permissions"
-        ),
+        chat.command("-p", "go", "--output-format", "stream-json", "--dangerously-skip-permissions"),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -457,9 +443,7 @@ def test_what_sub_agents_cost_counts(chat: Chat, script: ScriptedResponder) -> N
     assert out["subtype"] == "error_max_budget_usd"
 
 
-def test_a_sub_agent_has_no_tool_that_the_session_has_not(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_a_sub_agent_has_no_tool_that_the_session_has_not(chat: Chat, script: ScriptedResponder) -> None:
     script.on("sub work", tool("Bash", command="touch made")).then("Done.")
     script.on("go", tool("Agent", description="d", prompt="sub work")).then("All done.")
     chat("-p", "go", "--tools", "Agent", "--dangerously-skip-permissions")
@@ -475,9 +459,7 @@ def test_a_sub_agent_of_no_named_kind_may_write(chat: Chat, script: ScriptedResp
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows it")
-def test_no_tool_finds_the_key_in_the_environment_of_the_process(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_no_tool_finds_the_key_in_the_environment_of_the_process(chat: Chat, script: ScriptedResponder) -> None:
     look = "tr '\\0' '\\n' < /proc/$PPID/environ | grep ANTHROPIC"
     script.on("go", [tool("Bash", command=look), tool("Read", file_path="/proc/self/environ")])
     script.then("All done.")
@@ -497,9 +479,7 @@ def test_what_a_sub_agent_started_ends_with_it(chat: Chat, script: ScriptedRespo
         os.kill(int((chat.project / "pid").read_text()), 0)
 
 
-def test_a_long_session_is_compacted_before_it_goes_on(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_a_long_session_is_compacted_before_it_goes_on(chat: Chat, script: ScriptedResponder) -> None:
     script.on("Summarize", "It was long.")
     script.on("long", Reply(content=(text("Very."),), usage={"input_tokens": 190_000}))
     chat("-p", "long")
@@ -526,9 +506,7 @@ def test_without_a_key_or_words_it_says_what_to_do(chat: Chat) -> None:
     assert chat.files == []
 
 
-def test_a_projects_own_settings_count_only_when_it_is_trusted(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_a_projects_own_settings_count_only_when_it_is_trusted(chat: Chat, script: ScriptedResponder) -> None:
     script.on("go", tool("Bash", command="touch made")).then("Done.")
     folder = chat.project / ".claude"
     folder.mkdir()
@@ -543,9 +521,7 @@ def test_a_projects_own_settings_count_only_when_it_is_trusted(
     assert "Always say please." in str(chat.server.requests[-1].body["system"])
 
 
-def test_taken_back_the_conversation_and_the_files_are_as_they_were(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_taken_back_the_conversation_and_the_files_are_as_they_were(chat: Chat, script: ScriptedResponder) -> None:
     path = chat.project / "a.py"
     path.write_text("print(1)\n")
     script.on("otherwise", "Fine.")
@@ -568,9 +544,7 @@ def test_taken_back_the_conversation_and_the_files_are_as_they_were(
     chat.check()
 
 
-def test_programs_do_not_see_the_key_and_a_change_of_folder_is_recorded(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_programs_do_not_see_the_key_and_a_change_of_folder_is_recorded(chat: Chat, script: ScriptedResponder) -> None:
     (chat.project / "sub").mkdir()
     script.on("go", tool("Bash", command="env; cd sub")).then("Done.")
     chat("-p", "go", "--dangerously-skip-permissions")

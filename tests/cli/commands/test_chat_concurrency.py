@@ -24,9 +24,7 @@ def chat(tmp_path: Path, script: ScriptedResponder) -> Iterator[Chat]:
         yield Chat(tmp_path, server)
 
 
-def test_a_session_that_somebody_works_on_is_not_gone_on_with(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_a_session_that_somebody_works_on_is_not_gone_on_with(chat: Chat, script: ScriptedResponder) -> None:
     script.on("one", "Yes.").on("copy", "Fine.").on("again", "Good.")
     gate = chat.project / "gate"
     subprocess.run(["mkfifo", str(gate)], check=True)

@@ -13,8 +13,7 @@ from steno.llm.testserver.server import run_server_in_thread
 from steno.permissions.sandbox.command_wrapper import find_backend
 
 needs_keeping = pytest.mark.skipif(
-    not find_backend().protects_project_rules,
-    reason="there is no bubblewrap, and this kernel gives no namespaces",
+    not find_backend().protects_project_rules, reason="there is no bubblewrap, and this kernel gives no namespaces"
 )
 
 
@@ -68,9 +67,7 @@ def test_what_the_user_should_know_is_said_beside_the_answer(chat: Chat) -> None
     assert "not trusted" in chat.said
 
 
-def test_thinking_and_effort_go_out_with_the_names_they_are_known_by(
-    chat: Chat, script: ScriptedResponder
-) -> None:
+def test_thinking_and_effort_go_out_with_the_names_they_are_known_by(chat: Chat, script: ScriptedResponder) -> None:
     script.on("think", [thinking("Hm.")])
     chat("-p", "hello", "--effort", "high", "--thinking", "adaptive")
     sent = chat.server.requests[-1]

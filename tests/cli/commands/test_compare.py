@@ -21,9 +21,7 @@ def pair(config: WriteConfig) -> tuple[str, str]:
     return one.session_id, other.session_id
 
 
-def test_two_tries_say_what_differs_and_where_they_part(
-    steno: Steno, pair: tuple[str, str]
-) -> None:
+def test_two_tries_say_what_differs_and_where_they_part(steno: Steno, pair: tuple[str, str]) -> None:
     ran = steno("compare", *pair)
     assert ran.code == 0
     assert ran.lines[0].startswith(f"A  {pair[0][:8]}  ")
@@ -33,9 +31,7 @@ def test_two_tries_say_what_differs_and_where_they_part(
     assert "✓" in rows["Failed steps"]
     assert rows["Tests at the end"].split("  ")[1:] != []
     assert "PATH  4 steps in common, then they part, 1 more step in common later" in ran.lines
-    parting = (
-        "  step 5: A edits papercrane/text/shape.py, B runs uv run papercrane glyphs --missing"
-    )
+    parting = "  step 5: A edits papercrane/text/shape.py, B runs uv run papercrane glyphs --missing"
     assert parting in ran.lines
     heads = [line.split()[0] for line in ran.lines if line.strip() and not line.startswith("   ")]
     for head in ("PROMPTS", "FILES", "COMMANDS", "TOOLS"):
@@ -150,9 +146,7 @@ def _main(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("version", ["2.0.76", "2.1.29", "2.1.42", "2.1.325"])
-def test_comparisons_of_real_sessions_count_what_their_lines_say(
-    steno: Steno, shared: Path, version: str
-) -> None:
+def test_comparisons_of_real_sessions_count_what_their_lines_say(steno: Steno, shared: Path, version: str) -> None:
     folder = shared / "corpus" / "real-client"
     one, other = _main(folder / "1.0.128" / "compact"), _main(folder / version / "compact")
     told = steno("compare", one, other, "--root", folder, "--json").json

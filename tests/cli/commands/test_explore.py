@@ -19,10 +19,7 @@ from tests.conftest import WriteConfig
 def running(*arguments: str) -> Generator[tuple[str, "subprocess.Popen[str]"]]:
     """Give the first line that it prints, and the process; it is ended as Ctrl-C would."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "steno", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-m", "steno", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     try:

@@ -82,9 +82,7 @@ def test_sessions_that_share_an_id_have_folders_of_their_own(steno: Steno, tmp_p
 
 
 def test_words_choose_sessions(steno: Steno, tmp_path: Path) -> None:
-    ran = steno(
-        "export", "--demo", "--query", "ampersand", "--format", "txt", "-o", f"{tmp_path}/x/"
-    )
+    ran = steno("export", "--demo", "--query", "ampersand", "--format", "txt", "-o", f"{tmp_path}/x/")
     assert ran.code == 0
     (path,) = (tmp_path / "x").iterdir()
     assert "ampersand" in path.read_text()
@@ -92,9 +90,7 @@ def test_words_choose_sessions(steno: Steno, tmp_path: Path) -> None:
 
 def test_the_tables_of_the_index_become_parquet(steno: Steno, tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow.parquet")
-    ran = steno(
-        "export", "--demo", "--project", "tidegauge", "--format", "parquet", "-o", f"{tmp_path}/p/"
-    )
+    ran = steno("export", "--demo", "--project", "tidegauge", "--format", "parquet", "-o", f"{tmp_path}/p/")
     assert ran.code == 0
     sessions = arrow.read_table(tmp_path / "p" / "sessions.parquet").to_pylist()
     assert len({row["id"] for row in sessions}) == 6
@@ -103,9 +99,7 @@ def test_the_tables_of_the_index_become_parquet(steno: Steno, tmp_path: Path) ->
     assert calls.num_rows > 10
 
 
-def test_a_table_has_the_same_columns_whatever_is_in_it(
-    steno: Steno, config: WriteConfig, tmp_path: Path
-) -> None:
+def test_a_table_has_the_same_columns_whatever_is_in_it(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow.parquet")
     full = session(seed="full").user("Go.").assistant(tool("Write", file_path="/a", content="x"))
     empty = session(seed="empty").user("Go.")
@@ -150,9 +144,7 @@ def test_what_is_there_is_not_written_over(steno: Steno, tmp_path: Path) -> None
     ran = steno("export", "--demo", "last", "--format", "markdown", "-o", page)
     assert ran.code == 2
     assert page.read_text() == "mine"
-    assert (
-        steno("export", "--demo", "last", "--format", "markdown", "-o", page, "--force").code == 0
-    )
+    assert steno("export", "--demo", "last", "--format", "markdown", "-o", page, "--force").code == 0
     assert page.read_text() != "mine"
 
 

@@ -65,9 +65,7 @@ def test_the_list_can_be_filtered(steno: Steno) -> None:
     assert steno("files", "--project", "nowhere", "--json").code == 1
 
 
-def test_a_folder_lists_what_was_touched_in_it(
-    steno: Steno, config: WriteConfig, tmp_path: Path
-) -> None:
+def test_a_folder_lists_what_was_touched_in_it(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     made = session().user("Begin.")
     for name in ("in/a.py", "in/deep/b.py", "inner/c.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -127,13 +125,7 @@ def test_a_command_whose_doing_was_found_later_is_no_gap(steno: Steno, config: W
         "1\ta\n2\tb",
         detail={
             "type": "text",
-            "file": {
-                "filePath": path,
-                "content": "a\nb\n",
-                "numLines": 3,
-                "startLine": 1,
-                "totalLines": 3,
-            },
+            "file": {"filePath": path, "content": "a\nb\n", "numLines": 3, "startLine": 1, "totalLines": 3},
         },
     )
     config(made.assistant("Done.").done())
@@ -157,9 +149,7 @@ def test_a_version_comes_out_of_a_pipe_byte_for_byte(steno: Steno, ids: tuple[st
 @pytest.mark.usefixtures("ids")
 def test_a_difference_is_a_patch(steno: Steno) -> None:
     ran = steno("files", PATH, "--diff", "1", "2")
-    assert ran.lines == [
-        *("--- a/notes.txt", "+++ b/notes.txt", "@@ -1,2 +1,2 @@", " a", "-b", "+c"),
-    ]
+    assert ran.lines == [*("--- a/notes.txt", "+++ b/notes.txt", "@@ -1,2 +1,2 @@", " a", "-b", "+c")]
     told = steno("files", PATH, "--diff", "1", "2", "--json").json
     assert (told["added"], told["removed"], told["a"]["number"]) == (1, 1, 1)
     assert steno("files", PATH, "--diff", "1", "1").data == b""
@@ -167,9 +157,7 @@ def test_a_difference_is_a_patch(steno: Steno) -> None:
     assert steno("files", PATH, "--diff", "1", "disk").code == 3
 
 
-def test_the_file_on_the_disk_is_a_version_too(
-    steno: Steno, config: WriteConfig, tmp_path: Path
-) -> None:
+def test_the_file_on_the_disk_is_a_version_too(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     path = tmp_path / "here.txt"
     made = session().user("Begin.")
     made.assistant(tool("Write", file_path=str(path), content="a\n")).result().done()
@@ -309,11 +297,7 @@ def test_half_letters_are_told_and_not_written(steno: Steno, config: WriteConfig
 def test_how_rebuilding_went_is_said(steno: Steno) -> None:
     ran = steno("files", "--verify")
     assert ran.code == 0
-    assert [line.split()[:2] for line in ran.lines[:3]] == [
-        ["2", "transcripts"],
-        ["2", "changes"],
-        ["2", "changes"],
-    ]
+    assert [line.split()[:2] for line in ran.lines[:3]] == [["2", "transcripts"], ["2", "changes"], ["2", "changes"]]
     assert ran.lines[-1].strip() == "0 rebuilt otherwise than recorded"
     assert steno("files", "--verify", "--json").json["rebuilt"] == 2
 
@@ -338,9 +322,7 @@ def test_the_corpus_is_rebuilt_and_the_rest_is_counted(steno: Steno, shared: Pat
     assert told["rebuilt"] == told["changes"] - 5 >= 335
 
 
-def test_reads_in_a_row_are_one_row_unless_all_are_wanted(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_reads_in_a_row_are_one_row_unless_all_are_wanted(steno: Steno, config: WriteConfig) -> None:
     made = session(entrypoint="sdk-cli").have(PATH, "a\n").user("Look.")
     for _ in range(3):
         read(made)
@@ -365,28 +347,19 @@ def _recorded(root: Path) -> dict[str, set[str]]:
             if not isinstance(result, dict) or not isinstance(result.get("filePath"), str):
                 continue
             texts = found.setdefault(result["filePath"], set())
-            texts.update(
-                text
-                for text in (result.get("content"), result.get("originalFile"))
-                if isinstance(text, str)
-            )
+            texts.update(text for text in (result.get("content"), result.get("originalFile")) if isinstance(text, str))
     return found
 
 
 @pytest.mark.parametrize("version", ["1.0.128", "2.0.76", "2.1.29", "2.1.42", "2.1.325"])
-def test_versions_of_real_sessions_are_what_their_lines_say(
-    steno: Steno, shared: Path, version: str
-) -> None:
+def test_versions_of_real_sessions_are_what_their_lines_say(steno: Steno, shared: Path, version: str) -> None:
     root = shared / "corpus" / "real-client" / version / "compact"
     recorded = _recorded(root)
     assert recorded
     for name, texts in recorded.items():
         told = steno("files", name, "--root", root, "--json").json
         numbers = [each["number"] for each in told["versions"] if each["known"] != "unknown"]
-        found = {
-            steno("files", name, "--root", root, "--at", number, "--no-sync").data.decode()
-            for number in numbers
-        }
+        found = {steno("files", name, "--root", root, "--at", number, "--no-sync").data.decode() for number in numbers}
         assert texts <= found
 
 
@@ -438,9 +411,7 @@ def test_a_version_has_its_story_above_and_numbers_beside_its_lines(steno: Steno
         pieces=(KnownLines(2, ("x",)), KnownLines(5, ("y", "z"))),
     )
     lines = [line.strip() for line in _painted(version_lines(found, part, 90))[5:]]
-    assert lines == [
-        *("1 line not known", "2  x", "2 lines not known", "5  y", "6  z", "3 lines not known"),
-    ]
+    assert lines == [*("1 line not known", "2  x", "2 lines not known", "5  y", "6  z", "3 lines not known")]
     changed = _painted(diff_lines(found, found.versions[0], found.versions[1]))
     assert [line[:11] for line in changed[:2]] == ["A version 1", "B version 2"]
     assert changed[3:] == ["@@ -1,2 +1,2 @@", " a", "-b", "+c"]
@@ -448,9 +419,7 @@ def test_a_version_has_its_story_above_and_numbers_beside_its_lines(steno: Steno
     assert same[-1] == "Not a line is different."
 
 
-def test_files_known_from_backups_alone_are_marked_as_such(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_files_known_from_backups_alone_are_marked_as_such(steno: Steno, config: WriteConfig) -> None:
     made = session(seed=3, entrypoint="sdk-cli").user("Generate it.")
     write(made, "a\n").assistant(tool("Bash", command="make gen"))
     kept = {"backupFileName": "aa@v1", "version": 1, "backupTime": "2026-11-14T09:00:00.000Z"}

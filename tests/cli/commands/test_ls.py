@@ -31,9 +31,7 @@ def test_sessions_are_listed_by_day_newest_first(steno: Steno, config: WriteConf
     ran = steno("ls")
     told = [line.strip() for line in ran.lines if line]
     titles = ("Oldest", "This week", "One day ago", "This morning")
-    shown = [
-        next((title for title in titles if title in line), line.split("  ")[0]) for line in told[1:]
-    ]
+    shown = [next((title for title in titles if title in line), line.split("  ")[0]) for line in told[1:]]
     assert shown == [
         *("Today", "This morning", "Yesterday", "One day ago"),
         *("Wednesday 11 November", "This week", "1 March 2025", "Oldest"),
@@ -121,10 +119,7 @@ def test_small_sessions_are_hidden_and_counted(steno: Steno, config: WriteConfig
     )
     assert [each["title"] for each in steno("ls", "--json").json] == ["Real"]
     every = steno("ls", "--all", "--json").json
-    assert [(each["title"], each["hidden"]) for each in every] == [
-        ("/exit", True),
-        ("Real", False),
-    ]
+    assert [(each["title"], each["hidden"]) for each in every] == [("/exit", True), ("Real", False)]
 
 
 def test_nothing_but_hidden_sessions_is_said(steno: Steno, config: WriteConfig) -> None:
@@ -177,9 +172,7 @@ def test_what_the_limit_left_out_is_said(steno: Steno, config: WriteConfig) -> N
 
 
 @pytest.mark.parametrize("wanted", [["--project", "nope"], ["--since", "1h"]])
-def test_nothing_that_fits_is_an_exit_code(
-    steno: Steno, config: WriteConfig, wanted: list[str]
-) -> None:
+def test_nothing_that_fits_is_an_exit_code(steno: Steno, config: WriteConfig, wanted: list[str]) -> None:
     config(asked("Tide table", "2026-11-15T08:00:00.000Z"))
     ran = steno("ls", *wanted)
     assert (ran.code, ran.out[:15]) == (1, "No session fits")
@@ -225,9 +218,7 @@ def test_json_holds_nothing_that_acts_on_a_terminal(steno: Steno, config: WriteC
         (["--project", "moss"], []),
     ],
 )
-def test_sessions_can_be_chosen(
-    steno: Steno, config: WriteConfig, wanted: list[str], titles: list[str]
-) -> None:
+def test_sessions_can_be_chosen(steno: Steno, config: WriteConfig, wanted: list[str], titles: list[str]) -> None:
     config(
         asked("Z", "2026-11-01T08:00:00.000Z"),
         asked("A", "2026-11-14T08:00:00.000Z"),
@@ -324,9 +315,7 @@ def test_the_folders_of_the_config_file_are_listed_shown_and_followed(
 
 
 @pytest.mark.parametrize("call", [("ls",), ("show", "last"), ("tail", "-n"), ("archive",)])
-def test_a_broken_config_file_is_an_error_in_one_line(
-    steno: Steno, config: WriteConfig, call: tuple[str, ...]
-) -> None:
+def test_a_broken_config_file_is_an_error_in_one_line(steno: Steno, config: WriteConfig, call: tuple[str, ...]) -> None:
     config(session().turn("Hi", "Ho"))
     home = Path(os.environ["STENO_HOME"])
     home.mkdir(parents=True)

@@ -42,9 +42,7 @@ def test_hits_stand_below_their_session_with_turn_and_kind(steno: Steno) -> None
     ]
 
 
-def test_where_turns_count_otherwise_than_in_the_file_the_time_is_told(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_where_turns_count_otherwise_than_in_the_file_the_time_is_told(steno: Steno, config: WriteConfig) -> None:
     made = session("2.1.42").turn("Old kelp", "Old.")
     made.tip = None
     config(made.turn("New kelp", "New.").turn("More kelp", "More."))
@@ -144,9 +142,7 @@ def test_nothing_found_is_said_and_exits_with_1(steno: Steno) -> None:
         (("x" * 5000,), "too long"),
     ],
 )
-def test_what_makes_no_sense_is_one_line_and_exits_with_2(
-    steno: Steno, arguments: tuple[str, ...], said: str
-) -> None:
+def test_what_makes_no_sense_is_one_line_and_exits_with_2(steno: Steno, arguments: tuple[str, ...], said: str) -> None:
     ran = steno("search", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err.splitlines()[0]
@@ -187,10 +183,7 @@ def test_programs_get_every_hit_with_its_place(steno: Steno, two: Path) -> None:
 @pytest.mark.usefixtures("two")
 def test_sessions_and_counts_alone(steno: Steno) -> None:
     listed = steno("search", "lighthouse", "--sessions", "--json").json
-    assert [(each["session"], each["hits"]) for each in listed] == [
-        (harbour().session_id, 4),
-        (ledger().session_id, 1),
-    ]
+    assert [(each["session"], each["hits"]) for each in listed] == [(harbour().session_id, 4), (ledger().session_id, 1)]
     assert [line.split()[0] for line in steno("search", "lighthouse", "--sessions").lines] == [
         "ID",
         harbour().session_id[:4],
@@ -240,9 +233,7 @@ def test_a_pattern_without_end_comes_to_an_end(steno: Steno, config: WriteConfig
 
 
 @pytest.mark.timeout(60)
-def test_a_pattern_comes_to_an_end_also_where_it_is_shown(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_a_pattern_comes_to_an_end_also_where_it_is_shown(steno: Steno, config: WriteConfig) -> None:
     blocks = [text("aaa"), text("a" * 60 + "!")]
     config(session(seed="both").user(blocks).done())
     ran = steno("search", "--regex", "^(a+)+$")
@@ -267,9 +258,7 @@ def test_a_sync_at_work_is_said_to_people_and_to_programs(steno: Steno, two: Pat
             assert {each["complete"] for each in told} == {False}
 
 
-def test_a_file_that_is_not_called_by_its_id_is_named_as_in_a_listing(
-    steno: Steno, two: Path
-) -> None:
+def test_a_file_that_is_not_called_by_its_id_is_named_as_in_a_listing(steno: Steno, two: Path) -> None:
     (path,) = two.glob(f"projects/*/{harbour().session_id}.jsonl")
     path = path.rename(path.with_name("it's my copy.jsonl"))
     short = "it's"
@@ -311,16 +300,8 @@ def test_a_sub_agent_without_its_session_has_a_way_in(steno: Steno, config: Writ
 def test_a_command_to_copy_holds_nothing_but_the_command() -> None:
     evil = "x;touch PWNED #"
     group = HitGroup("4f9d", agents={0: evil, 1: "-x", 2: "\x1b[31m"})
-    assert shlex.split(location_arguments(group, HitText(7, 1, 1, None)) or "") == [
-        "--agent",
-        evil,
-        "--at",
-        "7",
-    ]
-    assert (
-        location_arguments(group, HitText(1 << FILE_ID_SHIFT, 1, 1, None))
-        == " --agent agent--x --at 0"
-    )
+    assert shlex.split(location_arguments(group, HitText(7, 1, 1, None)) or "") == ["--agent", evil, "--at", "7"]
+    assert location_arguments(group, HitText(1 << FILE_ID_SHIFT, 1, 1, None)) == " --agent agent--x --at 0"
     assert location_arguments(group, HitText(2 << FILE_ID_SHIFT, 1, 1, None)) is None
 
 

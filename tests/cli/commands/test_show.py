@@ -29,10 +29,7 @@ def demo_is_there(demo: DemoReport) -> None:
 
 
 def test_the_head_says_what_it_is(steno: Steno) -> None:
-    assert steno("show", "--demo", SMOOTH).lines[:2] == [
-        SMOOTH,
-        "6429f00f  tidegauge  surge  opus-5-5  2 turns  2m30",
-    ]
+    assert steno("show", "--demo", SMOOTH).lines[:2] == [SMOOTH, "6429f00f  tidegauge  surge  opus-5-5  2 turns  2m30"]
 
 
 def test_a_turn_is_told_from_prompt_to_figures(steno: Steno) -> None:
@@ -75,9 +72,7 @@ def test_a_failed_command_shows_its_last_lines(steno: Steno) -> None:
     assert "exit 1, 1 failed, 6 passed" in told[at]
     assert told[at + 8].strip() == "1 failed, 6 passed in 0.31s"
     assert told[at + 9].strip() == "the last 8 of 11 lines"
-    assert told[at + 10] == (
-        "  ┊ queued  Use the 28th of October as the reference, it had the surge."
-    )
+    assert told[at + 10] == ("  ┊ queued  Use the 28th of October as the reference, it had the surge.")
 
 
 def test_a_failed_step_of_any_tool_shows_its_last_lines(steno: Steno, config: WriteConfig) -> None:
@@ -109,7 +104,7 @@ def test_sub_agents_are_nested_and_can_be_opened(steno: Steno) -> None:
     at = next(place for place, line in enumerate(told) if "Survey templates" in line)
     assert told[at].lstrip().startswith("▾ Explore")
     assert [line[:8] for line in told[at + 1 : at + 7]] == [
-        *("    │   ", "    │   ", "    │   ", "    │   ", "    │   ", "    └   "),
+        *("    │   ", "    │   ", "    │   ", "    │   ", "    │   ", "    └   ")
     ]
     assert "    │     │   ▸ Read    templates/letter.html" in told[at + 4]
     agent = steno("show", "--demo", "Three languages", "--agent", "aa17882ee784e8c80")
@@ -204,14 +199,7 @@ def test_records_say_what_is_known_and_what_is_damaged(steno: Steno) -> None:
         *("dialect", "damage", "gap"),
     }
     first = {key: pieces[0][key] for key in ("offset", "line", "kind", "type", "dialect", "gap")}
-    assert first == {
-        "offset": 0,
-        "line": 1,
-        "kind": "user/prompt",
-        "type": "user",
-        "dialect": "claude",
-        "gap": False,
-    }
+    assert first == {"offset": 0, "line": 1, "kind": "user/prompt", "type": "user", "dialect": "claude", "gap": False}
     gaps = [piece for piece in pieces if piece["gap"]]
     assert [gap["damage"][0]["id"] for gap in gaps] == ["line.torn", "line.nul-run", "line.torn"]
     assert set(gaps[0]["damage"][0]) == {"id", "offset", "length", "message", "hint"}
@@ -260,7 +248,7 @@ def test_as_resumed_is_a_list_of_messages(steno: Steno, config: WriteConfig) -> 
     assert more[2:] == [{"role": "user", "content": [{"type": "text", "text": "More"}]}]
     assert steno("show", "last", "--as-resumed", "--client", "2.0.76", "--json").json == messages
     assert steno("show", "last", "--as-resumed").lines == [
-        *("  1  user", "     Hello", "", "  2  assistant", "     Hi there."),
+        *("  1  user", "     Hello", "", "  2  assistant", "     Hi there.")
     ]
 
 

@@ -172,9 +172,7 @@ def test_json_is_one_object_an_event(steno: Steno, demo: DemoReport) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 80, 100])
-def test_no_line_of_any_session_is_wider_than_the_screen(
-    steno: Steno, demo: DemoReport, columns: int
-) -> None:
+def test_no_line_of_any_session_is_wider_than_the_screen(steno: Steno, demo: DemoReport, columns: int) -> None:
     told = steno("tail", "--all", "--root", demo.root, "-n", "--since", "90d", "--width", columns)
     assert len(told.lines) > 300
     assert [line for line in told.lines if display_width(line) > columns] == []
@@ -189,9 +187,7 @@ def test_nothing_of_a_session_acts_on_the_terminal(steno: Steno, config: WriteCo
     assert set(re.findall(r"[\x00-\x09\x0b-\x1f\u202e](?!\[[0-9;]*m)", told)) == set()
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--all", "6429"), ("--last", "1", "--since", "1h"), ("--last", "-1")]
-)
+@pytest.mark.parametrize("arguments", [("--all", "6429"), ("--last", "1", "--since", "1h"), ("--last", "-1")])
 def test_what_excludes_each_other_is_refused(steno: Steno, arguments: tuple[str, ...]) -> None:
     assert steno("tail", *arguments).code == 2
 
@@ -203,9 +199,7 @@ def test_no_session_is_no_match(steno: Steno) -> None:
 # Live
 
 
-def test_what_is_appended_is_told_step_by_step(
-    tail: Callable[..., Tail], config: WriteConfig
-) -> None:
+def test_what_is_appended_is_told_step_by_step(tail: Callable[..., Tail], config: WriteConfig) -> None:
     made = asked()
     lines = lines_of(made)
     path = path_of(made)
@@ -278,9 +272,7 @@ def test_a_file_that_is_cut_short_is_told_from_its_beginning(tail: Callable[...,
     assert running.event("turn")["prompt"]["text"] == "Why is the chart flat?"
 
 
-def test_a_file_that_is_replaced_by_a_rename_is_told_from_its_beginning(
-    tail: Callable[..., Tail],
-) -> None:
+def test_a_file_that_is_replaced_by_a_rename_is_told_from_its_beginning(tail: Callable[..., Tail]) -> None:
     made = asked()
     path = path_of(made)
     append(path, *lines_of(made)[:2])
@@ -299,9 +291,7 @@ def test_a_sub_agent_that_appears_is_told(tail: Callable[..., Tail]) -> None:
     made = (
         session()
         .user("Check the links")
-        .assistant(
-            tool("Agent", subagent_type="reader", description="Read them", prompt="Read all links")
-        )
+        .assistant(tool("Agent", subagent_type="reader", description="Read them", prompt="Read all links"))
     )
     path = path_of(made)
     append(path, made.bytes())
@@ -309,10 +299,7 @@ def test_a_sub_agent_that_appears_is_told(tail: Callable[..., Tail]) -> None:
     running.event("watching")
     agent = path.with_suffix("") / "subagents" / f"agent-{AGENT}.jsonl"
     work = session(seed="agent").user("Read all links").assistant("All are fine.").records()
-    data = [
-        {**record, "isSidechain": True, "agentId": AGENT, "sessionId": made.session_id}
-        for record in work
-    ]
+    data = [{**record, "isSidechain": True, "agentId": AGENT, "sessionId": made.session_id} for record in work]
     append(agent, *(json.dumps(record).encode() + b"\n" for record in data))
     said = running.event("words")
     assert (said["agent"], said["text"]) == (AGENT, "All are fine.")
@@ -350,9 +337,7 @@ def test_at_a_terminal_it_says_that_it_waits_and_ctrl_c_ends_it() -> None:
     del env["STENO_NOW"]
     made = asked()
     append(path_of(made), *lines_of(made)[:1])
-    child = pexpect.spawn(
-        sys.executable, ["-m", "steno", "tail", "--all"], env=env, timeout=120, encoding="utf-8"
-    )
+    child = pexpect.spawn(sys.executable, ["-m", "steno", "tail", "--all"], env=env, timeout=120, encoding="utf-8")
     child.expect_exact("watching 1 file; Ctrl-C ends")
     assert "\x1b" not in (child.before or "")
     append(path_of(made), lines_of(made)[1])

@@ -54,8 +54,7 @@ def test_json_has_rows_and_totals_by_the_names_of_the_api(steno: Steno) -> None:
 
 @pytest.mark.usefixtures("root")
 @pytest.mark.parametrize(
-    "by",
-    ["day", "week", "month", "session", "project", "model", "agent", "branch", "hour", "block5h"],
+    "by", ["day", "week", "month", "session", "project", "model", "agent", "branch", "hour", "block5h"]
 )
 def test_files_and_index_tell_the_same(steno: Steno, by: str) -> None:
     one = steno("usage", "--by", by, "--json").json
@@ -149,9 +148,7 @@ def test_nothing_at_all_is_fine(steno: Steno) -> None:
 
 
 @pytest.mark.usefixtures("root")
-def test_while_another_sync_is_at_work_the_figures_are_said_to_be_incomplete(
-    steno: Steno,
-) -> None:
+def test_while_another_sync_is_at_work_the_figures_are_said_to_be_incomplete(steno: Steno) -> None:
     folder = Path(locate_index(None).folder)
     folder.mkdir(parents=True)
     with FileLock(str(folder / "sync.lock")):
@@ -230,12 +227,7 @@ def test_a_total_opens_to_its_lines(steno: Steno) -> None:
     told = steno("usage", "--explain", "--json").json
     totals = steno("usage", "--json").json["totals"]
     assert told["totals"] == totals
-    counted = [
-        line
-        for response in told["responses"]
-        for line in response["lines"]
-        if line["verdict"] == "counted"
-    ]
+    counted = [line for response in told["responses"] for line in response["lines"] if line["verdict"] == "counted"]
     assert sum(line["output_tokens"] for line in counted) == totals["output_tokens"]
     assert sum(each["cost_micro_usd"] for each in told["responses"]) == totals["cost_micro_usd"]
     assert steno("usage", "--explain", "--json", "--no-index").json == told
@@ -372,15 +364,7 @@ def test_a_limit_shows_fewer_rows_and_the_whole_total(steno: Steno) -> None:
 @pytest.mark.usefixtures("root")
 def test_a_report_of_the_index_imports_nothing_heavy(steno: Steno) -> None:
     assert steno("usage").code == 0
-    heavy = [
-        "genai_prices",
-        "rich",
-        "stringzilla",
-        "tantivy",
-        "zstandard",
-        "multiprocessing",
-        "asyncio",
-    ]
+    heavy = ["genai_prices", "rich", "stringzilla", "tantivy", "zstandard", "multiprocessing", "asyncio"]
     code = (
         "import sys\nfrom steno.cli.entry_point import run\n"
         "try:\n    run(['usage', '--json', '--no-sync'])\n"

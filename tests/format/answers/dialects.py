@@ -76,9 +76,7 @@ def answers() -> Iterator[tuple[str, str]]:
         record = _record(type=kind, timestamp=time, message=message)
         yield f"{kind} at {time!r} with {message!r}", _told(record)
     for arguments in (None, {}, {"a": 1}, "x"):
-        record = _record(
-            type="assistant", subtype="tool_use", uuid="u", toolName="n", toolArguments=arguments
-        )
+        record = _record(type="assistant", subtype="tool_use", uuid="u", toolName="n", toolArguments=arguments)
         yield f"arguments {arguments!r}", _told(record)
     for content in ("x", [{"type": "text", "text": "x"}], 5, None):
         yield f"content {content!r}", _told(_record(type="human", content=content))

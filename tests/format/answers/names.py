@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from tests.builders.paths import (
-    agent_path,
-    dialect_session_path,
-    file_history_path,
-    task_path,
-    todo_name,
-)
+from tests.builders.paths import agent_path, dialect_session_path, file_history_path, task_path, todo_name
 
 from steno.format.paths import (
     PathInfo,
@@ -202,29 +196,11 @@ def answers() -> Iterator[tuple[str, str]]:
     known = "/home/ada/a.b"
     for name in (*slug_candidates(known), "x", ""):
         others = ("/srv/c.d", "/" + "x" * 260, "/" + "é" * 150)
-        yield (
-            f"named like {name!r}",
-            " | ".join(_short(slug_by_same_rule(name, known, o)) for o in others),
-        )
-    for text in (
-        _ID,
-        _ID.upper(),
-        _ID[:-1],
-        f"{_ID}0",
-        f"{_ID}\n",
-        _ID.replace("-", ""),
-        "g" + _ID[1:],
-        "",
-    ):
+        yield (f"named like {name!r}", " | ".join(_short(slug_by_same_rule(name, known, o)) for o in others))
+    for text in (_ID, _ID.upper(), _ID[:-1], f"{_ID}0", f"{_ID}\n", _ID.replace("-", ""), "g" + _ID[1:], ""):
         yield f"uuid {text!r}", str(is_uuid(text))
     ids = ("a318043", "a31804", "a3180433", "aa4e0dbe5b26c1968", "g318043", "A318043")
-    ids += (
-        "areview-0123456789abcdef",
-        "review-0123456789abcdef",
-        "areview-0123456789abcde",
-        "a-0123456789abcdef",
-        "",
-    )
+    ids += ("areview-0123456789abcdef", "review-0123456789abcdef", "areview-0123456789abcde", "a-0123456789abcdef", "")
     for text in ids:
         yield f"agent {text!r}", str(is_agent_id(text))
     yield "session", session_path("-w", _ID)

@@ -13,9 +13,7 @@ __all__ = ["answers"]
 
 _TAG: Final = b'{"type":"tag","uuid":"a","tag":"x"}'
 _MODE: Final = b'{"type":"mode","sessionId":"s","mode":"y"}'
-_USER: Final = (
-    b'{"type":"user","uuid":"b","message":{"role":"user","content":[{"type":"text","text":"z"}]}}'
-)
+_USER: Final = b'{"type":"user","uuid":"b","message":{"role":"user","content":[{"type":"text","text":"z"}]}}'
 _LINES: Final[dict[str, bytes]] = {
     "nothing": b"",
     "a newline": b"\n",
@@ -36,9 +34,7 @@ _LINES: Final[dict[str, bytes]] = {
     "torn inside, one behind it": _USER[:70] + _MODE + b"\n",
     "torn in a text, one behind it": _TAG[:-4] + _MODE + b"\n",
     "torn twice, one behind": _TAG[:-9] + _USER[:40] + _MODE + b"\n",
-    "an inner object that looks like a record": b'{"type":"user","x":{"type":"tag","uuid":"c"},"y":'
-    + _MODE
-    + b"\n",
+    "an inner object that looks like a record": b'{"type":"user","x":{"type":"tag","uuid":"c"},"y":' + _MODE + b"\n",
     "a list, one behind it": b"[1,2]" + _MODE + b"\n",
     "words, one behind them": b"no json " + _MODE + b"\n",
     "a record, words behind it": _TAG + b" no json\n",
@@ -214,7 +210,4 @@ def answers() -> Iterator[tuple[str, str]]:
         "one after the other": lambda n: b"[]" * n,
     }
     for name, make in depths.items():
-        yield (
-            f"depth of {name}",
-            ", ".join(str(nesting_depth(make(n))) for n in (255, 256, 257, 300)),
-        )
+        yield (f"depth of {name}", ", ".join(str(nesting_depth(make(n))) for n in (255, 256, 257, 300)))

@@ -42,18 +42,11 @@ _BLOCKS: Final[dict[str, Any]] = {
     "result of blocks": {
         "type": "tool_result",
         "tool_use_id": "a",
-        "content": [
-            {"type": "text", "text": "x"},
-            {"type": "image"},
-            {"type": "text", "text": "y"},
-        ],
+        "content": [{"type": "text", "text": "x"}, {"type": "image"}, {"type": "text", "text": "y"}],
     },
     "result empty": {"type": "tool_result", "tool_use_id": "a", "is_error": True},
     "result error a text": {"type": "tool_result", "tool_use_id": "a", "is_error": "yes"},
-    "image": {
-        "type": "image",
-        "source": {"type": "base64", "media_type": "image/png", "data": "x"},
-    },
+    "image": {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}},
     "image source a text": {"type": "image", "source": "x"},
     "image without source": {"type": "image"},
     "document": {"type": "document", "source": {"media_type": "application/pdf"}, "title": "t"},
@@ -110,18 +103,9 @@ _RECORDS: Final[dict[str, Any]] = {
     "answer a call without words": {"type": "assistant", "subtype": "tool_use", "toolName": 5},
     "answer a thought": {"type": "assistant", "subtype": "thinking", "message": "x"},
     "answer of a subtype": {"type": "assistant", "subtype": "zzz", "message": "x"},
-    "a result of the system": {
-        "type": "system",
-        "subtype": "tool_result",
-        "parentUuid": "p",
-        "message": "x",
-    },
+    "a result of the system": {"type": "system", "subtype": "tool_result", "parentUuid": "p", "message": "x"},
     "a result of the system, empty": {"type": "system", "subtype": "tool_result"},
-    "a result of the system, an object": {
-        "type": "system",
-        "subtype": "tool_result",
-        "message": {"a": 1},
-    },
+    "a result of the system, an object": {"type": "system", "subtype": "tool_result", "message": {"a": 1}},
     "compact system": {"type": "compact_system", "message": "x"},
     "compact system, content": {"type": "compact_system", "content": "x"},
     "human": {"type": "human", "message": {"content": "x"}, "timestamp": 1763184000000},
@@ -223,9 +207,7 @@ def _said(record: Record) -> str:
     more = f"message {named} usage {record.usage} kept {record.tool_use_result!r}"
     blocks = [_block(each) for each in record.blocks]
     place = (record.type, record.subtype, record.uuid, record.parent_uuid, record.is_sidechain)
-    return "\n    ".join(
-        (head, body, calls, more, str(blocks), f"{place} {record.time} {_view(record.view)}")
-    )
+    return "\n    ".join((head, body, calls, more, str(blocks), f"{place} {record.time} {_view(record.view)}"))
 
 
 def answers() -> Iterator[tuple[str, str]]:
@@ -241,10 +223,7 @@ def answers() -> Iterator[tuple[str, str]]:
     for time in _TIMES:
         yield f"time {time!r}", str(read_time(time))
     for value in ("x", "y" * 61, 5, None, True, [], {}, 1.5):
-        yield (
-            f"shown {value!r}"[:30],
-            f"{describe_value(value)} {as_list(value)} {as_object(value)}",
-        )
+        yield (f"shown {value!r}"[:30], f"{describe_value(value)} {as_list(value)} {as_object(value)}")
     for name, raw in _VIEWS.items():
         yield f"view {name}", _view(view_of(name.partition(",")[0], raw))
     for name, (tool, raw) in _RESULTS.items():
@@ -274,10 +253,7 @@ _RESULTS: Final[dict[str, tuple[str, bytes]]] = {
     "of Bash, a number": ("Bash", b"5"),
     "of nobody": ("Zzz", b'{"a":1}'),
     "of Edit": ("Edit", b'{"filePath":"/a","structuredPatch":[{"oldStart":1,"lines":["x"]}]}'),
-    "of Edit, odd inside": (
-        "Edit",
-        b'{"filePath":"/a","structuredPatch":[{"oldStart":"x","lines":["x"]}]}',
-    ),
+    "of Edit, odd inside": ("Edit", b'{"filePath":"/a","structuredPatch":[{"oldStart":"x","lines":["x"]}]}'),
     "of Edit, odder": ("Edit", b'{"filePath":"/a","structuredPatch":[5]}'),
 }
 _INPUTS: Final[dict[str, tuple[str, bytes]]] = {

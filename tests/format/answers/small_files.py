@@ -64,13 +64,7 @@ def _fields(value: Any) -> str:
     """Return the fields of a struct that are not what they are by default."""
     plain = type(value)()
     names = value.__struct_fields__
-    return str(
-        {
-            name: getattr(value, name)
-            for name in names
-            if getattr(value, name) != getattr(plain, name)
-        }
-    )
+    return str({name: getattr(value, name) for name in names if getattr(value, name) != getattr(plain, name)})
 
 
 def _line(value: Any) -> bytes:
@@ -110,12 +104,7 @@ def answers() -> Iterator[tuple[str, str]]:
     for value in _EVERY[tuple[Paste, ...]]:
         yield f"pastes {value!r}", _told(read_history(_line({"pastedContents": value})))
     assert HistoryEntry() == read_history(b"{}")[0][0]
-    for name, raw in {
-        "words": b"x\xc3\xa9",
-        "bad": b"ab\xffcd\xfe",
-        "cut": b"a\xe2\x82",
-        "none": b"",
-    }.items():
+    for name, raw in {"words": b"x\xc3\xa9", "bad": b"ab\xffcd\xfe", "cut": b"a\xe2\x82", "none": b""}.items():
         yield f"text, {name}", _told(read_text(raw))
     for name in (
         "0123456789abcdef@v1",
@@ -134,11 +123,7 @@ def answers() -> Iterator[tuple[str, str]]:
     yield "decoded", f"{decode_json(b'[1]')} {decode_json(b'x')} {decode_json(deep)}"
     for name, raw in _SETTINGS.items():
         read, notes = read_settings(raw)
-        shown = (
-            None
-            if read is None
-            else {**msgspec.structs.asdict(read), "masked": json.loads(read.masked)}
-        )
+        shown = None if read is None else {**msgspec.structs.asdict(read), "masked": json.loads(read.masked)}
         yield f"settings, {name}", f"{shown} {notes}"
     nested: Any = "x"
     for _ in range(70):
@@ -171,16 +156,6 @@ _SETTINGS: Final[dict[str, bytes]] = {
     "odd inside": _line({"permissions": {"allow": "x", "deny": None}, "hooks": [1], "env": [1]}),
     **{
         f"a {word}": _line({f"my_{word}_x": "hidden"})
-        for word in (
-            "token",
-            "KEY",
-            "secret",
-            "passwd",
-            "passphrase",
-            "credential",
-            "authorization",
-            "cookie",
-            "plain",
-        )
+        for word in ("token", "KEY", "secret", "passwd", "passphrase", "credential", "authorization", "cookie", "plain")
     },
 }

@@ -13,19 +13,7 @@ __all__ = ["answers"]
 _NUMBERS: Final = (
     *(0, 1, -1, 2**53, 2**63, 10**30),
     *(0.0, -0.0, 1.0, 2.5, -2.5, 1e-5, 1e-6, 1.5e-6, 9.9e-7, 1e-7, 1.5e-7, -1e-7, 123456789.125),
-    *(
-        1e15,
-        9007199254740991.0,
-        9007199254740992.0,
-        1e16,
-        1.5e20,
-        1e20,
-        1e21,
-        1.5e21,
-        1e22,
-        1e300,
-        -1e21,
-    ),
+    *(1e15, 9007199254740991.0, 9007199254740992.0, 1e16, 1.5e20, 1e20, 1e21, 1.5e21, 1e22, 1e300, -1e21),
     *(float("inf"), float("-inf"), float("nan"), 5e-324, 0.1, 1 / 3),
 )
 _VALUES: Final[tuple[Any, ...]] = (
@@ -50,17 +38,11 @@ _REROOTED: Final[dict[str, bytes]] = {
     "beside it": json.dumps({"cwd": f"{_OLD}ing"}, ensure_ascii=False).encode(),
     "above it": b'{"cwd":"/home/ada"}',
     "in ASCII": json.dumps({"cwd": f"{_OLD}/a"}).encode(),
-    "slashes escaped": json.dumps({"cwd": f"{_OLD}/a"}, ensure_ascii=False)
-    .replace("/", "\\/")
-    .encode(),
+    "slashes escaped": json.dumps({"cwd": f"{_OLD}/a"}, ensure_ascii=False).replace("/", "\\/").encode(),
     "a name": json.dumps({_OLD: 1, f"{_OLD}/x": {"text": 2}}, ensure_ascii=False).encode(),
     "a name of words": json.dumps({"text": {f"{_OLD}/x": "y"}}, ensure_ascii=False).encode(),
-    "in a list": json.dumps(
-        {"files": [f"{_OLD}/a", "x", f"{_OLD}/b"]}, ensure_ascii=False
-    ).encode(),
-    "in a list of words": json.dumps(
-        {"lines": [f"{_OLD}/a", [f"{_OLD}/b"]]}, ensure_ascii=False
-    ).encode(),
+    "in a list": json.dumps({"files": [f"{_OLD}/a", "x", f"{_OLD}/b"]}, ensure_ascii=False).encode(),
+    "in a list of words": json.dumps({"lines": [f"{_OLD}/a", [f"{_OLD}/b"]]}, ensure_ascii=False).encode(),
     "in an object in a list of words": json.dumps(
         {"lines": [{"file": f"{_OLD}/a"}, f"{_OLD}/b"]}, ensure_ascii=False
     ).encode(),
@@ -68,28 +50,16 @@ _REROOTED: Final[dict[str, bytes]] = {
     "with a control": json.dumps({"cwd": f"{_OLD}/a\nb"}, ensure_ascii=False).encode(),
     "with an escape": json.dumps({"cwd": f'{_OLD}/a"b'}, ensure_ascii=False).encode(),
     "with a backslash": json.dumps({"cwd": f"{_OLD}/a\\nb"}, ensure_ascii=False).encode(),
-    "blanks around": json.dumps(
-        {"cwd": f"{_OLD}/a", "text": f"{_OLD}/a"}, ensure_ascii=False, indent=1
-    ).encode(),
-    "a text in a text": json.dumps(
-        {"x": json.dumps({"cwd": f"{_OLD}/a"})}, ensure_ascii=False
-    ).encode(),
+    "blanks around": json.dumps({"cwd": f"{_OLD}/a", "text": f"{_OLD}/a"}, ensure_ascii=False, indent=1).encode(),
+    "a text in a text": json.dumps({"x": json.dumps({"cwd": f"{_OLD}/a"})}, ensure_ascii=False).encode(),
     "a request": json.dumps({"type": "api-request", "cwd": _OLD}, ensure_ascii=False).encode(),
-    "a request's blob": json.dumps(
-        {"cwd": _OLD, "type": "api-request-blob"}, ensure_ascii=False
-    ).encode(),
-    "a request in a text": json.dumps(
-        {"x": '"type":"api-request', "cwd": _OLD}, ensure_ascii=False
-    ).encode(),
-    "saved": json.dumps(
-        {"content": f"<persisted-output>\nSaved to: {_OLD}/a.txt\n"}, ensure_ascii=False
-    ).encode(),
+    "a request's blob": json.dumps({"cwd": _OLD, "type": "api-request-blob"}, ensure_ascii=False).encode(),
+    "a request in a text": json.dumps({"x": '"type":"api-request', "cwd": _OLD}, ensure_ascii=False).encode(),
+    "saved": json.dumps({"content": f"<persisted-output>\nSaved to: {_OLD}/a.txt\n"}, ensure_ascii=False).encode(),
     "saved far away": json.dumps(
         {"content": f"<persisted-output>\n{'x' * 201}{_OLD}/a.txt"}, ensure_ascii=False
     ).encode(),
-    "saved near": json.dumps(
-        {"content": f"<persisted-output>\n{'x' * 200}{_OLD}/a.txt"}, ensure_ascii=False
-    ).encode(),
+    "saved near": json.dumps({"content": f"<persisted-output>\n{'x' * 200}{_OLD}/a.txt"}, ensure_ascii=False).encode(),
     "saved, in a text": json.dumps(
         {"x": json.dumps({"content": f"<persisted-output>\nto {_OLD}/a"})}, ensure_ascii=False
     ).encode(),
@@ -118,23 +88,11 @@ def _composed() -> Iterator[tuple[str, Any]]:
     yield "attachment", made.attachment({"type": "a"})
     yield "attachment with words", made.attachment({"type": "a"}, "one", "two")
     yield "attachment of the user", made.attachment({"type": "a"}, role="user")
-    blocks = [
-        {"type": "text", "text": "x"},
-        {"type": "tool_use", "id": "c"},
-        {"type": "tool_use", "id": "d"},
-    ]
+    blocks = [{"type": "text", "text": "x"}, {"type": "tool_use", "id": "c"}, {"type": "tool_use", "id": "d"}]
     usage = {"input_tokens": 1}
     yield (
         "response",
-        made.response(
-            blocks,
-            message_id="m",
-            model="o",
-            stop_reason="tool_use",
-            usage=usage,
-            request_id="r",
-            more=1,
-        ),
+        made.response(blocks, message_id="m", model="o", stop_reason="tool_use", usage=usage, request_id="r", more=1),
     )
     yield "attachment beside", made.attachment({"type": "a"}, "w", beside="c")
     yield "attachment beside nothing", made.attachment({"type": "a"}, "w", beside="z")
@@ -143,14 +101,7 @@ def _composed() -> Iterator[tuple[str, Any]]:
     yield "result of nothing", made.result("c", "again")
     yield (
         "plain response",
-        made.response(
-            [{"type": "text"}],
-            message_id="n",
-            model="o",
-            stop_reason=None,
-            usage={},
-            stop_sequence="S",
-        ),
+        made.response([{"type": "text"}], message_id="n", model="o", stop_reason=None, usage={}, stop_sequence="S"),
     )
     yield "failure", made.failure("no")
     yield "failure of a kind", made.failure("no", status=529)
@@ -192,9 +143,7 @@ def answers() -> Iterator[tuple[str, str]]:
         yield f"in {word}", f"{number} {changed.decode()}"
     for old, new in (("/a", "C:\\b"), ("C:\\b", "/a"), ("C:\\b", "D:\\c"), ("/a", "/b")):
         turned = PathRewriter([(old, new)])
-        data = json.dumps(
-            {"cwd": old, "f": old + ("\\x\\y" if "\\" in old else "/x/y"), "g": old + "z"}
-        )
+        data = json.dumps({"cwd": old, "f": old + ("\\x\\y" if "\\" in old else "/x/y"), "g": old + "z"})
         told = [
             turned.rewrite_path(old),
             turned.rewrite_path(old + "/x"),

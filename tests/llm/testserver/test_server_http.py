@@ -8,17 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.llm.testserver.asking import (
-    HEADERS,
-    assistant,
-    body,
-    connect,
-    events,
-    receive,
-    result,
-    send,
-    user,
-)
+from tests.llm.testserver.asking import HEADERS, assistant, body, connect, events, receive, result, send, user
 
 from steno.errors import Unwritable
 from steno.llm.testserver.request_handler import ReceivedRequest
@@ -99,9 +89,7 @@ def _grow(block: dict[str, Any], delta: dict[str, Any]) -> None:
 
 
 def test_names_come_from_the_seed() -> None:
-    first, same, other = (
-        _ask([tool("Read")], body(), seed=seed).json for seed in ("one", "one", "two")
-    )
+    first, same, other = (_ask([tool("Read")], body(), seed=seed).json for seed in ("one", "one", "two"))
     assert first == same
     assert first["id"] != other["id"]
     assert first["content"][0]["id"] != other["content"][0]["id"]
@@ -128,9 +116,7 @@ def test_hidden_thinking_has_a_signature_and_no_words() -> None:
     asked = body(stream=True, thinking={"type": "adaptive", "display": "omitted"})
     got = _ask([thinking("secret"), redacted_thinking("xyz"), text("So.")], asked)
     assert b"secret" not in got.data
-    assert "signature_delta" in [
-        event["delta"].get("type") for event in got.events if "delta" in event
-    ]
+    assert "signature_delta" in [event["delta"].get("type") for event in got.events if "delta" in event]
     assert got.events[5]["content_block"] == {"type": "redacted_thinking", "data": "xyz"}
 
 
@@ -166,9 +152,7 @@ def test_an_error_has_the_kind_that_goes_with_its_status(status: int, kind: str)
 
 
 def test_an_error_comes_so_often_and_then_the_answer() -> None:
-    script = ScriptedResponder().on(
-        "Hi", "Fine.", first=[error_reply(529), error_reply(500), ErrorReply(status=0)]
-    )
+    script = ScriptedResponder().on("Hi", "Fine.", first=[error_reply(529), error_reply(500), ErrorReply(status=0)])
     with run_server_in_thread(script) as server:
         statuses = [send(server).status for _ in range(2)]
         with pytest.raises(http.client.RemoteDisconnected):
@@ -181,9 +165,7 @@ def test_a_stream_is_cut_at_every_byte_that_is_asked_for() -> None:
     whole = _ask(said, seed="s").data
     places = [0, 1, 50, len(whole) // 2, len(whole) - 1]
     for place in places:
-        with run_server_in_thread(
-            ScriptedResponder().otherwise(cut_reply(said, place)), seed="s"
-        ) as server:
+        with run_server_in_thread(ScriptedResponder().otherwise(cut_reply(said, place)), seed="s") as server:
             got = send(server, _STREAM)
             assert got.data == whole[:place]
             assert server.requests[0].sent == place
@@ -191,9 +173,7 @@ def test_a_stream_is_cut_at_every_byte_that_is_asked_for() -> None:
 
 
 def test_a_cut_ends_the_connection_and_not_the_answer() -> None:
-    with run_server_in_thread(
-        ScriptedResponder().otherwise(cut_reply([text("Good day.")], 40))
-    ) as server:
+    with run_server_in_thread(ScriptedResponder().otherwise(cut_reply([text("Good day.")], 40))) as server:
         where = urlsplit(server.url)
         with socket.create_connection((str(where.hostname), int(where.port or 0)), 20) as wire:
             raw = json.dumps(_STREAM).encode()
@@ -272,10 +252,7 @@ def test_what_is_not_there_is_not_found_in_the_form_of_the_api() -> None:
 
 def test_the_key_is_looked_at_where_one_is_given() -> None:
     with run_server_in_thread(ScriptedResponder(), key="secret") as server:
-        assert send(server).error == {
-            "type": "authentication_error",
-            "message": "invalid x-api-key",
-        }
+        assert send(server).error == {"type": "authentication_error", "message": "invalid x-api-key"}
         assert send(server).status == 401
         assert send(server, headers={**HEADERS, "x-api-key": "secret"}).status == 200
         assert send(server, headers={**HEADERS, "authorization": "Bearer secret"}).status == 200
@@ -396,9 +373,7 @@ def test_an_answer_waits_at_a_gate_and_a_client_that_leaves_is_noticed() -> None
 
 def test_a_gate_opens_from_another_thread_and_stopping_does_not_wait_for_it() -> None:
     gate = ReleaseEvent()
-    with run_server_in_thread(
-        ScriptedResponder().otherwise([text("So", gate, " it is.")])
-    ) as server:
+    with run_server_in_thread(ScriptedResponder().otherwise([text("So", gate, " it is.")])) as server:
         connection = connect(server)
         connection.request("POST", "/v1/messages", json.dumps(_STREAM), HEADERS)
         gate.wait_reached()

@@ -35,17 +35,13 @@ def _blocks(reply: Reply) -> list[Json]:
 
 def _work(version: str = VERSIONS[-1]) -> Session:
     made = session(version).user("Look at the gauge.")
-    made.assistant(
-        thinking("Where?"), "I look.", tool("Grep", pattern="x"), tool("Bash", command="ls")
-    )
+    made.assistant(thinking("Where?"), "I look.", tool("Grep", pattern="x"), tool("Bash", command="ls"))
     made.results("x = 1", "a.py")
     return made.assistant("It is 1.").user("And now?").assistant("Still 1.").done()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_each_answer_comes_again_with_its_blocks_together(
-    config: WriteConfig, version: str
-) -> None:
+def test_each_answer_comes_again_with_its_blocks_together(config: WriteConfig, version: str) -> None:
     mind = ReplayResponder([_opened(config, _work(version))])
     first = _blocks(_answered(mind, user("Look at the gauge.")))
     assert [block["type"] for block in first] == ["thinking", "text", "tool_use", "tool_use"]
@@ -94,25 +90,14 @@ def test_what_differs_is_told(config: WriteConfig) -> None:
     ]
     second = _blocks(_answered(mind, *talk, number=2))
     drift = told[-1]
-    assert (drift.what, drift.expected, drift.came, drift.call) == (
-        "result",
-        "x = 1",
-        "x = 2",
-        calls[0],
-    )
+    assert (drift.what, drift.expected, drift.came, drift.call) == ("result", "x = 1", "x = 2", calls[0])
     assert (drift.request, drift.take) == (2, 2)
     _answered(mind, *talk, assistant(*second), user("Something else?"), number=3)
-    assert (told[-1].what, told[-1].expected, told[-1].came) == (
-        "prompt",
-        "And now?",
-        "Something else?",
-    )
+    assert (told[-1].what, told[-1].expected, told[-1].came) == ("prompt", "And now?", "Something else?")
     assert mind.differences == told
 
 
-def test_answers_out_of_turn_missing_tools_and_strange_requests_are_told(
-    config: WriteConfig,
-) -> None:
+def test_answers_out_of_turn_missing_tools_and_strange_requests_are_told(config: WriteConfig) -> None:
     mind = ReplayResponder([_opened(config, _work())])
     assert _blocks(_answered(mind, user("And now?")))[0]["text"] == "Still 1."
     assert [drift.what for drift in mind.differences] == ["order"]
@@ -167,11 +152,7 @@ def test_recorded_thinking_is_vouched_for_and_no_other(config: WriteConfig) -> N
     with run_server_in_thread(mind) as server:
         first = send(server, body(user("Look at the gauge."), tools=[])).json["content"]
         calls = [block["id"] for block in first if block["type"] == "tool_use"]
-        talk = [
-            user("Look at the gauge."),
-            assistant(*first),
-            user(*(result(call) for call in calls)),
-        ]
+        talk = [user("Look at the gauge."), assistant(*first), user(*(result(call) for call in calls))]
         assert send(server, body(*talk)).status == 200
         first[0]["thinking"] = "Changed."
         got = send(server, body(*talk))

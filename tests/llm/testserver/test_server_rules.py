@@ -79,19 +79,13 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
         "messages.0.content.0: `web_search_tool_result` blocks can only be in `assistant`",
     ),
     "a result of a search whose page was edited away": (
-        body(
-            user("Hi."),
-            assistant(_SEARCH, _searched([{**_FOUND, "encrypted_content": ""}]), "So."),
-            user("Go on."),
-        ),
+        body(user("Hi."), assistant(_SEARCH, _searched([{**_FOUND, "encrypted_content": ""}]), "So."), user("Go on.")),
         "encrypted_content: String should have at least 1 character",
     ),
     "a search that failed in a way there is not": (
         body(
             user("Hi."),
-            assistant(
-                _SEARCH, _searched({"type": "web_search_tool_result_error", "error_code": "x"})
-            ),
+            assistant(_SEARCH, _searched({"type": "web_search_tool_result_error", "error_code": "x"})),
             user("Go on."),
         ),
         "error_code: Input should be 'invalid_tool_input'",
@@ -102,10 +96,7 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
     "messages that are no list": (body(messages="Hi"), "messages: Input should be a valid list"),
     "an empty list of messages": (body(messages=[]), "messages: at least one message is required"),
     "no max_tokens": (body(max_tokens=...), "max_tokens: Field required"),
-    "max_tokens of nothing": (
-        body(max_tokens=0),
-        "max_tokens: Input should be greater than or equal to 1",
-    ),
+    "max_tokens of nothing": (body(max_tokens=0), "max_tokens: Input should be greater than or equal to 1"),
     "max_tokens as text": (body(max_tokens="9"), "max_tokens: Input should be a valid integer"),
     "max_tokens as a truth": (body(max_tokens=True), "max_tokens: Input should be a valid integer"),
     "an unknown field": (body(foo=1), "foo: Extra inputs are not permitted"),
@@ -114,10 +105,7 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
         "context_management: Extra inputs are not permitted",
     ),
     "a message that is no object": (body(messages=["Hi"]), "messages.0: Input should be a valid"),
-    "a message without a role": (
-        body({"content": "Hi"}),
-        "messages.0.role: Field required",
-    ),
+    "a message without a role": (body({"content": "Hi"}), "messages.0.role: Field required"),
     "a message without content": (body({"role": "user"}), "messages.0.content: Field required"),
     "an unknown role": (
         body({"role": "tool", "content": "Hi"}),
@@ -136,45 +124,27 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
         body(user("Hi."), assistant(""), user("Go on.")),
         "messages.1: all messages must have non-empty content",
     ),
-    "no blocks": (
-        body({"role": "user", "content": []}),
-        "messages.0: all messages must have non-empty content",
-    ),
+    "no blocks": (body({"role": "user", "content": []}), "messages.0: all messages must have non-empty content"),
     "an empty text block": (body(user(_text(""))), "text content blocks must be non-empty"),
-    "a blank text block": (
-        body(user(_text(" \n"))),
-        "text content blocks must contain non-whitespace text",
-    ),
+    "a blank text block": (body(user(_text(" \n"))), "text content blocks must contain non-whitespace text"),
     "an empty text block with a mark": (
         body(user(_text("", **_MARK))),
         "messages.0.content.0.text: cache_control cannot be set for empty text blocks",
     ),
-    "a text block without text": (
-        body(user({"type": "text"})),
-        "messages.0.content.0.text.text: Field required",
-    ),
-    "text that is a number": (
-        body(user(_text(4))),
-        "messages.0.content.0.text.text: Input should be a valid string",
-    ),
+    "a text block without text": (body(user({"type": "text"})), "messages.0.content.0.text.text: Field required"),
+    "text that is a number": (body(user(_text(4))), "messages.0.content.0.text.text: Input should be a valid string"),
     "an unknown block": (
         body(user({"type": "video"})),
         "messages.0.content.0: Input tag 'video' found using 'type' does not match",
     ),
-    "a block without a type": (
-        body(user({"text": "x"})),
-        "messages.0.content.0.type: Field required",
-    ),
+    "a block without a type": (body(user({"text": "x"})), "messages.0.content.0.type: Field required"),
     "an unknown field of a block": (
         body(user(_text("x", id=1))),
         "messages.0.content.0.text.id: Extra inputs are not permitted",
     ),
     "a call without a result": (
         body(user("Hi."), assistant(call()), user("And?")),
-        (
-            "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: "
-            "toolu_1"
-        ),
+        ("messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1"),
     ),
     "a call at the end": (
         body(user("Hi."), assistant(call())),
@@ -248,16 +218,10 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
         body(user("Hi."), assistant(_THINK | _MARK, "So."), user("And?")),
         "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted",
     ),
-    "thinking of the user's": (
-        body(user(_THINK)),
-        "`thinking` blocks can only be in `assistant` messages",
-    ),
+    "thinking of the user's": (body(user(_THINK)), "`thinking` blocks can only be in `assistant` messages"),
     "a turn that thinks and does not begin so": (
         body(user("Hi."), assistant(call()), user(result()), max_tokens=2000, thinking=_ENABLED),
-        (
-            "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
-            "`tool_use`"
-        ),
+        ("messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`"),
     ),
     "a budget beyond the answer": (
         body(thinking=_ENABLED, max_tokens=1024),
@@ -267,10 +231,7 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
         body(thinking={"type": "enabled", "budget_tokens": 10}),
         "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024",
     ),
-    "thinking of no known kind": (
-        body(thinking={"type": "deep"}),
-        "thinking: Input tag 'deep' found using 'type'",
-    ),
+    "thinking of no known kind": (body(thinking={"type": "deep"}), "thinking: Input tag 'deep' found using 'type'"),
     "thinking at another temperature": (
         body(thinking=_ENABLED, max_tokens=2000, temperature=0.5),
         "`temperature` may only be set to 1 when thinking is enabled",
@@ -288,21 +249,11 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
         "the image appears to be a image/png image",
     ),
     "an image that is no base64": (
-        body(
-            user(
-                {
-                    "type": "image",
-                    "source": {"type": "base64", "media_type": "image/png", "data": "?"},
-                }
-            )
-        ),
+        body(user({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "?"}})),
         "messages.0.content.0.image.source.base64.data: Invalid base64 data",
     ),
     "an image that is none": (body(user(image(b"words"))), "Could not process image"),
-    "an image beyond 5 MB": (
-        body(user(image(_SMALL + bytes(5 << 20)))),
-        "image exceeds 5 MB maximum",
-    ),
+    "an image beyond 5 MB": (body(user(image(_SMALL + bytes(5 << 20)))), "image exceeds 5 MB maximum"),
     "an image beyond 8000 pixels": (
         body(user(image(_header(8001)))),
         "At least one of the image dimensions exceed max allowed size: 8000 pixels",
@@ -335,11 +286,7 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
         "A maximum of 4 blocks with cache_control may be provided. Found 5.",
     ),
     "five marks in all places": (
-        body(
-            user(*[_text("x", **_MARK)] * 3),
-            tools=[{**tool(), **_MARK}],
-            system=[_text("Be good.", **_MARK)],
-        ),
+        body(user(*[_text("x", **_MARK)] * 3), tools=[{**tool(), **_MARK}], system=[_text("Be good.", **_MARK)]),
         "Found 5.",
     ),
     "a mark of an unknown kind": (
@@ -351,10 +298,7 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
         "cache_control.ttl: Input should be '5m' or '1h'",
     ),
     "a long mark behind a short one": (
-        body(
-            user(_text("x", cache_control={"type": "ephemeral", "ttl": "1h"})),
-            system=[_text("Be good.", **_MARK)],
-        ),
+        body(user(_text("x", cache_control={"type": "ephemeral", "ttl": "1h"})), system=[_text("Be good.", **_MARK)]),
         "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block",
     ),
     "a tool's name with a blank": (
@@ -366,10 +310,7 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
         "tools.0.custom.name: String should match pattern",
     ),
     "two tools of one name": (body(tools=[tool(), tool()]), "tools: Tool names must be unique."),
-    "a tool without a schema": (
-        body(tools=[{"name": "Read"}]),
-        "tools.0.custom.input_schema: Field required",
-    ),
+    "a tool without a schema": (body(tools=[{"name": "Read"}]), "tools.0.custom.input_schema: Field required"),
     "a tool whose input is no object": (
         body(tools=[tool(input_schema={"type": "string"})]),
         "tools.0.custom.input_schema.type: Input should be 'object'",
@@ -390,10 +331,7 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
         body(tools=[tool()], tool_choice={"type": "tool", "name": "Write"}),
         "Tool 'Write' not found in provided tools",
     ),
-    "a choice as a text": (
-        body(tools=[tool()], tool_choice="auto"),
-        "tool_choice: Input should be a valid dictionary",
-    ),
+    "a choice as a text": (body(tools=[tool()], tool_choice="auto"), "tool_choice: Input should be a valid dictionary"),
     "a choice of an unknown type": (
         body(tools=[tool()], tool_choice={"type": "some"}),
         "tool_choice: Input tag 'some'",
@@ -411,24 +349,13 @@ _BAD: dict[str, tuple[dict[str, Any], str]] = {
     "stops that are no list": (body(stop_sequences="x"), "stop_sequences: Input should be a"),
     "a system that is an object": (body(system={}), "system: Input should be a valid list"),
     "a system with an image": (body(system=[image(_SMALL)]), "system.0: Input tag 'image'"),
-    "a system that is empty": (
-        body(system=[_text("")]),
-        "system: text content blocks must be non-empty",
-    ),
-    "metadata of another kind": (
-        body(metadata={"session": "x"}),
-        "metadata.session: Extra inputs are not permitted",
-    ),
+    "a system that is empty": (body(system=[_text("")]), "system: text content blocks must be non-empty"),
+    "metadata of another kind": (body(metadata={"session": "x"}), "metadata.session: Extra inputs are not permitted"),
     "a stream that is no truth": (body(stream="yes"), "stream: Input should be a valid boolean"),
-    "an unknown effort": (
-        body(output_config={"effort": "extreme"}),
-        "output_config.effort: Input should be 'low'",
-    ),
+    "an unknown effort": (body(output_config={"effort": "extreme"}), "output_config.effort: Input should be 'low'"),
     "a search of the server's without its result": (
         body(
-            user("Hi."),
-            assistant(call("srvtoolu_1", type="server_tool_use", name="web_search"), "So."),
-            user("And?"),
+            user("Hi."), assistant(call("srvtoolu_1", type="server_tool_use", name="web_search"), "So."), user("And?")
         ),
         "`web_search` tool use with id `srvtoolu_1` was found without a corresponding",
     ),
@@ -460,13 +387,9 @@ _GOOD: dict[str, dict[str, Any]] = {
         assistant("I look.", call(), call("toolu_2")),
         user(result("toolu_2"), result(is_error=True), "Well?"),
     ),
-    "results with pictures": body(
-        user("Hi."), assistant(call()), user(result(content=[_text("see"), image(_SMALL)]))
-    ),
+    "results with pictures": body(user("Hi."), assistant(call()), user(result(content=[_text("see"), image(_SMALL)]))),
     "a result that says nothing": body(user("Hi."), assistant(call()), user(result(content=...))),
-    "pictures and papers": body(
-        user(image(_SMALL), document(pdf("tides")), _text("What is it?", **_MARK))
-    ),
+    "pictures and papers": body(user(image(_SMALL), document(pdf("tides")), _text("What is it?", **_MARK))),
     "a picture as large as may be": body(user(image(_header(8000)))),
     "many pictures": body(user(*[image(_header(2000))] * 21)),
     "thinking sent back": body(
@@ -487,17 +410,10 @@ _GOOD: dict[str, dict[str, Any]] = {
         thinking=_ENABLED,
         max_tokens=2000,
     ),
-    "thinking as the model likes": body(
-        user("Hi."), assistant(call()), user(result()), thinking={"type": "adaptive"}
-    ),
-    "four marks": body(
-        user(*[_text("x", **_MARK)] * 2),
-        tools=[{**tool(), **_MARK}],
-        system=[_text("Hm.", **_MARK)],
-    ),
+    "thinking as the model likes": body(user("Hi."), assistant(call()), user(result()), thinking={"type": "adaptive"}),
+    "four marks": body(user(*[_text("x", **_MARK)] * 2), tools=[{**tool(), **_MARK}], system=[_text("Hm.", **_MARK)]),
     "a long mark before a short one": body(
-        user(_text("x", **_MARK)),
-        system=[_text("x", cache_control={"type": "ephemeral", "ttl": "1h"})],
+        user(_text("x", **_MARK)), system=[_text("x", cache_control={"type": "ephemeral", "ttl": "1h"})]
     ),
     "two users in a row": body(user("Hi."), user("And?")),
     "an answer begun": body(user("Hi."), assistant("So")),
@@ -522,23 +438,13 @@ _GOOD: dict[str, dict[str, Any]] = {
     ),
     "a search of the server's": body(
         user("Hi."),
-        assistant(
-            call("srvtoolu_1", type="server_tool_use", name="web_search"),
-            _searched([_FOUND]),
-            "Found.",
-        ),
+        assistant(call("srvtoolu_1", type="server_tool_use", name="web_search"), _searched([_FOUND]), "Found."),
         user("And?"),
-        tools=[
-            _searching(max_uses=3, blocked_domains=["a.example", "*.b.example/news"]),
-            tool(),
-        ],
+        tools=[_searching(max_uses=3, blocked_domains=["a.example", "*.b.example/news"]), tool()],
     ),
     "a search that failed": body(
         user("Hi."),
-        assistant(
-            _SEARCH,
-            _searched({"type": "web_search_tool_result_error", "error_code": "unavailable"}),
-        ),
+        assistant(_SEARCH, _searched({"type": "web_search_tool_result_error", "error_code": "unavailable"})),
         user("And?"),
         tools=[_searching(user_location={"type": "approximate", "city": "Kiel"})],
     ),
@@ -591,9 +497,7 @@ def test_thinking_passes_only_as_it_was_signed() -> None:
 
     def said(words: str, signed: str) -> str:
         block = {"type": "thinking", "thinking": words, "signature": signed}
-        refused = validate_request(
-            body(user("Hi."), assistant(block, "So."), user("And?")), history=known
-        )
+        refused = validate_request(body(user("Hi."), assistant(block, "So."), user("And?")), history=known)
         return refused.message if refused else ""
 
     assert said("hm", signature) == ""

@@ -16,11 +16,7 @@ from steno.llm.testserver.responders import (
     text,
     tool,
 )
-from steno.llm.testserver.scripted_responder import (
-    DEFAULT_REPLY,
-    ScriptedResponder,
-    parse_script_file,
-)
+from steno.llm.testserver.scripted_responder import DEFAULT_REPLY, ScriptedResponder, parse_script_file
 
 
 def _said(script: ScriptedResponder, *messages: Json, number: int = 1) -> str:
@@ -32,20 +28,11 @@ def _said(script: ScriptedResponder, *messages: Json, number: int = 1) -> str:
 
 
 def test_a_scene_goes_on_with_the_results_of_its_calls() -> None:
-    script = (
-        ScriptedResponder()
-        .on("fix", [text("I look."), tool("Read")])
-        .then([tool("Edit")])
-        .then("Fixed.")
-    )
+    script = ScriptedResponder().on("fix", [text("I look."), tool("Read")]).then([tool("Edit")]).then("Fixed.")
     first = (user("Please fix it."),)
     second = (*first, assistant("I look.", call()), user(result()))
     third = (*second, assistant(call("b")), user(result("b")))
-    assert [_said(script, *each) for each in (first, second, third)] == [
-        "I look.|Read",
-        "Edit",
-        "Fixed.",
-    ]
+    assert [_said(script, *each) for each in (first, second, third)] == ["I look.|Read", "Edit", "Fixed."]
     assert _said(script, *second) == "Edit", "a retry gets the same answer"
     assert _said(script, *third, assistant("Fixed."), user("fix more")) == "I look.|Read"
 
@@ -82,16 +69,12 @@ def test_answers_in_line_are_given_one_after_the_other() -> None:
 
 
 def test_what_comes_first_comes_once_each() -> None:
-    script = ScriptedResponder().on(
-        "Hi", "fine", first=[error_reply(529), Reply(content=(text("half"),))]
-    )
+    script = ScriptedResponder().on("Hi", "fine", first=[error_reply(529), Reply(content=(text("half"),))])
     assert [_said(script, user("Hi")) for _ in range(4)] == ["529", "half", "fine", "fine"]
 
 
 def test_an_answer_may_be_made_from_the_request() -> None:
-    script = ScriptedResponder().otherwise(
-        lambda asked: f"heard {asked.prompt}", stop_reason="max_tokens"
-    )
+    script = ScriptedResponder().otherwise(lambda asked: f"heard {asked.prompt}", stop_reason="max_tokens")
     answer = script.answer(ResponderRequest(body(user("this"))))
     assert isinstance(answer, Reply)
     assert answer.stop_reason == "max_tokens"

@@ -6,15 +6,7 @@ from typing import Any
 import pytest
 from tests.llm.testserver.asking import assistant, result, tool, user
 
-from steno.llm.testserver.responders import (
-    ErrorReply,
-    ResponderRequest,
-    cut_reply,
-    error_reply,
-    search,
-    text,
-    thinking,
-)
+from steno.llm.testserver.responders import ErrorReply, ResponderRequest, cut_reply, error_reply, search, text, thinking
 from steno.llm.testserver.responders import tool as use
 from steno.llm.testserver.scripted_responder import ScriptedResponder
 from steno.llm.testserver.server import Server, run_server_in_thread
@@ -84,9 +76,7 @@ def test_it_sees_every_event_of_a_stream(client: Any) -> None:
     assert kinds.count("content_block_start") == kinds.count("content_block_stop") == 3
 
 
-def test_it_tries_again_when_the_server_is_overloaded(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_tries_again_when_the_server_is_overloaded(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with anthropic.Anthropic(base_url=server.url, api_key="k", max_retries=3) as patient:
         monkeypatch.setattr(patient, "_calculate_retry_timeout", _at_once)
         message = patient.messages.create(messages=[user("slow")], **_ASK)
@@ -139,10 +129,7 @@ def test_it_counts_tokens_and_lists_models(client: Any) -> None:
 
 @pytest.mark.parametrize("streams", [True, False])
 def test_it_reads_a_search_of_the_servers_and_sends_it_back(client: Any, *, streams: bool) -> None:
-    asked: dict[str, Any] = {
-        "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 2}],
-        **_ASK,
-    }
+    asked: dict[str, Any] = {"tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 2}], **_ASK}
     talk: list[Any] = [user("search it")]
     if streams:
         with client.messages.stream(messages=talk, **asked) as stream:
@@ -157,7 +144,5 @@ def test_it_reads_a_search_of_the_servers_and_sends_it_back(client: Any, *, stre
     assert message.usage.server_tool_use.web_search_requests == 1
     assert message.stop_reason == "end_turn"
     said = [block.model_dump(exclude_none=True) for block in message.content]
-    again = client.messages.create(
-        messages=[*talk, {"role": "assistant", "content": said}, user("look")], **asked
-    )
+    again = client.messages.create(messages=[*talk, {"role": "assistant", "content": said}, user("look")], **asked)
     assert again.content

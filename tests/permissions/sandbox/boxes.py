@@ -51,11 +51,7 @@ class Box:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd="/",
-            env={
-                **ENV,
-                "HOME": str(self.home),
-                "STENO_CONFINEMENT": "" if mechanism == "both" else mechanism,
-            },
+            env={**ENV, "HOME": str(self.home), "STENO_CONFINEMENT": "" if mechanism == "both" else mechanism},
             **as_user,
         )
 
@@ -110,9 +106,7 @@ def python_for_everyone() -> str | None:
     """Return a Python like this one that other users can run too."""
     for path in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
         real = Path(path).resolve()
-        if real.exists() and all(
-            stat.S_IMODE(each.stat().st_mode) & 0o001 for each in (real, *real.parents)
-        ):
+        if real.exists() and all(stat.S_IMODE(each.stat().st_mode) & 0o001 for each in (real, *real.parents)):
             return str(path)
     return None
 
@@ -168,6 +162,4 @@ class World:
         )
 
     def plain_policy(self) -> SandboxPolicy:
-        return SandboxPolicy(
-            cwd=str(self.work), readable=(str(self.work),), scratch=str(self.scratch)
-        )
+        return SandboxPolicy(cwd=str(self.work), readable=(str(self.work),), scratch=str(self.scratch))

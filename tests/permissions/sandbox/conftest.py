@@ -6,14 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.campaign.size import SIZE
-from tests.permissions.sandbox.boxes import (
-    MECHANISMS,
-    NOBODY,
-    Box,
-    World,
-    folder_for,
-    python_for_everyone,
-)
+from tests.permissions.sandbox.boxes import MECHANISMS, NOBODY, Box, World, folder_for, python_for_everyone
 
 from steno.permissions.sandbox.mechanisms import probe_sandbox
 

@@ -26,11 +26,7 @@ def _plain(asked: dict[str, Any]) -> dict[str, Any]:
         capture_output=True,
         check=False,
     )
-    return {
-        "code": done.returncode,
-        "out": os.fsdecode(done.stdout),
-        "err": os.fsdecode(done.stderr),
-    }
+    return {"code": done.returncode, "out": os.fsdecode(done.stdout), "err": os.fsdecode(done.stderr)}
 
 
 async def _confined(launcher: SandboxLauncher, asked: dict[str, Any]) -> dict[str, Any]:
@@ -43,12 +39,7 @@ async def _confined(launcher: SandboxLauncher, asked: dict[str, Any]) -> dict[st
         os.dup2(number, target)
     try:
         process = await launcher.start(
-            asked["argv"],
-            policy=policy,
-            env=asked["env"],
-            stdout=files[0],
-            stderr=files[1],
-            pass_fds=asked["pass_fds"],
+            asked["argv"], policy=policy, env=asked["env"], stdout=files[0], stderr=files[1], pass_fds=asked["pass_fds"]
         )
         code = await process.wait()
     except SandboxError as error:

@@ -25,24 +25,12 @@ _LOAD: Final = 0x20
 Args: TypeAlias = tuple[int, ...]
 _OPTIONS: Final = {
     "all": FilterOptions(metadata=True, touch=True, signals=True, processes=True, truncation=True),
-    "no touch": FilterOptions(
-        metadata=True, touch=False, signals=True, processes=True, truncation=True
-    ),
-    "none": FilterOptions(
-        metadata=False, touch=False, signals=False, processes=False, truncation=False
-    ),
-    "metadata": FilterOptions(
-        metadata=True, touch=False, signals=False, processes=False, truncation=False
-    ),
-    "signals": FilterOptions(
-        metadata=False, touch=False, signals=True, processes=False, truncation=False
-    ),
-    "processes": FilterOptions(
-        metadata=False, touch=False, signals=False, processes=True, truncation=False
-    ),
-    "truncation": FilterOptions(
-        metadata=False, touch=False, signals=False, processes=False, truncation=True
-    ),
+    "no touch": FilterOptions(metadata=True, touch=False, signals=True, processes=True, truncation=True),
+    "none": FilterOptions(metadata=False, touch=False, signals=False, processes=False, truncation=False),
+    "metadata": FilterOptions(metadata=True, touch=False, signals=False, processes=False, truncation=False),
+    "signals": FilterOptions(metadata=False, touch=False, signals=True, processes=False, truncation=False),
+    "processes": FilterOptions(metadata=False, touch=False, signals=False, processes=True, truncation=False),
+    "truncation": FilterOptions(metadata=False, touch=False, signals=False, processes=False, truncation=True),
 }
 # Each bit alone, small numbers, and the ioctls of files and terminals with their neighbours.
 _IOCTLS: Final = (
@@ -50,9 +38,7 @@ _IOCTLS: Final = (
     *(0x80086601, 0x40086602, 0xC020660B, 0x40049409, 0x4020940D, 0x80081272, 0x80087601),
     *(0x801C581F, 0xC0189436, 0x8901),
 )
-_VALUES: Final = sorted(
-    {*range(17), *(1 << bit for bit in range(35)), 0x241, 0x80041, 0x410041, *_IOCTLS}
-)
+_VALUES: Final = sorted({*range(17), *(1 << bit for bit in range(35)), 0x241, 0x80041, 0x410041, *_IOCTLS})
 
 
 def run_filter(program: list[Instruction], data: bytes) -> int:
@@ -94,9 +80,7 @@ def verdicts() -> Iterator[str]:
             yield from _of_numbers(program, audit)
             if name in {"all", "none"}:
                 yield from _of_arguments(program, audit)
-    yield "other architectures: " + _verdict(
-        build_filter(_OPTIONS["none"], "x86_64"), 0x40000028, 0
-    )
+    yield "other architectures: " + _verdict(build_filter(_OPTIONS["none"], "x86_64"), 0x40000028, 0)
 
 
 def _of_numbers(program: list[Instruction], audit: int) -> Iterator[str]:

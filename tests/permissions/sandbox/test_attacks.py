@@ -332,10 +332,7 @@ print(json.dumps({
     assert found["nnp"] == 1
     assert found["fds"] == [0, 1, 2, 77]
     assert found["passed"] == "passed"
-    assert {k: v for k, v in found["env"].items() if k != "LC_CTYPE"} == {
-        **env,
-        "TMPDIR": str(world.scratch),
-    }
+    assert {k: v for k, v in found["env"].items() if k != "LC_CTYPE"} == {**env, "TMPDIR": str(world.scratch)}
     assert found["caps"] == (0 if box.user else 0b110)
     assert found["core"] == [0, 0]
     assert found["leader"]
@@ -368,12 +365,7 @@ def test_ordinary_commands_work(box: Box, world: World) -> None:
 
 
 def test_git_reads_a_repository(box: Box, world: World) -> None:
-    env = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(world.scratch),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-    }
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(world.scratch), "GIT_CONFIG_NOSYSTEM": "1", "GIT_OPTIONAL_LOCKS": "0"}
     for argv in (
         ["git", "init", "-q"],
         ["git", "add", "open.txt"],
@@ -382,9 +374,7 @@ def test_git_reads_a_repository(box: Box, world: World) -> None:
         subprocess.run(argv, cwd=world.work, env=env, check=True, **as_user(box))
     (world.work / "open.txt").write_text("changed\n", encoding="utf-8")
     done = box.bash(
-        "git log --format=%s; git status --short open.txt; git diff --stat | tail -1",
-        world.plain_policy(),
-        env=env,
+        "git log --format=%s; git status --short open.txt; git diff --stat | tail -1", world.plain_policy(), env=env
     )
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[:2] == ["first", " M open.txt"]

@@ -85,12 +85,7 @@ def test_requests_that_are_too_long_or_cut_off_are_refused() -> None:
             "root:x:0:0:root:/:/bin/sh\nuser:x:4000001:4000002::/:/bin/sh\n",
             "root:x:0:\nuser:x:4000002:\n",
         ),
-        (
-            4_000_001,
-            0,
-            "root:x:0:0:root:/:/bin/sh\nuser:x:4000001:0::/:/bin/sh\n",
-            "root:x:0:\n",
-        ),
+        (4_000_001, 0, "root:x:0:0:root:/:/bin/sh\nuser:x:4000001:0::/:/bin/sh\n", "root:x:0:\n"),
         (0, 4_000_002, "root:x:0:0:root:/:/bin/sh\n", "root:x:0:\nroot:x:4000002:\n"),
     ],
 )
@@ -138,11 +133,7 @@ def test_the_filter_does_what_the_other_mechanisms_leave(
     assert found.accounts == {"a": "b"}
     for writes in (False, True):
         assert found.filter_options(writes=writes) == FilterOptions(
-            metadata=not namespaces,
-            touch=writes,
-            signals=signals,
-            processes=not namespaces,
-            truncation=truncation,
+            metadata=not namespaces, touch=writes, signals=signals, processes=not namespaces, truncation=truncation
         )
     assert ("/etc/passwd" in found.system_plan.readable) is not namespaces
     assert "/usr" in found.system_plan.readable
@@ -165,8 +156,7 @@ def test_a_started_command_is_known_by_its_credentials() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "words"),
-    [(b"no such file", "no such file"), (b"", "ended while it was being confined")],
+    ("sent", "words"), [(b"no such file", "no such file"), (b"", "ended while it was being confined")]
 )
 def test_a_command_that_was_not_started_says_why(sent: bytes, words: str) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -295,9 +285,7 @@ def test_a_command_is_sent_whole(tmp_path: Path) -> None:
         ({"argv": ["a" * (16 << 20)]}, "too long"),
     ],
 )
-def test_a_command_that_cannot_be_sent_is_refused(
-    tmp_path: Path, more: dict[str, Any], words: str
-) -> None:
+def test_a_command_that_cannot_be_sent_is_refused(tmp_path: Path, more: dict[str, Any], words: str) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs, pytest.raises(SandboxError, match=words):
         mechanisms.send_command(ours, 1, _command(tmp_path, **more))

@@ -128,14 +128,11 @@ def test_rules_without_exceptions(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found == {"r": _READ, "w": _WRITE, "scratch": _WRITE}
 
 
-def test_rules_of_devices_and_of_the_private_root(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rules_of_devices_and_of_the_private_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = _filled(monkeypatch, _world(tmp_path), mounted=True)
     devices = {path: found[path] for path in found if path.startswith("/dev/")}
     assert devices == dict.fromkeys(
-        (f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")),
-        0b110 | 1 << 14,
+        (f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")), 0b110 | 1 << 14
     )
     assert (found["/"], found["/proc"], found["/etc"]) == (_LIST, 0b1100, 0b1100)
 
@@ -187,9 +184,7 @@ def test_rules_around_what_is_read_only(tmp_path: Path, monkeypatch: pytest.Monk
     assert "w/file" not in mounted
 
 
-def test_a_folder_that_cannot_be_opened_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = _world(tmp_path)
     wanted.readable = {str(tmp_path / "none")}
     with pytest.raises(SandboxSetupError, match="cannot open"):
@@ -198,11 +193,7 @@ def test_a_folder_that_cannot_be_opened_is_refused(
 
 @pytest.mark.parametrize(("abi", "expected"), [(abi, rest) for abi, *rest in _VERSIONS])
 def test_rules_of_the_sandbox(
-    library: Library,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    abi: int,
-    expected: tuple[int, int, int, int],
+    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, abi: int, expected: tuple[int, int, int, int]
 ) -> None:
     files, network, scopes, size = expected
     found = LandlockCalls(abi)
@@ -221,15 +212,11 @@ def test_rules_of_the_sandbox(
     assert found.rules[f"{base}/file"] == given & on_files
     assert found.rules["/dev/null"] == (0b111 | 1 << 15) & files
     dropped = [call[2] for call in library.calls if call[:2] == ("prctl", 24)]
-    assert dropped[: len(dropped) // 2] == [
-        each for each in range(64) if each not in {0, 1, *range(3, 8)}
-    ]
+    assert dropped[: len(dropped) // 2] == [each for each in range(64) if each not in {0, 1, *range(3, 8)}]
     assert library.calls[-1] == ("prctl", 38, 1, 0, 0, 0)
 
 
-def test_what_the_sandbox_hides_is_not_named(
-    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_the_sandbox_hides_is_not_named(library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert library.calls == []
     found = LandlockCalls(6)
     monkeypatch.setattr(syscalls, "syscall", found.call)
@@ -237,9 +224,7 @@ def test_what_the_sandbox_hides_is_not_named(
     for name in ("hidden", "open", "hidden/shown"):
         (tmp_path / name).mkdir()
     (tmp_path / "file").write_text("x", encoding="utf-8")
-    restricted_exec.restrict_process(
-        [], network=True, hidden=[f"{base}/hidden"], readable=[f"{base}/hidden/shown"]
-    )
+    restricted_exec.restrict_process([], network=True, hidden=[f"{base}/hidden"], readable=[f"{base}/hidden/shown"])
     assert found.rules["/"] == _LIST
     assert found.rules[f"{base}/open"] == _READ
     assert found.rules[f"{base}/file"] == _READ_FILE

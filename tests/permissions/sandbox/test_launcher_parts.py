@@ -64,11 +64,7 @@ def test_messages_reach_the_command_that_they_are_about() -> None:
         await wire.say(id=1, status=3)
         found += [await _until(one[1]), two[1].done(), 1 in wire.helper.exit_futures]
         await wire.say(id=1, ended=True)
-        found += [
-            sorted(wire.helper.start_futures),
-            sorted(wire.helper.exit_futures),
-            wire.helper.mounts,
-        ]
+        found += [sorted(wire.helper.start_futures), sorted(wire.helper.exit_futures), wire.helper.mounts]
         wire.close()
         return found
 
@@ -85,9 +81,7 @@ def test_messages_reach_the_command_that_they_are_about() -> None:
         ([{"id": 1, "pid": 5}, {"id": 1, "pid": 6}], 5, None),
     ],
 )
-def test_every_end_of_a_command_is_told(
-    messages: list[dict[str, object]], started: object, ended: object
-) -> None:
+def test_every_end_of_a_command_is_told(messages: list[dict[str, object]], started: object, ended: object) -> None:
     async def main() -> tuple[object, object]:
         wire = _Wire()
         await wire.greeted()
@@ -117,8 +111,7 @@ def test_the_end_of_the_helper_ends_all_who_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "words"),
-    [({"error": "no Landlock"}, "here: no Landlock"), (None, "the confinement helper ended")],
+    ("message", "words"), [({"error": "no Landlock"}, "here: no Landlock"), (None, "the confinement helper ended")]
 )
 def test_a_helper_that_cannot_confine_says_so(message: dict[str, str] | None, words: str) -> None:
     async def main() -> None:
@@ -154,13 +147,9 @@ def test_a_process_has_its_exit_code_when_it_ended() -> None:
     assert asyncio.run(main()) == [9, None, 4, 4, None]
 
 
-def test_only_mounts_of_the_policy_make_a_new_helper(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_mounts_of_the_policy_make_a_new_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = os.path.realpath(tmp_path)
-    policy = SandboxPolicy(
-        cwd=base, readable=(base,), scratch="/s", writable=("/w",), programs=("/p",)
-    )
+    policy = SandboxPolicy(cwd=base, readable=(base,), scratch="/s", writable=("/w",), programs=("/p",))
     line = "1 2 0:1 / {} rw - ext4 x rw\n"
 
     def differ(before: str, now: str) -> bool:
@@ -228,9 +217,7 @@ def test_support_says_what_confines(mechanisms: Mechanisms, support: SandboxSupp
     ],
 )
 def test_mechanisms_are_tried_in_order(choice: str, candidates: list[tuple[int, bool]]) -> None:
-    found = [
-        (each.landlock, each.namespaces) for each in mechanisms_module._candidate_mechanisms(choice)
-    ]
+    found = [(each.landlock, each.namespaces) for each in mechanisms_module._candidate_mechanisms(choice)]
     assert found == candidates
     if not candidates:
         support, mechanisms = mechanisms_module._probe_choice(choice)

@@ -41,9 +41,7 @@ def policy(tmp_path: Path) -> SandboxPolicy:
     for name in ("work", "scratch"):
         (tmp_path / name).mkdir()
     return SandboxPolicy(
-        cwd=str(tmp_path / "work"),
-        readable=(str(tmp_path / "work"),),
-        scratch=str(tmp_path / "scratch"),
+        cwd=str(tmp_path / "work"), readable=(str(tmp_path / "work"),), scratch=str(tmp_path / "scratch")
     )
 
 
@@ -101,11 +99,7 @@ def test_everything_ends_with_the_command(
         launcher = SandboxLauncher(mechanisms)
         script = _ESCAPING + ("exit 4" if ending == "exits" else "sleep 600")
         process = await launcher.start(
-            ["bash", "-c", script],
-            policy=policy,
-            env=ENV,
-            stdout=canary.writing,
-            stderr=canary.writing,
+            ["bash", "-c", script], policy=policy, env=ENV, stdout=canary.writing, stderr=canary.writing
         )
         canary.close_writing()
         if ending != "exits":
@@ -225,17 +219,13 @@ def test_a_helper_that_died_is_started_again(mechanisms: Mechanisms, policy: San
 async def _run(launcher: SandboxLauncher, policy: SandboxPolicy, script: str) -> int:
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        process = await launcher.start(
-            ["bash", "-c", script], policy=policy, env=ENV, stdout=null, stderr=null
-        )
+        process = await launcher.start(["bash", "-c", script], policy=policy, env=ENV, stdout=null, stderr=null)
     finally:
         os.close(null)
     return await process.wait()
 
 
-def test_many_commands_at_once_and_one_launcher_in_several_loops(
-    mechanisms: Mechanisms, policy: SandboxPolicy
-) -> None:
+def test_many_commands_at_once_and_one_launcher_in_several_loops(mechanisms: Mechanisms, policy: SandboxPolicy) -> None:
     launcher = SandboxLauncher(mechanisms)
 
     async def main() -> list[int]:
@@ -250,20 +240,12 @@ def test_many_commands_at_once_and_one_launcher_in_several_loops(
     asyncio.run(close())
 
 
-def test_a_cancelled_start_leaves_no_command(
-    mechanisms: Mechanisms, policy: SandboxPolicy, canary: Canary
-) -> None:
+def test_a_cancelled_start_leaves_no_command(mechanisms: Mechanisms, policy: SandboxPolicy, canary: Canary) -> None:
     async def main() -> None:
         launcher = SandboxLauncher(mechanisms)
         await _run(launcher, policy, "true")
         start = asyncio.ensure_future(
-            launcher.start(
-                ["sleep", "600"],
-                policy=policy,
-                env=ENV,
-                stdout=canary.writing,
-                stderr=canary.writing,
-            )
+            launcher.start(["sleep", "600"], policy=policy, env=ENV, stdout=canary.writing, stderr=canary.writing)
         )
         await asyncio.sleep(0)
         start.cancel()
@@ -284,9 +266,7 @@ def test_long_commands_and_bad_requests(mechanisms: Mechanisms, policy: SandboxP
         folder = os.open(policy.cwd, os.O_RDONLY)
 
         async def start(argv: list[str], *, fds: tuple[int, ...] = ()) -> int:
-            process = await launcher.start(
-                argv, policy=policy, env=ENV, stdout=null, stderr=null, pass_fds=fds
-            )
+            process = await launcher.start(argv, policy=policy, env=ENV, stdout=null, stderr=null, pass_fds=fds)
             return await process.wait()
 
         assert await start(["bash", "-c", "exit $#", "bash", *words]) == 10
@@ -337,19 +317,13 @@ def test_the_helper_knows_nothing_and_is_not_led_astray(
     assert environment == b""
 
 
-def test_a_fork_bomb_ends_with_its_command(
-    mechanisms: Mechanisms, policy: SandboxPolicy, canary: Canary
-) -> None:
+def test_a_fork_bomb_ends_with_its_command(mechanisms: Mechanisms, policy: SandboxPolicy, canary: Canary) -> None:
     script = "f() { [ $1 -gt 5 ] && exec sleep 600; f $(($1+1)) & f $(($1+1)) & wait; }; f 0 & sleep 0.2; exit 6"
 
     async def main() -> int:
         launcher = SandboxLauncher(mechanisms)
         process = await launcher.start(
-            ["bash", "-c", script],
-            policy=policy,
-            env=ENV,
-            stdout=canary.writing,
-            stderr=canary.writing,
+            ["bash", "-c", script], policy=policy, env=ENV, stdout=canary.writing, stderr=canary.writing
         )
         canary.close_writing()
         code = await process.wait()

@@ -43,9 +43,7 @@ def _mounts(box: Box, policy: SandboxPolicy) -> dict[str, tuple[set[str], str, s
     return found
 
 
-def test_every_mount_has_the_rights_of_its_tree_alone(
-    box: Box, world: World, policy: SandboxPolicy
-) -> None:
+def test_every_mount_has_the_rights_of_its_tree_alone(box: Box, world: World, policy: SandboxPolicy) -> None:
     mounts = _mounts(box, policy)
     work = str(world.work)
     expected = {
@@ -61,9 +59,7 @@ def test_every_mount_has_the_rights_of_its_tree_alone(
         **{f"/dev/{name}": _DEVICE for name in ("null", "zero", "full", "random", "urandom")},
     }
     assert {path: mounts[path][0] for path in expected} == expected
-    assert {tuple(sorted(each[0])) for each in mounts.values()} == {
-        tuple(sorted(each)) for each in expected.values()
-    }
+    assert {tuple(sorted(each[0])) for each in mounts.values()} == {tuple(sorted(each)) for each in expected.values()}
     assert [path for path in mounts if path.startswith("/dev")] == [
         path for path in expected if path.startswith("/dev")
     ]
@@ -71,9 +67,7 @@ def test_every_mount_has_the_rights_of_its_tree_alone(
     assert mounts["/proc"][1:] == ("proc", {"ro", "subset=pid"})
 
 
-def test_the_private_root_holds_links_accounts_and_nothing_else(
-    box: Box, world: World, policy: SandboxPolicy
-) -> None:
+def test_the_private_root_holds_links_accounts_and_nothing_else(box: Box, world: World, policy: SandboxPolicy) -> None:
     _mounts(box, policy)
     script = (
         "stat -c '%n %a %F' / /dev /dev/.denied /etc /etc/passwd /etc/hosts /proc;"

@@ -48,9 +48,7 @@ def _mounted(monkeypatch: pytest.MonkeyPatch, *mounts: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(_KERNEL))
-def test_file_systems_of_the_kernel_are_denied(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_file_systems_of_the_kernel_are_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     at = tmp_path / "a b"
     at.mkdir()
     shown = str(at).replace(" ", "\\040")
@@ -59,9 +57,7 @@ def test_file_systems_of_the_kernel_are_denied(
     assert list(path_plan._kernel_mounts({str(at), str(tmp_path / "c")})) == []
 
 
-def test_other_file_systems_and_missing_places_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_file_systems_and_missing_places_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").mkdir()
     kinds = ("ext4", "tmpfs", "overlay", "fuse.proc", "procx", "")
     mounts = [(str(tmp_path / "a"), kind) for kind in kinds]
@@ -71,9 +67,7 @@ def test_other_file_systems_and_missing_places_are_not(
 
 @pytest.mark.usefixtures("every_path")
 @pytest.mark.parametrize("accounts", [False, True])
-def test_the_files_that_every_program_may_read(
-    monkeypatch: pytest.MonkeyPatch, *, accounts: bool
-) -> None:
+def test_the_files_that_every_program_may_read(monkeypatch: pytest.MonkeyPatch, *, accounts: bool) -> None:
     listed = {"/etc": ["python3", "python3.11", "python2", "shadow", "x-python3"]}
     monkeypatch.setattr(os, "listdir", listed.__getitem__)
     users = {"/etc/passwd", "/etc/group", "/etc/nsswitch.conf"} if accounts else set[str]()
@@ -89,9 +83,7 @@ def _policy(folder: Path, **more: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("every_path")
-def test_the_root_folder_stands_for_the_rest_of_the_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_root_folder_stands_for_the_rest_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "listdir", {"/": [*_HIDDEN, "srv", "data", "opt"]}.__getitem__)
     _mounted(monkeypatch)
     found = path_plan.plan_paths(_policy(tmp_path, readable=["/"]), PathPlan())
@@ -109,9 +101,7 @@ def test_folders_of_the_kernel_are_no_working_folders(tmp_path: Path, path: str)
 
 
 @pytest.mark.usefixtures("every_path")
-def test_a_program_of_opt_brings_its_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_of_opt_brings_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _mounted(monkeypatch)
     programs = ["/opt/tool/bin", "/opt//other/./x", "/usr/opt/no/bin", "/opt"]
     found = path_plan.plan_paths(_policy(tmp_path, programs=programs), PathPlan())

@@ -15,9 +15,7 @@ from steno.permissions.sandbox.policy import SandboxError, SandboxPolicy, deny_s
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux only")
 
 
-def _writing(
-    world: World, *, read_only: tuple[str, ...] = (), denied: tuple[str, ...] = ()
-) -> SandboxPolicy:
+def _writing(world: World, *, read_only: tuple[str, ...] = (), denied: tuple[str, ...] = ()) -> SandboxPolicy:
     return SandboxPolicy(
         cwd=str(world.work),
         readable=(str(world.work),),
@@ -34,11 +32,7 @@ def test_a_writable_folder_is_written_and_nothing_beside_it(box: Box, world: Wor
     done = box.bash(script, policy)
     assert (done.code, done.out) == (0, "x\n"), done.err
     assert (world.work / "d" / "moved").read_text(encoding="utf-8") == "x\n"
-    for attempt in (
-        "echo x > ../outside/new",
-        "echo x > link/new",
-        "chmod 777 ../outside/secret.txt",
-    ):
+    for attempt in ("echo x > ../outside/new", "echo x > link/new", "chmod 777 ../outside/secret.txt"):
         assert box.bash(attempt, policy).code != 0
         assert box.bash(attempt, policy, confined=False).code == 0
 
@@ -91,9 +85,7 @@ def test_read_only_paths_are_not_changed(box: Box, world: World) -> None:
             text = (world.work / name).read_text(encoding="utf-8")
             assert text == "as it was\n", (attempt, name)
         assert list((world.work / ".git" / "hooks").iterdir()) == []
-    done = box.bash(
-        "cat .claude/settings.json && echo y > sub/more.txt", _writing(world, read_only=read_only)
-    )
+    done = box.bash("cat .claude/settings.json && echo y > sub/more.txt", _writing(world, read_only=read_only))
     assert (done.code, done.out) == (0, "as it was\n")
     # Each of them is possible for somebody who is not confined.
     for attempt in RULES:
@@ -122,9 +114,7 @@ def test_read_only_paths_that_do_not_exist_are_not_created(box: Box, world: Worl
         assert box.bash("echo x > new.txt && cat new.txt", policy).out == "x\n"
 
 
-def test_a_denied_path_in_a_writable_folder_is_neither_read_nor_replaced(
-    box: Box, world: World
-) -> None:
+def test_a_denied_path_in_a_writable_folder_is_neither_read_nor_replaced(box: Box, world: World) -> None:
     policy = _writing(world, denied=("secret.txt", "hidden", "sub/other-name"))
     for attempt in (
         "cat secret.txt | grep content",
@@ -155,9 +145,7 @@ def test_a_folder_works_under_the_name_that_the_user_wrote(box: Box, world: Worl
     linked = str(world.base / "one")
     policy = SandboxPolicy(cwd=linked, readable=(linked,), scratch=str(world.scratch))
     done = box.bash(
-        f"cd {linked} && cat more.txt {linked}/more.txt && pwd -L",
-        policy,
-        env={"PATH": "/usr/bin:/bin", "PWD": linked},
+        f"cd {linked} && cat more.txt {linked}/more.txt && pwd -L", policy, env={"PATH": "/usr/bin:/bin", "PWD": linked}
     )
     assert done.code == 0, done.err
     assert done.out.splitlines()[-1] == linked
@@ -167,17 +155,7 @@ def test_a_folder_works_under_the_name_that_the_user_wrote(box: Box, world: Worl
     assert box.bash(f"cat {world.work}/sub/more.txt | grep content", denied).code != 0
 
 
-ODD = (
-    "with space",
-    "new\nline",
-    'quo"te',
-    "back\\slash",
-    "\udcff\udcfe",
-    "täst",
-    "-rf",
-    "a\\040b",
-    "$(x)",
-)
+ODD = ("with space", "new\nline", 'quo"te', "back\\slash", "\udcff\udcfe", "täst", "-rf", "a\\040b", "$(x)")
 
 
 def test_odd_names_are_denied_and_read_like_others(box: Box, world: World) -> None:
@@ -193,9 +171,7 @@ def test_odd_names_are_denied_and_read_like_others(box: Box, world: World) -> No
     assert "secret" not in box.bash("cat ./*/*", policy).out.replace("content of secret.txt", "")
     for name in ODD:
         inner = SandboxPolicy(
-            cwd=str(world.work / name),
-            readable=(str(world.work / name),),
-            scratch=str(world.scratch),
+            cwd=str(world.work / name), readable=(str(world.work / name),), scratch=str(world.scratch)
         )
         assert box.bash("cat open", inner).out == "open", name
 
@@ -229,16 +205,12 @@ def test_a_folder_on_another_mount(box: Box, world: World) -> None:
                 assert libc.mount(None, bytes(target), None, 32 | flags, None) == 0
             denied = (str(target / "secret"),)
             for root in (world.work, target):
-                policy = SandboxPolicy(
-                    cwd=str(root), readable=(str(root),), scratch=str(world.scratch), denied=denied
-                )
+                policy = SandboxPolicy(cwd=str(root), readable=(str(root),), scratch=str(world.scratch), denied=denied)
                 script = f"cat {target}/open; cat {target}/secret; echo x > {target}/new"
                 done = box.bash(script, policy)
                 assert done.out == "open"
                 assert not (target / "new").exists()
-            policy = SandboxPolicy(
-                cwd=str(target), readable=(), writable=(str(target),), scratch=str(world.scratch)
-            )
+            policy = SandboxPolicy(cwd=str(target), readable=(), writable=(str(target),), scratch=str(world.scratch))
             done = box.bash("echo x > new && cat new", policy)
             assert done.out == ("" if flags & read_only else "x\n")
         finally:
@@ -262,37 +234,22 @@ def test_files_of_the_kernel_below_a_folder_are_denied(box: Box, world: World) -
 
 def test_the_home_folder_as_working_folder_keeps_its_secrets(box: Box) -> None:
     home = box.home
-    for name in (
-        ".ssh/id_ed25519",
-        ".aws/credentials",
-        ".config/gh/hosts.yml",
-        ".netrc",
-        "notes",
-        ".config/app",
-    ):
+    for name in (".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".netrc", "notes", ".config/app"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(f"content of {name}", encoding="utf-8")
     (home / "scratch").mkdir(exist_ok=True)
     give(home, box)
-    policy = SandboxPolicy(
-        cwd=str(home), readable=(str(home),), scratch=str(home / "scratch"), list_denied_names=True
-    )
-    done = box.bash(
-        "cat notes .config/app .ssh/* .aws/* .config/gh/* .netrc; grep -rs content . | sort", policy
-    )
+    policy = SandboxPolicy(cwd=str(home), readable=(str(home),), scratch=str(home / "scratch"), list_denied_names=True)
+    done = box.bash("cat notes .config/app .ssh/* .aws/* .config/gh/* .netrc; grep -rs content . | sort", policy)
     assert "content of notes" in done.out
     assert "content of .config/app" in done.out
     for name in (".ssh", ".aws", "gh/hosts", ".netrc"):
         assert f"content of {name}" not in done.out.replace(".config/", ""), name
-    inside = SandboxPolicy(
-        cwd=str(home / ".ssh"), readable=(str(home / ".ssh"),), scratch=str(home / "scratch")
-    )
+    inside = SandboxPolicy(cwd=str(home / ".ssh"), readable=(str(home / ".ssh"),), scratch=str(home / "scratch"))
     assert "holds secrets" in box.bash("true", inside).error
 
 
-def test_the_root_folder_as_working_folder_gives_nothing_of_the_system(
-    box: Box, world: World
-) -> None:
+def test_the_root_folder_as_working_folder_gives_nothing_of_the_system(box: Box, world: World) -> None:
     policy = SandboxPolicy(cwd="/", readable=("/",), scratch=str(world.scratch))
     done = box.bash("ls /usr | head -1", policy)
     assert done.out, done.err
@@ -314,9 +271,7 @@ def test_folders_of_the_kernel_are_refused(box: Box, world: World) -> None:
 
 
 def test_etc_as_working_folder_keeps_its_passwords(box: Box, world: World) -> None:
-    policy = SandboxPolicy(
-        cwd="/etc", readable=("/etc",), scratch=str(world.scratch), list_denied_names=True
-    )
+    policy = SandboxPolicy(cwd="/etc", readable=("/etc",), scratch=str(world.scratch), list_denied_names=True)
     done = box.bash("cat hosts.conf host.conf passwd shadow gshadow sudoers 2>/dev/null", policy)
     assert "root:" in done.out
     assert "root:x:" in done.out
@@ -330,10 +285,7 @@ def test_programs_of_a_folder_run_and_others_do_not(box: Box, world: World) -> N
     (world.outside / "tool").chmod(0o755)
     give(world.outside, box)
     env = {"PATH": f"{world.outside}:/usr/bin:/bin"}
-    assert (
-        "Permission denied" in (error := box.ask(["tool"], world.policy, env=env).error)
-        or "No such" in error
-    )
+    assert "Permission denied" in (error := box.ask(["tool"], world.policy, env=env).error) or "No such" in error
     policy = msgspec.structs.replace(world.policy, programs=(str(world.outside), "/no/such"))
     assert box.ask(["tool"], policy, env=env).out == "ran\n"
 
@@ -351,18 +303,14 @@ def test_a_denied_folder_can_be_left_listable(box: Box, world: World) -> None:
 def test_contradicting_policies_are_refused(box: Box, world: World) -> None:
     scratch = str(world.work / "hidden" / "scratch")
     Path(scratch).mkdir()
-    assert (
-        "scratch" in box.bash("true", msgspec.structs.replace(world.policy, scratch=scratch)).error
-    )
+    assert "scratch" in box.bash("true", msgspec.structs.replace(world.policy, scratch=scratch)).error
     cwd = str(world.work / "hidden")
     assert "denied" in box.bash("true", msgspec.structs.replace(world.policy, cwd=cwd)).error
     root = msgspec.structs.replace(world.policy, writable=("/",))
     assert "writable" in box.bash("true", root).error
 
 
-@pytest.mark.parametrize(
-    "field", ["cwd", "scratch", "readable", "writable", "read_only", "denied", "programs"]
-)
+@pytest.mark.parametrize("field", ["cwd", "scratch", "readable", "writable", "read_only", "denied", "programs"])
 def test_paths_must_be_absolute(tmp_path: Path, field: str) -> None:
     good = SandboxPolicy(cwd=str(tmp_path), readable=(), scratch=str(tmp_path))
     good.check()
@@ -379,9 +327,7 @@ def test_secrets_are_denied_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "home" / ".config" / "gh").mkdir(parents=True)
     (tmp_path / "project" / ".aws").mkdir(parents=True)
     policy = SandboxPolicy(
-        cwd=str(tmp_path),
-        readable=(str(tmp_path), str(tmp_path / "project")),
-        scratch=str(tmp_path),
+        cwd=str(tmp_path), readable=(str(tmp_path), str(tmp_path / "project")), scratch=str(tmp_path)
     )
     denied = deny_secrets(policy).denied
     assert str(tmp_path / "home" / ".config" / "gh") in denied

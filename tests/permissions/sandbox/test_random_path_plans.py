@@ -54,17 +54,10 @@ def _expected(root: Path, denied: set[Path]) -> dict[str, str]:
     """Return the files that may be read, by a model of its own: inodes and real paths."""
     files = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
     hidden = {path.stat().st_ino for path in files if _inside(path, denied)}
-    return {
-        str(path): path.read_text(encoding="utf-8")
-        for path in files
-        if path.stat().st_ino not in hidden
-    }
+    return {str(path): path.read_text(encoding="utf-8") for path in files if path.stat().st_ino not in hidden}
 
 
-@settings(
-    max_examples=12,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(_STEP, min_size=4, max_size=25),
     chosen=st.lists(st.integers(0, 1000), max_size=4),
@@ -86,9 +79,7 @@ def test_exactly_what_is_not_denied_is_read(
             continue
         (base / "linked").symlink_to("work")
         top = base / top_name
-        policy = SandboxPolicy(
-            cwd=str(top), readable=(str(top),), scratch=str(scratch), denied=tuple(names)
-        )
+        policy = SandboxPolicy(cwd=str(top), readable=(str(top),), scratch=str(scratch), denied=tuple(names))
         paths = [str(path) for path in everything if path.is_file() and not path.is_symlink()]
         done = box.ask(["bash", "-c", _READ_ALL, "bash", *paths], policy)
         assert done.error == ""
@@ -118,17 +109,9 @@ def _snapshot(root: Path) -> list[object]:
     ]
 
 
-@settings(
-    max_examples=8,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(
-    steps=st.lists(_STEP, min_size=4, max_size=25),
-    chosen=st.lists(st.integers(0, 1000), max_size=3),
-)
-def test_read_only_paths_survive_everything(
-    box: Box, steps: list[tuple[str, str, str]], chosen: list[int]
-) -> None:
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(_STEP, min_size=4, max_size=25), chosen=st.lists(st.integers(0, 1000), max_size=3))
+def test_read_only_paths_survive_everything(box: Box, steps: list[tuple[str, str, str]], chosen: list[int]) -> None:
     for base in folder_for():
         root, scratch = base / "work", base / "scratch"
         root.mkdir()
@@ -156,11 +139,7 @@ def test_read_only_paths_survive_everything(
 def _snapshot_one(path: Path) -> object:
     if path.is_dir():
         return [
-            (
-                str(each),
-                each.lstat().st_ino,
-                each.read_bytes() if each.is_file() and not each.is_symlink() else b"",
-            )
+            (str(each), each.lstat().st_ino, each.read_bytes() if each.is_file() and not each.is_symlink() else b"")
             for each in (path, *sorted(path.rglob("*")))
         ]
     return (path.lstat().st_ino, path.read_bytes())

@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.permissions.sandbox.mechanisms import (
-    SANDBOX_EXEC,
-    build_seatbelt_profile,
-    quote_path,
-    seatbelt_argv,
-)
+from steno.permissions.sandbox.mechanisms import SANDBOX_EXEC, build_seatbelt_profile, quote_path, seatbelt_argv
 from steno.permissions.sandbox.policy import SandboxError, SandboxPolicy
 
 Form: TypeAlias = "str | list[Form]"
@@ -67,9 +62,9 @@ def _shape(form: Form) -> object:
     return [_shape(each) for each in form]
 
 
-_NAMES = st.text(
-    st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20
-).filter(lambda name: name not in {".", ".."})
+_NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20).filter(
+    lambda name: name not in {".", ".."}
+)
 
 
 def _changes_no_rule(name: str) -> None:
@@ -89,9 +84,7 @@ def _leaves(form: Form) -> list[str]:
     return [form] if isinstance(form, str) else [leaf for each in form for leaf in _leaves(each)]
 
 
-@pytest.mark.parametrize(
-    "name", ['")(allow default)("', "\\", '\\")(allow network*)', "a\nb", "a)b", "; comment"]
-)
+@pytest.mark.parametrize("name", ['")(allow default)("', "\\", '\\")(allow network*)', "a\nb", "a)b", "; comment"])
 def test_known_tricks_stay_inside_of_their_string(name: str) -> None:
     _changes_no_rule(name)
 
@@ -112,17 +105,12 @@ def _last_word(profile: str, operation: str, path: str) -> str:
         filters = [part for part in rest if isinstance(part, list)]
         if action not in {"allow", "deny"}:
             continue
-        if not any(
-            operation == word or (word.endswith("*") and operation.startswith(word[:-1]))
-            for word in words
-        ):
+        if not any(operation == word or (word.endswith("*") and operation.startswith(word[:-1])) for word in words):
             continue
         hits = [
             (kind == "subpath" and (path == where or path.startswith(f"{where}/")))
             or (kind == "literal" and path == where)
-            for kind, where in (
-                (str(each[0]), str(each[1])[1:]) for each in filters if len(each) > 1
-            )
+            for kind, where in ((str(each[0]), str(each[1])[1:]) for each in filters if len(each) > 1)
         ]
         if not filters or any(hits):
             verdict = str(action)
@@ -184,11 +172,7 @@ def test_the_whole_profile(monkeypatch: pytest.MonkeyPatch) -> None:
             " /private/etc/protocols /private/var/db/dyld /private/var/db/timezone"
             " /private/var/select /opt/a/bin /p/a /real/p/a /w/a /s/a",
         ),
-        _filters(
-            "allow file-read* file-write-data",
-            "literal",
-            "/dev/null /dev/zero /dev/random /dev/urandom /dev/fd",
-        ),
+        _filters("allow file-read* file-write-data", "literal", "/dev/null /dev/zero /dev/random /dev/urandom /dev/fd"),
         '(allow file-read* file-write-data (subpath "/dev/fd"))',
         _filters("allow file-write*", "subpath", "/w/a /s/a"),
         _filters("deny file-write*", "subpath", "/w/a/.git/hooks"),

@@ -22,18 +22,12 @@ def _number(name: str, architecture: str) -> int:
 
 
 def _verdict(
-    options: FilterOptions,
-    architecture: str,
-    call: str | int,
-    *arguments: int,
-    audit: int | None = None,
+    options: FilterOptions, architecture: str, call: str | int, *arguments: int, audit: int | None = None
 ) -> int | None:
     """Return the error number of a call; None when it is allowed."""
     number = _number(call, architecture) if isinstance(call, str) else call
     padded = [*arguments, *([0] * (6 - len(arguments)))]
-    data = struct.pack(
-        "<IIQ6Q", number, audit or AUDIT[architecture], 0, *(each % (1 << 64) for each in padded)
-    )
+    data = struct.pack("<IIQ6Q", number, audit or AUDIT[architecture], 0, *(each % (1 << 64) for each in padded))
     result = run_filter(build_filter(options, architecture), data)
     assert result == ALLOW or result >> 16 == 5
     return None if result == ALLOW else result & 0xFFFF
@@ -73,9 +67,7 @@ def test_other_architectures_and_unknown_calls_are_denied(architecture: str) -> 
 
 
 @both
-def test_what_mounts_and_landlock_cannot_hold_is_denied_only_without_them(
-    architecture: str,
-) -> None:
+def test_what_mounts_and_landlock_cannot_hold_is_denied_only_without_them(architecture: str) -> None:
     for call in ("fchmod", "fchmodat", "fchownat", "fsetxattr", "setxattrat", "file_setattr"):
         assert _verdict(STRICT, architecture, call) == errno.EPERM
         assert _verdict(LAX, architecture, call) is None
@@ -142,25 +134,16 @@ def test_an_unknown_architecture_has_no_filter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "column"),
-    [
-        ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", 0),
-        ("/usr/include/asm-generic/unistd.h", 1),
-    ],
+    ("path", "column"), [("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", 0), ("/usr/include/asm-generic/unistd.h", 1)]
 )
 def test_the_numbers_are_those_of_the_kernels_headers(path: str, column: int) -> None:
     if not Path(path).exists():
         pytest.skip("the kernel's headers are not installed")
     text = Path(path).read_text(encoding="utf-8")
-    numbers = {
-        name: int(number)
-        for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)
-    }
+    numbers = {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)}
     common = {name for name in _SYSCALL_NUMBERS if name in numbers}
     assert len(common) > 90
-    assert {name: _SYSCALL_NUMBERS[name][column] for name in common} == {
-        name: numbers[name] for name in common
-    }
+    assert {name: _SYSCALL_NUMBERS[name][column] for name in common} == {name: numbers[name] for name in common}
 
 
 def test_the_answer_to_every_system_call_is_as_recorded() -> None:

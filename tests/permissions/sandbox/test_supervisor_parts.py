@@ -98,9 +98,7 @@ def test_a_placeholder_in_use_is_left_to_the_last_user(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    ("when", "content", "left"), [(1, False, False), (1, True, True), (2, False, True)]
-)
+@pytest.mark.parametrize(("when", "content", "left"), [(1, False, False), (1, True, True), (2, False, True)])
 def test_only_an_empty_placeholder_that_was_left_behind_is_removed(
     tmp_path: Path, when: int, *, content: bool, left: bool
 ) -> None:

@@ -9,13 +9,8 @@ import pytest
 from steno.permissions.sandbox import helper, landlock_rules, restricted_exec, syscalls
 
 _HEADERS: Final = Path("/usr/include")
-_CALLS: Final = {
-    "x86_64": "x86_64-linux-gnu/asm/unistd_64.h",
-    "aarch64": "asm-generic/unistd.h",
-}
-_DEFINITION: Final = re.compile(
-    r"#\s*define\s+(\w+)\s+\(?(0x[0-9a-fA-F]+|[0-9]+)U?L*\)?\s*(?:/\*|$)"
-)
+_CALLS: Final = {"x86_64": "x86_64-linux-gnu/asm/unistd_64.h", "aarch64": "asm-generic/unistd.h"}
+_DEFINITION: Final = re.compile(r"#\s*define\s+(\w+)\s+\(?(0x[0-9a-fA-F]+|[0-9]+)U?L*\)?\s*(?:/\*|$)")
 _SHIFT: Final = re.compile(r"#\s*define\s+(\w+)\s+\(1U?L*\s*<<\s*([0-9]+)\)")
 _ENUM: Final = re.compile(r"\b(MS_\w+)\s*=\s*(0x[0-9a-fA-F]+|[0-9]+|1 << [0-9]+)")
 
@@ -150,6 +145,4 @@ def test_powers_that_are_given_up_leave_those_over_files() -> None:
     defined = _defined("linux/capability.h")
     assert {defined[f"CAP_{name}"] for name in kept.split()} == restricted_exec._KEPT_CAPABILITIES
     over_files = (helper._DAC_OVERRIDE, helper._DAC_READ_SEARCH, helper._FOWNER)
-    assert over_files == tuple(
-        defined[f"CAP_{name}"] for name in ("DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER")
-    )
+    assert over_files == tuple(defined[f"CAP_{name}"] for name in ("DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER"))

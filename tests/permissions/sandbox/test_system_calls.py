@@ -84,9 +84,7 @@ def test_all_descriptors_but_some_are_closed(
     assert found == closed
 
 
-def test_descriptors_are_closed_without_close_range(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_descriptors_are_closed_without_close_range(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[tuple[int, int]] = []
 
     def close(first: int, last: int) -> None:
@@ -128,19 +126,13 @@ def test_capabilities_are_dropped_but_for_some(
     assert library.calls[-1] == ("prctl", 47, 4, 0, 0, 0)
     mask = sum(1 << number for number in keep - {2})
     low, high = mask & 0xFFFFFFFF, mask >> 32
-    assert made == [
-        (90, 0x20080522, 0),
-        (91, 0x20080522, 0, low, low, 0, high, high, 0),
-    ]
+    assert made == [(90, 0x20080522, 0), (91, 0x20080522, 0, low, low, 0, high, high, 0)]
 
 
 @pytest.mark.parametrize(
-    ("name", "machine"),
-    [("x86_64", "x86_64"), ("amd64", "x86_64"), ("arm64", "aarch64"), ("riscv64", "riscv64")],
+    ("name", "machine"), [("x86_64", "x86_64"), ("amd64", "x86_64"), ("arm64", "aarch64"), ("riscv64", "riscv64")]
 )
-def test_machines_go_by_the_kernels_name(
-    monkeypatch: pytest.MonkeyPatch, name: str, machine: str
-) -> None:
+def test_machines_go_by_the_kernels_name(monkeypatch: pytest.MonkeyPatch, name: str, machine: str) -> None:
     class _Names:
         machine = name
 
@@ -151,9 +143,7 @@ def test_machines_go_by_the_kernels_name(
 # namespaces
 
 
-def test_mounts_of_a_program_apart(
-    library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_mounts_of_a_program_apart(library: Library, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ups: list[str] = []
     monkeypatch.setattr(restricted_exec, "_enable_loopback", lambda: ups.append("up"))
 
@@ -213,15 +203,11 @@ def test_users_of_a_program_apart(library: Library, monkeypatch: pytest.MonkeyPa
 def test_refusals_of_namespaces_are_told(library: Library) -> None:
     library.fails = {"unshare"}
     ctypes.set_errno(errno.EPERM)
-    with pytest.raises(
-        restricted_exec.RestrictionError, match="gives no namespaces: operation not perm"
-    ):
+    with pytest.raises(restricted_exec.RestrictionError, match="gives no namespaces: operation not perm"):
         restricted_exec._unshare(ctypes.CDLL(None, use_errno=True), 1)
     library.fails = {"mount"}
     ctypes.set_errno(errno.EACCES)
-    with pytest.raises(
-        restricted_exec.RestrictionError, match="/x cannot be kept: permission denied"
-    ):
+    with pytest.raises(restricted_exec.RestrictionError, match="/x cannot be kept: permission denied"):
         restricted_exec._mount(ctypes.CDLL(None, use_errno=True), None, "/x", None, 0)
 
 
@@ -236,11 +222,7 @@ def test_the_private_root_is_filled(tmp_path: Path) -> None:
     wanted.scratch = "/scratch"
     wanted.links = {"/bin": "usr/bin", "/deep/link": "../x", "/has": "y"}
     mount_namespace._fill_root(new, wanted, {"passwd": "p\n", "group": "g\n"})
-    links = {
-        str(path.relative_to(new)): str(path.readlink())
-        for path in Path(new).rglob("*")
-        if path.is_symlink()
-    }
+    links = {str(path.relative_to(new)): str(path.readlink()) for path in Path(new).rglob("*") if path.is_symlink()}
     assert links == {
         "dev/fd": "/proc/self/fd",
         "dev/stdin": "/proc/self/fd/0",

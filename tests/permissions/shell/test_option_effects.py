@@ -59,24 +59,13 @@ def test_options_that_a_rule_does_not_name_ask(here: Judging, rule: str) -> None
             "mytool --log-file=x",
             "`--log-file` after `mytool` names a file to write; the rule does not name it",
         ),
-        (
-            "git:*",
-            "git nonesuch",
-            "`nonesuch` after `git` is not known to be harmless; the rule does not name it",
-        ),
+        ("git:*", "git nonesuch", "`nonesuch` after `git` is not known to be harmless; the rule does not name it"),
         (
             "pytest:*",
             "pytest $X",
-            (
-                "`…` after `pytest` depends on a variable, which may be an option;"
-                " the rule does not name it"
-            ),
+            ("`…` after `pytest` depends on a variable, which may be an option; the rule does not name it"),
         ),
-        (
-            "sqlite3 a.db:*",
-            "sqlite3 a.db",
-            "`sqlite3 without more words` runs a program; the rule does not name it",
-        ),
+        ("sqlite3 a.db:*", "sqlite3 a.db", "`sqlite3 without more words` runs a program; the rule does not name it"),
     ],
 )
 def test_the_decision_names_the_option(here: Judging, rule: str, command: str, reason: str) -> None:
@@ -103,9 +92,7 @@ def test_the_decision_names_the_option(here: Judging, rule: str, command: str, r
         ("npm run test -- --config=x", "npm run test -- --config=x", "allow"),
     ],
 )
-def test_a_rule_that_names_an_option_covers_it(
-    here: Judging, rule: str, command: str, verdict: str
-) -> None:
+def test_a_rule_that_names_an_option_covers_it(here: Judging, rule: str, command: str, verdict: str) -> None:
     assert here.bash(command, here.guard(f"Bash({rule})")).verdict == verdict
 
 
@@ -123,9 +110,7 @@ def test_a_rule_that_names_an_option_covers_it(
         ("mytool --config=*", ("mytool", "--config=a"), {1: 9}),
     ],
 )
-def test_the_words_that_a_star_covers(
-    rule: str, words: tuple[str, ...], covered: dict[int, int] | None
-) -> None:
+def test_the_words_that_a_star_covers(rule: str, words: tuple[str, ...], covered: dict[int, int] | None) -> None:
     assert parse_command_pattern(rule).wildcard_words(words) == covered
 
 
@@ -214,12 +199,8 @@ def test_every_listed_option_voids_in_every_form(here: Judging, name: str) -> No
 # Offers
 
 
-@pytest.mark.parametrize(
-    "command", ["npm run test --prefix x", "make test -f x.mk", "cargo test --config x"]
-)
-def test_only_the_exact_command_is_offered_where_a_prefix_would_not_allow_it(
-    here: Judging, command: str
-) -> None:
+@pytest.mark.parametrize("command", ["npm run test --prefix x", "make test -f x.mk", "cargo test --config x"])
+def test_only_the_exact_command_is_offered_where_a_prefix_would_not_allow_it(here: Judging, command: str) -> None:
     for offer in here.bash(command, here.guard()).offers:
         assert ":*" not in offer
         assert here.bash(command, here.guard(offer)).verdict == "allow"
@@ -298,9 +279,7 @@ def secret(here: Judging) -> Judging:
         ("timeout 5 grep:*", "timeout 5 grep -r KEY ."),
     ],
 )
-def test_a_prefix_rule_does_not_show_a_denied_file(
-    secret: Judging, rule: str, command: str
-) -> None:
+def test_a_prefix_rule_does_not_show_a_denied_file(secret: Judging, rule: str, command: str) -> None:
     guard = secret.guard(f"Bash({rule})", deny=("Read(.env)", "Read(./secrets/**)"))
     assert secret.bash(command, guard).verdict in {"ask", "deny"}
 
@@ -323,9 +302,7 @@ def test_a_prefix_rule_does_not_show_a_denied_file(
         ("git:*", "git stash list"),
     ],
 )
-def test_other_files_stay_readable_beside_a_denied_one(
-    secret: Judging, rule: str, command: str
-) -> None:
+def test_other_files_stay_readable_beside_a_denied_one(secret: Judging, rule: str, command: str) -> None:
     guard = secret.guard(f"Bash({rule})", deny=("Read(.env)", "Read(./secrets/**)"))
     decision = secret.bash(command, guard)
     assert decision.verdict == "allow", decision.reason
@@ -356,8 +333,6 @@ def test_a_folder_with_very_many_files_asks(secret: Judging) -> None:
         ("git log push", "allow"),
     ],
 )
-def test_options_before_a_subcommand_do_not_hide_it_from_a_deny_rule(
-    here: Judging, command: str, verdict: str
-) -> None:
+def test_options_before_a_subcommand_do_not_hide_it_from_a_deny_rule(here: Judging, command: str, verdict: str) -> None:
     guard = here.guard("Bash", deny=("Bash(git push:*)",))
     assert here.bash(command, guard).verdict == verdict

@@ -62,9 +62,7 @@ def test_moves_that_nobody_can_follow(top: Path, script: str) -> None:
 
 
 def test_without_a_home_a_tilde_leads_nowhere_known(top: Path) -> None:
-    assert find_run_folders(parse_script("cd ~/a"), str(top), "") == RunFolders(
-        (str(top),), "", lost=True
-    )
+    assert find_run_folders(parse_script("cd ~/a"), str(top), "") == RunFolders((str(top),), "", lost=True)
     assert find_run_folders(parse_script("cd a"), str(top), "").all == (str(top), str(top / "a"))
 
 

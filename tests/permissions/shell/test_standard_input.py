@@ -43,9 +43,7 @@ def test_what_a_tool_says_of_itself_is_allowed(here: Judging, tool: str, command
     assert here.bash(command, here.guard(f"Bash({tool}:*)")).verdict == "allow"
 
 
-@pytest.mark.parametrize(
-    "command", ['export a"b"=c', 'unset a"b"', "local a'b'=c", 'readonly a"b"']
-)
+@pytest.mark.parametrize("command", ['export a"b"=c', 'unset a"b"', "local a'b'=c", 'readonly a"b"'])
 def test_a_name_in_pieces_is_not_taken_for_two(here: Judging, command: str) -> None:
     """The parser reads two names where bash reads one, which may be that of another variable."""
     assert here.bash(command, here.guard()).verdict == "ask"

@@ -65,8 +65,7 @@ def test_commands_that_run_tests(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["git commit -m 'test the tide'", "echo pytest", "ls tests", "git log tests", "npm run build"],
+    "command", ["git commit -m 'test the tide'", "echo pytest", "ls tests", "git log tests", "npm run build"]
 )
 def test_commands_that_run_none(command: str) -> None:
     assert not parse_shell_command(command).runs_tests
@@ -124,24 +123,15 @@ def test_a_command_is_named_without_where_it_runs_and_how_much_is_shown() -> Non
     ("printed", "line"),
     [
         ("Exit code 1\n  at x (y.js:1)\nTypeError: no\n", "TypeError: no"),
-        (
-            "Traceback (most recent call last):\n  File x\nKeyError: 'a'\n\nValueError: b",
-            "ValueError: b",
-        ),
+        ("Traceback (most recent call last):\n  File x\nKeyError: 'a'\n\nValueError: b", "ValueError: b"),
         ("npm warn old\nsrc/a.ts(1,2): error TS2: bad", "src/a.ts(1,2): error TS2: bad"),
         ("\x1b[31mmain.go:3:4: undefined: x\x1b[0m", "main.go:3:4: undefined: x"),
         ("Exit code 128\nfatal: not a git repository", "fatal: not a git repository"),
         ("Failed to say\nFAIL\tgithub.com/ada/tide 0.4s", "FAIL\tgithub.com/ada/tide 0.4s"),
-        (
-            "[lint] run\na/b.go:3: same as c.go:4 (dupl)\nerror = x",
-            "a/b.go:3: same as c.go:4 (dupl)",
-        ),
+        ("[lint] run\na/b.go:3: same as c.go:4 (dupl)\nerror = x", "a/b.go:3: same as c.go:4 (dupl)"),
         ("Checked 4 files.\n\u2819The paths are ignored:\nsum", "The paths are ignored:"),
         ("Checked 1 file.\n  \u2716 No file\nfailed to", "\u2716 No file"),
-        (
-            "a/test_b.py:7: AssertionError\nFAILED a/test_b.py - assert 1",
-            "FAILED a/test_b.py - assert 1",
-        ),
+        ("a/test_b.py:7: AssertionError\nFAILED a/test_b.py - assert 1", "FAILED a/test_b.py - assert 1"),
         ("100 10.2M  0 10.2M\nzsh: nothing here", "zsh: nothing here"),
         ("", ""),
     ],

@@ -28,9 +28,7 @@ def _opened(path: Path) -> Session:
     return open_file_session(discover_file(str(path)))
 
 
-def test_every_real_session_gives_a_brief_within_any_budget_and_always_the_same(
-    shared: Path,
-) -> None:
+def test_every_real_session_gives_a_brief_within_any_budget_and_always_the_same(shared: Path) -> None:
     for path in transcripts(shared):
         with _opened(path) as session:
             brief = build_brief(session)
@@ -175,10 +173,7 @@ def test_what_was_asked_and_done_is_what_the_raw_lines_say(shared: Path) -> None
         tools["Agent"] += tools.pop("Task", 0)
         assert +tools == Counter(work.tools), path
         if "NotebookEdit" not in raw.tools:
-            files = {
-                _whole(each.path, brief.project): [each.edits, each.added, each.removed]
-                for each in work.files
-            }
+            files = {_whole(each.path, brief.project): [each.edits, each.added, each.removed] for each in work.files}
             assert files == raw.changed, path
             edited += len(files)
         assert {each.url for each in work.pulls} >= raw.pulls, path
@@ -229,18 +224,13 @@ _TROUBLES = {
         ("…-run TestGeminiConcurrentSessionWarning_SubsequentPromptsSucceed", 1, True),
         ("…-run TestGeminiConcurrent", 5, True),
     ],
-    "entireio+cli/9a/db5fd9b101/0/full.jsonl": [
-        ("mise run test", 1, True),
-        ("mise run lint", 1, True),
-    ],
+    "entireio+cli/9a/db5fd9b101/0/full.jsonl": [("mise run test", 1, True), ("mise run lint", 1, True)],
     "entireio+cli/c7/f7b48fb868/0/full.jsonl": [
         ("mise run test", 1, True),
         ("go test -v -run '' 2>&1 | grep -A 20 \"FAIL\\|--- FAIL\"", 1, True),
     ],
     "entireio+cli/81/de29e2290e/0/full.jsonl": [("mise run lint", 1, True)],
-    "EntityProcess+agentv/7a/d2528cc37f/0/full.jsonl": [
-        ("git push -u origin chore/enable-entire", 1, True)
-    ],
+    "EntityProcess+agentv/7a/d2528cc37f/0/full.jsonl": [("git push -u origin chore/enable-entire", 1, True)],
     "entireio+cli/84/324d6610f2/0/full.jsonl": [
         ("gh api repos/entireio/cli/pulls/comments/2715029017/replies -f body=…", 1, False)
     ],
@@ -252,9 +242,7 @@ def _is_called(command: str, said: str) -> bool:
     """Whether a command is the one that is meant, where it is told shorter."""
     start, _, end = said.partition("…")
     flat = " ".join(command.split())
-    return flat == said or (
-        "…" in said and flat.startswith(start) and (flat + " ").endswith(f"{end} ")
-    )
+    return flat == said or ("…" in said and flat.startswith(start) and (flat + " ").endswith(f"{end} "))
 
 
 @pytest.mark.parametrize("name", _TESTS)

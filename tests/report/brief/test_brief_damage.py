@@ -16,19 +16,7 @@ from steno.session.session import Session
 from steno.session.transcript import load
 
 _FILES = [made.bytes() for version in VERSIONS for made in everything(version)[:6:5]]
-_ODD: list[Any] = [
-    None,
-    True,
-    7,
-    -1.5,
-    "",
-    "\ud800",
-    [],
-    {},
-    [[]],
-    {"type": []},
-    ["x", {"text": 1}],
-]
+_ODD: list[Any] = [None, True, 7, -1.5, "", "\ud800", [], {}, [[]], {"type": []}, ["x", {"text": 1}]]
 
 
 def _told(data: bytes) -> None:

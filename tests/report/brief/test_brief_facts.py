@@ -119,9 +119,7 @@ def test_changed_files_have_their_lines_and_are_named_from_the_project_on() -> N
     did(one, edit(_FILE, "b\n", "B\nBB\n"))
     did(one, edit("/etc/hosts", "x", "y"), "no", error=True)
     files = brief(one).work.files
-    assert [(each.path, each.edits, each.added, each.removed) for each in files] == [
-        ("src/chart.py", 2, 5, 1)
-    ]
+    assert [(each.path, each.edits, each.added, each.removed) for each in files] == [("src/chart.py", 2, 5, 1)]
 
 
 def test_commands_are_told_with_their_outcome_and_mere_looks_are_only_counted() -> None:
@@ -144,17 +142,13 @@ def test_tests_are_told_with_their_last_result_and_how_often_they_failed() -> No
     did(one, edit())
     did(one, bash("pytest -q"), "7 passed in 0.1s")
     tests = brief(one).work.tests
-    assert [(each.command, each.ok, each.passed, each.failed) for each in tests] == [
-        ("pytest -q", True, 7, 0)
-    ]
+    assert [(each.command, each.ok, each.passed, each.failed) for each in tests] == [("pytest -q", True, 7, 0)]
     assert (tests[0].times, tests[0].bad) == (2, 1)
 
 
 def test_tests_behind_a_pipe_that_ends_well_are_still_seen_to_fail() -> None:
     one = session(seed=1).user("Go.")
-    did(
-        one, bash("go test ./... 2>&1 | tail -20"), "--- FAIL: TestTide (0.00s)\nFAIL\texample/tide"
-    )
+    did(one, bash("go test ./... 2>&1 | tail -20"), "--- FAIL: TestTide (0.00s)\nFAIL\texample/tide")
     tests = brief(one).work.tests
     assert [(each.command, each.ok, each.failed) for each in tests] == [("go test ./...", False, 1)]
 
@@ -192,9 +186,7 @@ def test_tests_whose_output_says_nothing_are_not_said_to_have_passed(
         ("npx playwright test", "  10 passed (3s)", (True, 10, 0)),
     ],
 )
-def test_the_numbers_of_many_runners_are_read(
-    command: str, printed: str, numbers: tuple[bool, int, int]
-) -> None:
+def test_the_numbers_of_many_runners_are_read(command: str, printed: str, numbers: tuple[bool, int, int]) -> None:
     one = did(session(seed=1).user("Go."), bash(command), printed, error=not numbers[0])
     (found,) = brief(one).work.tests
     assert (found.ok, found.passed, found.failed) == numbers
@@ -314,13 +306,9 @@ def test_answers_of_old_clients_are_read_from_their_words() -> None:
 
 def test_sentences_that_state_a_decision_are_kept_and_questions_and_code_are_not() -> None:
     one = session(seed=1).user("Go.")
-    one.assistant(
-        text("Let me look.\n```\nI decided to be code, and nothing else.\n```"), bash("ls")
-    )
+    one.assistant(text("Let me look.\n```\nI decided to be code, and nothing else.\n```"), bash("ls"))
     one.result("x").assistant(text("I decided to keep SQLite, since it is there."), bash("ls"))
-    told = brief(
-        one.result("x"), "Should we go with Postgres instead of SQLite? I decided nothing?"
-    )
+    told = brief(one.result("x"), "Should we go with Postgres instead of SQLite? I decided nothing?")
     assert [(each.kind, each.text) for each in told.work.decisions] == [
         ("said", "I decided to keep SQLite, since it is there.")
     ]
@@ -416,9 +404,7 @@ def test_the_part_that_failed_alone_is_the_same_failure() -> None:
         ("npm test", False),
     ],
 )
-def test_tests_that_failed_are_solved_only_where_no_fewer_of_them_pass(
-    later: str, *, solved: bool
-) -> None:
+def test_tests_that_failed_are_solved_only_where_no_fewer_of_them_pass(later: str, *, solved: bool) -> None:
     one = session(seed=1).user("Go.")
     did(one, bash("pytest tests/a.py"), "Exit code 1\n1 failed, 5 passed in 0.1s", error=True)
     did(one, bash(later), "6 passed in 0.1s")

@@ -15,21 +15,12 @@ from tests.builders import Json, Session, session, tool
 from tests.session.open_sessions import opened
 
 from steno.errors import BadRequest
-from steno.report.brief import (
-    Brief,
-    as_json,
-    as_markdown,
-    brief_document,
-    build_brief,
-    estimate_tokens,
-)
+from steno.report.brief import Brief, as_json, as_markdown, brief_document, build_brief, estimate_tokens
 from steno.report.brief.brief_json import encode_brief
 from steno.sanitize.markdown import code_span, fenced_block, shorten_text
 
 _MARK = "PWNED"
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff]"
-)
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff]")
 _LETTERS = [*"`~#->*_[](){}<>|!\\\n\r\t\0\x1b: 0a", "\u202e", "\ud800", "\u2028", "é", "潮", "```"]
 
 
@@ -43,9 +34,7 @@ class _Hostile:
         return some[next(self._bytes) % len(some)]
 
     def text(self) -> str:
-        before, after = (
-            "".join(self.pick(_LETTERS) for _ in range(self.pick(range(30)))) for _ in "ab"
-        )
+        before, after = ("".join(self.pick(_LETTERS) for _ in range(self.pick(range(30)))) for _ in "ab")
         return before + _MARK + after
 
     def some(self, kind: Any, /, *names: str, **fields: list[Any]) -> tuple[Any, ...]:
@@ -64,17 +53,13 @@ class _Hostile:
         return brief_document.WorkSummary(
             tools={self.text(): 3},
             files=self.some(brief_document.ChangedFile, "path"),
-            commands=self.some(
-                brief_document.CommandRun, "command", "outcome", state=["ok", "failed", "open"]
-            ),
+            commands=self.some(brief_document.CommandRun, "command", "outcome", state=["ok", "failed", "open"]),
             tests=self.some(brief_document.TestRun, "command", ok=both, times=[1, 3], bad=[0, 1]),
             helpers=self.some(brief_document.SubagentSummary, "kind", "task", "status", "report"),
             commits=self.some(brief_document.Commit, "subject", "hash", "branch"),
             pulls=self.some(brief_document.PullRequest, "url", "title"),
             decisions=self.some(brief_document.Decision, "text", "about", kind=kinds),
-            troubles=self.some(
-                brief_document.Failure, "what", "said", solved=both, after=[(self.text(),), ()]
-            ),
+            troubles=self.some(brief_document.Failure, "what", "said", solved=both, after=[(self.text(),), ()]),
             slips=2,
             snapshot_files=(self.text(),),
         )
@@ -84,11 +69,7 @@ class _Hostile:
         states = ["ok", "failed", "denied", "open"]
         given = [{self.text(): self.text()}, {"a": [self.text() * 9, {self.text(): 1}]}]
         return self.some(
-            brief_document.ToolCall,
-            *("id", "tool", "outcome"),
-            state=states,
-            input=given,
-            order=[0, 1, 5],
+            brief_document.ToolCall, *("id", "tool", "outcome"), state=states, input=given, order=[0, 1, 5]
         )
 
     def content(self) -> dict[str, Any]:
@@ -177,9 +158,7 @@ def test_whatever_a_session_says_stays_inside_code_and_acts_on_nothing(brief: Br
 
 @settings(max_examples=40)
 @given(st.lists(briefs(), min_size=1, max_size=3), st.integers(100, 3000))
-def test_a_budget_is_never_exceeded_and_packing_is_deterministic(
-    some: list[Brief], budget: int
-) -> None:
+def test_a_budget_is_never_exceeded_and_packing_is_deterministic(some: list[Brief], budget: int) -> None:
     written = as_markdown(some, budget)
     assert estimate_tokens(written) <= budget
     assert written == as_markdown(some, budget)
@@ -191,19 +170,13 @@ def test_a_budget_is_never_exceeded_and_packing_is_deterministic(
 @given(texts())
 def test_a_block_ends_where_its_text_ends(text: str) -> None:
     tokens = MarkdownIt("commonmark").parse(f"before\n\n{fenced_block(text, 500)}\n\nafter")
-    assert [token.type for token in tokens if not token.type.startswith("paragraph")] == [
-        "inline",
-        "fence",
-        "inline",
-    ]
+    assert [token.type for token in tokens if not token.type.startswith("paragraph")] == ["inline", "fence", "inline"]
 
 
 @given(texts(), st.integers(2, 60))
 def test_a_span_is_one_piece_of_code_on_one_line(text: str, longest: int) -> None:
     written = code_span(text, longest)
-    (line,) = [
-        token for token in MarkdownIt("commonmark").parse(f"x {written} y") if token.children
-    ]
+    (line,) = [token for token in MarkdownIt("commonmark").parse(f"x {written} y") if token.children]
     assert line.children is not None
     assert [token.type for token in line.children] == ["text", "code_inline", "text"]
     assert "\n" not in written
@@ -219,11 +192,7 @@ def planted(words: str) -> Session:
     one = session(seed=3, cwd=f"/home/ada/{words}", branch=words).user(words)
     calls: list[tuple[Json, str, bool]] = [
         (tool("Bash", command=f"make {words}"), f"Exit code 2\nerror: {words}", True),
-        (
-            tool("Bash", command="git commit -m x"),
-            f"[main 1a2b3c4] {words}\n 1 file changed",
-            False,
-        ),
+        (tool("Bash", command="git commit -m x"), f"[main 1a2b3c4] {words}\n 1 file changed", False),
         (tool("Write", file_path=f"/home/ada/{words}/{words}", content=words), words, False),
         (tool(words[:40] or "x", query=words), words, True),
         (tool("ExitPlanMode", plan=words), "User has approved your plan", False),
@@ -330,9 +299,7 @@ def test_a_turn_that_lost_its_details_to_the_budget_is_still_told() -> None:
 
 
 def _turn(number: int) -> brief_document.BriefTurn:
-    return brief_document.BriefTurn(
-        number=1, origin="human", text=f"Ask {number}", answer="Word " * 40
-    )
+    return brief_document.BriefTurn(number=1, origin="human", text=f"Ask {number}", answer="Word " * 40)
 
 
 def test_a_budget_without_room_for_anything_is_refused() -> None:

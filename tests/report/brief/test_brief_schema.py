@@ -52,9 +52,7 @@ def test_briefs_of_the_demo_fit_the_schema(tmp_path: Path, validator: Draft20201
     assert problems(validator, as_json(briefs, 1_500)) == []
 
 
-def test_odd_values_fit_the_schema_and_a_wrong_document_does_not(
-    validator: Draft202012Validator,
-) -> None:
+def test_odd_values_fit_the_schema_and_a_wrong_document_does_not(validator: Draft202012Validator) -> None:
     made = ContextFile().user("Go.")
     made.assistant(call("t1", "Mystery", time=5, big=9**90, none=None, many=[1, "a", {"b": 1.5}]))
     made.snapshot({"a.py": "x", "b.py": {"version": 2**70, "backupTime": 7}}, update=True)

@@ -60,13 +60,7 @@ def bash(command: str, *, before: str = "", **more: Any) -> Call:
     return Call("Bash", {"command": command, "timeout": 8000, **more}, before)
 
 
-def attack(
-    name: str,
-    effect: Effect,
-    command: str | tuple[str | Call, ...],
-    setup: str = "",
-    **more: Any,
-) -> Attack:
+def attack(name: str, effect: Effect, command: str | tuple[str | Call, ...], setup: str = "", **more: Any) -> Attack:
     """Return an attack from its commands."""
     steps = (command,) if isinstance(command, str) else command
     calls = tuple(bash(step) if isinstance(step, str) else step for step in steps)

@@ -209,9 +209,7 @@ class Driver:
         Where permissions are bypassed, a change is a sign of the attack only if that mode would
         not allow it, unless the attack is one on the other modes.
         """
-        edits = (
-            {"acceptEdits", "bypassPermissions"} if "acceptEdits" in attack.modes else set[str]()
-        )
+        edits = {"acceptEdits", "bypassPermissions"} if "acceptEdits" in attack.modes else set[str]()
         if self._mode not in edits or not path.startswith("project/"):
             return False
         inside = path.removeprefix("project/")
@@ -247,10 +245,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         rules = {"permissions": {"allow": self.allow, "deny": self.deny}}
         output = ("-p", "go", "--output-format", "stream-json")
         trust = ("--trust",) if self.trusted else ()
-        return [
-            *(*output, *trust, "--settings", json.dumps(rules)),
-            *("--permission-mode", self.mode),
-        ]
+        return [*(*output, *trust, "--settings", json.dumps(rules)), *("--permission-mode", self.mode)]
 
 
 def run_attacks(machine: Machine, attacks: Sequence[Attack], setting: Setting) -> list[Outcome]:

@@ -13,10 +13,6 @@ def verdicts(attack: Attack, mode: Mode, machine: Machine) -> list[str]:
     """Return `allow`, `ask` or `deny` for each call of an attack."""
     place, home = str(machine.project), str(machine.home)
     layer = RuleSource(allow=attack.allow, deny=attack.deny)
-    guard = PermissionChecker(
-        parse_rules([layer], root=place, cwd=place, home=home), mode, place, (place,), home=home
-    )
-    inputs = [
-        (call.tool, json.loads(machine.fill(json.dumps(call.input)))) for call in attack.calls
-    ]
+    guard = PermissionChecker(parse_rules([layer], root=place, cwd=place, home=home), mode, place, (place,), home=home)
+    inputs = [(call.tool, json.loads(machine.fill(json.dumps(call.input)))) for call in attack.calls]
     return [guard.judge(tool, given, cwd=place).verdict for tool, given in inputs]

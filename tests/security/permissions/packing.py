@@ -57,16 +57,10 @@ def _packed(pack: list[Attack]) -> Pack:
 def _go_together(pack: list[Attack], other: Attack) -> bool:
     """Whether no rule of one attack can be about a program that another one runs."""
     first = pack[0]
-    if (
-        first.at_start
-        or other.at_start
-        or first.deny != other.deny
-        or bool(first.allow) != bool(other.allow)
-    ):
+    if first.at_start or other.at_start or first.deny != other.deny or bool(first.allow) != bool(other.allow):
         return False
     return all(
-        each.allow == other.allow
-        or not (_programs(each) & _words(other) or _programs(other) & _words(each))
+        each.allow == other.allow or not (_programs(each) & _words(other) or _programs(other) & _words(each))
         for each in pack
     )
 

@@ -49,11 +49,7 @@ def _outcomes(family: str, mode: Mode, *, confined: bool) -> list[Outcome]:
         with tempfile.TemporaryDirectory() as folder:
             machine = Machine(Path(folder) / "machine")
             setting = Setting(
-                mode=mode,
-                confined=confined,
-                allow=pack.allow,
-                deny=pack.deny,
-                trusted=mode == "bypassPermissions",
+                mode=mode, confined=confined, allow=pack.allow, deny=pack.deny, trusted=mode == "bypassPermissions"
             )
             try:
                 found += run_attacks(machine, pack.attacks, setting)

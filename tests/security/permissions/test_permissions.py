@@ -33,9 +33,7 @@ _QUICK: Final[dict[Mode, tuple[str, ...]]] = {
     "plan": ("known",),
 }
 """The families that `make test` runs, by mode."""
-_UNCONFINED: Final[dict[Mode, tuple[str, ...]]] = {
-    "default": ("known", "git", "readers", "git-rules")
-}
+_UNCONFINED: Final[dict[Mode, tuple[str, ...]]] = {"default": ("known", "git", "readers", "git-rules")}
 """The families that it runs as if the kernel could not confine a command."""
 _FULL: Final[dict[Mode, tuple[str, ...]]] = dict.fromkeys(MODES, tuple(FAMILIES))
 _REQUEST: Final = ResponderRequest(body={"tools": [{}], "messages": []})
@@ -81,22 +79,14 @@ def _assert_no_effects(machine: Machine, setting: Setting, attacks: tuple[Attack
     assert not any(each.effects for each in outcomes), _report(outcomes)
 
 
-@pytest.mark.parametrize(
-    ("setting", "attacks"), [*_params(_QUICK, "confined"), *_params(_UNCONFINED, "unconfined")]
-)
-def test_no_attack_has_an_effect(
-    machine: Machine, setting: Setting, attacks: tuple[Attack, ...]
-) -> None:
+@pytest.mark.parametrize(("setting", "attacks"), [*_params(_QUICK, "confined"), *_params(_UNCONFINED, "unconfined")])
+def test_no_attack_has_an_effect(machine: Machine, setting: Setting, attacks: tuple[Attack, ...]) -> None:
     _assert_no_effects(machine, setting, attacks)
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(
-    ("setting", "attacks"), spread(_params(_FULL, "confined", "unconfined"), least=12)
-)
-def test_no_attack_has_an_effect_in_any_mode(
-    machine: Machine, setting: Setting, attacks: tuple[Attack, ...]
-) -> None:
+@pytest.mark.parametrize(("setting", "attacks"), spread(_params(_FULL, "confined", "unconfined"), least=12))
+def test_no_attack_has_an_effect_in_any_mode(machine: Machine, setting: Setting, attacks: tuple[Attack, ...]) -> None:
     _assert_no_effects(machine, setting, attacks)
 
 
@@ -107,17 +97,13 @@ def _assert_all_effects(machine: Machine, pack: Pack) -> None:
 
 
 @pytest.mark.parametrize("pack", list(control_packs(ATTACKS[::_SAMPLE])))
-def test_some_attacks_have_their_effects_where_permissions_are_bypassed(
-    machine: Machine, pack: Pack
-) -> None:
+def test_some_attacks_have_their_effects_where_permissions_are_bypassed(machine: Machine, pack: Pack) -> None:
     _assert_all_effects(machine, pack)
 
 
 @pytest.mark.faults
 @pytest.mark.parametrize("pack", spread(list(control_packs(ATTACKS)), least=2))
-def test_attacks_have_their_effects_where_permissions_are_bypassed(
-    machine: Machine, pack: Pack
-) -> None:
+def test_attacks_have_their_effects_where_permissions_are_bypassed(machine: Machine, pack: Pack) -> None:
     _assert_all_effects(machine, pack)
 
 
@@ -128,9 +114,7 @@ def test_most_attacks_are_part_of_the_control() -> None:
 
 # What must go on working
 
-_ORDINARY: Final = tuple(
-    attack(f"ordinary {at}", "reads", each) for at, each in enumerate(ORDINARY_COMMANDS)
-)
+_ORDINARY: Final = tuple(attack(f"ordinary {at}", "reads", each) for at, each in enumerate(ORDINARY_COMMANDS))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -16,12 +16,7 @@ from tests.store.relocate.moving import NEW, OLD, aged, project, seen, write
 from steno.errors import BadRequest, Busy, NotFound, StenoError, Unwritable
 from steno.format.paths import slug_for_path
 from steno.store.relocate import transfer as unpacking
-from steno.store.relocate.execution import (
-    RelocationReceipt,
-    apply_plan,
-    new_receipt_folder,
-    undo_relocation,
-)
+from steno.store.relocate.execution import RelocationReceipt, apply_plan, new_receipt_folder, undo_relocation
 from steno.store.relocate.transfer import is_transferable, pack_project, plan_unpack
 
 SID = "62ecc684-5437-43ff-95cf-5c331fca7ea1"
@@ -64,10 +59,7 @@ def test_sessions_arrive_with_all_that_is_theirs(tmp_path: Path) -> None:
     receipt = brought(tmp_path / "x.tar.zst", there)
     path = there / "projects" / slug_for_path(NEW) / f"{made.session_id}.jsonl"
     assert {json.loads(line).get("cwd", NEW) for line in path.read_bytes().splitlines()} == {NEW}
-    assert (
-        path.stat().st_mtime_ns
-        == (source / "projects" / made.folder / path.name).stat().st_mtime_ns
-    )
+    assert path.stat().st_mtime_ns == (source / "projects" / made.folder / path.name).stat().st_mtime_ns
     assert (there / f"file-history/{made.session_id}/0123456789abcdef@v1").read_bytes() == b"old"
     told = [json.loads(each) for each in (there / "history.jsonl").read_text().splitlines()]
     assert told == [{"display": "hi", "project": NEW}, {"display": "mine", "project": "/mine"}]
@@ -113,9 +105,7 @@ def test_an_existing_file_is_not_packed_over(tmp_path: Path) -> None:
         pack_project("/no/such", str(source), str(tmp_path / "b"))
 
 
-def test_a_file_that_changes_while_it_is_packed_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changes_while_it_is_packed_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write(tmp_path / "one", project())
     from steno.store.relocate import transfer as packing
 
@@ -150,8 +140,7 @@ def archive(path: Path, edit: Edit = lambda _: None, *, body: bytes = LINE, **ta
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.GNU_FORMAT) as made:
         for name, data, kind in tar.get(
-            "members",
-            [("manifest.json", manifest, tarfile.REGTYPE), ("files/000000", body, tarfile.REGTYPE)],
+            "members", [("manifest.json", manifest, tarfile.REGTYPE), ("files/000000", body, tarfile.REGTYPE)]
         ):
             info = tarfile.TarInfo(name)
             info.type, info.size, info.linkname = kind, len(data), "/etc/passwd"
@@ -273,9 +262,7 @@ def test_an_archive_that_swells_is_refused(tmp_path: Path) -> None:
         brought(path, tmp_path / "there")
 
 
-def test_an_archive_bigger_than_the_disk_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_archive_bigger_than_the_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full(msgspec.Struct):
         free: int = 10
 

@@ -10,13 +10,7 @@ from tests.store.relocate.moving import NEW, OLD, copied, project, seen, unflush
 
 from steno.errors import BadRequest, Busy, NotFound
 from steno.format.paths import slug_for_path
-from steno.store.relocate.execution import (
-    apply_plan,
-    find_interrupted,
-    find_receipt,
-    resume,
-    undo_relocation,
-)
+from steno.store.relocate.execution import apply_plan, find_interrupted, find_receipt, resume, undo_relocation
 from steno.store.relocate.plan import RelocationPlan, plan_move
 from steno.store.session_lock import SessionAnnouncement
 from steno.store.session_lookup import find, sessions_newest_first
@@ -65,11 +59,7 @@ def test_sessions_of_folders_inside_follow_too(folder: Path) -> None:
     write(folder, project(), project("in", cwd=inner), project("near", cwd=f"{OLD}shop"))
     assert move(folder).sessions == 2
     names = {path.name for path in (folder / "projects").iterdir()}
-    assert names == {
-        slug_for_path(NEW),
-        slug_for_path(f"{NEW}/pkg/core"),
-        slug_for_path(f"{OLD}shop"),
-    }
+    assert names == {slug_for_path(NEW), slug_for_path(f"{NEW}/pkg/core"), slug_for_path(f"{OLD}shop")}
 
 
 def test_two_projects_of_one_folder_name_are_told_apart(folder: Path) -> None:
@@ -212,17 +202,12 @@ def test_what_was_added_since_comes_along_when_it_is_undone(folder: Path) -> Non
 def test_a_live_client_is_left_alone(folder: Path) -> None:
     write(folder, project())
     before = seen(folder)
-    with (
-        SessionAnnouncement(str(folder), "x", f"{OLD}/src", "2.1.325"),
-        pytest.raises(Busy, match="at work"),
-    ):
+    with SessionAnnouncement(str(folder), "x", f"{OLD}/src", "2.1.325"), pytest.raises(Busy, match="at work"):
         plan_move(OLD, NEW, str(folder))
     assert {k: v for k, v in seen(folder).items() if "sessions" not in k} == before
 
 
-def test_a_session_that_was_just_written_is_left_alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_was_just_written_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder, project())
     (path,) = folder.glob("projects/*/*.jsonl")
     monkeypatch.setenv("STENO_NOW", "2026-01-01T00:00:00Z")
@@ -259,9 +244,7 @@ def test_a_project_that_was_a_link_is_known_by_both_names(folder: Path, tmp_path
     assert plan_move(str(link), NEW, str(folder)).old == str(real)
 
 
-def test_a_move_that_was_cut_off_is_finished_or_undone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_move_that_was_cut_off_is_finished_or_undone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder, project())
     before = seen(folder)
     with monkeypatch.context() as patch:

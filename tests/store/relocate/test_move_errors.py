@@ -189,9 +189,7 @@ def test_receipts_that_cannot_be_read_or_written_are_said(config: Path) -> None:
     assert find_interrupted() is None
     path.unlink()
     path.mkdir()
-    _refused(
-        lambda: save_receipt(receipt, "done"), Unwritable, f"cannot write {path}: is a directory"
-    )
+    _refused(lambda: save_receipt(receipt, "done"), Unwritable, f"cannot write {path}: is a directory")
     _refused(lambda: find_receipt(receipt.id), NotFound, f"there is no receipt {receipt.id!r}")
     path.rmdir()
     path.write_bytes(good)

@@ -61,9 +61,7 @@ SUB: Final = "33333333-0000-4000-8000-000000000003"
 
 
 def _talk(name: str, cwd: str, words: str = "Go") -> bytes:
-    return (
-        Script().user(f"{words} in {cwd}/a.py", cwd=cwd, sessionId=name).bot("x", cwd=cwd).bytes()
-    )
+    return Script().user(f"{words} in {cwd}/a.py", cwd=cwd, sessionId=name).bot("x", cwd=cwd).bytes()
 
 
 def _agent(name: str, session: str, cwd: str) -> bytes:
@@ -71,11 +69,7 @@ def _agent(name: str, session: str, cwd: str) -> bytes:
 
 
 def _files() -> dict[str, bytes]:
-    old, other, below = (
-        slug_for_path(OLD),
-        slug_for_path("/home/ada/play"),
-        slug_for_path(f"{OLD}/sub"),
-    )
+    old, other, below = (slug_for_path(OLD), slug_for_path("/home/ada/play"), slug_for_path(f"{OLD}/sub"))
     return {
         f"projects/{old}/{ONE}.jsonl": _talk(ONE, OLD),
         f"projects/{old}/{ONE}/subagents/agent-aaaa1111.jsonl": _agent("aaaa1111", ONE, OLD),
@@ -168,9 +162,7 @@ def test_a_move_and_its_undoing_are_as_recorded(config: Path) -> None:
     answers["known"] = _shown(config, read_moves())
     assert sum(done) > 0
     assert find_interrupted() is None
-    assert (
-        find_receipt("last") == find_receipt(receipt.id) == find_receipt(receipt.folder) == receipt
-    )
+    assert find_receipt("last") == find_receipt(receipt.id) == find_receipt(receipt.folder) == receipt
     with pytest.raises(BadRequest) as over:
         resume(receipt)
     assert str(over.value) == f"the move {receipt.id} is done"
@@ -253,9 +245,7 @@ def test_refusals_are_as_recorded(config: Path) -> None:
         "a client in it": {"cwd": f"{OLD}/sub"}, "a client at the new place": {"cwd": NEW},
         "a client on a session": {"cwd": "/x", "sessionId": ONE}, "a client elsewhere": {"cwd": "/x"},
     }.items():  # fmt: skip
-        live.write_text(
-            json.dumps({"pid": os.getppid(), "sessionId": "s", "startedAt": 1, **fields})
-        )
+        live.write_text(json.dumps({"pid": os.getppid(), "sessionId": "s", "startedAt": 1, **fields}))
         refused(name, lambda: plan_move(OLD, NEW, str(config)).sessions)
     live.unlink()
     os.utime(config / "projects" / slug_for_path(OLD) / f"{ONE}.jsonl", (now(), now()))
@@ -343,9 +333,7 @@ def test_pieces_are_rewritten_and_measured(tmp_path: Path) -> None:
     for mode in ("lines", "whole", "bytes"):
         for marks in (False, True):
             seen: list[int] = []
-            made = measure_rewrite(
-                iter(chunks), paths, mode, collect_marks=marks, on_progress=seen.append
-            )
+            made = measure_rewrite(iter(chunks), paths, mode, collect_marks=marks, on_progress=seen.append)
             answers[f"{mode}, {marks}"] = [made, sum(seen)]
             assert made.before == compute_sum(chunks) == FileSum(len(whole), made.before.sha256)
         answers[mode] = b"".join(rewrite_paths(iter(chunks), paths, mode))
@@ -369,9 +357,7 @@ def test_folders_below_folders_and_shared_files(tmp_path: Path) -> None:
     assert shared_files(str(tmp_path)) == []
     (tmp_path / "history.jsonl").write_bytes(b"")
     (tmp_path / ".claude.json").write_bytes(b"{}")
-    shared = [
-        (Path(move.source).name, move.mode, move.action) for move in shared_files(str(tmp_path))
-    ]
+    shared = [(Path(move.source).name, move.mode, move.action) for move in shared_files(str(tmp_path))]
     assert shared == [("history.jsonl", "lines", "rewrite"), (".claude.json", "whole", "rewrite")]
     refuse_root(str(tmp_path))
     with pytest.raises(BadRequest, match="is no folder of a project"):

@@ -24,13 +24,7 @@ from steno.store.relocate.execution import (
     undo_relocation,
 )
 from steno.store.relocate.plan import RelocationStep, plan_move
-from steno.store.relocate.transfer import (
-    Manifest,
-    PackedFile,
-    pack_project,
-    parse_manifest,
-    plan_unpack,
-)
+from steno.store.relocate.transfer import Manifest, PackedFile, pack_project, parse_manifest, plan_unpack
 
 OLD: Final = "/home/ada/work"
 NEW: Final = "/srv/app"
@@ -70,23 +64,14 @@ def _unpacked(config: Path, tmp_path: Path, there: Path) -> RelocationReceipt:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_what_was_unpacked_into_an_empty_folder_goes_without_a_trace(
-    config: Path, tmp_path: Path
-) -> None:
+def test_what_was_unpacked_into_an_empty_folder_goes_without_a_trace(config: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.mkdir()
     receipt = _unpacked(config, tmp_path, there)
-    session, memory = (
-        f"projects/{slug_for_path(NEW)}/{ONE}.jsonl",
-        f"projects/{slug_for_path(NEW)}/memory/M.md",
-    )
+    session, memory = (f"projects/{slug_for_path(NEW)}/{ONE}.jsonl", f"projects/{slug_for_path(NEW)}/memory/M.md")
     assert _files(there) == {
         "history.jsonl": _typed(NEW), session: _line(NEW), memory: b"notes",
     }  # fmt: skip
@@ -134,9 +119,7 @@ def test_what_was_written_to_since_it_was_unpacked_stays(config: Path, tmp_path:
     }  # fmt: skip
 
 
-def test_what_was_unpacked_and_removed_since_is_nothing_to_undo(
-    config: Path, tmp_path: Path
-) -> None:
+def test_what_was_unpacked_and_removed_since_is_nothing_to_undo(config: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.mkdir()
     receipt = _unpacked(config, tmp_path, there)

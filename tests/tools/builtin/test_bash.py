@@ -82,8 +82,7 @@ def test_output_is_joined_for_the_model_and_apart_in_the_detail(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("command", "code"),
-    [("exit 3", 3), ("false", 1), ("kill -9 $$", 137), ("no-such-program", 127), ("if then", 2)],
+    ("command", "code"), [("exit 3", 3), ("false", 1), ("kill -9 $$", 137), ("no-such-program", 127), ("if then", 2)]
 )
 def test_a_failure_says_its_exit_code(tmp_path: Path, command: str, code: int) -> None:
     outcome = bash(make(tmp_path), command)
@@ -159,17 +158,14 @@ def test_ten_thousand_lines_of_both_streams_are_all_kept(tmp_path: Path) -> None
 # What is too much
 
 
-def test_output_over_the_limit_is_saved_whole_and_the_model_gets_its_beginning(
-    tmp_path: Path,
-) -> None:
+def test_output_over_the_limit_is_saved_whole_and_the_model_gets_its_beginning(tmp_path: Path) -> None:
     outcome = bash(make(tmp_path), "seq 1 20000")
     path = tmp_path / "session" / "tool-results" / "toolu_01.txt"
     assert path.read_text("utf-8") == "".join(f"{i}\n" for i in range(1, 20001))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     content = str(outcome.content)
     assert content.startswith(
-        f"<persisted-output>\nOutput too large (106.3KB). Full output saved to: {path}\n\n"
-        "Preview (first 2KB):\n1\n2\n"
+        f"<persisted-output>\nOutput too large (106.3KB). Full output saved to: {path}\n\nPreview (first 2KB):\n1\n2\n"
     )
     assert content.endswith("\n527\n...\n</persisted-output>")
     assert len(outcome.detail["stdout"]) == 30_000
@@ -240,9 +236,7 @@ def test_the_directory_stays_however_the_command_ends(tmp_path: Path, command: s
     assert bash(context, "pwd").content == str(tmp_path / "sub")
 
 
-@pytest.mark.parametrize(
-    "command", ["(cd sub)", "cd sub | cat", "cd sub & wait", "bash -c 'cd sub'"]
-)
+@pytest.mark.parametrize("command", ["(cd sub)", "cd sub | cat", "cd sub & wait", "bash -c 'cd sub'"])
 def test_a_subshell_does_not_move_the_conversation(tmp_path: Path, command: str) -> None:
     (tmp_path / "sub").mkdir()
     context = make(tmp_path)
@@ -251,9 +245,7 @@ def test_a_subshell_does_not_move_the_conversation(tmp_path: Path, command: str)
 
 
 @pytest.mark.parametrize("command", ["cd ..", "cd /", "cd out", "cd sub/../..", "pushd /tmp"])
-def test_a_command_does_not_lead_the_conversation_out_of_its_folders(
-    tmp_path: Path, command: str
-) -> None:
+def test_a_command_does_not_lead_the_conversation_out_of_its_folders(tmp_path: Path, command: str) -> None:
     project = tmp_path / "proj"
     (project / "sub").mkdir(parents=True)
     (tmp_path / "proj-too").mkdir()
@@ -488,9 +480,7 @@ def test_commands_of_several_conversations_run_side_by_side(tmp_path: Path) -> N
     async def go() -> list[Any]:
         # Each waits for the other: one after the other they would never end.
         return list(
-            await asyncio.gather(
-                part("echo from-first > one; cat two"), part("cat one; echo from-second > two")
-            )
+            await asyncio.gather(part("echo from-first > one; cat two"), part("cat one; echo from-second > two"))
         )
 
     first, second = asyncio.run(go())

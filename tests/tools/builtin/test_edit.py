@@ -53,13 +53,7 @@ def test_a_piece_is_replaced_and_told(context: ToolContext) -> None:
         "newString": "gamma",
         "originalFile": "alpha\nbeta\n",
         "structuredPatch": [
-            {
-                "oldStart": 1,
-                "oldLines": 2,
-                "newStart": 1,
-                "newLines": 2,
-                "lines": [" alpha", "-beta", "+gamma"],
-            }
+            {"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2, "lines": [" alpha", "-beta", "+gamma"]}
         ],
         "userModified": False,
         "replaceAll": False,
@@ -109,17 +103,9 @@ def test_all_of_them_are_replaced_when_that_is_asked_for(context: ToolContext) -
 
 @pytest.mark.parametrize(
     ("data", "old"),
-    [
-        ("say “hi”".encode(), 'say "hi"'),
-        (b"a  \nb\n", "a\nb"),
-        (b"\tx\n", "    x"),
-        (b"Word", "word"),
-        (b"a.b", "a?b"),
-    ],
+    [("say “hi”".encode(), 'say "hi"'), (b"a  \nb\n", "a\nb"), (b"\tx\n", "    x"), (b"Word", "word"), (b"a.b", "a?b")],
 )
-def test_what_is_nearly_there_is_not_taken_for_it(
-    context: ToolContext, data: bytes, old: str
-) -> None:
+def test_what_is_nearly_there_is_not_taken_for_it(context: ToolContext, data: bytes, old: str) -> None:
     path = _file(context, data)
     with pytest.raises(ToolFailure, match="is not in"):
         _edit(context, path, old, "new")
@@ -178,9 +164,7 @@ def test_a_file_that_is_not_there_cannot_be_edited(context: ToolContext) -> None
         (b"a\rb\r\nc", "b", "x", b"a\rx\r\nc"),
     ],
 )
-def test_encoding_and_line_ends_are_kept(
-    context: ToolContext, before: bytes, old: str, new: str, after: bytes
-) -> None:
+def test_encoding_and_line_ends_are_kept(context: ToolContext, before: bytes, old: str, new: str, after: bytes) -> None:
     path = _file(context, before)
     _edit(context, path, old, new)
     assert path.read_bytes() == after
@@ -210,20 +194,13 @@ def test_what_is_no_text_cannot_be_edited(context: ToolContext, tmp_path: Path) 
         _edit(context, path, "a", "b")
 
 
-def test_folders_pipes_devices_and_giants_cannot_be_edited(
-    context: ToolContext, tmp_path: Path
-) -> None:
+def test_folders_pipes_devices_and_giants_cannot_be_edited(context: ToolContext, tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     os.mkfifo(tmp_path / "p")
     giant = tmp_path / "giant"
     with giant.open("wb") as file:
         file.truncate(1 << 40)
-    for path, words in (
-        ("d", "is a folder"),
-        ("p", "is a pipe"),
-        ("/dev/zero", "is a device"),
-        ("giant", "too big"),
-    ):
+    for path, words in (("d", "is a folder"), ("p", "is a pipe"), ("/dev/zero", "is a device"), ("giant", "too big")):
         with pytest.raises(ToolFailure, match=words):
             _edit(context, path, "a", "b")
         given = {"file_path": path, "edits": [{"old_string": "a", "new_string": "b"}]}
@@ -232,9 +209,7 @@ def test_folders_pipes_devices_and_giants_cannot_be_edited(
 
 
 @pytest.mark.parametrize(("old", "new"), [("\ud83d", "x"), ("x", "\ud83d"), ("\udc80", "\udc81")])
-def test_half_a_character_changes_nothing_and_can_be_said(
-    context: ToolContext, old: str, new: str
-) -> None:
+def test_half_a_character_changes_nothing_and_can_be_said(context: ToolContext, old: str, new: str) -> None:
     path = _file(context, "x \U0001f600\n".encode())
     with pytest.raises(ToolFailure) as failure:
         _edit(context, path, old, new)
@@ -257,44 +232,21 @@ def test_several_edits_see_what_the_ones_before_have_made(context: ToolContext) 
         {"old_string": "two", "new_string": "three", "replace_all": True},
     )
     assert path.read_bytes() == b"three\nthree\n"
-    assert list(outcome.detail) == [
-        "filePath",
-        "edits",
-        "originalFileContents",
-        "structuredPatch",
-        "userModified",
-    ]
-    assert outcome.detail["edits"][0] == {
-        "old_string": "one",
-        "new_string": "two",
-        "replace_all": False,
-    }
+    assert list(outcome.detail) == ["filePath", "edits", "originalFileContents", "structuredPatch", "userModified"]
+    assert outcome.detail["edits"][0] == {"old_string": "one", "new_string": "two", "replace_all": False}
     assert outcome.detail["originalFileContents"] == "one\ntwo\n"
-    assert str(outcome.content).splitlines()[1:] == [
-        '1. "one" is now "two"',
-        '2. "two" is now "three"',
-    ]
+    assert str(outcome.content).splitlines()[1:] == ['1. "one" is now "two"', '2. "two" is now "three"']
 
 
 def test_none_of_several_edits_is_made_when_one_fails(context: ToolContext) -> None:
     path = _file(context, b"one\ntwo\n")
     with pytest.raises(ToolFailure, match="edit 2 of 2"):
-        _multi(
-            context,
-            path,
-            {"old_string": "one", "new_string": "1"},
-            {"old_string": "nope", "new_string": "2"},
-        )
+        _multi(context, path, {"old_string": "one", "new_string": "1"}, {"old_string": "nope", "new_string": "2"})
     assert path.read_bytes() == b"one\ntwo\n"
 
 
 def test_several_edits_can_make_a_file(context: ToolContext, tmp_path: Path) -> None:
-    _multi(
-        context,
-        "new.txt",
-        {"old_string": "", "new_string": "a b"},
-        {"old_string": "b", "new_string": "c"},
-    )
+    _multi(context, "new.txt", {"old_string": "", "new_string": "a b"}, {"old_string": "b", "new_string": "c"})
     assert (tmp_path / "new.txt").read_bytes() == b"a c"
 
 
@@ -307,12 +259,7 @@ def test_edits_that_undo_each_other_change_nothing(context: ToolContext) -> None
     path = _file(context, b"x")
     before = path.stat().st_mtime_ns
     with pytest.raises(ToolFailure, match="nothing was changed"):
-        _multi(
-            context,
-            path,
-            {"old_string": "x", "new_string": "y"},
-            {"old_string": "y", "new_string": "x"},
-        )
+        _multi(context, path, {"old_string": "x", "new_string": "y"}, {"old_string": "y", "new_string": "x"})
     assert path.stat().st_mtime_ns == before
 
 

@@ -25,9 +25,7 @@ def context(tmp_path: Path) -> ToolContext:
     work = tmp_path / "work"
     work.mkdir()
     folder = str(work)
-    return ToolContext(
-        cwd=folder, project=folder, session_id="s", folder=folder, env={"HOME": folder}
-    )
+    return ToolContext(cwd=folder, project=folder, session_id="s", folder=folder, env={"HOME": folder})
 
 
 @pytest.fixture(params=["ripgrep", "without"])
@@ -83,12 +81,7 @@ def test_what_git_ignores_is_left_out(run: Run, context: ToolContext) -> None:
     _make(context, ".git/config.js", "src/tmp/e.js")
     Path(context.cwd, ".gitignore").write_text("*.log\n/build/\n")
     Path(context.cwd, "src/.gitignore").write_text("!keep.log\ntmp\n")
-    assert sorted(run("*.{js,log}").detail["filenames"]) == [
-        ".hidden.js",
-        "a.js",
-        "src/d.js",
-        "src/keep.log",
-    ]
+    assert sorted(run("*.{js,log}").detail["filenames"]) == [".hidden.js", "a.js", "src/d.js", "src/keep.log"]
 
 
 def test_an_ignored_folder_can_be_asked_for_by_its_name(run: Run, context: ToolContext) -> None:
@@ -210,9 +203,7 @@ def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     assert ran.stdout == b"x\n"
 
 
-def test_a_program_that_says_too_much_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_says_too_much_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "_MAX_STDOUT_SIZE", 1000)
     command = [sys.executable, "-c", "while True: print('x' * 100)"]
     ran = asyncio.run(run_program(command, str(tmp_path), env={}))

@@ -30,9 +30,7 @@ def run(request: pytest.FixtureRequest, context: ToolContext) -> Run:
     tool = Grep() if request.param == "ripgrep" else Grep(ripgrep_finder=lambda *_folders: None)
 
     def go(pattern: str, **more: Any) -> ToolResult:
-        asked = {
-            name.replace("_", "-", 1) if len(name) == 2 else name: v for name, v in more.items()
-        }
+        asked = {name.replace("_", "-", 1) if len(name) == 2 else name: v for name, v in more.items()}
         return asyncio.run(tool.run({"pattern": pattern, **asked}, context, "call"))
 
     return go
@@ -50,11 +48,7 @@ def test_files_are_named_the_newest_first(run: Run, context: ToolContext) -> Non
     _make(context, a__py="x = 1\n", b__txt="x\n", c__txt="y\n")
     outcome = run("x")
     assert outcome.content == "Found 2 files\nb.txt\na.py"
-    assert outcome.detail == {
-        "mode": "files_with_matches",
-        "filenames": ["b.txt", "a.py"],
-        "numFiles": 2,
-    }
+    assert outcome.detail == {"mode": "files_with_matches", "filenames": ["b.txt", "a.py"], "numFiles": 2}
 
 
 def test_lines_are_shown_with_names_and_numbers(run: Run, context: ToolContext) -> None:
@@ -92,22 +86,12 @@ def test_matches_are_counted(run: Run, context: ToolContext) -> None:
     _make(context, a="x\nx x\n", b="x\n", c="y\n")
     outcome = run("x", output_mode="count")
     assert outcome.content == "a:2\nb:1\n\n3 in 2 files"
-    assert outcome.detail == {
-        "mode": "count",
-        "numFiles": 2,
-        "filenames": [],
-        "content": "a:2\nb:1",
-        "numMatches": 3,
-    }
+    assert outcome.detail == {"mode": "count", "numFiles": 2, "filenames": [], "content": "a:2\nb:1", "numMatches": 3}
 
 
 @pytest.mark.parametrize(
     ("mode", "words"),
-    [
-        ("content", "No matches found"),
-        ("count", "No matches found"),
-        ("files_with_matches", "No files found"),
-    ],
+    [("content", "No matches found"), ("count", "No matches found"), ("files_with_matches", "No files found")],
 )
 def test_nothing_found_is_said(run: Run, context: ToolContext, mode: str, words: str) -> None:
     _make(context, a="x\n")
@@ -160,9 +144,7 @@ def test_what_is_shown_can_be_limited_and_gone_on_with(run: Run, context: ToolCo
     assert behind.content == "No matches found\n\n[there are only 10]"
 
 
-def test_two_hundred_and_fifty_are_shown_unless_all_are_asked_for(
-    run: Run, context: ToolContext
-) -> None:
+def test_two_hundred_and_fifty_are_shown_unless_all_are_asked_for(run: Run, context: ToolContext) -> None:
     _make(context, a="x\n" * 400)
     assert run("x", output_mode="content").detail["numLines"] == 250
     assert run("x", output_mode="content", head_limit=0).detail["numLines"] == 400
@@ -253,9 +235,7 @@ def test_a_line_ends_before_its_carriage_return(run: Run, context: ToolContext) 
     assert run("one$", output_mode="content").detail["content"] == "a:1:one"
 
 
-def test_a_search_that_takes_too_long_is_ended(
-    context: ToolContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_that_takes_too_long_is_ended(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
     _make(context, a="a" * 40 + "\n")
     real = programs.run_program
 
@@ -264,14 +244,10 @@ def test_a_search_that_takes_too_long_is_ended(
 
     monkeypatch.setattr(programs, "run_program", hurried)
     with pytest.raises(ToolFailure, match="took too long"):
-        asyncio.run(
-            Grep(ripgrep_finder=lambda *_folders: None).run({"pattern": "(a+)+b"}, context, "call")
-        )
+        asyncio.run(Grep(ripgrep_finder=lambda *_folders: None).run({"pattern": "(a+)+b"}, context, "call"))
 
 
-def test_a_search_that_finds_too_much_says_so(
-    run: Run, context: ToolContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_that_finds_too_much_says_so(run: Run, context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
     _make(context, a="x\n" * 1000)
     monkeypatch.setattr(programs, "_MAX_STDOUT_SIZE", 500)
     outcome = run("x", output_mode="content")

@@ -26,9 +26,7 @@ def _cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:
     return cell
 
 
-def _notebook(
-    context: ToolContext, *cells: dict[str, Any], minor: int = 5, end: str = "\n"
-) -> Path:
+def _notebook(context: ToolContext, *cells: dict[str, Any], minor: int = 5, end: str = "\n") -> Path:
     about = {"language_info": {"name": "python"}, "π": [1.0, 12345678901234567890]}
     made = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": minor}
     path = Path(context.cwd) / "nb.ipynb"
@@ -128,9 +126,7 @@ def test_code_that_becomes_words_has_no_outputs(context: ToolContext) -> None:
         ({"notebook_path": "nope.ipynb"}, "does not exist"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    context: ToolContext, asked: dict[str, Any], words: str
-) -> None:
+def test_what_makes_no_sense_is_refused(context: ToolContext, asked: dict[str, Any], words: str) -> None:
     path = _notebook(context, _cell("code", "a", id="c1"))
     before = path.read_bytes()
     with pytest.raises(ToolFailure, match=words):

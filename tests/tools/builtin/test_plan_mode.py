@@ -45,11 +45,7 @@ def test_leaving_shows_the_file_and_requests_the_mode_that_was_chosen(tmp_path: 
     assert seen[0][1]["plan"] == "# Plan\n\n1. Do it."
     assert context.plan.permission_mode == "acceptEdits"
     assert str(outcome.content).startswith("User has approved exiting plan mode.")
-    assert outcome.detail == {
-        "plan": "# Plan\n\n1. Do it.",
-        "isAgent": False,
-        "filePath": str(path),
-    }
+    assert outcome.detail == {"plan": "# Plan\n\n1. Do it.", "isAgent": False, "filePath": str(path)}
 
 
 def test_without_a_file_the_plan_is_nothing(tmp_path: Path) -> None:

@@ -13,10 +13,7 @@ COLOUR: dict[str, Any] = {
     "question": "Which colour?",
     "header": "Colour",
     "multiSelect": False,
-    "options": [
-        {"label": "Red", "description": "warm"},
-        {"label": "Blue", "description": "cold"},
-    ],
+    "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}],
 }
 
 
@@ -33,14 +30,8 @@ def ask(questions: Any, answer: UserAnswer | None, seen: list[Any] | None = None
 def test_the_answer_reaches_the_model_and_the_session() -> None:
     seen: list[Any] = []
     outcome = ask([COLOUR], {"answers": {"Which colour?": "Red"}}, seen)
-    assert str(outcome.content).startswith(
-        'Your questions have been answered: "Which colour?"="Red".'
-    )
-    assert outcome.detail == {
-        "questions": [COLOUR],
-        "answers": {"Which colour?": "Red"},
-        "annotations": {},
-    }
+    assert str(outcome.content).startswith('Your questions have been answered: "Which colour?"="Red".')
+    assert outcome.detail == {"questions": [COLOUR], "answers": {"Which colour?": "Red"}, "annotations": {}}
     assert list(outcome.detail["questions"][0]) == ["question", "header", "options", "multiSelect"]
     assert seen == [("question", {"questions": [COLOUR], "call": "toolu_1"})]
 

@@ -59,13 +59,7 @@ def test_lines_are_numbered(context: ToolContext) -> None:
     assert outcome.content == "1\tx = 1\n2\tprint(x)\n3\t"
     assert outcome.detail == {
         "type": "text",
-        "file": {
-            "filePath": str(path),
-            "content": "x = 1\nprint(x)\n",
-            "numLines": 3,
-            "startLine": 1,
-            "totalLines": 3,
-        },
+        "file": {"filePath": str(path), "content": "x = 1\nprint(x)\n", "numLines": 3, "startLine": 1, "totalLines": 3},
     }
 
 
@@ -151,9 +145,7 @@ def test_every_encoding_is_shown_as_plain_text(context: ToolContext, data: bytes
     assert _read(context, "a.txt").content == "1\tä\n2\tß"
 
 
-def test_a_file_too_big_for_memory_is_read_in_parts(
-    context: ToolContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_too_big_for_memory_is_read_in_parts(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"line {n} ä" for n in range(1, 4001)]
     _file(context, "\r\n".join(lines).encode())
     whole = [_read(context, "a.txt", offset=n, limit=3).detail for n in (1, 500, 3999, 4000)]
@@ -242,9 +234,7 @@ def test_a_file_that_may_not_be_read_is_refused(context: ToolContext) -> None:
         (b"RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0" + b"\0" * 10, "image/webp"),
     ],
 )
-def test_images_are_told_from_their_bytes(
-    context: ToolContext, data: bytes, media_type: str
-) -> None:
+def test_images_are_told_from_their_bytes(context: ToolContext, data: bytes, media_type: str) -> None:
     _file(context, data, "misnamed.txt")
     outcome = _read(context, "misnamed.txt")
     encoded = base64.b64encode(data).decode()
@@ -256,12 +246,7 @@ def test_images_are_told_from_their_bytes(
             "base64": encoded,
             "type": media_type,
             "originalSize": len(data),
-            "dimensions": {
-                "originalWidth": 1,
-                "originalHeight": 1,
-                "displayWidth": 1,
-                "displayHeight": 1,
-            },
+            "dimensions": {"originalWidth": 1, "originalHeight": 1, "displayWidth": 1, "displayHeight": 1},
         },
     }
     assert context.file_stamps
@@ -308,9 +293,7 @@ def test_a_pdf_is_a_document(context: ToolContext) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("pages", "widths"), [("2", [101]), ("2-3", [101, 102]), ("4-", [103, 104]), ("5-9", [104])]
-)
+@pytest.mark.parametrize(("pages", "widths"), [("2", [101]), ("2-3", [101, 102]), ("4-", [103, 104]), ("5-9", [104])])
 def test_some_pages_of_a_pdf_are_read(context: ToolContext, pages: str, widths: list[int]) -> None:
     _file(context, _pdf(5), "a.pdf")
     assert _widths(_read(context, "a.pdf", pages=pages)) == widths
@@ -359,18 +342,12 @@ def test_a_notebook_is_read_as_cells(context: ToolContext) -> None:
     code = {"cell_type": "code", "id": "c1", "source": ["print(1)\n", "print(2)"]}
     path = _file(
         context,
-        _notebook(
-            {**code, "execution_count": 3, "outputs": outputs},
-            {"cell_type": "markdown", "source": "# Title"},
-        ),
+        _notebook({**code, "execution_count": 3, "outputs": outputs}, {"cell_type": "markdown", "source": "# Title"}),
         "nb.ipynb",
     )
     outcome = _read(context, path)
     text, image, title = _blocks(outcome)
-    assert text == {
-        "type": "text",
-        "text": '<cell id="c1">print(1)\nprint(2)</cell id="c1">\n1\n2\n\n<p>\nT1\nT2',
-    }
+    assert text == {"type": "text", "text": '<cell id="c1">print(1)\nprint(2)</cell id="c1">\n1\n2\n\n<p>\nT1\nT2'}
     assert image["type"] == "image"
     assert image["source"]["data"] == picture
     assert "<cell_type>markdown</cell_type># Title" in title["text"]

@@ -43,12 +43,7 @@ def test_the_words_and_details_are_those_of_the_client(tmp_path: Path) -> None:
     }
     listed = run(TaskList(), context)
     assert listed.content == "#1 [in_progress] First\n#2 [pending] Second"
-    assert listed.detail["tasks"][1] == {
-        "id": "2",
-        "subject": "Second",
-        "status": "pending",
-        "blockedBy": [],
-    }
+    assert listed.detail["tasks"][1] == {"id": "2", "subject": "Second", "status": "pending", "blockedBy": []}
     got = run(TaskGet(), context, taskId="1")
     assert got.content == "Task #1: First\nStatus: in_progress\nDescription: Do it"
     assert got.detail["task"]["blocks"] == []

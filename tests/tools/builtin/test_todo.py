@@ -38,9 +38,7 @@ def test_a_list_that_is_done_is_put_away() -> None:
     assert write(context, [todo("two", "pending")]).detail["oldTodos"] == []
 
 
-@pytest.mark.parametrize(
-    "todos", [None, "x", [{}], [todo("one", "someday")], [{"content": 1, "status": "pending"}]]
-)
+@pytest.mark.parametrize("todos", [None, "x", [{}], [todo("one", "someday")], [{"content": 1, "status": "pending"}]])
 def test_a_bad_list_is_a_failure_that_leaves_the_old_one(todos: Any) -> None:
     context = make()
     write(context, [todo("one", "pending")])

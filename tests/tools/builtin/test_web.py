@@ -76,9 +76,7 @@ def moved(to: str) -> bytes:
     return page(b"", code="302 Found", more=f"Location: {to}\r\n")
 
 
-def serve(
-    pages: dict[str, bytes], work: Callable[[Server, str], Awaitable[Any]]
-) -> tuple[Server, Any]:
+def serve(pages: dict[str, bytes], work: Callable[[Server, str], Awaitable[Any]]) -> tuple[Server, Any]:
     async def go() -> tuple[Server, Any]:
         server = Server(pages)
         async with listening(server.answer) as server.port:
@@ -135,15 +133,9 @@ def test_a_packed_page_is_unpacked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "more"),
-    [
-        (b"x" * 2000, ""),
-        (gzip.compress(b"x" * 100_000), "Content-Encoding: gzip\r\n"),
-    ],
+    ("body", "more"), [(b"x" * 2000, ""), (gzip.compress(b"x" * 100_000), "Content-Encoding: gzip\r\n")]
 )
-def test_a_page_that_is_too_large_is_refused(
-    monkeypatch: pytest.MonkeyPatch, body: bytes, more: str
-) -> None:
+def test_a_page_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, body: bytes, more: str) -> None:
     monkeypatch.setattr(web_module, "MAX_PAGE_SIZE", 1000)
     with pytest.raises(ToolFailure, match="larger than"):
         fetch({"/": page(body, "text/plain", more=more)}, "/")
@@ -233,9 +225,7 @@ def test_a_redirect_on_the_same_host_is_followed() -> None:
     assert len(server.asked) == 2
 
 
-@pytest.mark.parametrize(
-    "to", ["https://example.com/x", "http://169.254.169.254/latest", "http://localhost:1/"]
-)
+@pytest.mark.parametrize("to", ["https://example.com/x", "http://169.254.169.254/latest", "http://localhost:1/"])
 def test_a_redirect_to_another_host_is_told_and_not_followed(to: str) -> None:
     server, outcome = fetch({"/": moved(to)}, "/")
     assert f"Redirect URL: {to}" in str(outcome.content)
@@ -296,9 +286,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("url", REFUSED)
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_machines_inside_are_refused(
-    monkeypatch: pytest.MonkeyPatch, url: str, scheme: str
-) -> None:
+def test_machines_inside_are_refused(monkeypatch: pytest.MonkeyPatch, url: str, scheme: str) -> None:
     async def connect(*_: Any) -> None:
         pytest.fail("it tried to connect")
 
@@ -339,9 +327,7 @@ def test_what_is_no_plain_address_is_refused(monkeypatch: pytest.MonkeyPatch, ur
         asyncio.run(WebFetch().run({"url": url, "prompt": "?"}, make(), "toolu_1"))
 
 
-def named(
-    monkeypatch: pytest.MonkeyPatch, answers: list[list[str]]
-) -> list[tuple[web.WebTarget, str]]:
+def named(monkeypatch: pytest.MonkeyPatch, answers: list[list[str]]) -> list[tuple[web.WebTarget, str]]:
     """Have names resolve to these numbers, one list after the other; note what is connected to."""
     asked: list[tuple[web.WebTarget, str]] = []
 
@@ -395,18 +381,10 @@ def test_the_connection_goes_to_the_number_and_names_the_host() -> None:
 
 
 def test_http_becomes_https() -> None:
-    assert (
-        web.parse_target("http://example.com/a", allow_loopback=True).url == "https://example.com/a"
-    )
-    assert (
-        web.parse_target("http://example.com:80/", allow_loopback=True).url
-        == "https://example.com/"
-    )
+    assert web.parse_target("http://example.com/a", allow_loopback=True).url == "https://example.com/a"
+    assert web.parse_target("http://example.com:80/", allow_loopback=True).url == "https://example.com/"
     assert web.parse_target("http://127.0.0.1/", allow_loopback=False).scheme == "https"
-    assert (
-        web.parse_target("http://bücher.example/", allow_loopback=False).host
-        == "xn--bcher-kva.example"
-    )
+    assert web.parse_target("http://bücher.example/", allow_loopback=False).host == "xn--bcher-kva.example"
 
 
 @pytest.mark.parametrize("number", ["93.184.216.34", "8.8.8.8", "2606:2800:220:1::1"])
@@ -444,8 +422,7 @@ def test_html_becomes_text(source: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "part",
-    ["<div>", "<a href=x>", "</a>", "<a>x</a>", "<", "<!", "<![", "<!--", "</", "<a ", "&", "<?"],
+    "part", ["<div>", "<a href=x>", "</a>", "<a>x</a>", "<", "<!", "<![", "<!--", "</", "<a ", "&", "<?"]
 )
 def test_a_page_made_to_take_long_is_given_up(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steno.tools.builtin.web.PARSE_TIMEOUT", 1.0)
@@ -507,8 +484,7 @@ def test_without_a_search_the_model_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{}, {"query": " "}, {"query": "tides", "allowed_domains": ["a"], "blocked_domains": ["b"]}],
+    "given", [{}, {"query": " "}, {"query": "tides", "allowed_domains": ["a"], "blocked_domains": ["b"]}]
 )
 def test_a_bad_search_is_a_failure_in_words(given: dict[str, Any]) -> None:
     async def never(*_: Any) -> list[Any]:

@@ -67,13 +67,7 @@ def test_a_file_that_was_read_is_replaced(context: ToolContext, tmp_path: Path) 
     assert detail["type"] == "update"
     assert detail["originalFile"] == "x = 2\nprint(x)\n"
     assert detail["structuredPatch"] == [
-        {
-            "oldStart": 1,
-            "oldLines": 2,
-            "newStart": 1,
-            "newLines": 2,
-            "lines": ["-x = 2", "+x = 3", " print(x)"],
-        }
+        {"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2, "lines": ["-x = 2", "+x = 3", " print(x)"]}
     ]
 
 
@@ -131,9 +125,7 @@ def test_encoding_and_line_ends_are_kept(
     assert path.read_bytes() == after
 
 
-def test_a_link_stays_a_link_and_its_target_is_written(
-    context: ToolContext, tmp_path: Path
-) -> None:
+def test_a_link_stays_a_link_and_its_target_is_written(context: ToolContext, tmp_path: Path) -> None:
     real, link = tmp_path / "real/a.txt", tmp_path / "link.txt"
     real.parent.mkdir()
     real.write_text("old")
@@ -145,9 +137,7 @@ def test_a_link_stays_a_link_and_its_target_is_written(
     assert list(real.parent.iterdir()) == [real]
 
 
-def test_a_file_that_was_read_through_a_link_counts_as_read(
-    context: ToolContext, tmp_path: Path
-) -> None:
+def test_a_file_that_was_read_through_a_link_counts_as_read(context: ToolContext, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("old")
     (tmp_path / "link").symlink_to("a.txt")
     _read(context, "link")
@@ -177,9 +167,7 @@ def test_the_change_is_announced_before_it_is_made(context: ToolContext, tmp_pat
     assert told == [(path, None), (path, b"1")]
 
 
-def test_nothing_is_changed_when_the_announcement_fails(
-    context: ToolContext, tmp_path: Path
-) -> None:
+def test_nothing_is_changed_when_the_announcement_fails(context: ToolContext, tmp_path: Path) -> None:
     def before_change(_path: str) -> None:
         raise ToolFailure("no room for a copy")
 
@@ -209,9 +197,7 @@ def test_a_change_at_the_last_moment_is_noticed(context: ToolContext, tmp_path: 
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_that_appears_at_the_last_moment_is_not_overwritten(
-    context: ToolContext, tmp_path: Path
-) -> None:
+def test_a_file_that_appears_at_the_last_moment_is_not_overwritten(context: ToolContext, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     context.before_change = _meddler(path)
     with pytest.raises(ToolFailure, match="this very moment"):
@@ -241,9 +227,7 @@ def test_half_a_character_leaves_the_file_as_it_was(context: ToolContext, tmp_pa
     assert (tmp_path / "a.txt").read_text() == "1"
 
 
-def test_names_of_hostile_files_do_not_reach_the_words(
-    context: ToolContext, tmp_path: Path
-) -> None:
+def test_names_of_hostile_files_do_not_reach_the_words(context: ToolContext, tmp_path: Path) -> None:
     name = "a\n\x1b[31mred.txt"
     outcome = _write(context, name, "x")
     assert (tmp_path / name).read_text() == "x"

@@ -50,11 +50,7 @@ class Backup(msgspec.Struct, frozen=True):
 
     def to_record(self) -> dict[str, Any]:
         """Return it as it is recorded."""
-        record: dict[str, Any] = {
-            "backupFileName": self.name,
-            "version": self.version,
-            "backupTime": self.time,
-        }
+        record: dict[str, Any] = {"backupFileName": self.name, "version": self.version, "backupTime": self.time}
         return {**record, "realParentDir": self.parent} if self.parent else record
 
 
@@ -91,10 +87,7 @@ class SnapshotHistory:
             backups = {str(fields.get("trackingPath") or ""): fields.get("backup")}
         else:
             snapshot = as_object(fields.get("snapshot")) or {}
-            prompt, backups = (
-                snapshot.get("messageId"),
-                as_object(snapshot.get("trackedFileBackups")) or {},
-            )
+            prompt, backups = (snapshot.get("messageId"), as_object(snapshot.get("trackedFileBackups")) or {})
         if not isinstance(prompt, str):
             return
         number = self.add_prompt(prompt)
@@ -124,21 +117,12 @@ class SnapshotHistory:
         """Return the record of what all files were at the last prompt."""
         snapshot = {
             "messageId": self.last_prompt,
-            "trackedFileBackups": {
-                self._recorded_path(path): backup.to_record() for path, backup in backups.items()
-            },
+            "trackedFileBackups": {self._recorded_path(path): backup.to_record() for path, backup in backups.items()},
             "timestamp": time,
         }
-        return {
-            "type": SNAPSHOT_TYPE,
-            "messageId": self.last_prompt,
-            "snapshot": snapshot,
-            "isSnapshotUpdate": False,
-        }
+        return {"type": SNAPSHOT_TYPE, "messageId": self.last_prompt, "snapshot": snapshot, "isSnapshotUpdate": False}
 
-    def delta_record(
-        self, path: str, backup: Backup, leaf: str | None, time: str
-    ) -> dict[str, Any]:
+    def delta_record(self, path: str, backup: Backup, leaf: str | None, time: str) -> dict[str, Any]:
         """Return the record of a file that is changed for the first time."""
         return {
             "type": DELTA_TYPE,
@@ -161,12 +145,7 @@ def _read_backup(value: object) -> Backup | None:
     if not isinstance(version, int) or version < 0:
         return None
     time, parent = fields.get("backupTime"), fields.get("realParentDir")
-    return Backup(
-        name,
-        version,
-        time if isinstance(time, str) else "",
-        parent if isinstance(parent, str) else "",
-    )
+    return Backup(name, version, time if isinstance(time, str) else "", parent if isinstance(parent, str) else "")
 
 
 class _JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -281,9 +260,7 @@ class BackupStore:
             return self.create(path, version, state.mode, [os.fsencode(os.readlink(path))])
         return self.create(path, version, state.mode, read_chunks(path))
 
-    def create(
-        self, path: str, version: int, mode: int | None, chunks: Iterable[bytes] = ()
-    ) -> Backup:
+    def create(self, path: str, version: int, mode: int | None, chunks: Iterable[bytes] = ()) -> Backup:
         """Make a backup of a content, of that version or a later one; no mode means no file.
 
         Raises:
@@ -302,9 +279,7 @@ class BackupStore:
                 digest = write_atomically(target, chunks, 0o600)
                 sync_folder(self.folder)
             except OSError as error:
-                raise (
-                    error if isinstance(error, Unreadable) else unwritable_error(target, error)
-                ) from None
+                raise (error if isinstance(error, Unreadable) else unwritable_error(target, error)) from None
             self._journal.add_backup(name, ContentState(digest, mode))
         return Backup(name, version, self._now(), os.path.realpath(os.path.dirname(path)))
 
@@ -312,9 +287,6 @@ class BackupStore:
         """Give the backups of another session to this one."""
         make_private_folder(self.folder)
         for name in names:
-            source_path, target_path = (
-                os.path.join(source_folder, name),
-                os.path.join(self.folder, name),
-            )
+            source_path, target_path = (os.path.join(source_folder, name), os.path.join(self.folder, name))
             if not os.path.lexists(target_path) and os.path.isfile(source_path):
                 write_atomically(target_path, read_chunks(source_path), 0o600)

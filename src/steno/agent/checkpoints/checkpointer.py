@@ -37,13 +37,7 @@ from steno.agent.checkpoints.file_state import (
     regular_file_status,
     write_atomically,
 )
-from steno.agent.checkpoints.working_tree import (
-    FileChange,
-    TreeLimits,
-    TreeSnapshot,
-    WorkingTree,
-    changes_between,
-)
+from steno.agent.checkpoints.working_tree import FileChange, TreeLimits, TreeSnapshot, WorkingTree, changes_between
 from steno.agent.recorder import Recorder, increasing_clock, new_uuid
 from steno.errors import Busy, NotFound, Unreadable, Unwritable
 from steno.format.tool_catalogue import SHELL
@@ -76,9 +70,7 @@ class RestoreResult(msgspec.Struct, frozen=True):
 class FileRestorer:
     """Takes files back to what they were, where nothing is in the way."""
 
-    def __init__(
-        self, project: str, history: SnapshotHistory, backups: BackupStore, journal: Journal
-    ) -> None:
+    def __init__(self, project: str, history: SnapshotHistory, backups: BackupStore, journal: Journal) -> None:
         self._project = project
         self._history = history
         self._backups = backups
@@ -135,9 +127,7 @@ class FileRestorer:
     def _is_known(self, path: str, current: ContentState) -> bool:
         if self._journal.left_digests.get(path) == current.digest:
             return True
-        stored_states = (
-            self._backups.stored_state(backup) for _, backup in reversed(self._history.files[path])
-        )
+        stored_states = (self._backups.stored_state(backup) for _, backup in reversed(self._history.files[path]))
         return any(state is not None and state.digest == current.digest for state in stored_states)
 
     def _obstacle(self, path: str, backup: Backup) -> str:
@@ -150,11 +140,7 @@ class FileRestorer:
             return f"its folder leads out of the project, to {real_folder}"
         if not is_inside and real_folder != (backup.parent or real_folder):
             return f"its folder now leads to {real_folder}"
-        if (
-            backup.parent
-            and is_below(backup.parent, self._project)
-            and real_folder != backup.parent
-        ):
+        if backup.parent and is_below(backup.parent, self._project) and real_folder != backup.parent:
             return f"its folder now leads to {real_folder}"
         return ""
 
@@ -172,16 +158,8 @@ class FileRestorer:
             link_atomically(path, b"".join(read_chunks(source)))
             return
         current_status = regular_file_status(path)
-        mode = target.mode or (
-            current_status.st_mode if current_status is not None else 0o666 & ~_umask()
-        )
-        write_atomically(
-            path,
-            read_chunks(source),
-            mode & MODE_BITS,
-            owner_status=current_status,
-            digest=target.digest,
-        )
+        mode = target.mode or (current_status.st_mode if current_status is not None else 0o666 & ~_umask())
+        write_atomically(path, read_chunks(source), mode & MODE_BITS, owner_status=current_status, digest=target.digest)
 
 
 def _umask() -> int:
@@ -197,13 +175,7 @@ class FileCheckpointer:
     """What is known of the files of one session."""
 
     def __init__(
-        self,
-        config_folder: str,
-        recorder: Recorder,
-        project: str,
-        *,
-        home: str = "",
-        limits: TreeLimits | None = None,
+        self, config_folder: str, recorder: Recorder, project: str, *, home: str = "", limits: TreeLimits | None = None
     ) -> None:
         home = home or steno_home()
         self.recorder = recorder
@@ -215,14 +187,8 @@ class FileCheckpointer:
         """Says whether commands run in the background, whose changes are looked for as well."""
         self._config_folder = os.path.realpath(config_folder)
         history = os.path.join(self._config_folder, "file-history")
-        self._own_folders = (
-            os.path.join(self._config_folder, "projects"),
-            history,
-            os.path.realpath(home),
-        )
-        self._working_tree = WorkingTree(
-            self.project, home=home, skip=(self._config_folder,), limits=limits
-        )
+        self._own_folders = (os.path.join(self._config_folder, "projects"), history, os.path.realpath(home))
+        self._working_tree = WorkingTree(self.project, home=home, skip=(self._config_folder,), limits=limits)
         self._journal = Journal(self._journal_path(recorder.session_id))
         self._now = increasing_clock()
         self._history = SnapshotHistory(self.project, self._is_tracked)
@@ -272,9 +238,7 @@ class FileCheckpointer:
             self._record_delta(path, self._back_up(path))
 
     @asynccontextmanager
-    async def track_call(
-        self, tool: str, *, background: bool = False
-    ) -> AsyncGenerator[None, None]:
+    async def track_call(self, tool: str, *, background: bool = False) -> AsyncGenerator[None, None]:
         """Look after what a call changes; only commands and foreign tools need a look around."""
         runs_command = tool == SHELL or tool.startswith("mcp__")
         if runs_command:
@@ -318,12 +282,7 @@ class FileCheckpointer:
         self._journal.read(self._journal_path(self.recorder.session_id))
         if origin:
             source = os.path.join(os.path.dirname(self._backups.folder), origin)
-            names = {
-                backup.name
-                for entries in self._history.files.values()
-                for _, backup in entries
-                if backup.name
-            }
+            names = {backup.name for entries in self._history.files.values() for _, backup in entries if backup.name}
             self._backups.copy_backups(source, names)
 
     def plan(self, prompt: str) -> list[FileRestore]:
@@ -369,14 +328,11 @@ class FileCheckpointer:
         """
         plan = self.plan(prompt)
         foreign = [
-            file_restore.path
-            for file_restore in plan
-            if file_restore.changed_externally and not file_restore.obstacle
+            file_restore.path for file_restore in plan if file_restore.changed_externally and not file_restore.obstacle
         ]
         if foreign and not force:
             raise Busy(
-                f"changed by somebody else since: {_join_paths(foreign)}",
-                hint="nothing was done; it can be forced",
+                f"changed by somebody else since: {_join_paths(foreign)}", hint="nothing was done; it can be forced"
             )
         changes = [each for each in plan if each.action != "unchanged"]
         if all(each.obstacle for each in changes):
@@ -388,9 +344,7 @@ class FileCheckpointer:
         deletes = [each for each in changes if each.action == "delete"]
         attempted = [self._restorer.restore_file(each, number) for each in deletes]
         self._restorer.remove_created_folders(each.path for each in attempted if not each.obstacle)
-        attempted += [
-            self._restorer.restore_file(each, number) for each in changes if each.action == "write"
-        ]
+        attempted += [self._restorer.restore_file(each, number) for each in changes if each.action == "write"]
         self._changed_paths.update(each.path for each in attempted)
         self._journal_left_states()
         self._emit_notices()
@@ -479,19 +433,13 @@ class FileCheckpointer:
         """Take in what commands have changed since the last look."""
         if not (self._running_commands or self._background_running):
             return
-        previous, self._last_snapshot = (
-            self._last_snapshot,
-            await asyncio.to_thread(self._take_snapshot),
-        )
+        previous, self._last_snapshot = (self._last_snapshot, await asyncio.to_thread(self._take_snapshot))
         if previous is not None and self._last_snapshot is not None and self._history.last_prompt:
             self._journal.add_created_folders(
-                os.path.join(self.project, folder)
-                for folder in sorted(self._last_snapshot.folders - previous.folders)
+                os.path.join(self.project, folder) for folder in sorted(self._last_snapshot.folders - previous.folders)
             )
             changes = changes_between(previous, self._last_snapshot)
-            for path, backup in await asyncio.to_thread(
-                lambda: list(self._back_up_command_changes(changes))
-            ):
+            for path, backup in await asyncio.to_thread(lambda: list(self._back_up_command_changes(changes))):
                 self._record_delta(path, backup)
         states = await asyncio.to_thread(self._known_states)
         for path, state in states.items():
@@ -514,13 +462,9 @@ class FileCheckpointer:
                     data = self._working_tree.content(before.digest)
                     yield path, self._backups.create(path, version, before.mode, [data])
                 else:
-                    self._pending_notices.append(
-                        f"{change.path} was {change.kind}, and cannot be brought back."
-                    )
+                    self._pending_notices.append(f"{change.path} was {change.kind}, and cannot be brought back.")
             except (Unreadable, Unwritable) as error:
-                self._pending_notices.append(
-                    f"{change.path} was {change.kind}, and cannot be brought back: {error}"
-                )
+                self._pending_notices.append(f"{change.path} was {change.kind}, and cannot be brought back: {error}")
 
 
 def _join_paths(paths: list[str]) -> str:

@@ -103,9 +103,7 @@ def content_state(path: str) -> tuple[ContentState, FileStamp | None]:
     try:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
-            return ContentState(
-                content_digest(os.fsencode(os.readlink(path))), status.st_mode
-            ), None
+            return ContentState(content_digest(os.fsencode(os.readlink(path))), status.st_mode), None
         if stat.S_ISDIR(status.st_mode):
             return ABSENT, None
         if not stat.S_ISREG(status.st_mode):
@@ -120,9 +118,7 @@ def content_state(path: str) -> tuple[ContentState, FileStamp | None]:
             raise
         raise Unreadable(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from error
     entry = file_entry(status, started_at=started_at)
-    return ContentState(
-        digest.hexdigest(), status.st_mode
-    ), None if entry.is_recent else entry.stamp
+    return ContentState(digest.hexdigest(), status.st_mode), None if entry.is_recent else entry.stamp
 
 
 def read_chunks(path: str) -> Iterator[bytes]:
@@ -172,12 +168,7 @@ def file_stamp(path: str) -> FileStamp | None:
 
 
 def write_atomically(
-    path: str,
-    chunks: Iterable[bytes],
-    mode: int,
-    *,
-    owner_status: os.stat_result | None = None,
-    digest: str = "",
+    path: str, chunks: Iterable[bytes], mode: int, *, owner_status: os.stat_result | None = None, digest: str = ""
 ) -> str:
     """Put a content at a path, whole or not at all; return its digest."""
     hasher = sha256()
@@ -191,11 +182,7 @@ def write_atomically(
         write_new_private(temp_path, hashed_chunks(), sync=True)
         if digest and hasher.hexdigest() != digest:
             raise Unreadable("its backup is damaged")
-        if (
-            owner_status is not None
-            and hasattr(os, "chown")
-            and owner_status.st_uid != os.stat(temp_path).st_uid
-        ):
+        if owner_status is not None and hasattr(os, "chown") and owner_status.st_uid != os.stat(temp_path).st_uid:
             with suppress(OSError):
                 os.chown(temp_path, owner_status.st_uid, owner_status.st_gid)
         os.chmod(temp_path, mode)

@@ -41,9 +41,7 @@ _MAX_CACHED: Final = 10_000
 class IgnoreRules:
     """What the files named `.gitignore` in and above a folder leave out of it."""
 
-    def __init__(
-        self, parent: "IgnoreRules | None", levels: tuple[tuple[str, Any], ...], stamp: object
-    ) -> None:
+    def __init__(self, parent: "IgnoreRules | None", levels: tuple[tuple[str, Any], ...], stamp: object) -> None:
         self.parent = parent
         self.levels = levels
         self.stamp = stamp
@@ -90,9 +88,7 @@ def parent_ignore_rules(project: str) -> "IgnoreRules | None":
             return None
         parents.append(folder)
     specs = [(folder, read_ignore_file(folder)) for folder in reversed(parents)]
-    rules = IgnoreRules(
-        None, tuple((folder, spec) for folder, spec in specs if spec is not None), None
-    )
+    rules = IgnoreRules(None, tuple((folder, spec) for folder, spec in specs if spec is not None), None)
     # A project that is ignored itself is there to be worked on all the same.
     return None if rules.is_ignored(project, is_folder=True) else rules
 
@@ -226,11 +222,7 @@ def changes_between(before: TreeSnapshot, after: TreeSnapshot) -> list[FileChang
             changes.append(FileChange(path, "created", None, new_entry))
         elif old_entry is not new_entry and not _is_unchanged(old_entry, new_entry):
             changes.append(FileChange(path, "modified", old_entry, new_entry))
-    changes += [
-        FileChange(path, "deleted", old, None)
-        for path, old in before.files.items()
-        if path not in after.files
-    ]
+    changes += [FileChange(path, "deleted", old, None) for path, old in before.files.items() if path not in after.files]
     return sorted(changes, key=lambda change: change.path)
 
 
@@ -252,12 +244,7 @@ class WorkingTree:
     """A working tree that is looked at again and again."""
 
     def __init__(
-        self,
-        project: str,
-        *,
-        home: str,
-        skip: tuple[str, ...] = (),
-        limits: TreeLimits | None = None,
+        self, project: str, *, home: str, skip: tuple[str, ...] = (), limits: TreeLimits | None = None
     ) -> None:
         self.project = os.path.realpath(project)
         self.folder = tree_store_folder(home, self.project)
@@ -291,9 +278,7 @@ class WorkingTree:
             path: self._entry_for(path, status, last_entries.get(path), started_at)
             for path, status in walk.files.items()
         }
-        if any(files.get(path) is not entry for path, entry in last_entries.items()) or len(
-            files
-        ) > len(last_entries):
+        if any(files.get(path) is not entry for path, entry in last_entries.items()) or len(files) > len(last_entries):
             self._store.save_index(files)
         self._last_entries = files
         return TreeSnapshot(files, frozenset(walk.folders))
@@ -306,9 +291,7 @@ class WorkingTree:
         """
         return self._store.get(digest)
 
-    def _entry_for(
-        self, path: str, status: os.stat_result, last_entry: FileEntry | None, started_at: int
-    ) -> FileEntry:
+    def _entry_for(self, path: str, status: os.stat_result, last_entry: FileEntry | None, started_at: int) -> FileEntry:
         entry = file_entry(status, started_at=started_at)
         if last_entry is not None and not last_entry.is_recent and last_entry.stamp == entry.stamp:
             return last_entry
@@ -339,9 +322,7 @@ class WorkingTree:
 class _TreeWalk:
     """One walk through a tree."""
 
-    def __init__(
-        self, project: str, limits: TreeLimits, skip: set[str], known_rules: dict[str, IgnoreRules]
-    ) -> None:
+    def __init__(self, project: str, limits: TreeLimits, skip: set[str], known_rules: dict[str, IgnoreRules]) -> None:
         self.files: dict[str, os.stat_result] = {}
         self.folders: set[str] = set()
         self.ignore_rules: dict[str, IgnoreRules] = {}
@@ -367,20 +348,14 @@ class _TreeWalk:
                 continue
             if folder != self._project:
                 self.folders.add(self._relative_path(folder))
-            rules = self._ignore_rules_in(
-                folder, rules, names.get(IGNORE_FILE), is_repository=".git" in names
-            )
+            rules = self._ignore_rules_in(folder, rules, names.get(IGNORE_FILE), is_repository=".git" in names)
             stack += [(item.path, rules) for item in entries if self._add_entry(item, rules)]
             self._entries += len(entries)
             self._check_limits()
 
     def _add_entry(self, entry: os.DirEntry[str], rules: IgnoreRules) -> bool:
         """Take in a file; of a folder, return that it is to be walked."""
-        if (
-            entry.name in _SKIPPED_NAMES
-            or entry.name.endswith(TEMP_SUFFIX)
-            or not is_encodable(entry.path)
-        ):
+        if entry.name in _SKIPPED_NAMES or entry.name.endswith(TEMP_SUFFIX) or not is_encodable(entry.path):
             return False
         try:
             is_folder = entry.is_dir(follow_symlinks=False)
@@ -416,9 +391,7 @@ class _TreeWalk:
         if rules is None or rules.parent is not parent_rules or rules.stamp != stamp:
             levels = parent_rules.levels if parent_rules is not None else ()
             spec = read_ignore_file(folder) if ignore_entry is not None else None
-            rules = IgnoreRules(
-                parent_rules, levels + (((folder, spec),) if spec is not None else ()), stamp
-            )
+            rules = IgnoreRules(parent_rules, levels + (((folder, spec),) if spec is not None else ()), stamp)
         self.ignore_rules[folder] = rules
         return rules
 

@@ -65,18 +65,14 @@ def thinking_parameter(
         BadRequest: there is no such way to think, or the variable is no number.
     """
     if requested and requested not in THINKING_MODES:
-        raise BadRequest(
-            f"there is no thinking {requested!r}", hint=f"one of {', '.join(THINKING_MODES)}"
-        )
+        raise BadRequest(f"there is no thinking {requested!r}", hint=f"one of {', '.join(THINKING_MODES)}")
     budget_text = env.get(THINKING_VARIABLE, "").strip()
     if budget_text and not budget_text.isdecimal():
         raise BadRequest(f"{THINKING_VARIABLE} is no number of tokens", hint="0 for no thinking")
     if requested == "adaptive":
         return {"type": "adaptive"}
     budget = int(budget_text) if budget_text else _DEFAULT_BUDGET
-    is_enabled = requested == "enabled" or (
-        not requested and (by_default if not budget_text else budget > 0)
-    )
+    is_enabled = requested == "enabled" or (not requested and (by_default if not budget_text else budget > 0))
     if not is_enabled:
         return None
     # Room for the answer, which counts as well.
@@ -84,17 +80,13 @@ def thinking_parameter(
     return {"type": "enabled", "budget_tokens": budget} if budget >= _MIN_BUDGET else None
 
 
-def beta_headers(
-    requested: str, effort: str, env: Mapping[str, str], model: str = ""
-) -> tuple[str, ...]:
+def beta_headers(requested: str, effort: str, env: Mapping[str, str], model: str = "") -> tuple[str, ...]:
     """Return the names under which an endpoint may know what is asked for; no others are sent."""
     budget_text = env.get(THINKING_VARIABLE, "").strip() or "0"
     has_thinking = requested in ("enabled", "adaptive") or (not requested and budget_text != "0")
     has_large_window = api_model_name(model) != model
     return (
-        (_INTERLEAVED_BETA,) * has_thinking
-        + (_EFFORT_BETA,) * bool(effort)
-        + (_LARGE_CONTEXT_BETA,) * has_large_window
+        (_INTERLEAVED_BETA,) * has_thinking + (_EFFORT_BETA,) * bool(effort) + (_LARGE_CONTEXT_BETA,) * has_large_window
     )
 
 
@@ -105,12 +97,8 @@ def can_enable_thinking(messages: list[Message], thinking_call_ids: Container[st
     before thinking was switched on goes on without. `thinking_call_ids` has the calls that were asked for with
     thinking on, be it that the model had no thought.
     """
-    start = max(
-        (index + 1 for index, message in enumerate(messages) if _is_prompt(message)), default=0
-    )
-    answers: list[list[Block]] = [
-        each["content"] for each in messages[start:] if each["role"] == "assistant"
-    ]
+    start = max((index + 1 for index, message in enumerate(messages) if _is_prompt(message)), default=0)
+    answers: list[list[Block]] = [each["content"] for each in messages[start:] if each["role"] == "assistant"]
     calls = [block for blocks in answers for block in blocks if block.get("type") == "tool_use"]
     if not calls or answers[0][0].get("type") in THINKING_TYPES:
         return True

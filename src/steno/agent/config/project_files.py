@@ -50,9 +50,7 @@ def read_text(path: Path, notes: list[ConfigNote], max_bytes: int = MAX_FILE_BYT
         notes.append(ConfigNote(str(path), f"cannot be read ({_error_text(error)})"))
         return None
     if len(data) > max_bytes:
-        notes.append(
-            ConfigNote(str(path), f"is longer than {max_bytes // 1024} KB; the rest is left out")
-        )
+        notes.append(ConfigNote(str(path), f"is longer than {max_bytes // 1024} KB; the rest is left out"))
         data = data[:max_bytes]
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     if "\0" in text:
@@ -231,9 +229,7 @@ def _parse_value(first_line: str, following_lines: list[str]) -> FrontMatterValu
     if first_line.startswith("["):
         return _parse_flow_list(" ".join([first_line, *(line.strip() for line in following_lines)]))
     if first_line[:1] in {'"', "'"}:
-        return _unquote(
-            " ".join([first_line, *(line.strip() for line in following_lines if line.strip())])
-        )
+        return _unquote(" ".join([first_line, *(line.strip() for line in following_lines if line.strip())]))
     first_line = _strip_comment(first_line)
     items = [match[1] or "" for match in map(_ITEM.match, following_lines) if match]
     if not first_line:

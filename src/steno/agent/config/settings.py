@@ -19,14 +19,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from steno.agent.config.project_files import (
-    ConfigNote,
-    get_object,
-    get_text,
-    parse_json,
-    read_text,
-    string_items,
-)
+from steno.agent.config.project_files import ConfigNote, get_object, get_text, parse_json, read_text, string_items
 from steno.format.lenient_json import as_list, as_object
 from steno.permissions import project_trust
 from steno.permissions.project_trust import filter_settings
@@ -124,9 +117,7 @@ def parse_hooks(source: LayerSource, events: dict[str, Any], notes: list[ConfigN
     return hooks
 
 
-def _parse_hook(
-    source: LayerSource, event: str, group: dict[str, Any], entry: dict[str, Any]
-) -> Hook | None:
+def _parse_hook(source: LayerSource, event: str, group: dict[str, Any], entry: dict[str, Any]) -> Hook | None:
     command = get_text(entry, "command")
     if entry.get("type", "command") != "command" or not command:
         return None
@@ -179,24 +170,17 @@ def merge_sandbox_settings(
 ) -> SandboxSettings:
     """Lay the layers over each other, the highest first."""
     return _SandboxLayers(
-        [(source, get_object(layer_settings, "sandbox")) for source, layer_settings in layers],
-        notes,
+        [(source, get_object(layer_settings, "sandbox")) for source, layer_settings in layers], notes
     ).merged()
 
 
 class _SandboxLayers:
     """The part about the sandbox of every layer."""
 
-    def __init__(
-        self, layers: list[tuple[LayerSource, dict[str, Any]]], notes: list[ConfigNote]
-    ) -> None:
+    def __init__(self, layers: list[tuple[LayerSource, dict[str, Any]]], notes: list[ConfigNote]) -> None:
         self.all = [(source, section) for source, section in layers if section]
-        self.trusted_layers = [
-            (source, part) for source, part in self.all if source.layer not in PROJECT_LAYERS
-        ]
-        self.project_layers = [
-            (source, part) for source, part in self.all if source.layer in PROJECT_LAYERS
-        ]
+        self.trusted_layers = [(source, part) for source, part in self.all if source.layer not in PROJECT_LAYERS]
+        self.project_layers = [(source, part) for source, part in self.all if source.layer in PROJECT_LAYERS]
         self.notes = notes
 
     def merged(self) -> SandboxSettings:
@@ -211,17 +195,14 @@ class _SandboxLayers:
         return SandboxSettings(
             enabled=bool(enabled) or project_enabled,
             required_by_manager=any(
-                source.layer == "managed" and part.get("enabled") is True
-                for source, part in self.trusted_layers
+                source.layer == "managed" and part.get("enabled") is True for source, part in self.trusted_layers
             ),
             fail_if_unavailable=self._highest_value("failIfUnavailable") is not False
             or self._project_sets("failIfUnavailable", value=True),
             auto_allow=(default_auto_allow if auto_allow is None else auto_allow)
             and not self._project_sets("autoAllowBashIfSandboxed", value=False),
             excluded_commands=self._strings_of_trusted("", "excludedCommands"),
-            allow_unsandboxed=all(
-                part.get("allowUnsandboxedCommands") is not False for _, part in self.all
-            ),
+            allow_unsandboxed=all(part.get("allowUnsandboxedCommands") is not False for _, part in self.all),
             writable_paths=self._strings_of_trusted("filesystem", "allowWrite"),
             read_only_paths=self._strings_of_all("filesystem", "denyWrite"),
             hidden_paths=self._strings_of_all("filesystem", "denyRead"),
@@ -253,9 +234,7 @@ class _SandboxLayers:
     def _strings_of_trusted(self, part: str, key: str) -> tuple[str, ...]:
         for source, section in self.project_layers:
             if _collect_strings([section], part, key):
-                self._add_note(
-                    source, f"{part}.{key}".strip("."), "a project cannot loosen the sandbox"
-                )
+                self._add_note(source, f"{part}.{key}".strip("."), "a project cannot loosen the sandbox")
         return _collect_strings((top for _, top in self.trusted_layers), part, key)
 
     def _network(self) -> bool:
@@ -341,9 +320,7 @@ def load_settings(
 # Merging
 
 
-def merge_settings(
-    sources: Iterable[LayerSource], *, trusted: bool, notes: tuple[ConfigNote, ...] = ()
-) -> Settings:
+def merge_settings(sources: Iterable[LayerSource], *, trusted: bool, notes: tuple[ConfigNote, ...] = ()) -> Settings:
     """Lay the layers over each other; of a project's only what `guard.trust` lets have effect."""
     merge_notes = list(notes)
     layers: list[tuple[LayerSource, dict[str, Any]]] = []
@@ -351,9 +328,7 @@ def merge_settings(
         parsed = parse_json(source.text, source.path, merge_notes)
         effect = filter_settings(parsed, source.layer, trusted=trusted)
         reason = "a project cannot set it" if trusted else "the folder is not trusted"
-        merge_notes += [
-            ConfigNote(source.path, f"`{name}` is left out: {reason}") for name in effect.held
-        ]
+        merge_notes += [ConfigNote(source.path, f"`{name}` is left out: {reason}") for name in effect.held]
         layers.append((source, effect.settings))
     return _SettingsMerger(layers, merge_notes).merged()
 
@@ -361,9 +336,7 @@ def merge_settings(
 class _SettingsMerger:
     """Picks every value out of the layers, the highest first."""
 
-    def __init__(
-        self, layers: list[tuple[LayerSource, dict[str, Any]]], notes: list[ConfigNote]
-    ) -> None:
+    def __init__(self, layers: list[tuple[LayerSource, dict[str, Any]]], notes: list[ConfigNote]) -> None:
         self.layers = layers
         self.notes = notes
         self.origins: dict[str, SettingsLayer] = {}
@@ -398,25 +371,18 @@ class _SettingsMerger:
             if isinstance(value, expected_type):
                 self.origins[key] = source.layer
                 return value
-            self.notes.append(
-                ConfigNote(source.path, f"`{key}` is left out: not the kind expected")
-            )
+            self.notes.append(ConfigNote(source.path, f"`{key}` is left out: not the kind expected"))
         return default
 
     def _all_strings(self, key: str) -> tuple[str, ...]:
         return tuple(
-            dict.fromkeys(
-                item
-                for _, layer_settings in self.layers
-                for item in string_items(layer_settings.get(key))
-            )
+            dict.fromkeys(item for _, layer_settings in self.layers for item in string_items(layer_settings.get(key)))
         )
 
     def _permissions(self) -> PermissionSettings:
         layers = self.layers
         if any(
-            layer_settings.get("allowManagedPermissionRulesOnly") is True
-            for layer_settings in self._managed_layers()
+            layer_settings.get("allowManagedPermissionRulesOnly") is True for layer_settings in self._managed_layers()
         ):
             layers = [pair for pair in layers if pair[0].layer == "managed"]
 
@@ -428,8 +394,7 @@ class _SettingsMerger:
             return tuple(rules_by_text.values())
 
         bypass_disabled = any(
-            get_object(top, "permissions").get("disableBypassPermissionsMode") == "disable"
-            for _, top in self.layers
+            get_object(top, "permissions").get("disableBypassPermissionsMode") == "disable" for _, top in self.layers
         )
         return PermissionSettings(
             allow=rules("allow"),
@@ -459,15 +424,12 @@ class _SettingsMerger:
         return env
 
     def _managed_layers(self) -> list[dict[str, Any]]:
-        return [
-            layer_settings for source, layer_settings in self.layers if source.layer == "managed"
-        ]
+        return [layer_settings for source, layer_settings in self.layers if source.layer == "managed"]
 
     def _hooks(self) -> tuple[Hook, ...]:
         """Return the hooks that run: what a manager wants run nobody below can switch off."""
         only_managed = any(
-            layer_settings.get("allowManagedHooksOnly") is True
-            for layer_settings in self._managed_layers()
+            layer_settings.get("allowManagedHooksOnly") is True for layer_settings in self._managed_layers()
         )
         if any(top.get("disableAllHooks") is True for top in self._managed_layers()):
             return ()

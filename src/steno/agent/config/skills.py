@@ -22,13 +22,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.agent.config.project_files import (
-    ConfigNote,
-    FrontMatter,
-    list_markdown_files,
-    read_text,
-    split_front_matter,
-)
+from steno.agent.config.project_files import ConfigNote, FrontMatter, list_markdown_files, read_text, split_front_matter
 from steno.agent.context.system_prompt import import_mentions
 from steno.format.tool_catalogue import SKILL
 from steno.store.environment import config_dir
@@ -88,11 +82,7 @@ def discover_commands(
 
 
 def parse_command(
-    text: str,
-    name: str,
-    path: str = "",
-    scope: PromptScope = "user",
-    notes: list[ConfigNote] | None = None,
+    text: str, name: str, path: str = "", scope: PromptScope = "user", notes: list[ConfigNote] | None = None
 ) -> SlashCommand:
     """Read a command's file."""
     head, body = split_front_matter(text)
@@ -147,11 +137,7 @@ def invocation_text(name: str, arguments: str = "") -> str:
 
 
 async def expand_prompt(
-    command: SlashCommand,
-    arguments: str,
-    *,
-    shell: RunShell | None = None,
-    variables: Mapping[str, str] | None = None,
+    command: SlashCommand, arguments: str, *, shell: RunShell | None = None, variables: Mapping[str, str] | None = None
 ) -> ExpandedPrompt:
     """Fill a command in.
 
@@ -166,9 +152,7 @@ async def expand_prompt(
     at = 0
     for start, end, command_line in _embedded_commands(command.body):
         parts.append(substitute(command.body[at:start]))
-        parts.append(
-            "[not run]" if shell is None else (await shell(substitute(command_line))).rstrip("\n")
-        )
+        parts.append("[not run]" if shell is None else (await shell(substitute(command_line))).rstrip("\n"))
         at = end
     parts.append(substitute(command.body[at:]))
     text = "".join(parts)
@@ -193,8 +177,7 @@ def _embedded_commands(body: str) -> list[tuple[int, int, str]]:
             block_start = (offset, end + 1)
         else:
             commands += [
-                (offset + match.start(), offset + match.end(), match[1])
-                for match in _INLINE_COMMAND.finditer(line)
+                (offset + match.start(), offset + match.end(), match[1]) for match in _INLINE_COMMAND.finditer(line)
             ]
         offset = end + 1
     return commands
@@ -207,14 +190,10 @@ class _ArgumentSubstitution:
         self._arguments = arguments
         self._argument_list = _split_arguments(arguments)
         self._argument_indexes = {
-            name: index
-            for index, name in enumerate(command.argument_names)
-            if _ARGUMENT_NAME.match(name)
+            name: index for index, name in enumerate(command.argument_names) if _ARGUMENT_NAME.match(name)
         }
         self._variables = variables
-        name_alternatives = "".join(
-            f"|{re.escape(name)}\\b" for name in sorted(self._argument_indexes, reverse=True)
-        )
+        name_alternatives = "".join(f"|{re.escape(name)}\\b" for name in sorted(self._argument_indexes, reverse=True))
         self._pattern = re.compile(
             rf"\$ARGUMENTS\[(\d{{1,4}})\]|\$(ARGUMENTS)\b|\$(\d{{1,4}})\b|\$\{{(\w+)\}}|\$((?!){name_alternatives})"
         )
@@ -320,9 +299,7 @@ def list_skills(skills: Iterable[Skill], commands: Iterable[SlashCommand] = ()) 
     max_line = _MAX_LINE
     while sum(len(line) for line in lines) > _MAX_LISTING and max_line > 1:
         max_line //= 2
-        lines = [
-            line if len(line) <= max_line else _truncate_line(line, max_line) for line in lines
-        ]
+        lines = [line if len(line) <= max_line else _truncate_line(line, max_line) for line in lines]
     return "\n".join(lines)
 
 
@@ -336,10 +313,7 @@ def _listing_lines(skills: Iterable[Skill], commands: Iterable[SlashCommand]) ->
     for command in commands:
         if command.model_may_call and command.description and command.name not in skills_by_name:
             descriptions[command.name] = " ".join(command.description.split())
-    return [
-        f"- {name}: {_truncate_line(description, _MAX_LINE)}"
-        for name, description in sorted(descriptions.items())
-    ]
+    return [f"- {name}: {_truncate_line(description, _MAX_LINE)}" for name, description in sorted(descriptions.items())]
 
 
 def _truncate_line(text: str, max_characters: int) -> str:
@@ -349,11 +323,7 @@ def _truncate_line(text: str, max_characters: int) -> str:
 
 
 async def expand_skill(
-    skill: Skill,
-    arguments: str = "",
-    *,
-    run_shell: RunShell | None = None,
-    variables: Mapping[str, str] | None = None,
+    skill: Skill, arguments: str = "", *, run_shell: RunShell | None = None, variables: Mapping[str, str] | None = None
 ) -> ExpandedPrompt | None:
     """Read a skill and fill it in; None when its file is gone."""
     text = read_text(Path(skill.path), [])
@@ -386,10 +356,7 @@ class SkillTool:
     """The tool that opens skills, and the commands that the model may call."""
 
     def __init__(
-        self,
-        skills: Iterable[Skill],
-        commands: Iterable[SlashCommand] = (),
-        run_shell: RunShell | None = None,
+        self, skills: Iterable[Skill], commands: Iterable[SlashCommand] = (), run_shell: RunShell | None = None
     ) -> None:
         self._skills = {skill.name: skill for skill in skills}
         self._commands = tuple(commands)
@@ -428,14 +395,10 @@ class SkillTool:
         detail = {"success": True, "commandName": opened.name}
         return ToolResult(f"Launching skill: {opened.name}", detail)
 
-    async def _open_skill(
-        self, skill: Skill, arguments: str, variables: dict[str, str], call: str
-    ) -> OpenedSkill:
+    async def _open_skill(self, skill: Skill, arguments: str, variables: dict[str, str], call: str) -> OpenedSkill:
         if not skill.model_may_call:
             raise ToolFailure(f"Only the user may open the skill {skill.name}.")
-        expanded = await expand_skill(
-            skill, arguments, run_shell=self._run_shell, variables=variables
-        )
+        expanded = await expand_skill(skill, arguments, run_shell=self._run_shell, variables=variables)
         if expanded is None:
             raise ToolFailure(f"The skill {skill.name} cannot be read: {skill.path} is gone.")
         return OpenedSkill(
@@ -447,9 +410,7 @@ class SkillTool:
             mentions=expanded.mentions,
         )
 
-    async def _open_command(
-        self, name: str, arguments: str, variables: dict[str, str], call: str
-    ) -> OpenedSkill:
+    async def _open_command(self, name: str, arguments: str, variables: dict[str, str], call: str) -> OpenedSkill:
         command = find_command(self._commands, name)
         if command is None:
             known_names = sorted({*self._skills, *(command.name for command in self._commands)})
@@ -457,9 +418,7 @@ class SkillTool:
             raise ToolFailure(f"There is no skill {name}.{known_text}")
         if not command.model_may_call:
             raise ToolFailure(f"Only the user may call /{command.name}.")
-        expanded = await expand_prompt(
-            command, arguments, shell=self._run_shell, variables=variables
-        )
+        expanded = await expand_prompt(command, arguments, shell=self._run_shell, variables=variables)
         return OpenedSkill(
             call=call,
             name=command.name,

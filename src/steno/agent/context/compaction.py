@@ -12,11 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from steno.agent.context.token_estimate import (
-    CHARACTERS_PER_TOKEN,
-    estimate_blocks,
-    estimate_messages,
-)
+from steno.agent.context.token_estimate import CHARACTERS_PER_TOKEN, estimate_blocks, estimate_messages
 from steno.agent.context.token_usage import context_window, message_text, transcript_lines
 from steno.agent.conversation import RetainedTail, content_blocks
 from steno.agent.events import Compacted, Notice, Trimmed
@@ -54,9 +50,7 @@ class Trimmer:
             return False
         if context < self._skip_below:
             return False
-        call_ids, saved = _old_results(
-            agent.conversation.settled_messages, round(window * _RETAINED_SHARE)
-        )
+        call_ids, saved = _old_results(agent.conversation.settled_messages, round(window * _RETAINED_SHARE))
         trims = saved >= window * _MIN_SAVED_SHARE
         if trims:
             agent.conversation.trim_results(call_ids, tokens_before=context, tokens_saved=saved)
@@ -127,9 +121,7 @@ _NEXT_SUMMARY_PROMPT: Final = (
     "This is the summary of a session so far:\n\n<summary>\n{summary}\n</summary>\n\nThe session "
     "goes on as follows. Write one summary of all of it.{wishes}\n\n<session>\n{text}\n</session>"
 )
-_SUMMARY_HEADER: Final = (
-    "This session goes on from an earlier conversation that became too long. What happened in it:"
-)
+_SUMMARY_HEADER: Final = "This session goes on from an earlier conversation that became too long. What happened in it:"
 
 
 class ContextCompactor:
@@ -195,9 +187,7 @@ class ContextCompactor:
             agent.emit(Notice("The model gave no summary: nothing was compacted.", "warning"))
             return False
         last_prompt = "" if tail and _is_prompt(tail[0]) else self._last_prompt_text(agent)
-        summary_message = "\n\n".join(
-            part for part in (_SUMMARY_HEADER, summary, last_prompt) if part
-        )
+        summary_message = "\n\n".join(part for part in (_SUMMARY_HEADER, summary, last_prompt) if part)
         agent.conversation.replace_by_summary(
             summary_message,
             RetainedTail(tail, agent.request_config.model),
@@ -228,9 +218,7 @@ class ContextCompactor:
         summary = ""
         while remaining:
             template = _NEXT_SUMMARY_PROMPT if summary else _SUMMARY_PROMPT
-            prompt = template.format(
-                wishes=instruction_text, summary=summary, text=remaining[:piece_size]
-            )
+            prompt = template.format(wishes=instruction_text, summary=summary, text=remaining[:piece_size])
             try:
                 response = await ask_model(agent, _SUMMARIZER, prompt)
             except ApiError as error:
@@ -284,10 +272,7 @@ def _emit_notices(agent: Agent, outcome: HookOutcome) -> None:
 
 def _split_messages(messages: list[Message], budget: int) -> tuple[list[Message], list[Message]]:
     """Return what is summed up and what stays: the last turn, or as much of its end as has room."""
-    start = max(
-        (index for index, message in enumerate(messages) if _is_prompt(message)),
-        default=len(messages),
-    )
+    start = max((index for index, message in enumerate(messages) if _is_prompt(message)), default=len(messages))
     if estimate_messages(messages[start:]) <= budget:
         # Where there is only one turn all of it is summed up: to say it again would be no gain.
         return (messages[:start], messages[start:]) if start else (messages, [])

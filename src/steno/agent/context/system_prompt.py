@@ -18,13 +18,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.agent.config.project_files import (
-    ConfigNote,
-    is_inside,
-    list_markdown_files,
-    read_text,
-    split_front_matter,
-)
+from steno.agent.config.project_files import ConfigNote, is_inside, list_markdown_files, read_text, split_front_matter
 from steno.llm.messages_api import Block
 from steno.store.environment import config_dir, home_dir
 
@@ -87,9 +81,7 @@ def load_memory(
         managed: the folder of the machine's manager.
     """
     home = Path(home_dir(env))
-    reader = _MemoryReader(
-        home, Path(project), allows_outside=trusted if allow_outside is None else allow_outside
-    )
+    reader = _MemoryReader(home, Path(project), allows_outside=trusted if allow_outside is None else allow_outside)
     user_folders: tuple[tuple[Path, MemoryKind], ...]
     user_folders = ((Path(managed), "managed"), (Path(config_dir(env)), "user"))
     for folder, kind in user_folders:
@@ -104,10 +96,7 @@ def _read_project(reader: "_MemoryReader", project: Path, config: Path) -> None:
     for folder in (*reversed(project.absolute().parents), project.absolute()):
         claude_folder = folder / ".claude"
         # The config folder may lie here; what is in it has been read as the user's.
-        candidates = [
-            folder / "CLAUDE.md",
-            *([claude_folder / "CLAUDE.md"] if claude_folder != config else ()),
-        ]
+        candidates = [folder / "CLAUDE.md", *([claude_folder / "CLAUDE.md"] if claude_folder != config else ())]
         found_files = [reader.read_file(path, "project", folder) for path in candidates]
         if not any(found_files):
             reader.read_file(folder / "AGENTS.md", "project", folder)
@@ -171,9 +160,7 @@ class _MemoryReader:
         if real_path in self._seen_paths:
             return True
         self._seen_paths.add(real_path)
-        text = read_text(
-            path, self.notes, min(_MAX_MEMORY_FILE_BYTES, max(self._characters_left, 1))
-        )
+        text = read_text(path, self.notes, min(_MAX_MEMORY_FILE_BYTES, max(self._characters_left, 1)))
         if text is None:
             return False
         if self._characters_left <= 0:
@@ -184,9 +171,7 @@ class _MemoryReader:
         self.files.append(MemoryFile(str(path), text, kind, importer))
         for imported in self._imported_files(text, path):
             if depth >= _MAX_IMPORT_DEPTH:
-                self.notes.append(
-                    ConfigNote(str(imported), f"left out: more than {_MAX_IMPORT_DEPTH} files deep")
-                )
+                self.notes.append(ConfigNote(str(imported), f"left out: more than {_MAX_IMPORT_DEPTH} files deep"))
             elif not self._is_refused(imported, kind, folder):
                 self._add(imported, kind, folder, str(path), depth + 1)
         return True
@@ -212,16 +197,11 @@ def _remove_comments(text: str) -> str:
     if "<!--" not in text:
         return text
     prose_text, pieces, offset = blank_code(text), list[str](), 0
-    while (start := prose_text.find("<!--", offset)) >= 0 and (
-        end := prose_text.find("-->", start)
-    ) >= 0:
+    while (start := prose_text.find("<!--", offset)) >= 0 and (end := prose_text.find("-->", start)) >= 0:
         end += len("-->")
         line = prose_text.rfind("\n", 0, start) + 1
         # One that stands alone takes its line with it.
-        is_whole_line = not prose_text[line:start].strip() and prose_text[end : end + 1] in {
-            "\n",
-            "",
-        }
+        is_whole_line = not prose_text[line:start].strip() and prose_text[end : end + 1] in {"\n", ""}
         pieces.append(text[offset : max(line, offset) if is_whole_line else start])
         offset = end + 1 if is_whole_line else end
     return "".join([*pieces, text[offset:]])
@@ -356,11 +336,7 @@ def discover_output_styles(
 
 
 def parse_output_style(
-    text: str,
-    stem: str,
-    origin: _StyleOrigin = "user",
-    path: str = "",
-    notes: list[ConfigNote] | None = None,
+    text: str, stem: str, origin: _StyleOrigin = "user", path: str = "", notes: list[ConfigNote] | None = None
 ) -> OutputStyle:
     """Read a style's file; without a name in its head it goes by that of the file."""
     head, body = split_front_matter(text)
@@ -421,8 +397,7 @@ def _environment_text(cwd: str) -> str:
     """Return where the work is done; nothing that changes from one hour to the next."""
     repository = "yes" if _in_repository(cwd) else "no"
     return (
-        f"Working directory: {cwd}\nIn a git repository: {repository}\n"
-        f"System: {platform.system()} {platform.machine()}"
+        f"Working directory: {cwd}\nIn a git repository: {repository}\nSystem: {platform.system()} {platform.machine()}"
     )
 
 

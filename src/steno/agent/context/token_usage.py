@@ -44,12 +44,7 @@ def _result_text(content: Any) -> str:
 
 PriceResponse: TypeAlias = Callable[[str, dict[str, Any]], int]
 """What a response cost, in micro-dollars, by its model and usage."""
-_TOKEN_FIELDS: Final = (
-    "input_tokens",
-    "output_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-)
+_TOKEN_FIELDS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _DEFAULT_WINDOW: Final = 200_000
 _LARGE_WINDOW: Final = 1_000_000
 
@@ -137,9 +132,7 @@ class UsageMeter:
     def add_cost(self, model: str, usage: dict[str, Any], cost: int) -> None:
         """Count money, also for whoever pays."""
         self.cost += cost
-        model_usage = self.usage_by_model.setdefault(
-            model, dict.fromkeys((*_TOKEN_FIELDS, "cost"), 0)
-        )
+        model_usage = self.usage_by_model.setdefault(model, dict.fromkeys((*_TOKEN_FIELDS, "cost"), 0))
         for name in _TOKEN_FIELDS:
             model_usage[name] += _as_int(usage.get(name))
         model_usage["cost"] += cost

@@ -60,9 +60,7 @@ class HookEnvironmentFile(msgspec.Struct):
         if bash is None or not self._exists():
             return
         command = (bash, "-c", _READ_SCRIPT, self.path)
-        finished = await run_program(
-            command, b"", cwd=cwd, env=dict(env), time_limit=_TIMEOUT_SECONDS
-        )
+        finished = await run_program(command, b"", cwd=cwd, env=dict(env), time_limit=_TIMEOUT_SECONDS)
         for pair in finished.stdout.split("\0"):
             name, separator, value = pair.partition("=")
             if separator and name not in _BASH_VARIABLES and env.get(name) != value:
@@ -112,18 +110,9 @@ _ENV_FILE_EVENTS: Final = frozenset({"SessionStart", "Setup", "CwdChanged"})
 _UNQUALIFIED_EVENTS: Final = frozenset({"SubagentStop", "UserPromptExpansion"})
 # At these no mode is told: the session has not begun, is over, or is about to be summed up.
 _MODELESS_EVENTS: Final = frozenset(
-    {
-        "SessionStart",
-        "SessionEnd",
-        "InstructionsLoaded",
-        "PreCompact",
-        "PostCompact",
-        "SubagentStart",
-    }
+    {"SessionStart", "SessionEnd", "InstructionsLoaded", "PreCompact", "PostCompact", "SubagentStart"}
 )
-_TOOL_EVENTS: Final = frozenset(
-    name for name, fact in EVENT_MATCH_FACTS.items() if fact == "tool_name"
-)
+_TOOL_EVENTS: Final = frozenset(name for name, fact in EVENT_MATCH_FACTS.items() if fact == "tool_name")
 _PLAIN_MATCHER: Final = re.compile(r"[\w\- ,|]*")
 _BLOCK_EXIT_CODE: Final = 2
 
@@ -188,20 +177,14 @@ class HookDispatcher:
         tool_input = as_object(facts.get("tool_input")) or {}
         return self._matches_rule(hook.condition, str(facts.get("tool_name")), tool_input)
 
-    async def run_hooks(
-        self, event: str, facts: Mapping[str, Any], context: HookContext
-    ) -> CombinedHookResult:
+    async def run_hooks(self, event: str, facts: Mapping[str, Any], context: HookContext) -> CombinedHookResult:
         """Run the hooks of an event and return what they said."""
         hooks = self.matching_hooks(event, facts)
         if not hooks:
             return CombinedHookResult()
         hook_input = _hook_input(event, facts, context)
         match_fact = EVENT_MATCH_FACTS.get(event, "")
-        name = (
-            f"{event}:{facts[match_fact]}"
-            if facts.get(match_fact) and event not in _UNQUALIFIED_EVENTS
-            else event
-        )
+        name = f"{event}:{facts[match_fact]}" if facts.get(match_fact) and event not in _UNQUALIFIED_EVENTS else event
         foreground: list[Hook] = []
         for hook in hooks:
             if hook.background:
@@ -210,14 +193,10 @@ class HookDispatcher:
                 task.add_done_callback(self._background.discard)
             else:
                 foreground.append(hook)
-        ran = await _run_all(
-            [self._run_and_emit(hook, name, hook_input, context) for hook in foreground]
-        )
+        ran = await _run_all([self._run_and_emit(hook, name, hook_input, context) for hook in foreground])
         return combine_runs(event, ran)
 
-    async def _run_and_emit(
-        self, hook: Hook, name: str, hook_input: bytes, context: HookContext
-    ) -> HookRun:
+    async def _run_and_emit(self, hook: Hook, name: str, hook_input: bytes, context: HookContext) -> HookRun:
         """Run one hook, and let those who watch know."""
         self.emit(HookStarted(name, hook.command))
         try:
@@ -226,9 +205,7 @@ class HookDispatcher:
             self.emit(HookEnded(name, hook.command))
 
     def bind(
-        self,
-        get_context: Callable[[], HookContext],
-        on_result: Callable[[str, CombinedHookResult], None] | None = None,
+        self, get_context: Callable[[], HookContext], on_result: Callable[[str, CombinedHookResult], None] | None = None
     ) -> DispatchHooks:
         """Return them as the loop asks them; `on_result` gets every verdict, for the record."""
 
@@ -286,9 +263,7 @@ def _hook_input(event: str, facts: Mapping[str, Any], context: HookContext) -> b
 async def _run_all(coroutines: list[Coroutine[None, None, HookRun]]) -> list[HookRun]:
     """Run all at once, and end all when one is cancelled."""
     async with asyncio.TaskGroup() as group:
-        tasks: list[asyncio.Task[HookRun]] = [
-            group.create_task(coroutine) for coroutine in coroutines
-        ]
+        tasks: list[asyncio.Task[HookRun]] = [group.create_task(coroutine) for coroutine in coroutines]
     return [task.result() for task in tasks]
 
 
@@ -298,19 +273,11 @@ async def _run_hook(hook: Hook, name: str, hook_input: bytes, context: HookConte
         env["CLAUDE_ENV_FILE"] = context.env_file
     shell = shutil.which("bash", path=env.get("PATH")) or "/bin/sh"
     command = (shell, "-c", hook.command) if hook.args is None else (hook.command, *hook.args)
-    finished = await run_program(
-        command, hook_input, cwd=context.cwd, env=env, time_limit=hook.timeout
-    )
+    finished = await run_program(command, hook_input, cwd=context.cwd, env=env, time_limit=hook.timeout)
     if finished.timed_out:
         status: HookStatus = "timeout"
     else:
-        status = (
-            "blocked"
-            if finished.code == _BLOCK_EXIT_CODE
-            else "failed"
-            if finished.code
-            else "success"
-        )
+        status = "blocked" if finished.code == _BLOCK_EXIT_CODE else "failed" if finished.code else "success"
     return HookRun(
         event=hook.event,
         name=name,

@@ -29,11 +29,7 @@ _HOOK_ERROR_NAMES: Final = {
     "timeout_error": "server_error",
 }
 _REJECTED_STATUSES: Final = (400, 413)
-_OVERFLOW_MESSAGES: Final = (
-    "prompt is too long",
-    "exceed context limit",
-    "exceeds the maximum size",
-)
+_OVERFLOW_MESSAGES: Final = ("prompt is too long", "exceed context limit", "exceeds the maximum size")
 
 
 class AttachmentRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,9 +102,7 @@ class TurnEvents(msgspec.Struct, frozen=True, kw_only=True):
 def is_context_overflow(error: ApiError) -> bool:
     """Whether the API has refused a request because it does not fit into the window."""
     message = str(error).lower()
-    return error.status in _REJECTED_STATUSES and any(
-        pattern in message for pattern in _OVERFLOW_MESSAGES
-    )
+    return error.status in _REJECTED_STATUSES and any(pattern in message for pattern in _OVERFLOW_MESSAGES)
 
 
 def hook_error_name(error: ApiError) -> str:
@@ -129,9 +123,7 @@ def hook_call_facts(call: Block, result: ToolResult) -> dict[str, Any]:
 PermissionChoice: TypeAlias = Literal["", "allow", "ask", "defer", "deny"]
 HookStatus: TypeAlias = Literal["success", "blocked", "failed", "timeout"]
 
-_STDOUT_CONTEXT_EVENTS: Final = frozenset(
-    {"SessionStart", "Setup", "UserPromptSubmit", "UserPromptExpansion"}
-)
+_STDOUT_CONTEXT_EVENTS: Final = frozenset({"SessionStart", "Setup", "UserPromptSubmit", "UserPromptExpansion"})
 # A no at these is heard by nobody: the thing has happened, or happens anyway.
 _NON_BLOCKING_EVENTS: Final = frozenset(
     {
@@ -187,24 +179,16 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
         location = {"hookName": self.name, "toolUseID": call_id, "hookEvent": self.event}
         records = self._end_records(location)
         if self.user_message:
-            records.append(
-                {"type": "hook_system_message", "content": self.user_message, **location}
-            )
+            records.append({"type": "hook_system_message", "content": self.user_message, **location})
         if self.context:
             location["hookName"] = self._context_name
-            records.append(
-                {"type": "hook_additional_context", "content": [self.context], **location}
-            )
+            records.append({"type": "hook_additional_context", "content": [self.context], **location})
         return records
 
     def _end_records(self, location: dict[str, str]) -> list[dict[str, Any]]:
         """Return what a session keeps of how it ended: of a silent success nothing."""
         streams = {"stdout": self.stdout, "stderr": self.stderr}
-        exit_fields = {
-            "exitCode": self.exit_code,
-            "command": self.command,
-            "durationMs": self.duration_ms,
-        }
+        exit_fields = {"exitCode": self.exit_code, "command": self.command, "durationMs": self.duration_ms}
         if self.block_reason and self.event in _AFTER_CALL_EVENTS:
             error = {"blockingError": self.block_reason, "command": self.command}
             return [{"type": "hook_blocking_error", **location, "blockingError": error}]
@@ -215,21 +199,11 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
             return []
         if self.status != "success":
             output_streams = {"stderr": self.stderr, "stdout": self.stdout}
-            return [
-                {"type": "hook_non_blocking_error", **location, **output_streams, **exit_fields}
-            ]
+            return [{"type": "hook_non_blocking_error", **location, **output_streams, **exit_fields}]
         has_output = self.stdout_text or (self.stdout.strip() and self.event not in _PROMPT_EVENTS)
         if not has_output:
             return []
-        return [
-            {
-                "type": "hook_success",
-                **location,
-                "content": self.stdout_text,
-                **streams,
-                **exit_fields,
-            }
-        ]
+        return [{"type": "hook_success", **location, "content": self.stdout_text, **streams, **exit_fields}]
 
     @property
     def _context_name(self) -> str:
@@ -283,9 +257,7 @@ class _HookAnswer(msgspec.Struct, kw_only=True):
         denial = self.decision_reason or "denied" if self.decision == "deny" else ""
         block_reason = denial if self.reason is None else self.reason
         user_message = self.message if self.run.status == "success" else ""
-        return msgspec.structs.replace(
-            self.run, block_reason=block_reason, user_message=user_message
-        )
+        return msgspec.structs.replace(self.run, block_reason=block_reason, user_message=user_message)
 
 
 def _parse_answer(run: HookRun) -> _HookAnswer:
@@ -296,16 +268,10 @@ def _parse_answer(run: HookRun) -> _HookAnswer:
     stdout_text = run.stdout.strip()
     value = _decode_object(stdout_text)
     if value is None:
-        return _HookAnswer(
-            run=msgspec.structs.replace(
-                run, stdout_text=truncate(stdout_text, _MAX_CONTEXT_CHARACTERS)
-            )
-        )
+        return _HookAnswer(run=msgspec.structs.replace(run, stdout_text=truncate(stdout_text, _MAX_CONTEXT_CHARACTERS)))
     error_message = _answer_error(value, run.event)
     if error_message:
-        failed_run = msgspec.structs.replace(
-            run, status="failed", exit_code=1, stderr=f"{run.stderr}{error_message}"
-        )
+        failed_run = msgspec.structs.replace(run, status="failed", exit_code=1, stderr=f"{run.stderr}{error_message}")
         return _HookAnswer(run=failed_run, message=_failure_message(failed_run))
     return _parse_json_answer(run, value)
 
@@ -356,9 +322,7 @@ def combine_runs(event: str, runs: list[HookRun]) -> CombinedHookResult:
         reason="" if non_blocking else "\n".join(block_reasons),
         decision="deny" if denied and event in _DECISION_EVENTS else strictest,
         decision_reason="\n".join(
-            answer.decision_reason
-            for answer in answers
-            if answer.decision == strictest and answer.decision_reason
+            answer.decision_reason for answer in answers if answer.decision == strictest and answer.decision_reason
         ),
         updated_input=inputs[-1] if inputs and not denied else None,
         updated_output=outputs[-1] if outputs else None,
@@ -446,9 +410,7 @@ def build_outcome(event: str, facts: dict[str, Any], combined: CombinedHookResul
     )
 
 
-def _build_records(
-    event: str, facts: dict[str, Any], combined: CombinedHookResult
-) -> tuple[AttachmentRecord, ...]:
+def _build_records(event: str, facts: dict[str, Any], combined: CombinedHookResult) -> tuple[AttachmentRecord, ...]:
     if not combined.runs:
         return ()
     if event == "PermissionRequest":
@@ -463,15 +425,11 @@ def _build_records(
         for fields in run.attachments(record_id)
     ]
     if event == "Stop":
-        records.append(
-            AttachmentRecord(fields=_stop_summary(combined, record_id), subtype="stop_hook_summary")
-        )
+        records.append(AttachmentRecord(fields=_stop_summary(combined, record_id), subtype="stop_hook_summary"))
     return tuple(records)
 
 
-def _decision_records(
-    facts: dict[str, Any], combined: CombinedHookResult
-) -> tuple[AttachmentRecord, ...]:
+def _decision_records(facts: dict[str, Any], combined: CombinedHookResult) -> tuple[AttachmentRecord, ...]:
     """Return what is kept of a decision in the user's place."""
     if combined.decision not in {"allow", "deny"}:
         return ()
@@ -481,9 +439,7 @@ def _decision_records(
     return (AttachmentRecord(fields=fields, call_id=call_id),)
 
 
-def _blocked_prompt_record(
-    event: str, prompt: str, combined: CombinedHookResult
-) -> AttachmentRecord:
+def _blocked_prompt_record(event: str, prompt: str, combined: CombinedHookResult) -> AttachmentRecord:
     """Return what is kept of a prompt that is not answered, and why."""
     if combined.ends_session:
         ending, reason = "stopped_by_hook", combined.stop_reason
@@ -491,24 +447,12 @@ def _blocked_prompt_record(
     else:
         blocking_run = next(run for run in combined.runs if run.block_reason)
         ending, reason = "blocked_by_hook", blocking_run.block_reason
-        reason_text = (
-            f"[{blocking_run.command}]: {blocking_run.stderr}"
-            if blocking_run.status == "blocked"
-            else reason
-        )
+        reason_text = f"[{blocking_run.command}]: {blocking_run.stderr}" if blocking_run.status == "blocked" else reason
         text = f"{event} operation blocked by hook:\n{reason_text}\n\nOriginal prompt: {prompt}"
-    fields: dict[str, Any] = {
-        "content": text,
-        "isMeta": False,
-        "level": "warning",
-        "preventContinuation": True,
-    }
+    fields: dict[str, Any] = {"content": text, "isMeta": False, "level": "warning", "preventContinuation": True}
     if event == "UserPromptSubmit":
         ending_fields = {"kind": ending, **({"reason": reason} if reason else {})}
-        fields["promptSubmitEnding"] = {
-            "ending": ending_fields,
-            "promptKept": combined.ends_session,
-        }
+        fields["promptSubmitEnding"] = {"ending": ending_fields, "promptKept": combined.ends_session}
     return AttachmentRecord(fields=fields, subtype="informational")
 
 
@@ -532,9 +476,7 @@ def _stop_summary(combined: CombinedHookResult, record_id: str) -> dict[str, Any
     errors = [run.block_reason or run.stderr for run in combined.runs if run.status != "success"]
     return {
         "hookCount": len(combined.runs),
-        "hookInfos": [
-            {"command": ran.command, "durationMs": ran.duration_ms} for ran in combined.runs
-        ],
+        "hookInfos": [{"command": ran.command, "durationMs": ran.duration_ms} for ran in combined.runs],
         "hookErrors": errors,
         "hookAdditionalContext": [ran.context for ran in combined.runs if ran.context],
         "preventedContinuation": combined.ends_session,

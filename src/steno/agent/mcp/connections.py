@@ -42,12 +42,7 @@ if TYPE_CHECKING:
 
 
 _MAX_OUTPUT_TOKENS: Final = 25_000
-_IMAGE_EXTENSIONS: Final = {
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-}
+_IMAGE_EXTENSIONS: Final = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
 
 def take_metadata(context: ToolContext, call: str) -> dict[str, Any] | None:
@@ -72,14 +67,9 @@ def convert_result(
         meta["structuredContent"] = result.structured_content
     if meta:
         context.mcp_metadata[call] = meta
-    max_characters = (
-        positive_int_from_env(env, "MAX_MCP_OUTPUT_TOKENS", _MAX_OUTPUT_TOKENS)
-        * CHARACTERS_PER_TOKEN
-    )
+    max_characters = positive_int_from_env(env, "MAX_MCP_OUTPUT_TOKENS", _MAX_OUTPUT_TOKENS) * CHARACTERS_PER_TOKEN
     if result.is_error:
-        error_text = truncate(
-            "\n".join(_block_text(block) for block in result.content), max_characters
-        )
+        error_text = truncate("\n".join(_block_text(block) for block in result.content), max_characters)
         return ToolResult(error_text or "The tool failed.", f"Error: {error_text}", is_error=True)
     has_image = any(block.type == "image" for block in result.content)
     if result.structured_content is not None and not has_image:
@@ -96,9 +86,7 @@ def convert_result(
     return ToolResult(blocks or "The tool gave no output.", blocks)
 
 
-def _convert_block(
-    block: "ContentBlock", server: str, context: ToolContext
-) -> list[dict[str, Any]]:
+def _convert_block(block: "ContentBlock", server: str, context: ToolContext) -> list[dict[str, Any]]:
     if block.type == "image":
         return _image_blocks(block.data, block.mime_type, server, context)
     if block.type == "resource":
@@ -122,9 +110,7 @@ def _block_text(block: "ContentBlock") -> str:
     return f"[{block.type}, {block.mime_type}; left out]"
 
 
-def _image_blocks(
-    data: str, media_type: str, server: str, context: ToolContext
-) -> list[dict[str, Any]]:
+def _image_blocks(data: str, media_type: str, server: str, context: ToolContext) -> list[dict[str, Any]]:
     """Return a picture and where it is kept; anything the API would refuse becomes words."""
     try:
         image_bytes = b64decode(data, validate=True)
@@ -134,9 +120,7 @@ def _image_blocks(
         return [{"type": "text", "text": f"[image, {media_type}; cannot be shown]"}]
     source = {"type": "base64", "media_type": media_type, "data": data}
     blocks: list[dict[str, Any]] = [{"type": "image", "source": source}]
-    path = _save_image(
-        image_bytes, f"mcp-{safe_name(server)}-blob", _IMAGE_EXTENSIONS[media_type], context
-    )
+    path = _save_image(image_bytes, f"mcp-{safe_name(server)}-blob", _IMAGE_EXTENSIONS[media_type], context)
     if path:
         blocks.append({"type": "text", "text": f"[Image: source: {path}]"})
     return blocks
@@ -195,9 +179,7 @@ class McpConnections:
             in milliseconds) and `MAX_MCP_OUTPUT_TOKENS` are read from it.
     """
 
-    def __init__(
-        self, servers: Iterable[ServerConfig], *, cwd: str, env: Mapping[str, str]
-    ) -> None:
+    def __init__(self, servers: Iterable[ServerConfig], *, cwd: str, env: Mapping[str, str]) -> None:
         self._servers = [_ServerConnection(server, cwd, env) for server in servers]
 
     def start(self) -> None:
@@ -290,11 +272,7 @@ class _ServerConnection:
             connection_task.cancel()
             await asyncio.wait({connection_task}, timeout=_CLOSE_TIMEOUT)
             self.client, self.tools = None, ()
-            error = (
-                None
-                if not connection_task.done() or connection_task.cancelled()
-                else connection_task.exception()
-            )
+            error = None if not connection_task.done() or connection_task.cancelled() else connection_task.exception()
             if error is not None:
                 self.error = f"{self._error_message(error)} {self._stderr_text}".strip()
             self.status = "failed" if self.error else "closed"
@@ -303,9 +281,7 @@ class _ServerConnection:
     def _error_message(self, error: BaseException) -> str:
         error = _innermost_error(error)
         if isinstance(error, TimeoutError):
-            return (
-                f"no answer within {_timeout_from_env(self.env, 'MCP_TIMEOUT', _START_TIMEOUT):g} s"
-            )
+            return f"no answer within {_timeout_from_env(self.env, 'MCP_TIMEOUT', _START_TIMEOUT):g} s"
         return str(error) or type(error).__name__
 
     async def _run(self) -> None:
@@ -342,11 +318,7 @@ class _ServerConnection:
         if server.kind == "stdio":
             from mcp import StdioServerParameters, stdio_client
 
-            env = {
-                key: value
-                for key, value in self.env.items()
-                if not KEY_VARIABLE_PATTERN.fullmatch(key)
-            }
+            env = {key: value for key, value in self.env.items() if not KEY_VARIABLE_PATTERN.fullmatch(key)}
             parameters = StdioServerParameters(
                 command=server.command,
                 args=list(server.args),
@@ -399,9 +371,7 @@ class McpTool:
         schema.setdefault("properties", {})
         self._spec = ToolSpec(
             name=mcp_tool_name(connection.server.name, server_tool.name),
-            description=(server_tool.description or server_tool.title or server_tool.name)[
-                :_MAX_DESCRIPTION
-            ],
+            description=(server_tool.description or server_tool.title or server_tool.name)[:_MAX_DESCRIPTION],
             schema=schema,
         )
 
@@ -419,13 +389,9 @@ class McpTool:
         """Call it; what it gives besides words and pictures waits for `take_metadata`."""
         client = self._connection.client
         if client is None:
-            raise ToolFailure(
-                f"The server {self.server} is not connected. {self._connection.error}"
-            )
+            raise ToolFailure(f"The server {self.server} is not connected. {self._connection.error}")
         env = self._connection.env
-        seconds = self._connection.server.timeout or _timeout_from_env(
-            env, "MCP_TOOL_TIMEOUT", _CALL_TIMEOUT
-        )
+        seconds = self._connection.server.timeout or _timeout_from_env(env, "MCP_TOOL_TIMEOUT", _CALL_TIMEOUT)
         task = asyncio.ensure_future(client.call_tool(self._server_tool_name, tool_input))
         try:
             await asyncio.wait({task}, timeout=seconds)

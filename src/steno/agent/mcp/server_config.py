@@ -13,21 +13,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.agent.config.project_files import (
-    ConfigNote,
-    get_object,
-    parse_json,
-    read_text,
-    string_items,
-)
+from steno.agent.config.project_files import ConfigNote, get_object, parse_json, read_text, string_items
 from steno.agent.config.settings import PROJECT_LAYERS, Settings
 from steno.format.lenient_json import as_object
 from steno.store.environment import config_dir, home_dir
 
 ServerScope: TypeAlias = Literal["flags", "local", "project", "user", "settings", "managed"]
-KEY_VARIABLE_PATTERN: Final = re.compile(
-    r"ANTHROPIC_(API_KEY|AUTH_TOKEN|CUSTOM_HEADERS)|CLAUDE_CODE_OAUTH.*"
-)
+KEY_VARIABLE_PATTERN: Final = re.compile(r"ANTHROPIC_(API_KEY|AUTH_TOKEN|CUSTOM_HEADERS)|CLAUDE_CODE_OAUTH.*")
 """The names in the environment that hold the user's key."""
 _MANAGED_FILE: Final = "/etc/claude-code/managed-mcp.json"
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
@@ -91,12 +83,7 @@ def find_servers(
 
 
 def _file_layers(
-    project: str,
-    settings: Settings,
-    env: Mapping[str, str],
-    notes: list[ConfigNote],
-    *,
-    trusted: bool,
+    project: str, settings: Settings, env: Mapping[str, str], notes: list[ConfigNote], *, trusted: bool
 ) -> list[tuple[ServerScope, str, dict[str, Any]]]:
     layers: list[tuple[ServerScope, str, dict[str, Any]]] = []
     folder = config_dir(env) if env.get("CLAUDE_CONFIG_DIR") else home_dir(env)
@@ -129,35 +116,25 @@ def _read_flag(flag: str, notes: list[ConfigNote]) -> dict[str, Any]:
     return parse_json(text, flag, notes)
 
 
-def _is_approved(
-    name: str, scope: ServerScope, settings: Settings, notes: list[ConfigNote], path: str
-) -> bool:
+def _is_approved(name: str, scope: ServerScope, settings: Settings, notes: list[ConfigNote], path: str) -> bool:
     if scope != "project":
         return True
     if name in settings.disabled_mcpjson:
         return False
     if settings.enable_all_project_mcp or name in settings.enabled_mcpjson:
         return True
-    message = (
-        f"the server `{name}` is not started: name it in `enabledMcpjsonServers` to agree to it"
-    )
+    message = f"the server `{name}` is not started: name it in `enabledMcpjsonServers` to agree to it"
     notes.append(ConfigNote(path, message))
     return False
 
 
 def _parse_server(
-    name: str,
-    scope: ServerScope,
-    value: dict[str, Any],
-    env: Mapping[str, str],
-    path: str,
-    notes: list[ConfigNote],
+    name: str, scope: ServerScope, value: dict[str, Any], env: Mapping[str, str], path: str, notes: list[ConfigNote]
 ) -> ServerConfig | None:
     def fill(text: object) -> str:
         filled_text, missing = expand_variables(str(text), env, hide_keys=scope == "project")
         notes.extend(
-            ConfigNote(path, f"the server `{name}` wants ${{{variable}}}, which is not set")
-            for variable in missing
+            ConfigNote(path, f"the server `{name}` wants ${{{variable}}}, which is not set") for variable in missing
         )
         return filled_text
 
@@ -188,9 +165,7 @@ def _parse_server(
     return None
 
 
-def expand_variables(
-    text: str, env: Mapping[str, str], *, hide_keys: bool = False
-) -> tuple[str, tuple[str, ...]]:
+def expand_variables(text: str, env: Mapping[str, str], *, hide_keys: bool = False) -> tuple[str, tuple[str, ...]]:
     """Put values in the place of `${NAME}` and `${NAME:-otherwise}`.
 
     Also returns the names that have no value; they stay as they are written. With `hide_keys` the
@@ -199,9 +174,7 @@ def expand_variables(
     missing: list[str] = []
 
     def value(match: re.Match[str]) -> str:
-        variable = (
-            None if hide_keys and KEY_VARIABLE_PATTERN.fullmatch(match[1]) else env.get(match[1])
-        )
+        variable = None if hide_keys and KEY_VARIABLE_PATTERN.fullmatch(match[1]) else env.get(match[1])
         if variable is not None and (variable or match[2] is None):
             return variable
         if match[2] is not None:

@@ -40,9 +40,7 @@ class ParentFinder:
                 by_speaker[_speaker(node)].append(node)
             for call in node.uses:
                 self._calls[call].append(node)
-        self._conversations = {
-            speaker: _ConversationRecords(nodes) for speaker, nodes in by_speaker.items()
-        }
+        self._conversations = {speaker: _ConversationRecords(nodes) for speaker, nodes in by_speaker.items()}
         self._compacted = any(node.is_boundary for node in graph.members)
 
     def find_parent(self, node: Node) -> Node | None:
@@ -63,9 +61,7 @@ class ParentFinder:
         self._trees.set_parent(node.index, parent.index)
         return parent
 
-    def _nearest_record(
-        self, conversation: "_ConversationRecords", node: Node
-    ) -> tuple[Node | None, Node | None]:
+    def _nearest_record(self, conversation: "_ConversationRecords", node: Node) -> tuple[Node | None, Node | None]:
         """Return the nearest record that does not hang below its new child, or should not.
 
         With it the record that has to be cut off for that, if one has.
@@ -126,9 +122,7 @@ class ParentFinder:
                 calls = [call for call in calls if not self._is_compacted_away(call, nearest)]
             return _nearest_call(calls, node)
         call = self.graph.transcript.nodes[nearest_call_index]
-        if nearest.is_result or (
-            nearest.type == call.type and nearest.message_id == call.message_id
-        ):
+        if nearest.is_result or (nearest.type == call.type and nearest.message_id == call.message_id):
             return None
         return None if self._compacted and self._is_compacted_away(call, nearest) else call
 
@@ -226,9 +220,7 @@ class _ConversationRecords:
         self.nodes = nodes
         self.places = [node.index for node in nodes]
         timed = [
-            (time.timestamp(), -node.index, node)
-            for node in nodes
-            if (time := read_time(node.timestamp)) is not None
+            (time.timestamp(), -node.index, node) for node in nodes if (time := read_time(node.timestamp)) is not None
         ]
         self.timeline = sorted(timed, key=lambda entry: entry[:2])
 
@@ -331,9 +323,7 @@ def _bridge_parents(plan: EditPlan, broken: list[_BrokenParent]) -> None:
     # Each that is cut may bring about others, but none is cut twice.
     for node in finder.freed:
         parent = finder.find_parent(node)
-        description = (
-            _describe_move(node, parent) if parent is not None else "let it begin the conversation"
-        )
+        description = _describe_move(node, parent) if parent is not None else "let it begin the conversation"
         description = f"{description}: it hung on a record that comes after it"
         uuid = parent.uuid if parent is not None else None
         plan.change(node, "chain.forward", description, {"parentUuid": uuid})
@@ -397,9 +387,7 @@ def _nameless_parents(plan: EditPlan, graph: RecordGraph) -> list[Node]:
     """Return the messages without a parent's field; the first of a file needs none."""
     first = next((node for node in plan.transcript.nodes if node.is_message), None)
     return [
-        node
-        for node in graph.roots
-        if node is not first and node.is_message and "parentUuid" not in plan.fields(node)
+        node for node in graph.roots if node is not first and node.is_message and "parentUuid" not in plan.fields(node)
     ]
 
 
@@ -443,9 +431,7 @@ def repair_beginning(plan: EditPlan, *, client: Client) -> None:
     if not sent or sent[0]["role"] == "user":
         return
     # Where records are of a type that the client does not know, its way may begin earlier.
-    first = next(
-        (node for node in _resumed_messages(plan, client) if node.type == "assistant"), None
-    )
+    first = next((node for node in _resumed_messages(plan, client) if node.type == "assistant"), None)
     if first is None:
         return
     record = {
@@ -487,12 +473,7 @@ def _begins_with_prompt(plan: EditPlan, client: Client) -> bool:
     first = next(iter(plan.graph.messages), None)
     if first is not next(iter(_resumed_messages(plan, client)), None):
         return False
-    if (
-        first is None
-        or first.type != "user"
-        or first.results
-        or plan.graph.lost_messages(client) != []
-    ):
+    if first is None or first.type != "user" or first.results or plan.graph.lost_messages(client) != []:
         return False
     text = plan.transcript.record(first).text
     return bool(text.strip()) and not text.startswith(_COMMAND_START)
@@ -517,9 +498,7 @@ def repair_compactions(plan: EditPlan) -> None:
             _remove_boundary(plan, graph, missing)
 
 
-def _write_summary(
-    plan: EditPlan, graph: RecordGraph, missing: MissingSummary, summary: str
-) -> None:
+def _write_summary(plan: EditPlan, graph: RecordGraph, missing: MissingSummary, summary: str) -> None:
     boundary = missing.boundary
     record: dict[str, Any] = {
         "parentUuid": boundary.uuid,
@@ -558,9 +537,7 @@ def _records_after(graph: RecordGraph, missing: MissingSummary) -> list[Node]:
     """Return what goes on from a boundary."""
     if missing.restart is not None:
         return [missing.restart]
-    return [
-        node for node in graph.members if node.parent == missing.boundary.uuid and node.converses
-    ]
+    return [node for node in graph.members if node.parent == missing.boundary.uuid and node.converses]
 
 
 def repair_leaf(plan: EditPlan, *, client: Client, target: str | None) -> None:

@@ -25,9 +25,7 @@ class Change(msgspec.Struct, frozen=True):
     after: Any
 
 
-def field_changes(
-    before: dict[str, Any], after: dict[str, Any], prefix: str = ""
-) -> Iterator[Change]:
+def field_changes(before: dict[str, Any], after: dict[str, Any], prefix: str = "") -> Iterator[Change]:
     """Yield the fields that differ; of objects the fields in them, of lists the items."""
     for key in {**before, **after}:
         old, new = before.get(key), after.get(key)
@@ -39,11 +37,7 @@ def field_changes(
             yield from field_changes(*inner, f"{name}.")
         elif isinstance(old, list) and isinstance(new, list):
             removed, added = cast("list[Any]", old), cast("list[Any]", new)
-            yield Change(
-                name,
-                _shorten(_items_not_in(removed, added)),
-                _shorten(_items_not_in(added, removed)),
-            )
+            yield Change(name, _shorten(_items_not_in(removed, added)), _shorten(_items_not_in(added, removed)))
         else:
             yield Change(name, _shorten(old), _shorten(new))
 
@@ -105,10 +99,7 @@ class EditPlan:
     """
 
     def __init__(
-        self,
-        graph: RecordGraph,
-        line_of: Callable[[int], int],
-        unlinked: Mapping[str, str | None] | None = None,
+        self, graph: RecordGraph, line_of: Callable[[int], int], unlinked: Mapping[str, str | None] | None = None
     ) -> None:
         self.graph = graph
         self.transcript = graph.transcript
@@ -142,9 +133,7 @@ class EditPlan:
         after = {**record.fields, **patch}
         return {key: value for key, value in after.items() if value is not REMOVED}
 
-    def change(
-        self, node: Node, finding: str, description: str, fields: dict[str, Any], *, lost: str = ""
-    ) -> None:
+    def change(self, node: Node, finding: str, description: str, fields: dict[str, Any], *, lost: str = "") -> None:
         """Give fields of a record other values; `REMOVED` leaves one out."""
         before = self.fields(node)
         shown = {key: None if new is REMOVED else new for key, new in fields.items()}
@@ -158,13 +147,7 @@ class EditPlan:
         self._add_edit(finding, "change", node, description, lost)
 
     def insert(
-        self,
-        node: Node,
-        record: dict[str, Any],
-        finding: str,
-        description: str,
-        *,
-        before: bool = False,
+        self, node: Node, record: dict[str, Any], finding: str, description: str, *, before: bool = False
     ) -> None:
         """Put a new record behind another, or before it."""
         insertions = self._inserted_before if before else self._inserted_after
@@ -211,9 +194,7 @@ class EditPlan:
 
     def keep_only(self, is_kept: Callable[[int], bool], edit: Edit) -> None:
         """Leave out all pieces but those at wanted offsets, as one edit."""
-        self._removed.update(
-            piece.offset for piece in self.transcript.pieces() if not is_kept(piece.offset)
-        )
+        self._removed.update(piece.offset for piece in self.transcript.pieces() if not is_kept(piece.offset))
         self.edits.append(edit)
 
     def line(self, piece: Node | Gap) -> int:
@@ -229,13 +210,7 @@ class EditPlan:
         self._add_edit(finding, "change", node, description, "")
 
     def _add_edit(
-        self,
-        finding: str,
-        action: Action,
-        node: Node,
-        description: str,
-        lost: str,
-        changes: tuple[Change, ...] = (),
+        self, finding: str, action: Action, node: Node, description: str, lost: str, changes: tuple[Change, ...] = ()
     ) -> None:
         line = self._line_of(node.offset)
         lost = "; ".join(loss for loss in (lost, self._loss_by_rewriting(node)) if loss)
@@ -245,11 +220,7 @@ class EditPlan:
         """Return what of a line is not written again: of a key that is there twice, one value."""
         if node.offset not in self._patches and node.offset not in self._asides:
             return ""
-        duplicates = [
-            flaw
-            for flaw in find_flaws(self.transcript.record(node).line, 0)
-            if flaw.id == _DUPLICATE_KEY
-        ]
+        duplicates = [flaw for flaw in find_flaws(self.transcript.record(node).line, 0) if flaw.id == _DUPLICATE_KEY]
         if not duplicates:
             return ""
         return f"earlier values of keys that line {self.line(node):,} has twice ({duplicates[0].message})"
@@ -297,11 +268,7 @@ class EditPlan:
             return
         fields = self.fields(node)
         moved = {name: self._resolved(fields[name]) for name in names if name in fields}
-        if (
-            "parentUuid" in moved
-            and node.parent in self.unlinked
-            and fields["parentUuid"] == node.parent
-        ):
+        if "parentUuid" in moved and node.parent in self.unlinked and fields["parentUuid"] == node.parent:
             sibling = self.graph.sibling_before(node, moved["parentUuid"], self.unlinked)
             moved["parentUuid"] = sibling.uuid if sibling is not None else moved["parentUuid"]
         changed = {name: new for name, new in moved.items() if new != fields[name]}

@@ -210,9 +210,7 @@ def repair_ids(plan: EditPlan) -> None:
     repeats = plan.graph.duplicates
     snapshots = {node.index: node for pair in repeats for node in colliding_snapshots(*pair)}
     for snapshot in snapshots.values():
-        description = (
-            "take away the id of a snapshot: another record has it, and a snapshot needs none"
-        )
+        description = "take away the id of a snapshot: another record has it, and a snapshot needs none"
         plan.change(snapshot, "ids.snapshot-collision", description, {"uuid": REMOVED})
     for earlier, last in repeats:
         # With a snapshot out of the way, what is left under its id is looked at once more.
@@ -230,14 +228,10 @@ def repair_ids(plan: EditPlan) -> None:
             _remove_copy(plan, last, second, first)
 
 
-def _remove_copy(
-    plan: EditPlan, node: Node, copy: dict[str, Any], kept_fields: dict[str, Any]
-) -> None:
+def _remove_copy(plan: EditPlan, node: Node, copy: dict[str, Any], kept_fields: dict[str, Any]) -> None:
     if plan.is_removed(node):
         return
-    other = [
-        f"{key} {describe_value(copy[key])}" for key in copy if kept_fields.get(key) != copy[key]
-    ]
+    other = [f"{key} {describe_value(copy[key])}" for key in copy if kept_fields.get(key) != copy[key]]
     lost = f"what only a copy of a record had: {', '.join(other)}" if other else ""
     plan.remove(node, "ids.duplicate", "leave out a copy of another record", lost=lost)
 
@@ -263,16 +257,10 @@ def repair_content(plan: EditPlan) -> None:
     """Mend the messages of the conversation, block by block."""
     graph = plan.graph
     _name_responses(plan, graph)
-    with_content = {node.message_id for node in graph.messages if _says_something(plan, node)} - {
-        None
-    }
+    with_content = {node.message_id for node in graph.messages if _says_something(plan, node)} - {None}
     for node in graph.messages:
         # A blank line of an answer that says more is dropped by every client, and harms nobody.
-        if (
-            node.type == "user"
-            or node.message_id not in with_content
-            or _says_something(plan, node)
-        ):
+        if node.type == "user" or node.message_id not in with_content or _says_something(plan, node):
             _repair_message(plan, node)
 
 
@@ -295,9 +283,7 @@ def _name_responses(plan: EditPlan, graph: RecordGraph) -> None:
     for run, name in unnamed_responses(graph.conversation):
         new = name or _new_name(run[0])
         for node in run:
-            _rename_response(
-                plan, node, new, "message.no-id", "give the line the name of its response"
-            )
+            _rename_response(plan, node, new, "message.no-id", "give the line the name of its response")
     other: dict[str | None, str] = {}
     for node, name in misnamed_lines(graph):
         new = name or other.setdefault(node.message_id, _new_name(node))
@@ -309,10 +295,7 @@ def _name_responses(plan: EditPlan, graph: RecordGraph) -> None:
 
 def _new_name(node: Node) -> str:
     """Return a name for the response of a line, and not the one that it has."""
-    names = (
-        f"msg_{new_uuid(*parts).replace('-', '')[:24]}"
-        for parts in ((node.uuid,), (node.uuid, node.message_id))
-    )
+    names = (f"msg_{new_uuid(*parts).replace('-', '')[:24]}" for parts in ((node.uuid,), (node.uuid, node.message_id)))
     return next(name for name in names if name != node.message_id)
 
 
@@ -328,9 +311,7 @@ def _remove_foreign_thinking(plan: EditPlan, node: Node) -> None:
     """
     message = message_of(plan, node)
     blocks = as_list(message.get("content")) or []
-    remaining = [
-        block for block in blocks if (as_object(block) or {}).get("type") not in THINKING_TYPES
-    ]
+    remaining = [block for block in blocks if (as_object(block) or {}).get("type") not in THINKING_TYPES]
     if len(remaining) == len(blocks):
         return
     description = "take out thinking that was signed for another response"
@@ -357,25 +338,17 @@ def _repair_message(plan: EditPlan, node: Node) -> None:
         return
     remaining = [fixed for block in blocks if (fixed := fix_block(block, node.type)) is not None]
     finding = _block_finding(*flawed[0]) if flawed else _content_finding(items)
-    fixes = [_describe_fix(block, flaw) for block, flaw in flawed] or [
-        "write its content as blocks"
-    ]
+    fixes = [_describe_fix(block, flaw) for block, flaw in flawed] or ["write its content as blocks"]
     description = "; ".join(dict.fromkeys(fixes))
-    losses = "; ".join(
-        dict.fromkeys(loss for item_and_flaw in flawed if (loss := _describe_loss(*item_and_flaw)))
-    )
+    losses = "; ".join(dict.fromkeys(loss for item_and_flaw in flawed if (loss := _describe_loss(*item_and_flaw))))
     lost = f"in {node.type} {node.uuid}: {losses}" if losses else ""
     if not remaining and node.type == "assistant":
-        plan.set_aside(
-            node, finding, f"set the record aside: {flawed[0][1] if flawed else 'empty'}"
-        )
+        plan.set_aside(node, finding, f"set the record aside: {flawed[0][1] if flawed else 'empty'}")
         return
     if not remaining:
         remaining = [{"type": "text", "text": _NO_CONTENT}]
         description = "put words in place of a message of which nothing can be sent"
-    plan.change(
-        node, finding, description, {"message": {**message, "content": remaining}}, lost=lost
-    )
+    plan.change(node, finding, description, {"message": {**message, "content": remaining}}, lost=lost)
 
 
 def _as_block(item: Any) -> _Block:
@@ -422,18 +395,10 @@ def _describe_loss(block: _Block, flaw: str) -> str:
     match block.get("type"):
         case "text":
             text = block.get("text")
-            return (
-                ""
-                if isinstance(text, str | None)
-                else f"text that was none: {describe_value(text)}"
-            )
+            return "" if isinstance(text, str | None) else f"text that was none: {describe_value(text)}"
         case "tool_use":
             name = block.get("name")
-            return (
-                ""
-                if isinstance(name, str | None)
-                else f"the name of a call: {describe_value(name)}"
-            )
+            return "" if isinstance(name, str | None) else f"the name of a call: {describe_value(name)}"
         case "tool_result" if all(kind == "text" for kind, _ in result_flaws(block)):
             return ""
         case _:
@@ -454,9 +419,7 @@ def repair_images(plan: EditPlan) -> None:
         if max(sides, default=0) > MAX_SIDE_AMONG_MANY:
             message = message_of(plan, node)
             content = _with_notes(message["content"])
-            description = (
-                f"put a note in place of an image: {max(sides):,} pixels a side among so many"
-            )
+            description = f"put a note in place of an image: {max(sides):,} pixels a side among so many"
             fields = {"message": {**message, "content": content}}
             plan.change(node, "message.image", description, fields, lost=f"an image in {node.uuid}")
 

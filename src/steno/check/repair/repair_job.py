@@ -17,12 +17,7 @@ from steno.check.checkup import check
 from steno.check.evidence import Evidence
 from steno.check.findings import SEVERITIES, Severity
 from steno.check.record_graph import RecordGraph
-from steno.check.repair.chain_repairs import (
-    repair_beginning,
-    repair_chain,
-    repair_compactions,
-    repair_leaf,
-)
+from steno.check.repair.chain_repairs import repair_beginning, repair_chain, repair_compactions, repair_leaf
 from steno.check.repair.edits import DroppedMessage, Edit, EditPlan
 from steno.check.repair.record_repairs import (
     convert_dialect,
@@ -57,14 +52,7 @@ def keep_until(plan: EditPlan, *, uuid: str) -> None:
     if not later_count:
         return
     description = f"end the session here; {later_count:,} later records are left out"
-    edit = Edit(
-        "",
-        "remove",
-        plan.line(node),
-        node.uuid or "",
-        description,
-        f"{later_count:,} later records",
-    )
+    edit = Edit("", "remove", plan.line(node), node.uuid or "", description, f"{later_count:,} later records")
     plan.keep_only(lambda offset: offset <= node.offset, edit)
 
 
@@ -210,11 +198,7 @@ def repair(
             break
     settled = quiet_stages == len(stages)
     return RepairResult(
-        state.graph.transcript,
-        state.edits,
-        settled,
-        state.dropped_messages(),
-        endless=not settled and not stuck,
+        state.graph.transcript, state.edits, settled, state.dropped_messages(), endless=not settled and not stuck
     )
 
 
@@ -236,16 +220,12 @@ class _RepairState:
 
     def run_stage(self, stage: Stage) -> list[Edit]:
         """Let one stage do its work; return what that was."""
-        drafts = EditPlan(
-            self.graph, self._lines.line_numbers(self.graph.transcript), self._unlinked
-        )
+        drafts = EditPlan(self.graph, self._lines.line_numbers(self.graph.transcript), self._unlinked)
         stage(drafts)
         if not drafts:
             return []
         if self._messages_before is None:
-            self._messages_before = [
-                DroppedMessage(drafts.line(node), node.uuid or "") for node in self._messages()
-            ]
+            self._messages_before = [DroppedMessage(drafts.line(node), node.uuid or "") for node in self._messages()]
         self.edits.extend(drafts.edits)
         self.graph = RecordGraph(load(self._workshop(self._lines.track(drafts))))
         self._unlinked = {**self._unlinked, **drafts.unlinked}
@@ -269,9 +249,7 @@ class _RepairState:
         uuids |= removed.difference(by_uuid)
         line_of = self._lines.line_numbers(self.graph.transcript)
         return tuple(
-            DroppedMessage(line_of(by_uuid[message.uuid].offset), message.uuid)
-            if message.uuid in by_uuid
-            else message
+            DroppedMessage(line_of(by_uuid[message.uuid].offset), message.uuid) if message.uuid in by_uuid else message
             for message in self._messages_before
             if message.uuid and message.uuid not in uuids
         )
@@ -317,22 +295,14 @@ def _last_byte(transcript: Transcript, gap: Gap) -> bytes:
     return transcript.source.read(gap.offset + gap.length - 1, 1)
 
 
-def repair_bytes(
-    data: bytes, *, client: str | Client = LATEST, written: float = 0.0
-) -> RepairResult:
+def repair_bytes(data: bytes, *, client: str | Client = LATEST, written: float = 0.0) -> RepairResult:
     """Repair a file held in memory."""
     client_habits = client_for(client) if isinstance(client, str) else client
     graph = RecordGraph(load(BytesSource(data)))
     target = graph.leaf.uuid if graph.leaf is not None else None
     stages = stages_for(target, client_habits, datetime.fromtimestamp(written, UTC))
     first = (convert_dialect,) if graph.transcript.is_converted else ()
-    return repair(
-        graph,
-        stages,
-        lambda chunks: BytesSource(b"".join(chunks)),
-        client=client_habits,
-        first=first,
-    )
+    return repair(graph, stages, lambda chunks: BytesSource(b"".join(chunks)), client=client_habits, first=first)
 
 
 MIN_STEPS: Final = 12
@@ -417,9 +387,7 @@ class RepairJob(msgspec.Struct):
         """
         if self.is_agent:
             return self.settled and not self.after.errors
-        own_verdict = next(
-            (v for v in self.after.verdicts if self.options.client.version in v.clients), None
-        )
+        own_verdict = next((v for v in self.after.verdicts if self.options.client.version in v.clients), None)
         is_complete = own_verdict is not None and own_verdict.outcome == "fully"
         sound = not self.after.errors and not self.after.breaches and not self.after.wayward
         return self.settled and is_complete and sound
@@ -430,11 +398,7 @@ class RepairJob(msgspec.Struct):
 
 
 def run_repair(
-    source: Source,
-    name: str,
-    options: RepairOptions,
-    staging: StagingArea,
-    done: Callable[[], None] = lambda: None,
+    source: Source, name: str, options: RepairOptions, staging: StagingArea, done: Callable[[], None] = lambda: None
 ) -> RepairJob:
     """Diagnose a file, mend it on the workbench, and judge what came out.
 
@@ -448,12 +412,7 @@ def run_repair(
     written = datetime.fromtimestamp(options.written, UTC)
     stages = (repair_lines,) if agent else stages_for(target, options.client, written)
     result = repair(
-        evidence.graph,
-        stages,
-        staging.stage,
-        client=options.client,
-        first=_first_stages(options, evidence),
-        done=done,
+        evidence.graph, stages, staging.stage, client=options.client, first=_first_stages(options, evidence), done=done
     )
     if result.edits or options.name:
         evidence = check(result.transcript.source, name=options.name or name)
@@ -462,9 +421,7 @@ def run_repair(
     else:
         after = _with_breaches(evidence, before, options.client)
     if options.until and not agent:
-        after = msgspec.structs.replace(
-            after, wayward=not _reaches(evidence, options.client, target)
-        )
+        after = msgspec.structs.replace(after, wayward=not _reaches(evidence, options.client, target))
     return RepairJob(
         options=options,
         before=before,
@@ -512,9 +469,7 @@ def _file_state(evidence: Evidence, client: Client, *, proof: bool) -> FileState
     for (_, severity), number in evidence.findings.counts.items():
         counts[severity] += number
     state = FileState(evidence.transcript.source.size, counts, verdicts(evidence), ())
-    rejected = any(
-        verdict.rejected for verdict in state.verdicts if client.version in verdict.clients
-    )
+    rejected = any(verdict.rejected for verdict in state.verdicts if client.version in verdict.clients)
     return _with_breaches(evidence, state, client) if proof or rejected else state
 
 

@@ -18,10 +18,7 @@ _MOVE_TEXT: Final = "hang the result behind its call"
 
 def move_results(plan: EditPlan, graph: RecordGraph, pairs: ToolPairs) -> None:
     """Hang results right behind their call that stand before it, or behind another response."""
-    findings_by_kind = (
-        (pairs.early, "tools.result-before-use"),
-        (pairs.late, "tools.result-late"),
-    )
+    findings_by_kind = ((pairs.early, "tools.result-before-use"), (pairs.late, "tools.result-late"))
     calls = {call: node for node in graph.messages for call in node.uses}
     for results, finding in findings_by_kind:
         lines: defaultdict[int, set[str]] = defaultdict(set)
@@ -54,8 +51,7 @@ class _ResultLine:
         stay = [
             each
             for each in self.node.results
-            if each not in ids
-            and (each not in calls or _response_id(calls[each]) != _response_id(calls[last[0]]))
+            if each not in ids and (each not in calls or _response_id(calls[each]) != _response_id(calls[last[0]]))
         ]
         if stay:
             parts, last = [*parts, last], []
@@ -77,9 +73,7 @@ class _ResultLine:
                 self._move_part(ids, call)
                 self._remove_results(set(ids))
                 return
-            description = (
-                "set aside a result that cannot be hung on its call: nothing else comes before"
-            )
+            description = "set aside a result that cannot be hung on its call: nothing else comes before"
             self.drafts.set_aside(self.node, self.finding, description)
             return
         self.drafts.unlink(self.node)
@@ -89,9 +83,7 @@ class _ResultLine:
         """Write results into a record of their own."""
         fields = self.drafts.fields(self.node)
         message = message_of(self.drafts, self.node)
-        blocks = [
-            block for block in objects_in(message.get("content")) if _is_result_of(block, ids)
-        ]
+        blocks = [block for block in objects_in(message.get("content")) if _is_result_of(block, ids)]
         record = {
             "parentUuid": call.uuid,
             "isSidechain": False,
@@ -108,9 +100,7 @@ class _ResultLine:
 
     def _remove_results(self, ids: set[str]) -> None:
         message = message_of(self.drafts, self.node)
-        remaining = [
-            block for block in objects_in(message.get("content")) if not _is_result_of(block, ids)
-        ]
+        remaining = [block for block in objects_in(message.get("content")) if not _is_result_of(block, ids)]
         description = "take out results that are hung behind their call"
         fields = {"message": {**message, "content": remaining}}
         self.drafts.change(self.node, self.finding, description, fields)
@@ -163,9 +153,7 @@ def reattach_orphans(plan: EditPlan, graph: RecordGraph, orphans: Iterable[ToolB
     return bool(parents)
 
 
-def _passes_result(
-    graph: RecordGraph, parents: Mapping[str | None, str | None], call: Node, result: Node
-) -> bool:
+def _passes_result(graph: RecordGraph, parents: Mapping[str | None, str | None], call: Node, result: Node) -> bool:
     """Whether the way up from a call comes by its result before it comes to what that hangs on."""
     seen: set[str | None] = set()
     uuid = call.uuid
@@ -212,9 +200,7 @@ def _rename_calls(plan: EditPlan, graph: RecordGraph, pairs: ToolPairs) -> None:
         used = "another call of the response has it" if twins else "an earlier response has used it"
         for node in (call.node, positions.result_of(call, twins)):
             if node is not None:
-                blocks = _with_renamed_id(
-                    objects_in(message_of(plan, node).get("content")), call.id, new
-                )
+                blocks = _with_renamed_id(objects_in(message_of(plan, node).get("content")), call.id, new)
                 description = f"give a call an id of its own: {used}"
                 _write_blocks(plan, node, blocks, "tools.duplicate-use", description)
         positions.remove_call(call)
@@ -251,11 +237,7 @@ class _ToolPositions:
     def count_same_ids(self, call: ToolBlock) -> int:
         """Return how many calls of the same response before this one have its id."""
         own_position = self._places[call.node.index]
-        before = (
-            self._messages[position]
-            for position in self._calls[call.id]
-            if position <= own_position
-        )
+        before = (self._messages[position] for position in self._calls[call.id] if position <= own_position)
         return sum(node is call.node or same_response(node, call.node) for node in before) - 1
 
     def result_of(self, call: ToolBlock, twins: int) -> Node | None:
@@ -264,9 +246,7 @@ class _ToolPositions:
         at = bisect_right(answers, own_position) + twins
         if at >= len(answers):
             return None
-        between = (
-            self._messages[position] for position in self._calls[call.id] if position > own_position
-        )
+        between = (self._messages[position] for position in self._calls[call.id] if position > own_position)
         has_others = any(self._places[node.index] < answers[at] for node in between)
         return None if twins and has_others else self._messages[answers[at]]
 
@@ -277,9 +257,7 @@ def _surplus_results(graph: RecordGraph, pairs: ToolPairs) -> Iterator[ToolBlock
     One that was only pulled in from beside may stand in the middle of a response, or before the
     last compaction; of several of those the one stays that is nearest to where a result belongs.
     """
-    last = max(
-        (index for index, node in enumerate(graph.parent_chain) if node.is_boundary), default=0
-    )
+    last = max((index for index, node in enumerate(graph.parent_chain) if node.is_boundary), default=0)
     chain_indexes = {node.index for node in graph.parent_chain[last:]}
     calls = {result.id for result in pairs.repeated}
     holders: defaultdict[str, list[Node]] = defaultdict(list)
@@ -290,9 +268,7 @@ def _surplus_results(graph: RecordGraph, pairs: ToolPairs) -> Iterator[ToolBlock
             holders[call] += [node] * node.results.count(call)
     for call, nodes in holders.items():
         caller = callers.get(call)
-        nodes.sort(
-            key=lambda node: (node.index not in chain_indexes, _distance(graph, node, caller))
-        )
+        nodes.sort(key=lambda node: (node.index not in chain_indexes, _distance(graph, node, caller)))
         yield from (ToolBlock(node, call) for node in nodes[1:])
 
 
@@ -331,9 +307,7 @@ def _remove_from_message(plan: EditPlan, node: Node, results: list[tuple[ToolBlo
     finding = results[0][1]
     names = ", ".join(result.id for result, _ in results)
     second = finding == "tools.duplicate-result"
-    description = (
-        f"a second result of a call ({names})" if second else f"a result of no call ({names})"
-    )
+    description = f"a second result of a call ({names})" if second else f"a result of no call ({names})"
     if remaining:
         lost = f"{description} in {node.uuid}"
         _write_blocks(plan, node, remaining, finding, f"take out {description}", lost=lost)
@@ -386,11 +360,7 @@ class _MissingResults:
             if node.uuid not in (as_list(preserved.get("uuids")) or ()):
                 continue
             lists = {
-                name: [
-                    uuid
-                    for uuid_in_list in names
-                    for uuid in _uuid_with_answer(uuid_in_list, node.uuid, answer)
-                ]
+                name: [uuid for uuid_in_list in names for uuid in _uuid_with_answer(uuid_in_list, node.uuid, answer)]
                 for name in ("uuids", "allUuids")
                 if (names := as_list(preserved.get(name))) is not None
             }
@@ -411,9 +381,7 @@ class _MissingResults:
                 blocks = _with_renamed_id(blocks, call.id, new)
                 _write_blocks(self.drafts, node, blocks, "tools.duplicate-use", description)
 
-    def _continue_after_result(
-        self, node: Node, result: str | None, finding: str, description: str
-    ) -> bool:
+    def _continue_after_result(self, node: Node, result: str | None, finding: str, description: str) -> bool:
         """Let the conversation go on behind a result instead of beside it; False if it does."""
         changed = False
         for child in self.children.pop(node.uuid, ()):
@@ -427,12 +395,7 @@ class _MissingResults:
     def _synthetic(self, call: ToolBlock) -> dict[str, Any]:
         node = call.node
         time = read_time(node.timestamp)
-        block = {
-            "type": "tool_result",
-            "content": INTERRUPTED_CALL,
-            "is_error": True,
-            "tool_use_id": call.id,
-        }
+        block = {"type": "tool_result", "content": INTERRUPTED_CALL, "is_error": True, "tool_use_id": call.id}
         return {
             "parentUuid": node.uuid,
             "isSidechain": False,
@@ -450,13 +413,7 @@ def _uuid_with_answer(name: Any, uuid: str | None, answer: str) -> tuple[Any, ..
 
 
 def _write_blocks(
-    plan: EditPlan,
-    node: Node,
-    blocks: list[dict[str, Any]],
-    finding: str,
-    description: str,
-    *,
-    lost: str = "",
+    plan: EditPlan, node: Node, blocks: list[dict[str, Any]], finding: str, description: str, *, lost: str = ""
 ) -> None:
     fields = {"message": {**message_of(plan, node), "content": blocks}}
     plan.change(node, finding, description, fields, lost=lost)

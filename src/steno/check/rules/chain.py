@@ -26,8 +26,7 @@ DANGLING: Final = Rule(
     "chain.dangling",
     "warning",
     "the parent is not in the file",
-    "clients guess where it belongs, older ones begin here; `steno repair` hangs it on the record "
-    "before",
+    "clients guess where it belongs, older ones begin here; `steno repair` hangs it on the record before",
     "A record names a parent that was never written, or was lost with a damaged line. 2.1.200 and "
     "2.1.325 go on from the record that is nearest before it in time, if that is within five "
     "seconds; otherwise, and in all older clients, the conversation begins here and everything "
@@ -83,8 +82,7 @@ LOST_PARENT: Final = Rule(
     "chain.lost-parent",
     "error",
     "an answer has no parent",
-    "every client begins the conversation here, and loses what is before; `steno repair` hangs it "
-    "on the record before",
+    "every client begins the conversation here, and loses what is before; `steno repair` hangs it on the record before",
     "An answer, or the result of a tool call, always follows something. Where its `parentUuid` is "
     "null or missing, the link was lost, and no client tries to find it: for all of them the "
     "conversation begins here. Repair names the parent that the order of the file and the ids of "
@@ -184,9 +182,7 @@ def _check_parents(evidence: Evidence) -> None:
             mild = node.index not in needed
             evidence.findings.add(SELF_PARENT, evidence.location(node), mild=mild)
     if graph.forward:
-        message = (
-            f"{len(graph.forward):,} of {len(graph.members):,} records stand before their parents"
-        )
+        message = f"{len(graph.forward):,} of {len(graph.members):,} records stand before their parents"
         evidence.add_finding(FORWARD, graph.forward[0], message)
 
 
@@ -203,13 +199,9 @@ def _check_roots(evidence: Evidence) -> None:
     for node in graph.cut_off:
         subject = "a tool result" if node.is_result else "an answer"
         mild = not graph.is_relevant(node)
-        evidence.findings.add(
-            LOST_PARENT, evidence.location(node), f"{subject} has no parent", mild=mild
-        )
+        evidence.findings.add(LOST_PARENT, evidence.location(node), f"{subject} has no parent", mild=mild)
     cut_off = {node.index for node in graph.cut_off}
-    beginnings = [
-        node for node in graph.roots if not node.is_boundary and node.index not in cut_off
-    ]
+    beginnings = [node for node in graph.roots if not node.is_boundary and node.index not in cut_off]
     if len(beginnings) > 1:
         message = f"{len(beginnings):,} records have no parent, this is the second"
         evidence.add_finding(SEVERAL_ROOTS, beginnings[1], message)
@@ -228,8 +220,7 @@ def _check_beginning(evidence: Evidence) -> None:
 def _follows_title_compaction(graph: RecordGraph, first: Node) -> bool:
     """Whether what is before an answer was compacted into a title, which has its own finding."""
     return any(
-        missing.title is not None
-        and (missing.restart is first if missing.restart else missing.is_relevant)
+        missing.title is not None and (missing.restart is first if missing.restart else missing.is_relevant)
         for missing in find_missing_summaries(graph)
     )
 

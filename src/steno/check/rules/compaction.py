@@ -17,8 +17,7 @@ from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE
 from steno.session.transcript import Node, Transcript
 
 UNSENT_SUMMARY: Final = (
-    "the summary of what was compacted is not sent: it is in a `summary` record, which no client "
-    "sends"
+    "the summary of what was compacted is not sent: it is in a `summary` record, which no client sends"
 )
 
 
@@ -51,9 +50,7 @@ def find_missing_summaries(graph: RecordGraph) -> Iterator[MissingSummary]:
     to take it for that. But where a `summary` record was written with the boundary, a prompt without
     the mark is a prompt. A boundary without an id is of that form, or it means nothing.
     """
-    nameless = [
-        node for node in graph.transcript.nodes if not node.uuid and _is_main_boundary(node)
-    ]
+    nameless = [node for node in graph.transcript.nodes if not node.uuid and _is_main_boundary(node)]
     boundary_nodes = sorted([*compaction_boundaries(graph), *nameless], key=lambda node: node.index)
     if not boundary_nodes:
         return
@@ -64,9 +61,7 @@ def find_missing_summaries(graph: RecordGraph) -> Iterator[MissingSummary]:
     lookup = _CompactionLookup(graph)
     for boundary in boundary_nodes:
         prompt = _prompt_below(boundary, children) if boundary.uuid else None
-        if not boundary.uuid and (
-            lookup.title(boundary) is None or lookup.restart(boundary) is None
-        ):
+        if not boundary.uuid and (lookup.title(boundary) is None or lookup.restart(boundary) is None):
             continue
         if prompt is None or (lookup.title(boundary) is not None and not lookup.is_marked(prompt)):
             restart = lookup.restart(boundary)
@@ -80,8 +75,7 @@ def has_unsent_summary(transcript: Transcript) -> bool:
         # As in most files: asked first, it spares them the graph.
         return False
     return any(
-        missing.is_relevant and missing.title is not None
-        for missing in find_missing_summaries(RecordGraph(transcript))
+        missing.is_relevant and missing.title is not None for missing in find_missing_summaries(RecordGraph(transcript))
     )
 
 
@@ -121,11 +115,7 @@ class _CompactionLookup:
         """The record that the conversation begins with behind each boundary that has such a one."""
         nodes = self._graph.transcript.nodes
         boundaries = self._graph.title_compactions.boundaries.items()
-        return {
-            boundary.index: nodes[index]
-            for index, boundary in boundaries
-            if self._graph.is_relevant(nodes[index])
-        }
+        return {boundary.index: nodes[index] for index, boundary in boundaries if self._graph.is_relevant(nodes[index])}
 
     def continues(self, boundary: Node, restart: Node | None) -> bool:
         """Say whether anything follows a boundary."""

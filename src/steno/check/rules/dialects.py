@@ -15,12 +15,7 @@ from steno.check.findings import Findings, Location, Rule
 from steno.check.rules.fields import DIALECT
 from steno.format.catalogue import catalogue
 from steno.format.dialects.converted_source import ConvertedSource
-from steno.format.dialects.record_dialect import (
-    COMPACTION_OPERATIONS,
-    PUBLISHED_DESCRIPTIONS_PAGE,
-    ROLES,
-    Dialect,
-)
+from steno.format.dialects.record_dialect import COMPACTION_OPERATIONS, PUBLISHED_DESCRIPTIONS_PAGE, ROLES, Dialect
 from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.records import Gap, read_time
 from steno.format.source import Source, Span
@@ -43,9 +38,7 @@ _KINDS: Final[dict[str, dict[str, frozenset[str] | None]]] = {
         "system": frozenset(("tool_result", "error", "meta")),
         "compact_system": frozenset(),
     },
-    "spec-004": dict.fromkeys(
-        ("human", "assistant", "tool_result", "compact_prelude", "compact_recap"), None
-    ),
+    "spec-004": dict.fromkeys(("human", "assistant", "tool_result", "compact_prelude", "compact_recap"), None),
 }
 """The types of each description with their subtypes; None where it gives no names of subtypes."""
 
@@ -157,8 +150,7 @@ OPERATION: Final = Rule(
     "error",
     "a compact_system record names no known operation",
     "it is read as a note",
-    "000 has four: conversation_compacting, conversation_compacted, conversation_restoring and "
-    "conversation_restored.",
+    "000 has four: conversation_compacting, conversation_compacted, conversation_restoring and conversation_restored.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 METADATA: Final = Rule(
@@ -333,9 +325,7 @@ class _DialectChecker:
             if parent not in self._seen:
                 self._add_finding(PARENT, location, f"no record has the uuid {parent!r}")
         for cycle in _cycles(self._parent_of):
-            self._add_finding(
-                CYCLE, min((self._seen[uuid] for uuid in cycle), key=lambda at: at.line)
-            )
+            self._add_finding(CYCLE, min((self._seen[uuid] for uuid in cycle), key=lambda at: at.line))
         # A record behind a sub-agent's may be the main conversation going on; one that sub-agent's
         # records follow is in the midst of theirs.
         for parent, _, sidechain in self._parents:
@@ -376,9 +366,7 @@ class _DialectChecker:
         elif fields.get("type") == "tool_result" and is_sidechain:
             self._prompts[uuid] = None
         if uuid in self._seen:
-            self._add_finding(
-                DUPLICATE, location, f"{uuid!r} stands on line {self._seen[uuid].line} too"
-            )
+            self._add_finding(DUPLICATE, location, f"{uuid!r} stands on line {self._seen[uuid].line} too")
         self._seen.setdefault(uuid, location)
         self._sidechain_by_uuid[uuid] = is_sidechain
         self._remember_parent(uuid, parent)
@@ -398,11 +386,7 @@ class _DialectChecker:
         """
         if parent not in self._prompts:
             # A sub-agent's records begin with a prompt; one that is told of already is not told again.
-            if (
-                sidechain
-                and self._sidechain_by_uuid.get(parent) is False
-                and parent not in self._unflagged
-            ):
+            if sidechain and self._sidechain_by_uuid.get(parent) is False and parent not in self._unflagged:
                 self._add_finding(SIDECHAIN, location, "the one that this one follows")
             return
         prompt = self._prompts[parent]
@@ -494,13 +478,9 @@ class _DialectChecker:
             self._add_finding(CONTENT, location)
             return False
         expected = _BLOCKS.get(kind, {})
-        wrong_fields = [
-            name for name, shape in expected.items() if not isinstance(block.get(name), shape)
-        ]
+        wrong_fields = [name for name, shape in expected.items() if not isinstance(block.get(name), shape)]
         if wrong_fields:
-            self._add_finding(
-                CONTENT, location, f"a block of type {kind} without {', '.join(wrong_fields)}"
-            )
+            self._add_finding(CONTENT, location, f"a block of type {kind} without {', '.join(wrong_fields)}")
         match kind:
             case "tool_use" if isinstance(block.get("id"), str):
                 self._calls[block["id"]] = sidechain
@@ -523,9 +503,7 @@ class _DialectChecker:
             for part in cast("list[Any]", content):
                 self._check_block(part, location, sidechain=sidechain)
         elif not isinstance(content, str | None):
-            self._add_finding(
-                CONTENT, location, "the content of a result is neither text nor a list"
-            )
+            self._add_finding(CONTENT, location, "the content of a result is neither text nor a list")
 
 
 def _cycles(parent_of: dict[str, str]) -> Iterator[list[str]]:

@@ -43,8 +43,7 @@ _NO_MESSAGE: Final = Rule(
     "error",
     "a record of the conversation has no message",
     "no client takes it in; `steno repair` takes it out of the chain",
-    "The record of a user or an assistant holds what was said under `message`. 2.1.325 leaves out "
-    "a record without it.",
+    "The record of a user or an assistant holds what was said under `message`. 2.1.325 leaves out a record without it.",
 )
 DIALECT: Final = Rule(
     "fields.dialect",
@@ -86,16 +85,7 @@ _TYPE: Final = Rule(
     "The catalogue knows the JSON types each field was seen with. Another one means a newer "
     "client, another writer, or a change by hand. It is said once per kind and field.",
 )
-RULES: Final[tuple[Rule, ...]] = (
-    _NO_TYPE,
-    _NO_UUID,
-    _NO_PARENT,
-    _NO_MESSAGE,
-    DIALECT,
-    _BACKUP_TEXT,
-    _MISSING,
-    _TYPE,
-)
+RULES: Final[tuple[Rule, ...]] = (_NO_TYPE, _NO_UUID, _NO_PARENT, _NO_MESSAGE, DIALECT, _BACKUP_TEXT, _MISSING, _TYPE)
 
 # Other rules speak of these, where they matter more.
 _CHECKED_ELSEWHERE: Final = frozenset(("type", "uuid", "parentUuid", "message", "timestamp"))
@@ -156,9 +146,7 @@ class FileChecker:
     def _check_against_catalogue(self, view: RecordView, findings: Findings) -> None:
         fields = view.fields
         if not view.node.type:
-            findings.add(
-                _NO_TYPE, view.location, mild=not ("uuid" in fields or "message" in fields)
-            )
+            findings.add(_NO_TYPE, view.location, mild=not ("uuid" in fields or "message" in fields))
             return
         verdict = _field_verdict(view.kind, self._version, view.shape)
         for name in verdict.missing:

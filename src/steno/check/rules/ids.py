@@ -18,9 +18,7 @@ def has_same_content(first: dict[str, Any], second: dict[str, Any]) -> bool:
     >>> has_same_content({"type": "user", "message": 1, "uuid": "a"}, {"type": "user", "message": 1})
     True
     """
-    return [first.get(name) for name in _CONTENT_FIELDS] == [
-        second.get(name) for name in _CONTENT_FIELDS
-    ]
+    return [first.get(name) for name in _CONTENT_FIELDS] == [second.get(name) for name in _CONTENT_FIELDS]
 
 
 def colliding_snapshots(earlier: Node, last: Node) -> list[Node]:
@@ -115,11 +113,7 @@ def on_end(evidence: Evidence) -> None:
     _check_duplicates(evidence)
     if not are_uuids(list(evidence.graph.by_uuid)):
         not_uuids = [node for node in evidence.graph.members if not is_uuid(node.uuid or "")]
-        rest = (
-            f" and {len(not_uuids) - 1:,} more are no UUIDs"
-            if len(not_uuids) > 1
-            else " is no UUID"
-        )
+        rest = f" and {len(not_uuids) - 1:,} more are no UUIDs" if len(not_uuids) > 1 else " is no UUID"
         evidence.add_finding(BAD_UUID, not_uuids[0], f"the id {not_uuids[0].uuid!r}{rest}")
     if has_invalid_name(evidence):
         message = f"{evidence.name!r} is the session's id, but no UUID"

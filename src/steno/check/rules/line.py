@@ -99,8 +99,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "line.oversize",
         "warning",
         "a line is longer than 64 MiB and was not read",
-        "nothing is known of what it holds, and it is kept as it is; records that hang on it seem "
-        "to have no parent",
+        "nothing is known of what it holds, and it is kept as it is; records that hang on it seem to have no parent",
         "Reading a line takes memory in proportion to its length, so lines beyond 64 MiB are passed "
         "over. Nothing else is said about such a line; its record may be sound, and records that "
         "hang on it seem to have no parent. Clients have no such limit. Repair keeps the line, and "
@@ -174,8 +173,7 @@ _encode: Final = msgspec.json.Encoder().encode
 _MANY_DIGITS: Final = b"0" * 16
 # One pass over the bytes for two questions: digits become 0, opening brackets become (.
 _SHAPE: Final = bytes(
-    ord("0") if byte in b"0123456789" else ord("(") if byte in b"[{" else ord(" ")
-    for byte in range(256)
+    ord("0") if byte in b"0123456789" else ord("(") if byte in b"[{" else ord(" ") for byte in range(256)
 )
 
 

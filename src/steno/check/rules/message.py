@@ -11,12 +11,7 @@ from steno.check.findings import Findings, Location, Rule
 from steno.check.record_graph import RecordGraph
 from steno.format.dialects.record_dialect import ROLES
 from steno.format.lenient_json import as_list, as_object, describe_value
-from steno.session.resume.api_rules import (
-    KNOWN_BLOCKS,
-    MANY_IMAGES,
-    MAX_SIDE_AMONG_MANY,
-    image_flaw,
-)
+from steno.session.resume.api_rules import KNOWN_BLOCKS, MANY_IMAGES, MAX_SIDE_AMONG_MANY, image_flaw
 from steno.session.transcript import Node
 
 _Run = list[Node]
@@ -52,9 +47,7 @@ def misnamed_lines(graph: RecordGraph) -> list[tuple[Node, str]]:
     in_chain = _misnamed_in(graph.conversation)
     if len(graph.parent_chain) == len(graph.chain):
         return in_chain
-    on_parent_chain = _misnamed_in(
-        [node for node in graph.parent_chain if node.index in graph.sent]
-    )
+    on_parent_chain = _misnamed_in([node for node in graph.parent_chain if node.index in graph.sent])
     if not in_chain:
         return [(node, name) for node, name in on_parent_chain if not name]
     return on_parent_chain or _lines_below_other_calls(graph) or in_chain
@@ -66,11 +59,7 @@ def _lines_below_other_calls(graph: RecordGraph) -> list[tuple[Node, str]]:
     lines: list[tuple[Node, str]] = []
     for node in graph.conversation:
         parent = graph.parent(node) if node.type == "assistant" and node.message_id else None
-        if (
-            parent is None
-            or parent.type != "assistant"
-            or parent.message_id in (None, node.message_id)
-        ):
+        if parent is None or parent.type != "assistant" or parent.message_id in (None, node.message_id):
             continue
         if not answered.isdisjoint(parent.uses):
             lines.append((node, parent.message_id or ""))
@@ -311,9 +300,7 @@ class FileChecker:
             rule = _EMPTY_TEXT if isinstance(content, str) else _NO_CONTENT
             findings.defer(rule, view.location, rule.title, view.node.index)
 
-    def _check_block(
-        self, item: Any, view: RecordView, findings: Findings, *, within: str = ""
-    ) -> None:
+    def _check_block(self, item: Any, view: RecordView, findings: Findings, *, within: str = "") -> None:
         block = as_object(item) or {}
         kind = block.get("type")
         flaw: Rule | None = None
@@ -377,10 +364,7 @@ class FileChecker:
         if count <= MANY_IMAGES:
             return
         for location, node, side in self._large_images:
-            message = (
-                f"{_IMAGE.title}: {side:,} pixels a side, {MAX_SIDE_AMONG_MANY:,} allowed among "
-                f"{count:,} images"
-            )
+            message = f"{_IMAGE.title}: {side:,} pixels a side, {MAX_SIDE_AMONG_MANY:,} allowed among {count:,} images"
             evidence.findings.defer(_IMAGE, location, message, node)
 
 

@@ -87,9 +87,7 @@ def _check_own_marks(evidence: Evidence) -> None:
     members = evidence.graph.members
     unmarked = [node for node in members if not node.sidechain]
     if unmarked:
-        message = (
-            f"{len(unmarked):,} of {len(members):,} records of a sub-agent's file are not marked"
-        )
+        message = f"{len(unmarked):,} of {len(members):,} records of a sub-agent's file are not marked"
         evidence.add_finding(FLAG, unmarked[0], message)
 
 
@@ -99,18 +97,12 @@ def _check_marks(evidence: Evidence) -> None:
         return
     messages = [node for node in evidence.transcript.nodes if node.is_message]
     if messages and all(node.sidechain for node in messages):
-        evidence.add_finding(
-            ALL, messages[0], f"all {len(messages):,} messages are marked as a sub-agent's"
-        )
+        evidence.add_finding(ALL, messages[0], f"all {len(messages):,} messages are marked as a sub-agent's")
     for node in evidence.graph.members:
         parent = evidence.graph.parent(node)
         if parent is not None and parent.sidechain != node.sidechain:
-            own_mark = (
-                "this record is marked as a sub-agent's" if node.sidechain else "this one is not"
-            )
-            other = (
-                "its parent is not" if node.sidechain else "its parent is marked as a sub-agent's"
-            )
+            own_mark = "this record is marked as a sub-agent's" if node.sidechain else "this one is not"
+            other = "its parent is not" if node.sidechain else "its parent is marked as a sub-agent's"
             first, second = (own_mark, other) if node.sidechain else (other, own_mark)
             evidence.add_finding(FLAG, node, f"{first}, {second}")
 
@@ -118,18 +110,14 @@ def _check_marks(evidence: Evidence) -> None:
 # Files
 
 
-def _check_files(
-    evidence: Evidence, agents: Sequence[SubagentFileInfo], results: Sequence[tuple[Node, str]]
-) -> None:
+def _check_files(evidence: Evidence, agents: Sequence[SubagentFileInfo], results: Sequence[tuple[Node, str]]) -> None:
     file_ids = {note.agent_id for note in agents}
     inline = {node.agent_id for node in evidence.transcript.nodes if node.sidechain}
     named_ids: set[str] = set()
     known = file_ids | inline
     for node, agent_id in results:
         if agent_id not in named_ids and agent_id not in known:
-            evidence.add_finding(
-                MISSING_FILE, node, f"there is no file of the sub-agent {agent_id!r}"
-            )
+            evidence.add_finding(MISSING_FILE, node, f"there is no file of the sub-agent {agent_id!r}")
         named_ids.add(agent_id)
     for note in agents:
         if note.agent_id not in named_ids:

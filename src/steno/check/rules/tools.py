@@ -10,8 +10,7 @@ ORPHAN_RESULT: Final = Rule(
     "tools.orphan-result",
     "error",
     "a tool result belongs to no call of the conversation",
-    "2.1.200 and newer leave it out, older clients send it and the API refuses; `steno repair` "
-    "leaves it out",
+    "2.1.200 and newer leave it out, older clients send it and the API refuses; `steno repair` leaves it out",
     "The call was lost with a damaged line, compacted away, or lies on another branch. The API "
     "refuses a request with a result whose call is not in the message before. 2.1.200 and 2.1.325 "
     "leave such results out, 2.1.42 and older send them. Repair takes the record off the chain.",
@@ -30,8 +29,7 @@ INTERRUPTED: Final = Rule(
     "tools.interrupted",
     "warning",
     "the session ends in a tool call without a result",
-    "2.1.325 answers it with an error, older clients leave it out; a running session looks the "
-    "same",
+    "2.1.325 answers it with an error, older clients leave it out; a running session looks the same",
     "The session ended, or was killed, while a tool ran; while a client is at work every session "
     "looks like this for a moment. 2.1.325 writes a result that says that the call was "
     "interrupted. Older clients leave the call out. Repair adds such a result.",
@@ -40,8 +38,7 @@ DUPLICATE_RESULT: Final = Rule(
     "tools.duplicate-result",
     "error",
     "a tool call has a second result",
-    "2.1.200 and newer send the first only, older clients both and the API refuses; `steno "
-    "repair` leaves it out",
+    "2.1.200 and newer send the first only, older clients both and the API refuses; `steno repair` leaves it out",
     "The API takes one result per call. 2.1.200 and 2.1.325 leave out all but the first, 2.1.42 "
     "and older send them all. Repair takes the second record off the chain.",
 )
@@ -122,17 +119,11 @@ def on_end(evidence: Evidence) -> None:
     _add_findings(evidence, INTERRUPTED, pairs.interrupted, "call {} has no result yet")
     _add_findings(evidence, ORPHAN_RESULT, pairs.orphans, "the result of {} has no call")
     _add_findings(evidence, DUPLICATE_RESULT, pairs.repeated, "call {} has a result already")
-    _add_findings(
-        evidence, RESULT_BEFORE_USE, pairs.early, "the result of {} stands before the call"
-    )
-    _add_findings(
-        evidence, RESULT_LATE, pairs.late, "the result of {} stands behind another response"
-    )
+    _add_findings(evidence, RESULT_BEFORE_USE, pairs.early, "the result of {} stands before the call")
+    _add_findings(evidence, RESULT_LATE, pairs.late, "the result of {} stands behind another response")
     _add_findings(evidence, DUPLICATE_USE, pairs.reused, "an earlier call has the id {}")
 
 
-def _add_findings(
-    evidence: Evidence, rule: Rule, blocks: tuple[ToolBlock, ...], template: str
-) -> None:
+def _add_findings(evidence: Evidence, rule: Rule, blocks: tuple[ToolBlock, ...], template: str) -> None:
     for block in blocks:
         evidence.add_finding(rule, block.node, template.format(repr(block.id)))

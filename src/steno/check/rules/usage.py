@@ -31,12 +31,7 @@ RULES: Final[tuple[Rule, ...]] = (_PLACEHOLDER, _CONFLICT)
 
 _FIRST_VERSION: Final = (2, 1, 0)
 _LAST_VERSION: Final = (2, 1, 52)
-_FIGURES: Final = (
-    "output_tokens",
-    "input_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-)
+_FIGURES: Final = ("output_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _all_figures: Final = itemgetter(*_FIGURES)
 _INTEGER: Final = frozenset((int,))
 
@@ -77,9 +72,7 @@ class FileChecker:
             self._versions[version] = _FIRST_VERSION <= version_key(version) <= _LAST_VERSION
         return self._versions[version]
 
-    def _compare(
-        self, name: str, usage: dict[str, Any], view: RecordView, findings: Findings
-    ) -> None:
+    def _compare(self, name: str, usage: dict[str, Any], view: RecordView, findings: Findings) -> None:
         figures = _figures(usage)
         before = self._usage_by_response.get(name)
         if before == figures:
@@ -92,9 +85,7 @@ class FileChecker:
         for key, old, new in zip(_FIGURES, before, figures, strict=True):
             if new < old:
                 self._conflicting.add(name)
-                findings.add(
-                    _CONFLICT, view.location, f"{key} of {name} fall from {old:,} to {new:,}"
-                )
+                findings.add(_CONFLICT, view.location, f"{key} of {name} fall from {old:,} to {new:,}")
                 return
 
 

@@ -140,9 +140,7 @@ def _print_editor_setup(color: ColourMode, *, as_json: bool) -> None:
     import json
 
     script_path = os.path.abspath(sys.argv[0])
-    program, *arguments = (
-        [script_path] if os.access(script_path, os.X_OK) else [sys.executable, "-m", "steno"]
-    )
+    program, *arguments = [script_path] if os.access(script_path, os.X_OK) else [sys.executable, "-m", "steno"]
     arguments.append("acp")
     if as_json:
         write_json({"command": program, "args": arguments})

@@ -19,15 +19,7 @@ from steno.report.clock import iso_time_from_ms, seconds_from_ms
 from steno.report.file_history.file_versions import Version
 from steno.report.file_history.history import short_weekday, weekday_and_time
 from steno.report.humanize import SHORT_ID_LENGTH
-from steno.sanitize.terminal import (
-    ColourMode,
-    StyledLine,
-    clean,
-    display_width,
-    one_line,
-    pad,
-    truncate,
-)
+from steno.sanitize.terminal import ColourMode, StyledLine, clean, display_width, one_line, pad, truncate
 from steno.store import environment
 from steno.store.git import Commit
 
@@ -35,11 +27,7 @@ _MAX_AUTHOR_WIDTH: Final = 16
 _MAX_LABEL_WIDTH: Final = 34
 _LABEL_GAP: Final = 2
 _UNLIMITED_WIDTH: Final = 1 << 30
-_UNATTRIBUTED_LABELS: Final = {
-    "outside": "changed outside",
-    "before": "there before",
-    "unknown": "no session",
-}
+_UNATTRIBUTED_LABELS: Final = {"outside": "changed outside", "before": "there before", "unknown": "no session"}
 _UNATTRIBUTED_MEANINGS: Final = {
     "outside": "found changed between two touches of sessions",
     "before": "there when a session first saw the file",
@@ -82,10 +70,7 @@ def _blamed_lines(result: FileBlame, columns: int, now: float) -> Iterator[Style
             " " * _LABEL_GAP,
             (pad("" if is_repeated else days[line.origin], day_width), "dim"),
             (f"  {line.number:>{digits}} │ ", "dim"),
-            truncate(
-                clean(line.text).expandtabs(4),
-                max(20, columns - label_width - day_width - digits - 7),
-            ),
+            truncate(clean(line.text).expandtabs(4), max(20, columns - label_width - day_width - digits - 7)),
         ]
 
 
@@ -94,11 +79,7 @@ def _origin_label(origin: LineOrigin) -> str:
         return _version_label(origin.version)
     if origin.commit is not None:
         return f"{origin.commit.hash[:SHORT_ID_LENGTH]} {one_line(origin.commit.author, _MAX_AUTHOR_WIDTH)}"
-    return (
-        f"{_version_label(origin.suspect)} command?"
-        if origin.suspect
-        else _UNATTRIBUTED_LABELS[origin.kind]
-    )
+    return f"{_version_label(origin.suspect)} command?" if origin.suspect else _UNATTRIBUTED_LABELS[origin.kind]
 
 
 def _version_label(version: Version) -> str:
@@ -128,30 +109,21 @@ def _legend_lines(result: FileBlame, columns: int, now: float) -> Iterator[Style
         number = sum(item.lines for item in origins)
         head = f"{humanize.count(number, 'line')}, {_percentage(number, total)}"
         details = " · ".join(
-            part
-            for part in (_origin_time(origin, now), _origin_title(origin, git=result.git))
-            if part
+            part for part in (_origin_time(origin, now), _origin_title(origin, git=result.git)) if part
         )
         yield [
             (label, _ORIGIN_STYLES.get(origin.kind, "dim")),
             f"  {head}",
-            (
-                f"  {truncate(details, max(12, columns - display_width(label) - display_width(head) - 4))}",
-                "dim",
-            ),
+            (f"  {truncate(details, max(12, columns - display_width(label) - display_width(head) - 4))}", "dim"),
         ]
         if origin.kind == "session" and origin.version is not None:
             yield ["    ", one_line(origin.version.prompt, columns - 4) or ("(no prompt)", "dim")]
         elif origin.suspect is not None:
             command_text = f"this ran before: {origin.suspect.command}"
             yield ["    ", one_line(command_text, columns - 4)]
-        commits = {
-            each.commit.hash[:SHORT_ID_LENGTH]: each.commit for each in origins if each.commit
-        }
+        commits = {each.commit.hash[:SHORT_ID_LENGTH]: each.commit for each in origins if each.commit}
         if origin.kind == "session" and commits:
-            commit_texts = ", ".join(
-                f"{name} {one_line(each.summary, 40)}" for name, each in commits.items()
-            )
+            commit_texts = ", ".join(f"{name} {one_line(each.summary, 40)}" for name, each in commits.items())
             yield ["    ", (truncate(f"committed as {commit_texts}", columns - 4), "yellow")]
 
 
@@ -195,10 +167,7 @@ def blame_json(result: FileBlame) -> dict[str, Any]:
         "names": result.names,
         "doubts": result.doubts,
         "origins": [_origin_json(item) for item in result.origins],
-        "lines": [
-            {"number": each.number, "text": each.text, "origin": each.origin}
-            for each in result.lines
-        ],
+        "lines": [{"number": each.number, "text": each.text, "origin": each.origin} for each in result.lines],
     }
 
 
@@ -316,17 +285,11 @@ def command(file: str, color: ColourMode, width: int | None, **values: Any) -> N
         return
     untruncated = not screen.is_terminal and width is None
     lines_to_print = blame_lines(
-        result,
-        screen.width,
-        environment.now(),
-        summary=command_options.summary,
-        untruncated=untruncated,
+        result, screen.width, environment.now(), summary=command_options.summary, untruncated=untruncated
     )
     print_paged(screen, lines_to_print, use_pager=not command_options.no_pager)
     root_options = root_arguments(command_options.root, demo=command_options.demo)
-    screen.print_next_steps(
-        [f"steno files{root_options} FILE", f"steno show{root_options} SESSION --turn N"]
-    )
+    screen.print_next_steps([f"steno files{root_options} FILE", f"steno show{root_options} SESSION --turn N"])
 
 
 def _parse_file_argument(text: str) -> tuple[str, tuple[int, int] | None]:

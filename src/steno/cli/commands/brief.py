@@ -92,10 +92,7 @@ def full_turn_lines(turn: "BriefTurn", head: str, columns: int) -> Iterator[Styl
 def _compactions_before(turn: "BriefTurn", indent: str, columns: int) -> Iterator[StyledLine]:
     for compaction in turn.compactions:
         if compaction.order < 0:
-            yield [
-                f"{indent}  ",
-                (one_line(_compaction_text(compaction), columns - len(indent) - 2), "dim"),
-            ]
+            yield [f"{indent}  ", (one_line(_compaction_text(compaction), columns - len(indent) - 2), "dim")]
             yield from _text_lines(compaction.summary, f"{indent}    ", columns, "dim")
 
 
@@ -123,9 +120,7 @@ def _call_lines(call: "ToolCall", indent: str, columns: int) -> Iterator[StyledL
         yield from _text_lines(f"{name}: {text}{truncation}", f"{indent}    ", columns, "dim")
 
 
-def _heading_with_details(
-    indent: str, mark: tuple[str, str], name: str, details: str, columns: int
-) -> StyledLine:
+def _heading_with_details(indent: str, mark: tuple[str, str], name: str, details: str, columns: int) -> StyledLine:
     """Return a line with a mark and a name, and what is said of it as far as there is room."""
     line_width = columns - len(indent) - 2
     visible_name = one_line(name, line_width)
@@ -147,9 +142,7 @@ def _subagent_lines(agent: "Subagent", indent: str, columns: int) -> Iterator[St
     if agent.updates:
         facts.append(humanize.count(agent.updates, "progress record"))
     facts_text = "  ".join(fact for fact in facts if fact)
-    yield _heading_with_details(
-        indent, ("▪", "magenta"), f"{agent.kind} {agent.task}", facts_text, columns
-    )
+    yield _heading_with_details(indent, ("▪", "magenta"), f"{agent.kind} {agent.task}", facts_text, columns)
     for name, text in (("prompt", agent.prompt), ("report", agent.report)):
         if name == "report" and (agent.texts or agent.calls):
             yield [(f"{indent}  work:", "dim")]
@@ -162,15 +155,9 @@ def _subagent_lines(agent: "Subagent", indent: str, columns: int) -> Iterator[St
 def _compaction_text(compaction: "ContextCompaction") -> str:
     facts = [
         one_line(compaction.trigger),
-        f"{humanize.tokens(compaction.pre_tokens)} tokens before"
-        if compaction.pre_tokens is not None
-        else "",
-        f"{humanize.tokens(compaction.tokens_saved)} saved"
-        if compaction.tokens_saved is not None
-        else "",
-        humanize.count(compaction.results_removed, "tool result") + " removed"
-        if compaction.results_removed
-        else "",
+        f"{humanize.tokens(compaction.pre_tokens)} tokens before" if compaction.pre_tokens is not None else "",
+        f"{humanize.tokens(compaction.tokens_saved)} saved" if compaction.tokens_saved is not None else "",
+        humanize.count(compaction.results_removed, "tool result") + " removed" if compaction.results_removed else "",
     ]
     label = "compacted" if compaction.kind == "full" else "old results removed from the context"
     return "  ".join([label, *(fact for fact in facts if fact)])
@@ -207,12 +194,7 @@ _ITEM_MARKS: Final[dict[str, tuple[str, str]]] = {
     "error": ("✗", "red"),
     "running": ("▪", "yellow"),
 }
-_DECISION_LABELS: Final = {
-    "plan": "plan",
-    "answer": "answered",
-    "refused": "refused",
-    "said": "said",
-}
+_DECISION_LABELS: Final = {"plan": "plan", "answer": "answered", "refused": "refused", "said": "said"}
 
 
 def brief_lines(
@@ -266,33 +248,23 @@ class _BriefRenderer:
             brief.branch,
             ", ".join(humanize.model_name(model) for model in brief.models[:3]),
             humanize.day_and_time(brief.ended, self._now) if brief.ended else "",
-            humanize.count(turn_count, "turn")
-            + (f" of {turn_count + brief.elsewhere:,}" if brief.elsewhere else ""),
+            humanize.count(turn_count, "turn") + (f" of {turn_count + brief.elsewhere:,}" if brief.elsewhere else ""),
             humanize.duration(brief.seconds) if brief.seconds else "",
             brief.standing,
-            humanize.count(brief.gaps, "damaged stretch", "damaged stretches")
-            if brief.gaps
-            else "",
+            humanize.count(brief.gaps, "damaged stretch", "damaged stretches") if brief.gaps else "",
         )
         name = one_line(brief.id[:SHORT_ID_LENGTH])
-        yield [
-            (name, "bold"),
-            (f"  {truncate(_join_parts(*parts), self._width - display_width(name) - 2)}", "dim"),
-        ]
+        yield [(name, "bold"), (f"  {truncate(_join_parts(*parts), self._width - display_width(name) - 2)}", "dim")]
 
     def _item_line(self, mark: tuple[str, str], label: str, *details: str) -> StyledLine:
         """Return a line: a mark, some words, and what stands behind them as long as there is room."""
         details_text = _join_parts(*details)
         available = self._width - _ROW_INDENT - 2
         suffix = truncate(details_text, available * 2 // 3)
-        shortened = one_line(
-            label, max(available - display_width(suffix) - 2 * bool(suffix), available // 3)
-        )
+        shortened = one_line(label, max(available - display_width(suffix) - 2 * bool(suffix), available // 3))
         styled: list[StyledText] = ["  ", (mark[0], mark[1]), " ", shortened]
         if suffix:
-            styled.append(
-                (f"  {truncate(suffix, available - display_width(shortened) - 2)}", "dim")
-            )
+            styled.append((f"  {truncate(suffix, available - display_width(shortened) - 2)}", "dim"))
         return styled
 
     # What is open
@@ -331,9 +303,7 @@ class _BriefRenderer:
         yield from self._file_lines(work)
         if work.snapshot_files:
             number = len(work.snapshot_files)
-            text = (
-                f"{humanize.count(number, 'file')} changed, known from the client's backups alone"
-            )
+            text = f"{humanize.count(number, 'file')} changed, known from the client's backups alone"
             yield self._item_line(("±", "cyan"), text)
             yield from self._path_lines(list(work.snapshot_files))
         for test in work.tests[-_MAX_ROWS:]:
@@ -345,9 +315,7 @@ class _BriefRenderer:
             yield self._item_line(("▪", "magenta"), text, subagent.status, steps)
         for command_run in work.commands[-_MAX_ROWS:]:
             mark = ("▸", "dim") if command_run.state in ("ok", "unknown") else ("✗", "red")
-            yield self._item_line(
-                mark, command_run.command, "" if command_run.state == "ok" else command_run.outcome
-            )
+            yield self._item_line(mark, command_run.command, "" if command_run.state == "ok" else command_run.outcome)
         if len(work.commands) > _MAX_ROWS:
             omitted = humanize.count(len(work.commands) - _MAX_ROWS, "command")
             yield [(f"    and {omitted} before", "dim")]
@@ -378,11 +346,7 @@ class _BriefRenderer:
             text = decision.text or decision.about
             details = decision.about if decision.text else ""
             yield self._item_line(
-                ("◆", "blue"),
-                text,
-                _DECISION_LABELS[decision.kind],
-                details,
-                f"turn {decision.turn}",
+                ("◆", "blue"), text, _DECISION_LABELS[decision.kind], details, f"turn {decision.turn}"
             )
 
     def _failure_lines(self, work: "WorkSummary") -> Iterator[StyledLine]:
@@ -415,9 +379,7 @@ class _BriefRenderer:
             yield [" " * len(head), ("│ ", "blue"), (one_line(queued_prompt, available), "dim")]
         cut_off = "interrupted" if turn.interrupted else ""
         texts = humanize.count(len(turn.texts), "text") if len(turn.texts) > 1 else ""
-        facts = _join_parts(
-            *_tool_counts(turn.work), texts, humanize.duration(turn.seconds), cut_off
-        )
+        facts = _join_parts(*_tool_counts(turn.work), texts, humanize.duration(turn.seconds), cut_off)
         if facts:
             yield [(" " * len(head) + "  " + truncate(facts, available), "dim")]
         for line in turn_notes(turn):
@@ -527,13 +489,7 @@ class _BriefOptions(msgspec.Struct):
 @WIDTH
 @add_options(COLOR)
 def command(
-    names: tuple[str, ...],
-    root: tuple[str, ...],
-    color: ColourMode,
-    width: int | None,
-    *,
-    demo: bool,
-    **values: Any,
+    names: tuple[str, ...], root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
 ) -> None:
     """Choose the sessions, and tell them."""
     command_options = _BriefOptions(**values)
@@ -551,19 +507,13 @@ def command(
 
     with ProgressBar(sum(session.size for session in sessions), "Reading sessions") as bar:
         briefs = build_briefs(
-            sessions,
-            query,
-            progress=bar.advance,
-            unreadable=None if names else unread,
-            full=command_options.full,
+            sessions, query, progress=bar.advance, unreadable=None if names else unread, full=command_options.full
         )
     if unread:
         print_error(f"{len(unread):,} sessions could not be read, such as {unread[0]}")
     if not briefs and output_format != "json":
         raise NotFound("no session has a turn like that", hint="`steno ls` lists the sessions")
-    _print_briefs(
-        briefs, omitted + len(unread), output_format, command_options, Screen(color, width)
-    )
+    _print_briefs(briefs, omitted + len(unread), output_format, command_options, Screen(color, width))
     if not briefs:
         raise click.exceptions.Exit(1)
 
@@ -592,12 +542,7 @@ def _usage_query(options: _BriefOptions) -> "UsageQuery":
 
 
 def _selected_sessions(
-    names: tuple[str, ...],
-    options: _BriefOptions,
-    query: "UsageQuery | None",
-    root: tuple[str, ...],
-    *,
-    demo: bool,
+    names: tuple[str, ...], options: _BriefOptions, query: "UsageQuery | None", root: tuple[str, ...], *, demo: bool
 ) -> "tuple[list[SessionFile], int]":
     """Return the sessions that are meant, and how many more fit."""
     from steno.report.brief.brief_builder import max_sessions_for, select_sessions, session_file_of
@@ -624,9 +569,7 @@ def _newest_sessions(folders: tuple[str, ...] | None, max_sessions: int) -> "lis
     from steno.store.session_lookup import sessions_newest_first, summarize_files
 
     files_with_prompts = (
-        file
-        for file, summary in summarize_files(sessions_newest_first(folders, archived=True))
-        if not summary.hidden
+        file for file, summary in summarize_files(sessions_newest_first(folders, archived=True)) if not summary.hidden
     )
     sessions = [session_file_of(each) for each in islice(files_with_prompts, max_sessions or None)]
     if not sessions:
@@ -641,16 +584,12 @@ def _print_briefs(
     if output_format == "json":
         from steno.report.brief.brief_json import as_json, encode_brief
 
-        value = as_json(
-            briefs, options.budget, redact=redact, unread_sessions=omitted, full=options.full
-        )
+        value = as_json(briefs, options.budget, redact=redact, unread_sessions=omitted, full=options.full)
         write_bytes(encode_brief(value))
     elif output_format == "markdown":
         from steno.report.brief.brief_markdown import as_markdown
 
-        text = as_markdown(
-            briefs, options.budget, redact=redact, unread_sessions=omitted, full=options.full
-        )
+        text = as_markdown(briefs, options.budget, redact=redact, unread_sessions=omitted, full=options.full)
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     else:
         from steno.cli.output.screen import print_paged

@@ -141,11 +141,7 @@ def _check_tool_names(names: tuple[str, ...]) -> None:
     known_names = builtin_tool_names()
     for name in names:
         # What servers will offer is not known yet.
-        if (
-            not name.startswith(MCP_PREFIX)
-            and name not in known_names
-            and rule_tool_name(name) not in known_names
-        ):
+        if not name.startswith(MCP_PREFIX) and name not in known_names and rule_tool_name(name) not in known_names:
             listed_names = ", ".join(sorted(known_names))
             raise BadRequest(f"there is no tool {name}", hint=f"there are {listed_names}")
 
@@ -214,10 +210,7 @@ def select_session(chat_options: "ChatOptions", options: "AgentOptions") -> "Wri
     if chat_options.session_id:
         _check_new_id(chat_options.session_id, options.config)
     if not chat_options.resume and not chat_options.go_on:
-        for name, value in (
-            ("--fork-session", chat_options.fork),
-            ("--rewind", chat_options.rewind),
-        ):
+        for name, value in (("--fork-session", chat_options.fork), ("--rewind", chat_options.rewind)):
             if value:
                 raise BadRequest(f"{name} needs a session", hint="add --continue or --resume")
         return new_session(options.config, options.cwd, session_id=chat_options.session_id)
@@ -231,9 +224,7 @@ def select_session(chat_options: "ChatOptions", options: "AgentOptions") -> "Wri
         else _newest_session_here(options)
     )
     if chat_options.fork:
-        session = fork_session(
-            options.config, path, options.cwd, session_id=chat_options.session_id
-        )
+        session = fork_session(options.config, path, options.cwd, session_id=chat_options.session_id)
     elif chat_options.rewind:
         session = rewind_session(path, options.cwd, chat_options.rewind)
     else:
@@ -276,18 +267,11 @@ def _check_new_id(session_id: str, config: str) -> None:
     except ValueError:
         is_uuid = False
     if not is_uuid:
-        raise BadRequest(
-            f"{session_id!r} is no id for a session", hint="a UUID in small letters, with dashes"
-        )
+        raise BadRequest(f"{session_id!r} is no id for a session", hint="a UUID in small letters, with dashes")
     projects = os.path.join(config, "projects")
     folders = os.listdir(projects) if os.path.isdir(projects) else []
-    if any(
-        os.path.exists(os.path.join(projects, folder, f"{session_id}{JSONL_SUFFIX}"))
-        for folder in folders
-    ):
-        raise BadRequest(
-            f"there is a session {session_id} already", hint="--resume goes on with it"
-        )
+    if any(os.path.exists(os.path.join(projects, folder, f"{session_id}{JSONL_SUFFIX}")) for folder in folders):
+        raise BadRequest(f"there is a session {session_id} already", hint="--resume goes on with it")
 
 
 def _newest_session_here(options: "AgentOptions") -> str:
@@ -376,9 +360,7 @@ class ChatOptions(msgspec.Struct):
     color: ColourMode = "auto"
 
 
-@click.command(
-    "chat", help=_HELP, short_help="Let an agent work on your files, in a console or with -p."
-)
+@click.command("chat", help=_HELP, short_help="Let an agent work on your files, in a console or with -p.")
 @click.argument("words", metavar="[PROMPT]", nargs=-1)
 @click.option("-p", "--print", "print_only", is_flag=True, help="Answer and leave; no screen.")
 @click.option(
@@ -393,20 +375,14 @@ class ChatOptions(msgspec.Struct):
     default="text",
     help="With -p: words, or a line of JSON per message.",
 )
-@click.option(
-    "--include-partial-messages", "partial", is_flag=True, help="Events as text comes in."
-)
+@click.option("--include-partial-messages", "partial", is_flag=True, help="Events as text comes in.")
 @click.option("--verbose", is_flag=True, expose_value=False, help="Nothing: it is always so.")
 @click.option("--json-schema", metavar="SCHEMA", default="", help="The shape of the answer.")
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest session here.")
 @click.option("-r", "--resume", metavar="SESSION", default="", help="Go on with a session.")
 @click.option("--fork-session", "fork", is_flag=True, help="With the two above: in a new session.")
-@click.option(
-    "--rewind", metavar="ID", default="", help="With the first two: from before a prompt."
-)
-@click.option(
-    "--rewind-files", metavar="ID", default="", help="Put the files back as they were at a prompt."
-)
+@click.option("--rewind", metavar="ID", default="", help="With the first two: from before a prompt.")
+@click.option("--rewind-files", metavar="ID", default="", help="Put the files back as they were at a prompt.")
 @click.option("--session-id", metavar="UUID", default="", help="The id of a new session.")
 @MODEL_OPTION
 @click.option(
@@ -416,17 +392,13 @@ class ChatOptions(msgspec.Struct):
     default=None,
     help="What is allowed without asking.",
 )
-@click.option(
-    "--dangerously-skip-permissions", "skip_permissions", is_flag=True, help="Ask about nothing."
-)
+@click.option("--dangerously-skip-permissions", "skip_permissions", is_flag=True, help="Ask about nothing.")
 @ALLOWED_TOOLS
 @DISALLOWED_TOOLS
 @click.option("--tools", metavar="NAMES", default=None, help="The only tools there are.")
 @click.option("--add-dir", "folders", multiple=True, metavar="DIR", help="One more working folder.")
 @click.option("--system-prompt", "system", metavar="WORDS", default="", help="In place of ours.")
-@click.option(
-    "--append-system-prompt", "more_system", metavar="WORDS", default="", help="Behind ours."
-)
+@click.option("--append-system-prompt", "more_system", metavar="WORDS", default="", help="Behind ours.")
 @SETTINGS_OPTION
 @click.option("--mcp-config", multiple=True, metavar="FILE|JSON", help="Servers for this run.")
 @click.option("--strict-mcp-config", "strict_mcp", is_flag=True, help="Only those.")
@@ -437,9 +409,7 @@ class ChatOptions(msgspec.Struct):
     default=None,
     help="Confine commands to this folder, or not, whatever the settings say.",
 )
-@click.option(
-    "--effort", type=click.Choice(_EFFORT_LEVELS), default=None, help="How hard the model tries."
-)
+@click.option("--effort", type=click.Choice(_EFFORT_LEVELS), default=None, help="How hard the model tries.")
 @click.option(
     "--thinking",
     type=click.Choice(_THINKING_MODES),
@@ -448,11 +418,7 @@ class ChatOptions(msgspec.Struct):
 )
 @MAX_TURNS_OPTION
 @click.option(
-    "--max-budget-usd",
-    "budget",
-    type=click.FloatRange(0, min_open=True),
-    default=None,
-    help="Dollars at most.",
+    "--max-budget-usd", "budget", type=click.FloatRange(0, min_open=True), default=None, help="Dollars at most."
 )
 @click.option(
     "--max-time",
@@ -462,9 +428,7 @@ class ChatOptions(msgspec.Struct):
     help="Seconds at most, sub-agents included.",
 )
 @click.option("--demo", is_flag=True, help="A small task with real tools and a scripted model.")
-@click.option(
-    "--screen-reader", "reader", is_flag=True, help="In the console: whole lines, nothing moves."
-)
+@click.option("--screen-reader", "reader", is_flag=True, help="In the console: whole lines, nothing moves.")
 @click.option("--trust", is_flag=True, help="Let this folder's own settings have an effect.")
 @add_options(JSON, COLOR)
 def command(**values: Any) -> None:
@@ -487,9 +451,7 @@ def _run_chat(chat_options: ChatOptions) -> int:
 
         return run_plain_demo(chat_options.color)
     if not chat_options.print_only:
-        raise BadRequest(
-            "the console needs a terminal", hint="steno chat -p PROMPT answers and leaves"
-        )
+        raise BadRequest("the console needs a terminal", hint="steno chat -p PROMPT answers and leaves")
     if chat_options.rewind_files:
         _restore_files(chat_options)
         if not chat_options.words:
@@ -515,9 +477,7 @@ def _run_headless(chat_options: ChatOptions) -> int:
     from steno.report.pricing import PriceTable
 
     piped = _read_piped_input() if chat_options.input_format == "text" else ""
-    prompt = (
-        _compose_prompt(chat_options.words, piped) if chat_options.input_format == "text" else ""
-    )
+    prompt = _compose_prompt(chat_options.words, piped) if chat_options.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
     scrub_environment(variables_with_keys(os.environ))
     engine_options = agent_options(chat_options)

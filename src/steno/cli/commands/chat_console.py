@@ -32,15 +32,7 @@ if TYPE_CHECKING:
     from steno.console.chat import AgentSetup, ChatConfig
 
 
-_SUBJECT_FIELDS: Final = (
-    "file_path",
-    "notebook_path",
-    "command",
-    "pattern",
-    "url",
-    "query",
-    "description",
-)
+_SUBJECT_FIELDS: Final = ("file_path", "notebook_path", "command", "pattern", "url", "query", "description")
 _MAX_OUTPUT_LINES: Final = 6
 _OUTPUT_INDENT: Final = 4
 
@@ -64,9 +56,7 @@ def event_lines(event: Event, columns: int) -> Iterator[StyledLine]:
 def _tool_result_lines(event: events.ToolEnded, columns: int) -> Iterator[StyledLine]:
     outcome = event.result
     mark, style = ("✗", "red") if outcome.is_error else ("✓", "green")
-    head = one_line(
-        f"{event.call.get('name')} {_call_subject(event.call.get('input'))}", columns - 14
-    )
+    head = one_line(f"{event.call.get('name')} {_call_subject(event.call.get('input'))}", columns - 14)
     yield ["  ", (mark, style), " ", head, (f"  {event.seconds:.1f} s", "dim")]
     for line in _last_output_lines(outcome.content):
         yield [" " * _OUTPUT_INDENT, (truncate(clean(line), columns - _OUTPUT_INDENT), "dim")]
@@ -127,9 +117,7 @@ def run_plain_demo(color: ColourMode) -> int:
 
     async def run_demo() -> None:
         async with Server(build_script(folder)) as server, open_api(server.url) as api:
-            people = AgentCallbacks(
-                emit=lambda event: screen.print_lines(event_lines(event, screen.width))
-            )
+            people = AgentCallbacks(emit=lambda event: screen.print_lines(event_lines(event, screen.width)))
             started = build_session(options, work, api, people, lambda _model, _usage: 0)
             await started.agent.run_turn(PROMPT)
             await started.close()
@@ -138,9 +126,7 @@ def run_plain_demo(color: ColourMode) -> int:
         return ApiClient(Endpoint(url, api_key="none-needed"))
 
     asyncio.run(run_demo())
-    screen.print_next_steps(
-        [f"steno show {work.conversation.recorder.path}", f"cat {folder}/temperature.py"]
-    )
+    screen.print_next_steps([f"steno show {work.conversation.recorder.path}", f"cat {folder}/temperature.py"])
     return 0
 
 
@@ -155,16 +141,10 @@ _DEMO_STEPS: Final = (
     ),
     (
         "/diff",
-        (
-            "It looked, found the mistake and asked before it changed anything. Press enter to see "
-            "what it has changed."
-        ),
+        ("It looked, found the mistake and asked before it changed anything. Press enter to see what it has changed."),
     ),
     ("/rewind", "Any prompt can be taken back, with its files. Press enter and look; esc leaves."),
-    (
-        "/help",
-        "That is all one needs. Press enter for everything else, or ctrl-d twice to leave.",
-    ),
+    ("/help", "That is all one needs. Press enter for everything else, or ctrl-d twice to leave."),
 )
 
 
@@ -185,12 +165,8 @@ def open_console(chat_options: "ChatOptions") -> int:
     colour = wants_colour(chat_options.color, os.environ, tty=True) and theme in ("", "colour")
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") in _UNICODE_ENCODINGS
     paint = TerminalStyler(colour=colour, unicode=unicode)
-    screen = TerminalScreen(
-        create_terminal_output(sys.stdout), paint, reader=chat_options.reader or theme == "reader"
-    )
-    settings = (
-        _demo_settings() if chat_options.demo else _console_settings(chat_options, config.model)
-    )
+    screen = TerminalScreen(create_terminal_output(sys.stdout), paint, reader=chat_options.reader or theme == "reader")
+    settings = _demo_settings() if chat_options.demo else _console_settings(chat_options, config.model)
     settings.use_vi = config.keys == "vi"
 
     async def run_console() -> Chat:
@@ -300,10 +276,7 @@ async def _open_scripted_model(responder: Any, folder: str) -> "AsyncGenerator[M
     from steno.llm.endpoint import Endpoint
     from steno.llm.testserver.server import Server
 
-    async with (
-        Server(responder) as server,
-        ApiClient(Endpoint(server.url, api_key="none-needed")) as api,
-    ):
+    async with Server(responder) as server, ApiClient(Endpoint(server.url, api_key="none-needed")) as api:
         try:
             yield api
         finally:

@@ -62,9 +62,7 @@ def side_details(side: SessionSide, now: float) -> str:
     return ", ".join(one_line(part, 60) for part in parts if part)
 
 
-def comparison_lines(
-    comparison: Comparison, columns: int, now: float, *, show_all: bool
-) -> Iterator[StyledLine]:
+def comparison_lines(comparison: Comparison, columns: int, now: float, *, show_all: bool) -> Iterator[StyledLine]:
     """Yield what differs, where they part, and what each asked, touched and ran."""
     for label, side in (("A", comparison.a), ("B", comparison.b)):
         details = side_details(side, now)
@@ -95,16 +93,8 @@ def _figure_lines(rows: Sequence[ComparisonRow], columns: int) -> Iterator[Style
     heads, lines = layout_columns(
         [
             Column("", [row.name for row in rows], "dim"),
-            Column(
-                "A",
-                [_mark_better(row.a, better=row.better == "a") for row in rows],
-                _SIDE_STYLES["A"],
-            ),
-            Column(
-                "B",
-                [_mark_better(row.b, better=row.better == "b") for row in rows],
-                _SIDE_STYLES["B"],
-            ),
+            Column("A", [_mark_better(row.a, better=row.better == "a") for row in rows], _SIDE_STYLES["A"]),
+            Column("B", [_mark_better(row.b, better=row.better == "b") for row in rows], _SIDE_STYLES["B"]),
             Column("B AGAINST A", [row.delta for row in rows], "dim"),
         ],
         columns - 1,
@@ -128,16 +118,12 @@ def _path_lines(comparison: Comparison, columns: int, *, show_all: bool) -> Iter
         items_a = [comparison.a.path[index] for index in part.a]
         items_b = [comparison.b.path[place] for place in part.b]
         if part.common:
-            lines = [
-                _common_item_line(*pair, columns) for pair in zip(items_a, items_b, strict=True)
-            ]
+            lines = [_common_item_line(*pair, columns) for pair in zip(items_a, items_b, strict=True)]
             yield from _fold_lines(lines, _FOLD_HEAD, _FOLD_TAIL, show_all=show_all)
             continue
         yield [
             (
-                _divergence_heading(
-                    comparison, items_a, items_b, is_repeated=has_diverged, columns=columns
-                ),
+                _divergence_heading(comparison, items_a, items_b, is_repeated=has_diverged, columns=columns),
                 "bold yellow",
             )
         ]
@@ -149,12 +135,7 @@ def _path_lines(comparison: Comparison, columns: int, *, show_all: bool) -> Iter
 
 
 def _divergence_heading(
-    comparison: Comparison,
-    items_a: Sequence[PathItem],
-    items_b: Sequence[PathItem],
-    *,
-    is_repeated: bool,
-    columns: int,
+    comparison: Comparison, items_a: Sequence[PathItem], items_b: Sequence[PathItem], *, is_repeated: bool, columns: int
 ) -> str:
     if is_repeated:
         return "  apart again"
@@ -179,11 +160,7 @@ def _common_item_line(first: PathItem, second: PathItem, columns: int) -> Styled
 def path_item_text(item: PathItem) -> str:
     """Return a prompt or a step, and what came of it, on one line."""
     outcome = _item_outcome(item)
-    return (
-        f"{_item_subject(item)}  {outcome}"
-        if outcome and not item.is_prompt
-        else _item_subject(item)
-    )
+    return f"{_item_subject(item)}  {outcome}" if outcome and not item.is_prompt else _item_subject(item)
 
 
 def _item_subject(item: PathItem) -> str:
@@ -200,15 +177,10 @@ def _item_outcome(item: PathItem) -> str:
 
 def _path_item_line(label: str, item: PathItem, text: str, columns: int) -> StyledLine:
     style = "bold" if item.is_prompt else "red" if item.state == "failed" else _SIDE_STYLES[label]
-    return [
-        (f"  {label} ", f"bold {_SIDE_STYLES[label]}".strip()),
-        (truncate(text, columns - 4), style),
-    ]
+    return [(f"  {label} ", f"bold {_SIDE_STYLES[label]}".strip()), (truncate(text, columns - 4), style)]
 
 
-def _fold_lines(
-    lines: list[StyledLine], head: int, tail: int, *, show_all: bool
-) -> Iterator[StyledLine]:
+def _fold_lines(lines: list[StyledLine], head: int, tail: int, *, show_all: bool) -> Iterator[StyledLine]:
     if show_all or len(lines) <= head + tail + 1:
         yield from lines
         return
@@ -236,11 +208,7 @@ def _prompt_lines(comparison: Comparison, columns: int, *, show_all: bool) -> It
 
 
 def _side_table_lines(
-    heading: str,
-    rows: Sequence[tuple[str, Any, Any]],
-    format_cell: Any,
-    columns: int,
-    max_rows: int | None,
+    heading: str, rows: Sequence[tuple[str, Any, Any]], format_cell: Any, columns: int, max_rows: int | None
 ) -> Iterator[StyledLine]:
     if not rows:
         return
@@ -249,18 +217,8 @@ def _side_table_lines(
     heads, lines = layout_columns(
         [
             Column(heading, [one_line(name, 400) for name, _, _ in visible], max_width=title_width),
-            Column(
-                "A",
-                [format_cell(a) for _, a, _ in visible],
-                _SIDE_STYLES["A"],
-                max_width=_MAX_CELL_WIDTH,
-            ),
-            Column(
-                "B",
-                [format_cell(b) for _, _, b in visible],
-                _SIDE_STYLES["B"],
-                max_width=_MAX_CELL_WIDTH,
-            ),
+            Column("A", [format_cell(a) for _, a, _ in visible], _SIDE_STYLES["A"], max_width=_MAX_CELL_WIDTH),
+            Column("B", [format_cell(b) for _, _, b in visible], _SIDE_STYLES["B"], max_width=_MAX_CELL_WIDTH),
         ],
         columns - 2,
     )
@@ -278,10 +236,7 @@ def file_change_cell(file_touch: FileTouches | None) -> str:
         return "-"
     if not file_touch.edits:
         return "read"
-    return (
-        " ".join(filter(None, (added_text(file_touch.added), removed_text(file_touch.removed))))
-        or "±0"
-    )
+    return " ".join(filter(None, (added_text(file_touch.added), removed_text(file_touch.removed)))) or "±0"
 
 
 def command_cell(command_run: CommandRuns | None) -> str:
@@ -332,10 +287,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         ],
         "files": [_pair_json("path", row) for row in comparison.files],
         "commands": [_pair_json("command", row) for row in comparison.commands],
-        "tools": [
-            {"tool": name, "a": _calls_json(a), "b": _calls_json(b)}
-            for name, a, b in comparison.tools
-        ],
+        "tools": [{"tool": name, "a": _calls_json(a), "b": _calls_json(b)} for name, a, b in comparison.tools],
         "limits": list(limitation_texts(comparison)),
     }
 
@@ -452,15 +404,9 @@ def _markdown_lines(comparison: Comparison, now: float, *, show_all: bool) -> It
         yield f"> {text}"
 
 
-def _markdown_side_table(
-    name: str, rows: Sequence[tuple[str, Any, Any]], format_cell: Any
-) -> Iterator[str]:
+def _markdown_side_table(name: str, rows: Sequence[tuple[str, Any, Any]], format_cell: Any) -> Iterator[str]:
     table_rows = [
-        (
-            markdown_code_quote(row_name),
-            markdown_code_quote(format_cell(a)),
-            markdown_code_quote(format_cell(b)),
-        )
+        (markdown_code_quote(row_name), markdown_code_quote(format_cell(a)), markdown_code_quote(format_cell(b)))
         for row_name, a, b in rows
     ]
     yield from _markdown_table((name, "A", "B"), table_rows)
@@ -524,12 +470,7 @@ class _CompareOptions(msgspec.Struct):
 @click.argument("b", metavar="B", shell_complete=complete)
 @click.option("--all", "everything", is_flag=True, help="Every step, file and command.")
 @click.option(
-    "--format",
-    "style",
-    type=click.Choice(_FORMATS),
-    default="text",
-    show_default=True,
-    help="What to print.",
+    "--format", "style", type=click.Choice(_FORMATS), default="text", show_default=True, help="What to print."
 )
 @add_options(NO_SYNC, ROOT_OPTIONS, JSON)
 @click.option("--no-pager", is_flag=True, help="Never page.")
@@ -555,30 +496,20 @@ def command(a: str, b: str, color: ColourMode, width: int | None, **values: Any)
         no_sync=command_options.no_sync,
         while_syncing="cost and models may not be complete",
     ) as index:
-        comparison = compare(
-            *(_build_side(index, file, prices) for file in (first_file, second_file))
-        )
+        comparison = compare(*(_build_side(index, file, prices) for file in (first_file, second_file)))
     if command_options.as_json or command_options.style == "json":
         write_json(comparison_json(comparison))
     elif command_options.style == "markdown":
-        text = comparison_markdown(
-            comparison, environment.now(), show_all=command_options.everything
-        )
+        text = comparison_markdown(comparison, environment.now(), show_all=command_options.everything)
         write_bytes(text.encode())
     else:
-        lines = comparison_lines(
-            comparison, screen.width, environment.now(), show_all=command_options.everything
-        )
+        lines = comparison_lines(comparison, screen.width, environment.now(), show_all=command_options.everything)
         print_paged(screen, lines, use_pager=not command_options.no_pager)
         root_options = root_arguments(command_options.root, demo=command_options.demo)
-        screen.print_next_steps(
-            [f"steno compare{root_options} A B --all", f"steno show{root_options} A --turn N"]
-        )
+        screen.print_next_steps([f"steno compare{root_options} A B --all", f"steno show{root_options} A --turn N"])
 
 
-def _build_side(
-    index: "SessionIndex", file: "DiscoveredFile", prices: "PriceTable"
-) -> "SessionSide":
+def _build_side(index: "SessionIndex", file: "DiscoveredFile", prices: "PriceTable") -> "SessionSide":
     """Return one of the two; one that is in no index says of itself what there is."""
     from steno.report.compare import build_side
     from steno.report.compare.comparison import facts_from_files, facts_from_index

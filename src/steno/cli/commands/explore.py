@@ -33,12 +33,7 @@ _MAX_UNPROMPTED_CHECK_SIZE: Final = 128_000_000
 
 @click.command("explore", short_help="Look at everything in a browser.")
 @add_options(ROOT_OPTIONS)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="Where to listen. [default: any that is free]",
-)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen. [default: any that is free]")
 @click.option(
     "--host",
     metavar="ADDRESS",
@@ -55,13 +50,7 @@ _MAX_UNPROMPTED_CHECK_SIZE: Final = 128_000_000
 @add_options(JSON)
 @add_options(COLOR)
 def command(
-    root: tuple[str, ...],
-    color: ColourMode,
-    *,
-    demo: bool,
-    no_open: bool,
-    as_json: bool,
-    **values: Any,
+    root: tuple[str, ...], color: ColourMode, *, demo: bool, no_open: bool, as_json: bool, **values: Any
 ) -> None:
     """Open the explorer: every session, searched, told turn by turn, priced, followed live.
 
@@ -77,13 +66,7 @@ def command(
     listen_address = ListenAddress(values["host"], values["port"], read_token(values["token_file"]))
     _check_token_required(listen_address)
     roots_to_serve = _write_demo_sessions() if demo and not root else search_roots(root, demo=demo)
-    run_explorer(
-        roots_to_serve,
-        demo=demo,
-        listen_address=listen_address,
-        open_browser=not no_open,
-        as_json=as_json,
-    )
+    run_explorer(roots_to_serve, demo=demo, listen_address=listen_address, open_browser=not no_open, as_json=as_json)
 
 
 class ListenAddress(msgspec.Struct, frozen=True):
@@ -115,8 +98,7 @@ def read_token(file: str | None) -> str:
             raise BadRequest(f"there is no token in {file}")
     if token and (len(token) < _MIN_TOKEN_LENGTH or not (token.isascii() and token.isprintable())):
         raise BadRequest(
-            f"a token has at least {_MIN_TOKEN_LENGTH} plain letters",
-            hint="such as what `openssl rand -hex 32` prints",
+            f"a token has at least {_MIN_TOKEN_LENGTH} plain letters", hint="such as what `openssl rand -hex 32` prints"
         )
     return token
 
@@ -152,12 +134,7 @@ def run_explorer(
     with open_socket(listen_address.host, listen_address.port) as listening_socket:
         threading.Thread(target=_sync_on_changes, args=(app_state,), daemon=True).start()
         try:
-            server = Server(
-                app_state,
-                listening_socket,
-                on_new_url=_print_new_address,
-                user_token=listen_address.token,
-            )
+            server = Server(app_state, listening_socket, on_new_url=_print_new_address, user_token=listen_address.token)
             url = server.login_url()
             print_line = write_json if as_json else _print_address
             print_line({"url": url, "port": server.address.port, "roots": list(home.roots)})
@@ -211,9 +188,7 @@ def _sync_on_changes(app_state: "AppState") -> None:
     from steno.store.watch import FileWatcher
     from steno.web.http_server import preload
 
-    app_state.rebuild = lambda: threading.Thread(
-        target=_sync_and_publish, args=(app_state,), daemon=True
-    ).start()
+    app_state.rebuild = lambda: threading.Thread(target=_sync_and_publish, args=(app_state,), daemon=True).start()
     with FileWatcher(app_state.home.roots) as watch:
         for number, changes in enumerate(watch):
             _sync_index(app_state, app_state.home)

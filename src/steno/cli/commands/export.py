@@ -52,8 +52,7 @@ def _skipped_text(report: StepsReport) -> str:
     if not report.skipped:
         return ""
     reasons = Counter(
-        "not written (see above)" if skipped_file.failed else skipped_file.reason
-        for skipped_file in report.skipped
+        "not written (see above)" if skipped_file.failed else skipped_file.reason for skipped_file in report.skipped
     )
     reasons_text = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common())
     return f"; skipped {humanize.count(len(report.skipped), 'file')}: {reasons_text}"
@@ -64,21 +63,14 @@ def steps_json(report: StepsReport, output_folder: str) -> dict[str, Any]:
     return {
         "folder": printable_path(output_folder),
         "written": [printable_path(os.path.join(output_folder, name)) for name in report.written],
-        "unchanged": [
-            printable_path(os.path.join(output_folder, name)) for name in report.unchanged
-        ],
+        "unchanged": [printable_path(os.path.join(output_folder, name)) for name in report.unchanged],
         "removed": [printable_path(os.path.join(output_folder, name)) for name in report.removed],
         "skipped": [
-            {
-                "path": printable_path(entry.path),
-                "reason": printable_path(entry.reason),
-                "failed": entry.failed,
-            }
+            {"path": printable_path(entry.path), "reason": printable_path(entry.reason), "failed": entry.failed}
             for entry in report.skipped
         ],
         "problems": [
-            {"kind": each.kind, "path": printable_path(each.path), "message": each.message}
-            for each in report.problems
+            {"kind": each.kind, "path": printable_path(each.path), "message": each.message} for each in report.problems
         ],
     }
 
@@ -91,9 +83,7 @@ def print_steps_failures(report: StepsReport) -> None:
     for failure in report.failed[:_MAX_PRINTED_FAILURES]:
         print_error(failure.reason, _failure_hint(failure.reason))
     if omitted := len(report.failed[_MAX_PRINTED_FAILURES:]):
-        print_error(
-            f"{humanize.count(omitted, 'more session')} could not be written; --json lists them"
-        )
+        print_error(f"{humanize.count(omitted, 'more session')} could not be written; --json lists them")
 
 
 def _failure_hint(reason: str) -> str:
@@ -103,9 +93,7 @@ def _failure_hint(reason: str) -> str:
     return "Move it away." if "not a readable folder" in reason else ""
 
 
-def print_steps_report(
-    report: StepsReport, job: StepsJob, screen: Screen, *, as_json: bool
-) -> None:
+def print_steps_report(report: StepsReport, job: StepsJob, screen: Screen, *, as_json: bool) -> None:
     """Print what a run did."""
     print_steps_failures(report)
     if as_json:
@@ -156,9 +144,7 @@ def watch_steps(job: StepsJob, screen: Screen, report: StepsReport, *, as_json: 
             thread.join()
 
 
-def _rerun_steps(
-    job: StepsJob, screen: Screen, previous: StepsReport, *, as_json: bool
-) -> StepsReport:
+def _rerun_steps(job: StepsJob, screen: Screen, previous: StepsReport, *, as_json: bool) -> StepsReport:
     """Run once more; what was said of the run before is not said again."""
     from time import monotonic, sleep
 
@@ -179,9 +165,7 @@ def _wait_for_change(changes: "SimpleQueue[bool]", report: StepsReport) -> bool:
 
     status_changes_at = report.status_changes_at
     timeout = (
-        _MAX_WAIT
-        if status_changes_at is None
-        else min(_MAX_WAIT, max(0.0, status_changes_at - environment.now()) + 1)
+        _MAX_WAIT if status_changes_at is None else min(_MAX_WAIT, max(0.0, status_changes_at - environment.now()) + 1)
     )
     try:
         continues = changes.get(timeout=timeout)
@@ -240,20 +224,12 @@ class _ExportOptions(msgspec.Struct):
 @click.command("export", help=_HELP, short_help="Write sessions in a format for others.")
 @click.argument("names", metavar="[SESSION]...", nargs=-1)
 @click.option("--project", metavar="P", help="All of projects whose path has P in it; `.` is here.")
+@click.option("--query", metavar="WORDS", help="All in which words stand, as `steno search` has it.")
 @click.option(
-    "--query", metavar="WORDS", help="All in which words stand, as `steno search` has it."
+    "--format", type=click.Choice(FORMATS), default="html", show_default=True, help="What to write; see above."
 )
 @click.option(
-    "--format",
-    type=click.Choice(FORMATS),
-    default="html",
-    show_default=True,
-    help="What to write; see above.",
-)
-@click.option(
-    "--level",
-    type=click.Choice(LEVELS),
-    help="How much is told, from everything to prompts alone.  [default: full]",
+    "--level", type=click.Choice(LEVELS), help="How much is told, from everything to prompts alone.  [default: full]"
 )
 @click.option(
     "-o",
@@ -265,11 +241,7 @@ class _ExportOptions(msgspec.Struct):
 )
 @click.option("--redact/--no-redact", default=True, help="Mask secrets first.  [default: redact]")
 @click.option("--receipt", metavar="FILE", help="Write what was masked, and where, as JSON.")
-@click.option(
-    "--listed",
-    is_flag=True,
-    help="With `steps`, leave out short sessions, as `steno ls --listed` does.",
-)
+@click.option("--listed", is_flag=True, help="With `steps`, leave out short sessions, as `steno ls --listed` does.")
 @click.option("--force", is_flag=True, help="Write over what is there.")
 @add_options(ROOT_OPTIONS, JSON)
 @add_options(COLOR)
@@ -285,12 +257,7 @@ def command(
 ) -> None:
     """Write sessions for others."""
     command_options = _ExportOptions(**values)
-    if (
-        command_options.format == "steps"
-        and not command_options.out
-        and names
-        and is_folder_argument(names[-1])
-    ):
+    if command_options.format == "steps" and not command_options.out and names and is_folder_argument(names[-1]):
         *sessions, command_options.out = names
         names = tuple(sessions)
     selection_count = sum((bool(names), project is not None, query is not None))
@@ -323,12 +290,7 @@ def _check_options(options: _ExportOptions) -> None:
 
 
 def _selected_files(
-    names: tuple[str, ...],
-    project: str | None,
-    query: str | None,
-    root: tuple[str, ...],
-    *,
-    demo: bool,
+    names: tuple[str, ...], project: str | None, query: str | None, root: tuple[str, ...], *, demo: bool
 ) -> "list[DiscoveredFile]":
     folders = search_roots(root, demo=demo)
     if names:
@@ -354,11 +316,7 @@ def _check_output(files: "Sequence[DiscoveredFile]", options: _ExportOptions) ->
     is_folder = options.out.endswith(("/", os.sep)) or os.path.isdir(options.out)
     if options.format in _FOLDER_FORMATS or len(files) > 1:
         if not options.out or options.out == "-":
-            subject = (
-                f"--format {options.format}"
-                if options.format in _FOLDER_FORMATS
-                else "many sessions"
-            )
+            subject = f"--format {options.format}" if options.format in _FOLDER_FORMATS else "many sessions"
             raise click.UsageError(f"{subject} needs a folder: -o NAME/")
         options.out = os.path.join(options.out, "")
     elif is_folder:
@@ -369,25 +327,14 @@ def _check_output(files: "Sequence[DiscoveredFile]", options: _ExportOptions) ->
 
 
 def _export_files(
-    files: "list[DiscoveredFile]",
-    options: _ExportOptions,
-    screen: Screen,
-    root: tuple[str, ...],
-    *,
-    demo: bool,
+    files: "list[DiscoveredFile]", options: _ExportOptions, screen: Screen, root: tuple[str, ...], *, demo: bool
 ) -> None:
     from steno.cli.output.progress import ProgressBar
     from steno.report.export.session_export import ExportJob
     from steno.sanitize.secret_masker import Masker
 
     masker = Masker() if options.redact else None
-    job = ExportJob(
-        options.format,
-        options.level or "full",
-        masker,
-        options.out,
-        force=options.force,
-    )
+    job = ExportJob(options.format, options.level or "full", masker, options.out, force=options.force)
     with ProgressBar(sum(file.size for file in files), "Exporting") as bar:
         job.done = bar.advance
         written = _write_files(files, job, root, demo=demo)
@@ -397,12 +344,7 @@ def _export_files(
 
 
 def _export_steps(
-    files: "list[DiscoveredFile] | None",
-    options: _ExportOptions,
-    screen: Screen,
-    root: tuple[str, ...],
-    *,
-    demo: bool,
+    files: "list[DiscoveredFile] | None", options: _ExportOptions, screen: Screen, root: tuple[str, ...], *, demo: bool
 ) -> None:
     """Bring a folder of steps up to date with some sessions, or with all for None."""
     from steno.cli.output.progress import progress_factory
@@ -412,11 +354,7 @@ def _export_steps(
 
     masker = Masker() if options.redact else None
     job = StepsJob(
-        options.out,
-        resolve_roots(search_roots(root, demo=demo)),
-        masker,
-        listed=options.listed,
-        force=options.force,
+        options.out, resolve_roots(search_roots(root, demo=demo)), masker, listed=options.listed, force=options.force
     )
     with progress_factory("Exporting") as plan:
         job.planned = plan
@@ -438,9 +376,7 @@ def _export_steps(
         raise click.exceptions.Exit(1)
 
 
-def _write_files(
-    files: "list[DiscoveredFile]", job: "ExportJob", root: tuple[str, ...], *, demo: bool
-) -> list[str]:
+def _write_files(files: "list[DiscoveredFile]", job: "ExportJob", root: tuple[str, ...], *, demo: bool) -> list[str]:
     """Write everything; return where it is, nothing for what went to the standard output."""
     if not job.out.endswith(("/", os.sep)):
         return _write_single(files[0], job)
@@ -519,8 +455,6 @@ def _print_masked_counts(receipt: "Receipt | None", options: _ExportOptions) -> 
         return
     counts = sorted(receipt.counts.items(), key=lambda count_item: -count_item[1])
     counts_text = ", ".join(f"{count:,} {name}" for name, count in counts[:_MAX_FAMILIES])
-    omitted = (
-        f" and {len(counts) - _MAX_FAMILIES} more families" if len(counts) > _MAX_FAMILIES else ""
-    )
+    omitted = f" and {len(counts) - _MAX_FAMILIES} more families" if len(counts) > _MAX_FAMILIES else ""
     hint = "" if options.receipt or not counts else "--receipt FILE says where"
     print_error(f"masked: {counts_text}{omitted}" if counts else "nothing had to be masked", hint)

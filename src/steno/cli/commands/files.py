@@ -98,12 +98,8 @@ def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option("--project", metavar="P", help="Only projects whose path has P in it; `.` is here.")
 @click.option("--since", metavar="WHEN", help="Only what was touched since: 2026-11-07, 7d, 3h, …")
 @click.option("--changed", is_flag=True, help="Only files that were changed, not only read.")
-@click.option(
-    "--sort", type=click.Choice(_SORT_CHOICES), default="last", show_default=True, help="By what."
-)
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(0), help="How many; 0 = all. 30 for people."
-)
+@click.option("--sort", type=click.Choice(_SORT_CHOICES), default="last", show_default=True, help="By what.")
+@click.option("--limit", metavar="N", type=click.IntRange(0), help="How many; 0 = all. 30 for people.")
 @click.option("--all", "everything", is_flag=True, help="Every touch by itself, idle commands too.")
 @click.option("--verify", is_flag=True, help="Rebuild every file, and count what does not fit.")
 @add_options(NO_SYNC, ROOT_OPTIONS, JSON)
@@ -143,11 +139,7 @@ def _check_options(options: _FilesOptions) -> None:
     if options.name is None and (options.at or options.diff or options.restore):
         raise click.UsageError("--at, --diff and --restore need a file")
     is_about_all_files = options.project or options.since or options.changed or options.verify
-    if (
-        options.name is not None
-        and is_about_all_files
-        and (options.verify or not os.path.isdir(options.name))
-    ):
+    if options.name is not None and is_about_all_files and (options.verify or not os.path.isdir(options.name)):
         raise click.UsageError("--project, --since, --changed and --verify are about all files")
 
 
@@ -167,33 +159,23 @@ def _list_files(index: "SessionIndex", options: _FilesOptions, screen: Screen) -
     project_paths = None
     if options.project:
         known_projects = (project.path for project in touched_projects(index.connection))
-        project_paths = tuple(
-            each for each in known_projects if matches_project(each, options.project, os.getcwd())
-        )
+        project_paths = tuple(each for each in known_projects if matches_project(each, options.project, os.getcwd()))
     since = None
     if options.since:
         since = round(clock.parse_time_range(options.since, environment.now())[0] * MS_PER_SECOND)
     folder = os.path.abspath(options.name) if options.name is not None else ""
     touched_filter = TouchedFilter(
-        changed=options.changed,
-        since=since,
-        sort=options.sort,
-        among=project_paths,
-        below=printable_path(folder),
+        changed=options.changed, since=since, sort=options.sort, among=project_paths, below=printable_path(folder)
     )
     limit = (30 if not options.as_json else 0) if options.limit is None else options.limit
-    touched_files = list_touched_files(
-        index.connection, touched_filter, limit=limit + 1 if limit else None
-    )
+    touched_files = list_touched_files(index.connection, touched_filter, limit=limit + 1 if limit else None)
     rows = sort_touched(touched_files, options.sort)
     if options.as_json:
         write_json(rows[: limit or None])
     else:
         has_more = bool(limit) and len(rows) > limit
         screen.print_lines(
-            touched_file_lines(
-                rows[: limit or None], screen.width, environment.now(), has_more=has_more
-            )
+            touched_file_lines(rows[: limit or None], screen.width, environment.now(), has_more=has_more)
         )
         screen.print_next_steps([f"steno files{options.root_options} PATH"])
     if not rows and touched_filter != TouchedFilter(sort=options.sort):
@@ -233,9 +215,7 @@ def _resolve_name(index: "SessionIndex", options: _FilesOptions) -> tuple[str, s
 
 def _looks_like_id(name: str) -> bool:
     letters = name.lower().replace("-", "")
-    return len(letters) >= _MIN_ID_LENGTH and all(
-        letter in "0123456789abcdef" for letter in letters
-    )
+    return len(letters) >= _MIN_ID_LENGTH and all(letter in "0123456789abcdef" for letter in letters)
 
 
 def _find_session_id(index: "SessionIndex", name: str, options: _FilesOptions) -> str:
@@ -245,18 +225,14 @@ def _find_session_id(index: "SessionIndex", name: str, options: _FilesOptions) -
     file = find(name, search_roots(options.root, demo=options.demo))
     row = session_at(index.connection, file.path)
     if row is None:
-        raise NotFound(
-            f"{name!r} is not in this index", hint="--root DIR looks at the folder it lies in"
-        )
+        raise NotFound(f"{name!r} is not in this index", hint="--root DIR looks at the folder it lies in")
     return row[0]
 
 
 # One session
 
 
-def _print_session_files(
-    index: "SessionIndex", session: str, options: _FilesOptions, screen: Screen
-) -> None:
+def _print_session_files(index: "SessionIndex", session: str, options: _FilesOptions, screen: Screen) -> None:
     from steno.cli.output.file_history_lines import session_file_lines
     from steno.report.file_history.touched_files import files_of_session
 
@@ -274,19 +250,14 @@ def _print_session_files(
         return
     screen.print_lines(session_file_lines(file_touches, session, title, project, screen.width))
     screen.print_next_steps(
-        [
-            f"steno files{options.root_options} PATH",
-            f"steno show{options.root_options} {session[:SHORT_ID_LENGTH]}",
-        ]
+        [f"steno files{options.root_options} PATH", f"steno show{options.root_options} {session[:SHORT_ID_LENGTH]}"]
     )
 
 
 # One file
 
 
-def _print_file_history(
-    index: "SessionIndex", path: str, options: _FilesOptions, screen: Screen
-) -> None:
+def _print_file_history(index: "SessionIndex", path: str, options: _FilesOptions, screen: Screen) -> None:
     from steno.cli.output.file_history_lines import file_history_json, file_history_lines
     from steno.cli.output.screen import print_paged
     from steno.report.file_history.history import history
@@ -304,9 +275,7 @@ def _print_file_history(
     elif options.as_json:
         write_json(file_history_json(file_history))
     else:
-        lines = file_history_lines(
-            file_history, screen.width, environment.now(), show_all=options.everything
-        )
+        lines = file_history_lines(file_history, screen.width, environment.now(), show_all=options.everything)
         print_paged(screen, lines, use_pager=not options.no_pager)
         files_command = f"steno files{options.root_options} PATH"
         screen.print_next_steps([f"{files_command} --at N", f"{files_command} --diff N last"])
@@ -329,9 +298,7 @@ def _version_on_disk(file_history: "History") -> "Version":
     return Version(name=_DISK_VERSION, verb="read", tool=_DISK_VERSION, known="exact", text=text)
 
 
-def _print_version(
-    file_history: "History", version: "Version", options: _FilesOptions, screen: Screen
-) -> None:
+def _print_version(file_history: "History", version: "Version", options: _FilesOptions, screen: Screen) -> None:
     from steno.cli.output.file_history_lines import version_json, version_lines
     from steno.cli.output.screen import print_paged
     from steno.report.file_history.restore import version_bytes
@@ -339,11 +306,7 @@ def _print_version(
     if options.as_json:
         write_json(version_json(file_history, version, with_text=True))
     elif screen.is_terminal or version.text is None:
-        print_paged(
-            screen,
-            version_lines(file_history, version, screen.width),
-            use_pager=not options.no_pager,
-        )
+        print_paged(screen, version_lines(file_history, version, screen.width), use_pager=not options.no_pager)
         if version.text is None:
             raise click.exceptions.Exit(1)
     else:
@@ -351,9 +314,7 @@ def _print_version(
         write_bytes(version_bytes(version))
 
 
-def _print_diff(
-    file_history: "History", names: tuple[str, str], options: _FilesOptions, screen: Screen
-) -> None:
+def _print_diff(file_history: "History", names: tuple[str, str], options: _FilesOptions, screen: Screen) -> None:
     from steno.cli.output.file_history_lines import diff_json, diff_lines, diff_text
     from steno.cli.output.screen import print_paged
     from steno.report.file_history.restore import version_bytes
@@ -364,29 +325,19 @@ def _print_diff(
     if options.as_json:
         write_json(diff_json(file_history, old_version, new_version))
     elif screen.is_terminal:
-        print_paged(
-            screen,
-            diff_lines(file_history, old_version, new_version),
-            use_pager=not options.no_pager,
-        )
+        print_paged(screen, diff_lines(file_history, old_version, new_version), use_pager=not options.no_pager)
     else:
         write_bytes(diff_text(file_history, old_version, new_version))
 
 
-def _restore_version(
-    index: "SessionIndex", file_history: "History", options: _FilesOptions, screen: Screen
-) -> None:
+def _restore_version(index: "SessionIndex", file_history: "History", options: _FilesOptions, screen: Screen) -> None:
     from steno.report.file_history.file_versions import version_number
     from steno.report.file_history.restore import restore_version
 
     known_versions = (
-        known_version
-        for known_version in reversed(file_history.versions)
-        if known_version.text is not None
+        known_version for known_version in reversed(file_history.versions) if known_version.text is not None
     )
-    version = _find_version(
-        file_history, options.at or next((each.name for each in known_versions), _LAST_NAME)
-    )
+    version = _find_version(file_history, options.at or next((each.name for each in known_versions), _LAST_NAME))
     if version.name == _DISK_VERSION:
         raise BadRequest("what is on the disk need not be restored")
     number = version_number(file_history, version)

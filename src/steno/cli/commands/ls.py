@@ -36,15 +36,7 @@ _STATUS_MARKS: Final = {
     "archived only": ("▪", "dim"),
 }
 _ARCHIVED_STATUS: Final = "archived only"
-_STATUS_CHOICES: Final = (
-    "live",
-    "running",
-    "waiting",
-    "finished",
-    "interrupted",
-    "failed",
-    "archived",
-)
+_STATUS_CHOICES: Final = ("live", "running", "waiting", "finished", "interrupted", "failed", "archived")
 _WIDE_SCREEN: Final = 100
 
 
@@ -76,9 +68,7 @@ class _Listing(msgspec.Struct):
 @add_options(ROOT_OPTIONS)
 @click.option("--project", metavar="P", help="Only projects whose path has P in it; `.` is here.")
 @click.option("--since", metavar="WHEN", help="Only sessions written since: 2026-11-07, 7d, 3h, …")
-@click.option(
-    "--until", metavar="WHEN", help="Only sessions written until then, that day included."
-)
+@click.option("--until", metavar="WHEN", help="Only sessions written until then, that day included.")
 @click.option(
     "--status",
     type=click.Choice(_STATUS_CHOICES),
@@ -92,23 +82,13 @@ class _Listing(msgspec.Struct):
     help="Only sessions with at least N step records: user and assistant records, as in "
     "steps.jsonl. Tool steps, as `show` counts them, are another figure.",
 )
-@click.option(
-    "--answered", is_flag=True, help="Only sessions with a text answer that calls no tool."
-)
+@click.option("--answered", is_flag=True, help="Only sessions with a text answer that calls no tool.")
 @click.option(
     "--listed",
     is_flag=True,
-    help="Hide short sessions: not running, and fewer than 5 step records, or fewer than 10 and "
-    "no text answer.",
+    help="Hide short sessions: not running, and fewer than 5 step records, or fewer than 10 and no text answer.",
 )
-@click.option(
-    "--limit",
-    metavar="N",
-    default=30,
-    show_default=True,
-    type=click.IntRange(0),
-    help="How many; 0 = all.",
-)
+@click.option("--limit", metavar="N", default=30, show_default=True, type=click.IntRange(0), help="How many; 0 = all.")
 @click.option("--all", "everything", is_flag=True, help="Also those without a prompt.")
 @add_options(JSON)
 @WIDTH
@@ -159,9 +139,7 @@ class _ListOptions(msgspec.Struct):
         return bool(self.min_steps or self.answered or self.listed)
 
 
-def _collect_sessions(
-    options: _ListOptions, folders: tuple[str, ...] | None, now: float
-) -> _Listing:
+def _collect_sessions(options: _ListOptions, folders: tuple[str, ...] | None, now: float) -> _Listing:
     problems: list[Problem] = []
     files = sessions_newest_first(folders, problems, archived=True)
     total = len(files)
@@ -174,11 +152,7 @@ def _collect_sessions(
         files = [found for found in files if found.mtime_ns < end * 1e9]
     listing = _Listing([], total, problems)
     listing.is_filtered = bool(
-        options.project
-        or options.since
-        or options.until
-        or options.status
-        or options.filters_by_steps
+        options.project or options.since or options.until or options.status or options.filters_by_steps
     )
     foreign_titles: dict[str, str] = {}
     for found, summary in summarize_files(files, now, problems):
@@ -195,11 +169,7 @@ def _collect_sessions(
         if options.limit and len(listing.rows) == options.limit:
             listing.first_omitted = found
             break
-        title = (
-            summary.title
-            if summary.has_title
-            else foreign_titles.get(summary.last_uuid, summary.title)
-        )
+        title = summary.title if summary.has_title else foreign_titles.get(summary.last_uuid, summary.title)
         try:
             listing.rows.append(_SessionRow(found, summary, title, count_turns(found)))
         except Unreadable:
@@ -215,9 +185,7 @@ def _has_status(file: DiscoveredFile, summary: SessionSummary, status: str, now:
     return _is_live(file, summary, now) if status == "live" else summary.status == status
 
 
-def _matches_step_filters(
-    file: DiscoveredFile, summary: SessionSummary, options: _ListOptions, now: float
-) -> bool:
+def _matches_step_filters(file: DiscoveredFile, summary: SessionSummary, options: _ListOptions, now: float) -> bool:
     """Return whether a session has the step records that are asked for.
 
     A file that is too large to be scanned for a listing has enough of them.
@@ -239,10 +207,7 @@ def _step_counts(file: DiscoveredFile) -> dict[str, Any]:
     except Unreadable:
         counts = StepCounts()
     is_known = counts is not None
-    return {
-        "step_records": counts.records if is_known else None,
-        "answered": counts.answered if is_known else None,
-    }
+    return {"step_records": counts.records if is_known else None, "answered": counts.answered if is_known else None}
 
 
 def _set_short_ids(rows: list[_SessionRow], names: list[str]) -> None:
@@ -253,24 +218,18 @@ def _set_short_ids(rows: list[_SessionRow], names: list[str]) -> None:
         name = os.path.basename(row.file.path)
         index = bisect_left(names, name)
         neighbours = [n for n in names[max(index - 1, 0) : index + 2] if n != name]
-        shared = max(
-            (_common_prefix_length(name, neighbour) for neighbour in neighbours), default=0
-        )
+        shared = max((_common_prefix_length(name, neighbour) for neighbour in neighbours), default=0)
         row.short_id = name.removesuffix(JSONL_SUFFIX)[: max(_MIN_ID_LENGTH, shared + 1)]
         is_unique = names[index + 1 : index + 2] != [name]
         is_typable = row.short_id[:1].isalnum() and row.short_id.replace("-", "").isalnum()
         row.shell_argument = (
-            row.short_id
-            if is_unique and is_typable and len(row.short_id) >= _MIN_ID_LENGTH
-            else row.file.path
+            row.short_id if is_unique and is_typable and len(row.short_id) >= _MIN_ID_LENGTH else row.file.path
         )
 
 
 def _common_prefix_length(first: str, second: str) -> int:
     character_pairs = enumerate(zip(first, second, strict=False))
-    return next(
-        (position for position, (a, b) in character_pairs if a != b), min(len(first), len(second))
-    )
+    return next((position for position, (a, b) in character_pairs if a != b), min(len(first), len(second)))
 
 
 def _listing_json(listing: _Listing) -> list[dict[str, Any]]:
@@ -313,22 +272,14 @@ def _listing_lines(listing: _Listing, width: int, now: float) -> list[StyledLine
     days = [humanize.day_name(row.file.mtime_ns / 1e9, now) for row in rows]
     counts = Counter(day for place, day in enumerate(days) if place not in live)
     # Of the day at which the limit struck, only those that are shown are known.
-    truncated_day = (
-        humanize.day_name(listing.first_omitted.mtime_ns / 1e9, now)
-        if listing.first_omitted
-        else ""
-    )
+    truncated_day = humanize.day_name(listing.first_omitted.mtime_ns / 1e9, now) if listing.first_omitted else ""
     for place, row in enumerate(rows):
         if place in live:
             continue
         if days[place] != day:
             day = days[place]
             lines.append([])
-            visible = (
-                f"{counts[day]:,} shown"
-                if day == truncated_day
-                else humanize.count(counts[day], "session")
-            )
+            visible = f"{counts[day]:,} shown" if day == truncated_day else humanize.count(counts[day], "session")
             lines.append([(day, "bold"), (f"  {visible}", "dim")])
         lines.append(_row_with_mark(row, cells[place]))
     return lines
@@ -345,8 +296,7 @@ def _row_with_mark(row: _SessionRow, cells: StyledLine) -> StyledLine:
     status = _row_status(row)
     mark, style = _STATUS_MARKS.get(status, (" ", ""))
     visible: StyledLine = [
-        (cell[0], style) if isinstance(cell, tuple) and cell[0].strip() == status else cell
-        for cell in cells
+        (cell[0], style) if isinstance(cell, tuple) and cell[0].strip() == status else cell for cell in cells
     ]
     return [(mark, style), " ", *visible]
 
@@ -363,13 +313,7 @@ def _listing_columns(rows: list[_SessionRow], *, is_wide: bool) -> list[Column]:
             max_width=16 if is_wide else 12,
             min_flexible_width=16,
         ),
-        Column(
-            "BRANCH",
-            [one_line(look.branch, 40) for look in summaries],
-            "dim",
-            max_width=22,
-            min_flexible_width=38,
-        ),
+        Column("BRANCH", [one_line(look.branch, 40) for look in summaries], "dim", max_width=22, min_flexible_width=38),
         Column(
             "MODEL",
             [one_line(humanize.model_name(look.model), 40) for look in summaries],
@@ -377,25 +321,12 @@ def _listing_columns(rows: list[_SessionRow], *, is_wide: bool) -> list[Column]:
             max_width=14,
             min_flexible_width=37,
         ),
-        Column(
-            "TURNS",
-            ["-" if row.turns is None else f"{row.turns:,}" for row in rows],
-            align_right=True,
-        ),
-        Column(
-            "SIZE",
-            [humanize.size(row.file.size) for row in rows],
-            "dim",
-            align_right=True,
-            min_flexible_width=36,
-        ),
+        Column("TURNS", ["-" if row.turns is None else f"{row.turns:,}" for row in rows], align_right=True),
+        Column("SIZE", [humanize.size(row.file.size) for row in rows], "dim", align_right=True, min_flexible_width=36),
         Column("LAST", [_last_activity(row) for row in rows], align_right=True),
         Column(
             "",
-            [
-                "" if status in ("finished", "empty") else status
-                for status in map(_row_status, rows)
-            ],
+            ["" if status in ("finished", "empty") else status for status in map(_row_status, rows)],
             min_flexible_width=20,
         ),
         *([Column("DIALECT", dialects, "dim", min_flexible_width=18)] if any(dialects) else []),
@@ -419,9 +350,7 @@ def _limit_message(listing: _Listing) -> str:
     return f"{visible:,} of {listing.total:,} sessions; --limit 0 lists all"
 
 
-def _print_next_steps(
-    screen: Screen, listing: _Listing, root: tuple[str, ...], *, demo: bool
-) -> None:
+def _print_next_steps(screen: Screen, listing: _Listing, root: tuple[str, ...], *, demo: bool) -> None:
     from shlex import quote
 
     root_options = root_arguments(root, demo=demo)
@@ -440,12 +369,8 @@ def _print_next_steps(
     screen.print_next_steps(steps, f"{visible}{hidden}.")
 
 
-def _print_empty_listing(
-    screen: Screen, listing: _Listing, root: tuple[str, ...], root_options: str
-) -> None:
-    location = (
-        ", ".join(root) if root else "the demo" if root_options else ", ".join(resolve_roots())
-    )
+def _print_empty_listing(screen: Screen, listing: _Listing, root: tuple[str, ...], root_options: str) -> None:
+    location = ", ".join(root) if root else "the demo" if root_options else ", ".join(resolve_roots())
     if not listing.total:
         demo = f"`{program_name()} demo` writes some to look at."
         screen.print_lines([[f"No sessions in {location}. ", demo]])

@@ -40,14 +40,7 @@ _PARAMETER_INDENT: Final = 4
 @WIDTH
 @add_options(COLOR)
 def command(
-    root: tuple[str, ...],
-    color: ColourMode,
-    width: int | None,
-    project: str,
-    *,
-    demo: bool,
-    tools: bool,
-    as_json: bool,
+    root: tuple[str, ...], color: ColourMode, width: int | None, project: str, *, demo: bool, tools: bool, as_json: bool
 ) -> None:
     """Serve until the other side goes, or tell what is served."""
     from steno.mcp_server.server import serve, tool_descriptions

@@ -62,13 +62,7 @@ class _ReplayOptions(msgspec.Struct):
 @add_options(ROOT_OPTIONS, JSON, COLOR)
 @click.pass_context
 def command(
-    ctx: click.Context,
-    names: tuple[str, ...],
-    root: tuple[str, ...],
-    color: ColourMode,
-    *,
-    demo: bool,
-    **values: Any,
+    ctx: click.Context, names: tuple[str, ...], root: tuple[str, ...], color: ColourMode, *, demo: bool, **values: Any
 ) -> None:
     """Serve sessions as a model that says again what it said, to test an agent without a network.
 
@@ -127,9 +121,7 @@ def _load_replay(
 
 
 async def _run_server(
-    responder: "ReplayResponder | ScriptedResponder",
-    options: _ReplayOptions,
-    reporter: "_ReplayReporter",
+    responder: "ReplayResponder | ScriptedResponder", options: _ReplayOptions, reporter: "_ReplayReporter"
 ) -> None:
     from steno.llm.testserver.server import Server
 
@@ -167,9 +159,7 @@ class _ReplayReporter:
         """Whether anything drifted or was refused."""
         return bool(self.refused_count or self.drift_count)
 
-    def announce(
-        self, server: "Server", responder: "ReplayResponder | ScriptedResponder", key: str
-    ) -> None:
+    def announce(self, server: "Server", responder: "ReplayResponder | ScriptedResponder", key: str) -> None:
         """Say where the server is."""
         raise NotImplementedError
 
@@ -199,9 +189,7 @@ class _TextReporter(_ReplayReporter):
         self._screen.print_lines(lines)
         sys.stdout.flush()
 
-    def announce(
-        self, server: "Server", responder: "ReplayResponder | ScriptedResponder", key: str
-    ) -> None:
+    def announce(self, server: "Server", responder: "ReplayResponder | ScriptedResponder", key: str) -> None:
         """Say where the server is and how to make a client use it."""
         self._print_lines(
             [f"{_responder_name(responder)} on ", (server.url, "bold")],
@@ -216,9 +204,7 @@ class _TextReporter(_ReplayReporter):
         """Tell of a request in a line; of a refusal with its reason."""
         super().report_request(received)
         request_text = one_line(f"{received.method} {received.path}", self._screen.width - 14)
-        line: StyledLine = [
-            (f"{self.request_count:>4}  {request_text}  {received.status or 'cut'}", "dim")
-        ]
+        line: StyledLine = [(f"{self.request_count:>4}  {request_text}  {received.status or 'cut'}", "dim")]
         if received.refusal is None:
             self._print_lines(line)
             return
@@ -231,12 +217,7 @@ class _TextReporter(_ReplayReporter):
         width = self._screen.width - 18
         position = f"  {drift.thread[:8]} answer {drift.take}" if drift.take else ""
         self._print_lines(
-            [
-                "      ",
-                ("drift", "bold yellow"),
-                f"  {_DRIFT_TEXTS[drift.what]}",
-                (position, "dim"),
-            ],
+            ["      ", ("drift", "bold yellow"), f"  {_DRIFT_TEXTS[drift.what]}", (position, "dim")],
             [("        recorded  ", "dim"), one_line(drift.expected or "nothing", width)],
             [("        came      ", "dim"), one_line(drift.came or "nothing", width)],
         )
@@ -260,14 +241,10 @@ class _JsonReporter(_ReplayReporter):
         write_bytes(escape_invisible(encode_line(json_encodable({"event": event, **fields}))))
         sys.stdout.buffer.flush()
 
-    def announce(
-        self, server: "Server", responder: "ReplayResponder | ScriptedResponder", key: str
-    ) -> None:
+    def announce(self, server: "Server", responder: "ReplayResponder | ScriptedResponder", key: str) -> None:
         """Write where the server is."""
         names = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": key}
-        self._print_event(
-            "listening", url=server.url, env=names, answers=_unused_answers(responder)
-        )
+        self._print_event("listening", url=server.url, env=names, answers=_unused_answers(responder))
 
     def report_request(self, received: "ReceivedRequest") -> None:
         """Write how a request was answered."""

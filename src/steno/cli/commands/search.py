@@ -62,11 +62,7 @@ def _mark_exclusions(args: list[str], value_options: set[str]) -> Iterable[str]:
     for arg in args:
         is_after_dashes = is_after_dashes or (arg == "--" and not is_value)
         is_option = arg.startswith("--") or (len(arg) == _SHORT_OPTION_LENGTH and arg == "-h")
-        yield (
-            _EXCLUSION_MARK + arg
-            if arg.startswith("-") and not (is_after_dashes or is_value or is_option)
-            else arg
-        )
+        yield (_EXCLUSION_MARK + arg if arg.startswith("-") and not (is_after_dashes or is_value or is_option) else arg)
         is_value = arg in value_options and not is_value and not is_after_dashes
 
 
@@ -91,30 +87,18 @@ class _SearchOptions(msgspec.Struct):
 @click.option("--project", metavar="P", help="Only projects whose path has P in it; `.` is here.")
 @click.option("--since", metavar="WHEN", help="Only what was said since: 2026-11-07, 7d, 3h, …")
 @click.option("--until", metavar="WHEN", help="Only what was said until then, that day included.")
-@click.option(
-    "--regex", metavar="RE", help="Only texts that this pattern fits; words are optional."
-)
+@click.option("--regex", metavar="RE", help="Only texts that this pattern fits; words are optional.")
 @click.option("--rank", is_flag=True, help="The best first, not the newest.")
 @click.option("--oldest", is_flag=True, help="The oldest first.")
 @click.option(
-    "--limit",
-    metavar="N",
-    default=10,
-    show_default=True,
-    type=click.IntRange(0),
-    help="How many sessions; 0 = all.",
+    "--limit", metavar="N", default=10, show_default=True, type=click.IntRange(0), help="How many sessions; 0 = all."
 )
 @click.option(
-    "--each",
-    metavar="N",
-    type=click.IntRange(0),
-    help="How many hits of each; 0 = all.  [default: 4, with --json all]",
+    "--each", metavar="N", type=click.IntRange(0), help="How many hits of each; 0 = all.  [default: 4, with --json all]"
 )
 @click.option("--sessions", is_flag=True, help="Only list the sessions.")
 @click.option("--count", is_flag=True, help="Only say how many messages have it.")
-@click.option(
-    "--audit", is_flag=True, help="Account for every byte: what is searched, what is not."
-)
+@click.option("--audit", is_flag=True, help="Account for every byte: what is searched, what is not.")
 @NO_SYNC
 @add_options(ROOT_OPTIONS, JSON)
 @WIDTH
@@ -136,10 +120,7 @@ def command(
         raise click.UsageError("--rank and --oldest exclude each other")
     screen = Screen(color, width)
     with open_fresh_index(
-        root,
-        demo=demo,
-        no_sync=no_sync,
-        while_syncing="what it has not finished is not found yet",
+        root, demo=demo, no_sync=no_sync, while_syncing="what it has not finished is not found yet"
     ) as index:
         if audit:
             if query or command_options.regex:
@@ -152,9 +133,7 @@ def command(
         _run_search(index, text, command_options, screen, root_arguments(root, demo=demo))
 
 
-def _run_search(
-    index: "SessionIndex", text: str, options: _SearchOptions, screen: Screen, root_options: str
-) -> None:
+def _run_search(index: "SessionIndex", text: str, options: _SearchOptions, screen: Screen, root_options: str) -> None:
     from steno.cli.output.search_results import SearchResults
     from steno.index.search.finder import ignored_reason, open_finder
     from steno.index.search.hit_text import RegexPattern
@@ -170,9 +149,7 @@ def _run_search(
             _filter_by_pattern(index, result, pattern)
         for term in result.query_forms.ignored:
             print_error(f"{ignored_reason(term)}: left out", "--regex looks for anything")
-        _print_results(
-            SearchResults(index, finder, result, pattern, root_options), query, options, screen
-        )
+        _print_results(SearchResults(index, finder, result, pattern, root_options), query, options, screen)
     if pattern is not None:
         _report_pattern_limits(pattern)
     if not result.messages:
@@ -189,17 +166,14 @@ def _build_query(text: str, options: _SearchOptions) -> "Query":
     return msgspec.structs.replace(query, filters=(*query.filters, *filters))
 
 
-def _filter_by_pattern(
-    index: "SessionIndex", result: "SearchResult", pattern: "RegexPattern"
-) -> None:
+def _filter_by_pattern(index: "SessionIndex", result: "SearchResult", pattern: "RegexPattern") -> None:
     """Leave only the messages that the pattern fits."""
     from steno.cli.output.progress import ProgressBar
     from steno.index.database import json_array
     from steno.index.search.hit_text import HitReader
 
     lengths = index.connection.execute(
-        "SELECT sum(length) FROM messages WHERE id IN (SELECT value FROM json_each(?))",
-        (json_array(result.messages),),
+        "SELECT sum(length) FROM messages WHERE id IN (SELECT value FROM json_each(?))", (json_array(result.messages),)
     )
     total = int(lengths.fetchone()[0] or 0)
     with ProgressBar(total, "Matching") as bar, HitReader(index.connection) as reader:
@@ -210,18 +184,12 @@ def _filter_by_pattern(
 def _report_pattern_limits(pattern: "RegexPattern") -> None:
     if pattern.slow_count:
         verb = "was" if pattern.slow_count == 1 else "were"
-        print_error(
-            f"{humanize.count(pattern.slow_count, 'text')} took the pattern too long, {verb} skipped"
-        )
+        print_error(f"{humanize.count(pattern.slow_count, 'text')} took the pattern too long, {verb} skipped")
     if pattern.truncated_count:
-        print_error(
-            f"{humanize.count(pattern.truncated_count, 'text')} longer than 4 MB, looked at in part"
-        )
+        print_error(f"{humanize.count(pattern.truncated_count, 'text')} longer than 4 MB, looked at in part")
 
 
-def _print_results(
-    results: "SearchResults", query: "Query", options: _SearchOptions, screen: Screen
-) -> None:
+def _print_results(results: "SearchResults", query: "Query", options: _SearchOptions, screen: Screen) -> None:
     if options.count:
         _print_count(results, screen, as_json=options.as_json)
     elif options.sessions:

@@ -9,14 +9,7 @@ import msgspec
 
 from steno.cli.command_arguments import root_arguments, search_roots
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, SESSION, WIDTH, add_options
-from steno.cli.output.screen import (
-    Screen,
-    escape_invisible,
-    print_error,
-    print_paged,
-    write_bytes,
-    write_json,
-)
+from steno.cli.output.screen import Screen, escape_invisible, print_error, print_paged, write_bytes, write_json
 from steno.errors import NotFound
 from steno.format.paths import JSONL_SUFFIX
 from steno.report import humanize
@@ -84,9 +77,7 @@ def _view_flag(view: str) -> str:
 @click.option("--graph", "view", flag_value="graph", help="The tree of records.")
 @click.option("--records", "view", flag_value="records", help="Every record and gap of the file.")
 @click.option("--messages", "view", flag_value="messages", help="The whole talk as API messages.")
-@click.option(
-    "--as-resumed", "view", flag_value="as_resumed", help="What a client would send on resume."
-)
+@click.option("--as-resumed", "view", flag_value="as_resumed", help="What a client would send on resume.")
 @click.option("--client", metavar="V", help=f"Which client resumes.  [default: {_LATEST_VERSION}]")
 @click.option("--prompt", metavar="TEXT", help="The prompt it is resumed with.")
 @click.option("--turn", metavar="N", type=click.IntRange(1), help="Only this turn.")
@@ -95,21 +86,13 @@ def _view_flag(view: str) -> str:
 @click.option("--agent", metavar="ID", help="A sub-agent's own story.")
 @click.option("--thinking", is_flag=True, help="Show thoughts in full.")
 @click.option("--raw", metavar="UUID", help="The exact bytes of one record.")
-@click.option(
-    "--all", "everything", is_flag=True, help="Notes, hooks, summaries and long output too."
-)
+@click.option("--all", "everything", is_flag=True, help="Notes, hooks, summaries and long output too.")
 @add_options(ROOT_OPTIONS, JSON)
 @click.option("--no-pager", is_flag=True, help="Never page.")
 @WIDTH
 @add_options(COLOR)
 def command(
-    name: str,
-    root: tuple[str, ...],
-    color: ColourMode,
-    width: int | None,
-    *,
-    demo: bool,
-    **values: Any,
+    name: str, root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
 ) -> None:
     """Read one session: what was asked, what was done, what was answered.
 
@@ -163,17 +146,11 @@ def _print_records(file: DiscoveredFile, screen: Screen, options: _ShowOptions) 
             return
         if not source.size:
             print_error(f"{os.path.basename(file.path)} is empty")
-        lines = (
-            line
-            for number, piece in numbered_pieces(source)
-            for line in piece_line(number, piece, screen.width)
-        )
+        lines = (line for number, piece in numbered_pieces(source) for line in piece_line(number, piece, screen.width))
         print_paged(screen, lines, use_pager=not options.no_pager)
 
 
-def _print_session(
-    name: str, folders: tuple[str, ...] | None, screen: Screen, options: _ShowOptions
-) -> None:
+def _print_session(name: str, folders: tuple[str, ...] | None, screen: Screen, options: _ShowOptions) -> None:
     file = find(name, folders)
     if screen.is_terminal:
         options.show_command += f" {_session_argument(name, file, folders)}"
@@ -205,9 +182,7 @@ def _check_has_records(file: DiscoveredFile, session: Session) -> None:
     raise NotFound(f"{os.path.basename(file.path)} holds no record", hint=reason)
 
 
-def _print_record_tree(
-    file: DiscoveredFile, session: Session, screen: Screen, options: _ShowOptions
-) -> None:
+def _print_record_tree(file: DiscoveredFile, session: Session, screen: Screen, options: _ShowOptions) -> None:
     from steno.cli.output.record_views import graph_json, graph_lines
 
     _check_has_records(file, session)
@@ -217,9 +192,7 @@ def _print_record_tree(
         print_paged(screen, graph_lines(session, screen.width), use_pager=not options.no_pager)
 
 
-def _owner_of_agent(
-    agent: DiscoveredFile, folders: tuple[str, ...] | None
-) -> DiscoveredFile | None:
+def _owner_of_agent(agent: DiscoveredFile, folders: tuple[str, ...] | None) -> DiscoveredFile | None:
     """Return the session a sub-agent worked for, if it is there."""
     from steno.store.discovery import Discovery
 
@@ -230,9 +203,7 @@ def _owner_of_agent(
     return None
 
 
-def _print_transcript(
-    file: DiscoveredFile, session: Session, screen: Screen, options: _ShowOptions
-) -> None:
+def _print_transcript(file: DiscoveredFile, session: Session, screen: Screen, options: _ShowOptions) -> None:
     from steno.cli.output.transcript import SessionTranscript
 
     transcript = SessionTranscript(file, session, screen)
@@ -241,43 +212,27 @@ def _print_transcript(
         _print_record_context(transcript, session, screen, options, options.at)
         return
     if options.as_json:
-        data = transcript.as_json(
-            options.turn, options.branch, options.agent, show_all=options.everything
-        )
+        data = transcript.as_json(options.turn, options.branch, options.agent, show_all=options.everything)
         write_json(data)
         return
-    render_options = transcript.render_options(
-        thinking=options.thinking, show_all=options.everything
-    )
+    render_options = transcript.render_options(thinking=options.thinking, show_all=options.everything)
     lines = transcript.lines(render_options, options.turn, options.branch, options.agent)
     print_paged(screen, lines, use_pager=not options.no_pager)
     _print_next_steps(screen, f"{options.show_command} --turn N")
 
 
 def _print_record_context(
-    transcript: "SessionTranscript",
-    session: Session,
-    screen: Screen,
-    options: _ShowOptions,
-    record_reference: str,
+    transcript: "SessionTranscript", session: Session, screen: Screen, options: _ShowOptions, record_reference: str
 ) -> None:
     from steno.cli.output.record_context import locate_record, record_context_lines
 
     location = locate_record(session, record_reference, options.agent)
-    render_options = transcript.render_options(
-        thinking=options.thinking, show_all=options.everything
-    )
-    print_paged(
-        screen,
-        record_context_lines(transcript, location, render_options),
-        use_pager=not options.no_pager,
-    )
+    render_options = transcript.render_options(thinking=options.thinking, show_all=options.everything)
+    print_paged(screen, record_context_lines(transcript, location, render_options), use_pager=not options.no_pager)
     if location.turn is not None:
         agent = f" --agent {location.agent}" if location.agent else ""
         branch = f" --branch {location.branch}" if location.branch else ""
-        screen.print_next_steps(
-            [f"{options.show_command}{agent}{branch} --turn {location.turn.number}"]
-        )
+        screen.print_next_steps([f"{options.show_command}{agent}{branch} --turn {location.turn.number}"])
 
 
 def _print_next_steps(screen: Screen, line: str) -> None:
@@ -294,10 +249,7 @@ def _session_argument(name: str, file: DiscoveredFile, folders: tuple[str, ...] 
     if name != "last":
         return quote(f"./{name}" if name.startswith("-") else name)
     stem = os.path.basename(file.path).removesuffix(JSONL_SUFFIX)
-    other_stems = [
-        os.path.basename(other_stem.path)
-        for other_stem in sessions_newest_first(folders, archived=True)
-    ]
+    other_stems = [os.path.basename(other_stem.path) for other_stem in sessions_newest_first(folders, archived=True)]
     is_unique = sum(other.startswith(stem[:SHORT_ID_LENGTH]) for other in other_stems) <= 1
     return quote(stem[:SHORT_ID_LENGTH] if is_unique else stem)
 
@@ -310,11 +262,7 @@ def _print_raw_record(data: bytes, screen: Screen) -> None:
 
 
 def _print_messages(
-    messages: list[dict[str, Any]],
-    file: DiscoveredFile,
-    session: Session,
-    screen: Screen,
-    options: _ShowOptions,
+    messages: list[dict[str, Any]], file: DiscoveredFile, session: Session, screen: Screen, options: _ShowOptions
 ) -> None:
     if messages:
         from steno.cli.output.record_views import warn_of_unsent_summary
@@ -322,10 +270,7 @@ def _print_messages(
         name = os.path.basename(file.path).removesuffix(JSONL_SUFFIX)
         warn_of_unsent_summary(session.transcript, name)
     if not messages and options.view == "as_resumed":
-        print_error(
-            f"client {options.client or _LATEST_VERSION} would refuse this file",
-            "there is nothing to resume",
-        )
+        print_error(f"client {options.client or _LATEST_VERSION} would refuse this file", "there is nothing to resume")
     elif not messages:
         print_error("there is no message in this file")
     if options.as_json:

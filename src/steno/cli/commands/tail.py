@@ -76,11 +76,7 @@ class LiveTranscript:
         self._agent_styles: dict[_SourceKey, str] = {}
 
     def lines(
-        self,
-        events: Sequence[SourcedEvent],
-        *,
-        is_history: bool = False,
-        stale_paths: Collection[str] = (),
+        self, events: Sequence[SourcedEvent], *, is_history: bool = False, stale_paths: Collection[str] = ()
     ) -> Iterator[StyledLine]:
         """Yield the lines of some events that came together.
 
@@ -91,9 +87,7 @@ class LiveTranscript:
         if is_history:
             renderer = StepRenderer(self._options)
             steps = [sourced.event.step for sourced in events if sourced.event.step is not None]
-            self._verb_column = verb_column_width(
-                filter(renderer.is_shown, steps), self._verb_column
-            )
+            self._verb_column = verb_column_width(filter(renderer.is_shown, steps), self._verb_column)
         answered_calls = {
             (each.source.path, each.event.step.call_id)
             for each in events
@@ -106,11 +100,7 @@ class LiveTranscript:
                 if (each.source.path, step.call_id) in answered_calls:
                     continue
                 self._verb_column = verb_column_width([step], self._verb_column)
-            transcript = (
-                self._transcript_of(each.source, transcripts)
-                if is_history
-                else each.source.follower.pages
-            )
+            transcript = self._transcript_of(each.source, transcripts) if is_history else each.source.follower.pages
             context = _EventContext(self._options, transcript, is_waiting=index in last_ends)
             context.is_waiting = context.is_waiting and each.source.path not in stale_paths
             context.is_last = index + 1 < len(events) and events[index + 1].event.kind == "end"
@@ -127,16 +117,12 @@ class LiveTranscript:
                 transcripts[speaker.path] = speaker.follower.pages
         return transcripts[speaker.path]
 
-    def _sourced_event_lines(
-        self, sourced: SourcedEvent, context: _EventContext
-    ) -> Iterator[StyledLine]:
+    def _sourced_event_lines(self, sourced: SourcedEvent, context: _EventContext) -> Iterator[StyledLine]:
         speaker, event = sourced.source, sourced.event
         context.is_nested = bool(speaker.agent_id or event.agent)
         available = self._options.width - (_RAIL_WIDTH if context.is_nested else 0)
         project = speaker.follower.project
-        context.render_options = msgspec.structs.replace(
-            self._options, project=project, width=available
-        )
+        context.render_options = msgspec.structs.replace(self._options, project=project, width=available)
         was_blank, self._is_after_blank = (
             self._is_after_blank,
             self._is_after_blank and speaker.session_id == self._last_session,
@@ -171,19 +157,13 @@ class LiveTranscript:
         follower = speaker.follower
         project = one_line(humanize.project_name(follower.project), 24)
         name = one_line(speaker.session_id[:_ID_LENGTH])
-        available = max(
-            self._options.width - display_width(project) - display_width(name) - 6, _MIN_TITLE_WIDTH
-        )
+        available = max(self._options.width - display_width(project) - display_width(name) - 6, _MIN_TITLE_WIDTH)
         title = one_line(follower.title or follower.first_prompt or "(no title yet)", available)
         return [("● ", "green"), (name, "bold green"), "  ", (title, "bold"), f"  {project}"]
 
-    def _agent_label(
-        self, speaker: FollowedFile, event: Event, source_key: _SourceKey
-    ) -> StyledLine:
+    def _agent_label(self, speaker: FollowedFile, event: Event, source_key: _SourceKey) -> StyledLine:
         if source_key not in self._agent_styles:
-            self._agent_styles[source_key] = AGENT_STYLES[
-                len(self._agent_styles) % len(AGENT_STYLES)
-            ]
+            self._agent_styles[source_key] = AGENT_STYLES[len(self._agent_styles) % len(AGENT_STYLES)]
         agent_task = speaker.agent_brief(event.agent)
         name = one_line(agent_task.kind or "sub-agent", 24)
         first_prompt = speaker.follower.first_prompt if speaker.agent_id else ""
@@ -272,12 +252,7 @@ class LiveTranscript:
             yield []
         style = "red" if event.ending == "failed" else "yellow" if ending_mark else "dim"
         numbers = "  ".join(usage_texts)
-        yield [
-            "    ",
-            (numbers, "dim"),
-            "  " if numbers and text else "",
-            (ending_mark + text, style),
-        ]
+        yield ["    ", (numbers, "dim"), "  " if numbers and text else "", (ending_mark + text, style)]
 
 
 def _narrow_verb_column(column: int, context: _EventContext) -> int:
@@ -324,8 +299,7 @@ def event_json(sourced: SourcedEvent) -> dict[str, Any]:
         "agent_description": (agent_task.description or None) if agent_task else None,
         "time": event.time,
         "turn": event.turn or None,
-        "prompt": prompt
-        and {"text": prompt.text, "origin": prompt.origin, "images": prompt.images},
+        "prompt": prompt and {"text": prompt.text, "origin": prompt.origin, "images": prompt.images},
         "back": event.back or None,
         "step": event.step and step_json(event.step),
         "text": event.text or None,
@@ -356,9 +330,7 @@ class _TailOptions(msgspec.Struct):
 @click.command("tail", short_help="Follow live sessions.")
 @OPTIONAL_SESSION
 @click.option("--all", "everyone", is_flag=True, help="Every session, also those that begin later.")
-@click.option(
-    "--last", metavar="N", type=click.IntRange(0), help="Begin with the last N turns.  [default: 1]"
-)
+@click.option("--last", metavar="N", type=click.IntRange(0), help="Begin with the last N turns.  [default: 1]")
 @click.option("--since", metavar="WHEN", help="Begin with the turns since then: 10m, 3h, today, …")
 @click.option("--thinking", is_flag=True, help="Show thoughts in full.")
 @click.option("--notes", is_flag=True, help="Notes, hooks and long output too.")
@@ -367,13 +339,7 @@ class _TailOptions(msgspec.Struct):
 @WIDTH
 @add_options(COLOR)
 def command(
-    name: str | None,
-    root: tuple[str, ...],
-    color: ColourMode,
-    width: int | None,
-    *,
-    demo: bool,
-    **values: Any,
+    name: str | None, root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
 ) -> None:
     """Follow a session while it is written: prompts, steps, outcomes, answers, sub-agents.
 
@@ -394,9 +360,7 @@ def command(
         else _SingleSessionSource(_selected_file(name, folders), command_options)
     )
     reporter = (
-        _JsonTailReporter()
-        if command_options.as_json
-        else _TextTailReporter(Screen(color, width), command_options)
+        _JsonTailReporter() if command_options.as_json else _TextTailReporter(Screen(color, width), command_options)
     )
     try:
         _follow_source(source, reporter, command_options)
@@ -440,9 +404,7 @@ def _follow_source(
                 reporter.print_history(source.initial_events())
                 reporter.print_watching(source.description)
                 if watch.polling_reason:
-                    print_error(
-                        "the system cannot watch files; looking every 2 s", watch.polling_reason
-                    )
+                    print_error("the system cannot watch files; looking every 2 s", watch.polling_reason)
                 continue
             paths = set(changes.paths)
             if changes.rescan:
@@ -475,19 +437,13 @@ class _SingleSessionSource:
         agents = [] if file.place.role == "agent" else self.multi_tail.agents(file)
         return _merge_by_time(events, *(self._agent_events(agent, events) for agent in agents))
 
-    def _agent_events(
-        self, file: DiscoveredFile, events: Sequence[SourcedEvent]
-    ) -> list[SourcedEvent]:
+    def _agent_events(self, file: DiscoveredFile, events: Sequence[SourcedEvent]) -> list[SourcedEvent]:
         """Return what a sub-agent said since the first of those turns began."""
-        event_times = [
-            event_item.event.time for event_item in events if event_item.event.time is not None
-        ]
+        event_times = [event_item.event.time for event_item in events if event_item.event.time is not None]
         if not event_times:
             self.multi_tail.ignore(file)
             return []
-        return self.multi_tail.start_with_recent(
-            file, RecentTurns(since=min(event_times).timestamp())
-        )
+        return self.multi_tail.start_with_recent(file, RecentTurns(since=min(event_times).timestamp()))
 
     def files_to_scan(self) -> Iterator[str]:
         """Yield the files to look at when nobody knows what changed."""
@@ -510,11 +466,7 @@ class _AllSessionsSource:
     def initial_events(self) -> list[SourcedEvent]:
         """Return the last turns of the sessions that are alive, or were written since then."""
         now = environment.now()
-        since = (
-            clock.time_range(self._options.since, now)[0]
-            if self._options.since
-            else now - WAITING_SECONDS
-        )
+        since = clock.time_range(self._options.since, now)[0] if self._options.since else now - WAITING_SECONDS
         files = list(self._transcripts())
         for file in files:
             self.multi_tail.ignore(file)
@@ -527,18 +479,13 @@ class _AllSessionsSource:
             )
         )
         first_event = min(
-            (agent_file.event.time for agent_file in session_events if agent_file.event.time),
-            default=None,
+            (agent_file.event.time for agent_file in session_events if agent_file.event.time), default=None
         )
         agents = [found for found in recent if first_event and found.place.role == "agent"]
         first_time = first_event.timestamp() if first_event else 0.0
         self.description = f"watching {humanize.count(len(files), 'file')}"
         return _merge_by_time(
-            session_events,
-            *(
-                self.multi_tail.start_with_recent(each, RecentTurns(since=first_time))
-                for each in agents
-            ),
+            session_events, *(self.multi_tail.start_with_recent(each, RecentTurns(since=first_time)) for each in agents)
         )
 
     def files_to_scan(self) -> Iterator[str]:
@@ -589,10 +536,7 @@ class _TextTailReporter:
 
         self._screen = screen
         render_options = RenderOptions(
-            width=screen.width,
-            thinking=options.thinking,
-            show_all=options.notes,
-            unicode=screen.styler.unicode,
+            width=screen.width, thinking=options.thinking, show_all=options.notes, unicode=screen.styler.unicode
         )
         self._transcript = LiveTranscript(render_options)
 
@@ -604,9 +548,7 @@ class _TextTailReporter:
             for path in {event_item.source.path for event_item in events}
             if _seconds_since_write(path, now) > WAITING_SECONDS
         }
-        self._screen.print_lines(
-            self._transcript.lines(events, is_history=True, stale_paths=stale_paths)
-        )
+        self._screen.print_lines(self._transcript.lines(events, is_history=True, stale_paths=stale_paths))
         sys.stdout.flush()
 
     def print_watching(self, description: str) -> None:

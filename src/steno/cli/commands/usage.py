@@ -11,22 +11,8 @@ from steno.cli.fresh_index import NO_SYNC
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
 from steno.errors import BadRequest, NotFound
 from steno.report.pricing import PriceTable
-from steno.report.usage.usage_query import (
-    GROUP_PARTS,
-    GROUPINGS,
-    Grouping,
-    UsageQuery,
-    parse_period,
-    with_clock_names,
-)
-from steno.report.usage.usage_report import (
-    ReportRow,
-    UsageFigures,
-    UsageReport,
-    build_report,
-    report_json,
-    row_json,
-)
+from steno.report.usage.usage_query import GROUP_PARTS, GROUPINGS, Grouping, UsageQuery, parse_period, with_clock_names
+from steno.report.usage.usage_report import ReportRow, UsageFigures, UsageReport, build_report, report_json, row_json
 from steno.store import environment
 from steno.store.discovered import unreadable_problems
 
@@ -79,18 +65,14 @@ class UsageOptions(msgspec.Struct):
     help="Draw what it cost by weekday and hour, or day by day.",
 )
 @click.option("--abandoned", is_flag=True, help="Look into every session for abandoned branches.")
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(0), help="How many rows; 0 = all. 30 for people."
-)
+@click.option("--limit", metavar="N", type=click.IntRange(0), help="How many rows; 0 = all. 30 for people.")
 @click.option("--prices", metavar="FILE", type=click.Path(), help="Prices of your own.")
 @click.option("--no-index", is_flag=True, help="Read the files themselves, and no index.")
 @add_options(NO_SYNC, JSON)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV for spreadsheets.")
 @WIDTH
 @add_options(COLOR)
-def command(
-    color: Any = "auto", width: int | None = None, *, as_json: bool = False, **values: Any
-) -> None:
+def command(color: Any = "auto", width: int | None = None, *, as_json: bool = False, **values: Any) -> None:
     """Say what was used and what it cost.
 
     Every response counts once, however many lines and files it stands in; of lines that differ the
@@ -105,10 +87,7 @@ def command(
         raise BadRequest("--explain goes with neither --heat nor --csv")
     if as_json and command_options.as_csv:
         raise BadRequest("--json and --csv are two things")
-    if command_options.heat and command_options.by not in (
-        None,
-        _HEAT_MAP_GROUPINGS[command_options.heat],
-    ):
+    if command_options.heat and command_options.by not in (None, _HEAT_MAP_GROUPINGS[command_options.heat]):
         raise BadRequest(
             f"--heat {command_options.heat} is by {_HEAT_MAP_GROUPINGS[command_options.heat]} and by nothing else"
         )
@@ -172,17 +151,14 @@ def _build_usage_report(
     return report
 
 
-def _check_complete(
-    index: "SessionIndex", options: UsageOptions, problems: "list[Problem]"
-) -> bool:
+def _check_complete(index: "SessionIndex", options: UsageOptions, problems: "list[Problem]") -> bool:
     """Whether all there is is in the index; where another sync is still at work, say so."""
     if index.report is None:
         if not options.no_sync:
             from steno.cli.output.screen import print_error
 
             print_error(
-                "another sync is at work: the figures are not complete",
-                "--no-index counts all the files themselves",
+                "another sync is at work: the figures are not complete", "--no-index counts all the files themselves"
             )
         return False
     problems += index.report.problems
@@ -190,15 +166,9 @@ def _check_complete(
 
 
 def _add_abandoned_usage(
-    connection: Any,
-    report: UsageReport,
-    query: UsageQuery,
-    prices: PriceTable,
-    options: UsageOptions,
+    connection: Any, report: UsageReport, query: UsageQuery, prices: PriceTable, options: UsageOptions
 ) -> None:
-    row = connection.execute(
-        "SELECT sum(f.size) FROM files f JOIN sessions s ON s.file = f.id WHERE s.rewound"
-    )
+    row = connection.execute("SELECT sum(f.size) FROM files f JOIN sessions s ON s.file = f.id WHERE s.rewound")
     size = row.fetchone()[0] or 0
     if not size:
         report.abandoned = UsageFigures(unpriced={})
@@ -211,9 +181,7 @@ def _add_abandoned_usage(
 
         with ProgressBar(size, "Looking for abandoned branches") as bar:
             progress_step = bar.advance
-            abandoned = count_abandoned_usage(
-                connection, query, prices, thorough=True, progress=progress_step
-            )
+            abandoned = count_abandoned_usage(connection, query, prices, thorough=True, progress=progress_step)
     else:
         abandoned = count_abandoned_usage(connection, query, prices)
     report.abandoned, report.unseen = abandoned
@@ -295,9 +263,7 @@ def _print_csv(report: UsageReport, limit: int) -> None:
     from steno.sanitize.csv import csv_row
 
     rows = [row_json(report.by, line) for line in report.lines[: limit or None]]
-    empty = row_json(
-        report.by, ReportRow(("",) * len(GROUP_PARTS.get(report.by, ("",))), UsageFigures())
-    )
+    empty = row_json(report.by, ReportRow(("",) * len(GROUP_PARTS.get(report.by, ("",))), UsageFigures()))
     headings = [name for name in empty if name != "unpriced_tokens"]
     sys.stdout.write(csv_row([*headings, "unpriced_tokens"]))
     for item in rows:

@@ -35,9 +35,7 @@ def removed_text(number: int) -> str:
     return f"{MINUS_SIGN}{number:,}" if number else ""
 
 
-def touched_file_lines(
-    rows: Sequence[TouchedFile], width: int, now: float, *, has_more: bool
-) -> Iterator[StyledLine]:
+def touched_file_lines(rows: Sequence[TouchedFile], width: int, now: float, *, has_more: bool) -> Iterator[StyledLine]:
     """Yield a table of files."""
     if not rows:
         yield ["No session touched a file."]
@@ -45,36 +43,14 @@ def touched_file_lines(
     columns = [
         Column("FILE", [one_line(row.path) for row in rows], "bold", flexible=True),
         Column("EDITS", [f"{row.edits:,}" if row.edits else "" for row in rows], align_right=True),
+        Column("+", [added_text(row.added) for row in rows], "green", align_right=True, min_flexible_width=24),
+        Column(MINUS_SIGN, [removed_text(row.removed) for row in rows], "red", align_right=True, min_flexible_width=24),
         Column(
-            "+",
-            [added_text(row.added) for row in rows],
-            "green",
-            align_right=True,
-            min_flexible_width=24,
+            "READS", [f"{row.reads:,}" if row.reads else "" for row in rows], align_right=True, min_flexible_width=26
         ),
-        Column(
-            MINUS_SIGN,
-            [removed_text(row.removed) for row in rows],
-            "red",
-            align_right=True,
-            min_flexible_width=24,
-        ),
-        Column(
-            "READS",
-            [f"{row.reads:,}" if row.reads else "" for row in rows],
-            align_right=True,
-            min_flexible_width=26,
-        ),
-        Column(
-            "SESSIONS",
-            [f"{row.sessions:,}" for row in rows],
-            align_right=True,
-            min_flexible_width=30,
-        ),
+        Column("SESSIONS", [f"{row.sessions:,}" for row in rows], align_right=True, min_flexible_width=30),
         *_source_columns(rows),
-        Column(
-            "LAST", [_last_touch_time(row.last, now) for row in rows], "dim", min_flexible_width=20
-        ),
+        Column("LAST", [_last_touch_time(row.last, now) for row in rows], "dim", min_flexible_width=20),
     ]
     yield from _file_table_lines(columns, width, rows)
     if has_more:
@@ -110,11 +86,7 @@ def session_file_lines(
     touches: Sequence[SessionFileTouches], session: str, title: str, project: str, width: int
 ) -> Iterator[StyledLine]:
     """Yield the files of a session."""
-    yield [
-        (session[:SHORT_ID_LENGTH], "bold"),
-        "  ",
-        one_line(title, max(12, width - 10)) or "(no title)",
-    ]
+    yield [(session[:SHORT_ID_LENGTH], "bold"), "  ", one_line(title, max(12, width - 10)) or "(no title)"]
     if project:
         yield [(one_line(project, width), "dim")]
     yield []
@@ -123,32 +95,14 @@ def session_file_lines(
         return
     columns = [
         Column(
-            "FILE",
-            [relative_to_project(one_line(touch.path), project) for touch in touches],
-            "bold",
-            flexible=True,
+            "FILE", [relative_to_project(one_line(touch.path), project) for touch in touches], "bold", flexible=True
         ),
-        Column(
-            "EDITS", [f"{each.edits:,}" if each.edits else "" for each in touches], align_right=True
-        ),
+        Column("EDITS", [f"{each.edits:,}" if each.edits else "" for each in touches], align_right=True),
         Column("+", [added_text(each.added) for each in touches], "green", align_right=True),
-        Column(
-            MINUS_SIGN,
-            [removed_text(each.removed) for each in touches],
-            "red",
-            align_right=True,
-        ),
-        Column(
-            "READS", [f"{each.reads:,}" if each.reads else "" for each in touches], align_right=True
-        ),
+        Column(MINUS_SIGN, [removed_text(each.removed) for each in touches], "red", align_right=True),
+        Column("READS", [f"{each.reads:,}" if each.reads else "" for each in touches], align_right=True),
         *_source_columns(touches),
-        Column(
-            "TURNS",
-            [_turn_ranges(each) for each in touches],
-            "dim",
-            max_width=24,
-            min_flexible_width=24,
-        ),
+        Column("TURNS", [_turn_ranges(each) for each in touches], "dim", max_width=24, min_flexible_width=24),
     ]
     yield from _file_table_lines(columns, width, touches)
     yield []
@@ -215,10 +169,7 @@ def verification_lines(report: VerificationReport, width: int) -> Iterator[Style
     yield [(f"{len(report.wrong):>9,} rebuilt otherwise than recorded:", "red")]
     for mismatch in report.wrong[:_MAX_MISMATCHES]:
         where = f"{mismatch.session[:SHORT_ID_LENGTH]} at byte {mismatch.offset:,}"
-        yield [
-            "          ",
-            one_line(f"{mismatch.tool} {mismatch.path}: {mismatch.why} ({where})", width - 10),
-        ]
+        yield ["          ", one_line(f"{mismatch.tool} {mismatch.path}: {mismatch.why} ({where})", width - 10)]
 
 
 _MAX_PROMPT_LINES: Final = 3
@@ -228,9 +179,7 @@ _DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
 # Through time
 
 
-def file_history_lines(
-    history: History, width: int, now: float, *, show_all: bool
-) -> Iterator[StyledLine]:
+def file_history_lines(history: History, width: int, now: float, *, show_all: bool) -> Iterator[StyledLine]:
     """Yield the head, a table of versions (newest first), and what is to be said below it."""
     yield [(one_line(history.path, width), "bold")]
     yield [(_history_summary(history), "dim")]
@@ -245,8 +194,7 @@ def file_history_lines(
 def _all_entries(history: History, now: float) -> list[TimelineEntry]:
     versions = reversed(history.versions)
     return [
-        _unchanged_entry(version) if version.settled else timeline_entries([version], now)[0]
-        for version in versions
+        _unchanged_entry(version) if version.settled else timeline_entries([version], now)[0] for version in versions
     ]
 
 
@@ -267,10 +215,7 @@ def _history_summary(history: History) -> str:
     changes = [version for version in versions if version.verb in ("write", "edit")]
     sessions = len({each.session for each in versions})
     text = f"{humanize.count(len(changes), 'change')} in {humanize.count(sessions, 'session')}"
-    lines = (
-        added_text(sum(each.added for each in changes)),
-        removed_text(sum(e.removed for e in changes)),
-    )
+    lines = (added_text(sum(each.added for each in changes)), removed_text(sum(e.removed for e in changes)))
     return ", ".join(filter(None, (text, " ".join(filter(None, lines)))))
 
 
@@ -284,15 +229,8 @@ def _version_table_lines(
         Column("WHEN", [_version_time(each, now) for each in versions]),
         Column("WHAT", [entry.what for entry in entries], max_width=24),
         Column("+", [added_text(each.added) for each in versions], "green", align_right=True),
-        Column(
-            MINUS_SIGN,
-            [removed_text(each.removed) for each in versions],
-            "red",
-            align_right=True,
-        ),
-        Column(
-            "KNOWN", [_certainty_note(each) for each in versions], "yellow", min_flexible_width=20
-        ),
+        Column(MINUS_SIGN, [removed_text(each.removed) for each in versions], "red", align_right=True),
+        Column("KNOWN", [_certainty_note(each) for each in versions], "yellow", min_flexible_width=20),
         Column("AT", [version_origin(each) for each in versions], "cyan", min_flexible_width=12),
         Column("ASKED", _prompt_column(entries), "dim", flexible=True, max_width=400),
     ]
@@ -360,9 +298,7 @@ def file_history_json(history: History) -> dict[str, Any]:
         "path": history.path,
         "project": history.project,
         "lost": history.lost,
-        "versions": [
-            _version_fields(number, version) for number, version in enumerate(history.versions, 1)
-        ],
+        "versions": [_version_fields(number, version) for number, version in enumerate(history.versions, 1)],
     }
 
 
@@ -374,10 +310,7 @@ def version_json(history: History, version: Version, *, with_text: bool = False)
     data = _version_fields(version_number(history, version), version)
     if with_text:
         data |= {"path": history.path, "text": version.text, "total": version.total}
-        data["pieces"] = [
-            {"start": known_lines.start, "lines": known_lines.lines}
-            for known_lines in version.pieces
-        ]
+        data["pieces"] = [{"start": known_lines.start, "lines": known_lines.lines} for known_lines in version.pieces]
     return data
 
 
@@ -429,9 +362,7 @@ def version_lines(history: History, version: Version, width: int) -> Iterator[St
         yield from _numbered_lines(piece.lines, piece.start)
         line_number = piece.start + len(piece.lines)
     if version.total is not None and line_number <= version.total:
-        yield [
-            (f"       {humanize.count(version.total - line_number + 1, 'line')} not known", "dim")
-        ]
+        yield [(f"       {humanize.count(version.total - line_number + 1, 'line')} not known", "dim")]
 
 
 def _version_heading(history: History, version: Version) -> str:
@@ -472,22 +403,16 @@ def diff_json(history: History, old_version: Version, new_version: Version) -> d
 def diff_text(history: History, old_version: Version, new_version: Version) -> bytes:
     """Return what lies between two versions as `patch` reads it."""
     path = relative_to_project(history.path, history.project)
-    return unified_diff(path, old_version.text or "", new_version.text or "").encode(
-        "utf-8", "surrogatepass"
-    )
+    return unified_diff(path, old_version.text or "", new_version.text or "").encode("utf-8", "surrogatepass")
 
 
-def diff_lines(
-    history: History, old_version: Version, new_version: Version
-) -> Iterator[StyledLine]:
+def diff_lines(history: History, old_version: Version, new_version: Version) -> Iterator[StyledLine]:
     """Yield the same for people."""
     yield [("A ", "bold"), _version_heading(history, old_version)]
     yield [("B ", "bold"), _version_heading(history, new_version)]
     yield []
     text = unified_diff(
-        relative_to_project(history.path, history.project),
-        old_version.text or "",
-        new_version.text or "",
+        relative_to_project(history.path, history.project), old_version.text or "", new_version.text or ""
     )
     if not text:
         yield ["Not a line is different."]

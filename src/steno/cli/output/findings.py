@@ -41,12 +41,7 @@ _MAX_RAW_SIZE: Final = 1 << 12
 
 
 def report_lines(
-    report: FileReport,
-    severities: Sequence[Severity],
-    columns: int,
-    *,
-    short_id: str = "",
-    title: str = "",
+    report: FileReport, severities: Sequence[Severity], columns: int, *, short_id: str = "", title: str = ""
 ) -> Iterator[StyledLine]:
     """Yield what there is to say of a session: what clients resume of it, and its findings."""
     yield from session_heading(one_line(short_id or report.name, 40), title, columns)
@@ -116,9 +111,7 @@ def _group_findings(file: FileReport, severities: Sequence[Severity]) -> list[li
     return [groups[key] for key in order]
 
 
-def _finding_group_lines(
-    file: FileReport, group: list[Finding], columns: int
-) -> Iterator[StyledLine]:
+def _finding_group_lines(file: FileReport, group: list[Finding], columns: int) -> Iterator[StyledLine]:
     first = group[0]
     number = file.counts.get((first.id, first.severity), len(group))
     mark, style = SEVERITY_MARKS[first.severity]
@@ -134,8 +127,7 @@ def _finding_group_lines(
             yield [" " * (6 + len(where)), (text, "dim")]
     if number > _MAX_FINDINGS:
         further_lines = [
-            f"{found.location.line:,}"
-            for found in group[_MAX_FINDINGS : _MAX_FINDINGS + _MAX_LINE_NUMBERS]
+            f"{found.location.line:,}" for found in group[_MAX_FINDINGS : _MAX_FINDINGS + _MAX_LINE_NUMBERS]
         ]
         ellipsis = ", …" if number > _MAX_FINDINGS + len(further_lines) else ""
         text = f"and {number - _MAX_FINDINGS:,} more: lines {', '.join(further_lines)}{ellipsis}"
@@ -176,9 +168,7 @@ def report_json(report: FileReport, severities: Sequence[Severity]) -> list[dict
     return [json_encodable(_file_report_json(file, report, severities)) for file in report.files]
 
 
-def _file_report_json(
-    file: FileReport, owner: FileReport, severities: Sequence[Severity]
-) -> dict[str, Any]:
+def _file_report_json(file: FileReport, owner: FileReport, severities: Sequence[Severity]) -> dict[str, Any]:
     counts = ((rule, level, number) for (rule, level), number in sorted(file.counts.items()))
     return {
         "path": file.path,
@@ -190,13 +180,9 @@ def _file_report_json(
         "sound": file.sound,
         "verdicts": [msgspec.to_builtins(verdict) for verdict in file.verdicts],
         "counts": [
-            {"id": rule, "severity": level, "count": number}
-            for rule, level, number in counts
-            if level in severities
+            {"id": rule, "severity": level, "count": number} for rule, level, number in counts if level in severities
         ],
-        "findings": [
-            _finding_json(finding) for finding in file.findings if finding.severity in severities
-        ],
+        "findings": [_finding_json(finding) for finding in file.findings if finding.severity in severities],
     }
 
 
@@ -270,9 +256,7 @@ def find_rule(name: str) -> Rule:
     """
     make_policy([name])
     if name not in RULES:
-        raise BadRequest(
-            f"{name} is a family of rules", hint=f"`{program_name()} check --rules` lists them"
-        )
+        raise BadRequest(f"{name} is a family of rules", hint=f"`{program_name()} check --rules` lists them")
     return RULES[name]
 
 
@@ -350,8 +334,6 @@ def secrets_json(files: "Sequence[FileSecrets]") -> dict[str, Any]:
             for finding in file.findings
         ],
         "problems": [
-            json_encodable({"path": file.session_file.path, "message": file.error})
-            for file in files
-            if file.error
+            json_encodable({"path": file.session_file.path, "message": file.error}) for file in files if file.error
         ],
     }

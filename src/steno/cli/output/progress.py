@@ -27,12 +27,7 @@ class ProgressBar:
     """
 
     def __init__(
-        self,
-        total_bytes: int,
-        label: str,
-        *,
-        stream: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, total_bytes: int, label: str, *, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._total_bytes = total_bytes
         self._label = one_line(label, _MAX_LABEL_WIDTH)
@@ -81,9 +76,7 @@ class ProgressBar:
         self._stream.flush()
 
     def _text(self, now: float) -> str:
-        done_bytes = (
-            min(self._done_bytes, self._total_bytes) if self._total_bytes else self._done_bytes
-        )
+        done_bytes = min(self._done_bytes, self._total_bytes) if self._total_bytes else self._done_bytes
         rate = self._done_bytes / max(now - self._started_at, 1e-9)
         parts = [self._label]
         if self._total_bytes:
@@ -118,11 +111,7 @@ def progress_factory(label: str) -> Generator[Callable[[int], Callable[[int], No
 
 def _time_left(seconds: float) -> str:
     whole_seconds = math.ceil(seconds)
-    return (
-        f"{whole_seconds} s"
-        if whole_seconds < _SECONDS_PER_MINUTE
-        else humanize.duration(whole_seconds)
-    )
+    return f"{whole_seconds} s" if whole_seconds < _SECONDS_PER_MINUTE else humanize.duration(whole_seconds)
 
 
 def _can_redraw(stream: TextIO | None) -> bool:

@@ -72,17 +72,10 @@ def _find_node(transcript: Transcript, reference: str, *, by_byte: bool) -> Node
         return names[reference]
     matches = [node for name, node in names.items() if reference and name.startswith(reference)]
     if len(matches) > 1:
-        raise Ambiguous(
-            f"{len(matches)} records begin with {reference!r}", hint="write more of the id"
-        )
+        raise Ambiguous(f"{len(matches)} records begin with {reference!r}", hint="write more of the id")
     if matches:
         return matches[0]
-    if (
-        by_byte
-        and reference.isascii()
-        and reference.isdecimal()
-        and len(reference) <= _MAX_OFFSET_DIGITS
-    ):
+    if by_byte and reference.isascii() and reference.isdecimal() and len(reference) <= _MAX_OFFSET_DIGITS:
         byte = int(reference)
         nodes = transcript.nodes
         return next((node for node in nodes if 0 <= byte - node.offset < node.length), None)
@@ -121,9 +114,7 @@ def record_context_lines(
     yield []
     expanded_options = msgspec.structs.replace(options, show_all=True)
     is_prompt = turn.prompt is not None and turn.prompt.node.index == target.node.index
-    yield from prompt_lines(
-        turn.prompt, turn.number, turn.started, expanded_options if is_prompt else options
-    )
+    yield from prompt_lines(turn.prompt, turn.number, turn.started, expanded_options if is_prompt else options)
     yield []
     step_index = _step_index(turn.steps, target.node)
     if step_index is not None:
@@ -145,9 +136,7 @@ def record_context_lines(
 
 def _step_index(steps: tuple[Step, ...], node: Node) -> int | None:
     for step_index, step in enumerate(steps):
-        if any(
-            other is not None and other.index == node.index for other in (step.call, step.result)
-        ):
+        if any(other is not None and other.index == node.index for other in (step.call, step.result)):
             return step_index
     return None
 
@@ -173,9 +162,7 @@ def _with_arrow(line: StyledLine) -> StyledLine:
     return [("→ ", "bold yellow"), (text.removeprefix("  "), style), *line[1:]]
 
 
-def _step_lines(
-    transcript: Transcript, steps: tuple[Step, ...], options: RenderOptions
-) -> Iterator[StyledLine]:
+def _step_lines(transcript: Transcript, steps: tuple[Step, ...], options: RenderOptions) -> Iterator[StyledLine]:
     return StepRenderer(options).lines(transcript, steps)
 
 

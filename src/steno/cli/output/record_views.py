@@ -87,16 +87,9 @@ def piece_line(number: int, piece: Piece, width: int) -> Iterator[StyledLine]:
     else:
         yield [*head, (pad("", 8), ""), "  ", ("gap", "yellow")]
     for damage in piece.damage:
-        explanation = one_line(
-            f"{damage.message}: {damage.hint}" if damage.message else damage.hint
-        )
+        explanation = one_line(f"{damage.message}: {damage.hint}" if damage.message else damage.hint)
         available = max(width - 30 - len(damage.id), 20)
-        yield [
-            " " * 27,
-            (f"! {damage.id}", "yellow"),
-            " ",
-            (one_line(explanation, available), "dim"),
-        ]
+        yield [" " * 27, (f"! {damage.id}", "yellow"), " ", (one_line(explanation, available), "dim")]
 
 
 def record_excerpt(record: Record, available: int) -> str:
@@ -126,9 +119,7 @@ def _field_texts(fields: dict[str, Any]) -> Iterator[str]:
 _MAX_BLOCK_LINES = 12
 
 
-def message_lines(
-    messages: list[dict[str, Any]], width: int, *, show_all: bool = False
-) -> Iterator[StyledLine]:
+def message_lines(messages: list[dict[str, Any]], width: int, *, show_all: bool = False) -> Iterator[StyledLine]:
     """Yield each message with its number and role, then its blocks; long ones are cut."""
     for number, message in enumerate(messages, 1):
         if number > 1:
@@ -169,9 +160,7 @@ def _block_lines(block: dict[str, Any], width: int, *, show_all: bool) -> Iterat
 
 def _input_text(block: dict[str, Any], width: int) -> str:
     tool_input = block.get("input")
-    values = (
-        list(cast("dict[str, Any]", tool_input).values()) if isinstance(tool_input, dict) else []
-    )
+    values = list(cast("dict[str, Any]", tool_input).values()) if isinstance(tool_input, dict) else []
     return one_line("  ".join(value for value in values if isinstance(value, str)), width)
 
 
@@ -216,9 +205,7 @@ def graph_lines(session: Session, width: int) -> Iterator[StyledLine]:
     leaf = session.leaf
     for position in _tree_positions(session):
         in_conversation = position.node.uuid in conversation_ids
-        yield _record_line(
-            session, position, width, in_conversation=in_conversation, is_leaf=position.node is leaf
-        )
+        yield _record_line(session, position, width, in_conversation=in_conversation, is_leaf=position.node is leaf)
 
 
 def graph_json(session: Session) -> Iterator[dict[str, Any]]:
@@ -261,15 +248,11 @@ def _tree_positions(session: Session) -> Iterator[_TreePosition]:
         yielded.add(node.index)
         yield position
         # Of several records with one id, the first has the children.
-        pending_children = [
-            child for child in children.pop(node.uuid or "", ()) if child.index not in yielded
-        ]
+        pending_children = [child for child in children.pop(node.uuid or "", ()) if child.index not in yielded]
         stack += _child_positions(pending_children, position, ancestor_ids)
 
 
-def _children_and_roots(
-    nodes: list[Node], session: Session
-) -> tuple[dict[str, list[Node]], list[Node]]:
+def _children_and_roots(nodes: list[Node], session: Session) -> tuple[dict[str, list[Node]], list[Node]]:
     by_uuid = session.transcript.by_uuid
     children: dict[str, list[Node]] = {}
     roots: list[Node] = []
@@ -297,9 +280,7 @@ def _child_positions(
     """Yield the places of a record's children, the last to be drawn first."""
     if not children:
         return
-    main_child = next(
-        (child for child in reversed(children) if child.uuid in ancestor_ids), children[-1]
-    )
+    main_child = next((child for child in reversed(children) if child.uuid in ancestor_ids), children[-1])
     rails = parent.rails
     yield _TreePosition(main_child, rails, depth=parent.depth)
     branch_rails = (*rails, "│ ") if len(rails) < _MAX_RAILS else rails
@@ -313,10 +294,7 @@ def _record_line(
 ) -> StyledLine:
     node = position.node
     record = session.transcript.record(node)
-    rails = (
-        "".join(position.rails[:-1] if position.branch_mark else position.rails)
-        + position.branch_mark
-    )
+    rails = "".join(position.rails[:-1] if position.branch_mark else position.rails) + position.branch_mark
     mark = "◆" if is_leaf else "●" if in_conversation else "·"
     column = min(_KIND_WIDTH, width // 3)
     kind = one_line(record.kind, column)

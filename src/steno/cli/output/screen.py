@@ -5,14 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from steno.sanitize.terminal import (
-    ColourMode,
-    StyledLine,
-    StyledText,
-    TerminalStyler,
-    display_width,
-    wants_colour,
-)
+from steno.sanitize.terminal import ColourMode, StyledLine, StyledText, TerminalStyler, display_width, wants_colour
 
 if TYPE_CHECKING:
     from re import Match
@@ -37,9 +30,7 @@ class Screen:
 
     def __init__(self, color: ColourMode = "auto", columns: int | None = None) -> None:
         self.is_terminal = sys.stdout.isatty()
-        self.width = max(
-            _MIN_WIDTH, min(columns or _terminal_columns(is_terminal=self.is_terminal), _MAX_WIDTH)
-        )
+        self.width = max(_MIN_WIDTH, min(columns or _terminal_columns(is_terminal=self.is_terminal), _MAX_WIDTH))
         self.styler = _styler(color, sys.stdout.encoding, tty=self.is_terminal)
 
     def print_lines(self, lines: Iterable[Sequence[StyledText]]) -> None:
@@ -49,9 +40,7 @@ class Screen:
 
     def render_text(self, lines: Iterable[Sequence[StyledText]]) -> str:
         """Return lines as text for a pager."""
-        return "".join(
-            self.styler.style_line(_strip_trailing_blanks(line)) + "\n" for line in lines
-        )
+        return "".join(self.styler.style_line(_strip_trailing_blanks(line)) + "\n" for line in lines)
 
     def print_next_steps(self, steps: Sequence[str], note: str = "") -> None:
         """Write what one may do next, to people only; a command that would be cut is left out."""
@@ -107,9 +96,7 @@ def print_error(message: str, hint: str = "", color: ColourMode = "auto") -> Non
         sys.stderr.write(paint.style_line(line) + "\n")
 
 
-def report_unreadable(
-    problems: Sequence["Problem"], *, action: str = "read", with_reason: bool = False
-) -> None:
+def report_unreadable(problems: Sequence["Problem"], *, action: str = "read", with_reason: bool = False) -> None:
     """Report how many paths could not be read, and the first of them."""
     if problems:
         from steno.report.humanize import count
@@ -160,9 +147,7 @@ def write_json(value: object) -> None:
 _DEFAULT_HEIGHT = 24
 
 
-def print_paged(
-    screen: Screen, lines: Iterable[Sequence[StyledText]], *, use_pager: bool = True
-) -> None:
+def print_paged(screen: Screen, lines: Iterable[Sequence[StyledText]], *, use_pager: bool = True) -> None:
     """Write lines; at a terminal, through `$PAGER` or `less -R` when they do not fit on it."""
     if not (use_pager and screen.is_terminal and sys.stdin.isatty()):
         screen.print_lines(lines)

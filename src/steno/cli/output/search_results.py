@@ -17,22 +17,8 @@ from steno.index.session_stats import FILE_ID_SHIFT
 from steno.index.sync.scan import path_from_column
 from steno.report import clock, humanize
 from steno.report.humanize import SHORT_ID_LENGTH
-from steno.report.session_references import (
-    SessionReferences,
-    json_encodable,
-    printable_path,
-    shell_argument,
-)
-from steno.sanitize.terminal import (
-    StyledLine,
-    StyledText,
-    clean,
-    display_width,
-    one_line,
-    pad,
-    truncate,
-    wrap,
-)
+from steno.report.session_references import SessionReferences, json_encodable, printable_path, shell_argument
+from steno.sanitize.terminal import StyledLine, StyledText, clean, display_width, one_line, pad, truncate, wrap
 from steno.store import environment
 
 if TYPE_CHECKING:
@@ -46,9 +32,7 @@ _HIGHLIGHT_STYLE: Final = "bold yellow"
 _ELLIPSIS: Final = "…"
 
 
-def highlighted_lines(
-    excerpt: Excerpt, columns: int, rows: int, prefix: str = ""
-) -> Iterator[StyledLine]:
+def highlighted_lines(excerpt: Excerpt, columns: int, rows: int, prefix: str = "") -> Iterator[StyledLine]:
     """Yield an excerpt on at most so many lines; what acts on a terminal is made visible."""
     text, highlights = _flatten_excerpt(excerpt, prefix)
     columns = max(columns, 8)
@@ -71,10 +55,7 @@ def _flatten_excerpt(excerpt: Excerpt, prefix: str) -> tuple[str, list[bool]]:
     highlights = [False] * len(text)
     position = 0
     for start, end in [*excerpt.marks, (len(excerpt.text), len(excerpt.text))]:
-        for piece, is_highlighted in (
-            (excerpt.text[position:start], False),
-            (excerpt.text[start:end], True),
-        ):
+        for piece, is_highlighted in ((excerpt.text[position:start], False), (excerpt.text[start:end], True)):
             visible = clean(_WHITESPACE.sub(" ", piece))
             if visible.startswith(" ") and (not text or text.endswith(" ")):
                 visible = visible[1:]
@@ -96,9 +77,7 @@ def _line_end(text: str, start: int, columns: int) -> int:
     return end
 
 
-def _highlighted_line(
-    text: str, highlights: list[bool], first: int, end: int, suffix: str
-) -> StyledLine:
+def _highlighted_line(text: str, highlights: list[bool], first: int, end: int, suffix: str) -> StyledLine:
     line: StyledLine = []
     start = first
     for index in range(first, end + 1):
@@ -154,9 +133,7 @@ class SearchResults:
     @cached_property
     def _references(self) -> SessionReferences:
         statement = "SELECT f.path FROM sessions s JOIN files f ON f.id = s.file WHERE s.agent = ''"
-        return SessionReferences(
-            path_from_column(path) for (path,) in self._connection.execute(statement)
-        )
+        return SessionReferences(path_from_column(path) for (path,) in self._connection.execute(statement))
 
     @cached_property
     def _session_count(self) -> int:
@@ -179,9 +156,7 @@ class SearchResults:
 
     # The words themselves
 
-    def _visible_hits(
-        self, reader: HitReader, group: HitGroup, hits_per_session: int
-    ) -> Iterator[_VisibleHit]:
+    def _visible_hits(self, reader: HitReader, group: HitGroup, hits_per_session: int) -> Iterator[_VisibleHit]:
         pattern = self._pattern.find_spans if self._pattern else None
         messages = group.messages[:hits_per_session] if hits_per_session else group.messages
         for text in reader.read_texts(messages):
@@ -203,9 +178,7 @@ class SearchResults:
                 first = next((text for text, _ in visible if not text.loss_reason), None)
                 if self._first_hit is None and first is not None:
                     self._first_hit = group, first
-                if first is not None and self._session_reference(group, first) != self._short_id(
-                    group
-                ):
+                if first is not None and self._session_reference(group, first) != self._short_id(group):
                     yield [("  " + (self._show_command(group, first) or _UNTYPABLE_PATH), "dim")]
                 for text, excerpt in visible:
                     yield from self._hit_lines(group, text, excerpt, columns)
@@ -226,11 +199,7 @@ class SearchResults:
     def _session_heading(self, group: HitGroup, columns: int, *, archived: bool) -> StyledLine:
         short = one_line(self._short_id(group), columns // 2)
         state = "archived only" if archived else "gone" if group.gone else ""
-        details = [
-            one_line(humanize.project_name(group.project), 16),
-            state,
-            _day_and_time(group.ended),
-        ]
+        details = [one_line(humanize.project_name(group.project), 16), state, _day_and_time(group.ended)]
         details.append(humanize.count(len(group.messages), "hit"))
         while True:
             right = "  ".join(part for part in details if part)
@@ -241,9 +210,7 @@ class SearchResults:
         title = one_line(group.title, max(available, 1)) or "(no title)"
         return [(short, "bold"), "  ", pad(title, max(available, 1)), ("  " + right, "dim")]
 
-    def _hit_lines(
-        self, group: HitGroup, text: HitText, excerpt: Excerpt | None, columns: int
-    ) -> Iterator[StyledLine]:
+    def _hit_lines(self, group: HitGroup, text: HitText, excerpt: Excerpt | None, columns: int) -> Iterator[StyledLine]:
         agent = group.agents.get(text.message >> FILE_ID_SHIFT, "")
         where = agent[: _LOCATION_WIDTH - 1] if agent else _turn_or_time(group, text)
         kind, style = _part_kind(excerpt)
@@ -253,21 +220,12 @@ class SearchResults:
             (pad(one_line(kind), _KIND_WIDTH), style),
         ]
         if columns >= _WIDE_SCREEN:
-            gutter.insert(
-                1, (pad(one_line(text.uuid[:SHORT_ID_LENGTH]), SHORT_ID_LENGTH + 2), "dim")
-            )
-        indent = sum(
-            display_width(styled if isinstance(styled, str) else styled[0]) for styled in gutter
-        )
+            gutter.insert(1, (pad(one_line(text.uuid[:SHORT_ID_LENGTH]), SHORT_ID_LENGTH + 2), "dim"))
+        indent = sum(display_width(styled if isinstance(styled, str) else styled[0]) for styled in gutter)
         if excerpt is None:
-            yield [
-                *gutter,
-                (one_line(_LOSS_MESSAGES[text.loss_reason or "changed"], columns - indent), "dim"),
-            ]
+            yield [*gutter, (one_line(_LOSS_MESSAGES[text.loss_reason or "changed"], columns - indent), "dim")]
             return
-        lines = highlighted_lines(
-            excerpt, columns - indent, _MAX_EXCERPT_LINES, _tool_file_name(excerpt)
-        )
+        lines = highlighted_lines(excerpt, columns - indent, _MAX_EXCERPT_LINES, _tool_file_name(excerpt))
         for index, line in enumerate(lines):
             yield [*(gutter if not index else [" " * indent]), *line]
 
@@ -280,11 +238,7 @@ class SearchResults:
             return
         table = [
             Column("ID", [one_line(self._short_id(group)) for group in groups], "bold"),
-            Column(
-                "SESSION",
-                [one_line(group.title, 200) or "(no title)" for group in groups],
-                flexible=True,
-            ),
+            Column("SESSION", [one_line(group.title, 200) or "(no title)" for group in groups], flexible=True),
             Column(
                 "PROJECT",
                 [one_line(humanize.project_name(group.project), 40) for group in groups],
@@ -300,11 +254,7 @@ class SearchResults:
 
     def _short_id(self, group: HitGroup) -> str:
         """Return as few letters of its file's name as tell it from the others, as `ls` does."""
-        return (
-            self._references.short_id(group.path)
-            if group.has_session_file
-            else group.id[:SHORT_ID_LENGTH]
-        )
+        return self._references.short_id(group.path) if group.has_session_file else group.id[:SHORT_ID_LENGTH]
 
     def _session_reference(self, group: HitGroup, text: HitText | None) -> str:
         """Return what names it in another command: the short name, or its path."""
@@ -317,11 +267,7 @@ class SearchResults:
         """Return the command that opens it, at a message if there is one."""
         name = shell_argument(self._session_reference(group, text))
         location = location_arguments(group, text) if text is not None else ""
-        return (
-            None
-            if None in (name, location)
-            else f"steno show{self._root_arguments} {name}{location}"
-        )
+        return None if None in (name, location) else f"steno show{self._root_arguments} {name}{location}"
 
     # Around
 
@@ -339,9 +285,7 @@ class SearchResults:
             if not term.quoted and term.text.partition(":")[2][:1] not in ("", "/", ":")
         ]
         if unknown_filters:
-            filter_hint = (
-                f"{one_line(unknown_filters[0], 20)}: is no filter. There are {', '.join(FILTERS)}."
-            )
+            filter_hint = f"{one_line(unknown_filters[0], 20)}: is no filter. There are {', '.join(FILTERS)}."
             yield [(one_line(filter_hint, columns), "dim")]
 
     def print_next_steps(self, screen: Screen, limit: int) -> None:
@@ -497,9 +441,7 @@ def _audit_lines(accounts: list[FileAudit], columns: int) -> Iterator[StyledLine
     total = sum(account.size for account in accounts)
     counted = sum(sizes.values())
     text = f"{humanize.count(len(accounts), 'file')}, {total:,} bytes"
-    conclusion = (
-        "every byte accounted for" if counted == total else f"{total - counted:,} bytes unknown"
-    )
+    conclusion = "every byte accounted for" if counted == total else f"{total - counted:,} bytes unknown"
     if display_width(text) + display_width(conclusion) + 2 <= columns:
         yield [(text, "bold"), f"  {conclusion}"]
     else:
@@ -530,10 +472,7 @@ def _explained_row(row: StyledLine, meaning: str, columns: int) -> Iterator[Styl
     """Yield a row with what it means beside it, or below where the screen is too narrow."""
     if columns - _MEANING_COLUMN < _MIN_MEANING_WIDTH:
         yield row
-        yield from (
-            [" " * _MEANING_INDENT, (line, "dim")]
-            for line in wrap(meaning, columns - _MEANING_INDENT)
-        )
+        yield from ([" " * _MEANING_INDENT, (line, "dim")] for line in wrap(meaning, columns - _MEANING_INDENT))
         return
     first, *continuation = wrap(meaning, columns - _MEANING_COLUMN)
     yield [*row, (first, "dim")]
@@ -547,9 +486,7 @@ def _incomplete_file_lines(accounts: list[FileAudit], columns: int) -> Iterator[
         yield []
         yield [(f"{humanize.count(len(incomplete), 'file')} not searched in full", "bold")]
     for account in incomplete[:_MAX_LISTED_FILES]:
-        problems = [
-            f"{account.bytes[name]:,} {name}" for name in _PROBLEM_REASONS if account.bytes[name]
-        ]
+        problems = [f"{account.bytes[name]:,} {name}" for name in _PROBLEM_REASONS if account.bytes[name]]
         if account.documents != account.indexed:
             problems.append(f"{account.indexed:,} of {account.documents:,} texts")
         yield [("  " + one_line(", ".join(problems), columns - 2), "yellow")]

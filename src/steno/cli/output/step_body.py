@@ -8,12 +8,7 @@ from steno.format.records import Record
 from steno.format.tool_catalogue import SHELL, TEXT_EDITING_TOOLS
 from steno.report import humanize
 from steno.report.humanize import MINUS_SIGN
-from steno.sanitize.terminal import (
-    StyledLine,
-    clean,
-    strip_colours,
-    truncate,
-)
+from steno.sanitize.terminal import StyledLine, clean, strip_colours, truncate
 from steno.session.transcript import Transcript
 from steno.session.turns.steps import Step
 
@@ -28,9 +23,7 @@ _DiffRow = tuple[int | None, str, str]
 """A line of a diff: its number, its sign, its words."""
 
 
-def step_body_lines(
-    transcript: Transcript, step: Step, width: int, *, show_all: bool = False
-) -> Iterator[StyledLine]:
+def step_body_lines(transcript: Transcript, step: Step, width: int, *, show_all: bool = False) -> Iterator[StyledLine]:
     """Yield the lines below a step, if there are any to show."""
     if step.verb in TEXT_EDITING_TOOLS and step.state in ("ok", "open"):
         rows = list(_diff_rows(transcript, step))
@@ -46,10 +39,7 @@ def _diff_row_lines(rows: list[_DiffRow], width: int, max_rows: int) -> Iterator
         count = "" if number is None else str(number)
         yield [(f"{count:>{_LINE_NUMBER_WIDTH}} ", "dim"), (f"{sign} {visible}", style)]
     if len(rows) > max_rows:
-        yield [
-            " " * (_LINE_NUMBER_WIDTH + 3),
-            (f"{max_rows} of {humanize.count(len(rows), 'line')}", "dim"),
-        ]
+        yield [" " * (_LINE_NUMBER_WIDTH + 3), (f"{max_rows} of {humanize.count(len(rows), 'line')}", "dim")]
 
 
 def _diff_rows(transcript: Transcript, step: Step) -> Iterator[_DiffRow]:
@@ -107,9 +97,7 @@ def _replaced_strings(transcript: Transcript, step: Step) -> Iterator[tuple[str,
             yield str(old), str(new)
 
 
-def _output_lines(
-    record: Record, step: Step, width: int, *, show_all: bool
-) -> Iterator[StyledLine]:
+def _output_lines(record: Record, step: Step, width: int, *, show_all: bool) -> Iterator[StyledLine]:
     text = next((r.text for r in record.tool_results if r.tool_use_id == step.call_id), "")
     text = text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
     lines = [line.rstrip() for line in strip_colours(text).split("\n") if line.strip()]

@@ -29,15 +29,10 @@ class Column(msgspec.Struct):
     @property
     def natural_width(self) -> int:
         """How wide it would like to be."""
-        return min(
-            self.max_width,
-            max((display_width(cell) for cell in (self.heading, *self.cells)), default=0),
-        )
+        return min(self.max_width, max((display_width(cell) for cell in (self.heading, *self.cells)), default=0))
 
 
-def layout_columns(
-    columns: Sequence[Column], available: int
-) -> tuple[StyledLine, list[StyledLine]]:
+def layout_columns(columns: Sequence[Column], available: int) -> tuple[StyledLine, list[StyledLine]]:
     """Return the line of heads and one line per row, none wider than `available`."""
     visible = [column for column in columns if any(column.cells)]
     while True:
@@ -48,8 +43,7 @@ def layout_columns(
         visible.remove(optional)
     widths = [max(remaining, 1) if column.flexible else column.natural_width for column in visible]
     heading_line: StyledLine = [
-        (pad(c.heading, w, right=c.align_right), "dim")
-        for c, w in zip(visible, widths, strict=True)
+        (pad(c.heading, w, right=c.align_right), "dim") for c, w in zip(visible, widths, strict=True)
     ]
     rows = len(visible[0].cells) if visible else 0
     lines: list[StyledLine] = []
@@ -88,9 +82,10 @@ def session_heading(name: str, title: str, columns: int) -> Iterator[StyledLine]
     """Yield what a session is called and what it is about, on two lines where one is too short."""
     visible_name = one_line(name, columns)
     available = columns - display_width(visible_name) - 2
-    visible_title = one_line(
-        title, available if available >= _MIN_TITLE_WIDTH else columns - 2
-    ) or ("(no title)", "dim")
+    visible_title = one_line(title, available if available >= _MIN_TITLE_WIDTH else columns - 2) or (
+        "(no title)",
+        "dim",
+    )
     if available >= _MIN_TITLE_WIDTH:
         yield [(visible_name, "bold"), "  ", visible_title]
     else:

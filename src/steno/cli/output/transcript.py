@@ -17,16 +17,7 @@ from steno.format.dialects.detection import dialect_label, records_in_dialect
 from steno.format.tool_catalogue import FILE_TOOLS, SHELL
 from steno.report import humanize
 from steno.report.humanize import SHORT_ID_LENGTH
-from steno.sanitize.terminal import (
-    StyledLine,
-    StyledText,
-    display_width,
-    one_line,
-    pad,
-    shorten_path,
-    truncate,
-    wrap,
-)
+from steno.sanitize.terminal import StyledLine, StyledText, display_width, one_line, pad, shorten_path, truncate, wrap
 from steno.session.session import Session
 from steno.session.transcript import Transcript
 from steno.session.turns.branches import Branch
@@ -120,10 +111,7 @@ def prompt_lines(
     lines = wrap(prompt.text.strip("\n"), min(options.width - _GUTTER_WIDTH - 2, _MAX_PROSE_WIDTH))
     if not options.show_all and len(lines) > _MAX_PROMPT_LINES:
         total = len(lines)
-        lines = [
-            *lines[: _MAX_PROMPT_LINES - 1],
-            f"… {_MAX_PROMPT_LINES - 1} of {humanize.count(total, 'line')}",
-        ]
+        lines = [*lines[: _MAX_PROMPT_LINES - 1], f"… {_MAX_PROMPT_LINES - 1} of {humanize.count(total, 'line')}"]
     if prompt.images:
         lines.append(f"[{humanize.count(prompt.images, 'picture')}]")
     if prompt.origin != "human":
@@ -181,9 +169,7 @@ def compaction_lines(
     parts = [f"{text} ({one_line(compaction.trigger)})" if compaction.trigger else text]
     if text := humanize.token_reduction(*context_sizes(compaction)):
         parts.append(text)
-    if text := humanize.kept_message_count(
-        compaction.messages_before, compaction.messages_kept, compaction.ratio
-    ):
+    if text := humanize.kept_message_count(compaction.messages_before, compaction.messages_kept, compaction.ratio):
         parts.append(text)
     elif compaction.kept:
         parts.append(f"{humanize.count(len(compaction.kept), 'record')} kept")
@@ -198,9 +184,7 @@ def compaction_lines(
         yield []
 
 
-def branch_lines(
-    branches: Iterable[tuple[int, Branch]], options: RenderOptions
-) -> Iterator[StyledLine]:
+def branch_lines(branches: Iterable[tuple[int, Branch]], options: RenderOptions) -> Iterator[StyledLine]:
     """Yield a line or two about each branch that leaves the conversation here."""
     for number, branch in branches:
         usage = humanize.tokens(branch.usage.output) + " out" if branch.usage.output else ""
@@ -262,12 +246,7 @@ class StepRenderer:
                 for line in prose_lines(text, self._options):
                     yield ["    ", *line]
             case "queued":
-                yield [
-                    "  ",
-                    ("┊ ", "blue"),
-                    ("queued  ", "dim"),
-                    one_line(step.subject, available - 14),
-                ]
+                yield ["  ", ("┊ ", "blue"), ("queued  ", "dim"), one_line(step.subject, available - 14)]
             case "agent":
                 yield from self._agent_lines(step, column)
             case _:
@@ -275,14 +254,10 @@ class StepRenderer:
                 yield self._step_line(step, column, is_expanded=bool(body))
                 yield from body
 
-    def _step_body_lines(
-        self, transcript: Transcript, step: Step, available: int
-    ) -> Iterator[StyledLine]:
+    def _step_body_lines(self, transcript: Transcript, step: Step, available: int) -> Iterator[StyledLine]:
         if step.kind == "thought":
             if self._options.thinking and step.call is not None:
-                for line in wrap(
-                    transcript.record(step.call).thinking, min(available - 5, _MAX_PROSE_WIDTH)
-                ):
+                for line in wrap(transcript.record(step.call).thinking, min(available - 5, _MAX_PROSE_WIDTH)):
                     yield ["   ", ("│ ", "dim"), (line, "dim")]
             return
         yield from step_body_lines(transcript, step, available, show_all=self._options.show_all)
@@ -299,9 +274,7 @@ class StepRenderer:
         # The rail takes six columns of what its lines have to themselves.
         nested_options = msgspec.structs.replace(self._options, width=self._options.width - 6)
         steps = thread.steps_with_deleted if nested_options.show_all else thread.steps
-        for line in StepRenderer(nested_options, self._nesting_depth + 1).lines(
-            thread.transcript, steps
-        ):
+        for line in StepRenderer(nested_options, self._nesting_depth + 1).lines(thread.transcript, steps):
             yield ["    ", ("│ ", agent_style), *line]
         if thread.report:
             report = one_line(thread.report, nested_options.width - 2)
@@ -336,18 +309,10 @@ class StepRenderer:
         for line in self._step_body_lines(transcript, step, self._options.width - 4):
             yield ["  ", *line]
 
-    def _step_line(
-        self, step: Step, column: int, *, is_expanded: bool = False, agent_style: str = ""
-    ) -> StyledLine:
+    def _step_line(self, step: Step, column: int, *, is_expanded: bool = False, agent_style: str = "") -> StyledLine:
         mark, mark_style = _state_mark(step)
         right = _tokens_and_duration(step)
-        style = (
-            "bold red"
-            if step.state == "failed"
-            else f"bold {agent_style}"
-            if agent_style
-            else "bold"
-        )
+        style = "bold red" if step.state == "failed" else f"bold {agent_style}" if agent_style else "bold"
         subject_width = self._options.width - column - 6 - _RIGHT_WIDTH
         subject, used_width = self._subject_and_outcome(step, subject_width)
         return [
@@ -363,9 +328,7 @@ class StepRenderer:
     def _subject_and_outcome(self, step: Step, available: int) -> tuple[StyledLine, int]:
         """Return subject and outcome in at most that many columns, and how many they take."""
         preferred_outcome_width = available - display_width(one_line(step.subject, available)) - 2
-        outcome = one_line(
-            step.outcome, min(max(preferred_outcome_width, available // 2, 8), available)
-        )
+        outcome = one_line(step.outcome, min(max(preferred_outcome_width, available // 2, 8), available))
         subject_width = max(available - (display_width(outcome) + 2 if outcome else 0), 0)
         line: StyledLine = []
         if step.verb in FILE_TOOLS:
@@ -462,9 +425,7 @@ class SessionTranscript:
         text = one_line(text, max(available - len(hint), available // 2))
         return [mark, text, (truncate(hint, available - display_width(text)), "dim")]
 
-    def _transcript_and_turns(
-        self, branch: int | None, agent: str | None
-    ) -> tuple[Transcript, list[Turn]]:
+    def _transcript_and_turns(self, branch: int | None, agent: str | None) -> tuple[Transcript, list[Turn]]:
         if agent is not None:
             thread = self._find_agent(agent)
             return thread.transcript, thread.turns
@@ -490,9 +451,7 @@ class SessionTranscript:
             return matches[0]
         many = f"{len(matches)} sub-agents are" if matches else "no sub-agent is"
         known_ids = ", ".join(thread.agent_id for thread in agents[:8] if thread.agent_id)
-        raise NotFound(
-            f"{many} called {name!r}", hint=f"there are: {known_ids}" if known_ids else ""
-        )
+        raise NotFound(f"{many} called {name!r}", hint=f"there are: {known_ids}" if known_ids else "")
 
     def header_lines(
         self, turns: list[Turn], *, branch: int | None = None, agent: str | None = None
@@ -500,9 +459,7 @@ class SessionTranscript:
         """Yield what the session is called, and the figures of some turns."""
         return self._header_lines(turns, branch, agent)
 
-    def _header_lines(
-        self, turns: list[Turn], branch: int | None, agent: str | None
-    ) -> Iterator[StyledLine]:
+    def _header_lines(self, turns: list[Turn], branch: int | None, agent: str | None) -> Iterator[StyledLine]:
         summary, width = self._summary, self._screen.width
         yield [(one_line(self._title(turns), width), "bold")]
         if agent:
@@ -560,10 +517,7 @@ class SessionTranscript:
             "dialect": summary.dialect,
             "records_in_dialect": records_in_dialect(self._session.transcript.source),
             "status": summary.status,
-            "turns": [
-                _turn_json(entry)
-                for entry in _select_turn(_with_deleted(turns, show_all=show_all), turn)
-            ],
+            "turns": [_turn_json(entry) for entry in _select_turn(_with_deleted(turns, show_all=show_all), turn)],
             "abandoned": [_branch_json(each) for each in self._session.branches],
         }
 
@@ -600,12 +554,7 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
     return {
         "number": turn.number,
         "prompt": prompt
-        and {
-            "text": prompt.text,
-            "origin": prompt.origin,
-            "images": prompt.images,
-            "uuid": prompt.node.uuid,
-        },
+        and {"text": prompt.text, "origin": prompt.origin, "images": prompt.images, "uuid": prompt.node.uuid},
         "steps": [step_json(step) for step in turn.steps],
         "answer": turn.answer,
         "started": turn.started,

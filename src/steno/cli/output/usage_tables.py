@@ -38,9 +38,7 @@ _WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _BAR_HEADING: Final = "BAR"
 
 
-def print_usage_report(
-    report: UsageReport, query: UsageQuery, options: Any, color: Any, width: int | None
-) -> None:
+def print_usage_report(report: UsageReport, query: UsageQuery, options: Any, color: Any, width: int | None) -> None:
     """Write a report for people."""
     screen = Screen(color, width)
     if not report.lines:
@@ -84,22 +82,17 @@ def _table_lines(report: UsageReport, screen: Screen, limit: int) -> Iterator[St
     yield [" ", *(_as_bold(styled) for styled in rows[-1])]
     if len(lines) < len(report.lines):
         selection = "newest" if in_time else "dearest"
-        limit_note = (
-            f"the {selection} {len(lines):,} of {len(report.lines):,} rows; --limit 0 shows all"
-        )
+        limit_note = f"the {selection} {len(lines):,} of {len(report.lines):,} rows; --limit 0 shows all"
         for text in wrap(limit_note, available):
             yield [(f" {text}", "dim")]
 
 
-def _add_bar_column(
-    columns: list[Column], lines: list[ReportRow], available: int, *, unicode: bool
-) -> list[Column]:
+def _add_bar_column(columns: list[Column], lines: list[ReportRow], available: int, *, unicode: bool) -> list[Column]:
     """Return the columns that fit beside bars of the cost, and those."""
     blank = Column(_BAR_HEADING, [" "] * (len(lines) + 1), flexible=True)
     heads, _ = layout_columns([*columns[:2], blank, *columns[2:]], available)
     heading_widths = {
-        head.strip(): len(head)
-        for head, _ in (styled for styled in heads if not isinstance(styled, str))
+        head.strip(): len(head) for head, _ in (styled for styled in heads if not isinstance(styled, str))
     }
     bar_width = min(heading_widths.get(_BAR_HEADING, 0), _MAX_BAR_WIDTH)
     max_cost = max((line.cost for line in lines), default=0)
@@ -123,9 +116,7 @@ def _usage_columns(by: str, lines: list[ReportRow]) -> list[Column]:
     columns = _grouping_columns(by, lines[:-1])
     for column in columns:
         column.cells.append("total" if column is columns[0] else "")
-    columns.append(
-        Column("COST", [format_cost(line.cost, line.figures) for line in lines], align_right=True)
-    )
+    columns.append(Column("COST", [format_cost(line.cost, line.figures) for line in lines], align_right=True))
     if by == "tool":
         calls = [f"{line.calls:,}" if line.calls else "" for line in lines]
         failed = [f"{line.failed / line.calls:.1%}" if line.calls else "" for line in lines]
@@ -137,13 +128,7 @@ def _usage_columns(by: str, lines: list[ReportRow]) -> list[Column]:
         _count_column("OUTPUT", [each.output for each in figures], 12),
         _count_column("CACHE WRITE", [each.cache_write for each in figures], 20),
         _count_column("CACHE READ", [each.cache_read for each in figures], 18),
-        Column(
-            "CACHED",
-            [_cache_hit_rate(each) for each in figures],
-            "dim",
-            align_right=True,
-            min_flexible_width=22,
-        ),
+        Column("CACHED", [_cache_hit_rate(each) for each in figures], "dim", align_right=True, min_flexible_width=22),
         _count_column("SEARCHES", [each.searches for each in figures], 24),
         _count_column("RESPONSES", [each.responses for each in figures], 26),
     ]
@@ -206,9 +191,7 @@ def format_cost(micro: int, figures: UsageFigures) -> str:
     if not figures.has_cost:
         return "?"
     prefix = "≈" if figures.estimated else ""
-    return (
-        f"{prefix}{format_dollars(micro or bool(figures.exact))}{'+?' if figures.unpriced else ''}"
-    )
+    return f"{prefix}{format_dollars(micro or bool(figures.exact))}{'+?' if figures.unpriced else ''}"
 
 
 def format_dollars(micro: int) -> str:
@@ -251,10 +234,7 @@ def _footnotes(report: UsageReport) -> Iterator[str]:
         yield f"{text} may have abandoned branches and were not looked into (--abandoned)"
     if totals.estimated:
         text = humanize.count(totals.estimated, "response")
-        yield (
-            f"≈ {text} of clients 2.1.0 to 2.1.52: their output is a placeholder, "
-            "the truth is higher"
-        )
+        yield (f"≈ {text} of clients 2.1.0 to 2.1.52: their output is a placeholder, the truth is higher")
     for model, tokens in sorted(totals.unpriced.items()):
         name = one_line(model, 60) or "a model without a name"
         yield f"? no price is known for {name} ({tokens:,} tokens); a price file can name one"
@@ -408,9 +388,7 @@ def _group_heading(
     named = (one_line(name, 60) or fallback for name, fallback in zip(names, nameless, strict=True))
     count_text = humanize.count(len(members), "response")
     name = one_line(" · ".join(named), columns)
-    return _flow_pieces(
-        [(name, "bold"), (count_text, "dim"), (_total_cost(members), "dim")], columns, "", " "
-    )
+    return _flow_pieces([(name, "bold"), (count_text, "dim"), (_total_cost(members), "dim")], columns, "", " ")
 
 
 def _total_cost(members: list[ExplainedResponse]) -> str:
@@ -436,25 +414,18 @@ def _response_lines(response: ExplainedResponse, columns: int) -> Iterator[Style
     for number, line in enumerate(response.lines):
         next_lines = response.lines[number + 1 : number + 2]
         # What holds for several lines in a row is said once, below the last of them.
-        is_repeated = any(
-            (next_line.verdict, next_line.why) == (line.verdict, line.why)
-            for next_line in next_lines
-        )
+        is_repeated = any((next_line.verdict, next_line.why) == (line.verdict, line.why) for next_line in next_lines)
         yield from _source_line(line, columns, show_reason=not is_repeated)
 
 
-def _source_line(
-    line: ExplainedLine, columns: int, *, show_reason: bool = True
-) -> Iterator[StyledLine]:
+def _source_line(line: ExplainedLine, columns: int, *, show_reason: bool = True) -> Iterator[StyledLine]:
     mark, style = _VERDICT_MARKS[line.verdict]
     position = f":{line.line}" if line.line else f" @{line.offset}"
     figures = _figure_texts(line)
     figures_width = sum(display_width(text) + 2 for text, _ in figures)
     inline_width = columns - figures_width - display_width(position) - len(_FIGURE_INDENT) - 1
     path_width = (
-        inline_width
-        if inline_width >= _MIN_PATH_WIDTH
-        else columns - display_width(position) - len(_FIGURE_INDENT)
+        inline_width if inline_width >= _MIN_PATH_WIDTH else columns - display_width(position) - len(_FIGURE_INDENT)
     )
     folder, name = shorten_path(line.path, path_width)
     head: StyledLine = ["   ", (mark, style), " ", (folder, "dim"), name + position]
@@ -471,30 +442,20 @@ def _source_line(
 
 def _figure_texts(line: ExplainedLine) -> list[tuple[str, str]]:
     input_tokens, output, short, long, read, searches = line.figures
-    parts = [
-        f"in {input_tokens:,}",
-        f"out {output:,}",
-        f"5m {short:,}",
-        f"1h {long:,}",
-        f"read {read:,}",
-    ]
+    parts = [f"in {input_tokens:,}", f"out {output:,}", f"5m {short:,}", f"1h {long:,}", f"read {read:,}"]
     if searches:
         parts.append(humanize.count(searches, "search", "searches"))
     return [*((part, "") for part in parts), *([("cut to bounds", "yellow")] if line.cut else [])]
 
 
-def _summary_lines(
-    explained: UsageExplanation, visible: int, skipped: int, columns: int
-) -> Iterator[StyledLine]:
+def _summary_lines(explained: UsageExplanation, visible: int, skipped: int, columns: int) -> Iterator[StyledLine]:
     yield []
     total = len(explained.responses)
     if visible < total:
         limit_note = f"{visible:,} of {total:,} responses; --limit 0 shows all"
         for text in wrap(limit_note, columns):
             yield [(text, "dim")]
-    merged = sum(
-        line.verdict == "merged" for response in explained.responses for line in response.lines
-    )
+    merged = sum(line.verdict == "merged" for response in explained.responses for line in response.lines)
     copies = sum(line.verdict == "copy" for each in explained.responses for line in each.lines)
     counted = humanize.count(total, "response")
     counted = f"{counted} counted, {format_cost(explained.cost, explained.totals)}"

@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
     from steno.console.chat import Chat
 
-__all__ = [
-    "CommandTable",
-    "ConsoleCommand",
-    "RunCommand",
-    "description_rows",
-    "unknown_command_message",
-]
+__all__ = ["CommandTable", "ConsoleCommand", "RunCommand", "description_rows", "unknown_command_message"]
 
 RunCommand: TypeAlias = "Callable[[Chat, str], Awaitable[None]]"
 _MAX_NAME_WIDTH: Final = 30
@@ -53,9 +47,7 @@ class CommandTable:
             for module in _COMMAND_MODULES
             for command in import_module(f"steno.console.commands.{module}").COMMANDS
         )
-        self._by_name = {
-            name: command for command in self.commands for name in (command.name, *command.aliases)
-        }
+        self._by_name = {name: command for command in self.commands for name in (command.name, *command.aliases)}
 
     def by_name(self, name: str) -> ConsoleCommand:
         """Return a command by its name."""
@@ -89,16 +81,10 @@ def unknown_command_message(text: str, descriptions: list[tuple[str, str]]) -> s
     return f"there is no command /{invocation[0]}; {suggestion}"
 
 
-def description_rows(
-    rows: Sequence[tuple[str, str]], columns: int, style: str = "bold"
-) -> list[StyledLine]:
+def description_rows(rows: Sequence[tuple[str, str]], columns: int, style: str = "bold") -> list[StyledLine]:
     """Return names, and beside them what is said of each, on as many lines as that takes."""
     name_rows = [(one_line(name), description) for name, description in rows]
-    name_width = min(
-        max((display_width(name) for name, _ in name_rows), default=0),
-        _MAX_NAME_WIDTH,
-        columns // 2,
-    )
+    name_width = min(max((display_width(name) for name, _ in name_rows), default=0), _MAX_NAME_WIDTH, columns // 2)
     lines: list[StyledLine] = []
     for name, about in name_rows:
         parts = wrap(about, max(columns - name_width - 5, 10))

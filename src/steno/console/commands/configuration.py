@@ -4,12 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from steno.console.commands import ConsoleCommand, description_rows
 from steno.console.dialog import Choice, Dialog
-from steno.console.external_programs import (
-    editor_command,
-    open_explorer,
-    run_program,
-    steno_command,
-)
+from steno.console.external_programs import editor_command, open_explorer, run_program, steno_command
 from steno.report import humanize
 from steno.sanitize.terminal import StyledLine, one_line, pad
 
@@ -30,13 +25,9 @@ async def _agents(chat: "Chat", arguments: str) -> None:
     del arguments
     if chat.session is None:
         return
-    types = [
-        (agent_type.name, agent_type.description) for agent_type in chat.session.agent_tool.types
-    ]
+    types = [(agent_type.name, agent_type.description) for agent_type in chat.session.agent_tool.types]
     lines = description_rows(types, chat.screen.width - 1)
-    hint: StyledLine = [
-        ("  one file each in .claude/agents or in agents of your config folder", "dim")
-    ]
+    hint: StyledLine = [("  one file each in .claude/agents or in agents of your config folder", "dim")]
     chat.renderer.print_block([*lines, hint], "agents")
 
 
@@ -59,9 +50,7 @@ async def _mcp(chat: "Chat", arguments: str) -> None:
                 one_line(tool_text, width),
             ]
         )
-    chat.renderer.print_block(
-        lines or [[("  no servers; .mcp.json or --mcp-config names some", "dim")]], "mcp"
-    )
+    chat.renderer.print_block(lines or [[("  no servers; .mcp.json or --mcp-config names some", "dim")]], "mcp")
 
 
 async def _hooks(chat: "Chat", arguments: str) -> None:
@@ -107,15 +96,8 @@ async def _permissions(chat: "Chat", arguments: str) -> None:
             for index, rule in enumerate(group)
         ]
     granted_note = ("  since this session began", "dim")
-    lines += [
-        ["  ", (pad("granted", 9), "bold"), rule, granted_note]
-        for rule in session.granted_rules.rules
-    ]
-    mode: StyledLine = [
-        ("  mode ", "dim"),
-        session.permission_mode(),
-        ("; /mode changes it", "dim"),
-    ]
+    lines += [["  ", (pad("granted", 9), "bold"), rule, granted_note] for rule in session.granted_rules.rules]
+    mode: StyledLine = [("  mode ", "dim"), session.permission_mode(), ("; /mode changes it", "dim")]
     chat.renderer.print_block([*(lines or [[("  no rules", "dim")]]), mode], "permissions")
 
 
@@ -130,17 +112,10 @@ async def _memory(chat: "Chat", arguments: str) -> None:
         chat.renderer.print_note("nothing; /init writes a CLAUDE.md, #words adds to one", "dim")
         return
     choices = [
-        Choice(
-            str(index),
-            file.path,
-            file.path,
-            f"{file.kind}, {humanize.count(file.text.count(chr(10)) + 1, 'line')}",
-        )
+        Choice(str(index), file.path, file.path, f"{file.kind}, {humanize.count(file.text.count(chr(10)) + 1, 'line')}")
         for index, file in enumerate(files[:9], 1)
     ]
-    reply = await chat.prompt.ask(
-        Dialog("What the model always knows; enter opens one", (), choices)
-    )
+    reply = await chat.prompt.ask(Dialog("What the model always knows; enter opens one", (), choices))
     if reply is not None:
         await run_program(chat, [*editor_command(), reply.value])
         chat.renderer.print_note("what was changed counts from the next session on", "dim")
@@ -170,16 +145,9 @@ COMMANDS: Final = (
     ConsoleCommand(name="agents", help="kinds of sub-agents", run=_agents, runs_anytime=True),
     ConsoleCommand(name="mcp", help="servers and their tools", run=_mcp, runs_anytime=True),
     ConsoleCommand(name="hooks", help="hooks that run", run=_hooks, runs_anytime=True),
-    ConsoleCommand(
-        name="permissions",
-        help="rules, and where each is written",
-        run=_permissions,
-        runs_anytime=True,
-    ),
+    ConsoleCommand(name="permissions", help="rules, and where each is written", run=_permissions, runs_anytime=True),
     ConsoleCommand(name="memory", help="what the model always knows", run=_memory),
     ConsoleCommand(name="init", help="have a CLAUDE.md written", run=_init),
     ConsoleCommand(name="doctor", help="check this session and the config folder", run=_doctor),
-    ConsoleCommand(
-        name="explorer", help="this session in a browser (f2)", run=_explorer, runs_anytime=True
-    ),
+    ConsoleCommand(name="explorer", help="this session in a browser (f2)", run=_explorer, runs_anytime=True),
 )

@@ -33,9 +33,7 @@ async def _clear(chat: "Chat", arguments: str) -> None:
     await chat.enter_session(new_session(options.config, options.cwd), "clear")
     if chat.session is not None:
         await chat.session.slash_dispatcher.record_clear()
-    chat.renderer.print_note(
-        f"a new session; /resume {previous_id[:SHORT_ID_LENGTH]} goes back", "dim"
-    )
+    chat.renderer.print_note(f"a new session; /resume {previous_id[:SHORT_ID_LENGTH]} goes back", "dim")
 
 
 async def _compact(chat: "Chat", arguments: str) -> None:
@@ -58,10 +56,7 @@ async def _model(chat: "Chat", arguments: str) -> None:
     if not requested:
         choices = [Choice(key, name, name, resolve_model(name)) for key, name in _MODEL_CHOICES]
         dialog = Dialog(
-            f"Model, now {humanize.model_name(current_model)}",
-            (),
-            choices,
-            text_hint="another one by its name",
+            f"Model, now {humanize.model_name(current_model)}", (), choices, text_hint="another one by its name"
         )
         reply = await chat.prompt.ask(dialog)
         if reply is None:
@@ -73,9 +68,7 @@ async def _model(chat: "Chat", arguments: str) -> None:
     agent = session.agent
     agent.request_config = msgspec.structs.replace(agent.request_config, model=name)
     chat.agent_setup.options.model = requested
-    chat.renderer.print_note(
-        f"{name} from now on{await _save_preference('model', requested)}", "dim"
-    )
+    chat.renderer.print_note(f"{name} from now on{await _save_preference('model', requested)}", "dim")
 
 
 async def _mode(chat: "Chat", arguments: str) -> None:
@@ -83,26 +76,16 @@ async def _mode(chat: "Chat", arguments: str) -> None:
     if session is None:
         return
     requested = arguments.strip()
-    allowed = [
-        mode for mode in MODE_DESCRIPTIONS if mode != "bypassPermissions" or _may_bypass(chat)
-    ]
+    allowed = [mode for mode in MODE_DESCRIPTIONS if mode != "bypassPermissions" or _may_bypass(chat)]
     if not requested:
-        keys = {
-            "default": "d",
-            "acceptEdits": "e",
-            "plan": "p",
-            "dontAsk": "n",
-            "bypassPermissions": "b",
-        }
+        keys = {"default": "d", "acceptEdits": "e", "plan": "p", "dontAsk": "n", "bypassPermissions": "b"}
         choices = [Choice(keys[mode], mode, mode, MODE_DESCRIPTIONS[mode]) for mode in allowed]
         reply = await chat.prompt.ask(Dialog(f"Mode, now {session.permission_mode()}", (), choices))
         if reply is None:
             return
         requested = reply.value
     if requested not in allowed:
-        raise BadRequest(
-            f"there is no mode {requested!r} here", hint=f"one of {', '.join(allowed)}"
-        )
+        raise BadRequest(f"there is no mode {requested!r} here", hint=f"one of {', '.join(allowed)}")
     chat.set_mode(requested)
     chat.renderer.print_note(f"{requested}: {MODE_DESCRIPTIONS[requested]}", "dim")
 
@@ -137,11 +120,7 @@ async def _vim(chat: "Chat", arguments: str) -> None:
 async def _theme(chat: "Chat", arguments: str) -> None:
     """Choose how it looks; which colours there are is the terminal's own affair."""
     screen = chat.screen
-    themes = {
-        "colour": "the colours of your terminal",
-        "plain": "no colours",
-        "reader": "plain lines, nothing moves",
-    }
+    themes = {"colour": "the colours of your terminal", "plain": "no colours", "reader": "plain lines, nothing moves"}
     requested = arguments.strip()
     if not requested:
         choices = [Choice(name[0], name, name, description) for name, description in themes.items()]
@@ -153,9 +132,7 @@ async def _theme(chat: "Chat", arguments: str) -> None:
         raise BadRequest(f"there is no look {requested!r}", hint=f"one of {', '.join(themes)}")
     screen.paint.colour = requested == "colour"
     screen.is_screen_reader = requested == "reader"
-    chat.renderer.print_note(
-        f"{requested}: {themes[requested]}{await _save_preference('theme', requested)}", "dim"
-    )
+    chat.renderer.print_note(f"{requested}: {themes[requested]}{await _save_preference('theme', requested)}", "dim")
 
 
 async def _paste(chat: "Chat", arguments: str) -> None:
@@ -176,21 +153,12 @@ async def _exit(chat: "Chat", arguments: str) -> None:
 COMMANDS: Final = (
     ConsoleCommand(name="clear", help="begin a new session", run=_clear, aliases=("new", "reset")),
     ConsoleCommand(
-        name="compact",
-        help="a summary in place of the conversation",
-        arguments="[what matters]",
-        run=_compact,
+        name="compact", help="a summary in place of the conversation", arguments="[what matters]", run=_compact
     ),
     ConsoleCommand(name="model", help="ask another model", arguments="[NAME]", run=_model),
-    ConsoleCommand(
-        name="mode", help="what is allowed without asking", arguments="[MODE]", run=_mode
-    ),
-    ConsoleCommand(
-        name="paste", help="the clipboard's picture into the prompt", run=_paste, runs_anytime=True
-    ),
+    ConsoleCommand(name="mode", help="what is allowed without asking", arguments="[MODE]", run=_mode),
+    ConsoleCommand(name="paste", help="the clipboard's picture into the prompt", run=_paste, runs_anytime=True),
     ConsoleCommand(name="vim", help="vi keys, or emacs keys again", run=_vim, runs_anytime=True),
-    ConsoleCommand(
-        name="theme", help="colours, none, or for a screen reader", arguments="[LOOK]", run=_theme
-    ),
+    ConsoleCommand(name="theme", help="colours, none, or for a screen reader", arguments="[LOOK]", run=_theme),
     ConsoleCommand(name="exit", help="leave", run=_exit, aliases=("quit",), runs_anytime=True),
 )

@@ -27,10 +27,7 @@ def status_command_input(session: "AgentSession") -> dict[str, Any]:
         "session_id": recorder.session_id,
         "transcript_path": recorder.path,
         "cwd": context.cwd,
-        "model": {
-            "id": agent.request_config.model,
-            "display_name": humanize.model_name(agent.request_config.model),
-        },
+        "model": {"id": agent.request_config.model, "display_name": humanize.model_name(agent.request_config.model)},
         "workspace": {"current_dir": context.cwd, "project_dir": context.project},
         "version": VERSION,
         "output_style": {"name": session.settings.output_style or "default"},
@@ -59,10 +56,7 @@ async def _help(chat: "Chat", arguments: str) -> None:
         ("!command", "runs a command yourself; the model reads what it printed"),
         ("#words", "keeps something that the model should always know"),
     ]
-    rows += [
-        (f"/{command.name} {command.arguments}".strip(), command.help)
-        for command in chat.command_table.commands
-    ]
+    rows += [(f"/{command.name} {command.arguments}".strip(), command.help) for command in chat.command_table.commands]
     session = chat.session
     console_names = {each.name for each in chat.command_table.commands}
     if session is not None:
@@ -120,9 +114,7 @@ async def _cost(chat: "Chat", arguments: str) -> None:
     for model, usage in meter.usage_by_model.items():
         cached_tokens = usage["cache_read_input_tokens"]
         input_tokens = usage["input_tokens"] + usage["cache_creation_input_tokens"] + cached_tokens
-        summary = (
-            f"{humanize.tokens(input_tokens)} in, {humanize.tokens(cached_tokens)} of it cached, "
-        )
+        summary = f"{humanize.tokens(input_tokens)} in, {humanize.tokens(cached_tokens)} of it cached, "
         summary += f"{humanize.tokens(usage['output_tokens'])} out, ${usage['cost'] / MICRO_DOLLARS_PER_DOLLAR:.4f}"
         rows.append((humanize.model_name(model), summary))
     if len(rows) == 1:
@@ -141,10 +133,7 @@ async def _context(chat: "Chat", arguments: str) -> None:
     window, columns = int(usage["raw_max_tokens"]), chat.screen.width
     lines: list[StyledLine] = [
         [
-            (
-                f"  about {humanize.tokens(usage['total_tokens'])} of {humanize.tokens(window)} tokens",
-                "bold",
-            ),
+            (f"  about {humanize.tokens(usage['total_tokens'])} of {humanize.tokens(window)} tokens", "bold"),
             (f"  {usage['percentage']}%", "dim"),
         ]
     ]
@@ -155,13 +144,7 @@ async def _context(chat: "Chat", arguments: str) -> None:
         filled = max(round(size * bar_width / window), 1) if window and size and bar_width else 0
         style = "dim" if name == "Free" else "blue"
         share = f"{100 * size / window:5.1f}%"
-        row: StyledLine = [
-            "  ",
-            pad(name, 17),
-            f"{humanize.tokens(size):>8} ",
-            (share, "dim"),
-            "  ",
-        ]
+        row: StyledLine = ["  ", pad(name, 17), f"{humanize.tokens(size):>8} ", (share, "dim"), "  "]
         lines.append([*row, ("█" * filled, style)])
     chat.renderer.print_block(lines, "context")
     chat.renderer.print_note("estimated; /compact makes room, /clear begins anew", "dim")
@@ -185,9 +168,7 @@ async def _tasks(chat: "Chat", arguments: str) -> None:
     for task in tasks.values():
         style = {"running": "green", "failed": "red"}.get(task.status, "dim")
         description = one_line(task.description or task.command, max(chat.screen.width - 34, 10))
-        lines.append(
-            ["  ", (pad(task.id, 12), "bold"), " ", (pad(task.status, 10), style), " ", description]
-        )
+        lines.append(["  ", (pad(task.id, 12), "bold"), " ", (pad(task.status, 10), style), " ", description])
     body = lines or [[("  nothing runs in the background", "dim")]]
     hint: list[StyledLine] = [[("  /tasks stop ID ends one", "dim")]] if lines else []
     chat.renderer.print_block([*body, *hint], "tasks")
@@ -205,34 +186,22 @@ async def _bug(chat: "Chat", arguments: str) -> None:
         ("steno", __version__),
         ("python", sys.version.split()[0]),
         ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
-        (
-            "terminal",
-            f"{chat.screen.width} x {chat.screen.rows}, colour {chat.screen.paint.colour}",
-        ),
+        ("terminal", f"{chat.screen.width} x {chat.screen.rows}, colour {chat.screen.paint.colour}"),
         ("model", state.model),
         ("mode", state.mode),
         ("turns", str(chat.turns)),
     ]
     _print_table(chat, rows)
     chat.renderer.print_note(
-        "copy this beside what happened; nothing of the session is in it, and nothing was sent",
-        "dim",
+        "copy this beside what happened; nothing of the session is in it, and nothing was sent", "dim"
     )
 
 
 COMMANDS: Final = (
     ConsoleCommand(name="help", help="what can be typed here", run=_help, runs_anytime=True),
     ConsoleCommand(name="keys", help="the keys", run=_keys, runs_anytime=True),
-    ConsoleCommand(
-        name="status", help="this session, its folder, model, mode", run=_status, runs_anytime=True
-    ),
-    ConsoleCommand(
-        name="cost",
-        help="what was spent, by model",
-        run=_cost,
-        aliases=("usage",),
-        runs_anytime=True,
-    ),
+    ConsoleCommand(name="status", help="this session, its folder, model, mode", run=_status, runs_anytime=True),
+    ConsoleCommand(name="cost", help="what was spent, by model", run=_cost, aliases=("usage",), runs_anytime=True),
     ConsoleCommand(name="context", help="where the tokens went", run=_context, runs_anytime=True),
     ConsoleCommand(name="todos", help="the list of things to do", run=_todos, runs_anytime=True),
     ConsoleCommand(

@@ -55,12 +55,7 @@ async def _rewind(chat: "Chat", arguments: str) -> None:
         Choice("", one_line(text) or "(nothing typed)", prompt_id, f"prompt {index}")
         for index, (prompt_id, text) in reversed(list(enumerate(prompts, 1)))
     ]
-    dialog = Dialog(
-        "Go back to before which prompt?",
-        (),
-        choices,
-        is_search=True,
-    )
+    dialog = Dialog("Go back to before which prompt?", (), choices, is_search=True)
     dialog.preview = lambda name: _plan_lines(chat, checkpointer, name)[:_PREVIEW_ROWS]
     reply = await chat.prompt.ask(dialog)
     if reply is None:
@@ -78,24 +73,14 @@ async def _rewind(chat: "Chat", arguments: str) -> None:
 def _plan_lines(chat: "Chat", checkpointer: FileCheckpointer, prompt: str) -> list[StyledLine]:
     """Return what taking files back to a prompt would change, as a diff."""
     try:
-        plan = [
-            file_restore
-            for file_restore in checkpointer.plan(prompt)
-            if file_restore.action != "unchanged"
-        ]
+        plan = [file_restore for file_restore in checkpointer.plan(prompt) if file_restore.action != "unchanged"]
     except StenoError:
         return [[("  no files are kept of it", "dim")]]
     lines: list[StyledLine] = []
     for each in plan:
-        note = each.obstacle or (
-            "changed by somebody else since" if each.changed_externally else ""
-        )
+        note = each.obstacle or ("changed by somebody else since" if each.changed_externally else "")
         lines.append(
-            [
-                "  ",
-                (one_line(os.path.relpath(each.path, checkpointer.project)), "bold"),
-                (f"  {note}", "yellow"),
-            ]
+            ["  ", (one_line(os.path.relpath(each.path, checkpointer.project)), "bold"), (f"  {note}", "yellow")]
         )
         lines += _file_diff(checkpointer, prompt, each.path, chat.screen.width - 4, reverse=True)
     if len(lines) > _MAX_ROWS:
@@ -116,9 +101,7 @@ def _file_diff(
         return [[("    not a text", "dim")]]
     patch = structured_patch(current, before) if reverse else structured_patch(before, current)
     max_rows = _MAX_ROWS if reverse else None
-    return list(
-        diff_lines(cast("list[object]", patch), columns, max_lines=max_rows, wrapped=not reverse)
-    )
+    return list(diff_lines(cast("list[object]", patch), columns, max_lines=max_rows, wrapped=not reverse))
 
 
 def _read_file(path: str) -> bytes | None:
@@ -139,16 +122,12 @@ async def _restore(chat: "Chat", checkpointer: FileCheckpointer, prompt: str) ->
     plan = checkpointer.plan(prompt)
     force = False
     foreign = [
-        file_restore.path
-        for file_restore in plan
-        if file_restore.changed_externally and not file_restore.obstacle
+        file_restore.path for file_restore in plan if file_restore.changed_externally and not file_restore.obstacle
     ]
     if foreign:
         body: list[StyledLine] = [["  ", one_line(path)] for path in foreign[:_MAX_ROWS]]
         choices = (Choice("y", "yes, take them back as well", "yes"), Choice("n", "no", "no"))
-        reply = await chat.prompt.ask(
-            Dialog("Changed by somebody else since. Go on?", body, choices)
-        )
+        reply = await chat.prompt.ask(Dialog("Changed by somebody else since. Go on?", body, choices))
         if reply is None or reply.value != "yes":
             return
         force = True
@@ -157,9 +136,7 @@ async def _restore(chat: "Chat", checkpointer: FileCheckpointer, prompt: str) ->
         chat.renderer.print_note(f"left as it is: {each.path} ({each.obstacle})")
     chat.command_state["undo"] = result.undo_prompt or chat.command_state.get("undo", "")
     undo_hint = " /undo takes that back" if result.undo_prompt else ""
-    chat.renderer.print_note(
-        f"{humanize.count(len(result.restored), 'file')} taken back.{undo_hint}", "dim"
-    )
+    chat.renderer.print_note(f"{humanize.count(len(result.restored), 'file')} taken back.{undo_hint}", "dim")
 
 
 async def _rewind_conversation(chat: "Chat", prompt: str, text: str) -> None:
@@ -171,9 +148,7 @@ async def _rewind_conversation(chat: "Chat", prompt: str, text: str) -> None:
     path, cwd = session.agent.conversation.recorder.path, chat.agent_setup.options.cwd
     await chat.switch_session(lambda: rewind_session(path, cwd, prompt), show_history=False)
     chat.prompt.set_text(text)
-    chat.renderer.print_note(
-        "back before that prompt; what came after it is kept as a branch", "dim"
-    )
+    chat.renderer.print_note("back before that prompt; what came after it is kept as a branch", "dim")
 
 
 async def _undo(chat: "Chat", arguments: str) -> None:
@@ -207,9 +182,7 @@ def _session_diff(checkpointer: FileCheckpointer, columns: int) -> list[StyledLi
     first = checkpointer.prompts[0]
     for file_restore in checkpointer.plan(first):
         if file_restore.action != "unchanged":
-            lines.append(
-                ["  ", (one_line(os.path.relpath(file_restore.path, checkpointer.project)), "bold")]
-            )
+            lines.append(["  ", (one_line(os.path.relpath(file_restore.path, checkpointer.project)), "bold")])
             lines += _file_diff(checkpointer, first, file_restore.path, columns, reverse=False)
     return lines
 
@@ -221,8 +194,6 @@ COMMANDS: Final = (
         run=_rewind,
         aliases=("checkpoint",),
     ),
-    ConsoleCommand(
-        name="diff", help="what was changed since the session began", run=_diff, runs_anytime=True
-    ),
+    ConsoleCommand(name="diff", help="what was changed since the session began", run=_diff, runs_anytime=True),
     ConsoleCommand(name="undo", help="take back what the last prompt changed in files", run=_undo),
 )

@@ -34,9 +34,7 @@ _SHOWN_ORIGINS: Final = frozenset(("human", "command", "shell"))
 
 def session_tree_lines(session: Session, columns: int, max_prompts: int = 4) -> list[StyledLine]:
     """Return the last prompts of a session, each with the branches that leave the talk behind it."""
-    turns = [
-        turn for turn in session.turns() if turn.prompt and turn.prompt.origin in _SHOWN_ORIGINS
-    ]
+    turns = [turn for turn in session.turns() if turn.prompt and turn.prompt.origin in _SHOWN_ORIGINS]
     if not turns:
         return [[("  there is no conversation in it", "yellow")]]
     branches = [branch for branch in session.branches if _first_prompt(branch)]
@@ -83,12 +81,7 @@ class _BranchTree:
         size = f"  {humanize.count(branch.turns, 'turn')}, abandoned"
         prefix = "  │ " + "  " * depth
         text_width = max(self._columns - len(prefix) - len(size) - 4, 10)
-        return [
-            (prefix, "blue"),
-            ("└ ", "yellow"),
-            one_line(_first_prompt(branch), text_width),
-            (size, "dim"),
-        ]
+        return [(prefix, "blue"), ("└ ", "yellow"), one_line(_first_prompt(branch), text_width), (size, "dim")]
 
 
 def _turn_node_ids(turn: Turn) -> list[str | None]:
@@ -153,9 +146,7 @@ async def _pick_session(chat: "Chat", name: str) -> str:
 
     options = chat.agent_setup.options
     if name:
-        return (
-            await asyncio.to_thread(find, name, options.config, options.cwd, archived=False)
-        ).path
+        return (await asyncio.to_thread(find, name, options.config, options.cwd, archived=False)).path
     current_path = chat.session_path()
     summaries = await asyncio.to_thread(_project_sessions, options.config, options.cwd)
     summaries = [pair for pair in summaries if pair[0].path != current_path]
@@ -164,12 +155,7 @@ async def _pick_session(chat: "Chat", name: str) -> str:
         return ""
     current_time = environment.now()
     choices = [
-        Choice(
-            "",
-            one_line(summary.title) or "(no title)",
-            session_file.path,
-            _time_text(summary, current_time),
-        )
+        Choice("", one_line(summary.title) or "(no title)", session_file.path, _time_text(summary, current_time))
         for session_file, summary in summaries
     ]
     cache: dict[str, list[StyledLine]] = {}
@@ -192,9 +178,7 @@ def _project_sessions(config: str, cwd: str) -> "list[tuple[DiscoveredFile, Sess
 
     folder = os.path.join(config, "projects", slug_for_path(os.path.realpath(cwd)))
     files = [
-        session_file
-        for session_file in sessions_newest_first(config)
-        if os.path.dirname(session_file.path) == folder
+        session_file for session_file in sessions_newest_first(config) if os.path.dirname(session_file.path) == folder
     ]
     return [pair for pair in summarize_files(files[:_MAX_SESSIONS]) if not pair[1].hidden]
 
@@ -227,19 +211,14 @@ async def _fork(chat: "Chat", arguments: str) -> None:
     if session is None:
         return
     options = chat.agent_setup.options
-    path = (
-        await _pick_session(chat, arguments.strip()) if arguments.strip() else chat.session_path()
-    )
+    path = await _pick_session(chat, arguments.strip()) if arguments.strip() else chat.session_path()
     if not path:
         chat.renderer.print_note("there is nothing to copy yet", "dim")
         return
     previous_id = os.path.splitext(os.path.basename(path))[0]
-    forked = await chat.switch_session(
-        partial(fork_session, options.config, path, options.cwd), show_history=False
-    )
+    forked = await chat.switch_session(partial(fork_session, options.config, path, options.cwd), show_history=False)
     chat.renderer.print_note(
-        f"in a copy, {forked.id[:SHORT_ID_LENGTH]}; /resume {previous_id[:SHORT_ID_LENGTH]} goes back",
-        "dim",
+        f"in a copy, {forked.id[:SHORT_ID_LENGTH]}; /resume {previous_id[:SHORT_ID_LENGTH]} goes back", "dim"
     )
 
 
@@ -284,15 +263,10 @@ async def _export_session(chat: "Chat", name: str, *, redacted: bool) -> None:
         chat.renderer.print_note("there is nothing to write yet", "dim")
         return
     suffix = "-redacted" if redacted else ""
-    name = (
-        name
-        or f"session-{session.agent.conversation.recorder.session_id[:SHORT_ID_LENGTH]}{suffix}.md"
-    )
+    name = name or f"session-{session.agent.conversation.recorder.session_id[:SHORT_ID_LENGTH]}{suffix}.md"
     target = os.path.join(chat.agent_setup.options.cwd, name)
     masked_count = await asyncio.to_thread(_export_markdown, path, target, redacted=redacted)
-    masked_note = (
-        f"; {humanize.count(masked_count, 'place')} masked, look it over before you pass it on"
-    )
+    masked_note = f"; {humanize.count(masked_count, 'place')} masked, look it over before you pass it on"
     chat.renderer.print_note(f"written to {target}{masked_note if redacted else ''}", "dim")
 
 
@@ -324,9 +298,7 @@ async def _copy(chat: "Chat", arguments: str) -> None:
         return
     chat.screen.send(f"\x1b]52;c;{b64encode(answers[-1].encode()).decode()}\a")
     size = humanize.count(len(answers[-1]), "letter")
-    chat.renderer.print_note(
-        f"the last answer, {size}, is in the clipboard if your terminal lets it", "dim"
-    )
+    chat.renderer.print_note(f"the last answer, {size}, is in the clipboard if your terminal lets it", "dim")
 
 
 async def _transcript(chat: "Chat", arguments: str) -> None:
@@ -339,57 +311,24 @@ async def _transcript(chat: "Chat", arguments: str) -> None:
     color_options = () if chat.screen.paint.colour else ("--color", "never")
     # What was done last is looked for most often: `less` begins there.
     pager_env = {"LESS": f"{os.environ.get('LESS', '-R')} +G"}
-    await run_program(
-        chat, steno_command("show", path, "--thinking", "--all", *color_options), pager_env
-    )
+    await run_program(chat, steno_command("show", path, "--thinking", "--all", *color_options), pager_env)
 
 
 COMMANDS: Final = (
     ConsoleCommand(
-        name="resume",
-        help="go on with another session",
-        arguments="[SESSION]",
-        run=_resume,
-        aliases=("continue",),
+        name="resume", help="go on with another session", arguments="[SESSION]", run=_resume, aliases=("continue",)
     ),
     ConsoleCommand(
-        name="fork",
-        help="go on in a copy of this session",
-        arguments="[SESSION]",
-        run=_fork,
-        aliases=("branch",),
+        name="fork", help="go on in a copy of this session", arguments="[SESSION]", run=_fork, aliases=("branch",)
     ),
+    ConsoleCommand(name="rename", help="give this session a title", arguments="TITLE", run=_rename, runs_anytime=True),
+    ConsoleCommand(name="tag", help="tag this session", arguments="TAG", run=_tag, runs_anytime=True),
+    ConsoleCommand(name="export", help="write it as Markdown", arguments="[FILE]", run=_export, runs_anytime=True),
     ConsoleCommand(
-        name="rename",
-        help="give this session a title",
-        arguments="TITLE",
-        run=_rename,
-        runs_anytime=True,
+        name="share", help="the same, with secrets masked", arguments="[FILE]", run=_share, runs_anytime=True
     ),
+    ConsoleCommand(name="copy", help="the last answer into the clipboard", run=_copy, runs_anytime=True),
     ConsoleCommand(
-        name="tag", help="tag this session", arguments="TAG", run=_tag, runs_anytime=True
-    ),
-    ConsoleCommand(
-        name="export",
-        help="write it as Markdown",
-        arguments="[FILE]",
-        run=_export,
-        runs_anytime=True,
-    ),
-    ConsoleCommand(
-        name="share",
-        help="the same, with secrets masked",
-        arguments="[FILE]",
-        run=_share,
-        runs_anytime=True,
-    ),
-    ConsoleCommand(
-        name="copy", help="the last answer into the clipboard", run=_copy, runs_anytime=True
-    ),
-    ConsoleCommand(
-        name="transcript",
-        help="everything that was said and done (ctrl-o)",
-        run=_transcript,
-        runs_anytime=True,
+        name="transcript", help="everything that was said and done (ctrl-o)", run=_transcript, runs_anytime=True
     ),
 )

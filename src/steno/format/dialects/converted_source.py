@@ -15,12 +15,7 @@ import msgspec
 from steno.errors import Unreadable
 from steno.format.dialects import dialect_record as client
 from steno.format.dialects.detection import dialect_votes
-from steno.format.dialects.dialect_record import (
-    DialectRecord,
-    Json,
-    assign_form,
-    read_dialect_record,
-)
+from steno.format.dialects.dialect_record import DialectRecord, Json, assign_form, read_dialect_record
 from steno.format.dialects.record_dialect import Dialect
 from steno.format.dialects.record_links import NOTE_KINDS, link_records, plan_compactions
 from steno.format.lenient_json import decode_lenient
@@ -32,9 +27,7 @@ NO_MODEL: Final = "unknown"
 """Clients need an answer to name a model; the dialects do not ask for one."""
 _MAX_CACHED_BYTES: Final = 8 << 20
 """A converted file of at most so many bytes is kept in memory."""
-_Purpose: TypeAlias = Literal[
-    "record", "deleted", "boundary", "summary", "interruption", "leaf", "gap"
-]
+_Purpose: TypeAlias = Literal["record", "deleted", "boundary", "summary", "interruption", "leaf", "gap"]
 
 
 class _ConvertedLine(msgspec.Struct, frozen=True, eq=False):
@@ -57,9 +50,7 @@ class ConvertedSource:
         """What most messages of the file are written in; it may be the real client's own form."""
         for row in rows:
             assign_form(row, self.dialect)
-        self._forms: dict[int, Dialect] = {
-            row.offset: row.form for row in rows if row.form and not row.is_client
-        }
+        self._forms: dict[int, Dialect] = {row.offset: row.form for row in rows if row.form and not row.is_client}
         self.records_in_dialect = len(self._forms)
         link_records(rows)
         plan_compactions(rows)
@@ -131,9 +122,7 @@ class ConvertedSource:
                 f"the session changed while it was read: no record at byte {span.offset:,} any more",
                 hint="open it again",
             )
-        return Record(
-            original.line, span.offset, original.ending, original.envelope, original.notes
-        )
+        return Record(original.line, span.offset, original.ending, original.envelope, original.notes)
 
     def purpose_at(self, offset: int) -> str:
         """Return what the record at a place is for: `record`, or why it was inserted."""
@@ -186,9 +175,7 @@ class ConvertedSource:
         """Return the ids of what is not part of the conversation: deleted, or not active."""
         rows = (line.made_from for line in self._lines)
         return frozenset(
-            row.uuid
-            for row in rows
-            if isinstance(row, DialectRecord) and row.uuid and (row.deleted or row.inactive)
+            row.uuid for row in rows if isinstance(row, DialectRecord) and row.uuid and (row.deleted or row.inactive)
         )
 
     def deleted_records(self) -> dict[int, tuple[str, ...]]:
@@ -222,9 +209,7 @@ class ConvertedSource:
         return frozenset(
             row.offset
             for row in rows
-            if isinstance(row, DialectRecord)
-            and row.kind == "result"
-            and not (row.names_call or row.call)
+            if isinstance(row, DialectRecord) and row.kind == "result" and not (row.names_call or row.call)
         )
 
     def undecided_results(self) -> frozenset[int]:
@@ -242,17 +227,11 @@ class ConvertedSource:
             trailing.append(row)
         calls = {row.call for row in trailing if row.call}
         answered = {call for row in rows if isinstance(row, DialectRecord) for call in row.results}
-        groups = {
-            id(row.response_start)
-            for row in rows
-            if isinstance(row, DialectRecord) and calls & {*row.calls}
-        }
+        groups = {id(row.response_start) for row in rows if isinstance(row, DialectRecord) and calls & {*row.calls}}
         is_open = any(
             call not in answered
             for row in rows
-            if isinstance(row, DialectRecord)
-            and row.response_start is not None
-            and id(row.response_start) in groups
+            if isinstance(row, DialectRecord) and row.response_start is not None and id(row.response_start) in groups
             for call in row.calls
         )
         return frozenset(row.offset for row in trailing) if is_open else frozenset()

@@ -68,11 +68,7 @@ def _first_pieces(source: Source, cap: int) -> Iterable[Piece]:
     """Return the pieces a file begins with; mostly a little of it is enough."""
     head = source.read(0, _HEAD_SIZE)
     end = len(head) if len(head) == source.size else head.rfind(b"\n") + 1
-    return (
-        read_bytes(head[:end])
-        if head.count(b"\n", 0, end) > _CERTAIN_MARGIN
-        else read_pieces(source, cap=cap)
-    )
+    return read_bytes(head[:end]) if head.count(b"\n", 0, end) > _CERTAIN_MARGIN else read_pieces(source, cap=cap)
 
 
 def dialect_votes(record: Record) -> tuple[Dialect, ...]:

@@ -212,9 +212,7 @@ def _kind_of(fields: Json) -> DialectRecordKind:
     return _lookup(_KINDS_BY_TYPE, kind, "other")
 
 
-def _lookup(
-    table: dict[Any, DialectRecordKind], value: Any, default: DialectRecordKind
-) -> DialectRecordKind:
+def _lookup(table: dict[Any, DialectRecordKind], value: Any, default: DialectRecordKind) -> DialectRecordKind:
     return table.get(value, default) if isinstance(value, str) else default
 
 
@@ -343,12 +341,7 @@ def _prompt_record(fields: Json, row: DialectRecord) -> Json:
         content = fields["command"]
     if content is None:
         # A command that says nothing: nothing of it may be sent.
-        return {
-            **_envelope(fields, row, "system"),
-            "subtype": "informational",
-            "content": "",
-            "level": "info",
-        }
+        return {**_envelope(fields, row, "system"), "subtype": "informational", "content": "", "level": "info"}
     record = _envelope(fields, row, "user")
     record["message"] = {**_message_object(fields), "role": "user", "content": content}
     if row.kind == "summary":
@@ -404,11 +397,7 @@ def _result_record(fields: Json, row: DialectRecord) -> Json:
     content = message_content(fields)
     failed = fields.get("isError") is True or fields.get("subtype") == "error"
     if isinstance(content, list) and _has_results(cast("list[Any]", content)):
-        remaining = [
-            block
-            for block in cast("list[Any]", content)
-            if not _is_result_of(block, row.deleted_calls)
-        ]
+        remaining = [block for block in cast("list[Any]", content) if not _is_result_of(block, row.deleted_calls)]
         blocks = [_result_block(block, failed=failed) for block in remaining]
     else:
         block: Json = {"type": "tool_result", "content": "" if content is None else content}
@@ -433,10 +422,7 @@ def without_results(fields: Json, calls: tuple[str, ...]) -> Json:
 
 
 def _has_results(content: list[Any]) -> bool:
-    return any(
-        isinstance(block, dict) and cast("Json", block).get("type") == "tool_result"
-        for block in content
-    )
+    return any(isinstance(block, dict) and cast("Json", block).get("type") == "tool_result" for block in content)
 
 
 def _is_result_of(block: Any, calls: tuple[str, ...]) -> bool:
@@ -482,11 +468,7 @@ def _compact_metadata(row: DialectRecord) -> Json:
     if row.drops_messages and row.kept_messages:
         names = [name for message in row.kept_messages for name in _ids_with_interruption(message)]
         anchor = derived_uuid(row, "summary")
-        metadata["preservedSegment"] = {
-            "headUuid": names[0],
-            "anchorUuid": anchor,
-            "tailUuid": names[-1],
-        }
+        metadata["preservedSegment"] = {"headUuid": names[0], "anchorUuid": anchor, "tailUuid": names[-1]}
         metadata["preservedMessages"] = {"anchorUuid": anchor, "uuids": names, "allUuids": names}
     return {"trigger": "manual" if row.by_command else "auto", **metadata}
 
@@ -571,12 +553,7 @@ def interruption_record(fields: Json, row: DialectRecord) -> Json:
     content: Any = [{"type": "text", "text": _INTERRUPTED}]
     if row.interrupts == "calls":
         content = [
-            {
-                "type": "tool_result",
-                "tool_use_id": call,
-                "content": _INTERRUPTED_CALL,
-                "is_error": True,
-            }
+            {"type": "tool_result", "tool_use_id": call, "content": _INTERRUPTED_CALL, "is_error": True}
             for call in row.open_calls
         ]
     return {

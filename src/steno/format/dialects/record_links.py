@@ -227,13 +227,7 @@ def _set_parents(rows: Sequence[DialectRecord], parents: _ParentIndex) -> None:
             # A sub-agent's first record begins a conversation of its own.
             ends = row.sidechain and not parent.sidechain
             crosses = parent.sidechain and not row.sidechain
-            parent = (
-                None
-                if ends
-                else parents.parent_across_sidechain(parent)
-                if crosses
-                else parents.parent_of(parent)
-            )
+            parent = None if ends else parents.parent_across_sidechain(parent) if crosses else parents.parent_of(parent)
         known.update(dict.fromkeys((id(passed) * 2 + row.sidechain for passed in path), parent))
         row.parent_record = parent if parent is not row else None
 
@@ -270,9 +264,7 @@ class _Response:
         return self
 
 
-def _order_responses(
-    rows: Sequence[DialectRecord], owners: dict[str, DialectRecord], parents: _ParentIndex
-) -> None:
+def _order_responses(rows: Sequence[DialectRecord], owners: dict[str, DialectRecord], parents: _ParentIndex) -> None:
     """Put the lines of each response behind one another, then its results, then the rest."""
     clusters: dict[int, _Response] = {}
     continuations: dict[int, DialectRecord | None] = {}
@@ -291,9 +283,7 @@ def _order_responses(
             joins = row.parent_record is not None and row.parent_record is parents.parent_of(row)
             clusters[id(row)] = _response_of(row, cluster if joins else None, cluster)
         elif (own_cluster := clusters.get(id(_calling_record(row, owners)))) is not None:
-            continuations[id(row)] = _reorder_around_result(
-                row, own_cluster, previous[id(row)], clusters
-            )
+            continuations[id(row)] = _reorder_around_result(row, own_cluster, previous[id(row)], clusters)
             clusters[id(row)] = own_cluster.add_result(row)
         elif cluster is not None and cluster.results:
             row.parent_record = cluster.tail
@@ -315,9 +305,7 @@ def _previous_records(rows: Sequence[DialectRecord]) -> dict[int, DialectRecord 
     return previous
 
 
-def _response_of(
-    row: DialectRecord, current: _Response | None, previous: _Response | None
-) -> _Response:
+def _response_of(row: DialectRecord, current: _Response | None, previous: _Response | None) -> _Response:
     """Return the response that a line belongs to: the one above it, or one of its own."""
     if current is not None and not current.results:
         current.answers.append(row)
@@ -330,10 +318,7 @@ def _response_of(
 
 
 def _reorder_around_result(
-    result: DialectRecord,
-    response: _Response,
-    previous: DialectRecord | None,
-    clusters: dict[int, _Response],
+    result: DialectRecord, response: _Response, previous: DialectRecord | None, clusters: dict[int, _Response]
 ) -> DialectRecord | None:
     """Have what came before a result follow it; return where the conversation goes on behind it."""
     first = _first_between(result.parent_record, response, clusters)
@@ -395,21 +380,13 @@ def _mark_inactive(rows: Sequence[DialectRecord]) -> None:
     if all(row.active is None for row in rows):
         return
     active_path = _active_with_ancestors(rows)
-    active_forks = {
-        id(row.parent_record)
-        for row in rows
-        if id(row) in active_path and row.parent_record is not None
-    }
+    active_forks = {id(row.parent_record) for row in rows if id(row) in active_path and row.parent_record is not None}
     inactive_starts = {
-        id(row)
-        for row in rows
-        if id(row) not in active_path and _starts_inactive_branch(row, active_forks)
+        id(row) for row in rows if id(row) not in active_path and _starts_inactive_branch(row, active_forks)
     }
     known: dict[int, bool] = {}
     for row in rows:
-        row.inactive = (
-            not row.deleted and not row.sidechain and _descends_from(row, inactive_starts, known)
-        )
+        row.inactive = not row.deleted and not row.sidechain and _descends_from(row, inactive_starts, known)
     messages = [row for row in rows if row.kind in _MESSAGES and not (row.deleted or row.sidechain)]
     if all(row.inactive for row in messages):
         # A file that calls nothing active has no other branch to show.
@@ -494,12 +471,7 @@ def _plan_operation(row: DialectRecord, *, restored: bool) -> None:
     prompt = next((message for message in reversed(messages) if message.kind == "prompt"), None)
     row.by_command = prompt is not None and prompt.compact_command
     kept_count: Any = row.metadata.get("preservedMessages")
-    if (
-        restored
-        or not isinstance(kept_count, int)
-        or isinstance(kept_count, bool)
-        or kept_count < 0
-    ):
+    if restored or not isinstance(kept_count, int) or isinstance(kept_count, bool) or kept_count < 0:
         return
     start = max(0, len(messages) - kept_count)
     # What is kept begins with a prompt, as every conversation does.

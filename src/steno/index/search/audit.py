@@ -15,14 +15,7 @@ import msgspec
 from steno.errors import Unreadable
 from steno.format.records import Gap, Record
 from steno.index.line_decoder import IndexedLine, line_from_record
-from steno.index.searchable_text import (
-    ENVELOPE_FIELDS,
-    TITLE_TYPES,
-    decode_json,
-    is_binary,
-    is_result_copy,
-    text_parts,
-)
+from steno.index.searchable_text import ENVELOPE_FIELDS, TITLE_TYPES, decode_json, is_binary, is_result_copy, text_parts
 from steno.index.session_stats import FILE_ID_SHIFT
 from steno.index.sync.extract import decoded_lines, open_indexed_file
 from steno.index.sync.scan import path_from_column
@@ -62,15 +55,11 @@ def classify_strings(line: IndexedLine, data: bytes, searched_text: str) -> Clas
     """Return what becomes of the strings of a record, of which `said` is searched."""
     fields = decode_json(data)
     classified = list(_classify_fields(line, fields, searched_text))
-    character_count = sum(
-        _character_count(string) for reason, string in classified if reason == "words"
-    )
+    character_count = sum(_character_count(string) for reason, string in classified if reason == "words")
     is_mismatched = character_count != _character_count(searched_text)
     if is_mismatched:
         # Not laid out as messages are: in a dialect, or damaged.
-        classified = [
-            ("words" if leaf in searched_text else "state", leaf) for leaf in _iter_strings(fields)
-        ]
+        classified = [("words" if leaf in searched_text else "state", leaf) for leaf in _iter_strings(fields)]
     sizes: Counter[str] = Counter()
     for reason, leaf in classified:
         size = len(leaf.encode("utf-8", "replace"))
@@ -93,9 +82,7 @@ def _long_word_size(word: str) -> int:
     return size if size >= MAX_TOKEN_SIZE else 0
 
 
-def _classify_fields(
-    line: IndexedLine, fields: Any, searched_text: str
-) -> Iterator[tuple[str, str]]:
+def _classify_fields(line: IndexedLine, fields: Any, searched_text: str) -> Iterator[tuple[str, str]]:
     if not isinstance(fields, dict):
         return
     for name, value in cast("dict[str, Any]", fields).items():
@@ -120,9 +107,7 @@ def _classify_note(line: IndexedLine, name: str, value: Any) -> Iterator[tuple[s
     yield from _classify_text(value)
 
 
-def _classify_result_copy(
-    line: IndexedLine, value: Any, searched_text: str
-) -> Iterator[tuple[str, str]]:
+def _classify_result_copy(line: IndexedLine, value: Any, searched_text: str) -> Iterator[tuple[str, str]]:
     """Yield the strings of the client's own copy of a result."""
     if is_result_copy(line.tool_use_result) or not _has_tool_result(line):
         yield from _classify_as("repeat", value)
@@ -173,11 +158,7 @@ def _classify_block(block: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield from _classify_text(value)
         elif kind == "tool_result" and name == "content":
             yield from _classify_result(value)
-        elif (
-            kind in _BINARY_BLOCK_TYPES
-            or (kind, name) == ("thinking", "signature")
-            or kind == "redacted_thinking"
-        ):
+        elif kind in _BINARY_BLOCK_TYPES or (kind, name) == ("thinking", "signature") or kind == "redacted_thinking":
             yield from _classify_as("base64", value)
         else:
             yield from _classify_as("state", value)
@@ -223,8 +204,7 @@ def _iter_strings(value: Any) -> Iterator[str]:
 AUDIT_REASONS: Final = {
     "words": "searched: prompts, answers, thinking, inputs, outputs, notes, titles, summaries",
     "form": "not words: keys, ids, times, figures, the signs of JSON",
-    "repeat": "the client's own copy of results, which of an edit holds the whole file before; "
-    "the last prompt",
+    "repeat": "the client's own copy of results, which of an edit holds the whole file before; the last prompt",
     "progress": "what sub-agents and commands printed on the way; where the sub-agent's file is "
     "missing this is the only copy",
     "state": "state of the client: file snapshots, modes, fields beside a message",
@@ -273,12 +253,9 @@ def audit_index(
     max_hits = max(1, searcher.num_docs)
     rows = connection.execute("SELECT id, path, size, done, gone FROM files ORDER BY path")
     for file, column_path, size, end, gone in rows.fetchall():
-        account = FileAudit(
-            path_from_column(column_path), 0, Counter(), Counter(), gone=gone is not None
-        )
+        account = FileAudit(path_from_column(column_path), 0, Counter(), Counter(), gone=gone is not None)
         ids = connection.execute(
-            "SELECT id FROM messages WHERE id >= ? AND id < ?",
-            (file << FILE_ID_SHIFT, file + 1 << FILE_ID_SHIFT),
+            "SELECT id FROM messages WHERE id >= ? AND id < ?", (file << FILE_ID_SHIFT, file + 1 << FILE_ID_SHIFT)
         )
         counter = _ByteCounter(account, {number - (file << FILE_ID_SHIFT) for (number,) in ids})
         _audit_file(connection, file, counter, size, end)
@@ -290,9 +267,7 @@ def audit_index(
         yield account
 
 
-def _audit_file(
-    connection: sqlite3.Connection, file: int, counter: "_ByteCounter", size: int, end: int
-) -> None:
+def _audit_file(connection: sqlite3.Connection, file: int, counter: "_ByteCounter", size: int, end: int) -> None:
     account = counter.account
     try:
         source = open_indexed_file(connection, file) or open_transcript(account.path)
@@ -325,9 +300,7 @@ class _ByteCounter:
                     records["unreadable"] += bool(piece.damage)
             elif isinstance(piece, Record):
                 if piece.offset < end:
-                    self._count_record(
-                        line_from_record(piece), piece.line, piece.offset, piece.length
-                    )
+                    self._count_record(line_from_record(piece), piece.line, piece.offset, piece.length)
             elif piece[2] < end:
                 line, raw, offset, ended = piece
                 self._count_record(line, raw, offset, len(raw) + ended)

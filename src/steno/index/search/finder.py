@@ -33,13 +33,7 @@ from steno.index.search.terms import (
 )
 from steno.index.session_stats import FILE_ID_SHIFT
 from steno.index.sync.scan import path_from_column
-from steno.index.text_index import (
-    DAMAGE_MESSAGES,
-    SPLIT_TAG,
-    TEXT_FOLDER,
-    TextIndex,
-    TextIndexDamaged,
-)
+from steno.index.text_index import DAMAGE_MESSAGES, SPLIT_TAG, TEXT_FOLDER, TextIndex, TextIndexDamaged
 
 if TYPE_CHECKING:
     import tantivy
@@ -89,13 +83,9 @@ def open_finder(
     try:
         finder = Finder(index.connection, index.texts, parse_time, absent_substrings)
     except ValueError as error:
-        raise TextIndexDamaged(
-            f"the words of the index in {text_folder} are damaged", hint=hint
-        ) from error
+        raise TextIndexDamaged(f"the words of the index in {text_folder} are damaged", hint=hint) from error
     if finder.is_text_missing:
-        raise TextIndexDamaged(
-            f"the words of the index are not in {text_folder} any more", hint=hint
-        )
+        raise TextIndexDamaged(f"the words of the index are not in {text_folder} any more", hint=hint)
     return finder
 
 
@@ -130,12 +120,7 @@ class Finder:
         return bool(has_messages) and not self._searcher.num_docs
 
     def find(
-        self,
-        query: Query,
-        order: SearchOrder = "newest",
-        *,
-        require_terms: bool = True,
-        limit: int | None = None,
+        self, query: Query, order: SearchOrder = "newest", *, require_terms: bool = True, limit: int | None = None
     ) -> SearchResult:
         """Return the messages that have what a query asks for, or the `first` so many of them.
 
@@ -160,9 +145,7 @@ class Finder:
         except QueryTooComplex:
             # So many words have it inside that it says nothing.
             messages = []
-        return SearchResult(
-            messages, widened_forms if messages else query_forms, scope, is_widened=bool(messages)
-        )
+        return SearchResult(messages, widened_forms if messages else query_forms, scope, is_widened=bool(messages))
 
     # What a survey asks for
 
@@ -178,11 +161,7 @@ class Finder:
         query_forms = self._query_forms(query, widen_terms=False)
         self._refuse_empty(query, query_forms, require_terms=True)
         needs_join = len(query_forms.groups) > 1 or bool(query_forms.excluded)
-        forms = [
-            form
-            for term_forms in (*query_forms.groups, *query_forms.excluded)
-            for form in term_forms
-        ]
+        forms = [form for term_forms in (*query_forms.groups, *query_forms.excluded) for form in term_forms]
         if (
             scope.empty_reason
             or scope.selects_messages
@@ -207,9 +186,7 @@ class Finder:
         buckets: list[dict[str, float]] = aggregation["files"]["buckets"]
         return {int(bucket["key"]) >> FILE_ID_SHIFT: int(bucket["doc_count"]) for bucket in buckets}
 
-    def find_messages(
-        self, clauses: "Sequence[Clause]", order: SearchOrder, limit: int | None = None
-    ) -> list[int]:
+    def find_messages(self, clauses: "Sequence[Clause]", order: SearchOrder, limit: int | None = None) -> list[int]:
         """Return the messages that fit, or the `first` so many of them, in order."""
         return list(self._first_messages(clauses, order, limit))[:limit]
 
@@ -246,19 +223,12 @@ class Finder:
             hint = "`steno search --regex` looks for anything"
             raise BadRequest(ignored_reason(query_forms.ignored[0]), hint=hint)
         if query.excluded and not query.filters:
-            raise BadRequest(
-                "only words to leave out",
-                hint="a dash means `not`; in quotes it is a word: '\"-x\"'",
-            )
+            raise BadRequest("only words to leave out", hint="a dash means `not`; in quotes it is a word: '\"-x\"'")
         if not query.filters:
             raise BadRequest("nothing to look for", hint="steno search WORDS…")
 
     def _search_together(
-        self,
-        query_forms: QueryForms,
-        scope: SearchScope,
-        order: SearchOrder,
-        limit: int | None = None,
+        self, query_forms: QueryForms, scope: SearchScope, order: SearchOrder, limit: int | None = None
     ) -> list[int]:
         from tantivy import Occur, Query
 
@@ -273,15 +243,11 @@ class Finder:
         messages = self._first_messages([*clauses, *limits], order, early_limit)
         if needs_join:
             self._join_split_messages(messages, groups, unwanted, limits, order)
-        return [
-            message
-            for message in messages
-            if not scope.selects_messages or scope.includes_message(message)
-        ][:limit]
+        return [message for message in messages if not scope.selects_messages or scope.includes_message(message)][
+            :limit
+        ]
 
-    def _search_by_word(
-        self, query_forms: QueryForms, scope: SearchScope, order: SearchOrder
-    ) -> list[int]:
+    def _search_by_word(self, query_forms: QueryForms, scope: SearchScope, order: SearchOrder) -> list[int]:
         """Ask for one word after the other, each once: what is inside others takes long to find.
 
         The longest is the least likely, and where there is none the others need not be asked for.
@@ -290,51 +256,32 @@ class Finder:
 
         limits = self._limit_clauses(scope)
         messages: dict[int, float] = {}
-        for number, forms in enumerate(
-            sorted(query_forms.groups, key=shortest_length, reverse=True)
-        ):
+        for number, forms in enumerate(sorted(query_forms.groups, key=shortest_length, reverse=True)):
             if self._is_absent(forms):
                 return []
-            word_messages = self._search_messages(
-                [(Occur.Must, self._any_form_query(forms)), *limits], order
-            )
+            word_messages = self._search_messages([(Occur.Must, self._any_form_query(forms)), *limits], order)
             if not (word_messages or limits):
                 self._absent_substrings.update(infix_strings(forms))
             if number:
                 adds_rank = order == "rank"
                 word_messages = {
-                    at: word_messages[at] + messages[at] * adds_rank
-                    for at in messages
-                    if at in word_messages
+                    at: word_messages[at] + messages[at] * adds_rank for at in messages if at in word_messages
                 }
             messages = word_messages
             if not messages:
                 return []
         for forms in query_forms.excluded:
-            for message in self._search_messages(
-                [(Occur.Must, self._any_form_query(forms)), *limits], order
-            ):
+            for message in self._search_messages([(Occur.Must, self._any_form_query(forms)), *limits], order):
                 messages.pop(message, None)
         needs_sorting = order == "rank" and len(query_forms.groups) > 1
-        ordered = (
-            sorted(messages, key=messages.__getitem__, reverse=True) if needs_sorting else messages
-        )
-        return [
-            message
-            for message in ordered
-            if not scope.selects_messages or scope.includes_message(message)
-        ]
+        ordered = sorted(messages, key=messages.__getitem__, reverse=True) if needs_sorting else messages
+        return [message for message in ordered if not scope.selects_messages or scope.includes_message(message)]
 
     def _is_absent(self, forms: _TermForms) -> bool:
         """Whether each form has letters in it that stand in no word: who types on need not wait."""
         substrings = tuple(self._absent_substrings)
         return bool(substrings) and all(
-            any(
-                letters in part
-                for _, piece in form.tokens
-                for part in piece
-                for letters in substrings
-            )
+            any(letters in part for _, piece in form.tokens for part in piece for letters in substrings)
             for form in forms
         )
 
@@ -357,14 +304,10 @@ class Finder:
             return queries[0]
         return Query.boolean_query([(Occur.Should, query) for query in queries])
 
-    def _first_messages(
-        self, clauses: "Sequence[Clause]", order: SearchOrder, limit: int | None
-    ) -> dict[int, float]:
+    def _first_messages(self, clauses: "Sequence[Clause]", order: SearchOrder, limit: int | None) -> dict[int, float]:
         """Return at least the first so many messages that fit, and what they are ordered by."""
         # A message may have several documents, each of which is found.
-        document_limit = (
-            limit * _DOCUMENTS_PER_MESSAGE if limit and self.has_split_messages else limit
-        )
+        document_limit = limit * _DOCUMENTS_PER_MESSAGE if limit and self.has_split_messages else limit
         messages = self._search_messages(clauses, order, document_limit)
         if limit and 0 < len(messages) < limit:
             return self._search_messages(clauses, order)
@@ -385,10 +328,7 @@ class Finder:
         else:
             hits = self._search_documents([*clauses], order, limit)
         addresses = [address for _, address in hits]
-        messages = [
-            int(message_id or 0)
-            for message_id in self._searcher.fast_field_values("message", addresses)
-        ]
+        messages = [int(message_id or 0) for message_id in self._searcher.fast_field_values("message", addresses)]
         values = [value or 0 for value, _ in hits]
         value_by_message: dict[int, float] = dict(zip(messages, values, strict=True))
         if len(value_by_message) < len(values):
@@ -418,9 +358,7 @@ class Finder:
             if order == "rank":
                 return self._searcher.search(query, limit, count=False).hits
             sort_order = tantivy.Order.Asc if order == "oldest" else tantivy.Order.Desc
-            return self._searcher.search(
-                query, limit, count=False, order_by_field="time", order=sort_order
-            ).hits
+            return self._searcher.search(query, limit, count=False, order_by_field="time", order=sort_order).hits
 
     def _join_split_messages(
         self,
@@ -436,26 +374,16 @@ class Finder:
         split = (Occur.Must, Query.term_query(self.schema, "tag", SPLIT_TAG))
         joined: dict[int, float] = {}
         for number, group_query in enumerate(groups):
-            group_messages = self._search_messages(
-                [(Occur.Must, group_query), split, *limits], order
-            )
-            joined = (
-                {at: joined[at] for at in joined if at in group_messages}
-                if number
-                else group_messages
-            )
+            group_messages = self._search_messages([(Occur.Must, group_query), split, *limits], order)
+            joined = {at: joined[at] for at in joined if at in group_messages} if number else group_messages
             if not joined:
                 break
         excluded: set[int] = set()
         for group_query in unwanted:
-            excluded.update(
-                self._search_messages([(Occur.Must, group_query), split, *limits], order)
-            )
+            excluded.update(self._search_messages([(Occur.Must, group_query), split, *limits], order))
         for message in excluded.intersection(messages):
             del messages[message]
-        added = {
-            each: at for each, at in joined.items() if each not in messages and each not in excluded
-        }
+        added = {each: at for each, at in joined.items() if each not in messages and each not in excluded}
         if added:
             key, back = (_oldest_first_key, False) if order == "oldest" else (_value_key, True)
             ordered = sorted([*messages.items(), *added.items()], key=key, reverse=back)
@@ -504,9 +432,7 @@ _FirstMessages: TypeAlias = Callable[[int, Collection[int] | None], list[int]]
 class HitCounts:
     """What was found."""
 
-    def __init__(
-        self, result: SearchResult, counts_by_file: dict[int, int], get_first: _FirstMessages
-    ) -> None:
+    def __init__(self, result: SearchResult, counts_by_file: dict[int, int], get_first: _FirstMessages) -> None:
         self.query_forms = result.query_forms
         self.scope = result.scope
         self.is_widened = result.is_widened
@@ -639,13 +565,12 @@ def group_key(file: int, session_id: str, agent: str, owner: int) -> str:
 
 
 _HAS_REWOUND_TURNS_SQL = (
-    "(s.rewound OR s.turns <> "
-    "coalesce((SELECT max(number) FROM turns WHERE file = s.file), s.turns))"
+    "(s.rewound OR s.turns <> coalesce((SELECT max(number) FROM turns WHERE file = s.file), s.turns))"
 )
-_SESSION_COLUMNS = f"s.id, s.agent, s.title, s.project, s.branch, f.path, s.ended, f.gone, {_HAS_REWOUND_TURNS_SQL}, s.owner"
-_SessionRow: TypeAlias = tuple[
-    str, str, str, str, str, str | bytes, int | None, int | None, int, int
-]
+_SESSION_COLUMNS = (
+    f"s.id, s.agent, s.title, s.project, s.branch, f.path, s.ended, f.gone, {_HAS_REWOUND_TURNS_SQL}, s.owner"
+)
+_SessionRow: TypeAlias = tuple[str, str, str, str, str, str | bytes, int | None, int | None, int, int]
 _UNKNOWN_SESSION: _SessionRow = ("", "", "", "", "", "", None, None, 0, 0)
 _SELECT_SESSION = f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN files f ON f.id = s.file "
 
@@ -653,8 +578,7 @@ _SELECT_SESSION = f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN files f ON f.
 def _session_rows(connection: sqlite3.Connection, files: set[int]) -> dict[int, _SessionRow]:
     """Return what is known of some files, asked for all at once."""
     rows = connection.execute(
-        f"SELECT s.file, {_SESSION_COLUMNS} FROM sessions s JOIN files f ON f.id = s.file "
-        f"WHERE s.file IN {ARRAY_SQL}",
+        f"SELECT s.file, {_SESSION_COLUMNS} FROM sessions s JOIN files f ON f.id = s.file WHERE s.file IN {ARRAY_SQL}",
         (json_array(sorted(files)),),
     )
     return {row[0]: row[1:] for row in rows}
@@ -664,8 +588,7 @@ def _make_group(connection: sqlite3.Connection, session_id: str, row: _SessionRo
     """Return the session itself, where only a sub-agent of it was found so far."""
     if row[1]:
         statement = (
-            f"{_SELECT_SESSION}WHERE (s.id = ? OR s.file = ?) AND s.agent = '' "
-            "ORDER BY s.file <> ?, f.gone IS NOT NULL"
+            f"{_SELECT_SESSION}WHERE (s.id = ? OR s.file = ?) AND s.agent = '' ORDER BY s.file <> ?, f.gone IS NOT NULL"
         )
         row = connection.execute(statement, (session_id, row[9], row[9])).fetchone() or row
     _, agent, title, project, branch, path, ended, gone, rewound, _ = row

@@ -230,9 +230,7 @@ def cut_excerpt(part: TextPart, spans_by_group: list[list[Span]]) -> Excerpt:
     first = _snap_to_word(text, max(0, start - _CONTEXT_BEFORE), start)
     last = min(len(text), first + EXCERPT_LENGTH)
     marks = [(at - first, min(end, last) - first) for (at, end), _ in spans if first <= at < last]
-    return Excerpt(
-        part, text[first:last], first, _merge_spans(marks), first == 0, last == len(text)
-    )
+    return Excerpt(part, text[first:last], first, _merge_spans(marks), first == 0, last == len(text))
 
 
 def _best_start(spans: list[tuple[Span, int]]) -> int:
@@ -298,9 +296,7 @@ class RegexPattern:
     def __init__(self, text: str, time_limit: float = _TIME_LIMIT) -> None:
         self._time_limit = time_limit
         self._armed = False
-        self._previous_handler: (
-            Callable[[int, FrameType | None], object] | int | Handlers | None
-        ) = None
+        self._previous_handler: Callable[[int, FrameType | None], object] | int | Handlers | None = None
         self._has_alarm = False
         self._slow_texts: set[tuple[int, int]] = set()
         self._truncated_texts: set[tuple[int, int]] = set()
@@ -378,11 +374,7 @@ class RegexPattern:
             raise _PatternTimeout
 
     def filter_messages(
-        self,
-        reader: HitReader,
-        messages: Iterable[int],
-        scope: SearchScope,
-        on_progress: Callable[[int], None],
+        self, reader: HitReader, messages: Iterable[int], scope: SearchScope, on_progress: Callable[[int], None]
     ) -> set[int]:
         """Return those messages in which the pattern fits; they are read in the order of files."""
         matching: set[int] = set()
@@ -395,10 +387,7 @@ class RegexPattern:
 
 def _compile_pattern(text: str) -> "re.Pattern[str]":
     if not text or len(text) > _MAX_PATTERN_LENGTH:
-        raise BadRequest(
-            f"a pattern of {len(text):,} letters",
-            hint=f"between 1 and {_MAX_PATTERN_LENGTH:,} will do",
-        )
+        raise BadRequest(f"a pattern of {len(text):,} letters", hint=f"between 1 and {_MAX_PATTERN_LENGTH:,} will do")
     flags = re.MULTILINE | (0 if _CAPITAL_PATTERN.search(text) else re.IGNORECASE)
     try:
         with warnings.catch_warnings():

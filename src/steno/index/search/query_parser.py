@@ -100,9 +100,7 @@ def parse_query(text: str) -> Query:
         TooComplex: it has too many wildcards.
     """
     if len(text) > MAX_QUERY_LENGTH:
-        raise BadRequest(
-            f"the query is too long: {len(text):,} letters of at most {MAX_QUERY_LENGTH:,}"
-        )
+        raise BadRequest(f"the query is too long: {len(text):,} letters of at most {MAX_QUERY_LENGTH:,}")
     items = _split_items(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text))
     _limit_wildcards(items)
     required = tuple(tuple(Word(i.text, i.quoted) for i in group) for group in _group_items(items))

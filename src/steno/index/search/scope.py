@@ -79,9 +79,7 @@ class SearchScope(msgspec.Struct):
 
     def includes_message(self, message: int) -> bool:
         """Whether a message is one of those that only the tables know."""
-        return message not in self.excluded_messages and (
-            self.messages is None or message in self.messages
-        )
+        return message not in self.excluded_messages and (self.messages is None or message in self.messages)
 
     def clauses(self, schema: "tantivy.Schema") -> "list[tuple[tantivy.Occur, tantivy.Query]]":
         """Return the scope as conditions of a query."""
@@ -101,16 +99,12 @@ class SearchScope(msgspec.Struct):
             # Whatever has no time bears a zero, and is not known to be in any time.
             since = max(1, self.since) if self.since is not None else 1
             until = self.until if self.until is not None else _LATEST
-            time = Query.range_query(
-                schema, "time", FieldType.Integer, since, until, include_upper=False
-            )
+            time = Query.range_query(schema, "time", FieldType.Integer, since, until, include_upper=False)
             conditions.append((Occur.Must, time))
         return conditions
 
 
-def build_scope(
-    connection: sqlite3.Connection, filters: Iterable[Filter], parse_time: TimeRangeParser
-) -> SearchScope:
+def build_scope(connection: sqlite3.Connection, filters: Iterable[Filter], parse_time: TimeRangeParser) -> SearchScope:
     """Return what some filters leave.
 
     Raises:
@@ -120,12 +114,8 @@ def build_scope(
     grouped: dict[tuple[str, bool], list[str]] = {}
     for search_filter in filters:
         if not search_filter.value.strip():
-            raise BadRequest(
-                f"{search_filter.name}: says nothing", hint=FILTERS[search_filter.name]
-            )
-        grouped.setdefault((search_filter.name, search_filter.negated), []).append(
-            search_filter.value
-        )
+            raise BadRequest(f"{search_filter.name}: says nothing", hint=FILTERS[search_filter.name])
+        grouped.setdefault((search_filter.name, search_filter.negated), []).append(search_filter.value)
     builder = _ScopeBuilder(connection, scope, parse_time)
     for (name, negated), values in grouped.items():
         builder.add_filter(name, values, negated=negated)
@@ -133,9 +123,7 @@ def build_scope(
 
 
 class _ScopeBuilder:
-    def __init__(
-        self, connection: sqlite3.Connection, scope: SearchScope, parse_time: TimeRangeParser
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, scope: SearchScope, parse_time: TimeRangeParser) -> None:
         self._connection = connection
         self._scope = scope
         self._parse_time = parse_time
@@ -212,8 +200,7 @@ class _ScopeBuilder:
     def _files_of_session(self, value: str) -> set[int]:
         """Return the files of the sessions that go by a name, those of their sub-agents too."""
         rows = self._connection.execute(
-            "SELECT s.file, s.id, s.agent, s.title, s.hidden, f.mtime FROM sessions s "
-            "JOIN files f ON f.id = s.file"
+            "SELECT s.file, s.id, s.agent, s.title, s.hidden, f.mtime FROM sessions s JOIN files f ON f.id = s.file"
         ).fetchall()
         folded_value = value.casefold()
         if folded_value == "last":
@@ -231,14 +218,9 @@ class _ScopeBuilder:
     def _add_file(self, values: list[str], *, negated: bool) -> None:
         rows = self._connection.execute("SELECT DISTINCT path FROM tool_calls WHERE path <> ''")
         path_tests = [_make_path_test(value) for value in values]
-        paths = [
-            path
-            for (path,) in rows
-            if any(path_test(_normalize_path(path)) for path_test in path_tests)
-        ]
+        paths = [path for (path,) in rows if any(path_test(_normalize_path(path)) for path_test in path_tests)]
         rows = self._connection.execute(
-            f"SELECT message, result FROM tool_calls WHERE path IN {ARRAY_SQL}",
-            (json_array(paths),),
+            f"SELECT message, result FROM tool_calls WHERE path IN {ARRAY_SQL}", (json_array(paths),)
         )
         messages = {message for row in rows for message in row if message is not None}
         if negated:
@@ -258,9 +240,7 @@ def _matching_names(kind: str, value: str, names: Iterable[str]) -> list[str]:
     """Return which names are meant: of tools and branches the very name, else parts."""
     if kind == "project" and value == ".":
         working_dir = os.getcwd()
-        return [
-            name for name in names if name == working_dir or name.startswith(working_dir + os.sep)
-        ]
+        return [name for name in names if name == working_dir or name.startswith(working_dir + os.sep)]
     folded_value = value.casefold()
     if kind in ("tool", "branch"):
         exact = [name for name in names if name.casefold() == folded_value]
@@ -283,9 +263,7 @@ def _parse_kinds(name: str, value: str) -> tuple[str, ...]:
 
 
 def _unknown_value_error(name: str, value: str, choices: Iterable[str]) -> BadRequest:
-    return BadRequest(
-        f"{name}: knows no {value[:_MAX_QUOTED_LENGTH]!r}", hint=f"there is {', '.join(choices)}"
-    )
+    return BadRequest(f"{name}: knows no {value[:_MAX_QUOTED_LENGTH]!r}", hint=f"there is {', '.join(choices)}")
 
 
 def _make_path_test(value: str) -> Callable[[str], object]:

@@ -32,9 +32,7 @@ _MAX_OPEN_SIZE: Final = 400
 _INFIX_PARTS: Final = 3
 """What a word is made of that has letters inside: anything, the letters, anything."""
 _CAMEL_CASE: Final = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
-_HEX_ID: Final = re.compile(
-    r"(?=[^a-f]*[a-f])(?=[^0-9]*[0-9])[0-9a-f]{6,}(?:-[0-9a-f]+)*", re.ASCII
-)
+_HEX_ID: Final = re.compile(r"(?=[^a-f]*[a-f])(?=[^0-9]*[0-9])[0-9a-f]{6,}(?:-[0-9a-f]+)*", re.ASCII)
 _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+", re.ASCII)
 # Scripts that put no space between words, or hang endings on them: Thai to Lao, Burmese, Hangul,
 # Khmer, and whatever is Chinese or Japanese. A pattern of these takes long to compile.
@@ -65,9 +63,7 @@ def make_tokenizer() -> Callable[[str], list[Token]]:
     return tokens
 
 
-def term_forms(
-    word: Word, tokenize: Callable[[str], list[Token]], *, widen: bool = False
-) -> tuple[TermForm, ...]:
+def term_forms(word: Word, tokenize: Callable[[str], list[Token]], *, widen: bool = False) -> tuple[TermForm, ...]:
     """Return how a word may stand in a text; nothing for what the index cannot know.
 
     With `wide` it may also stand inside longer words. An accent may be part of its letter, or
@@ -89,9 +85,7 @@ def _has_lost_accents(form: TermForm) -> bool:
     return len(form.tokens) == 1 and all(part.isascii() for part in form.tokens[0][1])
 
 
-def _exact_forms(
-    word: Word, tokenize: Callable[[str], list[Token]], *, widen: bool
-) -> tuple[TermForm, ...]:
+def _exact_forms(word: Word, tokenize: Callable[[str], list[Token]], *, widen: bool) -> tuple[TermForm, ...]:
     pieces, starred = _split_wildcards(word, tokenize)
     if not pieces:
         return ()
@@ -109,9 +103,7 @@ def _exact_forms(
     return tuple(forms)
 
 
-def _split_wildcards(
-    word: Word, tokenize: Callable[[str], list[Token]]
-) -> tuple[list[tuple[int, TokenParts]], bool]:
+def _split_wildcards(word: Word, tokenize: Callable[[str], list[Token]]) -> tuple[list[tuple[int, TokenParts]], bool]:
     """Return the words of a word and their places, and whether stars made any of them open."""
     segments = WILDCARDS.sub("*", word.text).split("*")
     pieces: list[tuple[int, TokenParts]] = []
@@ -120,9 +112,7 @@ def _split_wildcards(
     for number, segment in enumerate(segments):
         tokens = tokenize(segment)
         starts_open = bool(tokens) and tokens[0][2] == 0
-        segment_tokens: list[tuple[int, TokenParts]] = [
-            (base + at, (text,)) for text, at, _, _ in tokens
-        ]
+        segment_tokens: list[tuple[int, TokenParts]] = [(base + at, (text,)) for text, at, _, _ in tokens]
         if number:
             if ends_open and starts_open and not word.quoted:
                 at, piece = pieces.pop()
@@ -181,9 +171,7 @@ def _open_unspaced(form: TermForm) -> TermForm:
 def _has_unspaced_script(text: str) -> bool:
     if text.isascii():
         return False
-    return any(
-        first <= ord(character) <= last for character in text for first, last in _UNSPACED_SCRIPTS
-    )
+    return any(first <= ord(character) <= last for character in text for first, last in _UNSPACED_SCRIPTS)
 
 
 def shortest_length(forms: Sequence[TermForm]) -> int:
@@ -194,9 +182,7 @@ def shortest_length(forms: Sequence[TermForm]) -> int:
 def infix_strings(forms: Sequence[TermForm]) -> set[str]:
     """Return the letters that are looked for anywhere inside of single words."""
     pieces = [form.tokens[0][1] for form in forms if len(form.tokens) == 1]
-    return {
-        piece[1] for piece in pieces if len(piece) == _INFIX_PARTS and not (piece[0] or piece[2])
-    }
+    return {piece[1] for piece in pieces if len(piece) == _INFIX_PARTS and not (piece[0] or piece[2])}
 
 
 def is_slow_form(form: TermForm) -> bool:
@@ -234,9 +220,7 @@ def find_spans(forms: Sequence[TermForm], tokens: Sequence[Token]) -> list[Span]
         rest = [(at - first, piece) for at, piece in form.tokens[1:]]
         # Nearly all words are whole, and nearly all of a text is something else.
         is_exact = len(piece) == 1
-        for token in (
-            [candidate for candidate in tokens if candidate[0] == piece[0]] if is_exact else tokens
-        ):
+        for token in [candidate for candidate in tokens if candidate[0] == piece[0]] if is_exact else tokens:
             span = _match_at(token, piece, rest, tokens_by_position)
             if span is not None:
                 spans.add(span)
@@ -246,10 +230,7 @@ def find_spans(forms: Sequence[TermForm], tokens: Sequence[Token]) -> list[Span]
 
 
 def _match_at(
-    token: Token,
-    piece: TokenParts,
-    rest: list[tuple[int, TokenParts]],
-    tokens_by_position: dict[int, Token],
+    token: Token, piece: TokenParts, rest: list[tuple[int, TokenParts]], tokens_by_position: dict[int, Token]
 ) -> Span | None:
     span = _match_token(token, piece)
     if span is None:

@@ -24,13 +24,7 @@ from steno.index.session_stats import (
     encode_state,
 )
 from steno.index.sync.extract import JobResult, WorkerPool
-from steno.index.sync.scan import (
-    ScanPlan,
-    ScanTask,
-    file_fingerprint,
-    path_from_column,
-    path_to_column,
-)
+from steno.index.sync.scan import ScanPlan, ScanTask, file_fingerprint, path_from_column, path_to_column
 from steno.index.text_index import FAILED_TAG, SPLIT_TAG, TextIndex, open_text_index
 from steno.index.usage_rows import (
     LOCAL_DAY,
@@ -99,9 +93,7 @@ def update_owners(connection: sqlite3.Connection, session_ids: Iterable[str]) ->
         )
         rows_by_id: dict[str, list[_FileRow]] = {}
         for session_id, file, agent, path, owner in rows:
-            rows_by_id.setdefault(session_id, []).append(
-                (file, agent, path_from_column(path), owner)
-            )
+            rows_by_id.setdefault(session_id, []).append((file, agent, path_from_column(path), owner))
         for same_id in rows_by_id.values():
             changed += _owner_changes(same_id)
     connection.executemany("UPDATE sessions SET owner = ? WHERE file = ?", changed)
@@ -119,11 +111,7 @@ def _owner_changes(same_id: list[_FileRow]) -> Iterator[tuple[int, int]]:
 def _owner_of(agent: _FileRow, sessions: list[_FileRow]) -> int:
     """Return the session beside or above a sub-agent's file; else the only one of that id."""
     path = agent[2]
-    containing = (
-        session
-        for session in sessions
-        if path.startswith(session[2].removesuffix(JSONL_SUFFIX) + os.sep)
-    )
+    containing = (session for session in sessions if path.startswith(session[2].removesuffix(JSONL_SUFFIX) + os.sep))
     folder = os.path.dirname(path)
     siblings = (each for each in sessions if os.path.dirname(each[2]) == folder)
     only_session = sessions[0] if len(sessions) == 1 else agent
@@ -198,9 +186,7 @@ class TableWriter:
         """Take out everything that was read from a file."""
         execute = self._connection.execute
         self._note_affected(file)
-        foreign_titles = execute(
-            "SELECT target FROM links WHERE file = ? AND kind = 'summary'", (file,)
-        )
+        foreign_titles = execute("SELECT target FROM links WHERE file = ? AND kind = 'summary'", (file,))
         self.returned_titles.update(target for (target,) in foreign_titles)
         first, last = file << FILE_ID_SHIFT, (file + 1) << FILE_ID_SHIFT
         for table, column in _TABLES_BY_MESSAGE:
@@ -211,10 +197,7 @@ class TableWriter:
 
     def _note_affected(self, file: int) -> None:
         """Remember what the figures of a file are part of."""
-        rows = self._connection.execute(
-            f"SELECT key, {LOCAL_DAY} FROM usage u WHERE file = ?",
-            (file,),
-        )
+        rows = self._connection.execute(f"SELECT key, {LOCAL_DAY} FROM usage u WHERE file = ?", (file,))
         for key, day in rows:
             self.keys.add(key)
             self.days.add(day)
@@ -230,20 +213,16 @@ class TableWriter:
         executemany(_insert_sql("turns", 8, verb="INSERT OR REPLACE"), extraction.turns)
         executemany(_UPSERT_USAGE_SQL, extraction.usage)
         executemany(
-            "UPDATE tool_calls SET result = ?, ended = ?, failed = ? "
-            "WHERE message = ? AND place = ?",
+            "UPDATE tool_calls SET result = ?, ended = ?, failed = ? WHERE message = ? AND place = ?",
             extraction.late_results,
         )
         executemany(
-            "UPDATE file_edits SET added = ?, removed = ? WHERE message = ? AND place = ?",
-            extraction.edit_sizes,
+            "UPDATE file_edits SET added = ?, removed = ? WHERE message = ? AND place = ?", extraction.edit_sizes
         )
         self.keys.update(row[1] for row in extraction.usage)
         self._add_documents(extraction.file, extraction.documents)
 
-    def update_file(
-        self, task: ScanTask, end: int, fingerprint: bytes, state: ExtractionState, title: Title
-    ) -> None:
+    def update_file(self, task: ScanTask, end: int, fingerprint: bytes, state: ExtractionState, title: Title) -> None:
         """Note how far a file was read, and what its session is about."""
         row = _session_row(task.file, task.place, state, title)
         gone = round(time.time()) if task.gone else None
@@ -279,9 +258,7 @@ class TableWriter:
         """Return when a file was last seen growing: longer than at the sync before, and the same."""
         if 0 < task.start < end and not task.gone:
             return task.mtime // 1_000_000
-        previous = self._connection.execute(
-            "SELECT grown FROM sessions WHERE file = ?", (task.file,)
-        ).fetchone()
+        previous = self._connection.execute("SELECT grown FROM sessions WHERE file = ?", (task.file,)).fetchone()
         return previous[0] if previous is not None and not task.reread else None
 
     # Words
@@ -334,9 +311,7 @@ class TableWriter:
         return name_id
 
 
-def _session_row(
-    file: int, location: PathInfo, state: ExtractionState, title: Title
-) -> tuple[Any, ...]:
+def _session_row(file: int, location: PathInfo, state: ExtractionState, title: Title) -> tuple[Any, ...]:
     is_agent = location.role == "agent"
     figures = state.course.current_figures()
     agents = int(state.first_prompt != WARMUP_PROMPT) if is_agent else figures.agents
@@ -391,11 +366,7 @@ class BatchWriter:
         self._files: dict[int, _FileProgress] = {}
 
     def write(
-        self,
-        plan: ScanPlan,
-        workers: WorkerPool,
-        on_progress: Callable[[int], None],
-        unfinished_batches: list[int],
+        self, plan: ScanPlan, workers: WorkerPool, on_progress: Callable[[int], None], unfinished_batches: list[int]
     ) -> int:
         """Do it all; return how many bytes were read.
 
@@ -404,9 +375,7 @@ class BatchWriter:
         with DeferredInterrupt() as interrupts:
             try:
                 with transaction(self._connection):
-                    bytes_read = self._write_extractions(
-                        plan, workers, on_progress, unfinished_batches, interrupts
-                    )
+                    bytes_read = self._write_extractions(plan, workers, on_progress, unfinished_batches, interrupts)
                     self._update_files(plan)
                     self._update_derived()
                     self._texts.commit()
@@ -460,15 +429,11 @@ class BatchWriter:
                 # So that the next sync sees that there is more.
                 task.size = progress.done
             # What is added to a file in a dialect may change what the records before it are.
-            fingerprint = (
-                b"" if state.converted else _fingerprint_or_empty(task.path, progress.done)
-            )
+            fingerprint = b"" if state.converted else _fingerprint_or_empty(task.path, progress.done)
             title = _choose_title(state, read_custom_title(task.discovered_file))
             self._tables.update_file(task, progress.done, fingerprint, state, title)
         now = round(time.time())
-        self._connection.executemany(
-            "UPDATE files SET gone = ? WHERE id = ?", [(now, file) for file in plan.gone]
-        )
+        self._connection.executemany("UPDATE files SET gone = ? WHERE id = ?", [(now, file) for file in plan.gone])
 
     def _update_derived(self) -> None:
         tables, connection = self._tables, self._connection
@@ -481,17 +446,14 @@ class BatchWriter:
         """Give sessions whose title stood in a file that was forgotten their own; yield them."""
         for leaf in self._tables.returned_titles:
             rows = self._connection.execute(
-                "SELECT s.file, f.state FROM sessions s JOIN files f ON f.id = s.file "
-                "WHERE s.last_uuid = ?",
-                (leaf,),
+                "SELECT s.file, f.state FROM sessions s JOIN files f ON f.id = s.file WHERE s.last_uuid = ?", (leaf,)
             ).fetchall()
             for file, state_data in rows:
                 state = decode_state(state_data)
                 title = _choose_title(state)
                 if file not in self._files and not title.is_given:
                     self._connection.execute(
-                        "UPDATE sessions SET named = 0, title = ? WHERE file = ?",
-                        (title.text, file),
+                        "UPDATE sessions SET named = 0, title = ? WHERE file = ?", (title.text, file)
                     )
                 yield file
 

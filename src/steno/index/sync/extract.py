@@ -22,13 +22,7 @@ from steno.format.lines import LINE_CAP, LineBatch, read_line, read_line_batches
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import OpenSource, Source
 from steno.index.line_decoder import IndexedLine, LineBlock, decode_lines, line_from_record
-from steno.index.session_stats import (
-    Extraction,
-    ExtractionState,
-    decode_state,
-    encode_state,
-    is_converted_state,
-)
+from steno.index.session_stats import Extraction, ExtractionState, decode_state, encode_state, is_converted_state
 from steno.index.sync.row_builder import RowBuilder
 from steno.index.sync.scan import ScanTask, path_from_column
 from steno.store.archive.file_access import open_transcript
@@ -93,12 +87,8 @@ def extract_rows(
             _add_lines(builder, *piece)
         elif isinstance(piece, Record):
             if piece.dialect != "claude":
-                return Extraction(
-                    file, start, start, builder.build(source.size).state, in_dialect=True
-                )
-            builder.add_record(
-                line_from_record(piece), piece.line, piece.offset, piece.length, piece
-            )
+                return Extraction(file, start, start, builder.build(source.size).state, in_dialect=True)
+            builder.add_record(line_from_record(piece), piece.line, piece.offset, piece.length, piece)
         elif piece.ends_line(source):
             builder.end = piece.offset + piece.length
         if builder.end - start >= limit:
@@ -252,9 +242,7 @@ class WorkerPool:
     def __init__(self, size: int, worker_count: int | None = None) -> None:
         """Take how many bytes there are to read in all."""
         if worker_count is None:
-            worker_count = (
-                _WORKER_COUNT if size > _SINGLE_PROCESS_SIZE and (os.cpu_count() or 1) > 1 else 0
-            )
+            worker_count = _WORKER_COUNT if size > _SINGLE_PROCESS_SIZE and (os.cpu_count() or 1) > 1 else 0
         self._worker_count = worker_count
         self._pool: ProcessPoolExecutor | None = None
 
@@ -296,8 +284,7 @@ class _JobQueue:
     def __init__(self, tasks: Sequence[ScanTask]) -> None:
         self._tasks = tasks
         self._jobs = deque(
-            ExtractionJob(number, task.file, task.path, task.start, task.state)
-            for number, task in enumerate(tasks)
+            ExtractionJob(number, task.file, task.path, task.start, task.state) for number, task in enumerate(tasks)
         )
         self._submitted: dict[Future[bytes], list[ExtractionJob]] = {}
 
@@ -347,9 +334,7 @@ class _JobQueue:
         if extraction is not None and extraction.has_more and extraction.end > extraction.start:
             path = self._tasks[result.task].path
             state = encode_state(extraction.state)
-            self._jobs.appendleft(
-                ExtractionJob(result.task, extraction.file, path, extraction.end, state)
-            )
+            self._jobs.appendleft(ExtractionJob(result.task, extraction.file, path, extraction.end, state))
 
 
 def _process_context() -> "BaseContext":
@@ -375,9 +360,7 @@ def _run_jobs(jobs: list[ExtractionJob]) -> bytes:
 def _run_job(job: ExtractionJob) -> JobResult:
     try:
         state = decode_state(job.state)
-        extraction = _extract_stretch(
-            job, job.start, state, converted=state.converted if job.start else None
-        )
+        extraction = _extract_stretch(job, job.start, state, converted=state.converted if job.start else None)
         if extraction.in_dialect:
             converted_extraction = _extract_stretch(job, 0, ExtractionState(), converted=True)
             return JobResult(job.task, converted_extraction, restarted=bool(job.start))
@@ -386,9 +369,7 @@ def _run_job(job: ExtractionJob) -> JobResult:
         return JobResult(job.task, None, str(error))
 
 
-def _extract_stretch(
-    job: ExtractionJob, start: int, state: ExtractionState, *, converted: bool | None
-) -> Extraction:
+def _extract_stretch(job: ExtractionJob, start: int, state: ExtractionState, *, converted: bool | None) -> Extraction:
     """Read a stretch of a file; whether it has records in a dialect its beginning may tell."""
     from steno.format.dialects.detection import is_converted
     from steno.format.paths import project_from_slug

@@ -17,13 +17,7 @@ from steno.format.sidecars import (
     snapshot_time,
 )
 from steno.format.tool_catalogue import AGENT_TOOLS, EDITING_TOOLS, PATH_FIELDS
-from steno.index.line_decoder import (
-    IndexedLine,
-    LineBlock,
-    count_changed_lines,
-    count_patch_lines,
-    to_millis,
-)
+from steno.index.line_decoder import IndexedLine, LineBlock, count_changed_lines, count_patch_lines, to_millis
 from steno.index.searchable_text import TextPart, text_parts
 from steno.index.session_stats import (
     FILE_ID_SHIFT,
@@ -64,9 +58,7 @@ def record_backups(state: ExtractionState, line: bytes, message_id: int, time: i
         state.backups[entry.path] = backup_fingerprint(entry)
         backup_time = to_millis(snapshot if entry.time is None else entry.time)
         row_time = time if backup_time is None else backup_time
-        state.unplaced.append(
-            (message_id, entry.path, entry.folder, state.turn.number, entry.version, row_time)
-        )
+        state.unplaced.append((message_id, entry.path, entry.folder, state.turn.number, entry.version, row_time))
 
 
 def resolved_backups(state: ExtractionState) -> list[Row]:
@@ -149,9 +141,7 @@ _MAX_TITLE_LENGTH: Final = 200
 class RowBuilder:
     """Takes in the records of one stretch, in order."""
 
-    def __init__(
-        self, file: int, start: int, state: ExtractionState, inactive: frozenset[str]
-    ) -> None:
+    def __init__(self, file: int, start: int, state: ExtractionState, inactive: frozenset[str]) -> None:
         self.end = start
         """Up to here everything was taken in, or will never be."""
         self._file = file
@@ -197,9 +187,7 @@ class RowBuilder:
             if record is None:
                 record = _decode_record(data, offset)
             self._add_prompt(line, record, message_id, time, is_linked=is_linked)
-        state.last = (
-            previous if line.uuid in self._inactive else _merge_last_state(previous, state.last)
-        )
+        state.last = previous if line.uuid in self._inactive else _merge_last_state(previous, state.last)
         if line.uuid is not None:
             self._note_graph_record(line, time)
         self._rejoin_previous_turn(line)
@@ -222,9 +210,7 @@ class RowBuilder:
         if record is not None:
             state.step_counts = count_record(state.step_counts, record)
         elif is_step_record(line.type, sidechain=bool(line.is_sidechain)):
-            answered = state.step_counts.answered or (
-                line.type == "assistant" and _is_text_answer(line)
-            )
+            answered = state.step_counts.answered or (line.type == "assistant" and _is_text_answer(line))
             state.step_counts = StepCounts(state.step_counts.records + 1, answered)
 
     def _note_graph_record(self, line: IndexedLine, time: int | None) -> None:
@@ -244,18 +230,14 @@ class RowBuilder:
                 state.started = time
             state.ended = time
 
-    def _add_documents(
-        self, parts: list[TextPart], line: IndexedLine, message_id: int, time: int | None
-    ) -> None:
+    def _add_documents(self, parts: list[TextPart], line: IndexedLine, message_id: int, time: int | None) -> None:
         """Have the words of a record searched."""
         project = self._state.project
         branch = line.git_branch or self._state.branch
         model = (line.message.model or "") if line.message is not None else ""
         for part in parts:
             tool = part.tool or (self._tool_of_call(part.call) if part.call else "")
-            document = TextDocument(
-                message_id, time or 0, part.kind, part.text, project, branch, model, tool
-            )
+            document = TextDocument(message_id, time or 0, part.kind, part.text, project, branch, model, tool)
             document.failed = part.failed
             self._documents.append(document)
 
@@ -267,9 +249,7 @@ class RowBuilder:
         open_call = self._state.open.get(call)
         return open_call.name if open_call is not None else ""
 
-    def _is_repeated(
-        self, line: IndexedLine, raw: bytes, offset: int, record: Record | None
-    ) -> bool:
+    def _is_repeated(self, line: IndexedLine, raw: bytes, offset: int, record: Record | None) -> bool:
         """Whether a message only says again, behind a compaction, what stands before it."""
         state, message = self._state, line.message
         if line.repeats_compact_summary:
@@ -280,10 +260,7 @@ class RowBuilder:
             may_repeat = bool(state.repeated_calls)
         else:
             message_id = message.id if message is not None else None
-            may_repeat = bool(message_id) and message_id in (
-                state.repeated,
-                repeated_id(line.parent_uuid),
-            )
+            may_repeat = bool(message_id) and message_id in (state.repeated, repeated_id(line.parent_uuid))
         if not may_repeat:
             return False
         repeats = RepeatTracker(state.repeated, state.repeated_calls)
@@ -298,13 +275,7 @@ class RowBuilder:
     # Turns
 
     def _add_prompt(
-        self,
-        line: IndexedLine,
-        record: Record,
-        message_id: int,
-        time: int | None,
-        *,
-        is_linked: bool,
+        self, line: IndexedLine, record: Record, message_id: int, time: int | None, *, is_linked: bool
     ) -> None:
         """Begin a turn, if that is what a user record does."""
         state, previous = self._state, self._state.turn
@@ -333,13 +304,7 @@ class RowBuilder:
                 state.first_prompt = shorten_title(text)
 
     def _add_message(
-        self,
-        line: IndexedLine,
-        message_id: int,
-        time: int | None,
-        source: Record | bytes,
-        *,
-        is_linked: bool,
+        self, line: IndexedLine, message_id: int, time: int | None, source: Record | bytes, *, is_linked: bool
     ) -> None:
         """Count a message, and follow its calls and results."""
         state, turn, message_body = self._state, self._state.turn, line.message
@@ -353,25 +318,15 @@ class RowBuilder:
             return
         if line.type == "assistant":
             # What the client says itself is no answer, except that a request failed.
-            if message_body.model and (
-                message_body.model != SYNTHETIC or line.is_api_error_message
-            ):
+            if message_body.model and (message_body.model != SYNTHETIC or line.is_api_error_message):
                 turn.faint = False
                 state.prompted = state.prompted or state.commanded
-            if (
-                message_body.model
-                and message_body.model != SYNTHETIC
-                and not (line.is_sidechain and state.main)
-            ):
+            if message_body.model and message_body.model != SYNTHETIC and not (line.is_sidechain and state.main):
                 state.model = message_body.model
             agent = (line.agent_id or state.agent) if line.is_sidechain else ""
-            self._usage_rows.add_line(
-                line, message_id, turn.number, time, line.git_branch or "", agent
-            )
+            self._usage_rows.add_line(line, message_id, turn.number, time, line.git_branch or "", agent)
         if message_body.content.__class__ is list:
-            results = self._add_blocks(
-                line, cast("list[LineBlock]", message_body.content), message_id, time
-            )
+            results = self._add_blocks(line, cast("list[LineBlock]", message_body.content), message_id, time)
             if results and is_linked:
                 self._count_results(source, results, time)
         if line.forked_from is not None and line.forked_from.session_id:
@@ -396,16 +351,12 @@ class RowBuilder:
                 results.append(self._add_result(line, block, message_id, time))
         return results
 
-    def _add_call(
-        self, line: IndexedLine, block: LineBlock, message_id: int, position: int, time: int | None
-    ) -> None:
+    def _add_call(self, line: IndexedLine, block: LineBlock, message_id: int, position: int, time: int | None) -> None:
         turn, call_id, name = self._state.turn, block.id or "", block.name or ""
         self._state.calls += 1
         turn.calls += 1
         tool_input = cast("dict[str, Any]", block.input) if block.input.__class__ is dict else {}
-        path = next(
-            (value for key in PATH_FIELDS if isinstance(value := tool_input.get(key), str)), ""
-        )
+        path = next((value for key in PATH_FIELDS if isinstance(value := tool_input.get(key), str)), "")
         key = response_key(line, message_id)
         row = [message_id, position, turn.number, call_id, name, key, path, time, None, None, None]
         self._calls.append(row)
@@ -430,9 +381,7 @@ class RowBuilder:
             oldest = earlier_calls or self._open_calls
             del oldest[next(iter(oldest))]
 
-    def _add_result(
-        self, line: IndexedLine, block: LineBlock, message_id: int, time: int | None
-    ) -> tuple[str, bool]:
+    def _add_result(self, line: IndexedLine, block: LineBlock, message_id: int, time: int | None) -> tuple[str, bool]:
         """Take in the result of a call; return the call, if it was waited for, and how it went."""
         call_id, failed = block.tool_use_id or "", bool(block.is_error)
         tool = self._tool_of_call(call_id)
@@ -445,9 +394,7 @@ class RowBuilder:
             earlier_call = self._state.open.pop(call_id, None)
             if earlier_call is None:
                 return "", failed
-            self._late_results.append(
-                (message_id, time, int(failed), earlier_call.message, earlier_call.place)
-            )
+            self._late_results.append((message_id, time, int(failed), earlier_call.message, earlier_call.place))
             kind, position = earlier_call.kind, (earlier_call.message, earlier_call.place)
         if failed:
             self._state.turn.failed += 1
@@ -461,9 +408,7 @@ class RowBuilder:
 
     # The conversation
 
-    def _count_results(
-        self, source: Record | bytes, results: list[tuple[str, bool]], time: int | None
-    ) -> None:
+    def _count_results(self, source: Record | bytes, results: list[tuple[str, bool]], time: int | None) -> None:
         """Count the results of calls that failed, and were not refused.
 
         `source` is the record, or the line that holds it.
@@ -475,9 +420,7 @@ class RowBuilder:
                 if record is None:
                     record = _decode_record(cast("bytes", source), 0)
                 blocks = (result for result in record.tool_results if result.tool_use_id == call)
-                failed_count += any(
-                    call_outcome("", each, record).state == "failed" for each in blocks
-                )
+                failed_count += any(call_outcome("", each, record).state == "failed" for each in blocks)
         all_expected = all(call for call, _ in results)
         self._state.course.add_results(time, all_expected=all_expected, failed=failed_count)
 
@@ -571,16 +514,7 @@ class RowBuilder:
 
 
 def _turn_row(file: int, turn: TurnState) -> Row:
-    return (
-        file,
-        turn.number,
-        turn.message,
-        turn.started,
-        turn.ended,
-        turn.messages,
-        turn.calls,
-        turn.failed,
-    )
+    return (file, turn.number, turn.message, turn.started, turn.ended, turn.messages, turn.calls, turn.failed)
 
 
 def _count_tool_results(line: IndexedLine) -> int:

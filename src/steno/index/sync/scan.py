@@ -84,9 +84,7 @@ def scan_changes(connection: sqlite3.Connection, roots: Sequence[str]) -> ScanPl
     scanner = _Scanner(connection)
     files: dict[str, DiscoveredFile] = {}
     for root in roots:
-        walk = TranscriptWalk(
-            os.path.abspath(root), scanner.problems, agents=True, is_known=scanner.is_unchanged
-        )
+        walk = TranscriptWalk(os.path.abspath(root), scanner.problems, agents=True, is_known=scanner.is_unchanged)
         for file in walk.run():
             files.setdefault(file.path, file)
     absolute_roots = tuple(os.path.abspath(root) for root in roots)
@@ -140,9 +138,7 @@ class _Scanner:
         plan.gone = [row.id for row in missing_rows if row is not None and row.id not in renamed]
         return plan
 
-    def add_archived(
-        self, plan: ScanPlan, files: Collection[DiscoveredFile], roots: tuple[str, ...]
-    ) -> None:
+    def add_archived(self, plan: ScanPlan, files: Collection[DiscoveredFile], roots: tuple[str, ...]) -> None:
         """Plan to read what is only in the archive, if the archive has news."""
         from steno.store.environment import archive_stamp
 
@@ -157,27 +153,14 @@ class _Scanner:
         plan.archive = stamp
         location = PathInfo("session")
         existing = [
-            DiscoveredFile(path, row[1], 0, location, "")
-            for path, row in self._indexed.items()
-            if path in self._seen
+            DiscoveredFile(path, row[1], 0, location, "") for path, row in self._indexed.items() if path in self._seen
         ]
         sessions = archived_only_below(roots, [*files, *existing])
-        for archived in (
-            session_file
-            for session in sessions
-            for session_file in (session, *archived_agents(session))
-        ):
+        for archived in (session_file for session in sessions for session_file in (session, *archived_agents(session))):
             if self._find_row(archived.path) is None:
                 plan.tasks.append(
                     ScanTask(
-                        archived.path,
-                        archived.root,
-                        archived.place,
-                        archived.size,
-                        archived.mtime_ns,
-                        0,
-                        0,
-                        gone=True,
+                        archived.path, archived.root, archived.place, archived.size, archived.mtime_ns, 0, 0, gone=True
                     )
                 )
 
@@ -190,21 +173,13 @@ class _Scanner:
         query = f"SELECT {columns} FROM files WHERE {where} ORDER BY id"
         return map(_IndexedFile._make, self._connection.execute(query, values).fetchall())
 
-    def _make_task(
-        self, file: DiscoveredFile, roots: tuple[str, ...], renamed: set[int]
-    ) -> ScanTask | None:
+    def _make_task(self, file: DiscoveredFile, roots: tuple[str, ...], renamed: set[int]) -> ScanTask | None:
         try:
             status = os.stat(file.path)
         except OSError:
             return None
         task = ScanTask(
-            file.path,
-            file.root,
-            file.place,
-            status.st_size,
-            status.st_mtime_ns,
-            status.st_dev,
-            status.st_ino,
+            file.path, file.root, file.place, status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
         )
         row = self._find_row(file.path)
         if row is None:
@@ -235,9 +210,7 @@ class _Scanner:
         same_inode = (task.device, task.inode) == (row.device, row.inode)
         rewritten = task.size == row.size and task.mtime != row.mtime
         moved_back = row.gone is not None and (task.size, task.mtime) == (row.size, row.mtime)
-        if (moved_back or (same_inode and not rewritten)) and file_fingerprint(
-            task.path, end
-        ) == fingerprint:
+        if (moved_back or (same_inode and not rewritten)) and file_fingerprint(task.path, end) == fingerprint:
             task.start, task.state = end, state
         else:
             task.reread = True

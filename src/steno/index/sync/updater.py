@@ -19,14 +19,7 @@ import msgspec
 from steno.errors import StenoError, Unwritable
 from steno.index.database import IndexDamaged, IndexLocation, open_for_writing, transaction
 from steno.index.session_stats import EXTRACTION_RULES
-from steno.index.sync.scan import (
-    ScanPlan,
-    ScanTask,
-    is_below_roots,
-    path_from_column,
-    path_to_column,
-    scan_changes,
-)
+from steno.index.sync.scan import ScanPlan, ScanTask, is_below_roots, path_from_column, path_to_column, scan_changes
 from steno.store.discovered import Problem
 from steno.store.file_lock import FileLock
 
@@ -59,11 +52,7 @@ class SyncReport(msgspec.Struct):
 
 
 def sync(
-    index: IndexLocation,
-    *,
-    wait: bool = True,
-    workers: int | None = None,
-    start_progress: StartProgress | None = None,
+    index: IndexLocation, *, wait: bool = True, workers: int | None = None, start_progress: StartProgress | None = None
 ) -> SyncReport:
     """Read whatever is new below an index's roots into it; a damaged index is made anew.
 
@@ -183,9 +172,7 @@ def remove_paths(index: IndexLocation, paths: Iterable[str]) -> int:
     try:
         with FileLock(os.path.join(index.folder, _LOCK_NAME)):
             statement = "SELECT id FROM files WHERE path = ?"
-            rows = (
-                connection.execute(statement, (path_to_column(path),)).fetchone() for path in paths
-            )
+            rows = (connection.execute(statement, (path_to_column(path),)).fetchone() for path in paths)
             file_ids = [row[0] for row in rows if row is not None]
             if file_ids:
                 remove_files(connection, index.folder, file_ids)
@@ -205,9 +192,7 @@ class _SyncRun:
         self._apply_extraction_rules()
         self._apply_time_zone()
         plan = scan_changes(self._connection, roots)
-        unfinished_batches = [
-            row[0] for row in self._connection.execute("SELECT id FROM batches WHERE open")
-        ]
+        unfinished_batches = [row[0] for row in self._connection.execute("SELECT id FROM batches WHERE open")]
         report = SyncReport(plan.seen, len(plan.tasks), 0, len(plan.gone), plan.problems)
         if plan.is_empty and not unfinished_batches:
             self._store_fact("archive", plan.archive)
@@ -263,11 +248,7 @@ class _SyncRun:
                 update_daily_sums(self._connection, None)
 
     def _run_batch(
-        self,
-        plan: ScanPlan,
-        workers: "WorkerPool",
-        on_progress: Callable[[int], None],
-        unfinished_batches: list[int],
+        self, plan: ScanPlan, workers: "WorkerPool", on_progress: Callable[[int], None], unfinished_batches: list[int]
     ) -> int:
         from steno.index.sync.batch_writer import BatchWriter
 
@@ -279,9 +260,7 @@ class _SyncRun:
             self._announce_files(plan.tasks)
             self._announce_files(plan.touched)
         execute("PRAGMA synchronous = NORMAL")
-        return BatchWriter(self._connection, self._folder, batch).write(
-            plan, workers, on_progress, unfinished_batches
-        )
+        return BatchWriter(self._connection, self._folder, batch).write(plan, workers, on_progress, unfinished_batches)
 
     def _announce_files(self, tasks: list[ScanTask]) -> None:
         """Give new files their numbers, and mark those that will be read anew as unread."""

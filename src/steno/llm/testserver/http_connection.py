@@ -46,9 +46,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
 class HttpConnection:
     """Requests come out of it one after the other, and answers go in."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, max_body: int
-    ) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, max_body: int) -> None:
         import h11
 
         self._h11 = h11
@@ -95,22 +93,16 @@ class HttpConnection:
                 if event is not self._h11.NEED_DATA:
                     return event
                 if self._connection.they_are_waiting_for_100_continue:
-                    continue_response = self._h11.InformationalResponse(
-                        status_code=_CONTINUE, headers=[]
-                    )
+                    continue_response = self._h11.InformationalResponse(status_code=_CONTINUE, headers=[])
                     await self._send(continue_response)
                 self._connection.receive_data(await self._reader.read(_CHUNK_SIZE))
         except self._h11.RemoteProtocolError as error:
             raise InvalidHttp(str(error)) from error
 
-    async def send_response(
-        self, status: int, headers: Headers, body: bytes, *, cut: int = -1
-    ) -> int:
+    async def send_response(self, status: int, headers: Headers, body: bytes, *, cut: int = -1) -> int:
         """Send an answer in one piece, or only so many bytes of its body; return how many went."""
         all_headers = [*headers, ("content-length", str(len(body)))]
-        await self._send(
-            self._h11.Response(status_code=status, headers=_encode_headers(all_headers))
-        )
+        await self._send(self._h11.Response(status_code=status, headers=_encode_headers(all_headers)))
         asks_for_body = self._asks_for_body
         sent = body if cut < 0 else body[:cut]
         if sent and asks_for_body:

@@ -8,15 +8,7 @@ import msgspec
 
 from steno.format.lenient_json import as_list, as_object
 from steno.format.message import SYNTHETIC
-from steno.llm.testserver.responders import (
-    Answer,
-    Reply,
-    ReplyBlock,
-    ResponderRequest,
-    search,
-    text,
-    user_text,
-)
+from steno.llm.testserver.responders import Answer, Reply, ReplyBlock, ResponderRequest, search, text, user_text
 from steno.session.session import Session
 from steno.session.transcript import Node, Transcript
 
@@ -112,9 +104,7 @@ def _search_reply(query: str, results: list[Any]) -> Iterator[ReplyBlock]:
         yield from search(query, *links, tool_id=name if _SERVER_CALL_ID.fullmatch(name) else "")
 
 
-def _thread_replies(
-    transcript: Transcript, nodes: Iterable[Node], thread: str
-) -> Iterator[RecordedReply]:
+def _thread_replies(transcript: Transcript, nodes: Iterable[Node], thread: str) -> Iterator[RecordedReply]:
     replies: list[RecordedReply] = []
     open_replies: dict[str, RecordedReply] = {}
     user_input = _UserInput()
@@ -159,9 +149,7 @@ class _UserInput:
                 self.results[str(block.get("tool_use_id"))] = result_text(block)
 
 
-def _new_reply(
-    message: dict[str, Any], user_input: _UserInput, thread: str, number: int
-) -> RecordedReply:
+def _new_reply(message: dict[str, Any], user_input: _UserInput, thread: str, number: int) -> RecordedReply:
     return RecordedReply(
         thread=thread,
         number=number,
@@ -173,9 +161,7 @@ def _new_reply(
     )
 
 
-def _summary_reply(
-    message: dict[str, Any], user_input: _UserInput, thread: str, number: int
-) -> RecordedReply:
+def _summary_reply(message: dict[str, Any], user_input: _UserInput, thread: str, number: int) -> RecordedReply:
     reply = _new_reply({}, user_input, thread, number)
     # What the client put around the words of the model, it will put around them again.
     summary = user_text(message).rpartition("\nSummary:\n")[2].partition(_SUMMARY_SUFFIX)[0].strip()
@@ -225,14 +211,10 @@ class ReplayResponder:
     """A mind that says what was said before."""
 
     def __init__(
-        self,
-        sessions: Iterable[Session],
-        on_difference: Callable[[ReplayDifference], None] | None = None,
+        self, sessions: Iterable[Session], on_difference: Callable[[ReplayDifference], None] | None = None
     ) -> None:
         sessions = tuple(sessions)
-        self.replies: list[RecordedReply] = [
-            reply for session in sessions for reply in recorded_replies(session)
-        ]
+        self.replies: list[RecordedReply] = [reply for session in sessions for reply in recorded_replies(session)]
         self.differences: list[ReplayDifference] = []
         """What came otherwise than it was recorded, the last of it."""
         self._on_difference = on_difference
@@ -243,17 +225,12 @@ class ReplayResponder:
         self._next: dict[str, int] = {}
         for take in self.replies:
             self._index_reply(take)
-        self._searches = dict(
-            search_entry for session in sessions for search_entry in recorded_searches(session)
-        )
+        self._searches = dict(search_entry for session in sessions for search_entry in recorded_searches(session))
 
     def _index_reply(self, reply: RecordedReply) -> None:
         for call in reply.results:
             self._by_call.setdefault(call, []).append(reply)
-        for prompt_text in {
-            reply.user_text,
-            "" if reply.is_summary else normalize_text(reply.recap),
-        } - {""}:
+        for prompt_text in {reply.user_text, "" if reply.is_summary else normalize_text(reply.recap)} - {""}:
             self._by_text.setdefault(prompt_text, []).append(reply)
         for name in _block_ids({"content": reply.blocks}):
             self._by_name.setdefault(name, []).append(reply)
@@ -277,9 +254,7 @@ class ReplayResponder:
             return search_reply
         reply = self._find_reply(request)
         if reply is None:
-            self._report(
-                what="unknown", expected="", came=_request_text(request), request=request.number
-            )
+            self._report(what="unknown", expected="", came=_request_text(request), request=request.number)
             return Reply(content=(text(NO_REPLY),))
         self._compare(reply, request)
         reply.served += 1
@@ -317,19 +292,13 @@ class ReplayResponder:
 
     def _similar_reply(self, prompt: str, request: ResponderRequest) -> RecordedReply | None:
         """Return an answer to nearly the same words, or the one behind the last that was given."""
-        similar = [
-            take for take in self.replies if take.words and normalize_text(take.words[-1]) in prompt
-        ]
+        similar = [take for take in self.replies if take.words and normalize_text(take.words[-1]) in prompt]
         if similar:
             return self._best_match(similar, request)
         answers = [message for message in request.messages if message.get("role") == "assistant"]
         names = _block_ids(answers[-1]) if answers else []
         last_replies = [take for name in names for take in self._by_name.get(name, ())]
-        following = (
-            self._next_reply(self._best_match(last_replies, request, offset=1))
-            if last_replies
-            else None
-        )
+        following = self._next_reply(self._best_match(last_replies, request, offset=1)) if last_replies else None
         return following or self._due_summary()
 
     def _due_summary(self) -> RecordedReply | None:
@@ -341,9 +310,7 @@ class ReplayResponder:
         following = (candidate for candidate in self.replies if candidate.thread == reply.thread)
         return next((each for each in following if each.number == reply.number + 1), None)
 
-    def _best_match(
-        self, replies: list[RecordedReply], request: ResponderRequest, offset: int = 0
-    ) -> RecordedReply:
+    def _best_match(self, replies: list[RecordedReply], request: ResponderRequest, offset: int = 0) -> RecordedReply:
         """Return the one at the same place of the conversation, else the first not yet given."""
         before = sum(message.get("role") == "assistant" for message in request.messages)
         position = before + 1 - offset
@@ -357,19 +324,10 @@ class ReplayResponder:
     # What is different
 
     def _compare(self, reply: RecordedReply, request: ResponderRequest) -> None:
-        context: dict[str, Any] = {
-            "request": request.number,
-            "thread": reply.thread,
-            "take": reply.number,
-        }
+        context: dict[str, Any] = {"request": request.number, "thread": reply.thread, "take": reply.number}
         expected = self._next.get(reply.thread, 1)
         if reply.number > expected:
-            self._report(
-                what="order",
-                expected=f"answer {expected}",
-                came=f"answer {reply.number}",
-                **context,
-            )
+            self._report(what="order", expected=f"answer {expected}", came=f"answer {reply.number}", **context)
         self._compare_results(reply, request, context)
         prompt = normalize_text(request.prompt) if request.prompt_is_last else ""
         last = normalize_text(reply.words[-1]) if reply.words else ""
@@ -379,23 +337,15 @@ class ReplayResponder:
             self._report(what="prompt", expected=last, came=prompt, **context)
         self._compare_tools(reply, request, context)
 
-    def _compare_results(
-        self, reply: RecordedReply, request: ResponderRequest, context: dict[str, Any]
-    ) -> None:
-        actual_results = {
-            str(block.get("tool_use_id")): result_text(block) for block in request.results
-        }
+    def _compare_results(self, reply: RecordedReply, request: ResponderRequest, context: dict[str, Any]) -> None:
+        actual_results = {str(block.get("tool_use_id")): result_text(block) for block in request.results}
         for call in {**reply.results, **actual_results}:
             expected, actual = reply.results.get(call, ""), actual_results.get(call, "")
             if expected != actual:
                 self._report(what="result", expected=expected, came=actual, call=call, **context)
 
-    def _compare_tools(
-        self, reply: RecordedReply, request: ResponderRequest, context: dict[str, Any]
-    ) -> None:
-        tools = [
-            as_object(tool_value) or {} for tool_value in as_list(request.body.get("tools")) or ()
-        ]
+    def _compare_tools(self, reply: RecordedReply, request: ResponderRequest, context: dict[str, Any]) -> None:
+        tools = [as_object(tool_value) or {} for tool_value in as_list(request.body.get("tools")) or ()]
         offered = {str(tool.get("name")) for tool in tools}
         for block in reply.blocks:
             name = str(block.get("name"))
@@ -413,15 +363,11 @@ class ReplayResponder:
 
 def _block_ids(message: dict[str, Any]) -> list[str]:
     """Return what an answer is known again by: the ids of its calls, and its texts."""
-    blocks = [
-        as_object(content_block) or {} for content_block in as_list(message.get("content")) or ()
-    ]
+    blocks = [as_object(content_block) or {} for content_block in as_list(message.get("content")) or ()]
     ids = [each.get("id") or each.get("text") for each in blocks]
     return [name for name in ids if isinstance(name, str)]
 
 
 def _request_text(request: ResponderRequest) -> str:
     results = [result_text(block) for block in request.results]
-    return normalize_text(
-        "\n".join((request.prompt, *results)) if request.prompt_is_last else "\n".join(results)
-    )
+    return normalize_text("\n".join((request.prompt, *results)) if request.prompt_is_last else "\n".join(results))

@@ -207,9 +207,7 @@ def _extend_digest(digest: bytes, block: dict[str, Any]) -> bytes:
 
 def _encode_block(block: dict[str, Any]) -> bytes:
     """Return a block as bytes; marks for the cache make no difference."""
-    return msgspec.json.encode(
-        {key: value for key, value in block.items() if key != "cache_control"}
-    )
+    return msgspec.json.encode({key: value for key, value in block.items() if key != "cache_control"})
 
 
 HOST: Final = "127.0.0.1"
@@ -292,10 +290,7 @@ class RequestHandler:
     def record_request(self, request: HttpRequest) -> ReceivedRequest:
         """Take a request down."""
         received = ReceivedRequest(
-            method=request.method,
-            path=request.path,
-            headers=request.headers,
-            request_id=self._ids.request(),
+            method=request.method, path=request.path, headers=request.headers, request_id=self._ids.request()
         )
         self.requests.append(received)
         return received
@@ -341,11 +336,7 @@ class RequestHandler:
         model_id = request.path.removeprefix(_MODELS_PATH).removeprefix("/")
         if model_id:
             is_known = not self.settings.models or model_id in names
-            return (
-                JsonAnswer(_model_info(model_id))
-                if is_known
-                else Refusal(f"model: {model_id}", 404)
-            )
+            return JsonAnswer(_model_info(model_id)) if is_known else Refusal(f"model: {model_id}", 404)
         models = [_model_info(name) for name in names]
         id_range = {"first_id": names[0], "last_id": names[-1]}
         return JsonAnswer({"data": models, "has_more": False, **id_range})
@@ -366,26 +357,16 @@ class RequestHandler:
             return JsonAnswer({"input_tokens": self._meter.count(body)})
         self._request_count += 1
         answer = self.responder.answer(ResponderRequest(body, self._request_count, request.headers))
-        return (
-            answer
-            if isinstance(answer, ErrorReply)
-            else self._build_message(answer, body, received)
-        )
+        return answer if isinstance(answer, ErrorReply) else self._build_message(answer, body, received)
 
-    def _validate(
-        self, body: dict[str, Any], headers: dict[str, str], *, counts: bool
-    ) -> Refusal | None:
+    def _validate(self, body: dict[str, Any], headers: dict[str, str], *, counts: bool) -> Refusal | None:
         settings = self.settings
         if settings.strict:
             if not headers.get("anthropic-version"):
                 return Refusal("anthropic-version: header is required")
             betas = frozenset(name.strip() for name in headers.get("anthropic-beta", "").split(","))
             problem = validate_request(
-                body,
-                betas=betas,
-                count_only=counts,
-                history=self._thinking_history,
-                alternating=settings.alternating,
+                body, betas=betas, count_only=counts, history=self._thinking_history, alternating=settings.alternating
             )
             if problem is not None:
                 return problem
@@ -405,18 +386,12 @@ class RequestHandler:
             return "genuine"
         return verdict
 
-    def _build_message(
-        self, reply: Reply, body: dict[str, Any], received: ReceivedRequest
-    ) -> ReplyMessage:
+    def _build_message(self, reply: Reply, body: dict[str, Any], received: ReceivedRequest) -> ReplyMessage:
         omit_thinking = (as_object(body.get("thinking")) or {}).get("display") == "omitted"
-        content = _pair_server_results(
-            self._with_ids(item, omit_thinking=omit_thinking) for item in reply.content
-        )
+        content = _pair_server_results(self._with_ids(item, omit_thinking=omit_thinking) for item in reply.content)
         blocks = [reply_item.block for reply_item in content if isinstance(reply_item, ReplyBlock)]
         has_tool_calls = any(block.get("type") == "tool_use" for block in blocks)
-        if has_tool_calls and not any(
-            str(block.get("type")).endswith("thinking") for block in blocks
-        ):
+        if has_tool_calls and not any(str(block.get("type")).endswith("thinking") for block in blocks):
             self._thinking_history.record_without_thinking(blocks)
         usage = self._meter.usage(body)
         usage["output_tokens"] = output_tokens(blocks)

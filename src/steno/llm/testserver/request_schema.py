@@ -128,10 +128,7 @@ def any_object(value: Any, path: str) -> Iterator[str]:
 
 
 def object_with(
-    required: Mapping[str, Check],
-    optional: Mapping[str, Check] | None = None,
-    *,
-    allow_extra: bool = False,
+    required: Mapping[str, Check], optional: Mapping[str, Check] | None = None, *, allow_extra: bool = False
 ) -> Check:
     """Return a check for an object with these keys; others are refused unless it is loose."""
     checks = {**required, **(optional or {})}
@@ -176,15 +173,12 @@ def tagged_union(shapes: Mapping[str, Check], *, default: str = "") -> Check:
     return check
 
 
-CACHE_CONTROL: Final = nullable(
-    object_with({"type": enum_value("ephemeral")}, {"ttl": enum_value("5m", "1h")})
-)
+CACHE_CONTROL: Final = nullable(object_with({"type": enum_value("ephemeral")}, {"ttl": enum_value("5m", "1h")}))
 CALL_ID_PATTERN: Final = r"[a-zA-Z0-9_-]+"
 _TEXT_NAME: Final = text_value(min_length=1)
 _WITH_CACHE_CONTROL: Final[Mapping[str, Check]] = {"cache_control": CACHE_CONTROL}
 _TEXT: Final = object_with(
-    {"type": any_value, "text": text_value()},
-    {**_WITH_CACHE_CONTROL, "citations": nullable(list_of(any_object))},
+    {"type": any_value, "text": text_value()}, {**_WITH_CACHE_CONTROL, "citations": nullable(list_of(any_object))}
 )
 SYSTEM_PROMPT: Final = text_or(str, list_of(tagged_union({"text": _TEXT})))
 """A system prompt."""
@@ -217,9 +211,7 @@ _IMAGE: Final = object_with(
         "type": any_value,
         "source": tagged_union(
             {
-                "base64": object_with(
-                    {"type": any_value, "media_type": _IMAGE_TYPES, "data": _check_image_data}
-                ),
+                "base64": object_with({"type": any_value, "media_type": _IMAGE_TYPES, "data": _check_image_data}),
                 "url": _URL,
                 "file": _FILE,
             }
@@ -233,18 +225,10 @@ _DOCUMENT: Final = object_with(
         "source": tagged_union(
             {
                 "base64": object_with(
-                    {
-                        "type": any_value,
-                        "media_type": enum_value("application/pdf"),
-                        "data": _check_document_data,
-                    }
+                    {"type": any_value, "media_type": enum_value("application/pdf"), "data": _check_document_data}
                 ),
                 "text": object_with(
-                    {
-                        "type": any_value,
-                        "media_type": enum_value("text/plain"),
-                        "data": text_value(min_length=1),
-                    }
+                    {"type": any_value, "media_type": enum_value("text/plain"), "data": text_value(min_length=1)}
                 ),
                 "content": object_with({"type": any_value, "content": any_value}),
                 "url": _URL,
@@ -274,17 +258,11 @@ _RESULT_CONTENT: Final = tagged_union(
         "image": _IMAGE,
         "document": _DOCUMENT,
         "search_result": _SEARCH_RESULT_BLOCK,
-        "tool_reference": object_with(
-            {"type": any_value, "tool_name": _TEXT_NAME}, _WITH_CACHE_CONTROL
-        ),
+        "tool_reference": object_with({"type": any_value, "tool_name": _TEXT_NAME}, _WITH_CACHE_CONTROL),
         "browser_state": object_with({"type": any_value}, allow_extra=True),
     }
 )
-_CALL_FIELDS: Final = {
-    **_WITH_CACHE_CONTROL,
-    "caller": any_object,
-    "toolset_name": nullable(text_value()),
-}
+_CALL_FIELDS: Final = {**_WITH_CACHE_CONTROL, "caller": any_object, "toolset_name": nullable(text_value())}
 _SERVER_RESULT: Final = object_with(
     {"type": any_value, "tool_use_id": _TEXT_NAME, "content": any_value}, allow_extra=True
 )
@@ -322,18 +300,10 @@ _BLOCKS: Final[dict[str, Check]] = {
     "image": _IMAGE,
     "document": _DOCUMENT,
     "search_result": _SEARCH_RESULT_BLOCK,
-    "thinking": object_with(
-        {"type": any_value, "thinking": text_value(), "signature": text_value(min_length=1)}
-    ),
+    "thinking": object_with({"type": any_value, "thinking": text_value(), "signature": text_value(min_length=1)}),
     "redacted_thinking": object_with({"type": any_value, "data": text_value(min_length=1)}),
     "tool_use": object_with(
-        {
-            "type": any_value,
-            "id": text_value(CALL_ID_PATTERN),
-            "name": _TEXT_NAME,
-            "input": any_object,
-        },
-        _CALL_FIELDS,
+        {"type": any_value, "id": text_value(CALL_ID_PATTERN), "name": _TEXT_NAME, "input": any_object}, _CALL_FIELDS
     ),
     "tool_result": object_with(
         {"type": any_value, "tool_use_id": text_value(CALL_ID_PATTERN)},
@@ -345,20 +315,10 @@ _BLOCKS: Final[dict[str, Check]] = {
         },
     ),
     "server_tool_use": object_with(
-        {
-            "type": any_value,
-            "id": text_value(CALL_ID_PATTERN),
-            "name": _TEXT_NAME,
-            "input": any_object,
-        },
-        _CALL_FIELDS,
+        {"type": any_value, "id": text_value(CALL_ID_PATTERN), "name": _TEXT_NAME, "input": any_object}, _CALL_FIELDS
     ),
     "web_search_tool_result": object_with(
-        {
-            "type": any_value,
-            "tool_use_id": text_value(r"srvtoolu_\w+"),
-            "content": _check_search_results,
-        },
+        {"type": any_value, "tool_use_id": text_value(r"srvtoolu_\w+"), "content": _check_search_results},
         {**_WITH_CACHE_CONTROL, "caller": any_object},
     ),
     "web_fetch_tool_result": _SERVER_RESULT,
@@ -367,18 +327,11 @@ _BLOCKS: Final[dict[str, Check]] = {
     "text_editor_code_execution_tool_result": _SERVER_RESULT,
     "tool_search_tool_result": _SERVER_RESULT,
     "mcp_tool_use": object_with(
-        {
-            "type": any_value,
-            "id": text_value(CALL_ID_PATTERN),
-            "name": _TEXT_NAME,
-            "input": any_object,
-        },
+        {"type": any_value, "id": text_value(CALL_ID_PATTERN), "name": _TEXT_NAME, "input": any_object},
         allow_extra=True,
     ),
     "mcp_tool_result": _SERVER_RESULT,
-    "container_upload": object_with(
-        {"type": any_value, "file_id": text_value(min_length=1)}, _WITH_CACHE_CONTROL
-    ),
+    "container_upload": object_with({"type": any_value, "file_id": text_value(min_length=1)}, _WITH_CACHE_CONTROL),
     "tool_addition": object_with({"type": any_value}, allow_extra=True),
     "tool_removal": object_with({"type": any_value}, allow_extra=True),
 }
@@ -434,9 +387,7 @@ def check_images(images: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
             yield from _check_image(header, source, f"{path}.image.source.base64", max_side)
 
 
-def _check_image(
-    header: ImageHeader, source: dict[str, Any], path: str, max_side: int
-) -> Iterator[str]:
+def _check_image(header: ImageHeader, source: dict[str, Any], path: str, max_side: int) -> Iterator[str]:
     declared = source.get("media_type")
     if header.media_type != declared:
         yield (
@@ -445,10 +396,7 @@ def _check_image(
         )
     if header.side > max_side:
         suffix = " for many-image requests" if max_side == MAX_SIDE_AMONG_MANY else ""
-        yield (
-            f"{path}.data: At least one of the image dimensions exceed max allowed size"
-            f"{suffix}: {max_side} pixels"
-        )
+        yield (f"{path}.data: At least one of the image dimensions exceed max allowed size{suffix}: {max_side} pixels")
 
 
 _TOOL_NAME: Final = text_value(r"[a-zA-Z0-9_-]{1,128}")
@@ -500,9 +448,7 @@ TOOL_CHOICE: Final = tagged_union(
     {
         "auto": object_with({"type": any_value}, _PARALLEL_OPTION),
         "any": object_with({"type": any_value}, _PARALLEL_OPTION),
-        "tool": object_with(
-            {"type": any_value, "name": text_value(min_length=1)}, _PARALLEL_OPTION
-        ),
+        "tool": object_with({"type": any_value, "name": text_value(min_length=1)}, _PARALLEL_OPTION),
         "none": object_with({"type": any_value}),
     }
 )
@@ -513,9 +459,7 @@ _THINKING_OPTIONS: Final = {
 }
 THINKING_CONFIG: Final = tagged_union(
     {
-        "enabled": object_with(
-            {"type": any_value, "budget_tokens": integer_value(1024)}, _THINKING_OPTIONS
-        ),
+        "enabled": object_with({"type": any_value, "budget_tokens": integer_value(1024)}, _THINKING_OPTIONS),
         "adaptive": object_with({"type": any_value}, _THINKING_OPTIONS),
         "between_tools": object_with({"type": any_value}),
         "disabled": object_with({"type": any_value}),
@@ -546,9 +490,7 @@ def _check_tool(value: Any, path: str) -> Iterator[str]:
 def _check_web_search(value: Any, path: str) -> Iterator[str]:
     yield from _WEB_SEARCH_TOOL(value, path)
     fields = as_object(value) or {}
-    domains = [
-        str(domain_value) for key in _DOMAINS for domain_value in as_list(fields.get(key)) or ()
-    ]
+    domains = [str(domain_value) for key in _DOMAINS for domain_value in as_list(fields.get(key)) or ()]
     if all(as_list(fields.get(key)) for key in _DOMAINS):
         yield f"{path}: Only one of `allowed_domains` and `blocked_domains` can be specified"
     for domain in domains:

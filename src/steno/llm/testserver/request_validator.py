@@ -41,15 +41,12 @@ _Message = dict[str, Any]
 
 _ROLE_OF_BLOCK: Final = {
     **dict.fromkeys(("tool_result", "image", "document", "search_result"), "user"),
-    **dict.fromkeys(
-        ("tool_use", "server_tool_use", "web_search_tool_result", *THINKING_TYPES), "assistant"
-    ),
+    **dict.fromkeys(("tool_use", "server_tool_use", "web_search_tool_result", *THINKING_TYPES), "assistant"),
     **dict.fromkeys(("tool_addition", "tool_removal"), "system"),
 }
 """The role that a kind of block belongs to."""
 _EMPTY_CONTENT: Final = (
-    "messages.{}: all messages must have non-empty content except for the optional final "
-    "assistant message"
+    "messages.{}: all messages must have non-empty content except for the optional final assistant message"
 )
 _MISSING_RESULT: Final = (
     "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. "
@@ -60,8 +57,7 @@ _UNEXPECTED_RESULT: Final = (
     "`tool_result` block must have a corresponding `tool_use` block in the previous message."
 )
 _DUPLICATE_RESULT: Final = (
-    "messages.{}.content.{}: each tool_use must have a single result. Found multiple "
-    "`tool_result` blocks with id: {}"
+    "messages.{}.content.{}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {}"
 )
 _RESULT_AFTER_CONTENT: Final = (
     "messages.{}.content.{}: `tool_result` blocks must come before any other content of the "
@@ -100,9 +96,7 @@ class ThinkingHistory:
         return any(str(block.get("id")) in self._calls_without_thinking for block in blocks)
 
 
-def check_turns(
-    body: dict[str, Any], history: ThinkingHistory, *, alternating: bool
-) -> Iterator[str]:
+def check_turns(body: dict[str, Any], history: ThinkingHistory, *, alternating: bool) -> Iterator[str]:
     """Yield what is wrong between the messages of a request whose shapes are right."""
     messages: list[_Message] = body["messages"]
     yield from _check_roles(messages, alternating=alternating)
@@ -130,9 +124,7 @@ def _check_roles(messages: list[_Message], *, alternating: bool) -> Iterator[str
             yield f'messages: roles must alternate between "user" and "assistant", {detail}'
 
 
-def _check_message(
-    messages: list[_Message], position: int, message_content: list[_Block]
-) -> Iterator[str]:
+def _check_message(messages: list[_Message], position: int, message_content: list[_Block]) -> Iterator[str]:
     role = messages[position]["role"]
     final = position == len(messages) - 1 and role == "assistant"
     configured = role == "system" and messages[position].get("output_config")
@@ -158,9 +150,7 @@ def _check_tool_pairs(messages: list[_Message], blocks: list[list[_Block]]) -> I
             if block.get("type") == "tool_result"
         ]
         yield from _check_results(position, calls, results)
-        calls = [
-            str(block.get("id")) for block in message_content if block.get("type") == "tool_use"
-        ]
+        calls = [str(block.get("id")) for block in message_content if block.get("type") == "tool_use"]
         if seen.intersection(calls) or len(set(calls)) < len(calls):
             yield f"messages.{position}: `tool_use` ids must be unique"
         seen.update(calls)
@@ -170,9 +160,7 @@ def _check_tool_pairs(messages: list[_Message], blocks: list[list[_Block]]) -> I
         yield _MISSING_RESULT.format(len(messages) - 1, ", ".join(calls))
 
 
-def _check_results(
-    position: int, calls: list[str], results: list[tuple[int, str]]
-) -> Iterator[str]:
+def _check_results(position: int, calls: list[str], results: list[tuple[int, str]]) -> Iterator[str]:
     """Yield what is wrong between the calls of one message and the results in the next."""
     answered = [call for _, call in results]
     missing = [call for call in calls if call not in answered]
@@ -208,9 +196,7 @@ def _check_server_tools(position: int, message_content: list[_Block]) -> Iterato
             )
 
 
-def _check_signatures(
-    messages: list[_Message], blocks: list[list[_Block]], history: ThinkingHistory
-) -> Iterator[str]:
+def _check_signatures(messages: list[_Message], blocks: list[list[_Block]], history: ThinkingHistory) -> Iterator[str]:
     if history.verdict is None:
         return
     for position, message_content in enumerate(blocks):
@@ -223,16 +209,12 @@ def _check_signatures(
                 case "modified":
                     yield _MODIFIED_THINKING.format(position, index)
                 case "foreign":
-                    yield (
-                        f"messages.{position}.content.{index}: Invalid `signature` in `thinking` block"
-                    )
+                    yield (f"messages.{position}.content.{index}: Invalid `signature` in `thinking` block")
                 case _:
                     continue
 
 
-def _check_turn_start(
-    messages: list[_Message], blocks: list[list[_Block]], history: ThinkingHistory
-) -> Iterator[str]:
+def _check_turn_start(messages: list[_Message], blocks: list[list[_Block]], history: ThinkingHistory) -> Iterator[str]:
     """Yield that the turn which is under way, with tool calls, does not begin with thinking."""
     turn_start = 0
     for position, message_content in enumerate(blocks):
@@ -240,11 +222,7 @@ def _check_turn_start(
             block.get("type") == "tool_result" for block in message_content
         )
         turn_start = position + 1 if is_prompt else turn_start
-    turn = [
-        index
-        for index in range(turn_start, len(messages))
-        if messages[index]["role"] == "assistant"
-    ]
+    turn = [index for index in range(turn_start, len(messages)) if messages[index]["role"] == "assistant"]
     calls = any(block.get("type") == "tool_use" for at in turn for block in blocks[at])
     first = blocks[turn[0]] if turn else []
     if calls and first[0].get("type") not in THINKING_TYPES and not history.had_no_thinking(first):
@@ -269,11 +247,7 @@ _UNEXPECTED_SYSTEM: Final = (
 _MESSAGE: Final = object_with({"role": enum_value("user", "assistant"), "content": MESSAGE_CONTENT})
 _SYSTEM_MESSAGE: Final = object_with(
     {"role": any_value},
-    {
-        "content": MESSAGE_CONTENT,
-        "output_config": nullable(any_object),
-        "clear_at": nullable(text_value()),
-    },
+    {"content": MESSAGE_CONTENT, "output_config": nullable(any_object), "clear_at": nullable(text_value())},
 )
 _OUTPUT_CONFIG: Final = object_with(
     {},
@@ -283,10 +257,7 @@ _OUTPUT_CONFIG: Final = object_with(
         "task_budget": nullable(any_object),
     },
 )
-_REQUIRED_FIELDS: Final[dict[str, Check]] = {
-    "model": text_value(min_length=1),
-    "messages": any_value,
-}
+_REQUIRED_FIELDS: Final[dict[str, Check]] = {"model": text_value(min_length=1), "messages": any_value}
 _COUNT_FIELDS: Final[dict[str, Check]] = {
     "system": SYSTEM_PROMPT,
     "tools": check_tool_shapes,
@@ -347,20 +318,12 @@ def validate_request(
     return None
 
 
-def _shape_problems(
-    body: dict[str, Any], betas: frozenset[str], *, count_only: bool
-) -> Iterator[str]:
+def _shape_problems(body: dict[str, Any], betas: frozenset[str], *, count_only: bool) -> Iterator[str]:
     beta = {
-        key: check
-        for key, (prefix, check) in _BETA_FIELDS.items()
-        if any(name.startswith(prefix) for name in betas)
+        key: check for key, (prefix, check) in _BETA_FIELDS.items() if any(name.startswith(prefix) for name in betas)
     }
-    required = (
-        _REQUIRED_FIELDS if count_only else {**_REQUIRED_FIELDS, "max_tokens": integer_value(1)}
-    )
-    yield from object_with(
-        required, {**(_COUNT_FIELDS if count_only else _MESSAGE_FIELDS), **beta}
-    )(body, "")
+    required = _REQUIRED_FIELDS if count_only else {**_REQUIRED_FIELDS, "max_tokens": integer_value(1)}
+    yield from object_with(required, {**(_COUNT_FIELDS if count_only else _MESSAGE_FIELDS), **beta})(body, "")
     messages = as_list(body["messages"])
     if messages is None:
         yield "messages: Input should be a valid list"
@@ -417,8 +380,7 @@ def _cache_control_problems(body: dict[str, Any]) -> Iterator[str]:
         is_hourly = cache_control.get("ttl") == "1h"
         if is_hourly and saw_short:
             yield (
-                "cache_control.ttl: a ttl='1h' cache_control block must not come after a "
-                "ttl='5m' cache_control block"
+                "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block"
             )
         saw_short = saw_short or not is_hourly
 

@@ -45,9 +45,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 def error_kind(status: int) -> str:
     """Return the kind of error that goes with a status."""
-    return ERROR_KINDS.get(status) or (
-        "invalid_request_error" if status < _SERVER_ERRORS else "api_error"
-    )
+    return ERROR_KINDS.get(status) or ("invalid_request_error" if status < _SERVER_ERRORS else "api_error")
 
 
 def error_body(status: int, kind: str, message: str, request_id: str) -> dict[str, Any]:
@@ -88,9 +86,7 @@ class ResponderRequest(msgspec.Struct, frozen=True):
     @property
     def prompt_is_last(self) -> bool:
         """Whether the user said something in their last message, beside any results."""
-        return all(
-            message.get("role") != "user" for message in self.messages[self._prompt_index + 1 :]
-        )
+        return all(message.get("role") != "user" for message in self.messages[self._prompt_index + 1 :])
 
     @property
     def _prompt_index(self) -> int:
@@ -225,9 +221,7 @@ class Responder(Protocol):
 
 def text(*pieces: str | Wait) -> ReplyBlock:
     """Return words of the model; each piece is sent on its own, waits between them are kept."""
-    return ReplyBlock(
-        {"type": "text", "text": _joined_text(pieces)}, pieces if len(pieces) > 1 else ()
-    )
+    return ReplyBlock({"type": "text", "text": _joined_text(pieces)}, pieces if len(pieces) > 1 else ())
 
 
 def thinking(*pieces: str | Wait, signature: str = "") -> ReplyBlock:
@@ -313,12 +307,7 @@ def _joined_text(pieces: Iterable[str | Wait]) -> str:
 
 _PIECE_COUNT: Final = 8
 _MIN_PIECE: Final = 12
-_FINAL_USAGE_FIELDS: Final = (
-    "input_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-    "output_tokens",
-)
+_FINAL_USAGE_FIELDS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 
 
 class ReplyMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -357,9 +346,7 @@ def stream_events(message: ReplyMessage) -> Iterator[bytes | Wait]:
     """Yield the events of a stream, and the waits between them."""
     initial_fields: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
     usage = {**message.usage, "output_tokens": 1}
-    yield encode_event(
-        "message_start", message={**message_body(message), **initial_fields, "usage": usage}
-    )
+    yield encode_event("message_start", message={**message_body(message), **initial_fields, "usage": usage})
     index = 0
     for item in message.content:
         if not isinstance(item, ReplyBlock):
@@ -369,10 +356,7 @@ def stream_events(message: ReplyMessage) -> Iterator[bytes | Wait]:
         index += 1
     if message.reply.breaks is not None:
         failure = message.reply.breaks
-        yield encode_event(
-            "error",
-            **error_body(failure.status, failure.kind, failure.message, message.request_id),
-        )
+        yield encode_event("error", **error_body(failure.status, failure.kind, failure.message, message.request_id))
         return
     stop_fields = {"stop_reason": message.stop_reason, "stop_sequence": message.reply.stop_sequence}
     final_usage = {key: message.usage[key] for key in _FINAL_USAGE_FIELDS if key in message.usage}
@@ -387,25 +371,18 @@ def encode_event(name: str, **fields: Any) -> bytes:
 
 
 def _block_events(reply_block: ReplyBlock, index: int) -> Iterator[bytes | Wait]:
-    yield encode_event(
-        "content_block_start", index=index, content_block=_block_start(reply_block.block)
-    )
+    yield encode_event("content_block_start", index=index, content_block=_block_start(reply_block.block))
     if not index:
         yield encode_event("ping")
     for piece in _block_pieces(reply_block):
         if isinstance(piece, Ping):
             yield encode_event("ping")
         elif isinstance(piece, str):
-            yield encode_event(
-                "content_block_delta", index=index, delta=_block_delta(reply_block.block, piece)
-            )
+            yield encode_event("content_block_delta", index=index, delta=_block_delta(reply_block.block, piece))
         else:
             yield piece
     if reply_block.block.get("type") == "thinking":
-        signature_delta = {
-            "type": "signature_delta",
-            "signature": reply_block.block.get("signature", ""),
-        }
+        signature_delta = {"type": "signature_delta", "signature": reply_block.block.get("signature", "")}
         yield encode_event("content_block_delta", index=index, delta=signature_delta)
     yield encode_event("content_block_stop", index=index)
 
@@ -431,9 +408,7 @@ def _block_pieces(reply_block: ReplyBlock) -> Iterator[str | Wait]:
             full_text = reply_block.block["thinking"]
         case "tool_use" | "server_tool_use":
             yield ""
-            full_text = (
-                encode(reply_block.block["input"]).decode() if reply_block.block["input"] else ""
-            )
+            full_text = encode(reply_block.block["input"]).decode() if reply_block.block["input"] else ""
         case _:
             return
     yield from reply_block.pieces or _split_text(str(full_text))

@@ -111,9 +111,7 @@ class ScriptedResponder:
         self.unmatched: list[str] = []
         """The prompts that nothing was written for, the last of them."""
 
-    def on(
-        self, matcher: PromptMatcher, source: ReplySource, **options: Unpack[ReplyOptions]
-    ) -> Self:
+    def on(self, matcher: PromptMatcher, source: ReplySource, **options: Unpack[ReplyOptions]) -> Self:
         """Begin a scene: the first answer to a prompt, or to the request of that number."""
         self._scenes.append(_Scene(matcher, [_ScriptedReply(source, options)]))
         return self
@@ -161,9 +159,7 @@ class ScriptedResponder:
         return False
 
 
-def to_reply(
-    source: ReplySource, request: ResponderRequest, **options: Unpack[ReplyOptions]
-) -> Answer:
+def to_reply(source: ReplySource, request: ResponderRequest, **options: Unpack[ReplyOptions]) -> Answer:
     """Return the reply of a source, with `options` applied to it."""
     reply = source(request) if callable(source) else source
     changes = {key: value for key, value in options.items() if key != "first"}
@@ -275,9 +271,7 @@ class _SceneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return re.compile(self.regex)
         except re.error as regex_error:
-            raise BadRequest(
-                f"the script's regex {self.regex!r} is none: {regex_error}"
-            ) from regex_error
+            raise BadRequest(f"the script's regex {self.regex!r} is none: {regex_error}") from regex_error
 
 
 class _ScriptFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -38,10 +38,7 @@ from steno.llm.testserver.responders import (
     stream_events,
 )
 
-_STREAM_HEADERS: Final = (
-    ("content-type", "text/event-stream; charset=utf-8"),
-    ("cache-control", "no-cache"),
-)
+_STREAM_HEADERS: Final = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
 _OK: Final = 200
 
 
@@ -49,10 +46,7 @@ class ResponseWriter:
     """Sends the answer to one request, and notes how far it came."""
 
     def __init__(
-        self,
-        connection: HttpConnection,
-        received: ReceivedRequest,
-        pause: Callable[[float], Awaitable[None]],
+        self, connection: HttpConnection, received: ReceivedRequest, pause: Callable[[float], Awaitable[None]]
     ) -> None:
         self._connection = connection
         self._received = received
@@ -82,15 +76,11 @@ class ResponseWriter:
             for item in message.content:
                 if isinstance(item, Pause | ReleaseEvent):
                     await self._wait_for(item)
-            await self._send_json(
-                _OK, message_body(message), cut=-1 if cut_after is None else cut_after
-            )
+            await self._send_json(_OK, message_body(message), cut=-1 if cut_after is None else cut_after)
 
     async def _send_stream(self, message: ReplyMessage, cut_after: int | None) -> None:
         self._received.status = _OK
-        await self._connection.send_head(
-            _OK, [*_STREAM_HEADERS, ("request-id", self._received.request_id)]
-        )
+        await self._connection.send_head(_OK, [*_STREAM_HEADERS, ("request-id", self._received.request_id)])
         for item in stream_events(message):
             if not isinstance(item, bytes):
                 await self._wait_for(item)
@@ -116,22 +106,12 @@ class ResponseWriter:
         await self._send_json(failure.status, body, headers=headers)
 
     async def _send_json(
-        self,
-        status: int,
-        body: dict[str, Any],
-        *,
-        headers: dict[str, str] | None = None,
-        cut: int = -1,
+        self, status: int, body: dict[str, Any], *, headers: dict[str, str] | None = None, cut: int = -1
     ) -> None:
         self._received.status = status
-        all_headers = [
-            ("content-type", "application/json"),
-            ("request-id", self._received.request_id),
-        ]
+        all_headers = [("content-type", "application/json"), ("request-id", self._received.request_id)]
         all_headers += (headers or {}).items()
-        self._received.sent = await self._connection.send_response(
-            status, all_headers, encode(body), cut=cut
-        )
+        self._received.sent = await self._connection.send_response(status, all_headers, encode(body), cut=cut)
 
     async def _wait_for(self, wait: Wait | None) -> None:
         if isinstance(wait, Pause):
@@ -146,9 +126,7 @@ class Server:
     `changes` are fields of `ServerSettings`: `strict`, `signed`, `key`, `seed`, `window`, …
     """
 
-    def __init__(
-        self, responder: Responder, settings: ServerSettings | None = None, **changes: Any
-    ) -> None:
+    def __init__(self, responder: Responder, settings: ServerSettings | None = None, **changes: Any) -> None:
         self.responder = responder
         self.settings = msgspec.structs.replace(settings or ServerSettings(), **changes)
         self.url = ""

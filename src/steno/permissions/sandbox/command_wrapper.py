@@ -91,9 +91,7 @@ def find_backend() -> SandboxBackend:
         )
         return SandboxBackend("landlock", summary, apart=True)
     if version and _works([*_RESTRICTED_EXEC, "--"]):
-        network_note = (
-            "no TCP connections, but other network" if version >= _TCP_VERSION else "with network"
-        )
+        network_note = "no TCP connections, but other network" if version >= _TCP_VERSION else "with network"
         summary = (
             f"commands run under Landlock (version {version}): they write only in the project,"
             f" {network_note}; protected files inside the project are not held back"
@@ -124,17 +122,13 @@ def _works(argv: list[str]) -> bool:
     if true_program is None:
         return False
     try:
-        process = subprocess.run(
-            [*argv, true_program], capture_output=True, timeout=5, check=False, cwd="/"
-        )
+        process = subprocess.run([*argv, true_program], capture_output=True, timeout=5, check=False, cwd="/")
     except (OSError, subprocess.TimeoutExpired):
         return False
     return process.returncode == 0
 
 
-def wrap_command(
-    argv: list[str], policy: WrapperPolicy, sandbox: SandboxBackend | None = None
-) -> list[str] | None:
+def wrap_command(argv: list[str], policy: WrapperPolicy, sandbox: SandboxBackend | None = None) -> list[str] | None:
     """Return the arguments that run a program confined; None when nothing here can confine it.
 
     Raises:
@@ -145,12 +139,7 @@ def wrap_command(
     if backend.kind == "bwrap":
         return [*_bwrap_arguments(backend.program, policy, folders), "--", *argv]
     if backend.kind == "landlock":
-        return [
-            *_RESTRICTED_EXEC,
-            *_landlock_options(policy, folders, isolated=backend.apart),
-            "--",
-            *argv,
-        ]
+        return [*_RESTRICTED_EXEC, *_landlock_options(policy, folders, isolated=backend.apart), "--", *argv]
     return None
 
 
@@ -187,9 +176,7 @@ def _service_paths() -> list[str]:
     return _existing_real_paths((*_SERVICE_SOCKETS, user_runtime))
 
 
-def _landlock_options(
-    policy: WrapperPolicy, folders: tuple[str, ...], *, isolated: bool
-) -> list[str]:
+def _landlock_options(policy: WrapperPolicy, folders: tuple[str, ...], *, isolated: bool) -> list[str]:
     options = ["--network"] if policy.network else []
     for flag, paths in (
         ("--write", folders),
@@ -205,9 +192,7 @@ def _landlock_options(
     for path in covered:
         options += ["--cover", path]
     for folder in _used_folders(policy, folders):
-        pins, protected = _protected_paths(
-            folder, create_missing=folder == os.path.realpath(policy.project)
-        )
+        pins, protected = _protected_paths(folder, create_missing=folder == os.path.realpath(policy.project))
         for path in pins:
             options += ["--pin", path]
         for path in protected:
@@ -233,9 +218,7 @@ def _bwrap_arguments(program: str, policy: WrapperPolicy, folders: tuple[str, ..
     for folder in folders:
         argv += ["--bind", folder, folder]
     for folder in _used_folders(policy, folders):
-        pins, protected = _protected_paths(
-            folder, create_missing=folder == os.path.realpath(policy.project)
-        )
+        pins, protected = _protected_paths(folder, create_missing=folder == os.path.realpath(policy.project))
         for path in pins:
             argv += ["--bind", path, path]
         for path in protected:

@@ -85,10 +85,7 @@ class Supervisor:
     """The process that starts one command, waits for it and ends what it started."""
 
     def __init__(
-        self,
-        request: CommandRequest,
-        mechanisms: ActiveMechanisms,
-        send: Callable[[dict[str, Any]], None],
+        self, request: CommandRequest, mechanisms: ActiveMechanisms, send: Callable[[dict[str, Any]], None]
     ) -> None:
         self._request = request
         self._mechanisms = mechanisms
@@ -174,9 +171,7 @@ class Supervisor:
     def _end_processes(self) -> None:
         """End all processes that descend from this one, and wait for them."""
         signals_isolated = self._mechanisms.landlock >= landlock_rules.SCOPES_VERSION
-        signals_isolated = (
-            signals_isolated and not self._mechanisms.namespaces and _signals_are_isolated()
-        )
+        signals_isolated = signals_isolated and not self._mechanisms.namespaces and _signals_are_isolated()
         while True:
             if signals_isolated:
                 with suppress(ProcessLookupError, PermissionError):
@@ -257,10 +252,7 @@ def end_children(keep: set[int]) -> None:
     pairs: list[tuple[int, int]] = []
     for name in os.listdir("/proc"):
         if name.isdigit():
-            with (
-                suppress(OSError, ValueError, IndexError),
-                open(f"/proc/{name}/stat", "rb") as file,
-            ):
+            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
                 pairs.append((int(name), int(file.read().rpartition(b")")[2].split()[1])))
     doomed: set[int] = set()
     parents = {os.getpid()}
@@ -299,9 +291,7 @@ def _error_text(error: Exception) -> str:
     return text[: _MAX_MESSAGE // 4] or type(error).__name__
 
 
-def _run_as_init(
-    command_process: "CommandProcess", plan: PathPlan, report: socket.socket, status: int
-) -> NoReturn:
+def _run_as_init(command_process: "CommandProcess", plan: PathPlan, report: socket.socket, status: int) -> NoReturn:
     """Set up the namespaces, start the command, and end with it."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -322,9 +312,7 @@ def _run_as_init(
 class CommandProcess:
     """Becomes the command."""
 
-    def __init__(
-        self, request: CommandRequest, mechanisms: ActiveMechanisms, plan: PathPlan
-    ) -> None:
+    def __init__(self, request: CommandRequest, mechanisms: ActiveMechanisms, plan: PathPlan) -> None:
         self._request = request
         self._mechanisms = mechanisms
         self._plan = plan
@@ -399,10 +387,7 @@ class CommandProcess:
         descriptors = dict(self._request.descriptors)
         descriptors[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         above = max(descriptors) + 1
-        moved = {
-            target: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, above)
-            for target, number in descriptors.items()
-        }
+        moved = {target: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, above) for target, number in descriptors.items()}
         report = fcntl.fcntl(self._report.fileno(), fcntl.F_DUPFD_CLOEXEC, above)
         self._report.detach()
         self._report = socket.socket(fileno=report)
@@ -467,9 +452,7 @@ class HelperServer:
 
     def _receive(self) -> bool:
         try:
-            header, descriptors, _, _ = socket.recv_fds(
-                self._connection, HEADER.size, _MAX_DESCRIPTORS
-            )
+            header, descriptors, _, _ = socket.recv_fds(self._connection, HEADER.size, _MAX_DESCRIPTORS)
         except OSError:
             return False
         if len(header) != HEADER.size or not descriptors:

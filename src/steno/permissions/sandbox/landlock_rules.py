@@ -43,11 +43,7 @@ _MAX_NAMES: Final = 2000
 
 
 class _Ruleset(ctypes.Structure):
-    _fields_ = (
-        ("files", ctypes.c_uint64),
-        ("network", ctypes.c_uint64),
-        ("scopes", ctypes.c_uint64),
-    )
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
 
 
 class _PathBeneath(ctypes.Structure):
@@ -124,15 +120,11 @@ class LandlockRuleset:
             SandboxSetupError: a rule was refused.
         """
         for path in plan.readable:
-            self._grant_rights(
-                path, READ_RIGHTS, plan, has_mounts=has_mounts, list_denied=list_denied
-            )
+            self._grant_rights(path, READ_RIGHTS, plan, has_mounts=has_mounts, list_denied=list_denied)
         write_rights = self._rights & ~_NEVER_GRANTED
         for path in plan.writable:
             if path != plan.scratch:
-                self._grant_rights(
-                    path, write_rights, plan, has_mounts=has_mounts, list_denied=list_denied
-                )
+                self._grant_rights(path, write_rights, plan, has_mounts=has_mounts, list_denied=list_denied)
         self._add_rule(plan.scratch, write_rights)
         for name in path_plan.DEVICES:
             self._add_rule(f"/dev/{name}", _READ_FILE | WRITE_FILE | _TRUNCATE, may_be_missing=True)
@@ -155,9 +147,7 @@ class LandlockRuleset:
         os.close(self._ruleset)
         os.close(self._root)
 
-    def _grant_rights(
-        self, tree: str, rights: int, plan: PathPlan, *, has_mounts: bool, list_denied: bool
-    ) -> None:
+    def _grant_rights(self, tree: str, rights: int, plan: PathPlan, *, has_mounts: bool, list_denied: bool) -> None:
         """Grant rights over a tree except for what is denied or read-only in it.
 
         Rights hold for everything below a folder and cannot be taken back there, so everything
@@ -166,12 +156,8 @@ class LandlockRuleset:
         writes = bool(rights & WRITE_FILE)
         exceptions = {path for path in plan.denied if path_plan.is_inside(path, tree)}
         if writes:
-            exceptions |= {
-                path for path in plan.read_only | plan.missing if path_plan.is_inside(path, tree)
-            }
-        parent_folders = {
-            folder for path in exceptions for folder in path_plan.parent_folders(path, tree)
-        }
+            exceptions |= {path for path in plan.read_only | plan.missing if path_plan.is_inside(path, tree)}
+        parent_folders = {folder for path in exceptions for folder in path_plan.parent_folders(path, tree)}
         if not exceptions or (has_mounts and (writes or _count_names(parent_folders) > _MAX_NAMES)):
             self._add_rule(tree, rights)
             return

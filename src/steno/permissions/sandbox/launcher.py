@@ -57,9 +57,7 @@ def _ignore_exception(future: "asyncio.Future[Any]") -> None:
 class _HelperConnection:
     """The helper process as one event loop sees it."""
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], connection: socket.socket, mounts: bytes
-    ) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], connection: socket.socket, mounts: bytes) -> None:
         self.mounts = mounts
         """The mounts of this machine when the helper got a copy of them; empty if it has none."""
         self.process = process
@@ -162,12 +160,7 @@ class SandboxLauncher:
         policy.check()
         policy_without_secrets = deny_secrets(policy)
         command = SandboxCommand(
-            argv=argv,
-            policy=policy_without_secrets,
-            env=env,
-            stdout=stdout,
-            stderr=stderr,
-            pass_fds=pass_fds,
+            argv=argv, policy=policy_without_secrets, env=env, stdout=stdout, stderr=stderr, pass_fds=pass_fds
         )
         if sys.platform == "darwin":
             return await _start_seatbelt(command)
@@ -261,9 +254,7 @@ def _mounts_differ(before: bytes, policy: SandboxPolicy) -> bool:
     real_folders = {os.fsencode(os.path.realpath(folder)) for folder in folders}
 
     def relevant(table: bytes) -> list[bytes]:
-        return [
-            line for line in table.split(b"\n") if line and _affects_folders(line, real_folders)
-        ]
+        return [line for line in table.split(b"\n") if line and _affects_folders(line, real_folders)]
 
     return relevant(after) != relevant(before)
 
@@ -272,8 +263,7 @@ def _affects_folders(line: bytes, folders: set[bytes]) -> bool:
     mount_point = line.split(b" ")[MOUNT_POINT].rstrip(b"/") + b"/"
     # An escaped name never equals a plain one, so it counts for every folder.
     return b"\\" in mount_point or any(
-        mount_point.startswith(folder.rstrip(b"/") + b"/") or folder.startswith(mount_point)
-        for folder in folders
+        mount_point.startswith(folder.rstrip(b"/") + b"/") or folder.startswith(mount_point) for folder in folders
     )
 
 

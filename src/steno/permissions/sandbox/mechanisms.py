@@ -24,8 +24,7 @@ _STANDARD_ERROR: Final = 2
 MAX_REPLY: Final = 65536
 # The package is the last place to look for modules, and the folder at hand is none.
 _HELPER_CODE: Final = (
-    "import sys; sys.path.append({root!r});"
-    "from steno.permissions.sandbox.helper import main; main(sys.argv[1:])"
+    "import sys; sys.path.append({root!r});from steno.permissions.sandbox.helper import main; main(sys.argv[1:])"
 )
 
 
@@ -117,10 +116,7 @@ def send_command(connection: socket.socket, number: int, command: SandboxCommand
         {
             "argv": [_to_utf8(word) for word in command.argv],
             "env": {_to_utf8(name): _to_utf8(env[name]) for name in env},
-            "policy": {
-                name: _to_utf8_value(value)
-                for name, value in msgspec.structs.asdict(command.policy).items()
-            },
+            "policy": {name: _to_utf8_value(value) for name, value in msgspec.structs.asdict(command.policy).items()},
             "fds": list(command.pass_fds),
         }
     ).encode()
@@ -232,9 +228,7 @@ def _candidate_mechanisms(choice: str) -> Iterator[Mechanisms]:
         yield Mechanisms(0, namespaces=True)
     name, _, version = choice.partition("-")
     if not choice or name == "landlock":
-        yield Mechanisms(
-            int(version) if version.isdecimal() else _NEWEST_LANDLOCK, namespaces=False
-        )
+        yield Mechanisms(int(version) if version.isdecimal() else _NEWEST_LANDLOCK, namespaces=False)
 
 
 def _linux_support(mechanisms: Mechanisms) -> SandboxSupport:
@@ -243,9 +237,7 @@ def _linux_support(mechanisms: Mechanisms) -> SandboxSupport:
     if mechanisms.namespaces:
         layers += ("user", "mount", "pid", "net", "ipc")
         description = "namespaces and seccomp"
-        description = (
-            f"Landlock {mechanisms.landlock}, {description}" if mechanisms.landlock else description
-        )
+        description = f"Landlock {mechanisms.landlock}, {description}" if mechanisms.landlock else description
         limitation = ""
     else:
         description = f"Landlock {mechanisms.landlock} and seccomp"
@@ -280,9 +272,7 @@ def _test_mechanisms(mechanisms: Mechanisms) -> Mechanisms:
         )
         process, connection = start_helper(mechanisms)
         try:
-            return _run_test_command(
-                connection, [shell, "-c", _TEST_SCRIPT, "sh", folder], policy, mechanisms
-            )
+            return _run_test_command(connection, [shell, "-c", _TEST_SCRIPT, "sh", folder], policy, mechanisms)
         finally:
             connection.close()
             process.wait()
@@ -295,11 +285,7 @@ def _run_test_command(
     check_helper_greeting(greeting)
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        send_command(
-            connection,
-            1,
-            SandboxCommand(argv=argv, policy=policy, env={}, stdout=null, stderr=null),
-        )
+        send_command(connection, 1, SandboxCommand(argv=argv, policy=policy, env={}, stdout=null, stderr=null))
     finally:
         os.close(null)
     while True:
@@ -362,20 +348,17 @@ def probe_seatbelt() -> "SandboxSupport":
     policy = SandboxPolicy(cwd="/usr", readable=("/usr",), scratch="/private/var/empty")
     try:
         process = subprocess.run(
-            seatbelt_argv(["/usr/bin/true"], policy),
-            capture_output=True,
-            timeout=_TEST_TIMEOUT,
-            check=False,
+            seatbelt_argv(["/usr/bin/true"], policy), capture_output=True, timeout=_TEST_TIMEOUT, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         code = 1
     else:
         code = process.returncode
     if code:
-        return SandboxSupport(
-            "none", (), "Agent commands cannot be confined: sandbox-exec failed.", False
-        )
-    summary = "Agent commands without approval are confined by Seatbelt: no network, no writes outside the scratch folder."
+        return SandboxSupport("none", (), "Agent commands cannot be confined: sandbox-exec failed.", False)
+    summary = (
+        "Agent commands without approval are confined by Seatbelt: no network, no writes outside the scratch folder."
+    )
     return SandboxSupport("macos", ("seatbelt",), summary, usable=True)
 
 
@@ -396,13 +379,9 @@ def _profile_rules(policy: SandboxPolicy) -> Iterator[str]:
     yield from _profile_rule("deny file-write*", "subpath", _path_and_real_path(policy.read_only))
     # Renaming a folder above would move a protected path away.
     yield from _profile_rule("deny file-write-unlink", "literal", _folders_between(policy))
-    yield from _profile_rule(
-        "deny file-read* file-write* process-exec*", "subpath", _path_and_real_path(policy.denied)
-    )
+    yield from _profile_rule("deny file-read* file-write* process-exec*", "subpath", _path_and_real_path(policy.denied))
     # A scratch folder inside a read-only folder stays writable.
-    yield from _profile_rule(
-        "allow file-read* file-write*", "subpath", _path_and_real_path([policy.scratch])
-    )
+    yield from _profile_rule("allow file-read* file-write*", "subpath", _path_and_real_path([policy.scratch]))
     yield "(deny network*)"
     yield "(deny file-write-setugid)"
 

@@ -6,13 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from steno.permissions.sandbox import syscalls
-from steno.permissions.sandbox.path_plan import (
-    DEVICES,
-    PathPlan,
-    is_inside,
-    is_inside_any,
-    parent_folders,
-)
+from steno.permissions.sandbox.path_plan import DEVICES, PathPlan, is_inside, is_inside_any, parent_folders
 
 _ATTRIBUTES: Final = syscalls.ATTR_NOSUID | syscalls.ATTR_NODEV
 _READ_ONLY_ATTRIBUTES: Final = _ATTRIBUTES | syscalls.ATTR_RDONLY
@@ -108,15 +102,11 @@ def enter_private_root(plan: PathPlan, accounts: dict[str, str]) -> None:
     old = os.open("/", os.O_PATH | os.O_CLOEXEC)
     changes = _mount_plan(plan)
     clones = {
-        path: _clone_path(
-            old, path, _ATTRIBUTES if change in _WRITE_CHANGES else _READ_ONLY_ATTRIBUTES
-        )
+        path: _clone_path(old, path, _ATTRIBUTES if change in _WRITE_CHANGES else _READ_ONLY_ATTRIBUTES)
         for path, change in changes.items()
         if change != "deny"
     }
-    denied_folders = {
-        path: os.path.isdir(path) for path, change in changes.items() if change == "deny"
-    }
+    denied_folders = {path: os.path.isdir(path) for path, change in changes.items() if change == "deny"}
     devices = {name: _clone_path(old, f"/dev/{name}", _DEVICE_ATTRIBUTES) for name in DEVICES}
     # Any folder would do; the trees were copied before this hides it.
     new_root = plan.scratch
@@ -134,11 +124,7 @@ def enter_private_root(plan: PathPlan, accounts: dict[str, str]) -> None:
     with suppress(OSError):
         # Containers with a masked /proc refuse; there is none inside then.
         syscalls.mount(
-            "proc",
-            f"{new_root}/proc",
-            "proc",
-            flags | syscalls.MS_NOEXEC | syscalls.MS_RDONLY,
-            "subset=pid",
+            "proc", f"{new_root}/proc", "proc", flags | syscalls.MS_NOEXEC | syscalls.MS_RDONLY, "subset=pid"
         )
     syscalls.set_attributes(root, _READ_ONLY_ATTRIBUTES, recursive=False)
     os.chdir(new_root)
@@ -162,9 +148,7 @@ def _mount_plan(plan: PathPlan) -> dict[str, str]:
     changes[plan.scratch] = "write"
     mounts: dict[str, str] = {}
     for path in sorted(changes):
-        parent_change = next(
-            (mounts[parent] for parent in parent_folders(path, "/") if parent in mounts), ""
-        )
+        parent_change = next((mounts[parent] for parent in parent_folders(path, "/") if parent in mounts), "")
         change = changes[path]
         if parent_change == "deny" or (change == "read" == parent_change):
             continue
@@ -192,9 +176,7 @@ def _create_covers(root: int, new_root: str, denied_folders: dict[str, bool]) ->
     _create_file(f"{new_root}/dev/.denied/file", mode=0o000)
     return {
         path: _clone_path(
-            root,
-            f"/dev/.denied/{'folder' if is_folder else 'file'}",
-            _READ_ONLY_ATTRIBUTES | syscalls.ATTR_NOEXEC,
+            root, f"/dev/.denied/{'folder' if is_folder else 'file'}", _READ_ONLY_ATTRIBUTES | syscalls.ATTR_NOEXEC
         )
         for path, is_folder in denied_folders.items()
     }

@@ -12,17 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 # Programs and libraries of the system; none of them holds data of a user.
-_SYSTEM_FOLDERS: Final = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/nix/store",
-    "/gnu/store",
-)
+_SYSTEM_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 # Files of /etc that programs need to start and to print text.
 _ETC_FILES: Final = (
     "ld.so.cache",
@@ -47,21 +37,7 @@ ACCOUNT_FILES: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 # A working folder "/" does not include these.
 _EXCLUDED_FROM_ROOT: Final = frozenset(
-    {
-        "boot",
-        "dev",
-        "etc",
-        "home",
-        "lost+found",
-        "media",
-        "mnt",
-        "proc",
-        "root",
-        "run",
-        "sys",
-        "tmp",
-        "var",
-    }
+    {"boot", "dev", "etc", "home", "lost+found", "media", "mnt", "proc", "root", "run", "sys", "tmp", "var"}
 )
 # File systems that show what the kernel and other programs hold.
 _KERNEL_FILE_SYSTEMS: Final = frozenset(
@@ -274,9 +250,7 @@ def _add_exceptions(plan: PathPlan, policy: dict[str, Any], system_readable: set
     everything = plan.readable | plan.writable | {plan.scratch}
     plan.denied = _outermost_paths(path for path in plan.denied if is_inside_any(path, everything))
     plan.read_only = _outermost_paths(
-        path
-        for path in plan.read_only
-        if is_inside_any(path, plan.writable) and not is_inside_any(path, plan.denied)
+        path for path in plan.read_only if is_inside_any(path, plan.writable) and not is_inside_any(path, plan.denied)
     )
     plan.missing = {
         path
@@ -293,9 +267,7 @@ def _resolve_exception(plan: PathPlan, path: str) -> str | None:
     real = resolved.resolve(path)
     for link in resolved.links:
         if is_inside_any(link, plan.writable):
-            raise SandboxSetupError(
-                f"{path!r} cannot be protected: {link!r} is a symbolic link in a writable folder"
-            )
+            raise SandboxSetupError(f"{path!r} cannot be protected: {link!r} is a symbolic link in a writable folder")
     return real
 
 

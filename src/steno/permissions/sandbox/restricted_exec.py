@@ -59,11 +59,7 @@ class RestrictionError(StenoError):
 
 
 def restrict_process(
-    writable: Iterable[str],
-    *,
-    network: bool,
-    hidden: Iterable[str] = (),
-    readable: Iterable[str] = (),
+    writable: Iterable[str], *, network: bool, hidden: Iterable[str] = (), readable: Iterable[str] = ()
 ) -> None:
     """Take from this program the right to write anywhere but below some folders.
 
@@ -101,10 +97,7 @@ def restrict_process(
 
 
 def _add_rules(
-    ruleset: int,
-    handled: int,
-    writable: Iterable[str],
-    hidden_and_shown: tuple[tuple[str, ...], tuple[str, ...]],
+    ruleset: int, handled: int, writable: Iterable[str], hidden_and_shown: tuple[tuple[str, ...], tuple[str, ...]]
 ) -> None:
     hidden, readable = hidden_and_shown
     read_rights = READ_RIGHTS & handled
@@ -113,27 +106,17 @@ def _add_rules(
         for path in _paths_beside(hidden):
             # What cannot be opened, or is gone by now, could not be read either.
             with suppress(RestrictionError):
-                _add_rule(
-                    ruleset,
-                    path,
-                    read_rights if os.path.isdir(path) else read_rights & FILE_RIGHTS,
-                )
+                _add_rule(ruleset, path, read_rights if os.path.isdir(path) else read_rights & FILE_RIGHTS)
     else:
         _add_rule(ruleset, "/", read_rights)
     for path in readable:
         _add_rule(ruleset, path, read_rights if os.path.isdir(path) else read_rights & FILE_RIGHTS)
     for name in _DEVICES:
         with suppress(RestrictionError):
-            _add_rule(
-                ruleset,
-                f"/dev/{name}",
-                (READ_RIGHTS | WRITE_FILE | IOCTL_DEV) & handled & FILE_RIGHTS,
-            )
+            _add_rule(ruleset, f"/dev/{name}", (READ_RIGHTS | WRITE_FILE | IOCTL_DEV) & handled & FILE_RIGHTS)
     write_rights = handled & ~(MAKE_CHAR | MAKE_BLOCK)
     for path in writable:
-        _add_rule(
-            ruleset, path, write_rights if os.path.isdir(path) else write_rights & FILE_RIGHTS
-        )
+        _add_rule(ruleset, path, write_rights if os.path.isdir(path) else write_rights & FILE_RIGHTS)
 
 
 def _drop_capabilities(libc: ctypes.CDLL) -> None:
@@ -169,9 +152,7 @@ def _add_rule(ruleset: int, path: str, rights: int) -> None:
     try:
         descriptor = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
     except OSError as error:
-        raise RestrictionError(
-            f"{path} cannot be opened: {os.strerror(error.errno or 0)}"
-        ) from error
+        raise RestrictionError(f"{path} cannot be opened: {os.strerror(error.errno or 0)}") from error
     try:
         if landlock_rules.add_path_rule(ruleset, descriptor, rights):
             raise RestrictionError(f"no Landlock rule can be made for {path}")
@@ -186,9 +167,7 @@ _SET_FLAGS: Final = 0x8914
 _INTERFACE_UP: Final = 1
 
 
-def enter_namespaces(
-    pinned: Iterable[str], read_only: Iterable[str], covered: Iterable[str], *, network: bool
-) -> None:
+def enter_namespaces(pinned: Iterable[str], read_only: Iterable[str], covered: Iterable[str], *, network: bool) -> None:
     """Give this program files and a network of its own.
 
     Args:
@@ -293,20 +272,12 @@ def _apply_options(options: list[str]) -> None:
     network = "--network" in options
     if "--apart" in options:
         folder = os.getcwd()
-        enter_namespaces(
-            option_values("--pin"),
-            option_values("--keep"),
-            option_values("--cover"),
-            network=network,
-        )
+        enter_namespaces(option_values("--pin"), option_values("--keep"), option_values("--cover"), network=network)
         # Through the new mounts, not under them.
         _change_directory(folder)
         network = True
     restrict_process(
-        option_values("--write"),
-        network=network,
-        hidden=option_values("--hide"),
-        readable=option_values("--show"),
+        option_values("--write"), network=network, hidden=option_values("--hide"), readable=option_values("--show")
     )
 
 

@@ -195,9 +195,7 @@ _METADATA_CALLS: Final = (
 _ATTRIBUTE_READS: Final = "getxattr lgetxattr listxattr llistxattr getxattrat listxattrat"
 _SIGNAL_CALLS: Final = "tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal pidfd_open"
 # Calls whose first argument is a process; 0 is the caller.
-_PROCESS_CALLS: Final = (
-    "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
-)
+_PROCESS_CALLS: Final = "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
 _AF_UNIX: Final = 1
 _STREAM_TYPES: Final = (1, 5)
 # F_SETOWN, F_SETSIG, F_SETOWN_EX: they make the kernel send signals to other processes.
@@ -262,10 +260,7 @@ def assemble_filter(options: FilterOptions) -> bytes:
     Raises:
         OSError: the architecture has no table.
     """
-    return b"".join(
-        struct.pack("=HBBI", *instruction)
-        for instruction in build_filter(options, syscalls.machine())
-    )
+    return b"".join(struct.pack("=HBBI", *instruction) for instruction in build_filter(options, syscalls.machine()))
 
 
 def install_filter(options: FilterOptions) -> None:
@@ -307,11 +302,7 @@ def _instructions(options: FilterOptions, column: int, architecture: int) -> Ite
 
 
 def _denied_calls(options: FilterOptions, column: int) -> Iterator[Instruction]:
-    denied = [
-        (_SOCKET_CALLS, errno.EACCES),
-        (_UNAVAILABLE_CALLS, errno.ENOSYS),
-        (_DENIED_CALLS, errno.EPERM),
-    ]
+    denied = [(_SOCKET_CALLS, errno.EACCES), (_UNAVAILABLE_CALLS, errno.ENOSYS), (_DENIED_CALLS, errno.EPERM)]
     if options.metadata:
         denied += [(_METADATA_CALLS, errno.EPERM), (_ATTRIBUTE_READS, errno.EOPNOTSUPP)]
     if options.signals:
@@ -388,12 +379,7 @@ def _deny_only(index: int, values: Iterable[int]) -> list[Instruction]:
 
 
 def _no_namespaces() -> list[Instruction]:
-    return [
-        _load(_argument(0)),
-        Instruction(_JSET, 0, 1, _NAMESPACES),
-        _fail(errno.EPERM),
-        _permit(),
-    ]
+    return [_load(_argument(0)), Instruction(_JSET, 0, 1, _NAMESPACES), _fail(errno.EPERM), _permit()]
 
 
 def _stream_pairs() -> list[Instruction]:
@@ -432,12 +418,7 @@ def _utimensat(*, touch: bool) -> list[Instruction]:
 
 def _no_set_user_bits(index: int) -> list[Instruction]:
     """Deny modes that let others run a file as its owner."""
-    return [
-        _load(_argument(index)),
-        Instruction(_JSET, 0, 1, _SET_ID_BITS),
-        _fail(errno.EPERM),
-        _permit(),
-    ]
+    return [_load(_argument(index)), Instruction(_JSET, 0, 1, _SET_ID_BITS), _fail(errno.EPERM), _permit()]
 
 
 def _open_flags(index: int, *, truncation: bool) -> list[Instruction]:

@@ -71,11 +71,7 @@ class _MountAttr(ctypes.Structure):
 
 
 class _OpenHow(ctypes.Structure):
-    _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("mode", ctypes.c_uint64),
-        ("resolve", ctypes.c_uint64),
-    )
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
 class _CapabilityHeader(ctypes.Structure):
@@ -83,11 +79,7 @@ class _CapabilityHeader(ctypes.Structure):
 
 
 class _CapabilityData(ctypes.Structure):
-    _fields_ = (
-        ("effective", ctypes.c_uint32),
-        ("permitted", ctypes.c_uint32),
-        ("inheritable", ctypes.c_uint32),
-    )
+    _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
 def machine() -> str:
@@ -130,9 +122,7 @@ def unshare(flags: int) -> None:
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
     """Call mount."""
     names = [None if name is None else os.fsencode(name) for name in (source, target, kind)]
-    _check_result(
-        _libc.mount(*names, ctypes.c_ulong(flags), data.encode() or None), f"mount {target!r}"
-    )
+    _check_result(_libc.mount(*names, ctypes.c_ulong(flags), data.encode() or None), f"mount {target!r}")
 
 
 def pivot_to_current_directory() -> None:
@@ -148,9 +138,7 @@ def clone_mount_tree(location: int, attributes: int) -> int:
     Attributes are only added, so flags that the kernel locked in a user namespace stay.
     """
     flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE | _AT_EMPTY_PATH
-    descriptor = _check_result(
-        syscall(_OPEN_TREE, location, b"", ctypes.c_uint(flags)), "open_tree"
-    )
+    descriptor = _check_result(syscall(_OPEN_TREE, location, b"", ctypes.c_uint(flags)), "open_tree")
     try:
         set_attributes(descriptor, attributes, recursive=True)
     except OSError:
@@ -164,9 +152,7 @@ def set_attributes(descriptor: int, attributes: int, *, recursive: bool) -> None
     change = _MountAttr(attr_set=attributes, propagation=MS_PRIVATE)
     flags = _AT_EMPTY_PATH | (_AT_RECURSIVE if recursive else 0)
     size = ctypes.c_size_t(ctypes.sizeof(change))
-    result = syscall(
-        _MOUNT_SETATTR, descriptor, b"", ctypes.c_uint(flags), ctypes.byref(change), size
-    )
+    result = syscall(_MOUNT_SETATTR, descriptor, b"", ctypes.c_uint(flags), ctypes.byref(change), size)
     _check_result(result, "mount_setattr")
 
 
@@ -179,8 +165,7 @@ def move_mount(tree: int, target: int) -> None:
 def open_in_root(root: int, path: str) -> int:
     """Open a path below a root with O_PATH, refusing symbolic links in all of its parts."""
     how = _OpenHow(
-        flags=os.O_PATH | os.O_CLOEXEC,
-        resolve=_RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS | _RESOLVE_IN_ROOT,
+        flags=os.O_PATH | os.O_CLOEXEC, resolve=_RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS | _RESOLVE_IN_ROOT
     )
     size = ctypes.c_size_t(ctypes.sizeof(how))
     result = syscall(_OPENAT2, root, os.fsencode(path), ctypes.byref(how), size)

@@ -112,7 +112,5 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text_with_assignments(self) -> str:
         """The words with the assignments before them."""
-        prefix = [
-            f"{assignment.name}={assignment.value.escaped_text}" for assignment in self.assignments
-        ]
+        prefix = [f"{assignment.name}={assignment.value.escaped_text}" for assignment in self.assignments]
         return " ".join([*prefix, self.text]) if prefix else self.text

@@ -30,11 +30,7 @@ from steno.permissions.shell.parser import ParsedScript
 
 def file_redirections(command: Command) -> Iterator[Redirection]:
     """Yield the redirections of a command to files that are none of the standard devices."""
-    return (
-        redirection
-        for redirection in command.redirections
-        if redirection.target.text not in STANDARD_DEVICES
-    )
+    return (redirection for redirection in command.redirections if redirection.target.text not in STANDARD_DEVICES)
 
 
 def is_plain_file(path: str, *, folders: bool) -> bool:
@@ -49,12 +45,7 @@ def rule_texts(command: Command) -> Iterator[str]:
     by_program_name = msgspec.structs.replace(
         command, words=(literal_word(program_name(command.program)), *command.words[1:])
     )
-    variants = (
-        command,
-        by_program_name,
-        _without_options(command),
-        _without_options(by_program_name),
-    )
+    variants = (command, by_program_name, _without_options(command), _without_options(by_program_name))
     for variant in variants:
         for text in (variant.text, variant.text_with_assignments):
             yield text
@@ -75,9 +66,7 @@ def possible_rule_texts(command: Command) -> Iterator[str]:
     while index < len(command.words) and command.words[index].text.startswith("-"):
         index += 1 if "=" in command.words[index].text else 2
     if 1 < index < len(command.words):
-        yield " ".join(
-            [program_name(command.program), *(word.escaped_text for word in command.words[index:])]
-        )
+        yield " ".join([program_name(command.program), *(word.escaped_text for word in command.words[index:])])
 
 
 def path_candidates(command: Command) -> Iterator[Word]:
@@ -151,18 +140,14 @@ def _search(words: tuple[Word, ...], flags: str) -> ExposedContent:
     has_pattern_option = any(_PATTERN_OPTION.match(word.text) for word in words)
     operands = _operands(words)
     min_operands = 1 if has_pattern_option else len(("pattern", "folder"))
-    return ExposedContent(
-        (*operands, literal_word(".")) if certain_operands < min_operands else operands
-    )
+    return ExposedContent((*operands, literal_word(".")) if certain_operands < min_operands else operands)
 
 
 def _may_take_value(text: str, flags: str) -> bool:
     """Whether the word after an option may be its value."""
     if text.startswith("--"):
         return text != "--" and "=" not in text and text not in _LONG_FLAGS
-    value_index = next(
-        (index for index, letter in enumerate(text[1:], 1) if letter not in flags), 0
-    )
+    value_index = next((index for index, letter in enumerate(text[1:], 1) if letter not in flags), 0)
     # What follows such a letter in the same word is its value: `-m5`.
     return value_index == len(text) - 1 and not text[value_index].isdigit()
 
@@ -232,17 +217,13 @@ def _git(words: tuple[Word, ...]) -> ExposedContent:
         )
         if subcommand == "show":
             # Of a name that is not a commit's, the content is shown whatever the options are.
-            hides_content = hides_content and all(
-                _HEAD.fullmatch(word.text) for word in _operands(rest)
-            )
+            hides_content = hides_content and all(_HEAD.fullmatch(word.text) for word in _operands(rest))
         shows_patch = any(map(_PATCH.fullmatch, options))
         return ExposedContent() if hides_content and not shows_patch else _git_paths(rest)
     if subcommand in _GIT_LOGS:
         return ExposedContent() if all(map(_LOG_ONLY.fullmatch, options)) else _git_paths(rest)
     may_show_content = subcommand in {"status", "commit", "add", "checkout", "reset", "restore"}
-    if may_show_content and any(
-        re.match(r"-[a-zA-Z]*[vp]|--(?:v|p)", option) for option in options
-    ):
+    if may_show_content and any(re.match(r"-[a-zA-Z]*[vp]|--(?:v|p)", option) for option in options):
         return ExposedContent(everything=True)
     return ExposedContent()
 
@@ -272,20 +253,7 @@ _EXPOSURE_BY_PROGRAM: Final[Mapping[str, Callable[[tuple[Word, ...]], ExposedCon
     **dict.fromkeys(("rg", "ripgrep"), _ripgrep),
     **dict.fromkeys(("ag", "ack", "ugrep", "ug"), _other_search),
     **dict.fromkeys(
-        (
-            "diff",
-            "colordiff",
-            "tar",
-            "gtar",
-            "bsdtar",
-            "7z",
-            "7za",
-            "7zz",
-            "rsync",
-            "mv",
-            "vimdiff",
-        ),
-        _all_operands,
+        ("diff", "colordiff", "tar", "gtar", "bsdtar", "7z", "7za", "7zz", "rsync", "mv", "vimdiff"), _all_operands
     ),
     **dict.fromkeys(("zip", "cp", "scp", "gzip", "zstd", "xz"), _recursive_copy),
 }
@@ -331,10 +299,7 @@ def path_parts(word: Word) -> Iterator[Word]:
 def bundled_values(word: Word) -> Iterator[Word]:
     """Yield what may be the value of a short option in the same word: `-bf.env`."""
     if word.literal and re.match(r"-[a-zA-Z0-9]", word.text):
-        yield from map(
-            literal_word,
-            filter(None, (word.text[index:] for index in range(2, _MAX_BUNDLED_LETTERS))),
-        )
+        yield from map(literal_word, filter(None, (word.text[index:] for index in range(2, _MAX_BUNDLED_LETTERS))))
 
 
 def is_process_path(path: str) -> bool:

@@ -40,8 +40,7 @@ class DangerousUse(msgspec.Struct, frozen=True):
 _PYTHON: Final = DangerousOptions(short="cm", long="--command", code=r"-")
 _AWK: Final = DangerousOptions(
     short="fiElDWo",
-    long="--file --include --exec --load --debug --dump-variables --profile --pretty-print"
-    " --source",
+    long="--file --include --exec --load --debug --dump-variables --profile --pretty-print --source",
     code=r"(?s).*(?:system|\||>|getline|@|printf?\s*>|close|fflush).*",
 )
 _EDITOR: Final = DangerousOptions(
@@ -49,9 +48,7 @@ _EDITOR: Final = DangerousOptions(
     long="--cmd --startuptime --listen --server --remote --eval --load --batch --script -c",
     code=r"\+.*",
 )
-_PAGER: Final = DangerousOptions(
-    short="kKoOtT", long="--lesskey --log-file --tag --LOG-FILE", code=r"\+.*"
-)
+_PAGER: Final = DangerousOptions(short="kKoOtT", long="--lesskey --log-file --tag --LOG-FILE", code=r"\+.*")
 _SEARCH: Final = DangerousOptions(runs="--pre --hostname-bin")
 DANGEROUS_OPTIONS: Final[Mapping[str, DangerousOptions]] = {
     "python": _PYTHON,
@@ -62,9 +59,7 @@ DANGEROUS_OPTIONS: Final[Mapping[str, DangerousOptions]] = {
         " --run --inspect --inspect-brk --openssl-config",
         code=r"-|inspect",
     ),
-    "nodejs": DangerousOptions(
-        short="epr", long="--eval --print --require --import --loader", code=r"-"
-    ),
+    "nodejs": DangerousOptions(short="epr", long="--eval --print --require --import --loader", code=r"-"),
     "deno": DangerousOptions(first="eval repl run task x", long="--config --import-map"),
     "bun": DangerousOptions(short="epr", long="--eval --print --preload", first="x exec repl"),
     "perl": DangerousOptions(short="eEIMmnpixS", code=r"-"),
@@ -87,14 +82,10 @@ DANGEROUS_OPTIONS: Final[Mapping[str, DangerousOptions]] = {
         " --new-volume-script --rsh-command --rmt-command",
     ),
     "bsdtar": DangerousOptions(long="--use-compress-program"),
-    "gtar": DangerousOptions(
-        short="IF", long="--use-compress-program --to-command --checkpoint-action"
-    ),
+    "gtar": DangerousOptions(short="IF", long="--use-compress-program --to-command --checkpoint-action"),
     "rg": _SEARCH,
     "ripgrep": _SEARCH,
-    "man": DangerousOptions(
-        short="PHB", long="--pager --html --browser --preprocessor", code=r"-[pTX].*"
-    ),
+    "man": DangerousOptions(short="PHB", long="--pager --html --browser --preprocessor", code=r"-[pTX].*"),
     "less": _PAGER,
     "more": _PAGER,
     "most": _PAGER,
@@ -113,9 +104,7 @@ DANGEROUS_OPTIONS: Final[Mapping[str, DangerousOptions]] = {
     "scp": DangerousOptions(short="SoF"),
     "sftp": DangerousOptions(short="SoFbDs"),
     "curl": DangerousOptions(short="K", long="--config", writes="-o --output -D --dump-header -c"),
-    "wget": DangerousOptions(
-        short="e", long="--execute --use-askpass --config", writes="-O --output-document -o"
-    ),
+    "wget": DangerousOptions(short="e", long="--execute --use-askpass --config", writes="-O --output-document -o"),
     "zip": DangerousOptions(long="--unzip-command", code=r"-TT.*"),
     "7z": DangerousOptions(),
     "split": DangerousOptions(long="--filter"),
@@ -130,9 +119,7 @@ DANGEROUS_OPTIONS: Final[Mapping[str, DangerousOptions]] = {
         writes="--output",
     ),
     "hg": DangerousOptions(long="--config"),
-    "svn": DangerousOptions(
-        long="--config-option --diff-cmd --diff3-cmd --editor-cmd --config-dir"
-    ),
+    "svn": DangerousOptions(long="--config-option --diff-cmd --diff3-cmd --editor-cmd --config-dir"),
     "docker": DangerousOptions(first="run exec compose build buildx"),
     "podman": DangerousOptions(first="run exec compose build"),
     "kubectl": DangerousOptions(first="exec run debug cp edit"),
@@ -140,26 +127,20 @@ DANGEROUS_OPTIONS: Final[Mapping[str, DangerousOptions]] = {
     "bunx": DangerousOptions(code=r".*"),
     "uvx": DangerousOptions(code=r".*"),
     "pipx": DangerousOptions(first="run"),
-    "npm": DangerousOptions(
-        first="exec x explore edit", long="--script-shell --node-options --prefix"
-    ),
+    "npm": DangerousOptions(first="exec x explore edit", long="--script-shell --node-options --prefix"),
     "pnpm": DangerousOptions(first="exec dlx x", long="--script-shell"),
     "yarn": DangerousOptions(first="exec dlx node", long="--use-yarnrc"),
     "uv": DangerousOptions(first="run tool"),
     "poetry": DangerousOptions(first="run"),
     "cargo": DangerousOptions(long="--config"),
     "go": DangerousOptions(long="-exec -toolexec", first="run generate tool"),
-    "make": DangerousOptions(
-        long="--eval", code=r"(?:SHELL|MAKEFLAGS|\.SHELLFLAGS|CC|CXX|LD|AR)[:+?]?=.*"
-    ),
+    "make": DangerousOptions(long="--eval", code=r"(?:SHELL|MAKEFLAGS|\.SHELLFLAGS|CC|CXX|LD|AR)[:+?]?=.*"),
     "gmake": DangerousOptions(long="--eval", code=r"SHELL[:+?]?=.*"),
     "openssl": DangerousOptions(long="-engine -provider"),
     "gcc": DangerousOptions(long="-wrapper -fplugin -specs", code=r"@.*|-B.*"),
     "mysql": DangerousOptions(short="e", long="--execute --pager --init-command", code=r"\\!.*"),
     "psql": DangerousOptions(short="cf", long="--command --file"),
-    "sqlite3": DangerousOptions(
-        long="-cmd -init", code=r"(?s)(?:.*\n)?[ \t\r\f\v]*\..*|.*load_extension.*"
-    ),
+    "sqlite3": DangerousOptions(long="-cmd -init", code=r"(?s)(?:.*\n)?[ \t\r\f\v]*\..*|.*load_extension.*"),
     "sed": DangerousOptions(short="fs", long="--file"),
     "gsed": DangerousOptions(short="fs", long="--file"),
     "dd": DangerousOptions(writes="of"),
@@ -201,14 +182,7 @@ _OPERANDS_AFTER_SUBCOMMAND: Final[Mapping[tuple[str, str], int]] = {
     ("podman", "run"): 2,
     ("kubectl", "exec"): 2,
 }
-_GIT_SHORT_OPTIONS: Final = {
-    "": "c",
-    "clone": "cu",
-    "rebase": "x",
-    "difftool": "x",
-    "grep": "O",
-    "init": "c",
-}
+_GIT_SHORT_OPTIONS: Final = {"": "c", "clone": "cu", "rebase": "x", "difftool": "x", "grep": "O", "init": "c"}
 _SED_PROGRAMS: Final = frozenset({"sed", "gsed"})
 # Scripts of sed that print, delete and replace, and nothing else. `e` runs, `w` and `r` use files.
 _SED_STEP: Final = (
@@ -270,16 +244,12 @@ class _OptionScanner:
         if options.code and re.fullmatch(options.code, text):
             return self.mark_opaque(index, f"{text!r} may make it run something")
         if self.words[0].text.endswith("git") and self.is_dangerous_git_option(text):
-            return self.mark_opaque(
-                min(index + 1, len(self.words) - 1), f"{text!r} may run something"
-            )
+            return self.mark_opaque(min(index + 1, len(self.words) - 1), f"{text!r} may run something")
         if not text.startswith("-") or text == "-":
             self.subcommand = self.subcommand or text
             self.operands += 1
             if self.operands == 1 and text in options.first.split():
-                return self.mark_opaque(
-                    self.last_naming_word(index, text), f"{text!r} runs what it is given"
-                )
+                return self.mark_opaque(self.last_naming_word(index, text), f"{text!r} runs what it is given")
             name, separator, value = text.partition("=")
             if separator and name in options.writes.split():
                 self.writes.append(Word(value))
@@ -288,21 +258,13 @@ class _OptionScanner:
 
     def last_naming_word(self, index: int, subcommand: str) -> int:
         """Return the last word that a rule must name to say what a subcommand runs."""
-        operand_count = _OPERANDS_AFTER_SUBCOMMAND.get(
-            (self.words[0].text.rsplit("/", 1)[-1], subcommand)
-        )
+        operand_count = _OPERANDS_AFTER_SUBCOMMAND.get((self.words[0].text.rsplit("/", 1)[-1], subcommand))
         if operand_count is None:
             return len(self.words) - 1
         operands = [
-            position
-            for position, word in enumerate(self.words)
-            if position > index and not word.text.startswith("-")
+            position for position, word in enumerate(self.words) if position > index and not word.text.startswith("-")
         ]
-        return (
-            [index, *operands][operand_count]
-            if operand_count <= len(operands)
-            else len(self.words) - 1
-        )
+        return [index, *operands][operand_count] if operand_count <= len(operands) else len(self.words) - 1
 
     def is_dangerous_git_option(self, text: str) -> bool:
         """Whether a short option of git runs something: that hangs on the word before it."""
@@ -317,13 +279,7 @@ class _OptionScanner:
         if not text.startswith("--") and any(letter in options.short for letter in text[1:]):
             return self.mark_opaque(min(index + 1, len(self.words) - 1), f"{text!r} runs something")
         if any(_abbreviates(name, each) for each in options.runs.split()):
-            program = (
-                Word(value)
-                if separator
-                else self.words[index + 1]
-                if index + 1 < len(self.words)
-                else None
-            )
+            program = Word(value) if separator else self.words[index + 1] if index + 1 < len(self.words) else None
             if program is None or not program.literal:
                 return self.mark_opaque(index, f"{name!r} runs something")
             self.index = index if separator else index + 1
@@ -333,9 +289,7 @@ class _OptionScanner:
                 self.runs.append((program, *given_path))
             return self.index + 1
         for each in options.writes.split():
-            if (_abbreviates(name, each) or name == each) and (
-                separator or index + 1 < len(self.words)
-            ):
+            if (_abbreviates(name, each) or name == each) and (separator or index + 1 < len(self.words)):
                 self.writes.append(Word(value) if separator else self.words[index + 1])
             elif not each.startswith("--") and each != text and _has_bundled_letter(text, each[-1]):
                 self.writes.append(Word(UNKNOWN_PART))
@@ -374,9 +328,7 @@ def _sed_use(words: tuple[Word, ...]) -> DangerousUse:
             return DangerousUse(at=index, why=f"{text!r} may make it run something")
     if not scripts and operands:
         scripts.append(operands.pop(0))
-    unsafe_scripts = [
-        at for at, script in scripts if not script.literal or not _SED_SCRIPT.fullmatch(script.text)
-    ]
+    unsafe_scripts = [at for at, script in scripts if not script.literal or not _SED_SCRIPT.fullmatch(script.text)]
     if unsafe_scripts:
         return DangerousUse(at=unsafe_scripts[0], why="its script may run something or write files")
     return DangerousUse(writes=tuple(word for _, word in operands) if in_place else ())

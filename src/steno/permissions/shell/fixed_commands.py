@@ -6,10 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.permissions.shell.command import (
-    Command,
-    Word,
-)
+from steno.permissions.shell.command import Command, Word
 
 _FixedOperands: TypeAlias = Literal["paths", "pattern", "text", "none"]
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
@@ -115,9 +112,7 @@ def _fits_shape(letter: str, value: Word | None, shape: _FixedShape) -> bool:
     return (_NUMBER.fullmatch(value.text) or _NUMBER_RANGES.fullmatch(value.text)) is not None
 
 
-def _operand_paths(
-    operands: list[Word], shape: _FixedShape
-) -> tuple[tuple[Word, ...], bool] | None:
+def _operand_paths(operands: list[Word], shape: _FixedShape) -> tuple[tuple[Word, ...], bool] | None:
     if shape.operands == "none":
         return None if operands else ((), False)
     if shape.operands == "text":

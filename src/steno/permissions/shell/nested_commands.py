@@ -21,11 +21,7 @@ from steno.permissions.shell.command import (
     literal_word,
     word_set,
 )
-from steno.permissions.shell.dangerous_options import (
-    DANGEROUS_OPTIONS,
-    DangerousOptions,
-    find_dangerous_use,
-)
+from steno.permissions.shell.dangerous_options import DANGEROUS_OPTIONS, DangerousOptions, find_dangerous_use
 
 
 class NestedCommands(msgspec.Struct, frozen=True):
@@ -56,12 +52,7 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = {
     "time": Wrapper("p", transparent=True),
     "nohup": Wrapper(transparent=True),
     "nice": Wrapper("", "n --adjustment", transparent=True),
-    "timeout": Wrapper(
-        "v --foreground --preserve-status --verbose",
-        "k s --kill-after --signal",
-        1,
-        transparent=True,
-    ),
+    "timeout": Wrapper("v --foreground --preserve-status --verbose", "k s --kill-after --signal", 1, transparent=True),
     "stdbuf": Wrapper("", "i o e --input --output --error", transparent=True),
     "command": Wrapper("p", transparent=True),
     "builtin": Wrapper(transparent=True),
@@ -155,9 +146,7 @@ def unwrap(command: Command, wrapper: Wrapper) -> NestedCommands:
         return opaque_command(command)
     index += wrapper.skip
     assignments: list[Assignment] = []
-    while (
-        name in {"sudo", "doas"} and index < len(words) and _ASSIGNMENT.fullmatch(words[index].text)
-    ):
+    while name in {"sudo", "doas"} and index < len(words) and _ASSIGNMENT.fullmatch(words[index].text):
         assignments.append(_to_assignment(words[index]))
         index += 1
     if index >= len(words):
@@ -178,9 +167,7 @@ def _to_assignment(word: Word) -> Assignment:
 def unwrap_env(command: Command) -> NestedCommands:
     """`env NAME=value program …`."""
     words = command.words
-    index = skip_options(
-        words, Wrapper("i 0 v --ignore-environment --null --debug", "u --unset C --chdir")
-    )
+    index = skip_options(words, Wrapper("i 0 v --ignore-environment --null --debug", "u --unset C --chdir"))
     if index is None or any(word.splits for word in words[:index]):
         return opaque_command(command)
     if any(re.match(r"-[A-Za-z]*C|--chdir", word.text) for word in words[1:index]):
@@ -193,9 +180,7 @@ def unwrap_env(command: Command) -> NestedCommands:
         index += 1
     if index >= len(words):
         return NestedCommands()
-    return NestedCommands(
-        inner=(nested_command(words[index:], tuple(assignments)),), reach=index, transparent=True
-    )
+    return NestedCommands(inner=(nested_command(words[index:], tuple(assignments)),), reach=index, transparent=True)
 
 
 _XARGS_OPTIONS: Final = Wrapper(
@@ -228,9 +213,7 @@ def unwrap_xargs(command: Command) -> NestedCommands:
     else:
         nested_words.append(Word(UNKNOWN_PART, splits=True))
     offset = len(command.words) - len(words)
-    return NestedCommands(
-        inner=(nested_command(tuple(nested_words)),), reach=index + offset, transparent=True
-    )
+    return NestedCommands(inner=(nested_command(tuple(nested_words)),), reach=index + offset, transparent=True)
 
 
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "rbash"})
@@ -255,12 +238,7 @@ def is_shell(program: str) -> bool:
 def runs_code(program: str) -> bool:
     """Whether a program runs what it is given: no rule over all its words is ever offered."""
     name = re.sub(r"(?<=[a-z])[0-9.]+$", "", program_name(program))
-    is_known = (
-        name in WRAPPERS
-        or name in _OPAQUE_PROGRAMS
-        or name in DANGEROUS_OPTIONS
-        or name in _PROGRAM_PARSERS
-    )
+    is_known = name in WRAPPERS or name in _OPAQUE_PROGRAMS or name in DANGEROUS_OPTIONS or name in _PROGRAM_PARSERS
     return is_known or name in {"source", "."} or is_shell(name)
 
 
@@ -283,11 +261,7 @@ def find_nested_commands(command: Command) -> NestedCommands:
     if name in _OPAQUE_PROGRAMS and name in _OTHER_SHELLS:
         return opaque(0, "it reads commands from elsewhere")
     dangerous_options = DANGEROUS_OPTIONS.get(name) or DANGEROUS_OPTIONS.get(unversioned)
-    return (
-        _from_dangerous_options(command, dangerous_options)
-        if dangerous_options is not None
-        else NestedCommands()
-    )
+    return _from_dangerous_options(command, dangerous_options) if dangerous_options is not None else NestedCommands()
 
 
 def _shell(command: Command) -> NestedCommands:
@@ -308,11 +282,7 @@ def _shell(command: Command) -> NestedCommands:
             return NestedCommands(scripts=(script.text,), reach=index + 1)
         if not word.text.startswith(("-", "+")):
             # A bare name may be looked up in the path, or not be a script at all.
-            return (
-                NestedCommands(reach=index)
-                if "/" in word.text or "." in word.text
-                else external_script
-            )
+            return NestedCommands(reach=index) if "/" in word.text or "." in word.text else external_script
         if not _SHELL_FLAGS.fullmatch(word.text):
             return external_script
     return external_script
@@ -322,9 +292,7 @@ def _eval(command: Command) -> NestedCommands:
     if any(not word.literal for word in command.words):
         return opaque_command(command)
     rest = [word.text for word in command.words[1:]]
-    return NestedCommands(
-        scripts=(" ".join(rest[1:] if rest[:1] == ["--"] else rest),), reach=len(command.words) - 1
-    )
+    return NestedCommands(scripts=(" ".join(rest[1:] if rest[:1] == ["--"] else rest),), reach=len(command.words) - 1)
 
 
 def _trap(command: Command) -> NestedCommands:
@@ -341,17 +309,13 @@ def _alias(command: Command) -> NestedCommands:
     if any(not word.literal for word in command.words):
         return opaque_command(command)
     scripts = tuple(w.text.partition("=")[2] for w in command.words[1:] if "=" in w.text)
-    return NestedCommands(
-        scripts=scripts, reach=len(command.words) - 1 if scripts else -1, repeated=True
-    )
+    return NestedCommands(scripts=scripts, reach=len(command.words) - 1 if scripts else -1, repeated=True)
 
 
 def _ssh(command: Command) -> NestedCommands:
     """`ssh host words`: the far shell reads the words once more."""
     words = command.words
-    index = skip_options(
-        words, Wrapper("4 6 A a C f G g K k M N n q s T t V v X x Y y", "p l i b c e m")
-    )
+    index = skip_options(words, Wrapper("4 6 A a C f G g K k M N n q s T t V v X x Y y", "p l i b c e m"))
     if index is None or any(word.splits for word in words):
         return opaque_command(command)
     rest = words[index + 1 :]
@@ -367,9 +331,7 @@ def _watch(command: Command) -> NestedCommands:
     index = skip_options(words, Wrapper("b c d e g t", "n --interval"))
     if index is None or any(not word.literal for word in words):
         return opaque_command(command)
-    return NestedCommands(
-        scripts=(" ".join(word.text for word in words[index:]),), reach=len(words) - 1
-    )
+    return NestedCommands(scripts=(" ".join(word.text for word in words[index:]),), reach=len(words) - 1)
 
 
 _FIND_EXEC_OPTIONS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
@@ -391,10 +353,7 @@ def _find(command: Command) -> NestedCommands:
             # In the folder of the file, its path begins with `./`.
             path_prefix = f"./{UNKNOWN_PART}" if word.text.endswith("dir") else start
             end = _find_end(words, index + 1)
-            nested_words = tuple(
-                Word(argument.text.replace("{}", path_prefix))
-                for argument in words[index + 1 : end]
-            )
+            nested_words = tuple(Word(argument.text.replace("{}", path_prefix)) for argument in words[index + 1 : end])
             if not nested_words:
                 return opaque_command(command)
             inner.append(nested_command(nested_words))
@@ -406,9 +365,7 @@ def _find(command: Command) -> NestedCommands:
             writes.append(Redirection(writes=True, target=words[index + 1]))
             index += 1
         index += 1
-    return NestedCommands(
-        inner=tuple(inner), redirections=tuple(writes), reach=min(reach, len(words) - 1)
-    )
+    return NestedCommands(inner=tuple(inner), redirections=tuple(writes), reach=min(reach, len(words) - 1))
 
 
 def _find_start(words: tuple[Word, ...]) -> str:
@@ -444,10 +401,7 @@ def _fd(command: Command) -> NestedCommands:
             if word.text not in {"-x", "-X", "--exec", "--exec-batch"} or index + 1 >= len(words):
                 return opaque_command(command)
             nested_words = (
-                *(
-                    Word(re.sub(r"\{.*?\}", UNKNOWN_PART, argument.text))
-                    for argument in words[index + 1 :]
-                ),
+                *(Word(re.sub(r"\{.*?\}", UNKNOWN_PART, argument.text)) for argument in words[index + 1 :]),
                 Word(UNKNOWN_PART),
             )
             return NestedCommands(inner=(nested_command(nested_words),), reach=len(words) - 1)
@@ -483,9 +437,7 @@ def _declaration(command: Command) -> NestedCommands:
     return NestedCommands()
 
 
-def _from_dangerous_options(
-    command: Command, dangerous_options: DangerousOptions
-) -> NestedCommands:
+def _from_dangerous_options(command: Command, dangerous_options: DangerousOptions) -> NestedCommands:
     usage = find_dangerous_use(command.words, dangerous_options)
     return NestedCommands(
         inner=tuple(nested_command(nested) for nested in usage.runs),

@@ -176,9 +176,7 @@ def _build_lookup(options: ToolOptions) -> OptionLookup:
     )
 
 
-def _compile_patterns(
-    by_effect: Mapping[str, list[str]],
-) -> tuple[tuple[re.Pattern[str], str], ...]:
+def _compile_patterns(by_effect: Mapping[str, list[str]]) -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple(
         (re.compile(pattern, re.DOTALL | re.IGNORECASE), effect)
         for effect, patterns in by_effect.items()
@@ -269,9 +267,7 @@ def why_void(command: Command, named_lengths: Mapping[int, int], literal_words: 
     if voiding_word is None:
         return ""
     index, text, effect = voiding_word
-    preceding = " ".join(
-        word.text for word in command.words[:index] if UNKNOWN_PART not in word.text
-    )
+    preceding = " ".join(word.text for word in command.words[:index] if UNKNOWN_PART not in word.text)
     location = f" after `{_shorten(preceding)}`" if preceding else ""
     return f"`{_shorten(text)}`{location} {_EFFECT_PHRASES[effect]}; the rule does not name it"
 
@@ -284,9 +280,7 @@ def _shorten(text: str, max_length: int = 60) -> str:
 _VoidingWord: TypeAlias = tuple[int, str, str]
 
 
-def _find_voiding_word(
-    command: Command, named_lengths: Mapping[int, int], literal_words: int
-) -> _VoidingWord | None:
+def _find_voiding_word(command: Command, named_lengths: Mapping[int, int], literal_words: int) -> _VoidingWord | None:
     words = command.words
     end = len(words)
     inner: Command | None = None
@@ -391,9 +385,7 @@ class _OptionCheck:
 
     def _note_version_option(self, text: str, option: str) -> None:
         """Remember an option after which the tool says something of itself and ends."""
-        version_options = _VERSION_OPTIONS.union(
-            *(options.alone.split() for options in self.option_sets)
-        )
+        version_options = _VERSION_OPTIONS.union(*(options.alone.split() for options in self.option_sets))
         if text in version_options and not option:
             self.needs_input = False
 
@@ -411,9 +403,7 @@ class _OptionCheck:
         previous = self.words[index - 1].text
         if option or (previous.startswith("-") and self._effect_of(previous) is None):
             return
-        rest = next(
-            (options.rest for options in self.option_sets if options.rest != "operands"), "operands"
-        )
+        rest = next((options.rest for options in self.option_sets if options.rest != "operands"), "operands")
         if rest == "generic":
             self.in_script = True
         elif rest == "operands":
@@ -542,11 +532,7 @@ class _OptionCheck:
         last_letter = f"-{text[-1]}"
         bundled = not text.startswith("--") and self.tool.style != "dash"
         for candidate in (name, last_letter) if bundled else (name,):
-            if (
-                self._takes_value(candidate)
-                or self._is_path_option(candidate)
-                or self._names_module(candidate)
-            ):
+            if self._takes_value(candidate) or self._is_path_option(candidate) or self._names_module(candidate):
                 self.expects_value = candidate
                 return
 
@@ -571,9 +557,7 @@ class _OptionCheck:
         known_options = option_lookup(options)
         if known_options.settings and "=" in text:
             name, _, value = text.partition("=")
-            is_harmless = (
-                name in known_options.settings and _PLAIN_VALUE.fullmatch(value) is not None
-            )
+            is_harmless = name in known_options.settings and _PLAIN_VALUE.fullmatch(value) is not None
             return "" if is_harmless else "settings"
         for pattern, effect in known_options.patterns:
             if pattern.match(text):

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from steno.errors import StenoError
-from steno.permissions.shell.command import (
-    UNKNOWN_PART,
-    Assignment,
-    Command,
-    Redirection,
-    Word,
-    literal_word,
-    word_set,
-)
+from steno.permissions.shell.command import UNKNOWN_PART, Assignment, Command, Redirection, Word, literal_word, word_set
 from steno.permissions.shell.nested_commands import find_nested_commands
 
 if TYPE_CHECKING:
@@ -114,9 +106,7 @@ def parse_word(node: "Node", substitutions: "list[Node]") -> Word:
     kind = node.type
     if kind in {"concatenation", "array"}:
         return (
-            _parse_concatenation(node, substitutions)
-            if kind == "concatenation"
-            else _parse_array(node, substitutions)
+            _parse_concatenation(node, substitutions) if kind == "concatenation" else _parse_array(node, substitutions)
         )
     if kind in {"word", "number", "variable_name", "regex", "extglob_pattern"}:
         return _parse_bare_word(_node_text(node))
@@ -229,9 +219,7 @@ def _parse_concatenation(node: "Node", substitutions: "list[Node]") -> Word:
     bare_texts: list[str] = []
     for child in node.children:
         if child.start_byte != position:
-            raise UnsupportedSyntax(
-                "it has a word with something in it that the parser passes over"
-            )
+            raise UnsupportedSyntax("it has a word with something in it that the parser passes over")
         position = child.end_byte
         # A lone `$` before a quote is a node of its own, and changes what the quotes mean.
         if child.type == "$":
@@ -271,9 +259,7 @@ def _parse_bare_word(text: str) -> Word:
     if text.startswith("~") and not tilde:
         raise UnsupportedSyntax("it has a ~ that may stand for a folder")
     if re.search(r"(?<!\\)(?:\\\\)*[*?\[]", text):
-        return Word(
-            _SPECIAL_CHARACTERS.sub(_replace_special, text), splits=True, tilde=tilde, glob=True
-        )
+        return Word(_SPECIAL_CHARACTERS.sub(_replace_special, text), splits=True, tilde=tilde, glob=True)
     return Word(re.sub(r"\\(.)", r"\1", text), tilde=tilde)
 
 
@@ -293,20 +279,14 @@ def _parse_parameter(node: "Node") -> Word:
 def _parse_string(node: "Node", substitutions: "list[Node]") -> Word:
     """Return the value of a double-quoted string, made of its bytes and not only of its nodes."""
     source = node.text or b""
-    expansions = [
-        child for child in node.children if child.type not in {'"', "string_content", "$"}
-    ]
+    expansions = [child for child in node.children if child.type not in {'"', "string_content", "$"}]
     position = 1
     parts: list[str] = []
     for child in expansions:
         start = child.start_byte - node.start_byte
         parts += [_unescape_string(source[position:start]), parse_word(child, substitutions).text]
         position = child.end_byte - node.start_byte
-        if child.type == "simple_expansion" and source[position : position + 1] in {
-            b"(",
-            b"{",
-            b"[",
-        }:
+        if child.type == "simple_expansion" and source[position : position + 1] in {b"(", b"{", b"["}:
             raise UnsupportedSyntax("it has a quoted word that is not judged here")
     parts.append(_unescape_string(source[position:-1]))
     return Word("".join(parts), splits="$@" in parts or _expands_to_list(expansions))
@@ -505,9 +485,7 @@ class _TreeReader:
             self.read_children(node, depth + 1)
             self.substitution_end = outer_end
 
-    def read_command(
-        self, node: "Node", depth: int, trailing_redirects: "list[Node] | None" = None
-    ) -> None:
+    def read_command(self, node: "Node", depth: int, trailing_redirects: "list[Node] | None" = None) -> None:
         """Read a simple command and what follows it in its statement."""
         self.check_gaps(node, b" \t")
         words: list[Word] = []
@@ -529,9 +507,7 @@ class _TreeReader:
                 self.problems.append(f"it has syntax that is not judged here ({child.type})")
                 self.read_statement(child, depth + 1)
         redirections = self.read_redirections(redirects, depth)
-        self.add_command(
-            Command(words=tuple(words), assignments=tuple(assignments), redirections=redirections)
-        )
+        self.add_command(Command(words=tuple(words), assignments=tuple(assignments), redirections=redirections))
 
     def read_redirections(self, nodes: "list[Node]", depth: int) -> tuple[Redirection, ...]:
         """Read redirections; a here-document's node also holds what stands behind it."""
@@ -615,9 +591,7 @@ class _TreeReader:
         opening, closing = node.children[0], node.children[-1]
         splits_matter = opening.type == "["
         edges = (self.source[opening.end_byte :][:1], self.source[: closing.start_byte][-1:])
-        if closing.type not in {"]", "]]"} or any(
-            edge_byte not in {b" ", b"\t"} for edge_byte in edges
-        ):
+        if closing.type not in {"]", "]]"} or any(edge_byte not in {b" ", b"\t"} for edge_byte in edges):
             self.problems.append("it has a test that is not judged here")
         for child in node.children:
             self.read_test_expression(child, depth, splits_matter=splits_matter)
@@ -652,10 +626,7 @@ class _TreeReader:
             return command
         nested_commands = find_nested_commands(command)
         is_repeated = repeated or nested_commands.repeated
-        inner = [
-            self.with_nested_commands(nested, depth + 1, repeated=is_repeated)
-            for nested in nested_commands.inner
-        ]
+        inner = [self.with_nested_commands(nested, depth + 1, repeated=is_repeated) for nested in nested_commands.inner]
         for script in nested_commands.scripts:
             parsed_script = _parse(script, self.depth + 1, repeated=is_repeated)
             inner += parsed_script.commands

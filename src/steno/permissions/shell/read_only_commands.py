@@ -19,13 +19,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.permissions.shell.command import (
-    Command,
-    Word,
-    is_harmless_variable,
-    literal_word,
-    word_set,
-)
+from steno.permissions.shell.command import Command, Word, is_harmless_variable, literal_word, word_set
 from steno.permissions.shell.command_paths import prints_raw_objects
 
 _OperandKind: TypeAlias = Literal["paths", "text", "none", "pattern"]
@@ -51,9 +45,7 @@ class ReadOnlyOptions(msgspec.Struct, frozen=True):
     """Options that make it read whole folders; `*` when it always does."""
 
 
-_SUM: Final = ReadOnlyOptions(
-    "bctwz", long="--check --tag --text --binary --zero --quiet --status --strict"
-)
+_SUM: Final = ReadOnlyOptions("bctwz", long="--check --tag --text --binary --zero --quiet --status --strict")
 _GREP: Final = ReadOnlyOptions(
     "EFGPivwxcLlqsonHhbTUZzraI",
     "eABCmd",
@@ -75,24 +67,16 @@ READ_ONLY_PROGRAMS: Final[Mapping[str, ReadOnlyOptions]] = {
         " --human-readable --inode --recursive --reverse --size --sort --time --time-style --width"
         " --hide --ignore --format --indicator-style --no-group --numeric-uid-gid --si",
     ),
-    "cat": ReadOnlyOptions(
-        "AbeEnstTuv", long="--show-all --number --number-nonblank --squeeze-blank"
-    ),
+    "cat": ReadOnlyOptions("AbeEnstTuv", long="--show-all --number --number-nonblank --squeeze-blank"),
     "head": ReadOnlyOptions("qvz", "nc", "--lines --bytes --quiet --verbose", "", numbers=True),
     "tail": ReadOnlyOptions("qvzr", "nc", "--lines --bytes --quiet --verbose", "", numbers=True),
-    "wc": ReadOnlyOptions(
-        "clLmw", long="--bytes --chars --lines --words --max-line-length --total"
-    ),
+    "wc": ReadOnlyOptions("clLmw", long="--bytes --chars --lines --words --max-line-length --total"),
     "nl": ReadOnlyOptions("p", "bdfhilnsvw"),
     "tac": ReadOnlyOptions("br", "s"),
     "rev": ReadOnlyOptions(),
     "stat": ReadOnlyOptions("Ltxf", "c", "--format --printf --dereference --terse"),
-    "file": ReadOnlyOptions(
-        "bhiLkNps0", "F", "--brief --mime --mime-type --mime-encoding --dereference"
-    ),
-    "du": ReadOnlyOptions(
-        "0abcDhHklLmPsSx", "dBt", "--max-depth --human-readable --summarize --total --all"
-    ),
+    "file": ReadOnlyOptions("bhiLkNps0", "F", "--brief --mime --mime-type --mime-encoding --dereference"),
+    "du": ReadOnlyOptions("0abcDhHklLmPsSx", "dBt", "--max-depth --human-readable --summarize --total --all"),
     "df": ReadOnlyOptions("ahHiklTP", "Btx", "--human-readable --type --total --output"),
     "diff": ReadOnlyOptions(
         "abBcdeEiNnpqstTuwyZ",
@@ -101,13 +85,9 @@ READ_ONLY_PROGRAMS: Final[Mapping[str, ReadOnlyOptions]] = {
         " --ignore-space-change --ignore-blank-lines --new-file --text --exclude",
     ),
     "cmp": ReadOnlyOptions("bls", "in"),
-    "comm": ReadOnlyOptions(
-        "123z", long="--check-order --nocheck-order --output-delimiter --total"
-    ),
+    "comm": ReadOnlyOptions("123z", long="--check-order --nocheck-order --output-delimiter --total"),
     "cut": ReadOnlyOptions(
-        "nsz",
-        "bcdf",
-        "--bytes --characters --delimiter --fields --complement --only-delimited --output-delimiter",
+        "nsz", "bcdf", "--bytes --characters --delimiter --fields --complement --only-delimited --output-delimiter"
     ),
     "paste": ReadOnlyOptions("sz", "d"),
     "join": ReadOnlyOptions("i", "a12ejotv"),
@@ -160,9 +140,7 @@ READ_ONLY_PROGRAMS: Final[Mapping[str, ReadOnlyOptions]] = {
     "nproc": ReadOnlyOptions(operands="none", long="--all"),
     "uptime": ReadOnlyOptions("ps", operands="none"),
     "hostname": ReadOnlyOptions("fsidI", operands="none"),
-    "date": ReadOnlyOptions(
-        "uRI", "d", "--utc --iso-8601 --rfc-3339 --rfc-email", "--date", "text"
-    ),
+    "date": ReadOnlyOptions("uRI", "d", "--utc --iso-8601 --rfc-3339 --rfc-email", "--date", "text"),
     "which": ReadOnlyOptions("as", operands="text"),
     "type": ReadOnlyOptions("afptP", operands="text"),
     "command": ReadOnlyOptions("vV", operands="text"),
@@ -183,9 +161,7 @@ READ_ONLY_PROGRAMS: Final[Mapping[str, ReadOnlyOptions]] = {
         "pattern",
         deep="*",
     ),
-    "tree": ReadOnlyOptions(
-        "adfisphugDFrtUCNlLJv", "LPI", "--dirsfirst --noreport --prune --gitignore"
-    ),
+    "tree": ReadOnlyOptions("adfisphugDFrtUCNlLJv", "LPI", "--dirsfirst --noreport --prune --gitignore"),
     "test": ReadOnlyOptions("fderwxszLhn", operands="text"),
     "jq": ReadOnlyOptions(
         "cCeMnrRsSaj",
@@ -219,9 +195,7 @@ _LOG: Final = (
     " --function-context --no-prefix --merge-base --tags --branches --remotes --left-right --boundary"
     " --date-order --topo-order --source --dirstat --compact-summary --no-index"
 )
-_DIFF: Final = ReadOnlyOptions(
-    "pswbuRzM", "nUSG", _LOG, "--since --until --author --grep", numbers=True
-)
+_DIFF: Final = ReadOnlyOptions("pswbuRzM", "nUSG", _LOG, "--since --until --author --grep", numbers=True)
 READ_ONLY_GIT: Final[Mapping[str, ReadOnlyOptions]] = {
     "status": ReadOnlyOptions(
         "sbvuz",
@@ -239,21 +213,15 @@ READ_ONLY_GIT: Final[Mapping[str, ReadOnlyOptions]] = {
         long="--abbrev-ref --show-toplevel --short --verify --git-dir --is-inside-work-tree --quiet"
         " --show-prefix --absolute-git-dir --symbolic-full-name --show-cdup --is-bare-repository",
     ),
-    "rev-list": ReadOnlyOptions(
-        "", "n", "--count --all --max-count --since --until --left-right", numbers=True
-    ),
+    "rev-list": ReadOnlyOptions("", "n", "--count --all --max-count --since --until --left-right", numbers=True),
     "ls-files": ReadOnlyOptions(
         "cdmoistuz",
         "x",
         "--cached --deleted --modified --others --ignored --stage --unmerged"
         " --exclude-standard --error-unmatch --full-name",
     ),
-    "ls-tree": ReadOnlyOptions(
-        "drtlz", long="--name-only --name-status --long --full-name --full-tree"
-    ),
-    "describe": ReadOnlyOptions(
-        long="--tags --all --always --long --dirty --abbrev --match --exact-match"
-    ),
+    "ls-tree": ReadOnlyOptions("drtlz", long="--name-only --name-status --long --full-name --full-tree"),
+    "describe": ReadOnlyOptions(long="--tags --all --always --long --dirty --abbrev --match --exact-match"),
     "merge-base": ReadOnlyOptions("a", long="--all --is-ancestor --octopus --independent"),
     "cat-file": ReadOnlyOptions("tspe"),
     "branch": ReadOnlyOptions(
@@ -275,9 +243,7 @@ READ_ONLY_GIT: Final[Mapping[str, ReadOnlyOptions]] = {
         numbers=True,
     ),
     "check-ignore": ReadOnlyOptions("vnz", long="--verbose --non-matching --no-index"),
-    "for-each-ref": ReadOnlyOptions(
-        long="--sort --format --count --merged --no-merged --contains --points-at"
-    ),
+    "for-each-ref": ReadOnlyOptions(long="--sort --format --count --merged --no-merged --contains --points-at"),
     "diff-tree": _DIFF,
     "whatchanged": _DIFF,
     "count-objects": ReadOnlyOptions("vH", long="--verbose --human-readable", operands="none"),
@@ -316,9 +282,7 @@ def read_access(command: Command, *, sandboxed: bool = False) -> ReadAccess | No
     options = READ_ONLY_PROGRAMS.get(name)
     if options is None or (sandboxed and name in _PROCESS_VIEWERS):
         return None
-    return _check_options(
-        _literal_words(command.words[1:]) if sandboxed else command.words[1:], options
-    )
+    return _check_options(_literal_words(command.words[1:]) if sandboxed else command.words[1:], options)
 
 
 def _literal_words(words: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -409,9 +373,7 @@ def _check_options(words: tuple[Word, ...], options: ReadOnlyOptions) -> ReadAcc
         if takes_value is None:
             return None
         reads_folders = reads_folders or _reads_folders(word.text, options)
-        has_pattern = (
-            has_pattern or re.match(r"-[^-]*e|--regexp|--files|--type-list", word.text) is not None
-        )
+        has_pattern = has_pattern or re.match(r"-[^-]*e|--regexp|--files|--type-list", word.text) is not None
         if takes_value:
             value = next(rest, None)
             if value is None or not value.literal:
@@ -465,11 +427,7 @@ def _find(words: tuple[Word, ...]) -> ReadAccess | None:
             return None
         text = word.text
         in_expression = in_expression or text.startswith("-") or text in {"(", "!"}
-        if (
-            text.startswith("-")
-            and text not in FIND_OPTIONS
-            and not re.fullmatch(r"-[0-9]+.*", text)
-        ):
+        if text.startswith("-") and text not in FIND_OPTIONS and not re.fullmatch(r"-[0-9]+.*", text):
             return None
         if previous in FIND_PATH_OPTIONS or not in_expression:
             paths.append(word)
@@ -496,9 +454,7 @@ def _git(words: tuple[Word, ...]) -> ReadAccess | None:
         return ReadAccess(tuple(paths))
     if name == "reflog" and arguments and not arguments[0].text.startswith("-"):
         return None
-    arguments = tuple(
-        word for word in arguments if name != "status" or word.text not in _UNTRACKED_OPTIONS
-    )
+    arguments = tuple(word for word in arguments if name != "status" or word.text not in _UNTRACKED_OPTIONS)
     options = READ_ONLY_GIT.get(name)
     access = _check_options(arguments, options) if options is not None else None
     if access is None:
@@ -553,9 +509,7 @@ def _sed(words: tuple[Word, ...]) -> ReadAccess | None:
     match [word.text for word in arguments]:
         case ["-n", script, *_] if re.fullmatch(r"[0-9]+(?:,(?:[0-9]+|\$))?p", script):
             files = arguments[2:]
-            return (
-                ReadAccess(files) if not any(file.text.startswith("-") for file in files) else None
-            )
+            return ReadAccess(files) if not any(file.text.startswith("-") for file in files) else None
         case _:
             return None
 
@@ -564,9 +518,7 @@ def _read_builtin(words: tuple[Word, ...]) -> ReadAccess | None:
     for word in words[1:]:
         if not word.literal:
             return None
-        if word.text != "-r" and not (
-            re.fullmatch(r"\w+", word.text) and is_harmless_variable(word.text)
-        ):
+        if word.text != "-r" and not (re.fullmatch(r"\w+", word.text) and is_harmless_variable(word.text)):
             return None
     return ReadAccess()
 
@@ -574,9 +526,7 @@ def _read_builtin(words: tuple[Word, ...]) -> ReadAccess | None:
 def _declaration(words: tuple[Word, ...]) -> ReadAccess | None:
     for word in words[1:]:
         name, separator, _ = word.text.partition("=")
-        if not is_harmless_variable(name) or (
-            not separator and words[0].text != "unset" and not word.literal
-        ):
+        if not is_harmless_variable(name) or (not separator and words[0].text != "unset" and not word.literal):
             return None
     return ReadAccess()
 
@@ -585,9 +535,7 @@ def _jq(words: tuple[Word, ...]) -> ReadAccess | None:
     access = _check_options(words[1:], READ_ONLY_PROGRAMS["jq"])
     texts = " ".join(word.text for word in words[1:])
     # A filter may read the environment and files of its own.
-    return (
-        access if not re.search(r"\benv\b|ENV|import|include|input_|getpath|\$__", texts) else None
-    )
+    return access if not re.search(r"\benv\b|ENV|import|include|input_|getpath|\$__", texts) else None
 
 
 def _date(words: tuple[Word, ...]) -> ReadAccess | None:
@@ -629,9 +577,7 @@ def find_repository(folder: str) -> str:
     while True:
         if os.path.lexists(os.path.join(current, ".git")):
             return current
-        if all(
-            os.path.lexists(os.path.join(current, name)) for name in ("HEAD", "objects", "refs")
-        ):
+        if all(os.path.lexists(os.path.join(current, name)) for name in ("HEAD", "objects", "refs")):
             return "?"
         parent = os.path.dirname(current)
         if parent == current:

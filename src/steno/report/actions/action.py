@@ -65,9 +65,7 @@ def parse_test_counts(outcome: str) -> SuiteCounts | None:
     ('3 failed, 118 passed', None)
     """
     if summary := _UNITTEST_SUMMARY.search(outcome):
-        failed_count = sum(map(int, _UNITTEST_FAILURES.findall(summary[3] or ""))) or int(
-            summary[2] == "FAILED"
-        )
+        failed_count = sum(map(int, _UNITTEST_FAILURES.findall(summary[3] or ""))) or int(summary[2] == "FAILED")
         return SuiteCounts(max(0, int(summary[1]) - failed_count), failed_count)
     passed, failed = _PASSED.findall(outcome), _FAILED.findall(outcome)
     if not passed and not failed:
@@ -121,8 +119,7 @@ _FAILURE_SIGNS: Final = re.compile(
     re.MULTILINE,
 )
 _SUCCESS_SIGNS: Final = re.compile(
-    r"^ok\b|\bPASS(?:ED)?\b|\bpass(?:ed|ing)\b|\bOK\b|[✓✔]|\b0 (?:failed|failures|errors)\b|\bsuccess",
-    re.MULTILINE,
+    r"^ok\b|\bPASS(?:ED)?\b|\bpass(?:ed|ing)\b|\bOK\b|[✓✔]|\b0 (?:failed|failures|errors)\b|\bsuccess", re.MULTILINE
 )
 _PIPE: Final = re.compile(r"(?<!\|)\|(?!\|)")
 _EXIT_CODE: Final = re.compile(r"\A(?:Error: )?Exit code -?\d+\s*")
@@ -146,8 +143,7 @@ _WEAK_ERROR: Final = re.compile(
     re.IGNORECASE,
 )
 _NOISE_LINE: Final = re.compile(
-    r"npm warn|\s*[\u2500-\u257f]|% Total|Dload|\d+ +[\d.]+[kMG]? |Rebasing \(|\s*at \S+ \(|> ",
-    re.IGNORECASE,
+    r"npm warn|\s*[\u2500-\u257f]|% Total|Dload|\d+ +[\d.]+[kMG]? |Rebasing \(|\s*at \S+ \(|> ", re.IGNORECASE
 )
 _PYTHON_TRACEBACK: Final = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
 _MAX_LINE_LENGTH: Final = 240
@@ -155,9 +151,7 @@ _MIN_LINE_LENGTH: Final = 5
 _ONLY_PUNCTUATION: Final = re.compile(r"[\W_]*")
 
 
-def test_result_of(
-    step: Step, read_output: Callable[[], str], *, is_test_command: bool
-) -> TestResult | None:
+def test_result_of(step: Step, read_output: Callable[[], str], *, is_test_command: bool) -> TestResult | None:
     """Return what a run of tests came to; None where no tests were run.
 
     `by_name` says that the command is called like one that runs tests.
@@ -189,9 +183,7 @@ def decisive_line(text: str) -> str:
     lines = plain_text.replace("\r", "\n").split("\n")
     cleaned_lines = [line.strip(_SPINNERS).lstrip().rstrip(_LINE_DRAWING) for line in lines]
     cleaned_lines = [
-        line
-        for line in cleaned_lines
-        if not _ONLY_PUNCTUATION.fullmatch(line) and len(line) > _MIN_LINE_LENGTH
+        line for line in cleaned_lines if not _ONLY_PUNCTUATION.fullmatch(line) and len(line) > _MIN_LINE_LENGTH
     ]
     lines = [line for line in cleaned_lines if not _NOISE_LINE.match(line)] or cleaned_lines
     if not lines:
@@ -295,9 +287,7 @@ class Action:
         if self.step.call is None:
             return ""
         blocks = self._transcript.record(self.step.call).blocks
-        return "\n\n".join(block.text for block in blocks if isinstance(block, Text))[
-            :MAX_TEXT_LENGTH
-        ]
+        return "\n\n".join(block.text for block in blocks if isinstance(block, Text))[:MAX_TEXT_LENGTH]
 
     @cached_property
     def test_result(self) -> TestResult | None:
@@ -326,16 +316,12 @@ def actions_of_turn(turn: Turn, transcript: Transcript, seen_threads: set[int]) 
     return _walk_steps(turn.steps, transcript, turn.number, "", seen_threads)
 
 
-def actions_of_unlinked_agents(
-    threads: Iterable[Thread], turn: int, seen_threads: set[int]
-) -> Iterator[Action]:
+def actions_of_unlinked_agents(threads: Iterable[Thread], turn: int, seen_threads: set[int]) -> Iterator[Action]:
     """Yield what sub-agents did that no call was found for."""
     for thread in threads:
         if id(thread) not in seen_threads and not thread.warmup:
             seen_threads.add(id(thread))
-            yield from _walk_steps(
-                thread.steps, thread.transcript, turn, _agent_name(thread), seen_threads
-            )
+            yield from _walk_steps(thread.steps, thread.transcript, turn, _agent_name(thread), seen_threads)
 
 
 def _walk_steps(

@@ -15,9 +15,7 @@ from steno.report.humanize import relative_to_project
 from steno.session.turns.steps import one_line
 
 _COMMAND_SEPARATORS: Final = re.compile(r"&&|\|\||[;|\n]")
-_COMMAND_PREFIX: Final = re.compile(
-    r"\s*(?:(?:\w+=\S*|sudo|time|env|command|nohup|then|do|else|\(|!)\s+)*"
-)
+_COMMAND_PREFIX: Final = re.compile(r"\s*(?:(?:\w+=\S*|sudo|time|env|command|nohup|then|do|else|\(|!)\s+)*")
 READING_PROGRAMS: Final = frozenset(
     (
         *("ack", "awk", "bat", "cat", "cd", "cksum", "cmp", "cut", "diff", "du", "echo", "egrep"),
@@ -28,9 +26,7 @@ READING_PROGRAMS: Final = frozenset(
     )
 )
 """Programs that change no file they are given."""
-_INTERPRETER_PROGRAMS: Final = frozenset(
-    ("bash", "deno", "node", "perl", "php", "python", "python3", "ruby", "sh")
-)
+_INTERPRETER_PROGRAMS: Final = frozenset(("bash", "deno", "node", "perl", "php", "python", "python3", "ruby", "sh"))
 _READING_GIT_COMMANDS: Final = frozenset(
     ("add", "blame", "branch", "commit", "diff", "grep", "log", "ls-files", "show", "status")
 )
@@ -55,9 +51,7 @@ def may_change_file(command: str, name: str) -> bool:
         return True
     name_pattern = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
     return any(
-        _part_writes(part, name_pattern)
-        for part in _COMMAND_SEPARATORS.split(command)
-        if name_pattern.search(part)
+        _part_writes(part, name_pattern) for part in _COMMAND_SEPARATORS.split(command) if name_pattern.search(part)
     )
 
 
@@ -78,16 +72,12 @@ def _part_writes(part: str, name_pattern: re.Pattern[str]) -> bool:
         return bool(re.search(r"\s-[a-zA-Z]*[cei]\b|<<|\s-$", options))
     if program in _BUILD_PROGRAMS:
         return not _TEST_COMMANDS.intersection(arguments[1:3]) and "pytest" not in arguments
-    return program not in READING_PROGRAMS or bool(
-        _WRITE_OPTIONS.search(options) and program in _SOMETIMES_WRITING
-    )
+    return program not in READING_PROGRAMS or bool(_WRITE_OPTIONS.search(options) and program in _SOMETIMES_WRITING)
 
 
 _MAX_PARSED_LENGTH: Final = 20_000
 _MAX_SHOWN_LENGTH: Final = 2_000
-_HERE_DOCUMENT: Final = re.compile(
-    r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1.*?(?:^\s*\2\b|\Z)", re.DOTALL | re.MULTILINE
-)
+_HERE_DOCUMENT: Final = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1.*?(?:^\s*\2\b|\Z)", re.DOTALL | re.MULTILINE)
 _QUOTED_TEXT: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _OPERATORS: Final = re.compile(r"&&|\|\||[;|&\n()]")
 _REDIRECTION: Final = re.compile(r"\d?>>?\s*(&\d|\S+)|<\s*\S+")
@@ -96,30 +86,14 @@ _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=\S*")
 _PREFIX_WORDS: Final = frozenset(
     ("sudo", "time", "env", "command", "nohup", "exec", "then", "do", "else", "if", "while", "!")
 )
-_WRAPPERS: Final = {
-    **dict.fromkeys(("bunx", "doas", "nice", "npx", "stdbuf", "uvx", "xargs"), 0),
-    "timeout": 1,
-}
+_WRAPPERS: Final = {**dict.fromkeys(("bunx", "doas", "nice", "npx", "stdbuf", "uvx", "xargs"), 0), "timeout": 1}
 """Programs that run another one, and how many words of their own stand before it."""
-_RUNNERS_WITH_RUN: Final = frozenset(
-    ("bundle", "hatch", "mise", "pdm", "pipenv", "pixi", "poetry", "rye", "uv")
-)
+_RUNNERS_WITH_RUN: Final = frozenset(("bundle", "hatch", "mise", "pdm", "pipenv", "pixi", "poetry", "rye", "uv"))
 _TASK_RUNNERS: Final = frozenset(("hatch", "mise", "pixi"))
 """Of these, those whose `run` names a task of the project and no program."""
 _PROGRAMS_WITH_SUBCOMMAND: Final = frozenset(
     (
-        *(
-            "apt",
-            "apt-get",
-            "brew",
-            "bun",
-            "cargo",
-            "composer",
-            "conda",
-            "deno",
-            "docker",
-            "dotnet",
-        ),
+        *("apt", "apt-get", "brew", "bun", "cargo", "composer", "conda", "deno", "docker", "dotnet"),
         *("flutter", "gem", "gh", "git", "glab", "go", "gradle", "gradlew", "just", "kubectl"),
         *("make", "mise", "mix", "mvn", "npm", "nx", "pip", "pip3", "pnpm", "poetry", "rake"),
         *("rails", "swift", "task", "terraform", "turbo", "uv", "yarn", "zig"),
@@ -130,15 +104,11 @@ _NESTED_SUBCOMMANDS: Final = frozenset(
     (*("compose", "exec", "issue", "pr", "release", "repo", "run", "run-script", "task", "x"),)
 )
 """Second words that say nothing without the third."""
-_INTERPRETER: Final = re.compile(
-    r"(?:python|ruby|perl|php|lua|node)[\d.]*|bash|sh|zsh|tsx|ts-node|Rscript|julia|java"
-)
+_INTERPRETER: Final = re.compile(r"(?:python|ruby|perl|php|lua|node)[\d.]*|bash|sh|zsh|tsx|ts-node|Rscript|julia|java")
 """Programs that do what the file behind them says."""
 _PROJECT_TASK_RUNNERS: Final = frozenset(("just", "make", "mise", "nox", "rake", "task", "tox"))
 """Programs that run what the project itself calls its tests."""
-_ALL_TESTS_ARGUMENTS: Final = frozenset(
-    (".", "./...", "./", "--", "run", "test", "tests", "tests/")
-)
+_ALL_TESTS_ARGUMENTS: Final = frozenset((".", "./...", "./", "--", "run", "test", "tests", "tests/"))
 """Words behind a tester that leave nothing out."""
 _TEST_RUNNERS: Final = frozenset(
     (
@@ -201,10 +171,7 @@ class ShellCommand(msgspec.Struct, frozen=True):
     def purposes(self) -> frozenset[str]:
         """The programs and what they do, of the parts that matter: `go test`, `npm run build`."""
         parts = [part for part in self.parts if not _part_only_reads(part)] or self.parts[:1]
-        return frozenset(
-            " ".join(_without_options(each)[: _purpose_length(_without_options(each))])
-            for each in parts
-        )
+        return frozenset(" ".join(_without_options(each)[: _purpose_length(_without_options(each))]) for each in parts)
 
     @property
     def selected_tests(self) -> frozenset[str]:
@@ -254,9 +221,7 @@ def _program_words(part: str) -> tuple[str, ...]:
             remaining = remaining[1:]
         elif first in _WRAPPERS and len(remaining) > 1:
             remaining = _after_options(remaining[1:], _WRAPPERS[first])
-        elif (
-            first in _RUNNERS_WITH_RUN and remaining[2:] and remaining[1] in _run_subcommands(first)
-        ):
+        elif first in _RUNNERS_WITH_RUN and remaining[2:] and remaining[1] in _run_subcommands(first):
             remaining = _after_options(remaining[2:], 0)
         elif first.startswith("python") and remaining[1:2] == ["-m"]:
             remaining = remaining[2:]
@@ -328,9 +293,7 @@ def _part_only_reads(part: tuple[str, ...]) -> bool:
 def _git_only_reads(part: tuple[str, ...], arguments: tuple[str, ...]) -> bool:
     verb, operands = arguments[1] if arguments[1:] else "", arguments[2:]
     if verb in ("tag", "branch"):
-        return (
-            "-l" in part or "--list" in part or not (operands or _BRANCH_OPTIONS.intersection(part))
-        )
+        return "-l" in part or "--list" in part or not (operands or _BRANCH_OPTIONS.intersection(part))
     if verb == "stash":
         return operands[:1] in (("list",), ("show",))
     return not verb or verb in _READ_ONLY_GIT
@@ -353,6 +316,4 @@ def short_command(command: str, project: str) -> str:
         shown_command = shown_command[match.end() :]
     while match := _OUTPUT_LIMITS.search(shown_command):
         shown_command = shown_command[: match.start()]
-    return relative_to_project(
-        one_line(_LINE_CONTINUATION.sub(" ", shown_command or command)), project
-    )
+    return relative_to_project(one_line(_LINE_CONTINUATION.sub(" ", shown_command or command)), project)

@@ -74,11 +74,7 @@ def build_brief(
     actions = _all_actions(session, turns)
     project = session.project
     session_work = _session_work(session, turns, actions)
-    shown_turns = [
-        turn
-        for turn in turns
-        if _is_in_range(turn, since, until) and _uuid(turn) not in skipped_prompts
-    ]
+    shown_turns = [turn for turn in turns if _is_in_range(turn, since, until) and _uuid(turn) not in skipped_prompts]
     by_turn: dict[int, list[Action]] = {turn.number: [] for turn in turns}
     for action in actions:
         by_turn[action.turn].append(action)
@@ -88,9 +84,7 @@ def build_brief(
     status = session.status(age)
     brief_turns = tuple(contents.build_turn(turn, by_turn[turn.number]) for turn in shown_turns)
     work = (
-        session_work
-        if len(shown_turns) == len(turns)
-        else _work_of_turns(session_work, brief_turns, by_turn, project)
+        session_work if len(shown_turns) == len(turns) else _work_of_turns(session_work, brief_turns, by_turn, project)
     )
     return Brief(
         id=session.id,
@@ -122,11 +116,7 @@ def _title(session: Session, turns: Sequence[Turn]) -> str:
 
 def _all_actions(session: Session, turns: Sequence[Turn]) -> list[Action]:
     seen_threads: set[int] = set()
-    actions = [
-        action
-        for turn in turns
-        for action in actions_of_turn(turn, session.transcript, seen_threads)
-    ]
+    actions = [action for turn in turns for action in actions_of_turn(turn, session.transcript, seen_threads)]
     _hear(actions, session)
     last = turns[-1].number if turns else 0
     return [*actions, *actions_of_unlinked_agents(session.loose_agents, last, seen_threads)]
@@ -198,10 +188,7 @@ def _session_work(session: Session, turns: Sequence[Turn], actions: list[Action]
 
 
 def _work_of_turns(
-    session_work: WorkSummary,
-    turns: Sequence[BriefTurn],
-    actions_by_turn: dict[int, list[Action]],
-    project: str,
+    session_work: WorkSummary, turns: Sequence[BriefTurn], actions_by_turn: dict[int, list[Action]], project: str
 ) -> WorkSummary:
     numbers = sorted(turn.number for turn in turns)
     turn_actions = [action for turn in numbers for action in actions_by_turn[turn]]
@@ -262,9 +249,7 @@ class _TurnContents:
         self._compactions = compactions_by_turn(session, turns, positions)
         self._queue = queue_by_turn(transcript, positions)
         progress = progress_by_call(transcript, self._reader.longest)
-        self._agents = subagents_by_turn(
-            actions, session.loose_agents, turns, positions, progress, self._reader
-        )
+        self._agents = subagents_by_turn(actions, session.loose_agents, turns, positions, progress, self._reader)
 
     def build_turn(self, turn: Turn, actions: Sequence[Action]) -> BriefTurn:
         """Return a turn with everything that belongs to it."""
@@ -316,9 +301,7 @@ _SESSIONS_QUERY: Final = """
 SELECT f.path, f.size, s.project FROM sessions s JOIN files f ON f.id = s.file
 WHERE s.agent = '' AND NOT s.hidden AND WHEN ORDER BY coalesce(s.ended, 0) DESC, s.file DESC
 """
-_HAS_TURN_IN_RANGE: Final = (
-    "EXISTS (SELECT 1 FROM turns t WHERE t.file = s.file AND t.started >= ? AND t.started < ?)"
-)
+_HAS_TURN_IN_RANGE: Final = "EXISTS (SELECT 1 FROM turns t WHERE t.file = s.file AND t.started >= ? AND t.started < ?)"
 _MAX_TIME: Final = 1 << 62
 _MIN_SESSION_TOKENS: Final = 25
 """Tokens that a session takes at the very least."""
@@ -341,16 +324,9 @@ def select_sessions(connection: sqlite3.Connection, query: UsageQuery) -> list[S
     condition, values = "1", list[Any]()
     if query.is_bounded:
         since = -_MAX_TIME if query.since is None else query.since
-        condition, values = (
-            _HAS_TURN_IN_RANGE,
-            [since, _MAX_TIME if query.until is None else query.until],
-        )
+        condition, values = (_HAS_TURN_IN_RANGE, [since, _MAX_TIME if query.until is None else query.until])
     rows = connection.execute(_SESSIONS_QUERY.replace("WHEN", condition), values)
-    return [
-        SessionFile(os.fsdecode(path), size)
-        for path, size, project in rows
-        if query.matches_project(project)
-    ]
+    return [SessionFile(os.fsdecode(path), size) for path, size, project in rows if query.matches_project(project)]
 
 
 def max_sessions_for(budget: int) -> int:
@@ -393,9 +369,7 @@ def build_briefs(
     return briefs[::-1]
 
 
-def _build_one(
-    session_file: SessionFile, query: UsageQuery, known_prompts: Iterable[str], *, full: bool
-) -> Brief:
+def _build_one(session_file: SessionFile, query: UsageQuery, known_prompts: Iterable[str], *, full: bool) -> Brief:
     discovered = archived_at(session_file.path) if not os.path.lexists(session_file.path) else None
     discovered = discovered or discover_file(session_file.path)
     with open_file_session(discovered) as session:

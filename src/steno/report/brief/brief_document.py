@@ -178,9 +178,7 @@ answer   what a person answered to a question of the agent
 refused  what a person did not allow, and what they said instead
 said     a sentence of the agent's that states a decision
 """
-OpenItemKind: TypeAlias = Literal[
-    "interrupted", "question", "todo", "tests", "error", "uncommitted", "running"
-]
+OpenItemKind: TypeAlias = Literal["interrupted", "question", "todo", "tests", "error", "uncommitted", "running"]
 """interrupted  the last turn was cut off, or never answered
 question     the agent asked, and nobody answered
 todo         an item of its list that is not done

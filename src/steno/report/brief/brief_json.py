@@ -50,12 +50,7 @@ def as_json(
     total = unread_sessions + len(briefs)
 
     def fits_budget(candidates: list[Brief]) -> bool:
-        return (
-            estimate_tokens(
-                encode_brief(_document_json(candidates, total - len(candidates))).decode()
-            )
-            <= budget
-        )
+        return estimate_tokens(encode_brief(_document_json(candidates, total - len(candidates))).decode()) <= budget
 
     selected = fit_to_budget(briefs, fits_budget, budget)
     return _document_json(selected, total - len(selected))
@@ -67,9 +62,7 @@ def encode_brief(value: dict[str, Any]) -> bytes:
 
 
 def _document_json(briefs: Sequence[Brief], unread_sessions: int) -> dict[str, Any]:
-    return _struct_json(
-        BriefDocument(notice=QUOTE_NOTICE, briefs=tuple(briefs), sessions_left_out=unread_sessions)
-    )
+    return _struct_json(BriefDocument(notice=QUOTE_NOTICE, briefs=tuple(briefs), sessions_left_out=unread_sessions))
 
 
 def _struct_json(struct: msgspec.Struct) -> dict[str, Any]:

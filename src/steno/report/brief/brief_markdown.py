@@ -78,20 +78,12 @@ class TextLimits(msgspec.Struct, frozen=True):
 def quote_text(text: str, longest: int) -> str:
     """Return a text behind a colon: on the same line where it is short."""
     is_short = len(text) <= _MAX_INLINE_LENGTH and "\n" not in text
-    return (
-        f" {code_span(text, _MAX_INLINE_LENGTH)}"
-        if is_short
-        else f"\n\n{fenced_block(text, longest)}"
-    )
+    return f" {code_span(text, _MAX_INLINE_LENGTH)}" if is_short else f"\n\n{fenced_block(text, longest)}"
 
 
 def content_before(turn: BriefTurn, limits: TextLimits) -> Iterator[str]:
     """Yield the compactions before the prompt of a turn."""
-    yield from (
-        _compaction_text(compaction, limits)
-        for compaction in turn.compactions
-        if compaction.order < 0
-    )
+    yield from (_compaction_text(compaction, limits) for compaction in turn.compactions if compaction.order < 0)
 
 
 def content_after(turn: BriefTurn, limits: TextLimits) -> Iterator[str]:
@@ -140,12 +132,7 @@ def _call_item(call: ToolCall, limits: TextLimits) -> str:
     parameter_list = f" ({'; '.join(inline_texts)})" if inline_texts else ""
     outcome = code_span(call.outcome, _MAX_OUTCOME_LENGTH)
     result = STATE_TEXTS[call.state] + (f", {outcome}" if outcome else "")
-    return "\n".join(
-        [
-            f"- {code_span(call.tool, _MAX_NAME_LENGTH) or 'call'}{parameter_list} → {result}",
-            *blocks,
-        ]
-    )
+    return "\n".join([f"- {code_span(call.tool, _MAX_NAME_LENGTH) or 'call'}{parameter_list} → {result}", *blocks])
 
 
 def _parameter_text(call: ToolCall, name: str, value: Any, limits: TextLimits) -> tuple[str, bool]:
@@ -174,18 +161,11 @@ def _agent_section(agent: Subagent, limits: TextLimits) -> Iterator[str]:
         humanize.count(len(agent.texts), "text") if agent.texts else "",
         humanize.count(len(agent.calls), "call") if agent.calls else "",
         humanize.count(agent.updates, "progress record") if agent.updates else "",
-        f"started by sub-agent {code_span(agent.parent_id, _MAX_NAME_LENGTH)}"
-        if agent.parent_id
-        else "",
+        f"started by sub-agent {code_span(agent.parent_id, _MAX_NAME_LENGTH)}" if agent.parent_id else "",
         "" if agent.source != "result" else "no records of its own",
     ]
     title = " ".join(
-        part
-        for part in (
-            code_span(agent.kind, _MAX_NAME_LENGTH),
-            code_span(agent.task, _MAX_INLINE_LENGTH),
-        )
-        if part
+        part for part in (code_span(agent.kind, _MAX_NAME_LENGTH), code_span(agent.task, _MAX_INLINE_LENGTH)) if part
     )
     yield f"Sub-agent {title or '(no name)'} ({', '.join(fact for fact in facts if fact)})."
     if agent.prompt:
@@ -202,13 +182,9 @@ def _agent_section(agent: Subagent, limits: TextLimits) -> Iterator[str]:
 def _compaction_text(compaction: ContextCompaction, limits: TextLimits) -> str:
     saved = humanize.tokens(compaction.tokens_saved) if compaction.tokens_saved is not None else ""
     facts = [
-        f"{humanize.tokens(compaction.pre_tokens)} tokens before"
-        if compaction.pre_tokens is not None
-        else "",
+        f"{humanize.tokens(compaction.pre_tokens)} tokens before" if compaction.pre_tokens is not None else "",
         f"{saved} tokens saved" if saved else "",
-        humanize.count(compaction.results_removed, "tool result") + " removed"
-        if compaction.results_removed
-        else "",
+        humanize.count(compaction.results_removed, "tool result") + " removed" if compaction.results_removed else "",
         humanize.count(compaction.attachments_removed, "attachment") + " removed"
         if compaction.attachments_removed
         else "",
@@ -216,18 +192,12 @@ def _compaction_text(compaction: ContextCompaction, limits: TextLimits) -> str:
     ids = [code_span(name, _MAX_NAME_LENGTH) for name in compaction.compacted_tool_ids]
     shown_ids = ids if limits.blocks else ids[:_MAX_LISTED_IDS]
     remainder = f" and {len(ids) - len(shown_ids):,} more" if len(ids) > len(shown_ids) else ""
-    kind = (
-        "Context compacted" if compaction.kind == "full" else "Old results removed from the context"
-    )
-    trigger_text = (
-        f" ({code_span(compaction.trigger, _MAX_NAME_LENGTH)})" if compaction.trigger else ""
-    )
+    kind = "Context compacted" if compaction.kind == "full" else "Old results removed from the context"
+    trigger_text = f" ({code_span(compaction.trigger, _MAX_NAME_LENGTH)})" if compaction.trigger else ""
     facts_text = ", ".join(fact for fact in facts if fact)
     line = f"{kind}{trigger_text}{': ' if facts_text else ''}{facts_text}."
     line += f" Results of {', '.join(shown_ids)}{remainder}." if shown_ids else ""
-    return line + (
-        f" Its summary:{quote_text(compaction.summary, limits.text)}" if compaction.summary else ""
-    )
+    return line + (f" Its summary:{quote_text(compaction.summary, limits.text)}" if compaction.summary else "")
 
 
 def _backup_text(backup: FileBackup) -> str:
@@ -239,28 +209,15 @@ def _backup_text(backup: FileBackup) -> str:
         "" if backup.by_call or backup.change == "earlier" else "no call changed it",
     ]
     facts_text = ", ".join(fact for fact in facts if fact)
-    return code_span(backup.path, _MAX_BACKUP_PATH_LENGTH) + (
-        f" ({facts_text})" if facts_text else ""
-    )
+    return code_span(backup.path, _MAX_BACKUP_PATH_LENGTH) + (f" ({facts_text})" if facts_text else "")
 
 
 def _queue_text(operation: QueueOperation, limits: TextLimits) -> str:
-    name = (
-        _OPERATION_TEXTS.get(operation.operation)
-        or code_span(operation.operation, _MAX_NAME_LENGTH)
-        or "operation"
-    )
-    content, reason = (
-        code_span(operation.content, limits.value),
-        code_span(operation.reason, _MAX_NAME_LENGTH),
-    )
+    name = _OPERATION_TEXTS.get(operation.operation) or code_span(operation.operation, _MAX_NAME_LENGTH) or "operation"
+    content, reason = (code_span(operation.content, limits.value), code_span(operation.reason, _MAX_NAME_LENGTH))
     size = max(operation.size, len(operation.content))
     size_note = f" [{size:,} characters]" if size > limits.value else ""
-    return (
-        " ".join(part for part in (name, content) if part)
-        + size_note
-        + (f" ({reason})" if reason else "")
-    )
+    return " ".join(part for part in (name, content) if part) + size_note + (f" ({reason})" if reason else "")
 
 
 MIN_MARKDOWN_BUDGET: Final = 100
@@ -339,21 +296,15 @@ def as_markdown(
     if not full:
         briefs = [shorten_inputs(each) for each in briefs]
     if budget is None:
-        return _document(
-            briefs, unread_sessions, len(briefs), _FULL_LIMITS if full else _DEFAULT_LIMITS
-        )
+        return _document(briefs, unread_sessions, len(briefs), _FULL_LIMITS if full else _DEFAULT_LIMITS)
     if budget < MIN_MARKDOWN_BUDGET:
         raise BadRequest(f"a brief needs a budget of at least {MIN_MARKDOWN_BUDGET} tokens")
     total = len(briefs)
 
     def fits_budget(selected: list[Brief]) -> bool:
-        return (
-            estimate_tokens(_document(selected, unread_sessions, total, _BUDGET_LIMITS)) <= budget
-        )
+        return estimate_tokens(_document(selected, unread_sessions, total, _BUDGET_LIMITS)) <= budget
 
-    return _document(
-        fit_to_budget(briefs, fits_budget, budget), unread_sessions, total, _BUDGET_LIMITS
-    )
+    return _document(fit_to_budget(briefs, fits_budget, budget), unread_sessions, total, _BUDGET_LIMITS)
 
 
 def _document(briefs: list[Brief], unread_sessions: int, total: int, limits: TextLimits) -> str:
@@ -416,9 +367,7 @@ def _session_facts(brief: Brief) -> str:
         + (f", {humanize.duration(brief.seconds)} of work" if brief.seconds else ""),
         ", ".join(code_span(humanize.model_name(model), 40) for model in brief.models[:3]),
         _STATUS_TEXTS[brief.standing],
-        f"{humanize.count(brief.gaps, 'damaged stretch', 'damaged stretches')} in the file"
-        if brief.gaps
-        else "",
+        f"{humanize.count(brief.gaps, 'damaged stretch', 'damaged stretches')} in the file" if brief.gaps else "",
     ]
     return " · ".join(fact for fact in facts if fact)
 
@@ -491,18 +440,12 @@ def _work_section(work: WorkSummary) -> Iterator[str]:
     if work.files:
         yield f"- {_files_text(work, _MAX_LISTED_FILES)}"
     if work.snapshot_files:
-        paths = [
-            code_span(path, _MAX_PATH_LENGTH) for path in work.snapshot_files[:_MAX_LISTED_FILES]
-        ]
+        paths = [code_span(path, _MAX_PATH_LENGTH) for path in work.snapshot_files[:_MAX_LISTED_FILES]]
         number = len(work.snapshot_files)
         more = "more file" if work.files else "file"
-        snapshot_text = (
-            humanize.count(number, more) + " changed, known from the client's backups alone"
-        )
+        snapshot_text = humanize.count(number, more) + " changed, known from the client's backups alone"
         yield f"- {snapshot_text}: {_joined_names(paths, number)}"
-    yield from _list_items(
-        f"Tests: {_tests_text(test_run)}" for test_run in work.tests[-_MAX_ROWS:]
-    )
+    yield from _list_items(f"Tests: {_tests_text(test_run)}" for test_run in work.tests[-_MAX_ROWS:])
     yield from _list_items(map(_subagent_text, work.helpers))
     if work.commands:
         yield f"- Ran {_commands_text(work.commands, _MAX_LISTED_COMMANDS)}"
@@ -512,15 +455,9 @@ def _work_section(work: WorkSummary) -> Iterator[str]:
 
 def _commit_text(commit: Commit) -> str:
     name = f"{code_span(commit.hash, 40)} " if commit.hash else ""
-    size = (
-        f"{humanize.count(commit.files, 'file')}, +{commit.added:,} {MINUS_SIGN}{commit.removed:,}"
-    )
-    details = ", ".join(
-        part for part in (size if commit.files else "", "pushed" if commit.pushed else "") if part
-    )
-    return f"Commit {name}{code_span(commit.subject, _MAX_SPAN_LENGTH)}" + (
-        f" ({details})" if details else ""
-    )
+    size = f"{humanize.count(commit.files, 'file')}, +{commit.added:,} {MINUS_SIGN}{commit.removed:,}"
+    details = ", ".join(part for part in (size if commit.files else "", "pushed" if commit.pushed else "") if part)
+    return f"Commit {name}{code_span(commit.subject, _MAX_SPAN_LENGTH)}" + (f" ({details})" if details else "")
 
 
 def _pull_request_text(pull_request: PullRequest) -> str:
@@ -544,9 +481,7 @@ def _tests_text(test_run: TestRun) -> str:
         if number or (number == 0 and name == "passed" and test_run.ok)
     ]
     result = ", ".join(numbers) or ("passed" if test_run.ok else "failed")
-    runs = (
-        f"; {test_run.times:,} runs, {test_run.bad:,} of them failed" if test_run.times > 1 else ""
-    )
+    runs = f"; {test_run.times:,} runs, {test_run.bad:,} of them failed" if test_run.times > 1 else ""
     return f"{code_span(test_run.command, _MAX_COMMAND_LENGTH)} → {result}{runs if test_run.bad else ''}"
 
 
@@ -563,18 +498,10 @@ def _commands_text(commands: Sequence[CommandRun], max_commands: int) -> str:
     # The last are shown: they are nearer to how things stand.
     command_texts = ", ".join(
         code_span(command.command, _MAX_COMMAND_LENGTH)
-        + (
-            ""
-            if command.state == "ok"
-            else f" ({code_span(command.outcome, 80) or STATE_TEXTS[command.state]})"
-        )
+        + ("" if command.state == "ok" else f" ({code_span(command.outcome, 80) or STATE_TEXTS[command.state]})")
         for command in commands[-max_commands:]
     )
-    prefix = (
-        f"{len(commands) - max_commands:,} commands, at last "
-        if len(commands) > max_commands
-        else ""
-    )
+    prefix = f"{len(commands) - max_commands:,} commands, at last " if len(commands) > max_commands else ""
     return prefix + command_texts
 
 
@@ -627,9 +554,7 @@ def _failure_text(failure: Failure) -> str:
 # Turn by turn
 
 
-def _turn_section(
-    turn: BriefTurn, level: str, limits: TextLimits, *, is_only_turn: bool
-) -> Iterator[str]:
+def _turn_section(turn: BriefTurn, level: str, limits: TextLimits, *, is_only_turn: bool) -> Iterator[str]:
     """Yield a turn; what the only one did was told already."""
     started = (clock.iso_time(turn.started) or "")[11:16]
     facts = [

@@ -17,15 +17,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from steno.report.brief.brief_document import (
-    AssistantText,
-    Brief,
-    BriefTurn,
-    Decision,
-    Subagent,
-    ToolCall,
-    WorkSummary,
-)
+from steno.report.brief.brief_document import AssistantText, Brief, BriefTurn, Decision, Subagent, ToolCall, WorkSummary
 from steno.sanitize.markdown import shorten_text
 from steno.sanitize.secret_masker import hide_known_secrets, hide_secrets
 
@@ -85,8 +77,7 @@ def shorten_inputs(brief: Brief, longest: int = SHOWN_INPUT_LENGTH) -> Brief:
             turn,
             calls=shorten_calls(turn.calls, longest),
             agents=tuple(
-                msgspec.structs.replace(agent, calls=shorten_calls(agent.calls, longest))
-                for agent in turn.agents
+                msgspec.structs.replace(agent, calls=shorten_calls(agent.calls, longest)) for agent in turn.agents
             ),
         )
         for turn in brief.turns
@@ -109,13 +100,10 @@ def _shorten_call(call: ToolCall, longest: int) -> ToolCall:
 
 _UNMASKED_FIELDS: Final = frozenset(("hash", "state", "standing", "origin"))
 """Fields that hold no words of a session, or names that would only be taken for a secret."""
-_ID_FIELDS: Final = frozenset(
-    ("id", "uuid", "agent_id", "call_id", "parent_id", "compacted_tool_ids")
-)
+_ID_FIELDS: Final = frozenset(("id", "uuid", "agent_id", "call_id", "parent_id", "compacted_tool_ids"))
 """Fields that hold ids, long enough to be taken for a secret."""
 _ID_PATTERN: Final = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:srv)?toolu_\w{1,40}|a?[0-9a-f]{1,32}",
-    re.ASCII | re.IGNORECASE,
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:srv)?toolu_\w{1,40}|a?[0-9a-f]{1,32}", re.ASCII | re.IGNORECASE
 )
 """What ids look like; anything else in their place is masked as text."""
 T = TypeVar("T", bound=msgspec.Struct)
@@ -221,18 +209,14 @@ class _BriefPart(msgspec.Struct, frozen=True, order=True):
     """How many letters of a text."""
 
 
-def fit_to_budget(
-    briefs: Sequence[Brief], fits_budget: Callable[[list[Brief]], bool], budget: int
-) -> list[Brief]:
+def fit_to_budget(briefs: Sequence[Brief], fits_budget: Callable[[list[Brief]], bool], budget: int) -> list[Brief]:
     """Return the most of some briefs, newest first, that fits; sessions may be left out whole.
 
     `budget` only says how much there is no need to try.
     """
     is_only_brief = len(briefs) == 1
     parts = sorted(
-        part
-        for index, brief in enumerate(briefs)
-        for part in _brief_parts(brief, index, is_only_brief=is_only_brief)
+        part for index, brief in enumerate(briefs) for part in _brief_parts(brief, index, is_only_brief=is_only_brief)
     )
     low, high = 0, min(len(parts), _PARTS_PER_TOKEN * (budget + _EXTRA_TOKENS))
     best: list[Brief] = []
@@ -278,9 +262,7 @@ def _brief_parts(brief: Brief, session_index: int, *, is_only_brief: bool) -> li
     return parts
 
 
-def _add_turn_content(
-    add_part: Callable[..., None], turn: BriefTurn, at: int, *, last: bool
-) -> None:
+def _add_turn_content(add_part: Callable[..., None], turn: BriefTurn, at: int, *, last: bool) -> None:
     for name, ranks in _TURN_RANKS.items():
         for index, item in enumerate(getattr(turn, name)):
             if isinstance(item, AssistantText) and item.final:
@@ -302,20 +284,13 @@ def _add_decision(add_part: Callable[..., None], decision: Decision, at: int) ->
         add_part(9, "decisions", at, _PLAN_LENGTH)
 
 
-def _add_turn(
-    add_part: Callable[..., None], position: int, *, first: bool, last: bool, middle: int
-) -> None:
+def _add_turn(add_part: Callable[..., None], position: int, *, first: bool, last: bool, middle: int) -> None:
     """Cut up a turn; its place counts down."""
     is_outer = first or last
     add_part(1 if is_outer else middle, "asked", position, _LINE_LENGTH)
     add_part(7 if is_outer else 9, "asked", position, _SHORT_LENGTH)
     add_part(10 if is_outer else 12, "asked", position, _LONG_LENGTH)
-    add_part(
-        3 if last else max(7, middle),
-        "answer",
-        position,
-        _SHORT_LENGTH if last else 2 * _LINE_LENGTH,
-    )
+    add_part(3 if last else max(7, middle), "answer", position, _SHORT_LENGTH if last else 2 * _LINE_LENGTH)
     add_part(6 if last else 11, "answer", position, _LONG_LENGTH)
     add_part(10, "facts", position)
 
@@ -336,17 +311,13 @@ def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
     answered = {turn.number for turn in active_turns if turn.answer}
     # The work in the only turn is that of the session.
     is_alone = len(active_turns) == 1 and not brief.elsewhere
-    turns_with_work = {
-        turn.number for turn in active_turns if turn.work != WorkSummary() and not is_alone
-    }
+    turns_with_work = {turn.number for turn in active_turns if turn.work != WorkSummary() and not is_alone}
     counts = {
         "open": len(brief.open) - len(open_items),
         "turns": len(active_turns) - len(turns),
         # Of the turns that are there: one that is not is counted as a whole.
         "answers": sum(turn.number in answered and not turn.answer for turn in turns),
-        "turn_work": sum(
-            turn.number in turns_with_work and turn.work == WorkSummary() for turn in turns
-        ),
+        "turn_work": sum(turn.number in turns_with_work and turn.work == WorkSummary() for turn in turns),
         "looks": brief.work.looks - work.looks,
         "slips": brief.work.slips - work.slips,
     }
@@ -391,12 +362,8 @@ def _pruned_work(work: WorkSummary, chosen: dict[str, dict[int, int]]) -> WorkSu
     )
 
 
-def _pruned_turns(
-    turns: Sequence[BriefTurn], chosen: dict[str, dict[int, int]]
-) -> tuple[BriefTurn, ...]:
-    prompt_limits, answer_limits, with_facts = (
-        chosen.get(name, {}) for name in ("asked", "answer", "facts")
-    )
+def _pruned_turns(turns: Sequence[BriefTurn], chosen: dict[str, dict[int, int]]) -> tuple[BriefTurn, ...]:
+    prompt_limits, answer_limits, with_facts = (chosen.get(name, {}) for name in ("asked", "answer", "facts"))
     remaining: list[BriefTurn] = []
     for at, turn in enumerate(turns):
         position = -at
@@ -406,9 +373,7 @@ def _pruned_turns(
             msgspec.structs.replace(
                 turn,
                 text=shorten_text(turn.text, prompt_limits.get(position, _LINE_LENGTH)),
-                answer=shorten_text(turn.answer, answer_limits[position])
-                if position in answer_limits
-                else "",
+                answer=shorten_text(turn.answer, answer_limits[position]) if position in answer_limits else "",
                 meanwhile=turn.meanwhile if position in with_facts else (),
                 work=turn.work if position in with_facts else WorkSummary(),
                 **_pruned_content(turn, at, chosen),
@@ -417,9 +382,7 @@ def _pruned_turns(
     return tuple(remaining)
 
 
-def _pruned_content(
-    turn: BriefTurn, at: int, chosen: dict[str, dict[int, int]]
-) -> dict[str, tuple[Any, ...]]:
+def _pruned_content(turn: BriefTurn, at: int, chosen: dict[str, dict[int, int]]) -> dict[str, tuple[Any, ...]]:
     """Return what is kept of the texts, calls and so on of a turn, by the field."""
     remaining: dict[str, list[tuple[Any, int]]] = {}
     for name in _TURN_RANKS:
@@ -432,19 +395,14 @@ def _pruned_content(
         ]
     replace = msgspec.structs.replace
     return {
-        "texts": tuple(
-            replace(each, text=shorten_text(each.text, limit)) for each, limit in remaining["texts"]
-        ),
+        "texts": tuple(replace(each, text=shorten_text(each.text, limit)) for each, limit in remaining["texts"]),
         "calls": shorten_calls((each for each, _ in remaining["calls"]), _PARAMETER_LENGTH),
         "agents": tuple(_pruned_agent(each, to) for each, to in remaining["agents"]),
         "backups": tuple(each for each, _ in remaining["backups"]),
         "compactions": tuple(
-            replace(each, summary=shorten_text(each.summary, to))
-            for each, to in remaining["compactions"]
+            replace(each, summary=shorten_text(each.summary, to)) for each, to in remaining["compactions"]
         ),
-        "queue": tuple(
-            replace(each, content=each.content[:_LINE_LENGTH]) for each, _ in remaining["queue"]
-        ),
+        "queue": tuple(replace(each, content=each.content[:_LINE_LENGTH]) for each, _ in remaining["queue"]),
     }
 
 
@@ -454,9 +412,6 @@ def _pruned_agent(agent: Subagent, limit: int) -> Subagent:
         agent,
         prompt=shorten_text(agent.prompt, limit),
         report=shorten_text(agent.report, limit),
-        texts=tuple(
-            msgspec.structs.replace(text, text=shorten_text(text.text, _SHORT_LENGTH))
-            for text in texts
-        ),
+        texts=tuple(msgspec.structs.replace(text, text=shorten_text(text.text, _SHORT_LENGTH)) for text in texts),
         calls=shorten_calls(agent.calls if limit >= _FULL_AGENT_LIMIT else (), _PARAMETER_LENGTH),
     )

@@ -66,22 +66,10 @@ class AgentProgress:
         if isinstance(block, ToolUse | ServerToolUse):
             tool_input, cut = shorten_input(block.input, self._longest)
             self.calls.append(
-                ToolCall(
-                    order=order,
-                    id=block.id,
-                    tool=block.name,
-                    input=tool_input,
-                    cut=cut,
-                    time=time,
-                    uuid=uuid,
-                )
+                ToolCall(order=order, id=block.id, tool=block.name, input=tool_input, cut=cut, time=time, uuid=uuid)
             )
         elif isinstance(block, Text) and block.text.strip():
-            self.texts.append(
-                AssistantText(
-                    order=order, text=block.text, size=len(block.text), time=time, uuid=uuid
-                )
-            )
+            self.texts.append(AssistantText(order=order, text=block.text, size=len(block.text), time=time, uuid=uuid))
 
     def _add_result(self, block: ToolResult) -> None:
         state = "failed" if block.is_error else "ok"
@@ -104,10 +92,7 @@ def progress_by_call(transcript: Transcript, longest: int) -> dict[str, AgentPro
         if data.get("type") != "agent_progress":
             continue
         call_ids = _call_ids(record)
-        progress = next(
-            (progress_of_calls[call_id] for call_id in call_ids if call_id in progress_of_calls),
-            None,
-        )
+        progress = next((progress_of_calls[call_id] for call_id in call_ids if call_id in progress_of_calls), None)
         progress = progress or AgentProgress(call_ids[0] if call_ids else "", node.index, longest)
         progress.add_record(data, record)
         for name in call_ids or [""]:
@@ -144,14 +129,10 @@ def subagents_by_turn(
         if thread is not None:
             turn_agents += collector.with_descendants(thread)
         elif action.is_call:
-            turn_agents.append(
-                _agent_without_records(action, collector.progress_of(action.step.call_id))
-            )
+            turn_agents.append(_agent_without_records(action, collector.progress_of(action.step.call_id)))
     for thread in unlinked:
         if not thread.warmup and turns:
-            agents.setdefault(_turn_of_thread(thread, turns), []).extend(
-                collector.with_descendants(thread)
-            )
+            agents.setdefault(_turn_of_thread(thread, turns), []).extend(collector.with_descendants(thread))
     for agent_progress in collector.progress_left():
         number = positions.turn_at(agent_progress.first)
         if number is not None:
@@ -207,9 +188,7 @@ def _agent_without_call(progress: AgentProgress) -> Subagent:
     )
 
 
-def _agent_with_records(
-    thread: Thread, progress: AgentProgress | None, reader: TurnReader
-) -> Subagent:
+def _agent_with_records(thread: Thread, progress: AgentProgress | None, reader: TurnReader) -> Subagent:
     texts, calls = reader.read_turns(thread.transcript, thread.turns)
     spawn = thread.spawn
     return Subagent(
@@ -241,14 +220,9 @@ def _agent_without_records(action: Action, progress: AgentProgress | None) -> Su
         call_id=step.call_id,
         kind=step.verb,
         task=step.subject,
-        prompt=prompt
-        if isinstance(prompt, str)
-        else progress.prompt
-        if progress is not None
-        else "",
+        prompt=prompt if isinstance(prompt, str) else progress.prompt if progress is not None else "",
         status=action.told_status,
-        background=tool_input.get("run_in_background") is True
-        or client_result.get("isAsync") is True,
+        background=tool_input.get("run_in_background") is True or client_result.get("isAsync") is True,
         source="progress" if progress is not None else "result",
         updates=progress.updates if progress is not None else 0,
         texts=tuple(progress.texts) if progress is not None else (),

@@ -97,11 +97,7 @@ _DECISION_PATTERNS: Final = {
         r"^(?:決定|方針)[:\uff1a]",
         r"(?:根本)?原因は[^。]{2,120}(?:です|でした|だった)",
     ),
-    "ko": (
-        r"기로 (?:했습니다|결정했습니다|하겠습니다|했다)",
-        r"^결정[:\uff1a]",
-        r"근본 원인은",
-    ),
+    "ko": (r"기로 (?:했습니다|결정했습니다|하겠습니다|했다)", r"^결정[:\uff1a]", r"근본 원인은"),
 }
 DECISION_PHRASES: Final = re.compile(
     "|".join(each for cues in _DECISION_PATTERNS.values() for each in cues), re.IGNORECASE
@@ -118,9 +114,7 @@ _UNCERTAINTY_PATTERNS: Final = (
     r"もし|かもしれ|でしょうか|ますか|만약|아마|까요",
 )
 UNCERTAINTY: Final = re.compile("|".join(_UNCERTAINTY_PATTERNS), re.IGNORECASE)
-SENTENCE_ENDS: Final = re.compile(
-    r"(?<=[.!?])\s+(?=[A-ZÀ-ÖØ-ÞА-ЯЁ`\"'(*¿¡«„])|(?<=[。\uff01\uff1f])\s*"
-)
+SENTENCE_ENDS: Final = re.compile(r"(?<=[.!?])\s+(?=[A-ZÀ-ÖØ-ÞА-ЯЁ`\"'(*¿¡«„])|(?<=[。\uff01\uff1f])\s*")
 COURTESY_QUESTION: Final = re.compile(
     r"(?:how (?:can|may) I help|what (?:would you like|can I (?:do|help)|should I)|(?:is there )?anything"
     r" else|how would you like|(?:kann ich|soll ich) (?:\w+ )?(?:sonst|noch etwas)|(?:was|wie) (?:kann|soll)"
@@ -149,17 +143,11 @@ _MAX_SENTENCE_LENGTH: Final = 320
 _MAX_PER_TURN: Final = 3
 """How many sentences of one turn are kept; the first, in its last words first."""
 _MAX_PLAN_LENGTH: Final = 4_000
-_DENIAL_TEXT: Final = re.compile(
-    r"the user said:\s*(?P<words>.*?)(?:\n\nNote: The user's next message|\Z)", re.DOTALL
-)
-_QUESTION_AND_ANSWER: Final = re.compile(
-    r'"(?P<question>[^"\n]{1,600})"="(?P<answer>[^"\n]{0,600})"'
-)
+_DENIAL_TEXT: Final = re.compile(r"the user said:\s*(?P<words>.*?)(?:\n\nNote: The user's next message|\Z)", re.DOTALL)
+_QUESTION_AND_ANSWER: Final = re.compile(r'"(?P<question>[^"\n]{1,600})"="(?P<answer>[^"\n]{0,600})"')
 
 
-def find_decisions(
-    actions: Iterable[Action], answers: dict[int, str], project: str
-) -> tuple[Decision, ...]:
+def find_decisions(actions: Iterable[Action], answers: dict[int, str], project: str) -> tuple[Decision, ...]:
     """Return what was settled, turn by turn; `answers` are the last words of each turn."""
     by_turn: dict[int, list[Decision]] = {number: [] for number in answers}
     stated_by_turn: dict[int, list[str]] = {}
@@ -199,10 +187,7 @@ def _answers_of_action(action: Action) -> list[tuple[str, str]]:
     recorded_answers = as_object(action.client_result.get("answers"))
     if recorded_answers is not None:
         return [(question, _answer_text(answer)) for question, answer in recorded_answers.items()]
-    return [
-        (match["question"], match["answer"])
-        for match in _QUESTION_AND_ANSWER.finditer(action.output_text)
-    ]
+    return [(match["question"], match["answer"]) for match in _QUESTION_AND_ANSWER.finditer(action.output_text)]
 
 
 def _answer_text(answer: Any) -> str:
@@ -226,10 +211,6 @@ def stated_decisions(text: str) -> list[str]:
                 len(sentence.encode("utf-8", "replace")) >= _MIN_SENTENCE_BYTES
                 and len(sentence) <= _MAX_SENTENCE_LENGTH
             )
-            if (
-                has_valid_length
-                and DECISION_PHRASES.search(sentence)
-                and not UNCERTAINTY.search(sentence)
-            ):
+            if has_valid_length and DECISION_PHRASES.search(sentence) and not UNCERTAINTY.search(sentence):
                 sentences.append(sentence.strip())
     return sentences

@@ -32,11 +32,7 @@ _CLOSED_STATES: Final = frozenset(("completed", "cancelled", "canceled", "delete
 
 
 def find_open_items(
-    turns: list[Turn],
-    actions: list[Action],
-    work: WorkSummary,
-    status: Status,
-    uncommitted_paths: Iterable[str],
+    turns: list[Turn], actions: list[Action], work: WorkSummary, status: Status, uncommitted_paths: Iterable[str]
 ) -> tuple[OpenItem, ...]:
     """Return what is open; `changed` are the files that are in no commit."""
     number = turns[-1].number if turns else 0
@@ -63,15 +59,9 @@ def _open_questions(turns: list[Turn], actions: list[Action]) -> Iterator[OpenIt
     if last_turn is None:
         return
     for action in actions:
-        is_user_question = (
-            action.turn == last_turn.number
-            and action.step.verb in AWAITED_TOOLS
-            and not action.agent
-        )
+        is_user_question = action.turn == last_turn.number and action.step.verb in AWAITED_TOOLS and not action.agent
         if is_user_question and action.step.state in ("open", "interrupted"):
-            yield OpenItem(
-                kind="question", text=action.step.subject[:_MAX_TEXT_LENGTH], turn=last_turn.number
-            )
+            yield OpenItem(kind="question", text=action.step.subject[:_MAX_TEXT_LENGTH], turn=last_turn.number)
     question = final_question(last_turn.answer)
     if question and last_turn.done:
         yield OpenItem(kind="question", text=question, turn=last_turn.number)
@@ -86,9 +76,7 @@ def final_question(answer: str) -> str:
     paragraph = answer.rstrip().rpartition("\n")[2].strip(" *_")
     if not is_question(paragraph):
         return ""
-    question = [clause for clause in _CLAUSE_ENDS.split(paragraph) if clause][-1][
-        -_MAX_TEXT_LENGTH:
-    ]
+    question = [clause for clause in _CLAUSE_ENDS.split(paragraph) if clause][-1][-_MAX_TEXT_LENGTH:]
     return "" if COURTESY_QUESTION.match(question) else question
 
 
@@ -144,11 +132,7 @@ def _add_task(action: Action, items: dict[str, tuple[str, str]]) -> None:
 
 
 def _update_task(tool_input: dict[str, Any], items: dict[str, tuple[str, str]]) -> None:
-    task_id, state, subject = (
-        tool_input.get("taskId"),
-        tool_input.get("status"),
-        tool_input.get("subject"),
-    )
+    task_id, state, subject = (tool_input.get("taskId"), tool_input.get("status"), tool_input.get("subject"))
     if not isinstance(task_id, str) or task_id not in items:
         return
     text, before = items[task_id]
@@ -182,17 +166,11 @@ def uncommitted_files(actions: Iterable[Action], project: str) -> list[str]:
             for path in [path for path in changed_paths if _is_staged(path, staged)]:
                 del changed_paths[path]
             staged = []
-    return [
-        path
-        for path in changed_paths
-        if not path.startswith(_OUTSIDE_PREFIXES) and path[1:2] != ":"
-    ]
+    return [path for path in changed_paths if not path.startswith(_OUTSIDE_PREFIXES) and path[1:2] != ":"]
 
 
 def _commit_succeeded(action: Action) -> bool:
-    return action.step.state == "ok" or bool(
-        re.search(r"^\[\S+.* [0-9a-f]{7,40}\] ", action.output_text, re.MULTILINE)
-    )
+    return action.step.state == "ok" or bool(re.search(r"^\[\S+.* [0-9a-f]{7,40}\] ", action.output_text, re.MULTILINE))
 
 
 def _staged_names(command: str) -> list[str]:
@@ -212,10 +190,6 @@ def _is_staged(path: str, staged: list[str]) -> bool:
         name = word.removeprefix("./").rstrip("/")
         if word == "*" or path == name or path.endswith(f"/{name}") or name.endswith(f"/{path}"):
             return True
-        if (
-            path.startswith(f"{name}/")
-            or f"/{name}/" in path
-            or (_GLOB.search(name) and fnmatch(path, name))
-        ):
+        if path.startswith(f"{name}/") or f"/{name}/" in path or (_GLOB.search(name) and fnmatch(path, name)):
             return True
     return False

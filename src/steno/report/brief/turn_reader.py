@@ -103,9 +103,7 @@ def backups_by_turn(
         is_update_, snapshot_millis = is_snapshot_update(fields), to_millis(snapshot_time(fields))
         for entry in read_backups(fields):
             path = relative_to_project(absolute_path(entry, project), project)
-            change = _backup_change(
-                entry, last_backups.get(path), snapshot_millis, first_millis, update=is_update_
-            )
+            change = _backup_change(entry, last_backups.get(path), snapshot_millis, first_millis, update=is_update_)
             if change == "before_turn" and path not in last_backups and number == positions.first:
                 change = "earlier"
             last_backups[path] = backup_fingerprint(entry)
@@ -117,12 +115,7 @@ def backups_by_turn(
 
 
 def _backup_change(
-    entry: BackupEntry,
-    last_backup: str | None,
-    snapshot_millis: int | None,
-    first_millis: int | None,
-    *,
-    update: bool,
+    entry: BackupEntry, last_backup: str | None, snapshot_millis: int | None, first_millis: int | None, *, update: bool
 ) -> BackupChange | None:
     """Return when the file was changed; None where the backup is not new."""
     if last_backup is not None:
@@ -134,18 +127,12 @@ def _backup_change(
     # A first backup is made at any time in a turn, all others together with the snapshot.
     is_first = (entry.version or 1) <= 1
     backup_millis, limit = to_millis(entry.time), first_millis if is_first else snapshot_millis
-    if (
-        backup_millis is not None
-        and limit is not None
-        and backup_millis < limit - _SNAPSHOT_TOLERANCE
-    ):
+    if backup_millis is not None and limit is not None and backup_millis < limit - _SNAPSHOT_TOLERANCE:
         return "earlier"
     return "in_turn" if is_first else "before_turn"
 
 
-def _file_backup(
-    entry: BackupEntry, path: str, change: BackupChange, snapshot_millis: int | None
-) -> FileBackup:
+def _file_backup(entry: BackupEntry, path: str, change: BackupChange, snapshot_millis: int | None) -> FileBackup:
     backup_millis = to_millis(entry.time)
     backup_millis = snapshot_millis if backup_millis is None else backup_millis
     return FileBackup(
@@ -167,18 +154,11 @@ def mark_backups_by_call(
     `changed` are the files that file tools changed, named as in the backups.
     """
     marked = {
-        number: [
-            msgspec.structs.replace(backup, by_call=backup.path in changed_paths)
-            for backup in turn_backups
-        ]
+        number: [msgspec.structs.replace(backup, by_call=backup.path in changed_paths) for backup in turn_backups]
         for number, turn_backups in backups.items()
     }
-    all_backups: Sequence[FileBackup] = [
-        each for number in sorted(marked) for each in marked[number]
-    ]
-    unchanged_by_calls = {
-        each.path: None for each in all_backups if not each.by_call and each.change != "earlier"
-    }
+    all_backups: Sequence[FileBackup] = [each for number in sorted(marked) for each in marked[number]]
+    unchanged_by_calls = {each.path: None for each in all_backups if not each.by_call and each.change != "earlier"}
     return marked, unchanged_by_calls
 
 
@@ -194,9 +174,7 @@ def compactions_by_turn(
     for compaction in session.compactions:
         number = positions.turn_of_message(compaction.boundary.uuid or "", compaction.boundary)
         if number is not None:
-            compactions.setdefault(number, []).append(
-                _recorded_compaction(session.transcript, compaction)
-            )
+            compactions.setdefault(number, []).append(_recorded_compaction(session.transcript, compaction))
     for turn in turns:
         api_compactions = list(_api_compactions(session.transcript, turn))
         if api_compactions:
@@ -208,16 +186,11 @@ def _recorded_compaction(transcript: Transcript, compaction: Compaction) -> Cont
     """Return a compaction that a record of its own states."""
     record = transcript.record(compaction.boundary)
     is_micro = compaction.kind == "micro"
-    metadata = as_object(
-        record.fields.get("microcompactMetadata" if is_micro else "compactMetadata")
-    )
+    metadata = as_object(record.fields.get("microcompactMetadata" if is_micro else "compactMetadata"))
     metadata = metadata or {}
     ids = as_list(metadata.get("compactedToolIds"))
     attachments = as_list(metadata.get("clearedAttachmentUUIDs"))
-    before, after = (
-        _positive_integer(compaction.pre_tokens),
-        _positive_integer(compaction.post_tokens),
-    )
+    before, after = (_positive_integer(compaction.pre_tokens), _positive_integer(compaction.post_tokens))
     saved = _positive_integer(metadata.get("tokensSaved"))
     if saved is None and before is not None and after is not None:
         saved = max(0, before - after)
@@ -247,8 +220,7 @@ def _api_compactions(transcript: Transcript, turn: Turn) -> list[ContextCompacti
             message_id = node.message_id or node.uuid or ""
             for compaction in _compactions_in_record(record):
                 unique_compactions.setdefault(
-                    f"{message_id} {compaction.results_removed} {compaction.tokens_saved}",
-                    compaction,
+                    f"{message_id} {compaction.results_removed} {compaction.tokens_saved}", compaction
                 )
     return list(unique_compactions.values())
 
@@ -272,18 +244,14 @@ def _compactions_in_record(record: Record) -> list[ContextCompaction]:
 
 
 def _positive_integer(value: Any) -> int | None:
-    return (
-        int(value) if value.__class__ in (int, float) and 0 <= value < _MAX_EXACT_INTEGER else None
-    )
+    return int(value) if value.__class__ in (int, float) and 0 <= value < _MAX_EXACT_INTEGER else None
 
 
 _MAX_QUEUE_LOOKAHEAD: Final = 100
 """How much of a queue is looked through for what begins a turn."""
 
 
-def queue_by_turn(
-    transcript: Transcript, positions: TurnPositions
-) -> dict[int, list[QueueOperation]]:
+def queue_by_turn(transcript: Transcript, positions: TurnPositions) -> dict[int, list[QueueOperation]]:
     """Return the operations of each turn, by its number, in the order of the file.
 
     A prompt that leaves the queue to begin a turn belongs to that turn, and so does one that
@@ -307,8 +275,7 @@ def queue_by_turn(
                 # Prompts overtake notifications: what begins the next turn has just left the queue.
                 queue_front = islice(waiting, _MAX_QUEUE_LOOKAHEAD if next_turn is not None else 0)
                 content = next(
-                    (candidate for candidate in queue_front if _starts_turn(next_turn, candidate)),
-                    waiting[0],
+                    (candidate for candidate in queue_front if _starts_turn(next_turn, candidate)), waiting[0]
                 )
                 waiting.remove(content)
             case _:
@@ -374,9 +341,7 @@ class TurnReader:
         for node in turn.nodes:
             after_prompt = after_prompt or (turn.prompt is not None and node is turn.prompt.node)
             if node.uuid:
-                orders[node.uuid] = (
-                    first + len(texts) + len(calls) if after_prompt else _BEFORE_PROMPT
-                )
+                orders[node.uuid] = first + len(texts) + len(calls) if after_prompt else _BEFORE_PROMPT
             if node.type != "assistant":
                 continue
             if node.message_id and node.message_id in (repeated_id, f"msg_{node.parent}"):
@@ -422,12 +387,7 @@ class TurnReader:
         return tuple(texts), tuple(calls)
 
     def _call(
-        self,
-        order: int,
-        block: ToolUse | ServerToolUse,
-        step: Step | None,
-        time: float | None,
-        uuid: str,
+        self, order: int, block: ToolUse | ServerToolUse, step: Step | None, time: float | None, uuid: str
     ) -> ToolCall:
         tool_input, cut = shorten_input(block.input, self.longest)
         return ToolCall(

@@ -87,9 +87,7 @@ def _is_listed_elsewhere(shell: ShellCommand) -> bool:
 
 def count_read_only_commands(actions: Iterable[Action]) -> int:
     """Return how many commands only looked at something."""
-    return sum(
-        action.shell_command is not None and action.shell_command.only_reads for action in actions
-    )
+    return sum(action.shell_command is not None and action.shell_command.only_reads for action in actions)
 
 
 def test_runs(actions: Iterable[Action], project: str) -> tuple[TestRun, ...]:
@@ -157,8 +155,7 @@ def _summary_without_records(action: Action) -> SubagentSummary:
 
 
 _COMMIT_LINE: Final = re.compile(
-    r"^\[(?P<branch>[^\]\n]{1,200}?)(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>\S.*)$",
-    re.MULTILINE,
+    r"^\[(?P<branch>[^\]\n]{1,200}?)(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>\S.*)$", re.MULTILINE
 )
 _COMMIT_SIZE: Final = re.compile(
     # Where it is another's, or amended, git says whose it is and of when first.
@@ -169,15 +166,11 @@ _COMMIT_MESSAGE: Final = re.compile(
     r"(?:\s-[a-zA-Z]*m|\s--message)[ =]?\s*"
     r"(?:\"\$\(cat <<-?\s*['\"]?\w+['\"]?\n\s*(?P<here>[^\n]+)|\"(?P<double>[^\"\n]+)|'(?P<single>[^'\n]+))"
 )
-_PULL_REQUEST_TITLE: Final = re.compile(
-    r"\s(?:--title|-t)[ =]\s*(?:\"(?P<double>[^\"\n]+)|'(?P<single>[^'\n]+))"
-)
+_PULL_REQUEST_TITLE: Final = re.compile(r"\s(?:--title|-t)[ =]\s*(?:\"(?P<double>[^\"\n]+)|'(?P<single>[^'\n]+))")
 _PULL_REQUEST_URL: Final = re.compile(
     r"https?://[\w.:-]+(?:/[\w.~-]+){2,6}/(?:pull|merge_requests|pullrequest|pull-requests)/\d{1,9}"
 )
-_DRY_RUN_PUSH: Final = re.compile(
-    r"\bgit\b[^\n;&|]{0,200}\bpush\b[^\n;&|]{0,400}\s(?:--dry-run|-n)\b"
-)
+_DRY_RUN_PUSH: Final = re.compile(r"\bgit\b[^\n;&|]{0,200}\bpush\b[^\n;&|]{0,400}\s(?:--dry-run|-n)\b")
 _REJECTED_PUSH: Final = re.compile(r"\[(?:remote )?rejected\]|^error: failed to push", re.MULTILINE)
 _HASH_LENGTH: Final = 12
 _MAX_SUBJECT_LENGTH: Final = 300
@@ -195,29 +188,20 @@ def find_commits(actions: Iterable[Action]) -> tuple[Commit, ...]:
             found_commits.pop()
         found_commits += new_commits
         if _pushes(action):
-            found_commits = [
-                msgspec.structs.replace(commit, pushed=True) for commit in found_commits
-            ]
+            found_commits = [msgspec.structs.replace(commit, pushed=True) for commit in found_commits]
     return tuple(found_commits)
 
 
 def _pushes(action: Action) -> bool:
-    if (
-        action.shell_command is None
-        or not action.shell_command.runs("git", "push")
-        or action.step.state != "ok"
-    ):
+    if action.shell_command is None or not action.shell_command.runs("git", "push") or action.step.state != "ok":
         return False
-    return not (
-        _DRY_RUN_PUSH.search(action.step.command) or _REJECTED_PUSH.search(action.output_text)
-    )
+    return not (_DRY_RUN_PUSH.search(action.step.command) or _REJECTED_PUSH.search(action.output_text))
 
 
 def _commits_of_action(action: Action) -> Iterator[Commit]:
     shell_command = action.shell_command
     if shell_command is None or not any(
-        shell_command.runs("git", verb)
-        for verb in ("commit", "revert", "cherry-pick", "merge", "am")
+        shell_command.runs("git", verb) for verb in ("commit", "revert", "cherry-pick", "merge", "am")
     ):
         return
     text = action.output_text
@@ -234,16 +218,8 @@ def _commits_of_action(action: Action) -> Iterator[Commit]:
             turn=action.turn,
         )
     is_quiet = re.search(r"\s(?:-q|--quiet)\b", action.step.command) or not text.strip()
-    if (
-        match is None
-        and shell_command.runs("git", "commit")
-        and action.step.state == "ok"
-        and is_quiet
-    ):
-        yield Commit(
-            subject=_option_text(_COMMIT_MESSAGE, action.step.command)[:_MAX_SUBJECT_LENGTH],
-            turn=action.turn,
-        )
+    if match is None and shell_command.runs("git", "commit") and action.step.state == "ok" and is_quiet:
+        yield Commit(subject=_option_text(_COMMIT_MESSAGE, action.step.command)[:_MAX_SUBJECT_LENGTH], turn=action.turn)
 
 
 def _matched_number(match: re.Match[str] | None, group: int) -> int:
@@ -264,10 +240,7 @@ def find_pull_requests(actions: Iterable[Action]) -> tuple[PullRequest, ...]:
         urls = _PULL_REQUEST_URL.findall(action.output_text)
         if urls:
             title = _option_text(_PULL_REQUEST_TITLE, action.step.command)
-            by_url.setdefault(
-                urls[-1],
-                PullRequest(url=urls[-1], title=title[:_MAX_SUBJECT_LENGTH], turn=action.turn),
-            )
+            by_url.setdefault(urls[-1], PullRequest(url=urls[-1], title=title[:_MAX_SUBJECT_LENGTH], turn=action.turn))
     return tuple(by_url.values())
 
 
@@ -312,11 +285,7 @@ class _OpenFailure:
     def resolve(self, action: Action, names: frozenset[str]) -> bool:
         """Take in what worked; say whether nothing is left of it."""
         failed_command, successful_command = self.first.shell_command, action.shell_command
-        if (
-            failed_command is not None
-            and successful_command is not None
-            and failed_command.runs_tests
-        ):
+        if failed_command is not None and successful_command is not None and failed_command.runs_tests:
             # Fewer tests say nothing about those that failed.
             if successful_command.runs_all_tests:
                 names |= self.unresolved
@@ -351,11 +320,7 @@ class _OpenFailures:
         verb, names = _failure_key(action)
         ran_all_tests = action.shell_command is not None and action.shell_command.runs_all_tests
         related = list(self.all) if ran_all_tests else self._related(verb, names)
-        resolved = [
-            failure
-            for failure in related
-            if failure.verb == verb and failure.resolve(action, names)
-        ]
+        resolved = [failure for failure in related if failure.verb == verb and failure.resolve(action, names)]
         for case in resolved:
             del self.all[case]
         return resolved
@@ -391,20 +356,15 @@ def find_failures(
         elif is_call and open_failures.all and action.final_state == "ok":
             resolved = open_failures.resolve_failures(action)
             closed_failures += [
-                (failure.place, _build_failure(failure, action.turn, changed_paths, project))
-                for failure in resolved
+                (failure.place, _build_failure(failure, action.turn, changed_paths, project)) for failure in resolved
             ]
         touch = action.step.touch
         if touch is not None and touch.changes and action.step.state == "ok":
             changed_paths.append(relative_to_project(touch.path, project))
     for open_failure in open_failures.all:
         until = last_turn if open_failure.verb == _API_ERROR and api_answered else 0
-        closed_failures.append(
-            (open_failure.place, _build_failure(open_failure, until, changed_paths, project))
-        )
-    return tuple(
-        trouble for _, trouble in sorted(closed_failures, key=lambda pair: pair[0])
-    ), minor_count
+        closed_failures.append((open_failure.place, _build_failure(open_failure, until, changed_paths, project)))
+    return tuple(trouble for _, trouble in sorted(closed_failures, key=lambda pair: pair[0])), minor_count
 
 
 def _failure_key(action: Action) -> _FailureKey:
@@ -412,9 +372,7 @@ def _failure_key(action: Action) -> _FailureKey:
     step = action.step
     if step.kind == "error":
         return _API_ERROR, frozenset(("",))
-    return step.verb, frozenset(
-        (step.subject,)
-    ) if action.shell_command is None else action.shell_command.purposes
+    return step.verb, frozenset((step.subject,)) if action.shell_command is None else action.shell_command.purposes
 
 
 def _is_minor_failure(action: Action) -> bool:
@@ -431,27 +389,15 @@ def _failure_label(action: Action, project: str) -> str:
     step = action.step
     if step.command:
         return short_command(step.command, project)
-    return (
-        step.verb
-        if step.kind == "error"
-        else f"{step.verb} {relative_to_project(step.subject, project)}"
-    )
+    return step.verb if step.kind == "error" else f"{step.verb} {relative_to_project(step.subject, project)}"
 
 
-def _build_failure(
-    failure: _OpenFailure, resolved_turn: int, changed_paths: list[str], project: str
-) -> Failure:
+def _build_failure(failure: _OpenFailure, resolved_turn: int, changed_paths: list[str], project: str) -> Failure:
     last_action = failure.last
     error_line = (
-        last_action.step.subject
-        if last_action.step.kind == "error"
-        else decisive_line(last_action.output_text)
+        last_action.step.subject if last_action.step.kind == "error" else decisive_line(last_action.output_text)
     )
-    changes_between = (
-        changed_paths[failure.changes : failure.changes + _MAX_CHANGES_EXAMINED]
-        if resolved_turn
-        else []
-    )
+    changes_between = changed_paths[failure.changes : failure.changes + _MAX_CHANGES_EXAMINED] if resolved_turn else []
     return Failure(
         what=_failure_label(failure.first, project)[:_MAX_LABEL_LENGTH],
         said=error_line or last_action.step.outcome,

@@ -145,9 +145,7 @@ class _Aligner:
                 remaining_b -= 1
 
 
-def _gaps_between(
-    anchors: Sequence[tuple[int, int]], a: range, b: range
-) -> list[tuple[range, range]]:
+def _gaps_between(anchors: Sequence[tuple[int, int]], a: range, b: range) -> list[tuple[range, range]]:
     """Return what lies before, between and behind some ties."""
     return [
         (range(anchor[0] + 1, next_anchor[0]), range(anchor[1] + 1, next_anchor[1]))
@@ -183,9 +181,7 @@ def _aligned_ranges(pairs: list[tuple[int, int]], a: int, b: int) -> list[Aligne
     next_a = next_b = 0
     for index_a, index_b in [*pairs, (a, b)]:
         if index_a > next_a or index_b > next_b:
-            parts.append(
-                AlignedRange(common=False, a=range(next_a, index_a), b=range(next_b, index_b))
-            )
+            parts.append(AlignedRange(common=False, a=range(next_a, index_a), b=range(next_b, index_b)))
         if index_a < a and index_b < b:
             _extend_common(parts, index_a, index_b)
         next_a, next_b = index_a + 1, index_b + 1
@@ -196,10 +192,6 @@ def _extend_common(parts: list[AlignedRange], index_a: int, index_b: int) -> Non
     """Add a pair to the common stretch before it, or begin one."""
     last = parts[-1] if parts else None
     if last is not None and last.common:
-        parts[-1] = AlignedRange(
-            common=True, a=range(last.a.start, index_a + 1), b=range(last.b.start, index_b + 1)
-        )
+        parts[-1] = AlignedRange(common=True, a=range(last.a.start, index_a + 1), b=range(last.b.start, index_b + 1))
     else:
-        parts.append(
-            AlignedRange(common=True, a=range(index_a, index_a + 1), b=range(index_b, index_b + 1))
-        )
+        parts.append(AlignedRange(common=True, a=range(index_a, index_a + 1), b=range(index_b, index_b + 1)))

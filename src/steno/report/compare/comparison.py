@@ -9,13 +9,7 @@ import msgspec
 from steno.format.tool_catalogue import tool_facts
 from steno.report import humanize
 from steno.report.compare.alignment import Alignment, align
-from steno.report.compare.session_side import (
-    CommandRuns,
-    FileTouches,
-    IndexedFacts,
-    PathItem,
-    SessionSide,
-)
+from steno.report.compare.session_side import CommandRuns, FileTouches, IndexedFacts, PathItem, SessionSide
 from steno.report.humanize import MINUS_SIGN
 from steno.report.pricing import PriceTable
 from steno.report.session_list import SessionRow, usage_by_session
@@ -111,9 +105,7 @@ def compare(a: SessionSide, b: SessionSide) -> Comparison:
         prompts=prompts,
         path=path,
         divergence=_divergence(a, b, path),
-        common=sum(
-            not a.path[place].is_prompt for part in path.parts if part.common for place in part.a
-        ),
+        common=sum(not a.path[place].is_prompt for part in path.parts if part.common for place in part.a),
         figures=tuple(_without_judgement(figure, shared) for figure in _comparison_figures(a, b)),
         files=_join_rows(a.files, b.files, _by_change),
         commands=_join_rows(a.commands, b.commands),
@@ -143,12 +135,7 @@ def _relation(a: SessionSide, b: SessionSide, *, forked: bool) -> Relation:
     if forked:
         return "fork"
     prompts_a, prompts_b = _indexed_prompts(a), _indexed_prompts(b)
-    if (
-        prompts_a
-        and prompts_b
-        and prompts_a[0][1].key == prompts_b[0][1].key
-        and prompts_a[0][1].key[1]
-    ):
+    if prompts_a and prompts_b and prompts_a[0][1].key == prompts_b[0][1].key and prompts_a[0][1].key[1]:
         return "prompt"
     return "project" if a.known.project and a.known.project == b.known.project else ""
 
@@ -178,9 +165,7 @@ def _divergence(a: SessionSide, b: SessionSide, path: Alignment) -> Divergence |
         index_a = part.a.start if part.a.start < len(a.path) else None
         index_b = part.b.start if part.b.start < len(b.path) else None
         return Divergence(
-            steps,
-            None if index_a is None else a.path[index_a],
-            None if index_b is None else b.path[index_b],
+            steps, None if index_a is None else a.path[index_a], None if index_b is None else b.path[index_b]
         )
     return None
 
@@ -195,12 +180,8 @@ def _comparison_figures(a: SessionSide, b: SessionSide) -> list[Figure]:
         _less_is_better("Failed steps", a.failed, b.failed),
         _less_is_better("Time worked", a.worked or None, b.worked or None, "seconds"),
         _less_is_better("Cost", _cost_of_side(a), _cost_of_side(b), "money"),
-        _less_is_better(
-            "Tokens read", _usage_value(a, "context"), _usage_value(b, "context"), "tokens"
-        ),
-        _less_is_better(
-            "Tokens written", _usage_value(a, "output"), _usage_value(b, "output"), "tokens"
-        ),
+        _less_is_better("Tokens read", _usage_value(a, "context"), _usage_value(b, "context"), "tokens"),
+        _less_is_better("Tokens written", _usage_value(a, "output"), _usage_value(b, "output"), "tokens"),
         Figure("Read from cache", _cache_hit_rate(a), _cache_hit_rate(b), "share"),
         Figure("Sub-agents", a.agents, b.agents),
         Figure("Compactions", a.compactions, b.compactions),
@@ -253,21 +234,15 @@ def _line_total(side: SessionSide, name: str) -> int:
 
 def _by_change(row: tuple[str, FileTouches | None, FileTouches | None]) -> tuple[bool, int]:
     touches = [touch for touch in row[1:] if touch is not None]
-    return not any(each.edits for each in touches), -sum(
-        each.added + each.removed for each in touches
-    )
+    return not any(each.edits for each in touches), -sum(each.added + each.removed for each in touches)
 
 
-def _by_calls(
-    row: tuple[str, tuple[int, int] | None, tuple[int, int] | None],
-) -> tuple[bool, int]:
+def _by_calls(row: tuple[str, tuple[int, int] | None, tuple[int, int] | None]) -> tuple[bool, int]:
     return False, -sum(counts[0] for counts in row[1:] if counts is not None)
 
 
 def _join_rows(
-    a: dict[str, T],
-    b: dict[str, T],
-    rank: Callable[[tuple[str, T | None, T | None]], tuple[bool, int]] | None = None,
+    a: dict[str, T], b: dict[str, T], rank: Callable[[tuple[str, T | None, T | None]], tuple[bool, int]] | None = None
 ) -> tuple[tuple[str, T | None, T | None], ...]:
     """Return the rows of both by their names: those of both first, then as they came."""
     rows = [(name, a.get(name), b.get(name)) for name in dict.fromkeys((*a, *b))]
@@ -305,9 +280,7 @@ def comparison_rows(
     return list(_table_rows(comparison, duration))
 
 
-def _table_rows(
-    comparison: Comparison, duration: Callable[[float | None], str]
-) -> Iterator[ComparisonRow]:
+def _table_rows(comparison: Comparison, duration: Callable[[float | None], str]) -> Iterator[ComparisonRow]:
     a, b = comparison.a, comparison.b
     figures = {figure.name: figure for figure in comparison.figures}
     yield ComparisonRow("Model", _model_names(a), _model_names(b))
@@ -317,9 +290,7 @@ def _table_rows(
     failed_steps = figures["Failed steps"]
     if a.failed or b.failed:
         shares = _part_of_total(a.failed, a.steps), _part_of_total(b.failed, b.steps)
-        yield ComparisonRow(
-            failed_steps.name, *shares, _difference_text(failed_steps), failed_steps.better
-        )
+        yield ComparisonRow(failed_steps.name, *shares, _difference_text(failed_steps), failed_steps.better)
     for name in ("Time worked", "Cost", "Tokens read", "Tokens written", "Read from cache"):
         if figures[name].a is not None or figures[name].b is not None:
             yield _figure_row(figures[name], duration)
@@ -338,10 +309,7 @@ def _table_rows(
     yield from _test_rows(comparison, figures.get("Failing tests"))
     if a.changed or b.changed:
         yield ComparisonRow(
-            "Files changed",
-            _changed_files_text(a),
-            _changed_files_text(b),
-            _difference_text(figures["Files changed"]),
+            "Files changed", _changed_files_text(a), _changed_files_text(b), _difference_text(figures["Files changed"])
         )
 
 
@@ -364,9 +332,7 @@ def _figure_row(figure: Figure, duration: Callable[[float | None], str]) -> Comp
     return ComparisonRow(figure.name, text_a, text_b, _difference_text(figure), figure.better)
 
 
-def _figure_text(
-    figure: Figure, value: float | None, duration: Callable[[float | None], str]
-) -> str:
+def _figure_text(figure: Figure, value: float | None, duration: Callable[[float | None], str]) -> str:
     if value is None:
         return "not known"
     match figure.unit:
@@ -442,9 +408,7 @@ RELATION_TEXTS: Final[dict[Relation, str]] = {
 }
 
 
-def facts_from_index(
-    connection: sqlite3.Connection, session_row: SessionRow, prices: PriceTable
-) -> IndexedFacts:
+def facts_from_index(connection: sqlite3.Connection, session_row: SessionRow, prices: PriceTable) -> IndexedFacts:
     """Return what the index knows of a session."""
     models = connection.execute(
         "SELECT u.model FROM usage u JOIN sessions s ON s.file = u.file "
@@ -461,9 +425,7 @@ def facts_from_index(
     )
 
 
-def facts_from_files(
-    session: Session, session_file: DiscoveredFile, prices: PriceTable
-) -> IndexedFacts:
+def facts_from_files(session: Session, session_file: DiscoveredFile, prices: PriceTable) -> IndexedFacts:
     """Return what a session says of itself that stands in no index."""
     paths = (session_file.path, *(agent_file.path for agent_file in discover_agents(session_file)))
     partition = FilePartition(list(enumerate(paths)))
@@ -475,8 +437,7 @@ def facts_from_files(
         models=session.models,
         figures=build_report(partition.aggregate(UsageQuery(by="model")), "model", prices).totals,
         counted=SessionCounts(
-            turns=count_turns(session_file) or 0,
-            steps=sum(len(node.uses) for node in session.transcript.nodes),
+            turns=count_turns(session_file) or 0, steps=sum(len(node.uses) for node in session.transcript.nodes)
         ),
     )
 
@@ -484,8 +445,7 @@ def facts_from_files(
 def prompts_of_both(comparison: Comparison) -> Iterator[tuple[bool, bool, str]]:
     """Yield every prompt once: whether A has it, whether B has it, and its words."""
     prompts_a, prompts_b = (
-        [item.subject for item in side.path if item.is_prompt]
-        for side in (comparison.a, comparison.b)
+        [item.subject for item in side.path if item.is_prompt] for side in (comparison.a, comparison.b)
     )
     for part in comparison.prompts.parts:
         for index in part.a:
@@ -497,9 +457,7 @@ def prompts_of_both(comparison: Comparison) -> Iterator[tuple[bool, bool, str]]:
 
 def divergence_text(comparison: Comparison) -> str:
     """Return in a sentence how the paths go."""
-    has_steps_a, has_steps_b = (
-        any(not item.is_prompt for item in side.path) for side in (comparison.a, comparison.b)
-    )
+    has_steps_a, has_steps_b = (any(not item.is_prompt for item in side.path) for side in (comparison.a, comparison.b))
     if not has_steps_a and not has_steps_b:
         return "neither did anything"
     if comparison.divergence is None:
@@ -508,9 +466,7 @@ def divergence_text(comparison: Comparison) -> str:
         return "no step in common" if has_steps_a else "nothing was done in A"
     shared_steps = humanize.count(comparison.divergence.steps, "step")
     later_steps = comparison.common - comparison.divergence.steps
-    later_text = (
-        f", {humanize.count(later_steps, 'more step')} in common later" if later_steps else ""
-    )
+    later_text = f", {humanize.count(later_steps, 'more step')} in common later" if later_steps else ""
     if not comparison.divergence.steps:
         return f"they part at once{later_text}"
     return f"{shared_steps} in common, then they part{later_text}"

@@ -9,9 +9,7 @@ import msgspec
 from steno.index.search.hit_text import HitReader
 from steno.report.session_list import SessionFilter, SessionRow, list_sessions
 
-CandidateReason: TypeAlias = Literal[
-    "made from it", "it was made from this", "same first prompt", "same project"
-]
+CandidateReason: TypeAlias = Literal["made from it", "it was made from this", "same first prompt", "same project"]
 _MAX_NEIGHBOURS: Final = 60
 """How many sessions of a project are looked at, those nearest in time first."""
 _REASON_ORDER: Final[dict[CandidateReason, int]] = {
@@ -49,8 +47,7 @@ def comparison_candidates(
     ):
         reasons[session_id] = "made from it"
     for (session_id,) in connection.execute(
-        f"SELECT DISTINCT target FROM links WHERE file = ? AND kind IN {_FORK_LINK_KINDS}",
-        (session.file,),
+        f"SELECT DISTINCT target FROM links WHERE file = ? AND kind IN {_FORK_LINK_KINDS}", (session.file,)
     ):
         reasons.setdefault(session_id, "it was made from this")
     project_sessions = connection.execute(
@@ -63,22 +60,15 @@ def comparison_candidates(
         "ORDER BY abs(coalesce(started, 0) - ?) LIMIT ?",
         (session.title, session.started or 0, _MAX_NEIGHBOURS),
     ).fetchall()
-    session_ids = tuple(
-        dict.fromkeys([*reasons, *(name for (name,) in (*same_title_sessions, *project_sessions))])
-    )
-    rows = list_sessions(
-        connection, SessionFilter(sessions=session_ids), limit=3 * _MAX_NEIGHBOURS
-    ).rows
+    session_ids = tuple(dict.fromkeys([*reasons, *(name for (name,) in (*same_title_sessions, *project_sessions))]))
+    rows = list_sessions(connection, SessionFilter(sessions=session_ids), limit=3 * _MAX_NEIGHBOURS).rows
     rows = [row for row in rows if row.file != session.file]
     first_prompts = _first_prompts(connection, [session, *rows])
     own_prompt = first_prompts.get(session.file, "")
     candidates = [
         ComparisonCandidate(row, reason)
         for row in rows
-        if (
-            reason := reasons.get(row.id)
-            or _reason_for(row, session, own_prompt, first_prompts.get(row.file, ""))
-        )
+        if (reason := reasons.get(row.id) or _reason_for(row, session, own_prompt, first_prompts.get(row.file, "")))
     ]
     candidates.sort(
         key=lambda candidate: (
@@ -90,9 +80,7 @@ def comparison_candidates(
     return candidates[:limit]
 
 
-def _reason_for(
-    row: SessionRow, session: SessionRow, own_prompt: str, prompt: str
-) -> CandidateReason | None:
+def _reason_for(row: SessionRow, session: SessionRow, own_prompt: str, prompt: str) -> CandidateReason | None:
     if own_prompt and own_prompt == prompt:
         return "same first prompt"
     return "same project" if session.project and row.project == session.project else None
@@ -116,8 +104,7 @@ def search_sessions(connection: sqlite3.Connection, text: str, limit: int = 30) 
     """Return the newest sessions with all words in their title, project, branch or id."""
     search_words = text.split()[:_MAX_SEARCH_WORDS]
     where = "".join(
-        " AND instr(lower(title || ' ' || project || ' ' || branch || ' ' || id), ?) > 0"
-        for _ in search_words
+        " AND instr(lower(title || ' ' || project || ' ' || branch || ' ' || id), ?) > 0" for _ in search_words
     )
     matching_ids = connection.execute(
         f"SELECT id FROM sessions WHERE agent = '' AND NOT hidden{where} "
@@ -125,7 +112,5 @@ def search_sessions(connection: sqlite3.Connection, text: str, limit: int = 30) 
         [*(word.lower() for word in search_words), limit],
     ).fetchall()
     return list_sessions(
-        connection,
-        SessionFilter(sessions=tuple(session_id for (session_id,) in matching_ids)),
-        limit=limit,
+        connection, SessionFilter(sessions=tuple(session_id for (session_id,) in matching_ids)), limit=limit
     ).rows

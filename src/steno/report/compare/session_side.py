@@ -12,12 +12,7 @@ from steno.report.usage.usage_report import UsageFigures
 from steno.session.session import Session
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.session_facts import SessionCounts as Counted
-from steno.session.turns.session_facts import (
-    StatusName,
-    count_session,
-    find_abandoned_branches,
-    status_of,
-)
+from steno.session.turns.session_facts import StatusName, count_session, find_abandoned_branches, status_of
 from steno.session.turns.steps import Step, StepState
 from steno.session.turns.turn_builder import Turn, build_turns
 
@@ -68,9 +63,7 @@ def path_items(turns: Iterable[Turn], project: str) -> Iterator[PathItem]:
     for turn in turns:
         if turn.prompt is not None:
             image_marks = " [picture]" * turn.prompt.images
-            yield _prompt_item(
-                turn.prompt.text + image_marks, turn.number, number, turn.prompt.node
-            )
+            yield _prompt_item(turn.prompt.text + image_marks, turn.number, number, turn.prompt.node)
         for position, step in _with_record_position(turn.steps):
             if step.kind == "queued":
                 yield _prompt_item(step.subject, turn.number, number, step.call)
@@ -215,11 +208,7 @@ class SessionSide(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_side(
-    session: Session,
-    indexed_facts: IndexedFacts,
-    *,
-    nodes: int = _MAX_NODES,
-    items: int = _MAX_ITEMS,
+    session: Session, indexed_facts: IndexedFacts, *, nodes: int = _MAX_NODES, items: int = _MAX_ITEMS
 ) -> SessionSide:
     """Return what is compared of a session; `nodes` and `items` bound how much of it is told."""
     turns, remaining_nodes = _first_turns(session, nodes)
@@ -228,9 +217,7 @@ def build_side(
     steps = [step for turn in (*turns, *subagent_turns) for step in turn.steps]
     started, ended = _time_span(turns)
     status = status_of(
-        turns
-        if not remaining_nodes
-        else build_turns(session.transcript, remaining_nodes[-_STATUS_NODES:])
+        turns if not remaining_nodes else build_turns(session.transcript, remaining_nodes[-_STATUS_NODES:])
     )
     abandoned_branches = find_abandoned_branches(session.branches)
     readable = sum(len(branch.nodes) for branch in abandoned_branches) <= _MAX_ABANDONED_NODES
@@ -252,9 +239,7 @@ def build_side(
         agents=figures.agents,
         compactions=figures.compactions,
         branches=figures.branches,
-        abandoned=sum(abandoned_branch.usage.total for abandoned_branch in abandoned_branches)
-        if readable
-        else None,
+        abandoned=sum(abandoned_branch.usage.total for abandoned_branch in abandoned_branches) if readable else None,
         files=_touched_files(steps, indexed_facts.project),
         commands=_command_runs(steps, indexed_facts.project),
         tools=_tool_calls(steps),
@@ -270,9 +255,7 @@ def _first_turns(session: Session, max_nodes: int) -> tuple[list[Turn], list[Nod
     chain = session.conversation()
     if len(chain) <= max_nodes:
         return session.turns(), []
-    agents = {
-        name: thread for thread in session.all_agents for name in (thread.agent_id, thread.call_id)
-    }
+    agents = {name: thread for thread in session.all_agents for name in (thread.agent_id, thread.call_id)}
     agents.pop("", None)
     return build_turns(session.transcript, chain[:max_nodes], agents=agents), chain[max_nodes:]
 

@@ -29,12 +29,7 @@ from steno.format.records import Gap, Piece
 from steno.format.source import BytesSource
 from steno.report import humanize
 from steno.report.export.export_options import ExportLevel
-from steno.report.export.session_masking import (
-    MaskedSession,
-    MaskedSpans,
-    find_masked_spans,
-    read_bytes_of,
-)
+from steno.report.export.session_masking import MaskedSession, MaskedSpans, find_masked_spans, read_bytes_of
 from steno.sanitize.markdown import escape_markdown, fence_for
 from steno.sanitize.secret_masker import Masker
 from steno.sanitize.terminal import clean
@@ -68,9 +63,7 @@ def includes_steps(level: ExportLevel) -> bool:
     return level in ("full", "high", "low")
 
 
-def exported_steps(
-    turn: Turn, transcript: Transcript, level: ExportLevel
-) -> Iterator[ExportedStep]:
+def exported_steps(turn: Turn, transcript: Transcript, level: ExportLevel) -> Iterator[ExportedStep]:
     """Yield the steps of a turn, and of the sub-agents that it called, as far as a level tells."""
     yield from _export_steps(turn.steps, transcript, level, 0)
 
@@ -86,9 +79,7 @@ def _export_steps(
         if not with_content:
             yield ExportedStep(step, depth)
             continue
-        yield ExportedStep(
-            step, depth, input_text_of(step, transcript), result_text_of(step, transcript)
-        )
+        yield ExportedStep(step, depth, input_text_of(step, transcript), result_text_of(step, transcript))
         thread = step.agent
         if thread is not None and depth < _MAX_DEPTH:
             for turn in thread.turns:
@@ -175,11 +166,7 @@ def _markdown_step(exported: ExportedStep) -> str:
     if step.seam is not None:
         return f"{_MARKDOWN_COMPACTED}\n"
     indent = "  " * exported.depth
-    subject = (
-        f" {_markdown_code(step.subject)}"
-        if step.subject and step.kind in ("tool", "agent")
-        else ""
-    )
+    subject = f" {_markdown_code(step.subject)}" if step.subject and step.kind in ("tool", "agent") else ""
     if step.subject and not subject:
         subject = f" {_escape_inline(one_line(step.subject))}"
     outcome = f" — {_escape_inline(step.outcome)}" if step.outcome else ""
@@ -320,9 +307,7 @@ def _pieces_of(data: bytes) -> Iterator[Piece]:
     return read_bytes(data)
 
 
-def _piece_json(
-    piece: Piece, data: bytes, mask: MaskedSpans, deleted: dict[int, tuple[str, ...]]
-) -> bytes:
+def _piece_json(piece: Piece, data: bytes, mask: MaskedSpans, deleted: dict[int, tuple[str, ...]]) -> bytes:
     entry: dict[str, Any] = {"offset": piece.offset, "length": piece.length}
     end = piece.offset + piece.length
     if isinstance(piece, Gap):

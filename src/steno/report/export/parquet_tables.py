@@ -49,27 +49,15 @@ def table_columns(
         key = f"{column} >> {bits[0]}" if bits else column
         rows: list[tuple[Any, ...]] = []
         omitted = _OMITTED_COLUMNS.get(name, ())
-        names = [
-            column_name
-            for column_name in _column_types(connection, name)
-            if column_name not in omitted
-        ]
+        names = [column_name for column_name in _column_types(connection, name) if column_name not in omitted]
         column_list = ", ".join(f'"{each}"' for each in names)
         for at in range(0, max(1, len(files)), _MAX_IDS_PER_QUERY):
             chunk = files[at : at + _MAX_IDS_PER_QUERY]
             placeholders = ", ".join("?" * len(chunk))
             # Names of tables and columns are ours; the numbers are bound.
-            cursor = connection.execute(
-                f"SELECT {column_list} FROM {name} WHERE {key} IN ({placeholders})", chunk
-            )
+            cursor = connection.execute(f"SELECT {column_list} FROM {name} WHERE {key} IN ({placeholders})", chunk)
             rows += cursor.fetchall()
-        yield (
-            name,
-            {
-                each: [_value(row[index], masker) for row in rows]
-                for index, each in enumerate(names)
-            },
-        )
+        yield (name, {each: [_value(row[index], masker) for row in rows] for index, each in enumerate(names)})
 
 
 def _value(value: Any, masker: Masker | None) -> Any:

@@ -12,12 +12,7 @@ import msgspec
 from steno.errors import BadRequest, Unreadable, Unwritable
 from steno.format.encode import encode_line
 from steno.report import clock
-from steno.report.export.export_formats import (
-    api_messages,
-    lossless_json,
-    render_markdown,
-    render_plain_text,
-)
+from steno.report.export.export_formats import api_messages, lossless_json, render_markdown, render_plain_text
 from steno.report.export.export_options import ExportFormat, ExportLevel
 from steno.report.export.session_masking import MaskedSession, open_masked
 from steno.report.humanize import SHORT_ID_LENGTH
@@ -44,9 +39,7 @@ def export_name(session: Session, used_names: set[str]) -> str:
     started = session.started
     day = f"{started.astimezone():%Y-%m-%d}" if started is not None else ""
     short_id = _slug(session.id[:SHORT_ID_LENGTH])
-    stem = (
-        "-".join(part for part in (day, _slug(session.title.text), short_id) if part) or "session"
-    )
+    stem = "-".join(part for part in (day, _slug(session.title.text), short_id) if part) or "session"
     return unused_name(stem, used_names)
 
 
@@ -66,9 +59,7 @@ def _slug(text: str) -> str:
     >>> _slug("Fix the <b>Überlauf</b>, ../../now!")
     'fix-the-b-uberlauf-b-now'
     """
-    ascii_text = (
-        unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()
-    )
+    ascii_text = unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()
     return _NON_ALPHANUMERIC.sub("-", ascii_text).strip("-")[:_MAX_SLUG_LENGTH].rstrip("-")
 
 
@@ -130,8 +121,7 @@ def sessions_of_project(project: str, roots: Sequence[str] | None) -> list[Disco
     return [
         session_file
         for session_file in sessions_newest_first(roots, archived=True)
-        if (session_project := _shown_project(session_file)) is not None
-        and query.matches_project(session_project)
+        if (session_project := _shown_project(session_file)) is not None and query.matches_project(session_project)
     ]
 
 
@@ -153,9 +143,7 @@ def sessions_with_text(index: "SessionIndex", text: str) -> list[DiscoveredFile]
     from steno.index.search.query_parser import parse_query
     from steno.index.session_stats import FILE_ID_SHIFT
 
-    finder = open_finder(
-        index, lambda time_text: clock.parse_time_range(time_text, environment.now())
-    )
+    finder = open_finder(index, lambda time_text: clock.parse_time_range(time_text, environment.now()))
     messages = finder.find(parse_query(text), "newest", require_terms=True).messages
     files = list(dict.fromkeys(message >> FILE_ID_SHIFT for message in messages))
     rows = index.connection.execute(
@@ -164,9 +152,7 @@ def sessions_with_text(index: "SessionIndex", text: str) -> list[DiscoveredFile]
         (json_array(files),),
     )
     paths = [os.fsdecode(path) for (path,) in rows.fetchall()]
-    session_files = (
-        discover_file(path) if os.path.lexists(path) else archived_at(path) for path in paths
-    )
+    session_files = (discover_file(path) if os.path.lexists(path) else archived_at(path) for path in paths)
     return [session_file for session_file in session_files if session_file is not None]
 
 
@@ -187,12 +173,7 @@ def _index_path(path: str) -> str:
     return os.path.abspath(path).encode("utf-8", "replace").decode()
 
 
-_FILE_ENDINGS: Final[dict[str, str]] = {
-    "markdown": ".md",
-    "txt": ".txt",
-    "json": ".json",
-    "messages": ".json",
-}
+_FILE_ENDINGS: Final[dict[str, str]] = {"markdown": ".md", "txt": ".txt", "json": ".json", "messages": ".json"}
 
 
 class ExportJob(msgspec.Struct):
@@ -259,9 +240,7 @@ def write_sessions(files: Sequence[DiscoveredFile], job: ExportJob) -> list[str]
         name = export_name(masked_session.session, used_names) + _FILE_ENDINGS[job.format]
         path = os.path.join(job.out, name)
         chunks = (
-            lossless_json(session_file, job.masker)
-            if job.format == "json"
-            else _render_chunks(masked_session, job)
+            lossless_json(session_file, job.masker) if job.format == "json" else _render_chunks(masked_session, job)
         )
         write_output_file(path, chunks, force=job.force)
         job.done(session_file.size)

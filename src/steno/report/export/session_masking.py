@@ -17,14 +17,7 @@ from steno.errors import Unreadable
 from steno.format.message import ToolUse
 from steno.format.paths import JSONL_SUFFIX
 from steno.format.source import BytesSource
-from steno.sanitize.secret_masker import (
-    PERSONAL_IDS,
-    SECRET_FAMILIES,
-    MaskEdit,
-    Masker,
-    apply_edits,
-    find_edits,
-)
+from steno.sanitize.secret_masker import PERSONAL_IDS, SECRET_FAMILIES, MaskEdit, Masker, apply_edits, find_edits
 from steno.session.session import Session
 from steno.session.transcript import Node, Transcript, load
 from steno.session.turns.subagents import SubagentFile
@@ -60,22 +53,14 @@ def open_masked(session_file: DiscoveredFile, masker: Masker | None) -> MaskedSe
         masked = masked_bytes(data, masker, f"{name}/{agent_file.place.agent_id}")
         return load(BytesSource(masked), keep=True)
 
-    transcript = load(
-        BytesSource(masked_bytes(read_bytes_of(session_file), masker, name)), keep=True
-    )
+    transcript = load(BytesSource(masked_bytes(read_bytes_of(session_file), masker, name)), keep=True)
     version = next((node.version for node in reversed(transcript.nodes) if node.version), "")
     session = Session(
         transcript,
         name=name,
-        agents=[
-            _mask_agent(agent_file, masker)
-            for agent_file in agent_files(session_file, load_transcript=agent)
-        ],
+        agents=[_mask_agent(agent_file, masker) for agent_file in agent_files(session_file, load_transcript=agent)],
         custom_title=_mask_text(read_custom_title(session_file), masker, name),
-        summaries=[
-            (leaf, _mask_text(title, masker, name))
-            for leaf, title in foreign_titles(session_file, version)
-        ],
+        summaries=[(leaf, _mask_text(title, masker, name)) for leaf, title in foreign_titles(session_file, version)],
     )
     return MaskedSession(session, session_file, session_file.size)
 
@@ -141,9 +126,7 @@ def find_masked_spans(data: bytes, masker: Masker | None, location: str) -> Mask
 
 _HASH_BYTES: Final = 4
 _PREFIXES: Final = {
-    family.id: tuple(sorted(family.needles, key=len, reverse=True))
-    for family in SECRET_FAMILIES
-    if family.prefix
+    family.id: tuple(sorted(family.needles, key=len, reverse=True)) for family in SECRET_FAMILIES if family.prefix
 }
 
 
@@ -261,7 +244,4 @@ class _SecretLocator:
 
     def _tool_name(self, node: Node, call_id: str) -> str:
         blocks = self._transcript.record(node).blocks
-        return next(
-            (block.name for block in blocks if isinstance(block, ToolUse) and block.id == call_id),
-            "",
-        )
+        return next((block.name for block in blocks if isinstance(block, ToolUse) and block.id == call_id), "")

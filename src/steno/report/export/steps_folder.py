@@ -87,13 +87,7 @@ class SourceCache:
         latest = max(status.st_mtime_ns, status.st_ctime_ns)
         if latest > time.time_ns() - _SETTLED_NANOS:
             return None
-        return (
-            status.st_dev,
-            status.st_ino,
-            status.st_size,
-            status.st_mtime_ns,
-            status.st_ctime_ns,
-        )
+        return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def state(self, source: Source) -> SourceState | None:
         """Return the state of a file that nobody has written to since it was read."""
@@ -117,9 +111,7 @@ class SourceCache:
         """Store what is known of some sources for the next run, and forget the others."""
         entries = {name: entry for name, entry in self._entries.items() if name in sources}
         if self._changed or len(entries) != len(self._entries):
-            atomic.write_cache(
-                self._name, msgspec.msgpack.encode(_StoredCache(self._version, entries))
-            )
+            atomic.write_cache(self._name, msgspec.msgpack.encode(_StoredCache(self._version, entries)))
 
 
 def _load_cache(name: str, version: int) -> dict[str, _Entry]:
@@ -137,15 +129,7 @@ ProgressPlan: TypeAlias = Callable[[int], Callable[[int], None]]
 """What is told how many bytes there are, and returns what is told of each step."""
 _LARGEST_METADATA: Final = 1 << 20
 _FOLDER_ERRORS: Final = frozenset(
-    (
-        errno.EISDIR,
-        errno.ENOTDIR,
-        errno.ENOTEMPTY,
-        errno.EEXIST,
-        errno.ELOOP,
-        errno.EACCES,
-        errno.EPERM,
-    )
+    (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.EACCES, errno.EPERM)
 )
 """Errors that come of what is in a folder, or of who may write to it."""
 _INCOMPLETE_KINDS: Final = frozenset(("denied", "unreadable", "missing", "too-deep"))
@@ -243,9 +227,7 @@ class _SyncRun:
 
     def run(self, selected: Sequence[DiscoveredFile] | None) -> StepsReport:
         for name in self._output.names():
-            recorded = _recorded_folder(
-                name, self._output.read(name, METADATA_FILE, _LARGEST_METADATA)
-            )
+            recorded = _recorded_folder(name, self._output.read(name, METADATA_FILE, _LARGEST_METADATA))
             if recorded is not None:
                 self._folders[name] = recorded
                 self._folders_by_source.setdefault(recorded.source_id, []).append(name)
@@ -381,9 +363,7 @@ class _SyncRun:
         if cached_state is not None:
             return cached_state
         folders = [self._folders[name] for name in self._folders_by_source.get(source.id, ())]
-        earlier_states = [
-            candidate.state for candidate in folders if candidate.version == SYNC_VERSION
-        ]
+        earlier_states = [candidate.state for candidate in folders if candidate.version == SYNC_VERSION]
         if (cached := self._cache.last_state(source)) is not None:
             earlier_states.append(cached)
         size = _size(source.found)
@@ -392,9 +372,7 @@ class _SyncRun:
             return None
         identity = self._cache.identity(source)
         size, digest = _hash_file(source.found)
-        state = next(
-            (each for each in earlier_states if (each.size, each.sha256) == (size, digest)), None
-        )
+        state = next((each for each in earlier_states if (each.size, each.sha256) == (size, digest)), None)
         if state is not None:
             self._cache.put(source, identity, state)
         return state
@@ -421,13 +399,7 @@ class _SyncRun:
             return False
         status = status_name(running=is_running(state, self._now))
         expected = (SYNC_VERSION, self._job.masker is not None, source.id, source.root_id, status)
-        if expected != (
-            recorded.version,
-            recorded.redacted,
-            recorded.source_id,
-            recorded.root_id,
-            recorded.status,
-        ):
+        if expected != (recorded.version, recorded.redacted, recorded.source_id, recorded.root_id, recorded.status):
             return False
         steps = self._output.read(name, STEPS_FILE, recorded.steps_size + 1)
         return steps is not None and sha256(steps).hexdigest() == recorded.steps_sha256
@@ -442,9 +414,7 @@ class _SyncRun:
 
     def _remove_gone(self, existing: dict[str, Source], sources: Sequence[Source]) -> None:
         """Remove the folders of sessions that are gone, or are not written any more."""
-        is_complete = not any(
-            problem.kind in _INCOMPLETE_KINDS for problem in self._report.problems
-        )
+        is_complete = not any(problem.kind in _INCOMPLETE_KINDS for problem in self._report.problems)
         roots = {_path_hash(root) for root in self._roots}
         selected_ids = {source.id for source in sources}
         for name, recorded in self._folders.items():

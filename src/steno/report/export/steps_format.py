@@ -45,11 +45,7 @@ _SEAL_KEY: Final = "metadata_sha256"
 _SUMMARY_LENGTH: Final = 200
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 SkipReason: TypeAlias = Literal[
-    "",
-    "empty file",
-    "file name is not a session id",
-    "transcript of a sub-agent",
-    "no user or assistant records",
+    "", "empty file", "file name is not a session id", "transcript of a sub-agent", "no user or assistant records"
 ]
 """Why a file becomes no steps; nothing for one that does."""
 
@@ -98,10 +94,7 @@ def sealed_metadata(metadata: dict[str, Any]) -> bytes:
     """Return metadata as it is written: with a hash of the rest, which tells if somebody changed it."""
     sync = {name: value for name, value in metadata["sync"].items() if name != _SEAL_KEY}
     seal = sha256(encode({**metadata, "sync": sync})).hexdigest()
-    return (
-        msgspec.json.format(encode({**metadata, "sync": {**sync, _SEAL_KEY: seal}}), indent=2)
-        + b"\n"
-    )
+    return msgspec.json.format(encode({**metadata, "sync": {**sync, _SEAL_KEY: seal}}), indent=2) + b"\n"
 
 
 def status_name(*, running: bool) -> str:
@@ -137,10 +130,7 @@ def session_steps(session: Session) -> list[dict[str, Any]]:
     session_id = session_id_of(session)
     if not session_id:
         return []
-    return [
-        _step_json(number, session_id, record)
-        for number, record in enumerate(_step_records(session), 1)
-    ]
+    return [_step_json(number, session_id, record) for number, record in enumerate(_step_records(session), 1)]
 
 
 def _step_records(session: Session) -> Iterator[Record]:
@@ -247,11 +237,7 @@ def _skip_reason(session: Session, counts: StepCounts, *, empty: bool) -> SkipRe
 
 
 def _metadata(
-    source: Source,
-    session: Session,
-    state: SourceState,
-    steps: Sequence[dict[str, Any]],
-    masker: Masker | None,
+    source: Source, session: Session, state: SourceState, steps: Sequence[dict[str, Any]], masker: Masker | None
 ) -> dict[str, Any]:
     """Return what is said of the whole; `status` and `ended_at` are filled in when it is written."""
     times = step_times(steps)

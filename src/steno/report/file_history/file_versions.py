@@ -118,15 +118,10 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
         """Return the last version before one whose text, or some of it, is known."""
         index = self.versions.index(version)
         earlier = reversed(self.versions[:index])
-        return next(
-            (earlier_version for earlier_version in earlier if earlier_version.known != "unknown"),
-            None,
-        )
+        return next((earlier_version for earlier_version in earlier if earlier_version.known != "unknown"), None)
 
 
-VERSION_HINT: Final = (
-    "a version (3, v3, first, last), SESSION:TURN, SESSION, :TURN, or @ and a time"
-)
+VERSION_HINT: Final = "a version (3, v3, first, last), SESSION:TURN, SESSION, :TURN, or @ and a time"
 _VERSION_NUMBER: Final = re.compile(r"v?(\d{1,9})")
 _VERSION_NAME: Final = re.compile(r"\d+\.\d+\.\d+b?")
 _TURN_REFERENCE: Final = re.compile(r"([^:]*):(\d{1,9})")
@@ -157,10 +152,7 @@ def find_version(history: History, text: str, now: float) -> Version:
         return history.versions[0 if reference == "first" else -1]
     if number := _VERSION_NUMBER.fullmatch(reference):
         return _version_by_number(history, int(number[1]))
-    if (
-        _VERSION_NAME.fullmatch(reference)
-        and (named_version := history.version_named(reference)) is not None
-    ):
+    if _VERSION_NAME.fullmatch(reference) and (named_version := history.version_named(reference)) is not None:
         return named_version
     if reference.startswith("@"):
         return _version_before(history, reference[1:], now)
@@ -173,17 +165,13 @@ def find_version(history: History, text: str, now: float) -> Version:
 
 def _version_by_number(history: History, number: int) -> Version:
     if not 1 <= number <= len(history.versions):
-        raise NotFound(
-            f"there is no version {number}", hint=f"they go from 1 to {len(history.versions)}"
-        )
+        raise NotFound(f"there is no version {number}", hint=f"they go from 1 to {len(history.versions)}")
     return history.versions[number - 1]
 
 
 def _version_before(history: History, text: str, now: float) -> Version:
     end = parse_time_range(text, now)[1] * MS_PER_SECOND
-    earlier = [
-        version for version in history.versions if version.time is not None and version.time < end
-    ]
+    earlier = [version for version in history.versions if version.time is not None and version.time < end]
     if not earlier:
         raise NotFound(f"no session had touched it by {text!r}")
     return earlier[-1]
@@ -191,11 +179,7 @@ def _version_before(history: History, text: str, now: float) -> Version:
 
 def _version_after_turn(history: History, session: str, turn: int | None) -> Version:
     session_prefix = session.lower() or history.versions[-1].session
-    session_versions = [
-        version
-        for version in history.versions
-        if version.session.lower().startswith(session_prefix)
-    ]
+    session_versions = [version for version in history.versions if version.session.lower().startswith(session_prefix)]
     names = {each.session for each in session_versions}
     if not session_versions:
         raise NotFound(f"no session that goes by {session!r} touched this file", hint=VERSION_HINT)

@@ -56,9 +56,7 @@ def history(
         project = next((owners[v.file].project for v in reversed(complete_versions)), "")
         if not project and owners:
             project = next(iter(owners.values())).project
-        return History(
-            path=path, project=project, versions=complete_versions, lost=finder.unreadable
-        )
+        return History(path=path, project=project, versions=complete_versions, lost=finder.unreadable)
 
 
 def normalized_text(version: Version) -> str | None:
@@ -79,9 +77,7 @@ def diff_texts(before: str, after: str, context: int = 3) -> list[DiffHunk]:
     common_head, common_tail = common_ends(old, new)
     start, before_tail = max(0, common_head - context), max(0, common_tail - context)
     opcodes = _diff_opcodes(
-        old[common_head : len(old) - common_tail],
-        new[common_head : len(new) - common_tail],
-        common_head - start,
+        old[common_head : len(old) - common_tail], new[common_head : len(new) - common_tail], common_head - start
     )
     old, new = old[start : len(old) - before_tail], new[start : len(new) - before_tail]
     hunks: list[DiffHunk] = []
@@ -191,11 +187,7 @@ def unified_diff(path: str, before: str, after: str) -> str:
 
 def _mark_missing_newline(text: str) -> str:
     normalized = normalize_newlines(text)
-    return (
-        normalized
-        if not normalized or normalized.endswith("\n")
-        else f"{normalized}{_NO_NEWLINE_SIGN}"
-    )
+    return normalized if not normalized or normalized.endswith("\n") else f"{normalized}{_NO_NEWLINE_SIGN}"
 
 
 def _hunk_lines(hunk: DiffHunk) -> Iterator[str]:
@@ -226,12 +218,7 @@ def _file_header(side: str, path: str) -> str:
 _MAX_PROMPT_LENGTH: Final = 160
 _ABBREVIATION_LENGTH: Final = 3
 _MAX_TITLE_LENGTH: Final = 80
-_EVENT_TEXTS: Final = {
-    "write": "Written",
-    "edit": "Edited",
-    "read": "Read",
-    "command": "May have changed",
-}
+_EVENT_TEXTS: Final = {"write": "Written", "edit": "Edited", "read": "Read", "command": "May have changed"}
 
 _CERTAINTY_TEXTS: Final = {
     "exact": {

@@ -27,9 +27,7 @@ def version_bytes(version: Version) -> bytes:
     """
     if version.text is None:
         known_lines = sum(len(piece.lines) for piece in version.pieces)
-        reason = (
-            f"only {known_lines:,} of its lines are known" if known_lines else "nobody recorded it"
-        )
+        reason = f"only {known_lines:,} of its lines are known" if known_lines else "nobody recorded it"
         raise NotFound(f"this version cannot be rebuilt: {reason}", hint=version.note)
     try:
         return version.text.encode()
@@ -37,9 +35,7 @@ def version_bytes(version: Version) -> bytes:
         raise BadRequest("this version holds half letters, which no file can hold") from error
 
 
-def restore_version(
-    version: Version, output: str, *, force: bool = False, roots: Sequence[str] = ()
-) -> RestoredFile:
+def restore_version(version: Version, output: str, *, force: bool = False, roots: Sequence[str] = ()) -> RestoredFile:
     """Write a version to a path that somebody named, never below the folders of sessions.
 
     Raises:
@@ -49,6 +45,4 @@ def restore_version(
     """
     data = version_bytes(version)
     forbidden_folders = (*roots, config_dir(), steno_home(), os.path.join(home_dir(), ".claude"))
-    return RestoredFile(
-        write_output_file(output, data, force=force, protected=forbidden_folders), len(data)
-    )
+    return RestoredFile(write_output_file(output, data, force=force, protected=forbidden_folders), len(data))

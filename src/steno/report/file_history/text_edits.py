@@ -90,11 +90,7 @@ def apply_patch(text: str, hunks: Sequence[PatchHunk]) -> str | None:
         after += before[position:start]
         after += hunk.lines_of_side("+")
         position = start + len(old)
-        if (
-            position == len(before)
-            and not hunk.ends_without_newline("+")
-            and hunk.ends_without_newline("-")
-        ):
+        if position == len(before) and not hunk.ends_without_newline("+") and hunk.ends_without_newline("-"):
             after.append("")
         if hunk.ends_without_newline("+") and before[position:] == [""]:
             position += 1
@@ -108,9 +104,7 @@ def patch_matches(hunks: Sequence[PatchHunk], before: str, after: str) -> bool:
     result = apply_patch(before, hunks)
     if result is not None:
         # A patch that marks no line as the last one without a newline does not say how it ends.
-        marks_newline = any(
-            hunk.ends_without_newline("+") or hunk.ends_without_newline("-") for hunk in hunks
-        )
+        marks_newline = any(hunk.ends_without_newline("+") or hunk.ends_without_newline("-") for hunk in hunks)
         differs_in_newline = f"{result}\n" == after or result == f"{after}\n"
         return result == after or (differs_in_newline and not marks_newline)
     result = apply_patch(_expand_tabs(before), [_expand_hunk_tabs(hunk) for hunk in hunks])
@@ -151,10 +145,7 @@ def count_changed_lines(before: str, after: str) -> tuple[int, int]:
     old, new = old[common_head : len(old) - common_tail], new[common_head : len(new) - common_tail]
     if not old or not new or len(old) * len(new) > _MAX_COMPARED_PAIRS:
         return len(new), len(old)
-    unchanged = sum(
-        block.size
-        for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
-    )
+    unchanged = sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
     return len(new) - unchanged, len(old) - unchanged
 
 

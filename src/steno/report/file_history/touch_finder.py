@@ -18,13 +18,7 @@ from steno.format.lines import read_bytes
 from steno.format.message import ToolResult, ToolUse
 from steno.format.paths import file_history_name
 from steno.format.records import Record
-from steno.format.sidecars import (
-    BackupEntry,
-    absolute_path,
-    backup_fingerprint,
-    read_backups,
-    snapshot_time,
-)
+from steno.format.sidecars import BackupEntry, absolute_path, backup_fingerprint, read_backups, snapshot_time
 from steno.format.source import OpenSource
 from steno.format.tool_catalogue import FILE_TOOLS, SHELL, tool_facts
 from steno.index.line_decoder import to_millis
@@ -136,9 +130,7 @@ def touch_of_call(use: ToolUse, block: ToolResult, record: Record) -> FileTouch 
     # One record may answer several calls; what the client kept is then of no certain call.
     is_only_result = len(record.tool_results) == 1
     client_result = as_object(record.tool_use_result) if is_only_result else None
-    return FileTouch(
-        tool=use.name, tool_input=use.input, result=client_result or {}, model_text=block.text
-    )
+    return FileTouch(tool=use.name, tool_input=use.input, result=client_result or {}, model_text=block.text)
 
 
 SessionOpener: TypeAlias = Callable[[str], AbstractContextManager[Session]]
@@ -152,21 +144,14 @@ SELECT t.message, t.place, t.turn, t.call, t.name, t.time, t.result, t.ended, m.
 FROM tool_calls t JOIN messages m ON m.id = t.message JOIN messages r ON r.id = t.result
 WHERE t.path = ? AND t.failed = 0 AND t.name IN ({_TOOL_PLACEHOLDERS})
 """
-_BACKUPS_QUERY: Final = (
-    f"SELECT DISTINCT message >> {FILE_ID_SHIFT} FROM file_backups WHERE path = ?"
-)
+_BACKUPS_QUERY: Final = f"SELECT DISTINCT message >> {FILE_ID_SHIFT} FROM file_backups WHERE path = ?"
 _OWNER_QUERY: Final = """
 SELECT s.file, s.id, s.agent, s.project, s.title, s.rewound, f.path
 FROM sessions s JOIN files f ON f.id = s.file
 """
 _READ_WINDOW: Final = 8 << 20
 _MAX_PROMPT_LENGTH: Final = 4_000
-_RELEVANT_MARKS: Final = (
-    f'"{SHELL}"'.encode(),
-    b'"edited_text_file"',
-    b'"attachment"',
-    b'"file-history-',
-)
+_RELEVANT_MARKS: Final = (f'"{SHELL}"'.encode(), b'"edited_text_file"', b'"attachment"', b'"file-history-')
 
 
 class TouchOwner(msgspec.Struct, frozen=True):
@@ -234,9 +219,7 @@ class TouchFinder:
         for copies_of_call in copies.values():
             # Forks and resumed sessions hold copies of it; the first that can be read counts.
             copies_of_call.sort(key=lambda row: (row[10], row[0]))
-            read_touches = (
-                self._touch_of_call(row, len(copies_of_call) - 1) for row in copies_of_call
-            )
+            read_touches = (self._touch_of_call(row, len(copies_of_call) - 1) for row in copies_of_call)
             touch = next((candidate for candidate in read_touches if candidate is not None), None)
             if touch is None:
                 self.unreadable += 1
@@ -245,27 +228,18 @@ class TouchFinder:
 
     def _touch_of_call(self, row: tuple[Any, ...], copies: int) -> FileTouch | None:
         message, place, turn, call, _, time, result, ended, length, result_length, _ = row
-        call_record, result_record = (
-            self._record(message, length),
-            self._record(result, result_length),
-        )
+        call_record, result_record = (self._record(message, length), self._record(result, result_length))
         if call_record is None or result_record is None:
             return None
         use = next((item for item in call_record.tool_uses if item.id == call), None)
-        block = next(
-            (each for each in result_record.tool_results if each.tool_use_id == call), None
-        )
+        block = next((each for each in result_record.tool_results if each.tool_use_id == call), None)
         if use is None or block is None:
             return None
         base_touch = touch_of_call(use, block, result_record)
         if base_touch is None:
             return FileTouch(tool="")
         touch = msgspec.structs.replace(
-            base_touch,
-            place=place,
-            time=time if ended is None else ended,
-            order=result & _OFFSET_MASK,
-            copies=copies,
+            base_touch, place=place, time=time if ended is None else ended, order=result & _OFFSET_MASK, copies=copies
         )
         return self._with_owner(touch, message >> FILE_ID_SHIFT, message & _OFFSET_MASK, turn)
 
@@ -332,13 +306,9 @@ class TouchFinder:
                 time = to_millis(record.timestamp) if touch.time is None else touch.time
                 turn = self._turn_at(file, offset)
                 placed = self._with_owner(touch, file, offset, turn)
-                yield msgspec.structs.replace(
-                    placed, time=time, order=offset, agent=owner.agent or _agent_id(record)
-                )
+                yield msgspec.structs.replace(placed, time=time, order=offset, agent=owner.agent or _agent_id(record))
 
-    def _touches_in_record(
-        self, record: Record, message: int, backups: FileBackups
-    ) -> Iterator[FileTouch]:
+    def _touches_in_record(self, record: Record, message: int, backups: FileBackups) -> Iterator[FileTouch]:
         if record.type == "assistant":
             for place, block in enumerate(record.tool_uses):
                 command = block.input.get("command")
@@ -352,9 +322,7 @@ class TouchFinder:
                 return
             if fields.get("type") == "edited_text_file":
                 snippet = fields.get("snippet")
-                yield FileTouch(
-                    tool="noticed", model_text=snippet if isinstance(snippet, str) else ""
-                )
+                yield FileTouch(tool="noticed", model_text=snippet if isinstance(snippet, str) else "")
             elif fields.get("type") == "file":
                 yield FileTouch(tool="attached", result=fields)
         else:
@@ -372,14 +340,11 @@ class TouchFinder:
         record = self._record(row[0], row[1])
         blocks = record.tool_results if record is not None else ()
         block = next((result for result in blocks if result.tool_use_id == call), None)
-        return (
-            record is None or block is None or call_outcome(SHELL, block, record).state != "denied"
-        )
+        return record is None or block is None or call_outcome(SHELL, block, record).state != "denied"
 
     def _turn_at(self, file: int, offset: int) -> int:
         row = self._connection.execute(
-            "SELECT max(number) FROM turns WHERE file = ? AND message <= ?",
-            (file, (file << FILE_ID_SHIFT) + offset),
+            "SELECT max(number) FROM turns WHERE file = ? AND message <= ?", (file, (file << FILE_ID_SHIFT) + offset)
         ).fetchone()
         return row[0] or 0
 
@@ -416,9 +381,7 @@ class TouchFinder:
                 "WHERE l.kind = 'agent' AND l.target = ? AND s.id = ?",
                 (owner.agent, owner.id),
             ).fetchone()
-            self._callers[owner.file] = (
-                None if caller is None else (caller[1] >> FILE_ID_SHIFT, caller[0])
-            )
+            self._callers[owner.file] = None if caller is None else (caller[1] >> FILE_ID_SHIFT, caller[0])
         return self._callers[owner.file]
 
     def _prompt_text(self, file: int, turn: int) -> str:
@@ -430,9 +393,7 @@ class TouchFinder:
                 key,
             ).fetchone()
             record = self._record(*row) if row is not None else None
-            self._prompts[key] = (
-                prompt_text(record).strip()[:_MAX_PROMPT_LENGTH] if record is not None else ""
-            )
+            self._prompts[key] = prompt_text(record).strip()[:_MAX_PROMPT_LENGTH] if record is not None else ""
         return self._prompts[key]
 
     # Records

@@ -86,26 +86,21 @@ class TouchedProject(msgspec.Struct, frozen=True):
 
 
 def list_touched_files(
-    connection: sqlite3.Connection,
-    touched_filter: TouchedFilter | None = None,
-    *,
-    limit: int | None = None,
+    connection: sqlite3.Connection, touched_filter: TouchedFilter | None = None, *, limit: int | None = None
 ) -> list[TouchedFile]:
     """Return the files that were touched, in the order that is wanted."""
     active_filter = touched_filter or TouchedFilter()
     backed_up = _only_backed_up(connection, active_filter)
     if limit is None:
-        return sort_touched(
-            [*_count_touches(connection, active_filter, None), *backed_up], active_filter.sort
-        )
+        return sort_touched([*_count_touches(connection, active_filter, None), *backed_up], active_filter.sort)
     first_paths = (
         _latest_paths(connection, limit)
         if active_filter == TouchedFilter()
         else _first_paths(connection, active_filter, limit)
     )
-    return sort_touched(
-        [*_count_touches(connection, active_filter, first_paths), *backed_up], active_filter.sort
-    )[:limit]
+    return sort_touched([*_count_touches(connection, active_filter, first_paths), *backed_up], active_filter.sort)[
+        :limit
+    ]
 
 
 def _latest_paths(connection: sqlite3.Connection, limit: int) -> list[str]:
@@ -113,8 +108,7 @@ def _latest_paths(connection: sqlite3.Connection, limit: int) -> list[str]:
     number = max(_MIN_ROWS, limit)
     while True:
         rows = connection.execute(
-            f"SELECT t.path FROM tool_calls t WHERE {IS_FILE_CALL_SQL} ORDER BY t.time DESC LIMIT ?",
-            (number,),
+            f"SELECT t.path FROM tool_calls t WHERE {IS_FILE_CALL_SQL} ORDER BY t.time DESC LIMIT ?", (number,)
         ).fetchall()
         latest_paths = list(dict.fromkeys(path for (path,) in rows))
         if len(latest_paths) >= limit or len(rows) < number:
@@ -122,9 +116,7 @@ def _latest_paths(connection: sqlite3.Connection, limit: int) -> list[str]:
         number *= 4
 
 
-def _first_paths(
-    connection: sqlite3.Connection, touched_filter: TouchedFilter, limit: int
-) -> list[str]:
+def _first_paths(connection: sqlite3.Connection, touched_filter: TouchedFilter, limit: int) -> list[str]:
     """Return the paths that come first. To count sessions is dear, so only those are counted."""
     where, values = _touch_condition(touched_filter)
     joined = f" {_JOIN_EDITS}" if touched_filter.sort == "lines" else ""
@@ -160,9 +152,7 @@ def _count_touches(
     return [_touched_file(row, session_ids) for row in rows]
 
 
-def _only_backed_up(
-    connection: sqlite3.Connection, touched_filter: TouchedFilter
-) -> list[TouchedFile]:
+def _only_backed_up(connection: sqlite3.Connection, touched_filter: TouchedFilter) -> list[TouchedFile]:
     """Return the files that only backups name."""
     where, values = _touch_condition(touched_filter, calls=False)
     rows = connection.execute(
@@ -175,8 +165,7 @@ def _only_backed_up(
     where, values = _touch_condition(touched_filter)
     path_array = json_array([path for path, *_ in rows])
     called = connection.execute(
-        f"SELECT DISTINCT t.path FROM tool_calls t WHERE {where} AND t.path IN {ARRAY_SQL}",
-        [*values, path_array],
+        f"SELECT DISTINCT t.path FROM tool_calls t WHERE {where} AND t.path IN {ARRAY_SQL}", [*values, path_array]
     )
     called_paths = {path for (path,) in called}
     return [
@@ -189,9 +178,7 @@ def _only_backed_up(
 def _touched_file(row: tuple[Any, ...], session_ids: dict[str, str]) -> TouchedFile:
     path, reads, calls, added, removed, last, files = row
     sessions = {session_ids.get(file, file) for file in str(files).split(",")}
-    return TouchedFile(
-        path, int(reads), calls - int(reads), int(added), int(removed), len(sessions), last
-    )
+    return TouchedFile(path, int(reads), calls - int(reads), int(added), int(removed), len(sessions), last)
 
 
 def sort_touched(files: Iterable[TouchedFile], sort: TouchedSort) -> list[TouchedFile]:
@@ -215,14 +202,10 @@ def _touch_condition(touched_filter: TouchedFilter, *, calls: bool = True) -> tu
     """Return the condition on rows `t` of `tool_calls`, or else of `file_backups`."""
     where, values = [IS_FILE_CALL_SQL if calls else "t.path != ''"], list[Any]()
     if touched_filter.project is not None:
-        where.append(
-            f"t.message >> {FILE_ID_SHIFT} IN (SELECT file FROM sessions WHERE project = ?)"
-        )
+        where.append(f"t.message >> {FILE_ID_SHIFT} IN (SELECT file FROM sessions WHERE project = ?)")
         values.append(touched_filter.project)
     if touched_filter.among is not None:
-        where.append(
-            f"t.message >> {FILE_ID_SHIFT} IN (SELECT file FROM sessions WHERE project IN {ARRAY_SQL})"
-        )
+        where.append(f"t.message >> {FILE_ID_SHIFT} IN (SELECT file FROM sessions WHERE project IN {ARRAY_SQL})")
         values.append(json_array(touched_filter.among))
     if touched_filter.below:
         folder = touched_filter.below.rstrip("/\\") + "/"
@@ -249,9 +232,7 @@ def touched_projects(connection: sqlite3.Connection) -> list[TouchedProject]:
         project_sums = sums.setdefault(project_by_file.get(file, ""), [0, 0])
         project_sums[0] += number
         project_sums[1] = max(project_sums[1], last or 0)
-    project_list = [
-        TouchedProject(path, number, last or None) for path, (number, last) in sums.items()
-    ]
+    project_list = [TouchedProject(path, number, last or None) for path, (number, last) in sums.items()]
     return sorted(project_list, key=lambda project: (-(project.last or 0), project.path))
 
 
@@ -277,20 +258,14 @@ def find_touched_path(connection: sqlite3.Connection, text: str, cwd: str) -> st
     # No session can have written a name that is no text.
     text = printable_path(text).replace("\0", "\u2400")
     absolute_path = os.path.normpath(os.path.join(printable_path(cwd), text))
-    for candidate in dict.fromkeys(
-        (text, absolute_path, printable_path(os.path.realpath(absolute_path)))
-    ):
+    for candidate in dict.fromkeys((text, absolute_path, printable_path(os.path.realpath(absolute_path)))):
         if _is_touched(connection, candidate):
             return candidate
     matching_paths = find_paths_by_suffix(connection, text)
     if not matching_paths:
         raise NotFound(f"no session touched {text!r}", hint="`steno files` lists what was touched")
     if len(matching_paths) > 1:
-        more_text = (
-            f" and {len(matching_paths) - _MAX_LISTED} more"
-            if len(matching_paths) > _MAX_LISTED
-            else ""
-        )
+        more_text = f" and {len(matching_paths) - _MAX_LISTED} more" if len(matching_paths) > _MAX_LISTED else ""
         raise Ambiguous(
             f"{len(matching_paths)} files end in {text!r}",
             candidates=tuple(matching_paths),
@@ -373,12 +348,7 @@ def files_of_session(
     called_paths = set(files)
     for path, turn, agent, time in connection.execute(_SESSION_BACKUPS_QUERY, (session,)):
         if path not in called_paths and (until is None or (not agent and turn <= until)):
-            _add_backup(
-                files.setdefault(path, SessionFileTouches(path=path, source="snapshot")),
-                turn,
-                agent,
-                time,
-            )
+            _add_backup(files.setdefault(path, SessionFileTouches(path=path, source="snapshot")), turn, agent, time)
     return sorted(files.values(), key=lambda touched: not touched.is_changed)
 
 

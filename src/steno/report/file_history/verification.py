@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from steno.store.discovered import DiscoveredFile
 
 
-_RECORDED_FIELDS: Final = frozenset(
-    ("originalFile", "structuredPatch", "originalFileContents", "original_file")
-)
+_RECORDED_FIELDS: Final = frozenset(("originalFile", "structuredPatch", "originalFileContents", "original_file"))
 
 
 class Mismatch(msgspec.Struct, frozen=True):
@@ -61,15 +59,12 @@ class VerificationReport(msgspec.Struct, kw_only=True):
 
 
 def verify_folders(
-    roots: Iterable[str],
-    on_planned: Callable[[int], Callable[[int], None]] = lambda _: lambda _: None,
+    roots: Iterable[str], on_planned: Callable[[int], Callable[[int], None]] = lambda _: lambda _: None
 ) -> VerificationReport:
     """Try every transcript below some folders, each by itself; `planned` hears how far it is."""
     transcripts: dict[str, DiscoveredFile] = {}
     for root in roots:
-        transcripts |= {
-            session_file.path: session_file for session_file in Discovery(root).transcripts()
-        }
+        transcripts |= {session_file.path: session_file for session_file in Discovery(root).transcripts()}
     progress = on_planned(sum(each.size for each in transcripts.values()))
     report = VerificationReport()
     for each in transcripts.values():
@@ -112,9 +107,7 @@ def _changing_versions(versions: Iterable[Version]) -> list[Version]:
     return [version for version in versions if version.verb in ("write", "edit")]
 
 
-def _compare_with_record(
-    version: Version, text: str, evidence: TouchEvidence, report: VerificationReport
-) -> str:
+def _compare_with_record(version: Version, text: str, evidence: TouchEvidence, report: VerificationReport) -> str:
     """Return what is wrong with a version beside what its own touch recorded."""
     if evidence.before is None:
         return ""
@@ -149,9 +142,7 @@ def _compare_chain(
 
 def _without_recorded(touch: FileTouch) -> FileTouch:
     """Return a touch as clients note it that keep nothing of the file before."""
-    remaining = {
-        name: value for name, value in touch.result.items() if name not in _RECORDED_FIELDS
-    }
+    remaining = {name: value for name, value in touch.result.items() if name not in _RECORDED_FIELDS}
     return msgspec.structs.replace(touch, result=remaining)
 
 

@@ -79,9 +79,7 @@ def _evidence_of_read(touch: FileTouch) -> TouchEvidence:
 
 def _evidence_of_numbered_lines(touch: FileTouch) -> TouchEvidence:
     """Read the lines with their numbers that the model was shown: all that old clients noted."""
-    matches = [
-        _NUMBERED_LINE.match(line) for line in _REMINDER.sub("", touch.model_text).split("\n")
-    ]
+    matches = [_NUMBERED_LINE.match(line) for line in _REMINDER.sub("", touch.model_text).split("\n")]
     if not matches or None in matches:
         return TouchEvidence()
     rows = [(int(match[1]), match[2]) for match in matches if match is not None]
@@ -89,9 +87,7 @@ def _evidence_of_numbered_lines(touch: FileTouch) -> TouchEvidence:
     if [number for number, _ in rows] != list(range(start, start + len(rows))):
         return TouchEvidence()
     lines = tuple(line for _, line in rows)
-    has_range = (
-        touch.tool_input.get("offset") is not None or touch.tool_input.get("limit") is not None
-    )
+    has_range = touch.tool_input.get("offset") is not None or touch.tool_input.get("limit") is not None
     may_be_cut = len(lines) >= _READ_LIMIT or any(len(line) >= _READ_LIMIT for line in lines)
     if start == 1 and not has_range and not may_be_cut:
         return TouchEvidence(after="\n".join(lines))
@@ -100,11 +96,7 @@ def _evidence_of_numbered_lines(touch: FileTouch) -> TouchEvidence:
 
 def _evidence_of_attachment(touch: FileTouch) -> TouchEvidence:
     content = as_object(touch.result.get("content"))
-    return (
-        _evidence_of_read(msgspec.structs.replace(touch, result=content))
-        if content
-        else TouchEvidence()
-    )
+    return _evidence_of_read(msgspec.structs.replace(touch, result=content)) if content else TouchEvidence()
 
 
 def _evidence_of_notice(touch: FileTouch) -> TouchEvidence:
@@ -133,9 +125,7 @@ def _evidence_of_write(touch: FileTouch) -> TouchEvidence:
 
 def _evidence_of_edit(touch: FileTouch) -> TouchEvidence:
     result, tool_input = touch.result, touch.tool_input
-    recorded_change = _text_change(
-        result.get("oldString"), result.get("newString"), result.get("replaceAll")
-    )
+    recorded_change = _text_change(result.get("oldString"), result.get("newString"), result.get("replaceAll"))
     requested_change = _text_change(
         tool_input.get("old_string"), tool_input.get("new_string"), tool_input.get("replace_all")
     )
@@ -143,9 +133,7 @@ def _evidence_of_edit(touch: FileTouch) -> TouchEvidence:
     return TouchEvidence(
         before=before,
         creates_file=requested_change is not None and not requested_change.old and not before,
-        alternatives=tuple(
-            (change,) for change in (recorded_change, requested_change) if change is not None
-        ),
+        alternatives=tuple((change,) for change in (recorded_change, requested_change) if change is not None),
         patch=_patch_hunks(result.get("structuredPatch")),
     )
 
@@ -155,8 +143,7 @@ def _evidence_of_multi_edit(touch: FileTouch) -> TouchEvidence:
     for edits in (touch.result.get("edits"), touch.tool_input.get("edits")):
         edit_list = [as_object(item) or {} for item in as_list(edits) or ()]
         changes = [
-            _text_change(each.get("old_string"), each.get("new_string"), each.get("replace_all"))
-            for each in edit_list
+            _text_change(each.get("old_string"), each.get("new_string"), each.get("replace_all")) for each in edit_list
         ]
         complete_changes = tuple(each for each in changes if each is not None)
         if complete_changes and len(complete_changes) == len(changes):
@@ -164,16 +151,13 @@ def _evidence_of_multi_edit(touch: FileTouch) -> TouchEvidence:
     before = _text_or_none(touch.result.get("originalFileContents"))
     creates_file = bool(alternatives) and not alternatives[0][0].old and not before
     patch = _patch_hunks(touch.result.get("structuredPatch"))
-    return TouchEvidence(
-        before=before, creates_file=creates_file, alternatives=tuple(alternatives), patch=patch
-    )
+    return TouchEvidence(before=before, creates_file=creates_file, alternatives=tuple(alternatives), patch=patch)
 
 
 def _evidence_of_notebook(touch: FileTouch) -> TouchEvidence:
     result = touch.result
     return TouchEvidence(
-        before=_text_or_none(result.get("original_file")),
-        after=_text_or_none(result.get("updated_file")),
+        before=_text_or_none(result.get("original_file")), after=_text_or_none(result.get("updated_file"))
     )
 
 
@@ -222,37 +206,23 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def _integer_or_none(value: Any) -> int | None:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not abs(value) < _MAX_EXACT_INTEGER
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _MAX_EXACT_INTEGER:
         return None
     return int(value)
 
 
 _NOTE_OUTSIDE: Final = "No session wrote this; it was found by what came next."
-_NOTE_COMMAND: Final = (
-    "A command that names the file may have done it; this was found by what came next."
-)
+_NOTE_COMMAND: Final = "A command that names the file may have done it; this was found by what came next."
 _NOTE_GONE: Final = "It was not there any more: something moved it or took it away."
-_NOTE_COMMAND_BEFORE: Final = (
-    "A command that names the file ran before this, and may have changed it."
-)
+_NOTE_COMMAND_BEFORE: Final = "A command that names the file ran before this, and may have changed it."
 _NOTE_PATCH_MISMATCH: Final = "The recorded patch does not lead from the file before to this."
 _NOTE_EDIT_MISMATCH: Final = "The edit does not fit what was known of the file before it."
 _NOTE_UNKNOWN_BEFORE: Final = "The file before this edit is not recorded."
 _NOTE_NO_RESULT: Final = "What it wrote is not recorded."
 _NOTE_BACKUP_ONLY: Final = "Known from the client's backup alone, made before the file was changed."
-_NOTE_NO_FILE: Final = (
-    "The client noted that there was no such file before; what was written is not known."
-)
+_NOTE_NO_FILE: Final = "The client noted that there was no such file before; what was written is not known."
 _NOTE_BACKUP_LOST: Final = "The client backed it up here; the backup is not there any more."
-_VERBS: Final[dict[FileAction, VersionEvent]] = {
-    "read": "read",
-    "write": "write",
-    "command": "command",
-}
+_VERBS: Final[dict[FileAction, VersionEvent]] = {"read": "read", "write": "write", "command": "command"}
 
 
 def build_versions(touches: Iterable[FileTouch]) -> list[Version]:
@@ -302,11 +272,7 @@ class _VersionBuilder:
         elif touch.tool != "kept":
             self._add_change(touch, evidence)
         elif self._backups_only and not self.versions:
-            known, note = (
-                ("unknown", _NOTE_NO_FILE)
-                if evidence.creates_file
-                else (self._known, _NOTE_BACKUP_ONLY)
-            )
+            known, note = ("unknown", _NOTE_NO_FILE) if evidence.creates_file else (self._known, _NOTE_BACKUP_ONLY)
             self._add_version(touch, "outside", known, note=note)
 
     def _add_lost_backup(self, touch: FileTouch) -> None:
@@ -336,12 +302,7 @@ class _VersionBuilder:
     def _compare_missing(self, touch: FileTouch) -> None:
         if (self._text is not None or self._lines is not None) and not self._is_missing:
             self._add_version(
-                touch,
-                "outside",
-                "unknown",
-                note=_NOTE_GONE,
-                removed=_line_count(self._text),
-                before=True,
+                touch, "outside", "unknown", note=_NOTE_GONE, removed=_line_count(self._text), before=True
             )
         self._pending_commands = []
         self._set_state("", "exact")
@@ -377,9 +338,7 @@ class _VersionBuilder:
             self.versions[place] = settled
         self._pending_commands = []
 
-    def _set_state(
-        self, text: str | None, known: Certainty, lines: PartialText | None = None
-    ) -> None:
+    def _set_state(self, text: str | None, known: Certainty, lines: PartialText | None = None) -> None:
         self._text, self._known, self._lines = text, known, lines
         self._is_missing = False
 
@@ -406,13 +365,9 @@ class _VersionBuilder:
             known_lines.total = len(known_lines)
             # Lines behind the end, and another number of lines, are of another text.
             last = evidence.start + len(evidence.lines) - 1
-            if last <= len(known_lines) and known_lines.agrees(
-                evidence.start, evidence.lines, evidence.total
-            ):
+            if last <= len(known_lines) and known_lines.agrees(evidence.start, evidence.lines, evidence.total):
                 return
-        elif self._lines is not None and self._lines.agrees(
-            evidence.start, evidence.lines, evidence.total
-        ):
+        elif self._lines is not None and self._lines.agrees(evidence.start, evidence.lines, evidence.total):
             self._merge_lines(evidence)
             return
         new_lines = PartialText(evidence.total)
@@ -451,15 +406,11 @@ class _VersionBuilder:
                 added, removed = count_changed_lines(self._text, after)
                 text_before = self._text
                 self._set_state(after, "derived")
-                self._add_version(
-                    touch, verb, "derived", added=added, removed=removed, note=note, was=text_before
-                )
+                self._add_version(touch, verb, "derived", added=added, removed=removed, note=note, was=text_before)
                 return
         self._add_partial_edit(touch, verb, evidence)
 
-    def _add_known_result(
-        self, touch: FileTouch, verb: VersionEvent, evidence: TouchEvidence, after: str
-    ) -> None:
+    def _add_known_result(self, touch: FileTouch, verb: VersionEvent, evidence: TouchEvidence, after: str) -> None:
         known_text = self._text
         note = ""
         if known_text is not None:
@@ -471,33 +422,21 @@ class _VersionBuilder:
                     note = _NOTE_EDIT_MISMATCH
             added, removed = count_changed_lines(known_text, after)
         else:
-            added, removed = (
-                _count_signs(evidence.patch) if evidence.patch else (_line_count(after), 0)
-            )
+            added, removed = _count_signs(evidence.patch) if evidence.patch else (_line_count(after), 0)
         self._pending_commands = []
         self._set_state(after, "exact")
         text_before = "" if evidence.creates_file else known_text
-        self._add_version(
-            touch, verb, "exact", added=added, removed=removed, note=note, was=text_before
-        )
+        self._add_version(touch, verb, "exact", added=added, removed=removed, note=note, was=text_before)
 
-    def _add_partial_edit(
-        self, touch: FileTouch, verb: VersionEvent, evidence: TouchEvidence
-    ) -> None:
+    def _add_partial_edit(self, touch: FileTouch, verb: VersionEvent, evidence: TouchEvidence) -> None:
         """Take in an edit of a file that is not known, or not as the edit has it."""
         note = _NOTE_EDIT_MISMATCH if self._text is not None else _NOTE_UNKNOWN_BEFORE
         lines = self._lines.copy() if self._lines is not None else PartialText()
         if self._text is not None:
             lines.set_lines(1, self._text.split("\n"))
-        added, removed = (
-            _count_signs(evidence.patch)
-            if evidence.patch
-            else _count_changes(evidence.alternatives)
-        )
+        added, removed = _count_signs(evidence.patch) if evidence.patch else _count_changes(evidence.alternatives)
         if evidence.patch:
-            if not lines.apply_patch(evidence.patch) and (
-                self._text is not None or self._lines is not None
-            ):
+            if not lines.apply_patch(evidence.patch) and (self._text is not None or self._lines is not None):
                 self._set_state(None, "unknown")
                 self._add_version(touch, "outside", "unknown", note=_NOTE_OUTSIDE, before=True)
             self._set_state(None, "partial", lines)
@@ -505,9 +444,7 @@ class _VersionBuilder:
             self._set_state(None, "unknown")
             note = note if evidence.alternatives else _NOTE_NO_RESULT
         written = _written_lines(evidence)
-        self._add_version(
-            touch, verb, self._known, added=added, removed=removed, note=note, wrote=written
-        )
+        self._add_version(touch, verb, self._known, added=added, removed=removed, note=note, wrote=written)
 
     def _add_version(
         self,
@@ -593,10 +530,7 @@ def _written_lines(evidence: TouchEvidence) -> tuple[str, ...]:
 
 
 def _count_changes(alternatives: Sequence[Sequence[TextChange]]) -> tuple[int, int]:
-    pairs = [
-        count_changed_lines(change.old, change.new)
-        for change in (alternatives[0] if alternatives else ())
-    ]
+    pairs = [count_changed_lines(change.old, change.new) for change in (alternatives[0] if alternatives else ())]
     return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
 
 

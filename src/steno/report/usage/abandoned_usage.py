@@ -65,9 +65,7 @@ def count_abandoned_usage(
         file, stored_path, size, mtime, _ = each
         path = path_from_column(stored_path)
         if not _is_cached(cached, each):
-            cached[_cache_key(stored_path)] = _CachedKeys(
-                size, mtime, sorted(abandoned_response_keys(path))
-            )
+            cached[_cache_key(stored_path)] = _CachedKeys(size, mtime, sorted(abandoned_response_keys(path)))
             if progress is not None:
                 progress(size)
         _add_responses(connection, buckets, file, cached[_cache_key(stored_path)].keys, query)

@@ -23,11 +23,7 @@ from steno.index.sync.scan import path_from_column
 from steno.index.usage_rows import LOCAL_DAY, MAX_TOKENS, response_key, usage_figures
 from steno.report.pricing import PriceTable
 from steno.report.session_lookup import session_keys
-from steno.report.usage.usage_from_files import (
-    FilePartition,
-    decode_usage_record,
-    transcripts_below,
-)
+from steno.report.usage.usage_from_files import FilePartition, decode_usage_record, transcripts_below
 from steno.report.usage.usage_from_index import (
     RESPONSE_COLUMNS,
     SUM_COLUMNS,
@@ -50,12 +46,7 @@ from steno.report.usage.usage_query import (
     slot_of_row,
     tier_of_row,
 )
-from steno.report.usage.usage_report import (
-    UsageFigures,
-    UsageReport,
-    apportion_micros,
-    build_report,
-)
+from steno.report.usage.usage_report import UsageFigures, UsageReport, apportion_micros, build_report
 from steno.store.archive.file_access import open_transcript
 from steno.store.discovered import Problem
 
@@ -115,9 +106,7 @@ def usage_lines_near(path: str, file: int, keys: dict[str, tuple[int, int]]) -> 
             response_lines: list[UsageLine] = []
             for span in (*_SPANS, source.size + 1):
                 response_lines = [
-                    usage_line
-                    for usage_line in _lines_near(source, file, offset, span)
-                    if usage_line.key == key
+                    usage_line for usage_line in _lines_near(source, file, offset, span) if usage_line.key == key
                 ]
                 if len(response_lines) >= line_count:
                     break
@@ -279,10 +268,7 @@ def explain_index(
 ) -> UsageExplanation:
     """Explain a total of the index. `what` chooses rows by name, or a response by its key."""
     origin_of = transcript_owners(connection).__getitem__
-    paths = {
-        file: path_from_column(path)
-        for file, path in connection.execute("SELECT id, path FROM files")
-    }
+    paths = {file: path_from_column(path) for file, path in connection.execute("SELECT id, path FROM files")}
     name_of = tool_namer(connection) if query.by == "tool" else _group_namer(query, origin_of)
     selected = _select_responses(counted_rows(connection, query), query, name_of, selection)
     copies = list(copies_of(connection, (row[1] for row, _ in selected)))
@@ -292,11 +278,7 @@ def explain_index(
 
 
 def explain_files(
-    roots: Sequence[str],
-    query: UsageQuery,
-    prices: PriceTable,
-    problems: list[Problem],
-    selection: str = "",
+    roots: Sequence[str], query: UsageQuery, prices: PriceTable, problems: list[Problem], selection: str = ""
 ) -> UsageExplanation:
     """Explain the same total straight from the files."""
     files = [path for path, _ in transcripts_below(roots, problems)]
@@ -306,16 +288,13 @@ def explain_files(
     rows = (
         row
         for row in partition.rows.values()
-        if query.matches_time(response_time(row))
-        and query.matches_project(partition.origin_of(row[0])[2])
+        if query.matches_time(response_time(row)) and query.matches_project(partition.origin_of(row[0])[2])
     )
     selected = _select_responses(rows, query, _group_namer(query, partition.origin_of), selection)
     keys = {row[1] for row, _ in selected}
     copies = [row for row in partition.copies if row[1] in keys]
     files_with_skipped = None if selection else partition.files_with_skipped(query)
-    inputs = _ExplanationInput(
-        selected, copies, partition.origin_of, files.__getitem__, files_with_skipped
-    )
+    inputs = _ExplanationInput(selected, copies, partition.origin_of, files.__getitem__, files_with_skipped)
     return _build_explanation(inputs, prices, *_read_lines(inputs, query))
 
 
@@ -358,24 +337,15 @@ def _select_responses(
     named_rows.sort(key=lambda each: (each[1], response_time(each[0]) or 0, each[0][1]))
     if not selection:
         return named_rows
-    exact_matches = [
-        named_row
-        for named_row in named_rows
-        if named_row[0][1] == selection or selection in named_row[1]
-    ]
+    exact_matches = [named_row for named_row in named_rows if named_row[0][1] == selection or selection in named_row[1]]
     word = selection.casefold()
     return exact_matches or [
-        each
-        for each in named_rows
-        if any(word in name.casefold() for name in (*each[1], each[0][1]))
+        each for each in named_rows if any(word in name.casefold() for name in (*each[1], each[0][1]))
     ]
 
 
 def _build_explanation(
-    inputs: _ExplanationInput,
-    prices: PriceTable,
-    lines_by_response: _LinesByResponse,
-    skipped: list[ExplainedLine],
+    inputs: _ExplanationInput, prices: PriceTable, lines_by_response: _LinesByResponse, skipped: list[ExplainedLine]
 ) -> UsageExplanation:
     prices.load({row[6] for row, _ in inputs.counted})
     copies: dict[str, list[Row]] = {}
@@ -386,26 +356,18 @@ def _build_explanation(
     for row, names in inputs.counted:
         figures = UsageFigures(unpriced={})
         day = day_of_slot(slot_of_row(row))
-        figures.add_bucket(
-            (names, day, row[6], row[15], tier_of_row(row)), counts_of_row(row), prices
-        )
+        figures.add_bucket((names, day, row[6], row[15], tier_of_row(row)), counts_of_row(row), prices)
         totals.add(figures)
         session, _, project = inputs.origin_of(row[0])
         lines = _lines_of_response(row, copies.get(row[1], []), lines_by_response, inputs)
-        responses.append(
-            ExplainedResponse(
-                row[1], names, row[6], response_time(row), session, project, figures, lines
-            )
-        )
+        responses.append(ExplainedResponse(row[1], names, row[6], response_time(row), session, project, figures, lines))
     costs = apportion_micros([response.figures.exact for response in responses])
     for response, cost in zip(responses, costs, strict=True):
         response.cost = cost if response.figures.has_cost else None
     return UsageExplanation(responses, skipped, totals, sum(costs))
 
 
-def _read_lines(
-    inputs: _ExplanationInput, query: UsageQuery
-) -> tuple[_LinesByResponse, list[ExplainedLine]]:
+def _read_lines(inputs: _ExplanationInput, query: UsageQuery) -> tuple[_LinesByResponse, list[ExplainedLine]]:
     """Read the lines of all the files that are involved, and those that were skipped in them."""
     keys_by_file: dict[int, set[str]] = {}
     for row in (*(row for row, _ in inputs.counted), *inputs.copies):
@@ -464,17 +426,11 @@ def _reason_for_copy(row: Row, copy: Row) -> str:
     return _REASONS["original" if copy[17] > row[17] else "earlier"]
 
 
-def _explained_line(
-    path: str, line: UsageLine, verdict: Verdict, reason: str, counts_in: str = ""
-) -> ExplainedLine:
-    return ExplainedLine(
-        path, line.line, line.offset, verdict, reason, line.figures, counts_in, line.cut
-    )
+def _explained_line(path: str, line: UsageLine, verdict: Verdict, reason: str, counts_in: str = "") -> ExplainedLine:
+    return ExplainedLine(path, line.line, line.offset, verdict, reason, line.figures, counts_in, line.cut)
 
 
-def _unreadable_line(
-    path: str, row: Row, verdict: Verdict, reason: str, counts_in: str = ""
-) -> ExplainedLine:
+def _unreadable_line(path: str, row: Row, verdict: Verdict, reason: str, counts_in: str = "") -> ExplainedLine:
     """Return a line that cannot be read any more as the row tells it."""
     figures = tuple(row[9:15])
     cut = max(figures) >= MAX_TOKENS
@@ -483,12 +439,7 @@ def _unreadable_line(
 
 _FROM_USAGE: Final = "FROM usage u JOIN sessions s ON s.file = u.file"
 _AGENT_COLUMN: Final = "coalesce(nullif(u.agent, ''), s.agent)"
-_FILTER_COLUMNS: Final = {
-    "model": "u.model",
-    "project": "s.project",
-    "session": "s.id",
-    "branch": "u.branch",
-}
+_FILTER_COLUMNS: Final = {"model": "u.model", "project": "s.project", "session": "s.id", "branch": "u.branch"}
 
 
 class ResponseFilter(msgspec.Struct, frozen=True):
@@ -525,19 +476,12 @@ def total_of_responses(
         "GROUP BY 1, 2, 3, 4",
         values,
     )
-    buckets: Buckets = {
-        (("",), day, model, fast, tier): tuple(counts) for day, model, fast, tier, *counts in rows
-    }
+    buckets: Buckets = {(("",), day, model, fast, tier): tuple(counts) for day, model, fast, tier, *counts in rows}
     return build_report(buckets, "", prices)
 
 
 def find_responses(
-    connection: sqlite3.Connection,
-    response_filter: ResponseFilter,
-    prices: PriceTable,
-    *,
-    limit: int,
-    offset: int = 0,
+    connection: sqlite3.Connection, response_filter: ResponseFilter, prices: PriceTable, *, limit: int, offset: int = 0
 ) -> tuple[list[ExplainedResponse], dict[str, int]]:
     """Return some of them, the newest first, with every line that tells of each.
 
@@ -551,9 +495,7 @@ def find_responses(
     return explain_rows(connection, rows, prices)
 
 
-def _response_condition(
-    connection: sqlite3.Connection, response_filter: ResponseFilter
-) -> tuple[str, list[Any]]:
+def _response_condition(connection: sqlite3.Connection, response_filter: ResponseFilter) -> tuple[str, list[Any]]:
     where, values = ["u.counts"], list[Any]()
     if response_filter.undated:
         where.append("u.time IS NULL")
@@ -571,9 +513,7 @@ def _response_condition(
     return " AND ".join(where), values
 
 
-def _subagent_type_condition(
-    connection: sqlite3.Connection, kind: tuple[str, str], values: list[Any]
-) -> str:
+def _subagent_type_condition(connection: sqlite3.Connection, kind: tuple[str, str], values: list[Any]) -> str:
     if not kind[0]:
         return f"{_AGENT_COLUMN} = ''"
     type_by_agent = subagent_types(connection)
@@ -585,17 +525,13 @@ def _subagent_type_condition(
     return f"{_AGENT_COLUMN} != '' AND {_AGENT_COLUMN} {operator} {ARRAY_SQL}"
 
 
-def transcript_origins(
-    connection: sqlite3.Connection, files: Iterable[int]
-) -> dict[int, TranscriptOrigin]:
+def transcript_origins(connection: sqlite3.Connection, files: Iterable[int]) -> dict[int, TranscriptOrigin]:
     """Return where some transcripts belong."""
     file_ids = set(files)
     keys = session_keys(connection, file_ids)
     origins: dict[int, TranscriptOrigin] = {}
     for file in file_ids:
-        row = connection.execute(
-            "SELECT agent, title, project FROM sessions WHERE file = ?", (file,)
-        ).fetchone()
+        row = connection.execute("SELECT agent, title, project FROM sessions WHERE file = ?", (file,)).fetchone()
         if row is not None:
             origins[file] = TranscriptOrigin(keys.get(file, ""), *row)
     return origins

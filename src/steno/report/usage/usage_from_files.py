@@ -204,9 +204,7 @@ class FileScanner:
                 return False
         raise _UnexpectedContent
 
-    def _scan_lines(
-        self, stop: int, base: int, scanned: ScannedFile, tally: UsageRowBuilder
-    ) -> None:
+    def _scan_lines(self, stop: int, base: int, scanned: ScannedFile, tally: UsageRowBuilder) -> None:
         """Take the figures of all the lines in the buffer up to `stop`."""
         view, find, rfind, decode = self._view, self._text.find, self._text.rfind, _decode_usage
         start = last_start = lines = 0
@@ -241,9 +239,7 @@ class FileScanner:
             _add_response(last, base + last_start, timestamp, lines, tally)
 
 
-def _add_response(
-    line: UsageRecord, message: int, timestamp: Any, lines: int, tally: UsageRowBuilder
-) -> None:
+def _add_response(line: UsageRecord, message: int, timestamp: Any, lines: int, tally: UsageRowBuilder) -> None:
     if timestamp is not None and timestamp.__class__ is not str:
         raise _UnexpectedContent
     if line.is_sidechain and not line.agent_id:
@@ -312,9 +308,7 @@ def transcripts_below(roots: Sequence[str], problems: list[Problem]) -> list[Siz
         return True
 
     for root in roots:
-        for session_file in TranscriptWalk(
-            os.path.abspath(root), problems, agents=True, is_known=is_transcript
-        ).run():
+        for session_file in TranscriptWalk(os.path.abspath(root), problems, agents=True, is_known=is_transcript).run():
             files.setdefault(session_file.path, session_file.size)
     return list(files.items())
 
@@ -359,11 +353,7 @@ class FilePartition:
         session, agent, _ = self.origin_of(row[0])
         # As in SQL, bytes come after all text.
         stored_path = path_to_column(scanned.path)
-        path = (
-            stored_path
-            if isinstance(stored_path, str)
-            else _HIGHEST_CHARACTER + stored_path.decode("latin-1")
-        )
+        path = stored_path if isinstance(stored_path, str) else _HIGHEST_CHARACTER + stored_path.decode("latin-1")
         return copy_rank(row, scanned.started, session, agent, path)
 
     def origin_of(self, number: int) -> TranscriptOwner:
@@ -392,11 +382,7 @@ class FilePartition:
 
 
 def count_files_usage(
-    roots: Sequence[str],
-    query: UsageQuery,
-    problems: list[Problem],
-    *,
-    processes: int | None = None,
+    roots: Sequence[str], query: UsageQuery, problems: list[Problem], *, processes: int | None = None
 ) -> Buckets:
     """Return the sums of all the files below some folders."""
     import gc
@@ -409,9 +395,7 @@ def count_files_usage(
         if processes is None:
             is_large = sum(size for _, size in files) > _PARALLEL_BYTES
             processes = min(_usable_processors(), _MAX_PROCESSES) if is_large else 1
-        first, *other_partitions = (
-            FilePartition(part_files) for part_files in _partition_files(files, processes)
-        )
+        first, *other_partitions = (FilePartition(part_files) for part_files in _partition_files(files, processes))
         workers = [_Worker(partition, query) for partition in other_partitions]
         first.read()
         return _combine(first, workers, _keys_in_several(first, workers), query, problems)
@@ -432,11 +416,7 @@ def _keys_in_several(first: FilePartition, workers: "list[_Worker]") -> set[str]
 
 
 def _combine(
-    first: FilePartition,
-    workers: "list[_Worker]",
-    shared_keys: set[str],
-    query: UsageQuery,
-    problems: list[Problem],
+    first: FilePartition, workers: "list[_Worker]", shared_keys: set[str], query: UsageQuery, problems: list[Problem]
 ) -> Buckets:
     claims = _take_shared(first, shared_keys)
     for worker in workers:
@@ -465,9 +445,7 @@ def _combine(
     return buckets
 
 
-def _take_shared(
-    partition: FilePartition, shared_keys: set[str]
-) -> list[tuple[str, list[object], list[object]]]:
+def _take_shared(partition: FilePartition, shared_keys: set[str]) -> list[tuple[str, list[object], list[object]]]:
     """Take out of a share what also stands in others."""
     claims: list[tuple[str, list[object], list[object]]] = []
     for key in shared_keys & partition.rows.keys():
@@ -480,9 +458,7 @@ def _partition_files(files: Sequence[SizedFile], number: int) -> list[list[tuple
     """Deal out the files so that all have about as much to read."""
     partitions: list[list[tuple[int, str]]] = [[] for _ in range(number)]
     loads = [0] * number
-    for file_number, (path, size) in sorted(
-        enumerate(files), key=lambda numbered_file: -numbered_file[1][1]
-    ):
+    for file_number, (path, size) in sorted(enumerate(files), key=lambda numbered_file: -numbered_file[1][1]):
         lightest = loads.index(min(loads))
         partitions[lightest].append((file_number, path))
         loads[lightest] += size
@@ -571,14 +547,10 @@ def _run_worker(partition: FilePartition, query: UsageQuery, read: int, write: i
         os._exit(code)
 
 
-def _worker_result(
-    partition: FilePartition, query: UsageQuery, shared_keys: set[str]
-) -> _WorkerResult:
+def _worker_result(partition: FilePartition, query: UsageQuery, shared_keys: set[str]) -> _WorkerResult:
     claims = _take_shared(partition, shared_keys)
     origins = [(int(str(row[0])), partition.origin_of(int(str(row[0])))) for _, row, _ in claims]
-    return _WorkerResult(
-        list(partition.aggregate(query).items()), claims, partition.problems, origins
-    )
+    return _WorkerResult(list(partition.aggregate(query).items()), claims, partition.problems, origins)
 
 
 def _send(pipe: int, data: bytes) -> None:

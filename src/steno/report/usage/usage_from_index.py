@@ -56,9 +56,7 @@ _NO_TOOL: Final = "(no tool)"
 _FIRST_DAY: Final = "0001-01-01"
 
 
-def count_indexed_usage(
-    connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable
-) -> Buckets:
+def count_indexed_usage(connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable) -> Buckets:
     """Return the sums of what is wanted."""
     if query.by == "tool":
         return _count_by_tool(connection, query)
@@ -108,11 +106,7 @@ def _count_from_responses(
 ) -> Buckets:
     grouping = query.by
     values: list[Any] = []
-    day = (
-        LOCAL_DAY
-        if grouping in ("day", "week", "month")
-        else _price_day_sql(prices, models, values)
-    )
+    day = LOCAL_DAY if grouping in ("day", "week", "month") else _price_day_sql(prices, models, values)
     names = ", ".join(_GROUP_COLUMNS[grouping])
     where = _where(connection, query, values)
     width = len(_GROUP_COLUMNS[grouping])
@@ -136,9 +130,7 @@ def _count_from_responses(
     return buckets
 
 
-def count_by_origin(
-    connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable
-) -> Buckets:
+def count_by_origin(connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable) -> Buckets:
     """Return the sums of some time by file, sub-agent and branch, for many reports at once."""
     models = [row[0] for row in connection.execute("SELECT DISTINCT model FROM days")]
     prices.load(models)
@@ -156,9 +148,7 @@ def count_by_origin(
     }
 
 
-def count_by_session_file(
-    connection: sqlite3.Connection, files: Sequence[int], prices: PriceTable
-) -> Buckets:
+def count_by_session_file(connection: sqlite3.Connection, files: Sequence[int], prices: PriceTable) -> Buckets:
     """Return the sums of some sessions by the numbers of their files, with their sub-agents."""
     models = [row[0] for row in connection.execute("SELECT DISTINCT model FROM days")]
     prices.load(models)
@@ -171,10 +161,7 @@ def count_by_session_file(
         "GROUP BY 1, 2, 3, 4, 5",
         values,
     )
-    return {
-        ((str(file),), day, model, fast, tier): tuple(counts)
-        for file, day, model, fast, tier, *counts in rows
-    }
+    return {((str(file),), day, model, fast, tier): tuple(counts) for file, day, model, fast, tier, *counts in rows}
 
 
 def _price_day_sql(prices: PriceTable, models: list[str], values: list[Any]) -> str:
@@ -221,8 +208,7 @@ def counted_rows(connection: sqlite3.Connection, query: UsageQuery) -> Iterator[
     values: list[Any] = []
     where = _where(connection, query, values)
     return connection.execute(
-        f"SELECT {RESPONSE_COLUMNS} FROM usage u JOIN sessions s ON s.file = u.file WHERE {where}",
-        values,
+        f"SELECT {RESPONSE_COLUMNS} FROM usage u JOIN sessions s ON s.file = u.file WHERE {where}", values
     )
 
 
@@ -232,8 +218,7 @@ def copies_of(connection: sqlite3.Connection, keys: Iterable[str]) -> Iterator[R
     for chunk in (keys[at : at + _KEY_CHUNK_SIZE] for at in range(0, len(keys), _KEY_CHUNK_SIZE)):
         placeholders = ", ".join("?" * len(chunk))
         yield from connection.execute(
-            f"SELECT {RESPONSE_COLUMNS} FROM usage u WHERE u.key IN ({placeholders}) AND NOT u.counts",
-            chunk,
+            f"SELECT {RESPONSE_COLUMNS} FROM usage u WHERE u.key IN ({placeholders}) AND NOT u.counts", chunk
         )
 
 
@@ -248,10 +233,7 @@ def files_in_range(connection: sqlite3.Connection, query: UsageQuery) -> list[in
     rows = connection.execute(
         "SELECT file, project FROM sessions WHERE started IS NULL "
         "OR (max(started, ended) >= ? AND min(started, ended) < ?)",
-        (
-            -(1 << 62) if query.since is None else query.since,
-            1 << 62 if query.until is None else query.until,
-        ),
+        (-(1 << 62) if query.since is None else query.since, 1 << 62 if query.until is None else query.until),
     )
     return [file for file, project in rows if query.matches_project(project)]
 
@@ -272,18 +254,14 @@ def _count_by_tool(connection: sqlite3.Connection, query: UsageQuery) -> Buckets
     buckets: Buckets = {}
     for row in counted_rows(connection, query):
         day = day_of_slot(slot_of_row(row))
-        add_counts(
-            buckets, (tool_of(row), day, row[6], row[15], tier_of_row(row)), counts_of_row(row)
-        )
+        add_counts(buckets, (tool_of(row), day, row[6], row[15], tier_of_row(row)), counts_of_row(row))
     return buckets
 
 
 # What else is known of a row
 
 
-def add_row_details(
-    connection: sqlite3.Connection, query: UsageQuery, report_rows: list[ReportRow]
-) -> None:
+def add_row_details(connection: sqlite3.Connection, query: UsageQuery, report_rows: list[ReportRow]) -> None:
     """Give rows of sessions and sub-agents their titles, and rows of tools their calls."""
     if query.by == "tool":
         _add_tool_calls(connection, query, report_rows)
@@ -299,9 +277,7 @@ def add_row_details(
             report_row.title, report_row.project = details.get((names[0], names[1]), ("", ""))
 
 
-def _add_tool_calls(
-    connection: sqlite3.Connection, query: UsageQuery, report_rows: list[ReportRow]
-) -> None:
+def _add_tool_calls(connection: sqlite3.Connection, query: UsageQuery, report_rows: list[ReportRow]) -> None:
     """Count calls of each tool, also of those that were not the first of their response."""
     values: list[Any] = []
     where = _where(connection, query, values)

@@ -13,11 +13,7 @@ import msgspec
 from steno.index.session_stats import FILE_ID_SHIFT
 from steno.report.humanize import MS_PER_SECOND
 from steno.report.pricing import PriceTable
-from steno.report.usage.usage_from_index import (
-    count_by_origin,
-    count_indexed_usage,
-    transcript_owners,
-)
+from steno.report.usage.usage_from_index import count_by_origin, count_indexed_usage, transcript_owners
 from steno.report.usage.usage_query import (
     Bucket,
     Buckets,
@@ -33,7 +29,9 @@ from steno.report.usage.usage_report import ReportRow, UsageReport, build_report
 
 _CLOCK_SLACK: Final = 86_400_000
 """A call is made after its response was asked for, but clocks are set back."""
-_FROM_TOOL_CALLS: Final = f"FROM tool_calls t JOIN usage u ON u.file = t.message >> {FILE_ID_SHIFT} AND u.key = t.response"
+_FROM_TOOL_CALLS: Final = (
+    f"FROM tool_calls t JOIN usage u ON u.file = t.message >> {FILE_ID_SHIFT} AND u.key = t.response"
+)
 _OFFSET_BITS: Final = (1 << FILE_ID_SHIFT) - 1
 
 
@@ -78,10 +76,7 @@ def tool_usage(connection: sqlite3.Connection, query: UsageQuery) -> list[ToolUs
             count[1] += 1
         if duration is not None:
             times[name].append(duration)
-    tools = [
-        ToolUsage(name, calls, failed, *_median_and_high(times[name]))
-        for name, (calls, failed) in counts.items()
-    ]
+    tools = [ToolUsage(name, calls, failed, *_median_and_high(times[name])) for name, (calls, failed) in counts.items()]
     return sorted(tools, key=lambda tool: (-tool.calls, tool.name))
 
 
@@ -98,9 +93,7 @@ def tool_calls(
     where, values = _time_condition(query)
     where += " AND t.name = ?" + (" AND t.failed" if failed else "")
     values.append(name)
-    (total,) = connection.execute(
-        f"SELECT count(*) {_FROM_TOOL_CALLS} WHERE {where}", values
-    ).fetchone()
+    (total,) = connection.execute(f"SELECT count(*) {_FROM_TOOL_CALLS} WHERE {where}", values).fetchone()
     rows = connection.execute(
         "SELECT t.message, t.time, t.ended - t.time, coalesce(t.failed, 0), t.result IS NOT NULL, "
         f"t.path {_FROM_TOOL_CALLS} WHERE {where} ORDER BY t.time DESC, t.message DESC, t.place DESC "
@@ -149,11 +142,7 @@ def _median_and_high(durations: list[int]) -> tuple[float | None, float | None]:
 
 ChartSeries: TypeAlias = Literal["model", "project"]
 ChartInterval: TypeAlias = Literal["day", "week", "month"]
-_PERIODS: Final[dict[ChartInterval, Callable[[str], str]]] = {
-    "day": str,
-    "week": week_of,
-    "month": month_of,
-}
+_PERIODS: Final[dict[ChartInterval, Callable[[str], str]]] = {"day": str, "week": week_of, "month": month_of}
 OWN_REQUESTS: Final = ""
 """The kind of what a session asked for itself."""
 _SLOT_LENGTH: Final = 900_000
@@ -234,9 +223,7 @@ def cache_savings(buckets: Buckets, prices: PriceTable) -> int:
         rates = rates_found[0]
         _, _, _, cache_write_5m, cache_write_1h, cache_read, _, _ = counts
         exact += cache_read * (rates.input - rates.cache_read)
-        exact -= cache_write_5m * (rates.cache_5m - rates.input) + cache_write_1h * (
-            rates.cache_1h - rates.input
-        )
+        exact -= cache_write_5m * (rates.cache_5m - rates.input) + cache_write_1h * (rates.cache_1h - rates.input)
     return rounded_micros(exact)
 
 
@@ -251,8 +238,7 @@ def cost_chart(
     """Return the costs of some days, which follow each other, by model or by project."""
     period = _PERIODS[interval]
     by_period = _regroup(
-        buckets,
-        lambda bucket: (period(bucket[1]), bucket[2] if series_by == "model" else bucket[0][0]),
+        buckets, lambda bucket: (period(bucket[1]), bucket[2] if series_by == "model" else bucket[0][0])
     )
     names = list(dict.fromkeys(period(day) for day in days))
     positions = {name: number for number, name in enumerate(names)}
@@ -273,9 +259,7 @@ def cost_chart(
     return CostChart(interval, names, series)
 
 
-def usage_breakdown(
-    connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable
-) -> UsageBreakdown:
+def usage_breakdown(connection: sqlite3.Connection, query: UsageQuery, prices: PriceTable) -> UsageBreakdown:
     """Return what is by session, branch, kind of sub-agent and tool."""
     buckets = count_by_origin(connection, query, prices)
     places = transcript_owners(connection)
@@ -299,14 +283,11 @@ def usage_breakdown(
     )
 
 
-def add_session_titles(
-    connection: sqlite3.Connection, report_rows: Sequence[ReportRow]
-) -> Sequence[ReportRow]:
+def add_session_titles(connection: sqlite3.Connection, report_rows: Sequence[ReportRow]) -> Sequence[ReportRow]:
     """Give some rows of sessions their titles and projects."""
     for report_row in report_rows:
         row = connection.execute(
-            "SELECT title, project FROM sessions WHERE id = ? AND agent = '' ORDER BY file LIMIT 1",
-            report_row.names,
+            "SELECT title, project FROM sessions WHERE id = ? AND agent = '' ORDER BY file LIMIT 1", report_row.names
         ).fetchone()
         if row is not None:
             report_row.title, report_row.project = row
@@ -315,9 +296,7 @@ def add_session_titles(
 
 def subagent_types(connection: sqlite3.Connection) -> dict[str, str]:
     """Return the kind of each sub-agent that somebody asked for by its kind."""
-    rows = connection.execute(
-        "SELECT target, max(note) FROM links WHERE kind = 'agent' AND note != '' GROUP BY target"
-    )
+    rows = connection.execute("SELECT target, max(note) FROM links WHERE kind = 'agent' AND note != '' GROUP BY target")
     return dict(rows)
 
 
@@ -330,10 +309,7 @@ def five_hour_blocks(
     for bucket, counts in buckets.items():
         if bucket[0][0]:
             starts.setdefault(_block_start(bucket[0][0]), {})[bucket] = counts
-    return [
-        (start, build_report(block_buckets, "block5h", prices))
-        for start, block_buckets in sorted(starts.items())
-    ]
+    return [(start, build_report(block_buckets, "block5h", prices)) for start, block_buckets in sorted(starts.items())]
 
 
 def _block_start(name: str) -> int:

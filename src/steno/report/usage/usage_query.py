@@ -23,23 +23,10 @@ if TYPE_CHECKING:
 
 
 Grouping: TypeAlias = Literal[
-    "day",
-    "week",
-    "month",
-    "session",
-    "project",
-    "model",
-    "tool",
-    "agent",
-    "branch",
-    "hour",
-    "block5h",
+    "day", "week", "month", "session", "project", "model", "tool", "agent", "branch", "hour", "block5h"
 ]
 GROUPINGS: Final[tuple[Grouping, ...]] = get_args(Grouping)
-GROUP_PARTS: Final[dict[str, tuple[str, ...]]] = {
-    "agent": ("session", "agent"),
-    "branch": ("project", "branch"),
-}
+GROUP_PARTS: Final[dict[str, tuple[str, ...]]] = {"agent": ("session", "agent"), "branch": ("project", "branch")}
 """What the names of a row are names of, where it is more than what was asked by."""
 
 GroupKey: TypeAlias = tuple[str, ...]
@@ -181,9 +168,7 @@ class UsageQuery(msgspec.Struct, frozen=True):
         """Whether a moment counts."""
         if moment is None:
             return not self.is_bounded
-        return (self.since is None or moment >= self.since) and (
-            self.until is None or moment < self.until
-        )
+        return (self.since is None or moment >= self.since) and (self.until is None or moment < self.until)
 
     @property
     def is_everywhere(self) -> bool:
@@ -192,9 +177,7 @@ class UsageQuery(msgspec.Struct, frozen=True):
 
     def matches_project(self, project: str) -> bool:
         """Whether a project counts."""
-        filters = (
-            project_filter for project_filter in (self.project, self.limit) if project_filter
-        )
+        filters = (project_filter for project_filter in (self.project, self.limit) if project_filter)
         return all(matches_project(project, each, self.here) for each in filters)
 
 
@@ -301,9 +284,7 @@ def aggregate_rows(rows: "Iterable[Row]", query: UsageQuery, owner_of: OwnerLook
                 continue
         timestamp: Any = row[5]
         minute = (
-            timestamp[:_MINUTE_LENGTH]
-            if timestamp.__class__ is str and _matches_usual_timestamp(timestamp)
-            else ""
+            timestamp[:_MINUTE_LENGTH] if timestamp.__class__ is str and _matches_usual_timestamp(timestamp) else ""
         )
         slot_and_day = minutes.get(minute)
         if slot_and_day is None:

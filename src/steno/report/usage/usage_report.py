@@ -164,9 +164,7 @@ def apportion_micros(exact: list[int]) -> list[int]:
     """
     costs = [amount // EXACT_PER_MICRO_DOLLAR for amount in exact]
     missing = rounded_micros(sum(exact)) - sum(costs)
-    largest_remainders = sorted(
-        range(len(exact)), key=lambda place: (-(exact[place] % EXACT_PER_MICRO_DOLLAR), place)
-    )
+    largest_remainders = sorted(range(len(exact)), key=lambda place: (-(exact[place] % EXACT_PER_MICRO_DOLLAR), place))
     for index in largest_remainders[:missing]:
         costs[index] += 1
     return costs
@@ -208,16 +206,13 @@ def report_json(report: UsageReport, query: UsageQuery, limit: int = 0) -> dict[
         "totals": figures_json(report.totals, report.cost),
         "abandoned": None
         if abandoned is None
-        else figures_json(abandoned, rounded_micros(abandoned.exact))
-        | {"sessions_not_seen": report.unseen},
+        else figures_json(abandoned, rounded_micros(abandoned.exact)) | {"sessions_not_seen": report.unseen},
     }
 
 
 def row_json(grouping: str, report_row: ReportRow) -> dict[str, Any]:
     """Return one row of a report as a value for JSON."""
-    row: dict[str, Any] = group_json(grouping, report_row.names) | figures_json(
-        report_row.figures, report_row.cost
-    )
+    row: dict[str, Any] = group_json(grouping, report_row.names) | figures_json(report_row.figures, report_row.cost)
     if grouping in ("session", "agent"):
         row |= {"title": report_row.title, "project": report_row.project}
     if grouping == "tool":

@@ -32,9 +32,7 @@ _GIF_HEADER: Final = 10
 _WEBP_HEADER: Final = 30
 _MARKER_PREFIX: Final = 0xFF
 _START_OF_FRAME: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_MARKERS_WITHOUT_LENGTH: Final = frozenset(
-    (0x01, *range(0xD0, 0xD9))
-)  # JPEG markers that no length follows
+_MARKERS_WITHOUT_LENGTH: Final = frozenset((0x01, *range(0xD0, 0xD9)))  # JPEG markers that no length follows
 
 
 class ImageHeader(msgspec.Struct, frozen=True):
@@ -149,10 +147,7 @@ def _webp(head: bytes) -> ImageHeader:
         return ImageHeader("image/webp")
     match head[12:16]:
         case b"VP8 ":
-            width, height = (
-                _little_endian(head, 26, 2) & 0x3FFF,
-                _little_endian(head, 28, 2) & 0x3FFF,
-            )
+            width, height = (_little_endian(head, 26, 2) & 0x3FFF, _little_endian(head, 28, 2) & 0x3FFF)
         case b"VP8L":
             bits = _little_endian(head, 21, 4)
             width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
@@ -169,9 +164,7 @@ def _jpeg(head: bytes) -> ImageHeader:
     while at + 9 <= len(head) and head[at] == _MARKER_PREFIX:
         marker = head[at + 1]
         if marker in _START_OF_FRAME:
-            return ImageHeader(
-                "image/jpeg", _big_endian(head, at + 7, 2), _big_endian(head, at + 5, 2)
-            )
+            return ImageHeader("image/jpeg", _big_endian(head, at + 7, 2), _big_endian(head, at + 5, 2))
         if marker == _MARKER_PREFIX:
             at += 1
         elif marker in _MARKERS_WITHOUT_LENGTH:
@@ -192,9 +185,7 @@ def _little_endian(data: bytes, at: int, length: int) -> int:
 _RESULT_BLOCKS: Final = frozenset(("text", "image", "document", "search_result", "tool_reference"))
 """What a tool result may hold."""
 _BLOCKS_BY_ROLE: Final = {
-    "user": frozenset(
-        ("text", "image", "document", "tool_result", "search_result", "container_upload")
-    ),
+    "user": frozenset(("text", "image", "document", "tool_result", "search_result", "container_upload")),
     "assistant": frozenset(
         (
             "text",
@@ -253,9 +244,7 @@ def find_breaches(messages: list[_Message]) -> list[Breach]:
                 problems.append(Breach("tool_use.unique", index, None, call))
             seen_calls.add(call)
     if calls_before:
-        problems.append(
-            Breach("tool_use.answered", len(messages) - 1, None, ", ".join(calls_before))
-        )
+        problems.append(Breach("tool_use.answered", len(messages) - 1, None, ", ".join(calls_before)))
     if messages and messages[0].get("role") != "user":
         problems.insert(0, Breach("role.first", 0, None, "the first message must be the user's"))
     return problems
@@ -303,18 +292,14 @@ def _known_block_flaw(block: _Block) -> str:
             return "text is empty" if is_blank(block) else ""
         case "thinking":
             # Whether a signature fits its thinking, only the API can tell.
-            is_signed = _is_non_empty_text(block.get("signature")) and isinstance(
-                block.get("thinking"), str
-            )
+            is_signed = _is_non_empty_text(block.get("signature")) and isinstance(block.get("thinking"), str)
             return "" if is_signed else "no signature"
         case "redacted_thinking":
             return "" if _is_non_empty_text(block.get("data")) else "no data"
         case "image":
             return image_flaw(block.get("source"))[0]
         case "tool_use" | "server_tool_use":
-            has_names = _is_non_empty_text(block.get("id")) and _is_non_empty_text(
-                block.get("name")
-            )
+            has_names = _is_non_empty_text(block.get("id")) and _is_non_empty_text(block.get("name"))
             return "" if has_names and as_object(block.get("input")) is not None else _CALL_FLAW
         case "document":
             return _document_flaw(block.get("source"))
@@ -356,9 +341,7 @@ def result_flaws(result: _Block) -> Iterator[tuple[str, str]]:
     for item in items or ():
         block = as_object(item) or {}
         kind = _kind(block)
-        flaw = (
-            _known_block_flaw(block) if kind in _RESULT_BLOCKS else f"holds {block.get('type')!r}"
-        )
+        flaw = _known_block_flaw(block) if kind in _RESULT_BLOCKS else f"holds {block.get('type')!r}"
         if flaw:
             yield kind, flaw
 
@@ -380,9 +363,7 @@ def _pairing_breaches(
             yield Breach("tool_result.once", message_index, index, answer)
         seen.add(answer)
     if results and any(block.get("type") != "tool_result" for block in blocks[: len(results)]):
-        yield Breach(
-            "tool_result.first", message_index, None, "results must come before other blocks"
-        )
+        yield Breach("tool_result.first", message_index, None, "results must come before other blocks")
 
 
 def fix_block(block: _Block, role: str) -> _Block | None:
@@ -400,10 +381,7 @@ def fix_block(block: _Block, role: str) -> _Block | None:
             return {"type": "text", "text": _DOCUMENT_NOTE.format(flaw)}
         case "tool_use":
             name = block.get("name")
-            fixed = {
-                "id": _call_id(block.get("id")),
-                "name": name if _is_non_empty_text(name) else "unknown",
-            }
+            fixed = {"id": _call_id(block.get("id")), "name": name if _is_non_empty_text(name) else "unknown"}
             return {**block, **fixed, "input": _input_object(block.get("input"))}
         case "tool_result":
             return _fix_result(block)
@@ -461,9 +439,7 @@ def _as_text_blocks(content: list[Any]) -> list[_Block]:
 def _fix_content(content: Any) -> list[_Block]:
     items = as_list(content) or ()
     blocks = [{"type": "text", "text": item} if isinstance(item, str) else item for item in items]
-    inner = [
-        block for item in blocks if (block := as_object(item)) and _kind(block) in _RESULT_BLOCKS
-    ]
+    inner = [block for item in blocks if (block := as_object(item)) and _kind(block) in _RESULT_BLOCKS]
     fixed = [block for item in inner if (block := _fix_inner_block(item)) is not None]
     return fixed or [{"type": "text", "text": NO_CONTENT}]
 

@@ -71,12 +71,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     default_model: str = "claude-opus-5-5"
     """Where requests go when the model of the last answer is not to be had any more. Thinking of
     any other model than the request's is left out; nothing here: all of it is sent."""
-    gone_models: tuple[str, ...] = (
-        "claude-3-7-",
-        "claude-opus-4-1",
-        "claude-opus-4-2",
-        "claude-sonnet-4-2",
-    )
+    gone_models: tuple[str, ...] = ("claude-3-7-", "claude-opus-4-1", "claude-opus-4-2", "claude-sonnet-4-2")
     """How the names of models begin that it does not ask any more, or not yet."""
 
     def model_for(self, last: str) -> str:
@@ -141,14 +136,7 @@ _V2_0_76: Final = msgspec.structs.replace(
 )
 _V1_0_128: Final = msgspec.structs.replace(_V2_0_76, version="1.0.128")
 _V2_1_29: Final = msgspec.structs.replace(_V2_1_42, version="2.1.29", answers_only="last record")
-CLIENTS: Final[tuple[Client, ...]] = (
-    _V1_0_128,
-    _V2_0_76,
-    _V2_1_29,
-    _V2_1_42,
-    _V2_1_200,
-    LATEST,
-)
+CLIENTS: Final[tuple[Client, ...]] = (_V1_0_128, _V2_0_76, _V2_1_29, _V2_1_42, _V2_1_200, LATEST)
 """The clients that were studied, oldest first."""
 STENO: Final = Client(
     version="steno",

@@ -11,24 +11,12 @@ from steno.session.transcript import Node, Transcript
 Json: TypeAlias = dict[str, Any]
 Blocks: TypeAlias = list[Json]
 EntryKind: TypeAlias = Literal["message", "command", "reminder", "synthetic"]
-_COMMAND_STARTS: Final = (
-    "Caveat: ",
-    "<local-command-",
-    "<command-name>",
-    "<bash-input>",
-    "<bash-stdout>",
-)
-_QUEUED_TEXT: Final = (
-    "<system-reminder>\nThe user sent a new message while you were working:\n{}\n</system-reminder>"
-)
-_READ_CALL_TEXT: Final = (
-    "<system-reminder>\nCalled the Read tool with the following input: {}\n</system-reminder>"
-)
+_COMMAND_STARTS: Final = ("Caveat: ", "<local-command-", "<command-name>", "<bash-input>", "<bash-stdout>")
+_QUEUED_TEXT: Final = "<system-reminder>\nThe user sent a new message while you were working:\n{}\n</system-reminder>"
+_READ_CALL_TEXT: Final = "<system-reminder>\nCalled the Read tool with the following input: {}\n</system-reminder>"
 _READ_TYPES: Final = frozenset({"file", "directory"})
 """What is told as if the model had looked at it."""
-_READ_RESULT_TEXT: Final = (
-    "<system-reminder>\nResult of calling the Read tool:\n{}\n</system-reminder>"
-)
+_READ_RESULT_TEXT: Final = "<system-reminder>\nResult of calling the Read tool:\n{}\n</system-reminder>"
 
 
 class Entry:
@@ -63,12 +51,7 @@ class Entry:
         if self.leading is None:
             self.leading = self._results_first()
         own_last, other_first = self.blocks[-1:], blocks[:1]
-        if (
-            newline
-            and own_last
-            and other_first
-            and own_last[0].get("type") == other_first[0].get("type") == "text"
-        ):
+        if newline and own_last and other_first and own_last[0].get("type") == other_first[0].get("type") == "text":
             self.blocks[-1] = {**own_last[0], "text": f"{own_last[0].get('text', '')}\n"}
         results = [block for block in blocks if block.get("type") == "tool_result"]
         self.blocks[self.leading : self.leading] = results
@@ -174,11 +157,7 @@ def _usable_block(block: dict[str, Any]) -> dict[str, Any] | None:
             content = block.get("content")
             if content is None or isinstance(content, str):
                 return block
-            inner = [
-                sound
-                for inner_block in _dicts_in(content)
-                if (sound := _usable_block(inner_block)) is not None
-            ]
+            inner = [sound for inner_block in _dicts_in(content) if (sound := _usable_block(inner_block)) is not None]
             return {**block, "content": inner}
         case "tool_result":
             return None
@@ -193,14 +172,10 @@ def _dicts_in(value: Any) -> list[dict[str, Any]]:
 
 def _is_snapshot(transcript: Transcript, node: Node) -> bool:
     """Whether the client noted here what it had told the model besides the conversation."""
-    return (
-        node.type == "attachment" and transcript.record(node).kind == "attachment/prompt_snapshot"
-    )
+    return node.type == "attachment" and transcript.record(node).kind == "attachment/prompt_snapshot"
 
 
-def _attachment_entries(
-    transcript: Transcript, node: Node, client: Client, *, system_turns: bool
-) -> Iterator[Entry]:
+def _attachment_entries(transcript: Transcript, node: Node, client: Client, *, system_turns: bool) -> Iterator[Entry]:
     fields = transcript.record(node).fields
     body = fields.get("attachment")
     attachment = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
@@ -209,9 +184,7 @@ def _attachment_entries(
     if isinstance(rendered, list) and client.sends_rendered:
         role = "system" if system_turns and fields.get("renderedRole") == "system" else "user"
         for index, item in enumerate(cast("list[Any]", rendered)):
-            content = (
-                cast("dict[str, Any]", item).get("content") if isinstance(item, dict) else None
-            )
+            content = cast("dict[str, Any]", item).get("content") if isinstance(item, dict) else None
             if isinstance(content, str):
                 yield _reminder_entry(content, role, alone=apart and not index)
     elif attachment.get("type") == "file":
@@ -247,16 +220,12 @@ def _reminder_entry(text: str, role: str = "user", *, alone: bool = False) -> En
     return Entry(role, [text_block(text)], kind="reminder", alone=alone)
 
 
-INTERRUPTED_CALL: Final = (
-    "[Tool call interrupted: the session ended before this call's result was recorded]"
-)
+INTERRUPTED_CALL: Final = "[Tool call interrupted: the session ended before this call's result was recorded]"
 NO_RESPONSE: Final = "No response requested."
 _CONTINUE: Final = "Continue from where you left off."
 
 
-def fix_entries(
-    entries: list[Entry], client: Client, *, ends_with_message: bool = True
-) -> list[Entry]:
+def fix_entries(entries: list[Entry], client: Client, *, ends_with_message: bool = True) -> list[Entry]:
     """Settle open calls, drop what is empty, and answer a prompt that was never answered.
 
     `ends_with_message` says whether the last record is a message, and no note or event behind one.
@@ -271,25 +240,17 @@ def fix_entries(
 
 def _settle_calls(entries: list[Entry], client: Client) -> list[Entry]:
     answered = {
-        block.get("tool_use_id")
-        for entry in entries
-        for block in entry.blocks
-        if block.get("type") == "tool_result"
+        block.get("tool_use_id") for entry in entries for block in entry.blocks if block.get("type") == "tool_result"
     }
     open_calls = {call for entry in entries for call in entry.calls if call not in answered}
     if not open_calls:
         return entries
-    cut_off, kept_open = (
-        _open_at_the_end(entries, open_calls) if client.answers_interrupted else ([], set[str]())
-    )
+    cut_off, kept_open = _open_at_the_end(entries, open_calls) if client.answers_interrupted else ([], set[str]())
     dropped = open_calls - kept_open - set(cut_off)
     for entry in entries:
         if dropped.intersection(entry.calls):
             entry.blocks = [block for block in entry.blocks if block.get("id") not in dropped]
-    return [
-        *entries,
-        *(Entry("user", [_interrupted_result(call)], kind="synthetic") for call in cut_off),
-    ]
+    return [*entries, *(Entry("user", [_interrupted_result(call)], kind="synthetic") for call in cut_off)]
 
 
 def _open_at_the_end(entries: list[Entry], open_calls: set[str]) -> tuple[list[str], set[str]]:
@@ -316,22 +277,14 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _interrupted_result(call: str) -> dict[str, Any]:
-    return {
-        "type": "tool_result",
-        "content": INTERRUPTED_CALL,
-        "is_error": True,
-        "tool_use_id": call,
-    }
+    return {"type": "tool_result", "content": INTERRUPTED_CALL, "is_error": True, "tool_use_id": call}
 
 
 def _is_blank(entry: Entry) -> bool:
     """Whether an assistant entry holds no block, or blank text only."""
     if entry.role != "assistant":
         return False
-    return all(
-        block.get("type") == "text" and not str(block.get("text", "")).strip()
-        for block in entry.blocks
-    )
+    return all(block.get("type") == "text" and not str(block.get("text", "")).strip() for block in entry.blocks)
 
 
 def _without_empty_responses(entries: list[Entry]) -> list[Entry]:
@@ -352,9 +305,7 @@ def _skip_reminders(entries: list[Entry], index: int) -> int:
     return index
 
 
-def _with_final_answer(
-    entries: list[Entry], client: Client, *, ends_with_message: bool
-) -> list[Entry]:
+def _with_final_answer(entries: list[Entry], client: Client, *, ends_with_message: bool) -> list[Entry]:
     """Put an answer behind a last prompt or result that the model never got to."""
     for index in range(len(entries) - 1, -1, -1):
         entry = entries[index]

@@ -216,12 +216,7 @@ def _latest_descendant(loaded: LoadedRecords, top: Node) -> Node:
     latest, seen = top, {top.uuid}
     level = [top]
     while level:
-        level = [
-            node
-            for parent in level
-            for node in children.get(parent.uuid, ())
-            if node.uuid not in seen
-        ]
+        level = [node for parent in level for node in children.get(parent.uuid, ()) if node.uuid not in seen]
         for node in level:
             seen.add(node.uuid)
             if str(node.timestamp or "") >= str(latest.timestamp or ""):
@@ -229,9 +224,7 @@ def _latest_descendant(loaded: LoadedRecords, top: Node) -> Node:
     return latest
 
 
-def _messages_with_descendants(
-    loaded: LoadedRecords, children: dict[str | None, list[Node]]
-) -> set[str | None]:
+def _messages_with_descendants(loaded: LoadedRecords, children: dict[str | None, list[Node]]) -> set[str | None]:
     """Return the ids of all messages and their descendants."""
     uuids: set[str | None] = set()
     queue = [node for node in loaded.nodes.values() if node.is_message]
@@ -316,10 +309,7 @@ class _SiblingInserter:
         self.moved: set[str | None] = set()
         self.ranges_of, ends = _ranges_and_ends(chain)
         self.index_of_call = {
-            use: ends[node.uuid]
-            for node in reversed(chain)
-            if node.uuid in ends
-            for use in node.uses
+            use: ends[node.uuid] for node in reversed(chain) if node.uuid in ends for use in node.uses
         }
         self.index_below = {chain[end].uuid: end for end in ends.values()}
 
@@ -402,17 +392,11 @@ class _SiblingInserter:
 
     def _range_before(self, ranges: list[_LineRange], position: int) -> _LineRange:
         """Return the last stretch that began before that place in the file, or else the first."""
-        began = (
-            line_range
-            for line_range in reversed(ranges)
-            if self.order[self.chain[line_range[0]].uuid] < position
-        )
+        began = (line_range for line_range in reversed(ranges) if self.order[self.chain[line_range[0]].uuid] < position)
         return next(began, ranges[0])
 
 
-def _ranges_and_ends(
-    chain: list[Node],
-) -> tuple[dict[str | None, list[_LineRange]], dict[str | None, int]]:
+def _ranges_and_ends(chain: list[Node]) -> tuple[dict[str | None, list[_LineRange]], dict[str | None, int]]:
     """Return the stretches of each response, and where results of each of its lines belong.
 
     That is behind the response's last line before the next prompt.
@@ -450,9 +434,7 @@ def _line_ranges(chain: list[Node]) -> Iterator[tuple[int, int]]:
             start = index
 
 
-def _children_off_chain(
-    loaded: LoadedRecords, on_chain: set[str | None]
-) -> dict[str | None, list[Node]]:
+def _children_off_chain(loaded: LoadedRecords, on_chain: set[str | None]) -> dict[str | None, list[Node]]:
     children: defaultdict[str | None, list[Node]] = defaultdict(list)
     for node in loaded.nodes.values():
         if node.uuid not in on_chain and not node.sidechain:
@@ -474,9 +456,7 @@ def _leading_to_messages(children: dict[str | None, list[Node]]) -> set[str | No
     return uuids
 
 
-def _dead_ends_below(
-    node: Node, children: dict[str | None, list[Node]], continuing: set[str | None]
-) -> Iterator[Node]:
+def _dead_ends_below(node: Node, children: dict[str | None, list[Node]], continuing: set[str | None]) -> Iterator[Node]:
     """Yield the dead ends below a record: hook output and the like, but no other conversation."""
     stack = [child for child in children.get(node.uuid, ()) if child.uuid not in continuing][::-1]
     while stack:
@@ -485,9 +465,7 @@ def _dead_ends_below(
         stack.extend(reversed(children.get(child.uuid, ())))
 
 
-def since_compaction(
-    transcript: Transcript, loaded: LoadedRecords, chain: list[Node], client: Client
-) -> list[Node]:
+def since_compaction(transcript: Transcript, loaded: LoadedRecords, chain: list[Node], client: Client) -> list[Node]:
     """Return what the client keeps of a chain: the part behind the last boundary.
 
     Messages that the compaction preserved stand before the boundary in the file but behind the

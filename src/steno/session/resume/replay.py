@@ -21,21 +21,12 @@ from steno.session.resume.api_rules import (
 )
 from steno.session.resume.clients import LATEST, STENO, Client
 from steno.session.resume.entries import Blocks, Entry, entries_of, fix_entries, text_block
-from steno.session.resume.record_chain import (
-    LoadedRecords,
-    choose_leaf,
-    gather,
-    load_records,
-    since_compaction,
-    walk,
-)
+from steno.session.resume.record_chain import LoadedRecords, choose_leaf, gather, load_records, since_compaction, walk
 from steno.session.transcript import Node, Transcript
 
 MICROCOMPACT_SUBTYPE: Final = "microcompact_boundary"
 """The subtype of the record that names calls whose output is left out."""
-_TRIM_NOTE: Final = (
-    "[The output of this call, {}, was left out to save room. Make the call again if you need it.]"
-)
+_TRIM_NOTE: Final = "[The output of this call, {}, was left out to save room. Make the call again if you need it.]"
 _MEDIA_CHARACTERS: Final = 6_000
 """How many characters a picture or a document counts for: about what it takes of the window."""
 
@@ -58,12 +49,7 @@ def trim_message(message: _TrimMessage, calls: Collection[str]) -> _TrimMessage:
     blocks = cast("list[dict[str, Any]]", message["content"])
     if not any(_is_result_of(block, calls) for block in blocks):
         return message
-    return {
-        **message,
-        "content": [
-            _with_note(block) if _is_result_of(block, calls) else block for block in blocks
-        ],
-    }
+    return {**message, "content": [_with_note(block) if _is_result_of(block, calls) else block for block in blocks]}
 
 
 def _is_result_of(block: dict[str, Any], calls: Collection[str]) -> bool:
@@ -128,10 +114,7 @@ def without_large_images(messages: list[_RequestMessage]) -> list[_RequestMessag
     images = [block for message in messages for block in images_in(message["content"])]
     if len(images) <= MANY_IMAGES or not any(map(flaw_among_many_images, images)):
         return messages
-    return [
-        {**each, "content": without_images(each["content"], flaw_among_many_images)}
-        for each in messages
-    ]
+    return [{**each, "content": without_images(each["content"], flaw_among_many_images)} for each in messages]
 
 
 def flaw_among_many_images(block: _ContentBlock) -> str:
@@ -151,26 +134,19 @@ _Block = dict[str, Any]
 _Message = dict[str, Any]
 
 
-def make_valid(
-    messages: list[_Message], calls: Collection[str] = frozenset[str]()
-) -> list[_Message]:
+def make_valid(messages: list[_Message], calls: Collection[str] = frozenset[str]()) -> list[_Message]:
     """Return the messages without what the API would refuse in them; pairing must be right.
 
     Notes stand in the place of what some `calls` have printed, before images are counted.
     """
     validated = _validated(messages)
-    return without_large_images(
-        [trim_message(message, calls) for message in validated] if calls else validated
-    )
+    return without_large_images([trim_message(message, calls) for message in validated] if calls else validated)
 
 
 def _validated(messages: list[_Message]) -> list[_Message]:
     validator = MessageValidator()
     messages_before = [valid for message in messages[:-1] for valid in validator.add(message)]
-    return [
-        *messages_before,
-        *(good for message in messages[-1:] for good in validator.preview(message)),
-    ]
+    return [*messages_before, *(good for message in messages[-1:] for good in validator.preview(message))]
 
 
 class MessageValidator:
@@ -193,17 +169,13 @@ class MessageValidator:
         """Return what to send for the next message while it is the last; it can become another."""
         return self._validate(message, followed=False)[0]
 
-    def _validate(
-        self, message: _Message, *, followed: bool
-    ) -> tuple[list[_Message], dict[str, list[str]], set[str]]:
+    def _validate(self, message: _Message, *, followed: bool) -> tuple[list[_Message], dict[str, list[str]], set[str]]:
         role = str(message.get("role"))
         renamed, calls = self._renamed, set[str]()
         if role == "assistant":
             renamed, calls = self._unique_call_ids(message)
         blocks = _with_renamed_ids(blocks_of(message), renamed)
-        fixed = [
-            replacement for block in blocks if (replacement := fix_block(block, role)) is not None
-        ]
+        fixed = [replacement for block in blocks if (replacement := fix_block(block, role)) is not None]
         # At the very end, a server that paused goes on with its call.
         if role == "assistant" and followed:
             fixed = _without_unpaired_server_calls(fixed)
@@ -274,11 +246,7 @@ _ORPHANED_TEXT: Final = "[Orphaned tool result removed due to conversation resum
 
 
 def as_resumed(
-    transcript: Transcript,
-    client: Client = LATEST,
-    *,
-    prompt: str | None = None,
-    leaf: Node | None = None,
+    transcript: Transcript, client: Client = LATEST, *, prompt: str | None = None, leaf: Node | None = None
 ) -> list[ApiMessage] | None:
     """Return the messages the client would send, None when it would refuse the file.
 
@@ -295,9 +263,7 @@ def _messages_of_chain(
 ) -> list[ApiMessage]:
     """Return what a client sends of the records it goes by."""
     entries = _place_reminders(entries_of(transcript, chain, client))
-    entries = fix_entries(
-        entries, client, ends_with_message=_ends_with_message(transcript, chain, client)
-    )
+    entries = fix_entries(entries, client, ends_with_message=_ends_with_message(transcript, chain, client))
     if prompt is not None:
         entries.append(Entry("user", [text_block(prompt)], kind="synthetic"))
     messages = _pair_calls(_join_responses(_join_users(entries, client), client), client)
@@ -315,9 +281,7 @@ def _ends_with_message(transcript: Transcript, chain: list[Node], client: Client
     return all(node.parent is None or node.parent != last.uuid for node in links)
 
 
-def resumed_chain(
-    transcript: Transcript, client: Client = LATEST, *, leaf: Node | None = None
-) -> list[Node] | None:
+def resumed_chain(transcript: Transcript, client: Client = LATEST, *, leaf: Node | None = None) -> list[Node] | None:
     """Return the records the client would go by, in its order; None when it would refuse."""
     transcript = _as_read_by(transcript, client)
     loaded = load_records(transcript, client)
@@ -349,9 +313,7 @@ def valid_messages(transcript: Transcript, leaf: Node | None = None) -> list[Api
     it stays left out.
     """
     chain = resumed_chain(transcript, STENO, leaf=leaf) or []
-    return make_valid(
-        _messages_of_chain(transcript, chain, STENO), trimmed_calls(transcript, chain)
-    )
+    return make_valid(_messages_of_chain(transcript, chain, STENO), trimmed_calls(transcript, chain))
 
 
 def _refuses(loaded: LoadedRecords, chain: list[Node], client: Client) -> bool:
@@ -379,9 +341,7 @@ def resumed_leaf(transcript: Transcript, client: Client = LATEST) -> Node | None
 
 def join_user_entries(entries: Iterable[Entry], client: Client) -> list[Entry]:
     """Return what users said since an answer as the client joins it; mostly that is one message."""
-    placed = _place_reminders(
-        Entry(e.role, list(e.blocks), kind=e.kind, error=e.error) for e in entries
-    )
+    placed = _place_reminders(Entry(e.role, list(e.blocks), kind=e.kind, error=e.error) for e in entries)
     return _join_users([entry for entry in placed if not entry.error], client)
 
 
@@ -505,9 +465,4 @@ def _paired_blocks(blocks: Blocks, calls: list[str], answered: set[str]) -> Bloc
 
 
 def _missing_result(call: str) -> dict[str, Any]:
-    return {
-        "type": "tool_result",
-        "tool_use_id": call,
-        "content": _MISSING_RESULT_TEXT,
-        "is_error": True,
-    }
+    return {"type": "tool_result", "tool_use_id": call, "content": _MISSING_RESULT_TEXT, "is_error": True}

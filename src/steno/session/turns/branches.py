@@ -34,9 +34,7 @@ _NO_BRANCH = -1
 class Branch:
     """An abandoned part of the session: only what is not in the conversation."""
 
-    def __init__(
-        self, transcript: Transcript, nodes: tuple[Node, ...], fork: Node | None, why: BranchReason
-    ) -> None:
+    def __init__(self, transcript: Transcript, nodes: tuple[Node, ...], fork: Node | None, why: BranchReason) -> None:
         self.transcript = transcript
         self.nodes = nodes
         self.fork = fork
@@ -115,9 +113,7 @@ class _ResponseGroups:
         return None
 
 
-def split_branches(
-    transcript: Transcript, loaded: LoadedRecords, conversation: list[Node]
-) -> ConversationLayout:
+def split_branches(transcript: Transcript, loaded: LoadedRecords, conversation: list[Node]) -> ConversationLayout:
     """Sort everything that is not in the conversation into dead ends and branches."""
     uuids = {node.uuid for node in conversation}
     main = [node for node in loaded.nodes.values() if not node.sidechain or node.uuid in uuids]
@@ -132,33 +128,20 @@ def split_branches(
     dead_ends: list[Node] = []
     parts: list[list[Node]] = [[] for _ in paths]
     for group in range(len(groups.members)):
-        number = (
-            None
-            if group in on_conversation
-            else _branch_of(groups, group, on_conversation, branch_of_group)
-        )
+        number = None if group in on_conversation else _branch_of(groups, group, on_conversation, branch_of_group)
         off_conversation = (node for node in groups.members[group] if node.uuid not in uuids)
         (dead_ends if number is None else parts[number]).extend(off_conversation)
     dead_ends.extend(unlinked)
-    branches = [
-        _make_branch(transcript, loaded, groups, path, part)
-        for path, part in zip(paths, parts, strict=True)
-    ]
-    return ConversationLayout(
-        list(_with_dead_ends(conversation, dead_ends)), sorted(branches, key=_fork_index)
-    )
+    branches = [_make_branch(transcript, loaded, groups, path, part) for path, part in zip(paths, parts, strict=True)]
+    return ConversationLayout(list(_with_dead_ends(conversation, dead_ends)), sorted(branches, key=_fork_index))
 
 
 def _branch_paths(groups: _ResponseGroups, on_conversation: set[int]) -> list[list[int]]:
     """Return the branches as paths of groups, each from its leaf up; the newest goes furthest up."""
     with_messages = _groups_with_messages(groups, on_conversation)
     inner = {groups.parents[group] for group in with_messages}
-    leaves = sorted(
-        (group for group in with_messages if group not in inner), key=groups.last, reverse=True
-    )
-    rings = sorted(
-        (group for group in with_messages if group in inner), key=groups.last, reverse=True
-    )
+    leaves = sorted((group for group in with_messages if group not in inner), key=groups.last, reverse=True)
+    rings = sorted((group for group in with_messages if group in inner), key=groups.last, reverse=True)
     used: set[int] = set()
     paths: list[list[int]] = []
     for leaf in (*leaves, *rings):
@@ -180,11 +163,7 @@ def _groups_with_messages(groups: _ResponseGroups, on_conversation: set[int]) ->
         if group in on_conversation or not any(map(_is_branch_message, members)):
             continue
         ancestor: int | None = group
-        while (
-            ancestor is not None
-            and ancestor not in on_conversation
-            and ancestor not in with_messages
-        ):
+        while ancestor is not None and ancestor not in on_conversation and ancestor not in with_messages:
             with_messages.add(ancestor)
             ancestor = groups.parents[ancestor]
     return with_messages
@@ -205,20 +184,14 @@ def _branch_of(
         passed.add(ancestor)
         ancestor = groups.parents[ancestor]
     branch = (
-        _NO_BRANCH
-        if ancestor is None or ancestor in on_conversation
-        else branch_of_group.get(ancestor, _NO_BRANCH)
+        _NO_BRANCH if ancestor is None or ancestor in on_conversation else branch_of_group.get(ancestor, _NO_BRANCH)
     )
     branch_of_group.update(dict.fromkeys(passed, branch))
     return None if branch == _NO_BRANCH else branch
 
 
 def _make_branch(
-    transcript: Transcript,
-    loaded: LoadedRecords,
-    groups: _ResponseGroups,
-    path: list[int],
-    nodes: list[Node],
+    transcript: Transcript, loaded: LoadedRecords, groups: _ResponseGroups, path: list[int], nodes: list[Node]
 ) -> Branch:
     nodes.sort(key=_file_index)
     top = groups.members[path[-1]][0]
@@ -251,15 +224,11 @@ def _with_dead_ends(conversation: list[Node], dead_ends: list[Node]) -> Iterator
     for node in sorted(dead_ends, key=_file_index):
         has_parent = node.parent in names and node.parent != node.uuid
         before = bisect_right(indexes, node.index)
-        children[node.parent if has_parent else (indexes[before - 1] if before else None)].append(
-            node
-        )
+        children[node.parent if has_parent else (indexes[before - 1] if before else None)].append(node)
     yield from _interleave(conversation, children)
 
 
-def _interleave(
-    conversation: list[Node], children: dict[str | int | None, list[Node]]
-) -> Iterator[Node]:
+def _interleave(conversation: list[Node], children: dict[str | int | None, list[Node]]) -> Iterator[Node]:
     yield from _dead_ends(children.pop(None, []), children)
     for node in conversation:
         yield node
@@ -271,9 +240,7 @@ def _interleave(
         yield from _dead_ends(children.pop(next(iter(children))), children)
 
 
-def _dead_ends(
-    ends: Iterable[Node], children: dict[str | int | None, list[Node]]
-) -> Iterator[Node]:
+def _dead_ends(ends: Iterable[Node], children: dict[str | int | None, list[Node]]) -> Iterator[Node]:
     stack = list(ends)[::-1]
     while stack:
         node = stack.pop()
@@ -335,9 +302,7 @@ def full_conversation(transcript: Transcript, loaded: LoadedRecords, leaf: Node)
     return gather(loaded, full_chain(transcript, loaded, leaf))
 
 
-def build_layout(
-    transcript: Transcript, loaded: LoadedRecords, leaf: Node | None
-) -> ConversationLayout:
+def build_layout(transcript: Transcript, loaded: LoadedRecords, leaf: Node | None) -> ConversationLayout:
     """Return the conversation up to `leaf` with its dead ends in place, and what is off it."""
     conversation = full_conversation(transcript, loaded, leaf) if leaf is not None else []
     return split_branches(transcript, loaded, conversation)

@@ -77,9 +77,7 @@ class TitleCompactions:
                 leaf = self._leaf(node)
                 if not leaf or leaf in self._transcript.by_uuid:
                     return node
-        return (
-            None if boundary.logical_parent is None else self._by_leaf.get(boundary.logical_parent)
-        )
+        return None if boundary.logical_parent is None else self._by_leaf.get(boundary.logical_parent)
 
     @cached_property
     def _by_leaf(self) -> dict[str, Node]:
@@ -160,11 +158,7 @@ def full_chain(transcript: Transcript, loaded: LoadedRecords, leaf: Node) -> lis
     seen = {node.uuid for node in chain}
     titles = TitleCompactions(transcript)
     while chain:
-        boundary = (
-            chain[0]
-            if chain[0].is_boundary
-            else _boundary_before_root(transcript, chain[0], titles)
-        )
+        boundary = chain[0] if chain[0].is_boundary else _boundary_before_root(transcript, chain[0], titles)
         if boundary is None:
             break
         # Without an id it is none of the records that have a place in the graph.
@@ -180,9 +174,7 @@ def full_chain(transcript: Transcript, loaded: LoadedRecords, leaf: Node) -> lis
     return [node for part in reversed(parts) for node in part]
 
 
-def _boundary_before_root(
-    transcript: Transcript, first: Node, titles: TitleCompactions
-) -> Node | None:
+def _boundary_before_root(transcript: Transcript, first: Node, titles: TitleCompactions) -> Node | None:
     """Return the boundary that a record without a parent follows, if nothing hangs on it.
 
     One published description has it so: what follows a compaction begins a chain of its own.
@@ -193,9 +185,7 @@ def _boundary_before_root(
     return titles.boundaries.get(first.index)
 
 
-def _record_before(
-    transcript: Transcript, loaded: LoadedRecords, boundary: Node, seen: set[str | None]
-) -> Node | None:
+def _record_before(transcript: Transcript, loaded: LoadedRecords, boundary: Node, seen: set[str | None]) -> Node | None:
     """Return what the conversation had come to when it was compacted."""
     logical = loaded.nodes.get(boundary.logical_parent) if boundary.logical_parent else None
     if logical is not None and logical.uuid not in seen:
@@ -217,9 +207,7 @@ def keeps_all(node: Node) -> bool:
     return node.type == "system" and node.subtype == _CONVERTED_SUBTYPE
 
 
-def compactions_of(
-    transcript: Transcript, loaded: LoadedRecords, nodes: list[Node]
-) -> dict[int, Compaction]:
+def compactions_of(transcript: Transcript, loaded: LoadedRecords, nodes: list[Node]) -> dict[int, Compaction]:
     """Return the compactions among some records in order, by the index of their boundary."""
     compactions: dict[int, Compaction] = {}
     titles = TitleCompactions(transcript)
@@ -229,13 +217,8 @@ def compactions_of(
         if node.is_boundary:
             compactions[node.index] = _full_compaction(transcript, loaded, nodes, index, titles)
         elif node.subtype == _MICRO_SUBTYPE:
-            compactions[node.index] = _compaction_from_fields(
-                transcript.record(node), node, "microcompactMetadata"
-            )
-        elif (
-            is_compaction(node)
-            and (compaction := compaction_at(transcript.record(node), node)) is not None
-        ):
+            compactions[node.index] = _compaction_from_fields(transcript.record(node), node, "microcompactMetadata")
+        elif is_compaction(node) and (compaction := compaction_at(transcript.record(node), node)) is not None:
             if node.type == "compact_prelude":
                 summary = _next_record(nodes, index, lambda other: other.type == "compact_recap")
                 compaction = msgspec.structs.replace(compaction, summary=summary)
@@ -266,26 +249,17 @@ def summary_text(transcript: Transcript, compaction: Compaction) -> str:
 def context_sizes(compaction: Compaction) -> tuple[int | None, int | None, int | None]:
     """Return how large the context was, what it was then, and what the client says it would be."""
     micro = compaction.kind == "micro"
-    return (
-        compaction.pre_tokens,
-        compaction.post_tokens if micro else compaction.context,
-        compaction.post_tokens,
-    )
+    return (compaction.pre_tokens, compaction.post_tokens if micro else compaction.context, compaction.post_tokens)
 
 
 def _full_compaction(
-    transcript: Transcript,
-    loaded: LoadedRecords,
-    nodes: list[Node],
-    index: int,
-    titles: TitleCompactions,
+    transcript: Transcript, loaded: LoadedRecords, nodes: list[Node], index: int, titles: TitleCompactions
 ) -> Compaction:
     boundary = nodes[index]
     logical = loaded.nodes.get(boundary.logical_parent) if boundary.logical_parent else None
     return msgspec.structs.replace(
         _compaction_from_fields(transcript.record(boundary), boundary, "compactMetadata"),
-        summary=_next_record(nodes, index, lambda other: _is_summary(transcript, other))
-        or titles.summary_of(boundary),
+        summary=_next_record(nodes, index, lambda other: _is_summary(transcript, other)) or titles.summary_of(boundary),
         kept=tuple(preserved_messages(transcript, loaded, boundary)),
         context=_context_after(transcript, nodes, index),
         logical_parent=logical or (nodes[index - 1] if index else None),
@@ -376,9 +350,7 @@ class RepeatTracker:
         self.calls = set(calls)
         """The calls of repeated answers that have no result yet."""
 
-    def is_repeated_answer(
-        self, parent: str | None, message_id: str | None, calls: Sequence[str]
-    ) -> bool:
+    def is_repeated_answer(self, parent: str | None, message_id: str | None, calls: Sequence[str]) -> bool:
         """Whether a line of an answer repeats; `calls` are those it makes."""
         if not message_id or message_id not in (self.message_id, repeated_id(parent)):
             return False

@@ -54,9 +54,7 @@ result        tool results
 other         a kind this version does not know
 """
 
-TURN_ORIGINS: Final = frozenset(
-    ("human", "command", "shell", "notification", "teammate", "agent", "fork", "other")
-)
+TURN_ORIGINS: Final = frozenset(("human", "command", "shell", "notification", "teammate", "agent", "fork", "other"))
 """Origins that begin a turn."""
 PERSON_ORIGINS: Final = frozenset(("human", "command", "shell", "queued"))
 CONDITIONAL_ORIGINS: Final = frozenset(("command", "summary", "notification", "fork"))
@@ -141,9 +139,7 @@ def origin_of(record: Record, *, agent: bool = False) -> Origin:
 
 def _is_result(block: Block) -> bool:
     """Whether a block is a tool's result, also one with a value that no result may have."""
-    return isinstance(block, ToolResult) or (
-        isinstance(block, UnknownBlock) and block.type == "tool_result"
-    )
+    return isinstance(block, ToolResult) or (isinstance(block, UnknownBlock) and block.type == "tool_result")
 
 
 def origin_by_tag(text: str) -> Origin | None:

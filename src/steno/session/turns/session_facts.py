@@ -133,11 +133,7 @@ def _record_origin(transcript: Transcript, node: Node, cached: Record | None) ->
         envelope = cached.envelope
         if not (envelope.lineage or envelope.forked_from or envelope.relocated_cwd):
             return _RecordOrigin(
-                envelope.cwd,
-                envelope.git_branch,
-                envelope.entrypoint,
-                envelope.slug,
-                envelope.session_id,
+                envelope.cwd, envelope.git_branch, envelope.entrypoint, envelope.slug, envelope.session_id
             )
     try:
         line = _LINE_DECODER.decode(transcript.source.read(node.offset, node.length))
@@ -233,9 +229,7 @@ class Status(msgspec.Struct, frozen=True):
         return self.standing
 
 
-def status_of(
-    turns: list[Turn], *, seconds_since_write: float | None = None, left: bool = False
-) -> Status:
+def status_of(turns: list[Turn], *, seconds_since_write: float | None = None, left: bool = False) -> Status:
     """Return how a session stands after its last turn; `left` when the client closed it itself."""
     if not turns:
         return Status("finished", "nothing was said")

@@ -23,14 +23,7 @@ from steno.format.records import Record, read_time
 from steno.format.tool_catalogue import AGENT, AGENT_TOOLS, SHELL
 from steno.session.transcript import Node
 from steno.session.turns.compactions import Compaction
-from steno.session.turns.prompts import (
-    CONDITIONAL_ORIGINS,
-    Origin,
-    Prompt,
-    origin_by_tag,
-    prompt_text,
-    tag_content,
-)
+from steno.session.turns.prompts import CONDITIONAL_ORIGINS, Origin, Prompt, origin_by_tag, prompt_text, tag_content
 from steno.session.turns.steps import RESULT_DELETED, FileTouch, Step, StepDraft, StepKind, one_line
 from steno.session.turns.tool_outcomes import call_outcome, tool_call_subject, touched_file
 from steno.session.turns.usage import UsageCounter
@@ -115,9 +108,7 @@ class TurnDraft:
     def add_compaction_note(self, compaction: Compaction) -> None:
         """Note that the conversation was compacted while this turn went on."""
         time = read_time(compaction.boundary.timestamp)
-        self.add(
-            "note", "Compacted", compaction.trigger, compaction.boundary, time
-        ).seam = compaction
+        self.add("note", "Compacted", compaction.trigger, compaction.boundary, time).seam = compaction
 
     def set_closing_compaction(self, compaction: Compaction | None) -> None:
         """Take a compaction for the one at its end; one that was taken for it is noted before."""
@@ -134,14 +125,8 @@ class TurnDraft:
     def pass_trailing_records(self, other: "TurnDraft") -> None:
         """Give the records that only introduce the next turn to it."""
         if self.trailing_count:
-            other.nodes, self.nodes = (
-                self.nodes[-self.trailing_count :],
-                self.nodes[: -self.trailing_count],
-            )
-            other.drafts, self.drafts = (
-                self.drafts[-self.trailing_count :],
-                self.drafts[: -self.trailing_count],
-            )
+            other.nodes, self.nodes = (self.nodes[-self.trailing_count :], self.nodes[: -self.trailing_count])
+            other.drafts, self.drafts = (self.drafts[-self.trailing_count :], self.drafts[: -self.trailing_count])
             self.trailing_count = 0
 
     def copy(self) -> "TurnDraft":
@@ -152,9 +137,7 @@ class TurnDraft:
 
     # Middle
 
-    def add(
-        self, kind: StepKind, verb: str, subject: str, node: "Node | None", time: datetime | None
-    ) -> StepDraft:
+    def add(self, kind: StepKind, verb: str, subject: str, node: "Node | None", time: datetime | None) -> StepDraft:
         """Append a step."""
         draft = StepDraft(kind, verb, subject, node, time)
         self.drafts.append(draft)
@@ -223,9 +206,7 @@ class TurnDraft:
                 continue
             key = (touch.path, touch.verb)
             before = touches.get(key, FileTouch(*key))
-            touches[key] = FileTouch(
-                *key, before.added + touch.added, before.removed + touch.removed
-            )
+            touches[key] = FileTouch(*key, before.added + touch.added, before.removed + touch.removed)
         return tuple(touches.values())
 
 
@@ -314,9 +295,7 @@ class StepBuilder:
         if aborted and bytes(aborted) == b"true":
             turn.interrupted = True
 
-    def _add_block(
-        self, turn: TurnDraft, record: Record, node: Node, block: Block
-    ) -> StepDraft | None:
+    def _add_block(self, turn: TurnDraft, record: Record, node: Node, block: Block) -> StepDraft | None:
         """Take in a part of a response; words that say nothing are no step."""
         time = record.time
         work: WorkKind = "call"
@@ -433,9 +412,7 @@ class StepBuilder:
         if origin == "meta" and introduces and b'"sourceToolUseID"' not in record.line:
             turn.trailing_count += 1
 
-    def add_note(
-        self, turn: TurnDraft, record: Record, node: Node, origin: Origin, text: str
-    ) -> None:
+    def add_note(self, turn: TurnDraft, record: Record, node: Node, origin: Origin, text: str) -> None:
         """Leave a note of a record."""
         line = _command_output(text) if origin == "output" else text
         verb = _NOTE_VERBS.get(origin, "Note")
@@ -459,9 +436,7 @@ class StepBuilder:
                 if data.type == "hook_progress":
                     self._add_hook(turn, record, node, data)
             case "queue-operation":
-                text = _text_of(
-                    decode_lenient(record.envelope.content) if record.envelope.content else ""
-                )
+                text = _text_of(decode_lenient(record.envelope.content) if record.envelope.content else "")
                 turn.add("queued", "Queued", one_line(text), node, record.time)
             case "deleted":
                 self._add_deleted(turn, record, node)
@@ -533,9 +508,7 @@ class StepBuilder:
             case _:
                 return
 
-    def _add_stop_hooks(
-        self, turn: TurnDraft, record: Record, node: Node, data: _SystemRecord
-    ) -> None:
+    def _add_stop_hooks(self, turn: TurnDraft, record: Record, node: Node, data: _SystemRecord) -> None:
         """Take in the summary of the hooks that ran at the end; each may have its own record."""
         last = turn.latest_step
         if last is None or last.kind != "hook" or not last.verb.startswith("Stop"):

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from steno.session.turns.subagents import Thread
 
 
-StepKind: TypeAlias = Literal[
-    "tool", "agent", "thought", "words", "queued", "hook", "error", "note", "unknown"
-]
+StepKind: TypeAlias = Literal["tool", "agent", "thought", "words", "queued", "hook", "error", "note", "unknown"]
 """tool     a tool call and its result
 agent    a sub-agent's work, or its report
 thought  reasoning

@@ -90,9 +90,7 @@ class _ProgressLine(msgspec.Struct):
     parent_tool_use_id: str = msgspec.field(name="parentToolUseID", default="")
 
 
-def find_references(
-    transcript: Transcript, before: SubagentReferences | None = None
-) -> SubagentReferences:
+def find_references(transcript: Transcript, before: SubagentReferences | None = None) -> SubagentReferences:
     """Return what a transcript says about sub-agents that it started.
 
     `before` is what its first records said: it is added to, and they are not read again.
@@ -236,9 +234,7 @@ class Thread:
     def __repr__(self) -> str:
         return f"<Thread {self.agent_id or '(inline)'} {self.kind}>"
 
-    def grow(
-        self, transcript: Transcript, nodes: Sequence[Node], meta: AgentMeta | None = None
-    ) -> None:
+    def grow(self, transcript: Transcript, nodes: Sequence[Node], meta: AgentMeta | None = None) -> None:
         """Take in the records that there are by now; whose work it is must be found out anew."""
         self.transcript = transcript
         self.nodes = tuple(nodes)
@@ -355,9 +351,7 @@ class Thread:
 class SubagentSet:
     """All sub-agents of a session."""
 
-    def __init__(
-        self, threads: list[Thread], references: Sequence[SubagentReferences] = ()
-    ) -> None:
+    def __init__(self, threads: list[Thread], references: Sequence[SubagentReferences] = ()) -> None:
         self.all = tuple(threads)
         self.roots = tuple(t for t in threads if t.spawn is not None and t.parent is None)
         self.loose = tuple(t for t in threads if t.spawn is None)
@@ -372,11 +366,7 @@ class SubagentSet:
 
 
 def find_subagents(
-    transcript: Transcript,
-    files: Sequence[SubagentFile],
-    *,
-    inline: bool = True,
-    before: SubagentSet | None = None,
+    transcript: Transcript, files: Sequence[SubagentFile], *, inline: bool = True, before: SubagentSet | None = None
 ) -> SubagentSet:
     """Return the sub-agents of a session, each tied to the call that started it.
 
@@ -391,18 +381,13 @@ def find_subagents(
         return SubagentSet([])
     sources: list[tuple[Thread | None, Transcript]] = [(None, transcript)]
     sources += [(thread, thread.transcript) for thread in threads if not thread.inline]
-    previous = {
-        id(references.nodes[0]): references for references in before.references if references.nodes
-    }
+    previous = {id(references.nodes[0]): references for references in before.references if references.nodes}
     owners_and_references = [
-        (owner, find_references(source, _previous_references(source, previous)))
-        for owner, source in sources
+        (owner, find_references(source, _previous_references(source, previous))) for owner, source in sources
     ]
     _match_calls(threads, owners_and_references)
     _set_hierarchy(threads)
-    return SubagentSet(
-        sorted(threads, key=_sort_key), [found for _, found in owners_and_references]
-    )
+    return SubagentSet(sorted(threads, key=_sort_key), [found for _, found in owners_and_references])
 
 
 def _thread_of_file(file: SubagentFile, known: Mapping[tuple[str, str], Thread]) -> Thread:
@@ -414,9 +399,7 @@ def _thread_of_file(file: SubagentFile, known: Mapping[tuple[str, str], Thread])
     return thread
 
 
-def _previous_references(
-    source: Transcript, read: Mapping[int, SubagentReferences]
-) -> SubagentReferences | None:
+def _previous_references(source: Transcript, read: Mapping[int, SubagentReferences]) -> SubagentReferences | None:
     """Return what was read of a file before, known by its first record."""
     return read.get(id(source.nodes[0])) if source.nodes else None
 
@@ -484,18 +467,12 @@ def _match_calls(threads: list[Thread], references: _ReferencesByOwner) -> None:
             _match_by_order(thread, in_order, assigned)
 
 
-def _references_by_id(
-    references: _ReferencesByOwner,
-) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+def _references_by_id(references: _ReferencesByOwner) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
     """Return which sources say something about an agent, and which hold a call, by their ids."""
     about: dict[str, list[int]] = {}
     calls: dict[str, list[int]] = {}
     for index, (_, file_references) in enumerate(references):
-        for name in {
-            *file_references.reports,
-            *file_references.calls_by_agent,
-            *file_references.calls_by_progress,
-        }:
+        for name in {*file_references.reports, *file_references.calls_by_agent, *file_references.calls_by_progress}:
             about.setdefault(name, []).append(index)
         for call in file_references.calls:
             indexes = calls.setdefault(call, [])
@@ -505,9 +482,7 @@ def _references_by_id(
     return about, calls
 
 
-def _match_by_id(
-    thread: Thread, owner: Thread | None, references: SubagentReferences, assigned: set[str]
-) -> None:
+def _match_by_id(thread: Thread, owner: Thread | None, references: SubagentReferences, assigned: set[str]) -> None:
     name = thread.agent_id
     report = references.reports.get(name) if name else None
     if report is not None and thread.notification is None:
@@ -561,9 +536,7 @@ def _match_by_order(thread: Thread, calls: deque[SubagentCall], assigned: set[st
         _assign_call(thread, None, calls.popleft(), assigned)
 
 
-def _assign_call(
-    thread: Thread, owner: Thread | None, spawn: SubagentCall, assigned: set[str]
-) -> None:
+def _assign_call(thread: Thread, owner: Thread | None, spawn: SubagentCall, assigned: set[str]) -> None:
     thread.spawn, thread.parent = spawn, owner
     assigned.add(spawn.call_id)
 

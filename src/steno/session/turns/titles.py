@@ -47,13 +47,7 @@ _TITLE_DECODER: Final = msgspec.json.Decoder(_TitleFields)
 
 
 def choose_title(
-    *,
-    custom: str = "",
-    ai: str = "",
-    summary: str = "",
-    last_prompt: str = "",
-    first: str = "",
-    command: str = "",
+    *, custom: str = "", ai: str = "", summary: str = "", last_prompt: str = "", first: str = "", command: str = ""
 ) -> Title:
     """Return the best of what there is; the first command only where there is no prompt.
 
@@ -81,11 +75,7 @@ def shorten_title(text: str) -> str:
 
 
 def title_of(
-    transcript: Transcript,
-    *,
-    custom_title: str = "",
-    summaries: Iterable[tuple[str, str]] = (),
-    agent: bool = False,
+    transcript: Transcript, *, custom_title: str = "", summaries: Iterable[tuple[str, str]] = (), agent: bool = False
 ) -> Title:
     """Return the title of a session.
 
@@ -98,12 +88,8 @@ def title_of(
     if recorded_title.is_given:
         return recorded_title
     summary = summary_for(transcript.by_uuid, (*summaries_in(transcript), *summaries))
-    last = _last_field(
-        transcript, "last-prompt", "last_prompt", lambda text: not origin_by_tag(text)
-    )
-    first = (
-        "" if summary or last.strip() else first_prompt(transcript, transcript.nodes, agent=agent)
-    )
+    last = _last_field(transcript, "last-prompt", "last_prompt", lambda text: not origin_by_tag(text))
+    first = "" if summary or last.strip() else first_prompt(transcript, transcript.nodes, agent=agent)
     command = "" if summary or last.strip() or first or agent else first_command(transcript)
     return choose_title(summary=summary, last_prompt=last, first=first, command=command)
 
@@ -148,9 +134,7 @@ def first_command(transcript: Transcript) -> str:
     return ""
 
 
-def _last_field(
-    transcript: Transcript, kind: str, field: str, condition: Callable[[str], bool] = bool
-) -> str:
+def _last_field(transcript: Transcript, kind: str, field: str, condition: Callable[[str], bool] = bool) -> str:
     """Return a field of the last record of a kind that has it, and in which it fits."""
     for node in reversed(transcript.nodes):
         if node.type == kind:
@@ -168,6 +152,4 @@ def _decode_title_fields(transcript: Transcript, node: Node) -> _TitleFields:
         fields = record.fields
         names = {field.name: field.encode_name for field in msgspec.structs.fields(_TitleFields)}
         values = {name: fields.get(key) for name, key in names.items()}
-        return _TitleFields(
-            **{name: value for name, value in values.items() if isinstance(value, str)}
-        )
+        return _TitleFields(**{name: value for name, value in values.items() if isinstance(value, str)})

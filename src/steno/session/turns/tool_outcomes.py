@@ -42,9 +42,7 @@ def runner_summary(text: str) -> str:
         if matches:
             match = matches[-1]
             end = match.groupdict().get("end")
-            return one_line(
-                f"{match['words'].strip()}{f', {end}' if end else ''}", _MAX_SUMMARY_LENGTH
-            )
+            return one_line(f"{match['words'].strip()}{f', {end}' if end else ''}", _MAX_SUMMARY_LENGTH)
     return ""
 
 
@@ -105,9 +103,7 @@ def tool_call_subject(tool: str, tool_input: Fields) -> str:
     if facts.subject_details:
         details = (_text(tool_input.get(name)) for name in facts.subject_details)
         subject = " ".join(filter(None, (subject, *details)))
-    return one_line(
-        subject or _first_text(tool_input, _SUBJECT_FIELDS) or _first_text(tool_input, tool_input)
-    )
+    return one_line(subject or _first_text(tool_input, _SUBJECT_FIELDS) or _first_text(tool_input, tool_input))
 
 
 def _first_text(tool_input: Fields, names: Iterable[str]) -> str:
@@ -156,9 +152,7 @@ def _replaced_lines(edit: Fields) -> tuple[int, int]:
 # What came of it
 
 
-def call_outcome(
-    tool: str, block: ToolResult, record: Record, touch: FileTouch | None = None
-) -> ToolOutcome:
+def call_outcome(tool: str, block: ToolResult, record: Record, touch: FileTouch | None = None) -> ToolOutcome:
     """Return what came of a call; `touch` is what the call alone said about a file."""
     # One record may answer several calls; what the client kept is then of no certain call.
     alone = len(record.blocks) == 1 or len(record.tool_results) == 1
@@ -209,10 +203,7 @@ def _with_patch_lines(touch: FileTouch, detail: Fields) -> FileTouch:
     if not patch and detail.get("type") == "create":
         return touch
     lines = [
-        line
-        for hunk in cast("list[Any]", patch)
-        for line in _list(_fields(hunk).get("lines"))
-        if isinstance(line, str)
+        line for hunk in cast("list[Any]", patch) for line in _list(_fields(hunk).get("lines")) if isinstance(line, str)
     ]
     signs = [line[:1] for line in lines]
     return FileTouch(touch.path, touch.verb, signs.count("+"), signs.count("-"))

@@ -142,17 +142,13 @@ class TurnReader:
         self._nodes, self._agents, self._compactions = nodes, known_agents, dict(compactions)
         drafts = self._builder.turns_so_far()
         last = len(drafts)
-        return [
-            _build_turn(turn, number, final=number == last) for number, turn in enumerate(drafts, 1)
-        ]
+        return [_build_turn(turn, number, final=number == last) for number, turn in enumerate(drafts, 1)]
 
 
 class TurnBuilder:
     """Cuts a row of records into scenes."""
 
-    def __init__(
-        self, agents: Mapping[str, "Thread"], compactions: Mapping[int, Compaction], *, agent: bool
-    ) -> None:
+    def __init__(self, agents: Mapping[str, "Thread"], compactions: Mapping[int, Compaction], *, agent: bool) -> None:
         self._steps = StepBuilder(agents)
         self.compactions = compactions
         self._agent = agent
@@ -227,9 +223,7 @@ class TurnBuilder:
 
     def _begin_turn(self, record: Record, node: Node, origin: Origin) -> None:
         current = self.current
-        keeps_turn = current.is_conditional and (
-            not self.finished or current.compaction is not None
-        )
+        keeps_turn = current.is_conditional and (not self.finished or current.compaction is not None)
         if not keeps_turn:
             self._start_turn(TurnDraft())
         self.current.set_prompt(read_prompt(record, node, origin))

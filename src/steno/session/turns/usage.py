@@ -109,9 +109,7 @@ class UsageCounter:
             else:
                 self._count(line, line.message, node.offset)
 
-    def _count(
-        self, line: Envelope | _UsageLine, message: Message | _MessageUsage | None, offset: int
-    ) -> None:
+    def _count(self, line: Envelope | _UsageLine, message: Message | _MessageUsage | None, offset: int) -> None:
         usage = message.usage if message is not None else None
         if message is None or usage is None or message.model == SYNTHETIC:
             return

@@ -19,21 +19,9 @@ import msgspec
 from steno.errors import NotFound, Unreadable, Unwritable
 from steno.store.archive.catalogue import Catalogue, CatalogueEntry, catalogue_entry, folder_name
 from steno.store.archive.file_access import SESSIONS_FOLDER
-from steno.store.archive.journal import (
-    JOURNAL_FILE,
-    ArchiveSource,
-    FileGeneration,
-    FrameReader,
-    Journal,
-    read_journal,
-)
+from steno.store.archive.journal import JOURNAL_FILE, ArchiveSource, FileGeneration, FrameReader, Journal, read_journal
 from steno.store.archive.verify import repair_hint
-from steno.store.archive.writer import (
-    ArchivedChange,
-    ArchiveWriter,
-    ProgressCallback,
-    source_digests,
-)
+from steno.store.archive.writer import ArchivedChange, ArchiveWriter, ProgressCallback, source_digests
 from steno.store.atomic import TempFile, make_private_folder, unwritable_error
 from steno.store.config import ARCHIVE_LEVEL, read_config
 from steno.store.discovered import DiscoveredFile, Problem, unreadable_problem
@@ -84,9 +72,7 @@ class PathResolver:
         return os.path.join(real_folder, name)
 
 
-def session_group(
-    session: DiscoveredFile, discovery: Discovery, resolver: PathResolver
-) -> SessionGroup:
+def session_group(session: DiscoveredFile, discovery: Discovery, resolver: PathResolver) -> SessionGroup:
     """Return a session with its sub-agents and its small files."""
     files: dict[str, DiscoveredFile] = {}
     for file in (session, *discovery.agents(session), *discovery.sidecars(session)):
@@ -99,9 +85,7 @@ def session_group(
 
 
 def session_groups(
-    roots: tuple[str, ...],
-    problems: list[Problem],
-    sessions: Iterable[DiscoveredFile] | None = None,
+    roots: tuple[str, ...], problems: list[Problem], sessions: Iterable[DiscoveredFile] | None = None
 ) -> Iterator[SessionGroup]:
     """Yield every session below the roots, or only some, with what goes with it; each once."""
     resolver = PathResolver()
@@ -139,22 +123,14 @@ class RestoreResult(msgspec.Struct, frozen=True):
     """Which lines of the journal are damaged, and what can be done about it."""
 
 
-def restore_session(
-    journal: Journal, target_folder: str | None, generation: int
-) -> list[RestoreResult]:
+def restore_session(journal: Journal, target_folder: str | None, generation: int) -> list[RestoreResult]:
     """Put back the last generation of every file, or one that was asked for of the session's."""
     selected = [_find_generation(journal, generation)] if generation else []
     selected_paths = {file.path for file in selected}
-    files = selected + [
-        file for file in journal.latest_generations() if file.path not in selected_paths
-    ]
-    results = [
-        _restore_file(journal, file, _target_path(journal, file, target_folder)) for file in files
-    ]
+    files = selected + [file for file in journal.latest_generations() if file.path not in selected_paths]
+    results = [_restore_file(journal, file, _target_path(journal, file, target_folder)) for file in files]
     if journal.unnamed_numbers:
-        results.append(
-            _damaged_result(journal, os.path.join(journal.folder, JOURNAL_FILE), journal.path)
-        )
+        results.append(_damaged_result(journal, os.path.join(journal.folder, JOURNAL_FILE), journal.path))
     return results
 
 
@@ -166,9 +142,7 @@ def _damaged_result(journal: Journal, target: str, path: str) -> RestoreResult:
 def _is_incomplete(journal: Journal, file: FileGeneration) -> bool:
     """Say whether a part of a file cannot be given back, because lines of the journal are damaged."""
     copy = journal.copy_path(file)
-    longer = (
-        bool(journal.damaged_lines) and os.path.exists(copy) and os.path.getsize(copy) > file.packed
-    )
+    longer = bool(journal.damaged_lines) and os.path.exists(copy) and os.path.getsize(copy) > file.packed
     return longer or file.known_size > file.size
 
 
@@ -269,9 +243,7 @@ class ArchivedSession(msgspec.Struct, frozen=True):
     @property
     def rewritten(self) -> int:
         """How many files got another generation, because they no longer begin as they did."""
-        return sum(
-            change.begun and change.generation > 1 and not change.healed for change in self.changes
-        )
+        return sum(change.begun and change.generation > 1 and not change.healed for change in self.changes)
 
     @property
     def healed(self) -> int:
@@ -318,9 +290,7 @@ class Archive:
     """The archive below steno's own folder. Reading it takes no lock; writing takes one."""
 
     def __init__(self, steno_folder: str | None = None, level: int | None = None) -> None:
-        self.folder = os.path.join(
-            steno_home() if steno_folder is None else steno_folder, ARCHIVE_FOLDER
-        )
+        self.folder = os.path.join(steno_home() if steno_folder is None else steno_folder, ARCHIVE_FOLDER)
         self.lock = os.path.join(self.folder, "lock")
         """The file that whoever writes has to hold."""
         self._level = level
@@ -357,9 +327,7 @@ class Archive:
         """
         entry = self.catalogue.entries.get(PathResolver().resolve(path))
         if entry is None:
-            raise NotFound(
-                f"{path} is not in the archive", hint="`steno archive --list` says what is"
-            )
+            raise NotFound(f"{path} is not in the archive", hint="`steno archive --list` says what is")
         return entry
 
     def find_entries(self, name: str) -> list[CatalogueEntry]:
@@ -412,11 +380,7 @@ class Archive:
         return entry.state == group.state and os.path.exists(journal_path)
 
     def keep(
-        self,
-        session: DiscoveredFile | SessionGroup,
-        *,
-        full: bool = False,
-        on_progress: ProgressCallback | None = None,
+        self, session: DiscoveredFile | SessionGroup, *, full: bool = False, on_progress: ProgressCallback | None = None
     ) -> ArchivedSession:
         """Keep what is new of a session and of everything that goes with it.
 
@@ -435,9 +399,7 @@ class Archive:
         with FileLock(self.lock):
             return self._archive_group(session, on_progress or _ignore_progress, full=full)
 
-    def _archive_group(
-        self, group: SessionGroup, on_progress: ProgressCallback, *, full: bool
-    ) -> ArchivedSession:
+    def _archive_group(self, group: SessionGroup, on_progress: ProgressCallback, *, full: bool) -> ArchivedSession:
         folder = os.path.join(self.folder, SESSIONS_FOLDER, folder_name(group.path))
         writer = ArchiveWriter(folder, group.path, self.level)
         problems: list[Problem] = []
@@ -480,9 +442,7 @@ class Archive:
     # Proving, and putting back
 
     def verify(
-        self,
-        entries: list[CatalogueEntry] | None = None,
-        on_progress: ProgressCallback | None = None,
+        self, entries: list[CatalogueEntry] | None = None, on_progress: ProgressCallback | None = None
     ) -> "Iterator[VerificationFailure]":
         """Yield what is wrong with the archive, or with some sessions in it.
 
@@ -497,11 +457,7 @@ class Archive:
         if entries is None:
             return verify_archive(self, on_progress or _ignore_progress)
         folders = map(self.folder_of, entries)
-        return (
-            failure
-            for folder in folders
-            for failure in verify_session(folder, on_progress or _ignore_progress)
-        )
+        return (failure for folder in folders for failure in verify_session(folder, on_progress or _ignore_progress))
 
     def restore(
         self, entry: CatalogueEntry, target_folder: str | None = None, generation: int = 0
@@ -565,9 +521,7 @@ def archive_all(
     pending = list(archive.pending(group_iterator, defer_active=defer_active))
     changed_groups = [group for group, has_changes in pending if has_changes]
     on_progress = (
-        start_progress(sum(group.size for group in changed_groups))
-        if start_progress and changed_groups
-        else None
+        start_progress(sum(group.size for group in changed_groups)) if start_progress and changed_groups else None
     )
     archived = [archive.keep(group, on_progress=on_progress) for group in changed_groups]
     if archived:

@@ -118,11 +118,7 @@ def read_entries(path: str) -> tuple[dict[str, CatalogueEntry], int, int]:
     for line in lines:
         entry = decode_line(line, _ENTRY_DECODER)
         # What leads out of the archive's own folder was not written by us.
-        if (
-            entry is not None
-            and UNSAFE_NAME.search(entry.folder) is None
-            and entry.folder[:1] != "."
-        ):
+        if entry is not None and UNSAFE_NAME.search(entry.folder) is None and entry.folder[:1] != ".":
             entries[entry.path] = entry
     return entries, complete_size, len(lines)
 
@@ -212,9 +208,7 @@ def _catalogue_path() -> str:
     return os.path.join(steno_home(), *CATALOGUE_PATH)
 
 
-def archived_only_below(
-    roots: Iterable[str], existing: Iterable[DiscoveredFile]
-) -> list[ArchivedFile]:
+def archived_only_below(roots: Iterable[str], existing: Iterable[DiscoveredFile]) -> list[ArchivedFile]:
     """Return the sessions that were kept from below the roots and are no longer there.
 
     One that lives on elsewhere below the roots, with at least as much in it, was only moved; so was
@@ -227,21 +221,10 @@ def archived_only_below(
     moved = _relocated_sessions() if entries else {}
     archived: list[ArchivedFile] = []
     for entry in sorted(entries.values(), key=_entry_size_key, reverse=True):
-        root = next(
-            (
-                root
-                for real_root, root in real_roots
-                if is_below(entry.path, real_root, or_equal=True)
-            ),
-            None,
-        )
+        root = next((root for real_root, root in real_roots if is_below(entry.path, real_root, or_equal=True)), None)
         if root is None or entry.path in existing_paths:
             continue
-        if (
-            (move := moved.get(entry.path))
-            and move.new in existing_paths
-            and entry.size <= move.size
-        ):
+        if (move := moved.get(entry.path)) and move.new in existing_paths and entry.size <= move.size:
             continue
         name = os.path.basename(entry.path)
         if is_uuid(name.removesuffix(JSONL_SUFFIX)):
@@ -280,9 +263,7 @@ def _archived_file(entry: CatalogueEntry, catalogue: str, root: str) -> Archived
     if place.role != "session":
         place = msgspec.structs.replace(place, role="session")
     folder = os.path.join(os.path.dirname(catalogue), SESSIONS_FOLDER, entry.folder)
-    return ArchivedFile(
-        entry.path, entry.size, entry.mtime_ns, place, root, folder=folder, copy_number=entry.number
-    )
+    return ArchivedFile(entry.path, entry.size, entry.mtime_ns, place, root, folder=folder, copy_number=entry.number)
 
 
 def archived_at(path: str) -> ArchivedFile | None:
@@ -360,9 +341,7 @@ def _read_catalogue(catalogue: str) -> _CatalogueEntries:
 
 
 @lru_cache(maxsize=1)
-def _read_catalogue_version(
-    catalogue: str, _mtime_ns: int, _size: int, _inode: int
-) -> _CatalogueEntries:
+def _read_catalogue_version(catalogue: str, _mtime_ns: int, _size: int, _inode: int) -> _CatalogueEntries:
     entries = _CatalogueEntries(read_entries(catalogue)[0], {})
     for path, entry in entries.entries.items():
         entries.folders.setdefault(os.path.dirname(path), []).append(entry)
@@ -374,27 +353,15 @@ def archived_agents(session: ArchivedFile) -> list[ArchivedFile]:
     journal = _read_journal(session)
     if journal is None:
         return []
-    agents = [
-        _archived_agent(file, session)
-        for file in journal.latest_generations()
-        if file.role == "agent"
-    ]
+    agents = [_archived_agent(file, session) for file in journal.latest_generations() if file.role == "agent"]
     return sorted(agents, key=_file_path)
 
 
 def _archived_agent(file: FileGeneration, session: ArchivedFile) -> ArchivedFile:
     place = classify_transcript(path_context(file.path))
-    place = msgspec.structs.replace(
-        place, role="agent", session_id=file.line.session_id, agent_id=file.line.agent_id
-    )
+    place = msgspec.structs.replace(place, role="agent", session_id=file.line.session_id, agent_id=file.line.agent_id)
     return ArchivedFile(
-        file.path,
-        file.size,
-        file.mtime_ns,
-        place,
-        session.root,
-        folder=session.folder,
-        copy_number=file.number,
+        file.path, file.size, file.mtime_ns, place, session.root, folder=session.folder, copy_number=file.number
     )
 
 

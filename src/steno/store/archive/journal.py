@@ -167,9 +167,7 @@ class Journal:
     @property
     def path(self) -> str:
         """Where the session itself lies, or lay."""
-        return (
-            decode_path(self.session_line.path, self.session_line.raw) if self.session_line else ""
-        )
+        return decode_path(self.session_line.path, self.session_line.raw) if self.session_line else ""
 
     def latest(self, path: str) -> FileGeneration | None:
         """Return the last generation of a file."""
@@ -197,18 +195,13 @@ class Journal:
     @property
     def damage_messages(self) -> list[str]:
         """What is wrong with the journal, or with what it says."""
-        line_messages = [
-            f"line {number} of {JOURNAL_FILE} is damaged" for number in self.damaged_lines
-        ]
+        line_messages = [f"line {number} of {JOURNAL_FILE} is damaged" for number in self.damaged_lines]
         unnamed_messages = [
-            f"{JOURNAL_FILE} speaks of file {n}, which is not named"
-            for n in sorted(self.unnamed_numbers)
+            f"{JOURNAL_FILE} speaks of file {n}, which is not named" for n in sorted(self.unnamed_numbers)
         ]
         broken_files = [file for file in self.files.values() if file.break_reason]
         broken_messages = [
-            f"{file.copy_name}: {file.break_reason}"
-            for file in broken_files
-            if not self.is_replaced(file)
+            f"{file.copy_name}: {file.break_reason}" for file in broken_files if not self.is_replaced(file)
         ]
         return line_messages + unnamed_messages + broken_messages
 
@@ -355,8 +348,7 @@ class FrameReader:
 
     def _damaged_error(self, frame: FrameLine, reason: str) -> Unreadable:
         return Unreadable(
-            f"{self.path} is damaged at byte {frame.at:,}: {reason}",
-            hint="`steno archive --verify` says what else is",
+            f"{self.path} is damaged at byte {frame.at:,}: {reason}", hint="`steno archive --verify` says what else is"
         )
 
 

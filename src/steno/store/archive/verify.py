@@ -11,13 +11,7 @@ import msgspec
 from steno.errors import Unreadable
 from steno.store.archive.catalogue import catalogue_entry
 from steno.store.archive.file_access import SESSIONS_FOLDER
-from steno.store.archive.journal import (
-    JOURNAL_FILE,
-    FileGeneration,
-    FrameReader,
-    Journal,
-    read_journal,
-)
+from steno.store.archive.journal import JOURNAL_FILE, FileGeneration, FrameReader, Journal, read_journal
 from steno.store.atomic import make_private_folder, unreadable_error
 from steno.store.discovered import list_folder
 from steno.store.file_lock import FileLock
@@ -28,8 +22,7 @@ if TYPE_CHECKING:
 
 
 _ARCHIVE_AGAIN_HINT: Final = (
-    "`steno archive --full` keeps it anew from the file on disk (with the --root or --demo that it "
-    "was kept with)"
+    "`steno archive --full` keeps it anew from the file on disk (with the --root or --demo that it was kept with)"
 )
 _RECOVER_HINT: Final = (
     "`steno archive --full` keeps anew what is on disk; what fails even then is nowhere else: "
@@ -53,9 +46,7 @@ class VerificationFailure(msgspec.Struct, frozen=True):
     """What can be done about it."""
 
 
-def verify_archive(
-    archive: "Archive", on_progress: "ProgressCallback"
-) -> Iterator[VerificationFailure]:
+def verify_archive(archive: "Archive", on_progress: "ProgressCallback") -> Iterator[VerificationFailure]:
     """Yield what is wrong with any folder; a folder the catalogue forgot is written into it."""
     sessions_folder = os.path.join(archive.folder, SESSIONS_FOLDER)
     try:
@@ -128,9 +119,7 @@ def _is_journal_missing(folder: str) -> bool:
     return bool(names) and JOURNAL_FILE not in names
 
 
-def find_flaw(
-    copy: str, file: FileGeneration, on_progress: "ProgressCallback | None" = None
-) -> str:
+def find_flaw(copy: str, file: FileGeneration, on_progress: "ProgressCallback | None" = None) -> str:
     """Return what is wrong with a copy; nothing when every byte of it is what was kept."""
     frames = FrameReader(copy)
     try:
@@ -155,11 +144,7 @@ def _compare_with_disk(journal: Journal, file: FileGeneration) -> str:
         return ""
     try:
         status = os.stat(file.path)
-        if (status.st_size, status.st_mtime_ns, status.st_ino) != (
-            state.size,
-            state.mtime_ns,
-            state.inode,
-        ):
+        if (status.st_size, status.st_mtime_ns, status.st_ino) != (state.size, state.mtime_ns, state.inode):
             return ""
         with FileSource(file.path) as source:
             for frame in file.frames:

@@ -110,12 +110,7 @@ class ArchiveWriter:
             self._journal_descriptor = -1
 
     def archive_file(
-        self,
-        discovered: DiscoveredFile,
-        path: str,
-        on_progress: ProgressCallback,
-        *,
-        full: bool = False,
+        self, discovered: DiscoveredFile, path: str, on_progress: ProgressCallback, *, full: bool = False
     ) -> ArchivedChange | None:
         """Keep what is new of a file, known as `path`; None when nothing is.
 
@@ -150,37 +145,25 @@ class ArchiveWriter:
         if not is_new and file.size == size:
             return None
         added, packed_size = file.size - size, file.packed - packed
-        return ArchivedChange(
-            path, added, packed_size, file.generation, is_new, damaged is not None
-        )
+        return ArchivedChange(path, added, packed_size, file.generation, is_new, damaged is not None)
 
     def _note_state(self, file: FileGeneration, status: os.stat_result) -> None:
         mode = stat.S_IMODE(status.st_mode)
         state = StateLine(file.number, file.size, status.st_mtime_ns, status.st_ino, mode, now())
-        if (
-            file.last_state is None
-            or msgspec.structs.replace(file.last_state, time=state.time) != state
-        ):
+        if file.last_state is None or msgspec.structs.replace(file.last_state, time=state.time) != state:
             self._append_line(state)
 
     # Is it the file we know?
 
-    def _continues(
-        self, file: FileGeneration, source: FileSource, status: os.stat_result, *, full: bool
-    ) -> bool:
+    def _continues(self, file: FileGeneration, source: FileSource, status: os.stat_result, *, full: bool) -> bool:
         """Say whether a file still begins with everything that was kept of it."""
         if source.size < file.known_size:
             return False
         has_grown = source.size > file.size
         same_inode = file.last_state is not None and file.last_state.inode == status.st_ino
         compare_ends_only = has_grown and same_inode and not full and not file.break_reason
-        frames = (
-            _end_frames(file.frames) if compare_ends_only else file.frames + file.detached_frames
-        )
-        return all(
-            digest == frame.sha256
-            for frame, digest in zip(frames, source_digests(source, frames), strict=True)
-        )
+        frames = _end_frames(file.frames) if compare_ends_only else file.frames + file.detached_frames
+        return all(digest == frame.sha256 for frame, digest in zip(frames, source_digests(source, frames), strict=True))
 
     def _is_usable(self, file: FileGeneration, *, full: bool) -> bool:
         """Say whether more can be added to a copy; `full` proves what is in it."""
@@ -238,11 +221,7 @@ class ArchiveWriter:
             os.close(descriptor)
 
     def _write_frames(
-        self,
-        descriptor: int,
-        file: FileGeneration,
-        source: FileSource,
-        on_progress: ProgressCallback,
+        self, descriptor: int, file: FileGeneration, source: FileSource, on_progress: ProgressCallback
     ) -> None:
         if os.fstat(descriptor).st_size > file.packed:
             os.ftruncate(descriptor, file.packed)
@@ -287,11 +266,7 @@ class ArchiveWriter:
     def note_repair(self) -> None:
         """Note that what damaged lines spoke of has been kept anew, if nothing of it is missing."""
         journal = self.journal
-        if (
-            not journal.damaged_lines
-            or journal.unnamed_numbers
-            or _copy_numbers(journal.folder) - journal.files.keys()
-        ):
+        if not journal.damaged_lines or journal.unnamed_numbers or _copy_numbers(journal.folder) - journal.files.keys():
             return
         if all(self._is_complete(file) for file in journal.valid_generations()):
             self._append_line(RepairLine(now()))
@@ -303,9 +278,7 @@ class ArchiveWriter:
             return False
         return not (file.break_reason or longer or file.known_size > file.size)
 
-    def _append_line(
-        self, line: SessionLine | FileLine | FrameLine | StateLine | RepairLine
-    ) -> None:
+    def _append_line(self, line: SessionLine | FileLine | FrameLine | StateLine | RepairLine) -> None:
         self._pending_lines.append(encode_line(line))
         self.journal.add_line(line)
 

@@ -125,9 +125,7 @@ def new_receipt_folder() -> str:
     return folder
 
 
-def begin_receipt(
-    plan: RelocationPlan, kind: Literal["move", "unpack"], folder: str
-) -> RelocationReceipt:
+def begin_receipt(plan: RelocationPlan, kind: Literal["move", "unpack"], folder: str) -> RelocationReceipt:
     """Write down what is about to be done, with copies of what rewriting cannot bring back.
 
     Raises:
@@ -220,9 +218,7 @@ def _receipt_ids() -> list[str]:
         names = os.listdir(folder)
     except OSError:
         return []
-    return sorted(
-        name for name in names if os.path.isfile(os.path.join(folder, name, _RECEIPT_FILE))
-    )
+    return sorted(name for name in names if os.path.isfile(os.path.join(folder, name, _RECEIPT_FILE)))
 
 
 def _read_receipt(folder: str) -> RelocationReceipt:
@@ -263,9 +259,7 @@ def apply_plan(
         return _complete(begin_receipt(plan, kind, folder or new_receipt_folder()), on_progress)
 
 
-def resume(
-    receipt: RelocationReceipt, on_progress: ProgressCallback | None = None
-) -> RelocationReceipt:
+def resume(receipt: RelocationReceipt, on_progress: ProgressCallback | None = None) -> RelocationReceipt:
     """Go on with a move that was cut off.
 
     Raises:
@@ -279,9 +273,7 @@ def resume(
         return _complete(receipt, on_progress)
 
 
-def _complete(
-    receipt: RelocationReceipt, on_progress: ProgressCallback | None
-) -> RelocationReceipt:
+def _complete(receipt: RelocationReceipt, on_progress: ProgressCallback | None) -> RelocationReceipt:
     executor = _StepExecutor(receipt, on_progress)
     if receipt.state == "begun":
         for step in sorted(receipt.steps, key=_sessions_last):
@@ -314,9 +306,7 @@ def undo_relocation(
     if receipt.state == "undone":
         raise BadRequest(f"the move {receipt.id} was undone already")
     inverse_steps = [_inverse(step) for step in receipt.steps]
-    refuse_if_active(
-        RelocationPlan(receipt.new, receipt.old, receipt.config, (), steps=tuple(inverse_steps))
-    )
+    refuse_if_active(RelocationPlan(receipt.new, receipt.old, receipt.config, (), steps=tuple(inverse_steps)))
     with relocation_lock():
         receipt = save_receipt(receipt, "undoing")
         executor = _StepExecutor(receipt, on_progress)
@@ -329,9 +319,7 @@ def undo_relocation(
             with _session_locked(step):
                 executor.remove_target(step)
         _remove_leftovers(receipt)
-        record_moves(
-            MovedSession(s.target, s.source, s.after.size) for s in _moved_sessions(receipt)
-        )
+        record_moves(MovedSession(s.target, s.source, s.after.size) for s in _moved_sessions(receipt))
         return save_receipt(receipt, "undone"), executor.notes
 
 
@@ -411,8 +399,7 @@ class _StepExecutor:
             return
         existing = self._read_chunks(step.target)
         self._exchange_content(
-            step.target,
-            (chunk for chunks in (self._rewritten_source(step), existing) for chunk in chunks),
+            step.target, (chunk for chunks in (self._rewritten_source(step), existing) for chunk in chunks)
         )
 
     def remove_source(self, step: RelocationStep) -> None:
@@ -470,9 +457,7 @@ class _StepExecutor:
             if _file_sum(step.target) != step.after:
                 self.notes.append(f"{step.target} was written to since; it is left")
                 return
-        elif compute_sum(self._original_content(step)) != _file_sum(
-            step.source
-        ) and not self._is_untouched(step):
+        elif compute_sum(self._original_content(step)) != _file_sum(step.source) and not self._is_untouched(step):
             self.notes.append(f"{step.source} and {step.target} differ; both are left")
             return
         _remove_file(step.target)
@@ -505,10 +490,7 @@ class _StepExecutor:
 
     def _has_marked_line(self, step: RelocationStep) -> bool:
         marks = set(step.lines)
-        return any(
-            line_mark(line) in marks
-            for line in rewrite_units(self._read_chunks(step.target), "lines")
-        )
+        return any(line_mark(line) in marks for line in rewrite_units(self._read_chunks(step.target), "lines"))
 
     # Both ways
 
@@ -575,9 +557,7 @@ def _remove_file(path: str) -> None:
 
 def _remove_leftovers(receipt: RelocationReceipt) -> None:
     """Remove what killed runs left, folders that files moved out of, and those above them."""
-    session_folders = {
-        os.path.join(receipt.config, session_folder) for session_folder in _RELOCATED_FOLDERS
-    }
+    session_folders = {os.path.join(receipt.config, session_folder) for session_folder in _RELOCATED_FOLDERS}
     paths = {path for step in receipt.steps for path in (step.source, step.target)}
     folders = {*map(os.path.dirname, paths)}
     for folder in receipt.folders:

@@ -15,24 +15,13 @@ import msgspec
 from steno.errors import BadRequest, Busy, NotFound, Unreadable
 from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
 from steno.format.path_rewriter import PathRewriter
-from steno.format.paths import (
-    JSONL_SUFFIX,
-    SLUG_LIMIT,
-    classify_transcript,
-    slug_by_same_rule,
-    slug_candidates,
-)
+from steno.format.paths import JSONL_SUFFIX, SLUG_LIMIT, classify_transcript, slug_by_same_rule, slug_candidates
 from steno.store.atomic import TEMP_SUFFIX
 from steno.store.client_folders import ConfigFolder
 from steno.store.discovered import HEAD_SIZE, is_folder, list_folder, peek, session_id_in
 from steno.store.environment import home_dir
 from steno.store.file_source import FileSource
-from steno.store.session_lock import (
-    current_identity,
-    is_recently_written,
-    is_running,
-    refuse_if_locked,
-)
+from steno.store.session_lock import current_identity, is_recently_written, is_running, refuse_if_locked
 
 RewriteMode = Literal["lines", "whole", "bytes"]
 """How a file is read for paths: line by line, as one piece of JSON, or not at all."""
@@ -165,9 +154,7 @@ def rewrite_units(chunks: Iterable[bytes], mode: RewriteMode) -> Iterator[bytes]
         yield last
 
 
-def rewrite_paths(
-    chunks: Iterable[bytes], paths: PathRewriter, mode: RewriteMode
-) -> Iterator[bytes]:
+def rewrite_paths(chunks: Iterable[bytes], paths: PathRewriter, mode: RewriteMode) -> Iterator[bytes]:
     """Yield a file with its paths as they are now."""
     for piece in rewrite_units(chunks, mode):
         yield piece if mode == "bytes" else paths.rewrite(piece)[0]
@@ -283,11 +270,7 @@ class _SlugFolder:
                 if working_dir and is_inside_path(working_dir, self._project)
                 else self._default_working_dir()
             )
-        for stem in (
-            name,
-            name.removesuffix(JSONL_SUFFIX),
-            name.partition(JSONL_SUFFIX + ".")[0],
-        ):
+        for stem in (name, name.removesuffix(JSONL_SUFFIX), name.partition(JSONL_SUFFIX + ".")[0]):
             if stem in self.working_dirs or stem in self.foreign:
                 return self.working_dirs.get(stem)
         return self._default_working_dir()
@@ -325,20 +308,14 @@ def _may_be_project_folder(name: str, old: str) -> bool:
 
 def _add_folder(folder: _SlugFolder, old: str, new: str, project_files: ProjectFiles) -> None:
     parent = os.path.dirname(folder.path)
-    project_files.notes += [
-        f"{path} is left: no rule names its folder so" for path in folder.misplaced
-    ]
+    project_files.notes += [f"{path} is left: no rule names its folder so" for path in folder.misplaced]
     for entry in list_folder(folder.path, []):
         working_dir = folder.working_dir_of(entry)
         if working_dir is None:
             if folder.working_dirs and entry.name.removesuffix(JSONL_SUFFIX) not in folder.foreign:
-                project_files.notes.append(
-                    f"{entry.path} is left: sessions of two projects share it"
-                )
+                project_files.notes.append(f"{entry.path} is left: sessions of two projects share it")
             continue
-        target_folder = os.path.join(
-            parent, slug_by_same_rule(folder.name, working_dir, new + working_dir[len(old) :])
-        )
+        target_folder = os.path.join(parent, slug_by_same_rule(folder.name, working_dir, new + working_dir[len(old) :]))
         if (folder.path, target_folder) not in project_files.folders:
             project_files.folders.append((folder.path, target_folder))
         for source in _regular_files(entry, project_files.notes):
@@ -409,9 +386,7 @@ HISTORY_NAME: Final = "history.jsonl"
 _CLIENT_STATE_FILE: Final = ".claude.json"
 
 
-def plan_move(
-    old: str, new: str, config: str, *, on_progress: ProgressCallback | None = None
-) -> RelocationPlan:
+def plan_move(old: str, new: str, config: str, *, on_progress: ProgressCallback | None = None) -> RelocationPlan:
     """Return what it takes to have the sessions of the project at `old` follow it to `new`.
 
     Raises:
@@ -430,23 +405,14 @@ def plan_move(
     pairs = path_pairs(old, new, config, folders)
     if named_config != config:
         # The client writes the folder as it is named, links and all.
-        pairs += [
-            (named_config + a[len(config) :], named_config + b[len(config) :]) for a, b in folders
-        ]
+        pairs += [(named_config + a[len(config) :], named_config + b[len(config) :]) for a, b in folders]
     steps = plan_steps(moves, PathRewriter(pairs), on_progress)
     plan = RelocationPlan(
-        old,
-        new,
-        config,
-        tuple(pairs),
-        folders=tuple(source for source, _ in folders),
-        notes=tuple(project_files.notes),
+        old, new, config, tuple(pairs), folders=tuple(source for source, _ in folders), notes=tuple(project_files.notes)
     )
     plan = check_steps(plan, list(steps))
     if not plan.steps:
-        raise NotFound(
-            f"there is nothing of a project at {old}", hint="`steno ls` says where sessions ran"
-        )
+        raise NotFound(f"there is nothing of a project at {old}", hint="`steno ls` says where sessions ran")
     refuse_if_active(plan)
     return plan
 
@@ -475,9 +441,7 @@ def _find_project(folder: str, new: str, config: str) -> tuple[str, Any]:
     return next(iter(names)), find_project_files(config, next(iter(names)), new)
 
 
-def path_pairs(
-    old: str, new: str, config: str, folders: Iterable[tuple[str, str]]
-) -> list[tuple[str, str]]:
+def path_pairs(old: str, new: str, config: str, folders: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return folders and what they are from now on; the config folder itself stays."""
     pairs = [(old, new), *folders]
     if is_inside_path(config, old):
@@ -492,10 +456,7 @@ def shared_files(config: str) -> list[FileMove]:
         home_state = os.path.join(os.path.dirname(config), _CLIENT_STATE_FILE)
         state = home_state if os.path.realpath(home_dir()) == os.path.dirname(config) else state
     history = os.path.join(config, HISTORY_NAME)
-    candidates = [
-        FileMove(history, history, "lines", "rewrite"),
-        FileMove(state, state, "whole", "rewrite"),
-    ]
+    candidates = [FileMove(history, history, "lines", "rewrite"), FileMove(state, state, "whole", "rewrite")]
     return [move for move in candidates if os.path.isfile(move.source)]
 
 
@@ -531,9 +492,7 @@ def check_steps(plan: RelocationPlan, steps: list[RelocationStep]) -> Relocation
     notes = list(plan.notes)
     _refuse_invalid_names((plan.old, plan.new, *(candidate.source for candidate in steps)))
     for step in steps:
-        if os.path.basename(step.source) == _CLIENT_STATE_FILE and (
-            duplicate := _duplicate_project(step, plan)
-        ):
+        if os.path.basename(step.source) == _CLIENT_STATE_FILE and (duplicate := _duplicate_project(step, plan)):
             notes.append(f"{step.source} is left: it has an entry for {duplicate} already")
         elif step.action in ("move", "add") and os.path.lexists(step.target):
             if _is_placed(step):
@@ -592,11 +551,7 @@ def refuse_if_active(plan: RelocationPlan) -> None:
         Busy: one is, or a session was written to a moment ago.
     """
     hint = "nothing was changed; leave that session first"
-    running = [
-        live_process
-        for live_process in ConfigFolder(plan.config).live_processes()
-        if is_running(live_process)
-    ]
+    running = [live_process for live_process in ConfigFolder(plan.config).live_processes() if is_running(live_process)]
     for process in running:
         if any(is_inside_path(process.cwd, each) for each in (plan.old, plan.new)):
             raise Busy(f"a client is at work in {process.cwd} (process {process.pid})", hint=hint)

@@ -66,9 +66,7 @@ _TRANSFERABLE_ROLES: Final[frozenset[Role]] = frozenset(
         *("sessions-index", "task", "todo", "tool-result", "workflow"),
     }
 )
-_TRANSFERABLE_FOLDERS: Final = frozenset(
-    ("projects", "conversations", "file-history", "todos", "tasks")
-)
+_TRANSFERABLE_FOLDERS: Final = frozenset(("projects", "conversations", "file-history", "todos", "tasks"))
 _FORBIDDEN_CHARACTERS: Final = re.compile(r'[\x00-\x1f\x7f\\:*?"<>|]|[\ud800-\udfff]')
 _SHA256_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
 _MAX_MTIME: Final = 1 << 62
@@ -104,9 +102,7 @@ class Manifest(msgspec.Struct, frozen=True):
     def sessions(self) -> int:
         """How many sessions there are."""
         names = [file.name.split("/") for file in self.files]
-        return sum(
-            len(n) == _SESSION_PATH_DEPTH and is_uuid(n[2].removesuffix(".jsonl")) for n in names
-        )
+        return sum(len(n) == _SESSION_PATH_DEPTH and is_uuid(n[2].removesuffix(".jsonl")) for n in names)
 
 
 def member_name(number: int) -> str:
@@ -123,8 +119,7 @@ def is_transferable(name: str) -> bool:
         return True
     parts = name.split("/")
     has_valid_names = all(
-        0 < len(p.encode("utf-8", "replace")) <= _MAX_NAME_LENGTH and p not in {".", ".."}
-        for p in parts
+        0 < len(p.encode("utf-8", "replace")) <= _MAX_NAME_LENGTH and p not in {".", ".."} for p in parts
     )
     if (
         not has_valid_names
@@ -150,9 +145,7 @@ def parse_manifest(raw: bytes) -> Manifest:
     except DECODE_ERRORS as error:
         raise BadRequest("not an archive that `steno relocate --to-machine` wrote") from error
     if manifest.format != FORMAT_VERSION:
-        raise BadRequest(
-            f"an archive of another steno: format {manifest.format}, not {FORMAT_VERSION}"
-        )
+        raise BadRequest(f"an archive of another steno: format {manifest.format}, not {FORMAT_VERSION}")
     if len(manifest.files) > _MAX_FILES:
         raise BadRequest(f"the archive has {len(manifest.files):,} files, more than anybody's")
     if not manifest.project or not manifest.config or "\0" in manifest.project + manifest.config:
@@ -160,9 +153,7 @@ def parse_manifest(raw: bytes) -> Manifest:
     folded_names: set[str] = set()
     for file in manifest.files:
         if not is_transferable(file.name):
-            raise BadRequest(
-                f"the archive has a file that may not come from elsewhere: {file.name!r}"
-            )
+            raise BadRequest(f"the archive has a file that may not come from elsewhere: {file.name!r}")
         if file.name.casefold() in folded_names:
             raise BadRequest(f"the archive has {file.name!r} twice")
         folded_names.add(file.name.casefold())
@@ -184,9 +175,7 @@ class PackResult(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...]
 
 
-def pack_project(
-    project: str, config: str, path: str, on_progress: Callable[[int], None] | None = None
-) -> PackResult:
+def pack_project(project: str, config: str, path: str, on_progress: Callable[[int], None] | None = None) -> PackResult:
     """Write the sessions of a project into one new file; nothing else is changed.
 
     Raises:
@@ -200,20 +189,14 @@ def pack_project(
     root, project_files = _find_packable_files(project, config)
     sources = {_relative_name(move.source, config): move.source for move in project_files.moves}
     ids = {os.path.basename(name).removesuffix(".jsonl") for name in sources}
-    sources |= dict(
-        _related_files(config, {session_id for session_id in ids if is_uuid(session_id)})
-    )
+    sources |= dict(_related_files(config, {session_id for session_id in ids if is_uuid(session_id)}))
     left_out = tuple(source for name, source in sources.items() if not is_transferable(name))
-    transferred = sorted(
-        (name, source) for name, source in sources.items() if is_transferable(name)
-    )
+    transferred = sorted((name, source) for name, source in sources.items() if is_transferable(name))
     files = [_packed_file(name, source) for name, source in transferred]
     prompts = _project_prompts(os.path.join(config, HISTORY_NAME), root)
     if prompts:
         prompt_sum = compute_sum([prompts])
-        files.append(
-            PackedFile(HISTORY_NAME, prompt_sum.size, prompt_sum.sha256, int(now()) * _NANOSECONDS)
-        )
+        files.append(PackedFile(HISTORY_NAME, prompt_sum.size, prompt_sum.sha256, int(now()) * _NANOSECONDS))
     manifest = Manifest(FORMAT_VERSION, root, config, tuple(files), __version__, now())
     bodies = [*((source, None) for _, source in transferred), *([("", prompts)] if prompts else [])]
     with TempFile(path) as temp_file:
@@ -234,9 +217,7 @@ def _find_packable_files(project: str, config: str) -> tuple[str, ProjectFiles]:
         project_files = find_project_files(config, root, root)
         if project_files.moves:
             return root, project_files
-    raise NotFound(
-        f"there is nothing of a project at {project}", hint="`steno ls` says where sessions ran"
-    )
+    raise NotFound(f"there is nothing of a project at {project}", hint="`steno ls` says where sessions ran")
 
 
 def _relative_name(path: str, config: str) -> str:
@@ -277,9 +258,7 @@ def _is_prompt_of(line: bytes, root: str) -> bool:
 
 
 def _tar_chunks(
-    manifest: Manifest,
-    bodies: Iterable[tuple[str, bytes | None]],
-    on_progress: Callable[[int], None] | None,
+    manifest: Manifest, bodies: Iterable[tuple[str, bytes | None]], on_progress: Callable[[int], None] | None
 ) -> Iterator[bytes]:
     manifest_data = msgspec.json.encode(manifest)
     yield from _tar_member(
@@ -364,13 +343,8 @@ def plan_unpack(
         for source, target in project_files.folders
     ]
     pairs = path_pairs(manifest.project, new, config, folders)
-    plan = RelocationPlan(
-        manifest.project, new, config, tuple(pairs), notes=tuple(project_files.notes)
-    )
-    steps = [
-        *plan_steps(moves, PathRewriter(pairs)),
-        *_prompt_step(staged, config, PathRewriter(pairs)),
-    ]
+    plan = RelocationPlan(manifest.project, new, config, tuple(pairs), notes=tuple(project_files.notes))
+    steps = [*plan_steps(moves, PathRewriter(pairs)), *_prompt_step(staged, config, PathRewriter(pairs))]
     plan = check_steps(plan, steps)
     refuse_if_active(msgspec.structs.replace(plan, old=plan.new, steps=()))
     return plan
@@ -483,9 +457,7 @@ class _TransferReader:
         about = f"{self._path} has something else where {name} should be"
         return BadRequest(about, hint="only what `steno relocate --to-machine` wrote is unpacked")
 
-    def _unpack_member(
-        self, stream: "ZstdDecompressionReader", number: int, packed: PackedFile, staged: str
-    ) -> None:
+    def _unpack_member(self, stream: "ZstdDecompressionReader", number: int, packed: PackedFile, staged: str) -> None:
         if self._read_member_header(stream, member_name(number)) != packed.size:
             raise BadRequest(f"{packed.name!r} in the archive is not as long as it should be")
         target = os.path.join(staged, *packed.name.split("/"))

@@ -70,10 +70,7 @@ class IncrementalReader:
         if source.identity != self._identity or source.size < self.offset:
             return False
         self.bytes_read += len(self._last_bytes)
-        return (
-            source.read(self.offset - len(self._last_bytes), len(self._last_bytes))
-            == self._last_bytes
-        )
+        return source.read(self.offset - len(self._last_bytes), len(self._last_bytes)) == self._last_bytes
 
 
 _EDGE_SIZE: Final = 1 << 12
@@ -86,9 +83,7 @@ def reload_transcript(previous: Transcript | None, source: "Source") -> Transcri
         Unreadable: it cannot be read.
     """
     can_extend = previous is not None and _is_appended(previous.source, source)
-    transcript = (
-        load_growth(previous, source) if previous is not None and can_extend else load(source)
-    )
+    transcript = load_growth(previous, source) if previous is not None and can_extend else load(source)
     if isinstance(source, PathSource):
         source.fingerprint = _fingerprint(source, source.size)
     return transcript
@@ -129,9 +124,7 @@ def agent_files(
     )
 
 
-def _lazy_transcript(
-    file: DiscoveredFile, transcripts: Mapping[str, Transcript]
-) -> "_LazyTranscript":
+def _lazy_transcript(file: DiscoveredFile, transcripts: Mapping[str, Transcript]) -> "_LazyTranscript":
     previous = transcripts.get(file.path)
     if not isinstance(previous, _LazyTranscript):
         return _LazyTranscript(file)

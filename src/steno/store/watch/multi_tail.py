@@ -9,14 +9,7 @@ import msgspec
 from steno.format.paths import JSONL_SUFFIX, PathInfo, classify_transcript, meta_path
 from steno.format.sidecars import AgentMeta, read_agent_meta
 from steno.session.live_turns import Event, Follower, RecentTurns, SubagentTask
-from steno.store.discovered import (
-    HEAD_SIZE,
-    DiscoveredFile,
-    is_transcript,
-    path_context,
-    peek,
-    session_id_in,
-)
+from steno.store.discovered import HEAD_SIZE, DiscoveredFile, is_transcript, path_context, peek, session_id_in
 from steno.store.discovery import discover_agents
 from steno.store.watch.incremental import IncrementalReader
 
@@ -50,12 +43,8 @@ class FollowedFile:
             self.meta = _read_agent_meta(self.path)
         meta = self.meta or AgentMeta()
         briefs = self.owner.follower.tasks if self.owner is not None else {}
-        known_brief = (
-            briefs.get(meta.tool_use_id) or briefs.get(self.follower.first_prompt) or SubagentTask()
-        )
-        return SubagentTask(
-            meta.agent_type or known_brief.kind, meta.description or known_brief.description
-        )
+        known_brief = briefs.get(meta.tool_use_id) or briefs.get(self.follower.first_prompt) or SubagentTask()
+        return SubagentTask(meta.agent_type or known_brief.kind, meta.description or known_brief.description)
 
 
 class SourcedEvent(msgspec.Struct, frozen=True):

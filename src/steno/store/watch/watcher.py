@@ -61,9 +61,7 @@ class WatchUnsupported(Exception):
 class FsEventListener:
     """Listens to some folders in a thread of its own."""
 
-    def __init__(
-        self, folders: Sequence[str], events: "SimpleQueue[WatchEvent]", *, recursive: bool
-    ) -> None:
+    def __init__(self, folders: Sequence[str], events: "SimpleQueue[WatchEvent]", *, recursive: bool) -> None:
         from watchfiles._rust_notify import RustNotify
 
         try:
@@ -101,9 +99,7 @@ class FsEventListener:
                 return
 
 
-def _wait_for_changes(
-    notify: "RustNotify", stop: threading.Event, *, active: bool
-) -> set[tuple[int, str]] | str:
+def _wait_for_changes(notify: "RustNotify", stop: threading.Event, *, active: bool) -> set[tuple[int, str]] | str:
     if active:
         return notify.watch(_DEBOUNCE_MS, _ACTIVE_STEP_MS, _QUIET_AFTER_MS, stop)
     return notify.watch(_DEBOUNCE_MS, _IDLE_STEP_MS, 0, stop)
@@ -129,9 +125,7 @@ def make_watch_plan(roots: tuple[str, ...]) -> WatchPlan:
         else:
             shallow[_nearest_existing(root)] = None
     folders = (*recursive, *shallow)
-    return WatchPlan(
-        tuple(recursive), tuple(shallow), tuple(_folder_identity(folder) for folder in folders)
-    )
+    return WatchPlan(tuple(recursive), tuple(shallow), tuple(_folder_identity(folder) for folder in folders))
 
 
 def _nearest_existing(path: str) -> str:
@@ -227,11 +221,7 @@ class FileWatcher:
     # Waiting
 
     def _next_changes(self) -> Changes:
-        interval = (
-            min(self._reconcile_seconds, _POLL_SECONDS)
-            if self.polling_reason
-            else self._reconcile_seconds
-        )
+        interval = min(self._reconcile_seconds, _POLL_SECONDS) if self.polling_reason else self._reconcile_seconds
         try:
             event = self._wait_for_event(self._scanned_at + interval)
         except Empty:
@@ -265,9 +255,7 @@ class FileWatcher:
         try:
             for folders, recursive in ((self._plan.recursive, True), (self._plan.shallow, False)):
                 if folders:
-                    self._listeners.append(
-                        FsEventListener(folders, self._events, recursive=recursive)
-                    )
+                    self._listeners.append(FsEventListener(folders, self._events, recursive=recursive))
         except WatchUnsupported as error:
             self.close()
             self._failed_at = time.monotonic()
@@ -339,9 +327,7 @@ class FileWatcher:
         if os.path.isdir(path) and os.path.basename(path) not in IGNORED_FOLDERS:
             # What was written into a new folder before it was listened to was not heard of.
             transcripts = {file.path for file in Discovery(path).transcripts()}
-            return {
-                each for each in transcripts if self._file_states.get(each) != _file_state(each)
-            }
+            return {each for each in transcripts if self._file_states.get(each) != _file_state(each)}
         return set()
 
     def _handle_quiet(self) -> Changes:
@@ -366,9 +352,7 @@ class FileWatcher:
         changed = {path for path, state in self._file_states.items() if previous.get(path) != state}
         # A transcript that cannot be told by its name was heard of, and is no news.
         deleted = {path for path in deleted if _file_state(path) != previous[path]}
-        self._file_states |= {
-            path: previous[path] for path in previous.keys() - self._file_states.keys() - deleted
-        }
+        self._file_states |= {path: previous[path] for path in previous.keys() - self._file_states.keys() - deleted}
         return frozenset(changed | deleted)
 
     def _scan_states(self) -> dict[str, _FileState]:

@@ -9,13 +9,7 @@ import msgspec
 
 from steno.permissions.paths import ResolvedPath, is_inside
 from steno.tools.context import ToolContext
-from steno.tools.output import (
-    MAX_OUTPUT_LENGTH,
-    OutputCapture,
-    escape_controls,
-    save_output,
-    saved_output_message,
-)
+from steno.tools.output import MAX_OUTPUT_LENGTH, OutputCapture, escape_controls, save_output, saved_output_message
 from steno.tools.processes import BackgroundTask, ShellProcess, shell_exit_code, start_shell
 from steno.tools.protocol import Execution, ToolFailure, ToolResult, builtin_spec, parse_input
 
@@ -162,14 +156,8 @@ class Bash:
                     "type": "number",
                     "description": f"Milliseconds until it is ended, at most {MAX_TIMEOUT_MS}",
                 },
-                "description": {
-                    "type": "string",
-                    "description": "What the command does, in a few plain words",
-                },
-                "run_in_background": {
-                    "type": "boolean",
-                    "description": "Go on at once while the command runs",
-                },
+                "description": {"type": "string", "description": "What the command does, in a few plain words"},
+                "run_in_background": {"type": "boolean", "description": "Go on at once while the command runs"},
                 "dangerouslyDisableSandbox": {
                     "type": "boolean",
                     "description": "Run it outside the sandbox, if there is one: only when it "
@@ -201,11 +189,7 @@ class Bash:
     ) -> ToolResult:
         execution = context.executions.get(call, Execution())
         shell = await start_shell(
-            bash_input.command,
-            context,
-            run.add_output,
-            execution,
-            outside_sandbox=bash_input.outside,
+            bash_input.command, context, run.add_output, execution, outside_sandbox=bash_input.outside
         )
         seconds = min(bash_input.timeout, MAX_TIMEOUT_MS) / _MS_PER_SECOND
         try:
@@ -221,17 +205,11 @@ class Bash:
         was_reset = await asyncio.to_thread(_follow_directory, context, shell)
         run.finish()
         if was_reset:
-            run.add_output(
-                "stderr", f"Shell cwd was reset to {escape_controls(context.cwd)}\n".encode()
-            )
+            run.add_output("stderr", f"Shell cwd was reset to {escape_controls(context.cwd)}\n".encode())
             run.finish()
         error_line = f"Exit code {shell_exit_code(status)}" if status else ""
         result = await run.build_result(error_line, interrupted=False)
-        if (
-            status
-            and execution.isolation in {"read", "edit"}
-            and is_access_refused(run.stderr.text)
-        ):
+        if status and execution.isolation in {"read", "edit"} and is_access_refused(run.stderr.text):
             return _explain_confinement(result, find_missing_access(run.stderr.text))
         return result
 
@@ -249,11 +227,7 @@ def _follow_directory(context: ToolContext, shell: ShellProcess) -> bool:
     A link that leads to the same place stays as it was said.
     """
     new_directory = shell.final_directory
-    if (
-        not new_directory
-        or not os.path.isdir(new_directory)
-        or os.path.realpath(context.cwd) == new_directory
-    ):
+    if not new_directory or not os.path.isdir(new_directory) or os.path.realpath(context.cwd) == new_directory:
         return False
     if context.folders and not is_inside(ResolvedPath.of(new_directory), context.folders):
         return True
@@ -263,11 +237,7 @@ def _follow_directory(context: ToolContext, shell: ShellProcess) -> bool:
 
 async def _start_background(bash_input: _BashInput, context: ToolContext, call: str) -> ToolResult:
     shell = await context.background.start(
-        bash_input.command,
-        bash_input.description,
-        context,
-        call,
-        outside_sandbox=bash_input.outside,
+        bash_input.command, bash_input.description, context, call, outside_sandbox=bash_input.outside
     )
     detail = {
         "stdout": "",

@@ -27,20 +27,10 @@ _MULTI_EDIT_DESCRIPTION: Final = """\
 Makes several replacements in one file, one after the other, as Edit does. Each sees what the ones \
 before it have made. When one of them fails, none is made.
 """
-_OLD_STRING_SCHEMA: Final = {
-    "type": "string",
-    "description": "The text to replace, exactly as it is in the file",
-}
+_OLD_STRING_SCHEMA: Final = {"type": "string", "description": "The text to replace, exactly as it is in the file"}
 _NEW_STRING_SCHEMA: Final = {"type": "string", "description": "The text to put in its place"}
-_REPLACE_ALL_SCHEMA: Final = {
-    "type": "boolean",
-    "default": False,
-    "description": "Replace it wherever it occurs",
-}
-_PATH_SCHEMA: Final = {
-    "type": "string",
-    "description": "The path of the file, absolute if possible",
-}
+_REPLACE_ALL_SCHEMA: Final = {"type": "boolean", "default": False, "description": "Replace it wherever it occurs"}
+_PATH_SCHEMA: Final = {"type": "string", "description": "The path of the file, absolute if possible"}
 _CHANGE_SCHEMA: Final[dict[str, Any]] = {
     "old_string": _OLD_STRING_SCHEMA,
     "new_string": _NEW_STRING_SCHEMA,
@@ -98,9 +88,7 @@ class Edit:
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Make the replacement."""
         edit_input = parse_input(tool_input, _EditInput)
-        draft, old_text, patch = await _apply_edits(
-            edit_input.file_path, [edit_input], context, call
-        )
+        draft, old_text, patch = await _apply_edits(edit_input.file_path, [edit_input], context, call)
         detail = {
             "filePath": json_safe_name(draft.path),
             "oldString": edit_input.old_string,
@@ -122,9 +110,7 @@ class MultiEdit:
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Make the replacements."""
         edit_input = parse_input(tool_input, _MultiEditInput)
-        draft, old_text, patch = await _apply_edits(
-            edit_input.file_path, edit_input.edits, context, call
-        )
+        draft, old_text, patch = await _apply_edits(edit_input.file_path, edit_input.edits, context, call)
         detail = {
             "filePath": json_safe_name(draft.path),
             "edits": msgspec.to_builtins(edit_input.edits),
@@ -133,9 +119,7 @@ class MultiEdit:
             "userModified": False,
         }
         count = len(edit_input.edits)
-        lines = [
-            f"Made {count} change{'s' * (count > 1)} in {quote_name(draft.path)}; {CONTENT_IS_CURRENT}:"
-        ]
+        lines = [f"Made {count} change{'s' * (count > 1)} in {quote_name(draft.path)}; {CONTENT_IS_CURRENT}:"]
         lines += [
             f'{number}. "{_shorten(change.old_string)}" is now "{_shorten(change.new_string)}"'
             for number, change in enumerate(edit_input.edits, 1)
@@ -154,9 +138,7 @@ async def _apply_edits(
     if text is None:
         raise ToolFailure(f"{quote_name(draft.path)} is not a text file")
     if draft.status is None and edits[0].old_string:
-        raise ToolFailure(
-            f"{quote_name(draft.path)} does not exist: to make it, leave `old_string` empty or use Write"
-        )
+        raise ToolFailure(f"{quote_name(draft.path)} does not exist: to make it, leave `old_string` empty or use Write")
     new_text = await asyncio.to_thread(_replace_in_order, text, edits, draft)
     if new_text == text.raw_text and draft.status is not None:
         raise ToolFailure("the file would be the same afterwards: nothing was changed")
@@ -165,28 +147,20 @@ async def _apply_edits(
     return (
         draft,
         old_text,
-        await asyncio.to_thread(
-            structured_patch, old_text, DecodedText(new_text, text.text_format).text
-        ),
+        await asyncio.to_thread(structured_patch, old_text, DecodedText(new_text, text.text_format).text),
     )
 
 
 def _replace_in_order(text: DecodedText, edits: Sequence[_Replacement], draft: FileDraft) -> str:
     raw = text.raw_text
     for number, change in enumerate(edits, 1):
-        where = quote_name(draft.path) + (
-            f" (edit {number} of {len(edits)})" if len(edits) > 1 else ""
-        )
+        where = quote_name(draft.path) + (f" (edit {number} of {len(edits)})" if len(edits) > 1 else "")
         old, new = change.old_string, change.new_string
-        raw = replace_text(
-            raw, old, new, text.text_format, replace_all=change.replace_all, where=where
-        )
+        raw = replace_text(raw, old, new, text.text_format, replace_all=change.replace_all, where=where)
     return raw
 
 
-def replace_text(
-    raw: str, old: str, new: str, text_format: TextFormat, *, replace_all: bool, where: str
-) -> str:
+def replace_text(raw: str, old: str, new: str, text_format: TextFormat, *, replace_all: bool, where: str) -> str:
     """Return a file's text with one piece of it replaced; all other line ends stay as they are.
 
     Raises:
@@ -196,9 +170,7 @@ def replace_text(
         raise ToolFailure("`old_string` and `new_string` are the same: there is nothing to change")
     if not old:
         if raw:
-            raise ToolFailure(
-                f"{where} exists and is not empty: an empty `old_string` only makes a new file"
-            )
+            raise ToolFailure(f"{where} exists and is not empty: an empty `old_string` only makes a new file")
         return text_format.apply_line_ends(new)
     pattern = _match_pattern(old)
     spans = list(_find_spans(pattern, raw, overlapping=not replace_all))
@@ -209,10 +181,7 @@ def replace_text(
     pieces: list[str] = []
     index = 0
     for start, end in spans:
-        pieces += [
-            raw[index:start],
-            _with_line_ends_of(raw[start:end], text_format).apply_line_ends(new),
-        ]
+        pieces += [raw[index:start], _with_line_ends_of(raw[start:end], text_format).apply_line_ends(new)]
         index = end
     return "".join(pieces) + raw[index:]
 
@@ -221,16 +190,10 @@ def _match_pattern(old: str) -> re.Pattern[str]:
     """Return what finds a piece of the text that was shown in the text as it is."""
     normalized = old.replace("\r\n", "\n")
     expressions = {"\n": r"\r?\n", "\r": r"\r(?!\n)"}
-    return re.compile(
-        "".join(
-            expressions.get(part) or re.escape(part) for part in re.split("([\r\n])", normalized)
-        )
-    )
+    return re.compile("".join(expressions.get(part) or re.escape(part) for part in re.split("([\r\n])", normalized)))
 
 
-def _find_spans(
-    pattern: re.Pattern[str], raw: str, *, overlapping: bool
-) -> Iterator[tuple[int, int]]:
+def _find_spans(pattern: re.Pattern[str], raw: str, *, overlapping: bool) -> Iterator[tuple[int, int]]:
     index = 0
     while (match := pattern.search(raw, index)) is not None:
         # A line feed alone would be found again inside of the pair that it is the end of.
@@ -271,23 +234,16 @@ def _not_found_message(raw: str, old: str, where: str) -> str:
     lines = [str(n) for n, line in enumerate(raw.split("\n"), 1) if first and first in line]
     if not lines:
         return message
-    near_lines = ", ".join(lines[:_MAX_NAMED_LINES]) + (
-        ", …" if len(lines) > _MAX_NAMED_LINES else ""
-    )
+    near_lines = ", ".join(lines[:_MAX_NAMED_LINES]) + (", …" if len(lines) > _MAX_NAMED_LINES else "")
     return (
-        f"{message}\nIts first words are in line {near_lines}: look there for other white space, quotes "
-        "or line breaks."
+        f"{message}\nIts first words are in line {near_lines}: look there for other white space, quotes or line breaks."
     )
 
 
 def _quote(text: str) -> str:
     # A call can hold halves of characters, which no message can.
     text = text.encode("utf-8", "replace").decode("utf-8")
-    return (
-        text
-        if len(text) <= _MAX_QUOTED_LENGTH
-        else f"{text[:_MAX_QUOTED_LENGTH]}… ({len(text):,} characters)"
-    )
+    return text if len(text) <= _MAX_QUOTED_LENGTH else f"{text[:_MAX_QUOTED_LENGTH]}… ({len(text):,} characters)"
 
 
 def _shorten(text: str) -> str:

@@ -19,13 +19,7 @@ from steno.store.discovered import list_entries
 from steno.tools.context import ToolContext
 from steno.tools.file_content import approved_real_path, resolve_tool_path
 from steno.tools.output import json_safe_name, quote_name
-from steno.tools.programs import (
-    DEFAULT_TIMEOUT,
-    RIPGREP_FLAGS,
-    FindRipgrep,
-    find_ripgrep,
-    run_program,
-)
+from steno.tools.programs import DEFAULT_TIMEOUT, RIPGREP_FLAGS, FindRipgrep, find_ripgrep, run_program
 from steno.tools.protocol import ToolFailure, ToolResult, builtin_spec, parse_input
 
 _MAX_RULES_SIZE: Final = 1 << 20
@@ -55,9 +49,7 @@ class _IgnoreRules(msgspec.Struct, frozen=True):
         specs = [_read_ignore_file(os.path.join(folder, name)) for name in names]
         # What lies above a repository does not count in it.
         levels = () if is_top else self.levels
-        return _IgnoreRules(
-            levels + tuple((folder, spec) for spec in specs if spec is not None), in_repository
-        )
+        return _IgnoreRules(levels + tuple((folder, spec) for spec in specs if spec is not None), in_repository)
 
 
 def _read_ignore_file(path: str) -> Any:
@@ -149,9 +141,7 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
     choices = _expand_braces(pattern, [])
     if any(choice.count("**") > _MAX_GLOBSTARS for choice in choices):
         raise ToolFailure(f"a pattern can hold ** at most {_MAX_GLOBSTARS} times")
-    return re.compile(
-        "|".join(f"(?:{_translate_pattern(choice)})" for choice in choices), re.DOTALL
-    )
+    return re.compile("|".join(f"(?:{_translate_pattern(choice)})" for choice in choices), re.DOTALL)
 
 
 def _expand_braces(pattern: str, expanded: list[str]) -> list[str]:
@@ -244,10 +234,7 @@ _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "pattern": {"type": "string", "description": "The pattern that the paths must fit"},
-        "path": {
-            "type": "string",
-            "description": "The folder to look in; leave it out for the working directory",
-        },
+        "path": {"type": "string", "description": "The folder to look in; leave it out for the working directory"},
     },
     "required": ["pattern"],
     "additionalProperties": False,
@@ -276,9 +263,7 @@ class Glob:
         path_pattern = compile_glob(pattern)
         real_folder = await asyncio.to_thread(approved_real_path, folder, context, call)
         names, is_complete = await self._list_files(real_folder, context)
-        matches = await asyncio.to_thread(
-            _newest_first, folder, names, path_pattern, context.visibility_filter(folder)
-        )
+        matches = await asyncio.to_thread(_newest_first, folder, names, path_pattern, context.visibility_filter(folder))
         paths = [display_path(path, context) for path in matches[:_MAX_FILES]]
         detail = {
             "filenames": [json_safe_name(path) for path in paths],
@@ -290,9 +275,7 @@ class Glob:
         }
         lines = [quote_name(path) for path in paths] or ["No files found"]
         if len(matches) > _MAX_FILES:
-            lines.append(
-                f"(The newest {_MAX_FILES} of {len(matches):,} files: narrow the path or the pattern.)"
-            )
+            lines.append(f"(The newest {_MAX_FILES} of {len(matches):,} files: narrow the path or the pattern.)")
         if not is_complete:
             lines.append("(There are too many files to look at them all: narrow the path.)")
         return ToolResult("\n".join(lines), detail)
@@ -305,9 +288,7 @@ class Glob:
         command = [program, *RIPGREP_FLAGS, "--files", "--null", "./"]
         completed = await run_program(command, folder, env=context.env)
         names = os.fsdecode(completed.stdout).split("\0")[:-1]
-        return [name.removeprefix("./") for name in names], not (
-            completed.was_truncated or completed.timed_out
-        )
+        return [name.removeprefix("./") for name in names], not (completed.was_truncated or completed.timed_out)
 
 
 def _walk_with_deadline(folder: str) -> tuple[list[str], bool]:

@@ -16,21 +16,9 @@ import msgspec
 
 from steno.tools.builtin.glob import compile_glob, display_path, modification_time, walk_unignored
 from steno.tools.context import ToolContext
-from steno.tools.file_content import (
-    MAX_FILE_SIZE,
-    approved_real_path,
-    decode_text,
-    resolve_tool_path,
-)
+from steno.tools.file_content import MAX_FILE_SIZE, approved_real_path, decode_text, resolve_tool_path
 from steno.tools.output import json_safe_name, quote_name
-from steno.tools.programs import (
-    RIPGREP_FLAGS,
-    CompletedProgram,
-    FindRipgrep,
-    find_ripgrep,
-    run_module,
-    run_program,
-)
+from steno.tools.programs import RIPGREP_FLAGS, CompletedProgram, FindRipgrep, find_ripgrep, run_module, run_program
 from steno.tools.protocol import ToolFailure, ToolResult, builtin_spec, parse_input
 
 OutputMode: TypeAlias = Literal["content", "files_with_matches", "count"]
@@ -66,9 +54,7 @@ class GrepSearch(msgspec.Struct, forbid_unknown_fields=True):
     def context_lines(self) -> tuple[int, int]:
         """How many lines to show before and after a match."""
         both = self.both or self.context
-        before, after = (
-            min(max(n or both, 0), _MAX_CONTEXT_LINES) for n in (self.before, self.after)
-        )
+        before, after = (min(max(n or both, 0), _MAX_CONTEXT_LINES) for n in (self.before, self.after))
         return before, after
 
     @property
@@ -90,9 +76,7 @@ class GrepJob(msgspec.Struct, frozen=True):
 
 _MAX_RESULT_SIZE: Final = 512 << 10
 # ripgrep says this in between when a file turns out to be no text.
-_BINARY_NOTE: Final = re.compile(
-    rb"[^\0]*?: (?:WARNING: stopped searching binary file|binary file matches)[^\n\0]*\n"
-)
+_BINARY_NOTE: Final = re.compile(rb"[^\0]*?: (?:WARNING: stopped searching binary file|binary file matches)[^\n\0]*\n")
 _GROUP_SEPARATOR: Final = re.compile(rb"--\r?\n")
 _LINE_NUMBER: Final = re.compile(r"\d+([:-])")
 _FileLines: TypeAlias = list[tuple[str, list[str]]]
@@ -107,11 +91,7 @@ def format_lines(out: bytes, job: GrepJob, context: ToolContext) -> ToolResult:
     for path, lines_of_file in file_lines:
         name = quote_name(display_path(os.path.join(job.folder, path), context))
         lines += ["--"] * (has_groups and bool(lines))
-        lines += (
-            lines_of_file
-            if job.name
-            else [_prefix_path(name, text, job.search) for text in lines_of_file]
-        )
+        lines += lines_of_file if job.name else [_prefix_path(name, text, job.search) for text in lines_of_file]
     selected, limits = _select_page(lines, job.search)
     content = "\n".join(selected)
     detail: dict[str, Any] = {
@@ -123,9 +103,7 @@ def format_lines(out: bytes, job: GrepJob, context: ToolContext) -> ToolResult:
         "totalLines": len(lines),
         **limits,
     }
-    return ToolResult(
-        (content or "No matches found") + _omission_note(lines, selected, job.search), detail
-    )
+    return ToolResult((content or "No matches found") + _omission_note(lines, selected, job.search), detail)
 
 
 def _filter_visible(file_lines: _FileLines, job: GrepJob, context: ToolContext) -> _FileLines:
@@ -212,16 +190,9 @@ def format_files(out: bytes, job: GrepJob, context: ToolContext) -> ToolResult:
     all_paths = [display_path(path, context) for path in paths]
     selected, detail = _select_page(all_paths, job.search)
     filenames = [json_safe_name(path) for path in selected]
-    detail = {
-        "mode": "files_with_matches",
-        "filenames": filenames,
-        "numFiles": len(selected),
-        **detail,
-    }
+    detail = {"mode": "files_with_matches", "filenames": filenames, "numFiles": len(selected), **detail}
     if not selected:
-        return ToolResult(
-            "No files found" + _omission_note(all_paths, selected, job.search), detail
-        )
+        return ToolResult("No files found" + _omission_note(all_paths, selected, job.search), detail)
     message = "\n".join([f"Found {_file_count(len(selected))}", *map(quote_name, selected)])
     return ToolResult(message + _omission_note(all_paths, selected, job.search), detail)
 
@@ -283,9 +254,7 @@ _GREP_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "pattern": _described({"type": "string"}, "The regular expression to look for"),
-        "path": _described(
-            {"type": "string"}, "The file or folder to search; else the working directory"
-        ),
+        "path": _described({"type": "string"}, "The file or folder to search; else the working directory"),
         "glob": _described({"type": "string"}, "Only files whose paths fit this pattern"),
         "output_mode": {"type": "string", "enum": ["content", "files_with_matches", "count"]},
         "-B": _described(_NUMBER_SCHEMA, "Lines to show before each match (content)"),
@@ -296,13 +265,9 @@ _GREP_SCHEMA: Final[dict[str, Any]] = {
         "-i": _described(_SWITCH_SCHEMA, "Take capital and small letters for the same"),
         "-o": _described(_SWITCH_SCHEMA, "Show only what matched, not whole lines (content)"),
         "type": _described({"type": "string"}, "Only files of this type, as ripgrep knows them"),
-        "head_limit": _described(
-            _NUMBER_SCHEMA, "At most so many lines or files; 250 by default, 0 for all"
-        ),
+        "head_limit": _described(_NUMBER_SCHEMA, "At most so many lines or files; 250 by default, 0 for all"),
         "offset": _described(_NUMBER_SCHEMA, "Leave out so many lines or files first"),
-        "multiline": _described(
-            _SWITCH_SCHEMA, "Let the expression go over lines, with . for line ends too"
-        ),
+        "multiline": _described(_SWITCH_SCHEMA, "Let the expression go over lines, with . for line ends too"),
     },
     "required": ["pattern"],
     "additionalProperties": False,
@@ -324,22 +289,12 @@ class Grep:
         program = self._find_ripgrep(context.project, context.cwd, *context.folders)
         if program is None:
             encoded_search = msgspec.json.encode(search)
-            completed = await run_module(
-                "steno.tools.builtin.grep", job.real_folder, job.name, stdin=encoded_search
-            )
+            completed = await run_module("steno.tools.builtin.grep", job.real_folder, job.name, stdin=encoded_search)
         else:
-            completed = await run_program(
-                _ripgrep_command(program, job), job.real_folder, env=context.env
-            )
+            completed = await run_program(_ripgrep_command(program, job), job.real_folder, env=context.env)
         _raise_search_error(completed, search)
-        formatters = {
-            "content": format_lines,
-            "count": format_counts,
-            "files_with_matches": format_files,
-        }
-        result = await asyncio.to_thread(
-            formatters[search.output_mode], completed.stdout, job, context
-        )
+        formatters = {"content": format_lines, "count": format_counts, "files_with_matches": format_files}
+        result = await asyncio.to_thread(formatters[search.output_mode], completed.stdout, job, context)
         note = ""
         if completed.timed_out or completed.was_truncated:
             reason = "it took too long" if completed.timed_out else "there was too much"
@@ -360,9 +315,7 @@ def _make_job(search: GrepSearch, context: ToolContext, call: str) -> GrepJob:
         return GrepJob(search, folder, name, folder)
     if os.path.lexists(path):
         raise ToolFailure(f"{quote_name(path)} is neither a file nor a folder")
-    raise ToolFailure(
-        f"{quote_name(path)} does not exist. The working directory is {quote_name(context.cwd)}."
-    )
+    raise ToolFailure(f"{quote_name(path)} does not exist. The working directory is {quote_name(context.cwd)}.")
 
 
 def _ripgrep_command(program: str, job: GrepJob) -> list[str]:
@@ -438,9 +391,7 @@ def main() -> None:
     except (re.error, RecursionError, OverflowError) as error:
         sys.exit(_print_error(f"regex parse error: {error}"))
     for path in [name] if name else sorted(walk_unignored(folder)):
-        text = (
-            _read_text(os.path.join(folder, path)) if name or _is_searched(path, search) else None
-        )
+        text = _read_text(os.path.join(folder, path)) if name or _is_searched(path, search) else None
         if text is not None:
             _print_matches(os.fsencode(f"./{path}") + b"\0", text, pattern, search)
 
@@ -470,9 +421,7 @@ def _read_text(path: str) -> str | None:
     return text.text if text is not None else None
 
 
-def _print_matches(
-    path_prefix: bytes, text: str, pattern: re.Pattern[str], search: GrepSearch
-) -> None:
+def _print_matches(path_prefix: bytes, text: str, pattern: re.Pattern[str], search: GrepSearch) -> None:
     lines = text.removesuffix("\n").split("\n")
     matches = list(_find_matches(text, lines, pattern, search))
     if not matches:
@@ -493,16 +442,12 @@ def _print_matches(
         for line in sorted(shown_lines & set(range(len(lines)))):
             if (before or after) and line != previous_line + 1:
                 out.write(b"--\n")
-            out.write(
-                _format_row(path_prefix, line, ":" if line in matched else "-", lines[line], search)
-            )
+            out.write(_format_row(path_prefix, line, ":" if line in matched else "-", lines[line], search))
             previous_line = line
         out.write(b"--\n" if before or after else b"")
 
 
-def _format_row(
-    path_prefix: bytes, line: int, separator: str, text: str, search: GrepSearch
-) -> bytes:
+def _format_row(path_prefix: bytes, line: int, separator: str, text: str, search: GrepSearch) -> bytes:
     number = f"{line + 1}{separator}" if search.numbers else ""
     shortened = text if len(text) <= MAX_LINE_LENGTH else f"{text[:MAX_LINE_LENGTH]} [... cut]"
     return path_prefix + f"{number}{shortened}\n".encode("utf-8", "replace")

@@ -74,9 +74,7 @@ def cell_details(notebook: JsonObject) -> list[JsonObject]:
     """Return the cells in the shape that a session keeps."""
     language = _notebook_language(notebook)
     cells = as_list(notebook["cells"]) or []
-    return [
-        _cell_detail(as_object(cell) or {}, index, language) for index, cell in enumerate(cells)
-    ]
+    return [_cell_detail(as_object(cell) or {}, index, language) for index, cell in enumerate(cells)]
 
 
 def cell_blocks(cell: JsonObject) -> list[JsonObject]:
@@ -92,11 +90,7 @@ def cell_blocks(cell: JsonObject) -> list[JsonObject]:
             text += f"\n{output['text']}"
         image = output.get("image")
         if image is not None:
-            source = {
-                "type": "base64",
-                "media_type": image["media_type"],
-                "data": image["image_data"],
-            }
+            source = {"type": "base64", "media_type": image["media_type"], "data": image["image_data"]}
             blocks.append({"type": "image", "source": source})
     return [{"type": "text", "text": text}, *blocks]
 
@@ -107,9 +101,7 @@ def _cell_detail(cell: JsonObject, index: int, language: str) -> JsonObject:
     if cell_type == "code":
         if isinstance(cell.get("execution_count"), int):
             detail["execution_count"] = cell["execution_count"]
-        outputs = [
-            _output_detail(as_object(output) or {}) for output in as_list(cell.get("outputs")) or []
-        ]
+        outputs = [_output_detail(as_object(output) or {}) for output in as_list(cell.get("outputs")) or []]
         if outputs:
             detail["outputs"] = outputs
     detail["cell_id"] = _cell_id(cell, index)
@@ -200,12 +192,8 @@ class NotebookEdit:
         detail["notebook_path"] = json_safe_name(draft.path)
         detail["original_file"] = text.text
         detail["updated_file"] = updated = _serialize(notebook, text.text)
-        await save_draft(
-            draft, text.text_format.apply_line_ends(updated), text.text_format, context
-        )
-        verb = {"replace": "Changed", "insert": "Inserted", "delete": "Deleted"}[
-            edit_input.edit_mode
-        ]
+        await save_draft(draft, text.text_format.apply_line_ends(updated), text.text_format, context)
+        verb = {"replace": "Changed", "insert": "Inserted", "delete": "Deleted"}[edit_input.edit_mode]
         message = f"{verb} cell {quote_name(detail['cell_id'])}"
         if edit_input.edit_mode != "delete":
             message += f"; its text is now:\n{edit_input.new_source}"
@@ -268,19 +256,14 @@ def _find_cell(cells: list[Any], edit_input: _NotebookEditInput) -> int:
     number = edit_input.cell_id.removeprefix("cell-")
     if number.isdecimal() and int(number) < len(cells):
         return int(number)
-    raise ToolFailure(
-        f"no cell {quote_name(edit_input.cell_id)}; there are {', '.join(map(quote_name, cell_ids))}"
-    )
+    raise ToolFailure(f"no cell {quote_name(edit_input.cell_id)}; there are {', '.join(map(quote_name, cell_ids))}")
 
 
 def _new_cell(notebook: JsonObject, cells: list[Any], edit_input: _NotebookEditInput) -> JsonObject:
     if edit_input.cell_type is None:
         raise ToolFailure("`cell_type` is needed to insert a cell: code or markdown")
     cell: JsonObject = {"cell_type": edit_input.cell_type}
-    if (
-        _integer_field(notebook, "nbformat"),
-        _integer_field(notebook, "nbformat_minor"),
-    ) >= _CELL_ID_VERSION:
+    if (_integer_field(notebook, "nbformat"), _integer_field(notebook, "nbformat_minor")) >= _CELL_ID_VERSION:
         cell["id"] = os.urandom(4).hex()
     cell["metadata"] = {}
     uses_lists = any(isinstance((as_object(other) or {}).get("source"), list) for other in cells)

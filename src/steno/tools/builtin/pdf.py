@@ -46,10 +46,7 @@ async def pdf_result(pdf: PdfFile, page_range: str | None) -> ToolResult:
     encoded = b64encode(data or pdf.data).decode("ascii")
     source = {"type": "base64", "media_type": "application/pdf", "data": encoded}
     file = {"filePath": json_safe_name(pdf.path), "base64": encoded, "originalSize": len(pdf.data)}
-    blocks: list[dict[str, Any]] = [
-        {"type": "text", "text": description},
-        {"type": "document", "source": source},
-    ]
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": description}, {"type": "document", "source": source}]
     return ToolResult(blocks, {"type": "pdf", "file": file})
 
 
@@ -69,9 +66,7 @@ def _parse_page_range(pages: str) -> tuple[int, int]:
 async def _extract_pages(pdf: PdfFile, first: int, last: int) -> tuple[int, bytes]:
     """Return how many pages there are, and a PDF of those that are wanted."""
     numbers = (str(first), str(last))
-    completed = await run_module(
-        "steno.tools.builtin.pdf", *numbers, stdin=pdf.data, time_limit=_PDF_TIMEOUT
-    )
+    completed = await run_module("steno.tools.builtin.pdf", *numbers, stdin=pdf.data, time_limit=_PDF_TIMEOUT)
     if completed.timed_out:
         raise ToolFailure(f"{quote_name(pdf.path)} takes too long to be read")
     count, _, data = completed.stdout.partition(b"\n")

@@ -30,12 +30,8 @@ async def _ask_user(context: ToolContext, request: dict[str, Any]) -> UserAnswer
 
 def _rejected_result(proposal: str, answer: UserAnswer) -> ToolResult:
     feedback = str(answer.get("words") or "")
-    instruction = (
-        f"The user said: {feedback}" if feedback else "Stop here, and wait for what the user says."
-    )
-    return ToolResult(
-        f"The user does not want {proposal}. {instruction}", _REJECTED_RESULT, is_error=True
-    )
+    instruction = f"The user said: {feedback}" if feedback else "Stop here, and wait for what the user says."
+    return ToolResult(f"The user does not want {proposal}. {instruction}", _REJECTED_RESULT, is_error=True)
 
 
 class EnterPlanMode:
@@ -55,9 +51,7 @@ class EnterPlanMode:
         """Ask."""
         del tool_input
         path = context.plan.file
-        answer = await _ask_user(
-            context, {"step": "enter", "plan": None, "file": path, "call": call}
-        )
+        answer = await _ask_user(context, {"step": "enter", "plan": None, "file": path, "call": call})
         if not answer.get("approved"):
             return _rejected_result("a plan first", answer)
         context.plan.permission_mode = "plan"
@@ -88,10 +82,7 @@ class ExitPlanMode:
                     "description": "What the plan needs to be allowed",
                     "items": {
                         "type": "object",
-                        "properties": {
-                            "tool": {"type": "string"},
-                            "prompt": {"type": "string"},
-                        },
+                        "properties": {"tool": {"type": "string"}, "prompt": {"type": "string"}},
                         "required": ["tool", "prompt"],
                     },
                 }
@@ -132,6 +123,4 @@ def _write_plan(path: str, plan: str) -> None:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         write_atomic(path, (plan.encode("utf-8", "replace"),), sync=False)
     except OSError as error:
-        raise ToolFailure(
-            f"The plan cannot be written to {path}: {error_message(error)}"
-        ) from error
+        raise ToolFailure(f"The plan cannot be written to {path}: {error_message(error)}") from error

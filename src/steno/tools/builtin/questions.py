@@ -55,10 +55,7 @@ class AskUserQuestion:
                         "type": "object",
                         "properties": {
                             "question": {"type": "string", "description": "The whole question"},
-                            "header": {
-                                "type": "string",
-                                "description": "One or two words for it, at most 12 letters",
-                            },
+                            "header": {"type": "string", "description": "One or two words for it, at most 12 letters"},
                             "options": {
                                 "type": "array",
                                 "minItems": _MIN_OPTIONS,
@@ -66,22 +63,13 @@ class AskUserQuestion:
                                 "items": {
                                     "type": "object",
                                     "properties": {
-                                        "label": {
-                                            "type": "string",
-                                            "description": "The answer, in one to five words",
-                                        },
-                                        "description": {
-                                            "type": "string",
-                                            "description": "What choosing it means",
-                                        },
+                                        "label": {"type": "string", "description": "The answer, in one to five words"},
+                                        "description": {"type": "string", "description": "What choosing it means"},
                                     },
                                     "required": ["label", "description"],
                                 },
                             },
-                            "multiSelect": {
-                                "type": "boolean",
-                                "description": "Whether several answers can be chosen",
-                            },
+                            "multiSelect": {"type": "boolean", "description": "Whether several answers can be chosen"},
                         },
                         "required": ["question", "header", "options", "multiSelect"],
                     },
@@ -96,29 +84,15 @@ class AskUserQuestion:
         questions = parse_input(tool_input, _QuestionsInput).questions
         _check_questions(questions)
         question_data: list[dict[str, Any]] = msgspec.to_builtins(questions)
-        answer = (
-            await context.ask("question", {"questions": question_data, "call": call})
-            if context.ask
-            else None
-        )
+        answer = await context.ask("question", {"questions": question_data, "call": call}) if context.ask else None
         if answer is None:
-            raise ToolFailure(
-                "Nobody is there to answer questions. Decide yourself, and say what you decided."
-            )
+            raise ToolFailure("Nobody is there to answer questions. Decide yourself, and say what you decided.")
         answers = _format_answers(questions, answer.get("answers"))
-        detail = {
-            "questions": question_data,
-            "answers": answers,
-            "annotations": answer.get("annotations") or {},
-        }
+        detail = {"questions": question_data, "answers": answers, "annotations": answer.get("annotations") or {}}
         if not answers:
             raise ToolFailure("The user did not answer the questions.")
-        answer_list = ", ".join(
-            f'"{question}"="{content}"' for question, content in answers.items()
-        )
-        words = (
-            f"Your questions have been answered: {answer_list}. Go on with these answers in mind."
-        )
+        answer_list = ", ".join(f'"{question}"="{content}"' for question, content in answers.items())
+        words = f"Your questions have been answered: {answer_list}. Go on with these answers in mind."
         return ToolResult(words, detail)
 
 
@@ -130,9 +104,7 @@ def _check_questions(questions: list[_Question]) -> None:
     for question in questions:
         labels = {option.label for option in question.options}
         if not _MIN_OPTIONS <= len(question.options) <= _MAX_QUESTIONS:
-            raise ToolFailure(
-                f'"{question.question}" needs {_MIN_OPTIONS} to {_MAX_QUESTIONS} answers to choose from.'
-            )
+            raise ToolFailure(f'"{question.question}" needs {_MIN_OPTIONS} to {_MAX_QUESTIONS} answers to choose from.')
         if len(labels) < len(question.options):
             raise ToolFailure(f'"{question.question}" has the same answer twice.')
 

@@ -41,19 +41,10 @@ its pages, like "3" or "1-5"); a Jupyter notebook as its cells and their outputs
 _SCHEMA: Final[JsonObject] = {
     "type": "object",
     "properties": {
-        "file_path": {
-            "type": "string",
-            "description": "The path of the file, absolute if possible",
-        },
-        "offset": {
-            "type": "integer",
-            "description": "The first line to read (of a notebook, the first cell)",
-        },
+        "file_path": {"type": "string", "description": "The path of the file, absolute if possible"},
+        "offset": {"type": "integer", "description": "The first line to read (of a notebook, the first cell)"},
         "limit": {"type": "integer", "description": "How many lines (or cells) to read"},
-        "pages": {
-            "type": "string",
-            "description": 'Which pages of a PDF, like "3" or "1-5"; at most 20 at a time',
-        },
+        "pages": {"type": "string", "description": 'Which pages of a PDF, like "3" or "1-5"; at most 20 at a time'},
         "allow_large": {
             "type": "boolean",
             "description": "Read much more at a time than usual, if all of it is really needed",
@@ -86,9 +77,7 @@ class _ReadInput(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def max_lines(self) -> int:
-        return self.limit or (
-            _DEFAULT_LINES * _LARGE_FACTOR if self.allow_large else _DEFAULT_LINES
-        )
+        return self.limit or (_DEFAULT_LINES * _LARGE_FACTOR if self.allow_large else _DEFAULT_LINES)
 
     @property
     def max_characters(self) -> int:
@@ -108,21 +97,15 @@ class Read:
         path = resolve_tool_path(read_input.file_path, context)
         real_path = await asyncio.to_thread(approved_real_path, path, context, call)
         result = await asyncio.to_thread(_read_file, path, real_path, read_input, context)
-        return (
-            result if isinstance(result, ToolResult) else await pdf_result(result, read_input.pages)
-        )
+        return result if isinstance(result, ToolResult) else await pdf_result(result, read_input.pages)
 
 
-def _read_file(
-    path: str, real_path: str, read_input: _ReadInput, context: ToolContext
-) -> ToolResult | PdfFile:
+def _read_file(path: str, real_path: str, read_input: _ReadInput, context: ToolContext) -> ToolResult | PdfFile:
     descriptor, status = open_regular_file(path, real_path, context)
     try:
         head = read_up_to(descriptor, _HEAD_SIZE, path)
         if head.startswith(b"%PDF-"):
-            result: ToolResult | PdfFile = PdfFile(
-                path, _read_all(descriptor, head, _MAX_PDF_SIZE, path)
-            )
+            result: ToolResult | PdfFile = PdfFile(path, _read_all(descriptor, head, _MAX_PDF_SIZE, path))
         elif detect_image_type(head):
             result = image_result(path, _read_all(descriptor, head, MAX_FILE_SIZE, path))
         elif read_input.pages is not None:
@@ -141,9 +124,7 @@ def _read_file(
 def _read_all(descriptor: int, head: bytes, max_size: int, path: str) -> bytes:
     data = head + read_up_to(descriptor, max_size + 1 - len(head), path)
     if len(data) > max_size:
-        raise ToolFailure(
-            f"{quote_name(path)} is too big to be read (more than {format_size(max_size)})"
-        )
+        raise ToolFailure(f"{quote_name(path)} is too big to be read (more than {format_size(max_size)})")
     return data
 
 
@@ -151,12 +132,7 @@ def _read_all(descriptor: int, head: bytes, max_size: int, path: str) -> bytes:
 
 
 def _text_result(
-    path: str,
-    real_path: str,
-    data: bytes,
-    status: os.stat_result,
-    read_input: _ReadInput,
-    context: ToolContext,
+    path: str, real_path: str, data: bytes, status: os.stat_result, read_input: _ReadInput, context: ToolContext
 ) -> ToolResult:
     text = decode_text(data, known_text_format(context, real_path, status))
     if text is None:
@@ -180,12 +156,7 @@ def _binary_file_error(path: str, size: int) -> ToolFailure:
 
 
 def _stream_lines(
-    descriptor: int,
-    head: bytes,
-    status: os.stat_result,
-    path: str,
-    read_input: _ReadInput,
-    context: ToolContext,
+    descriptor: int, head: bytes, status: os.stat_result, path: str, read_input: _ReadInput, context: ToolContext
 ) -> ToolResult:
     """Show a part of a file that is too big to be taken into memory."""
     size = status.st_size
@@ -207,9 +178,7 @@ def _stream_lines(
                 : max_size - len(collected)
             ]
         number += count
-    text = decode_text(
-        _trim_partial_character(collected) if len(collected) >= max_size else bytes(collected)
-    )
+    text = decode_text(_trim_partial_character(collected) if len(collected) >= max_size else bytes(collected))
     if text is None:
         raise _binary_file_error(path, size)
     lines = text.text.split("\n")
@@ -269,10 +238,7 @@ def _numbered_result(path: str, lines: list[str], total: int, read_input: _ReadI
     if total == 1 and shown_lines == [""]:
         return ToolResult(f"{quote_name(path)} exists, but it is empty.", detail)
     if not shown_lines:
-        return ToolResult(
-            f"{quote_name(path)} has only {total:,} lines: line {first:,} is behind its end.",
-            detail,
-        )
+        return ToolResult(f"{quote_name(path)} has only {total:,} lines: line {first:,} is behind its end.", detail)
     content = "\n".join(f"{number}\t{line}" for number, line in enumerate(shown_lines, first))
     next_line = first + len(shown_lines)
     if next_line <= total:
@@ -283,9 +249,7 @@ def _numbered_result(path: str, lines: list[str], total: int, read_input: _ReadI
 def _shorten_line(line: str) -> str:
     if len(line) <= _MAX_LINE_LENGTH:
         return line
-    return (
-        f"{line[:_MAX_LINE_LENGTH]}… (line cut, {len(line) - _MAX_LINE_LENGTH:,} more characters)"
-    )
+    return f"{line[:_MAX_LINE_LENGTH]}… (line cut, {len(line) - _MAX_LINE_LENGTH:,} more characters)"
 
 
 def _fit_lines(lines: list[str], max_characters: int) -> list[str]:

@@ -47,10 +47,7 @@ class TodoWrite:
                                 "minLength": 1,
                                 "description": "What is to be done: Run the tests",
                             },
-                            "status": {
-                                "type": "string",
-                                "enum": ["pending", "in_progress", "completed"],
-                            },
+                            "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
                             "activeForm": {
                                 "type": "string",
                                 "minLength": 1,
@@ -71,10 +68,7 @@ class TodoWrite:
         """Write it."""
         del call
         todos = parse_input(tool_input, _TodoWriteInput).todos
-        detail = {
-            "oldTodos": msgspec.to_builtins(list(context.todos)),
-            "newTodos": msgspec.to_builtins(list(todos)),
-        }
+        detail = {"oldTodos": msgspec.to_builtins(list(context.todos)), "newTodos": msgspec.to_builtins(list(todos))}
         # A list that is done is put away: the next one begins with nothing.
         all_completed = all(todo.status == "completed" for todo in todos)
         context.todos = () if all_completed else todos
@@ -136,9 +130,7 @@ class _TaskFolder:
             os.unlink(os.path.join(self._path, f"{number}.json"))
         for task in self.read_all():
             if number in task.blocks or number in task.blocked_by:
-                task.blocks = [
-                    other_number for other_number in task.blocks if other_number != number
-                ]
+                task.blocks = [other_number for other_number in task.blocks if other_number != number]
                 task.blocked_by = [each for each in task.blocked_by if each != number]
                 self.write_task(task)
 
@@ -197,10 +189,7 @@ class TaskCreate:
             "properties": {
                 "subject": {"type": "string", "description": "A short title: Run the tests"},
                 "description": {"type": "string", "description": "What is to be done"},
-                "activeForm": {
-                    "type": "string",
-                    "description": "The title while it is done: Running the tests",
-                },
+                "activeForm": {"type": "string", "description": "The title while it is done: Running the tests"},
                 "metadata": {"type": "object", "description": "Anything else to keep with it"},
             },
             "required": ["subject", "description"],
@@ -248,11 +237,7 @@ class TaskGet:
     spec = builtin_spec(
         "TaskGet",
         description="Returns one task of this session with its description and what it waits for.",
-        schema={
-            "type": "object",
-            "properties": {"taskId": _TASK_ID_SCHEMA},
-            "required": ["taskId"],
-        },
+        schema={"type": "object", "properties": {"taskId": _TASK_ID_SCHEMA}, "required": ["taskId"]},
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
@@ -262,11 +247,7 @@ class TaskGet:
         task = await _with_tasks(context, lambda folder: folder.read_task(task_input.task_id))
         if task is None:
             return ToolResult("Task not found", {"task": None})
-        lines = [
-            f"Task #{task.id}: {task.subject}",
-            f"Status: {task.status}",
-            f"Description: {task.description}",
-        ]
+        lines = [f"Task #{task.id}: {task.subject}", f"Status: {task.status}", f"Description: {task.description}"]
         if task.blocked_by:
             lines.append(f"Blocked by: {_format_numbers(task.blocked_by)}")
         if task.blocks:
@@ -308,9 +289,7 @@ class TaskList:
             row = {"id": task.id, "subject": task.subject, "status": task.status}
             rows.append({**row, **owner, "blockedBy": open_blockers})
             owner_suffix = f" ({task.owner})" if owner else ""
-            blocked_suffix = (
-                f" [blocked by {_format_numbers(open_blockers)}]" if open_blockers else ""
-            )
+            blocked_suffix = f" [blocked by {_format_numbers(open_blockers)}]" if open_blockers else ""
             lines.append(f"#{task.id} [{task.status}] {task.subject}{owner_suffix}{blocked_suffix}")
         return ToolResult(escape_controls("\n".join(lines)) or "No tasks found", {"tasks": rows})
 
@@ -346,10 +325,7 @@ class TaskUpdate:
                 "subject": {"type": "string"},
                 "description": {"type": "string"},
                 "activeForm": {"type": "string"},
-                "status": {
-                    "type": "string",
-                    "enum": ["pending", "in_progress", "completed", "deleted"],
-                },
+                "status": {"type": "string", "enum": ["pending", "in_progress", "completed", "deleted"]},
                 "addBlocks": {
                     "type": "array",
                     "items": {"type": "string"},
@@ -361,10 +337,7 @@ class TaskUpdate:
                     "description": "Tasks that this one waits for",
                 },
                 "owner": {"type": "string"},
-                "metadata": {
-                    "type": "object",
-                    "description": "Keys to add; a key with null is taken away",
-                },
+                "metadata": {"type": "object", "description": "Keys to add; a key with null is taken away"},
             },
             "required": ["taskId"],
         },
@@ -377,9 +350,7 @@ class TaskUpdate:
         detail = await _with_tasks(context, lambda folder: _update_task(folder, task_input))
         if not detail["success"]:
             return ToolResult(detail["error"], detail)
-        content = (
-            f"Updated task #{task_input.task_id} {', '.join(detail['updatedFields'])}".rstrip()
-        )
+        content = f"Updated task #{task_input.task_id} {', '.join(detail['updatedFields'])}".rstrip()
         return ToolResult(content, detail)
 
 
@@ -428,11 +399,7 @@ def _set_fields(task: _TaskRecord, task_input: _TaskUpdateInput) -> list[str]:
 
 
 def _link_tasks(
-    folder: _TaskFolder,
-    task: _TaskRecord,
-    own_numbers: list[str],
-    inverse_field: str,
-    numbers: list[str],
+    folder: _TaskFolder, task: _TaskRecord, own_numbers: list[str], inverse_field: str, numbers: list[str]
 ) -> bool:
     """Have a task and others name each other; those that are not there are left out."""
     changed = False

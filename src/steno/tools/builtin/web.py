@@ -50,8 +50,7 @@ _PRIVATE_NETWORKS: Final = tuple(
 # Of the newer kind, only what is given out to the public is public; these are parts of that.
 _PUBLIC_IPV6: Final = ipaddress.ip_network("2000::/3")
 _RESERVED_IPV6: Final = tuple(
-    ipaddress.ip_network(network)
-    for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+    ipaddress.ip_network(network) for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 )
 
 
@@ -224,9 +223,7 @@ _HTML_COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 # Stands for a space that is meant, as in a program's text.
 _PRESERVED_SPACE: Final = "\0"
 _BLANK_LINES: Final = re.compile(r"\n{3,}")
-_META_CHARSET: Final = re.compile(
-    rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE
-)
+_META_CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
 _ALLOWED_ENCODING: Final = re.compile(
     r"utf-?(8|16)(-?[lb]e)?|us-ascii|iso-?8859-?\d{1,2}|latin-?1|windows-?\d{3,4}|cp\d{3,4}"
     r"|shift[_-]jis|euc-(jp|kr)|iso-2022-jp|gb(2312|k|18030)|big5|koi8-[ru]|macintosh",
@@ -291,11 +288,7 @@ def html_to_text(source: str, url: str) -> str:
     """Return an HTML page as text in the manner of Markdown."""
     parser = _TextExtractor(url)
     # The parser gives up on sections it does not know; as odd comments it passes them by.
-    source = (
-        _HTML_COMMENT.sub("", source[:MAX_SOURCE_LENGTH])
-        .replace("<![", "<! [")
-        .replace(_PRESERVED_SPACE, "")
-    )
+    source = _HTML_COMMENT.sub("", source[:MAX_SOURCE_LENGTH]).replace("<![", "<! [").replace(_PRESERVED_SPACE, "")
     deadline = time.monotonic() + PARSE_TIMEOUT
     for index in range(0, len(source), _PARSE_CHUNK):
         parser.feed(source[index : index + _PARSE_CHUNK])
@@ -376,11 +369,7 @@ class _TextExtractor(HTMLParser):
         if self._in_title:
             self._title.append(data)
         else:
-            text = (
-                data.replace(" ", _PRESERVED_SPACE)
-                if self._pre_depth
-                else _WHITESPACE.sub(" ", data)
-            )
+            text = data.replace(" ", _PRESERVED_SPACE) if self._pre_depth else _WHITESPACE.sub(" ", data)
             self._text_parts.append(text)
 
     def _absolute_url(self, href: str) -> str:
@@ -495,9 +484,7 @@ async def _answer_question(page: WebPage, fetch_input: _WebFetchInput, context: 
         text += f"\n\n[{remaining} more characters; go on with offset {offset + len(text)}]"
     if context.ask_model is None:
         return text or "(the page has no text)"
-    return await context.ask_model(
-        _SYSTEM_PROMPT, f"Address: {page.url}\n\n{text}\n\n---\n\n{fetch_input.prompt}"
-    )
+    return await context.ask_model(_SYSTEM_PROMPT, f"Address: {page.url}\n\n{text}\n\n---\n\n{fetch_input.prompt}")
 
 
 async def _fetch_cached(url: str, context: ToolContext) -> WebPage:
@@ -515,9 +502,7 @@ async def _fetch_page(url: str, *, allow_loopback: bool) -> WebPage:
         async with asyncio.timeout(FETCH_TIMEOUT):
             target = parse_target(url, allow_loopback=allow_loopback)
             for _ in range(MAX_REDIRECTS + 1):
-                page = await _request_page(
-                    target, await resolve_public_address(target, allow_loopback=allow_loopback)
-                )
+                page = await _request_page(target, await resolve_public_address(target, allow_loopback=allow_loopback))
                 if not page.moved_to:
                     return page
                 redirect_target = parse_target(page.moved_to, allow_loopback=allow_loopback)
@@ -525,9 +510,7 @@ async def _fetch_page(url: str, *, allow_loopback: bool) -> WebPage:
                     return page
                 target = redirect_target
     except TimeoutError:
-        raise ToolFailure(
-            f"{escape_controls(url)} did not answer in {FETCH_TIMEOUT:g} seconds."
-        ) from None
+        raise ToolFailure(f"{escape_controls(url)} did not answer in {FETCH_TIMEOUT:g} seconds.") from None
     raise ToolFailure(f"{escape_controls(url)} leads from one address to the next without an end.")
 
 
@@ -546,9 +529,7 @@ async def _request_page(target: WebTarget, address: str) -> WebPage:
         # A proxy would look up the name itself, and anywhere.
         async with (
             httpx2.AsyncClient(trust_env=False, timeout=FETCH_TIMEOUT) as client,
-            client.stream(
-                "GET", target.url_at(address), headers=headers, extensions=extensions
-            ) as response,
+            client.stream("GET", target.url_at(address), headers=headers, extensions=extensions) as response,
         ):
             return await _page_from_response(target, response)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
@@ -566,9 +547,7 @@ async def _page_from_response(target: WebTarget, response: Any) -> WebPage:
         raise ToolFailure(f"{target.url} answered {code} {reason}".rstrip() + ".")
     content_type = response.headers.get("content-type", "")
     if not content_kind(content_type):
-        raise ToolFailure(
-            f"{target.url} is no text, but {escape_controls(content_type)}, which cannot be read."
-        )
+        raise ToolFailure(f"{target.url} is no text, but {escape_controls(content_type)}, which cannot be read.")
     data = await _read_body(target, response)
     text = await asyncio.to_thread(page_text, data, content_type, target.url)
     return WebPage(target.url, text, len(data), code, reason)
@@ -580,9 +559,7 @@ async def _read_body(target: WebTarget, response: Any) -> bytes:
 
     content_encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if content_encoding not in {"identity", "", "gzip", "x-gzip", "deflate"}:
-        raise ToolFailure(
-            f"{target.url} is packed as {escape_controls(content_encoding)}, which cannot be read."
-        )
+        raise ToolFailure(f"{target.url} is packed as {escape_controls(content_encoding)}, which cannot be read.")
     decompressor = None if content_encoding in {"identity", ""} else zlib.decompressobj(wbits=47)
     data = bytearray()
     try:
@@ -590,9 +567,7 @@ async def _read_body(target: WebTarget, response: Any) -> bytes:
             available = MAX_PAGE_SIZE + 1 - len(data)
             data += piece if decompressor is None else decompressor.decompress(piece, available)
             if len(data) > MAX_PAGE_SIZE:
-                raise ToolFailure(
-                    f"{target.url} is larger than {format_size(MAX_PAGE_SIZE)}, which is too much."
-                )
+                raise ToolFailure(f"{target.url} is larger than {format_size(MAX_PAGE_SIZE)}, which is too much.")
     except zlib.error as error:
         raise ToolFailure(f"{target.url} is not packed as it says.") from error
     return bytes(data)
@@ -619,11 +594,7 @@ class WebSearch:
         schema={
             "type": "object",
             "properties": {
-                "query": {
-                    "type": "string",
-                    "minLength": _MIN_QUERY_LENGTH,
-                    "description": "What to look for",
-                },
+                "query": {"type": "string", "minLength": _MIN_QUERY_LENGTH, "description": "What to look for"},
                 "allowed_domains": {
                     "type": "array",
                     "items": {"type": "string"},
@@ -668,9 +639,7 @@ def _format_results(query: str, results: list[Any]) -> str:
     for result in results:
         if isinstance(result, dict):
             links: Any = cast("dict[str, Any]", result).get("content")
-            link_line = (
-                f"Links: {msgspec.json.encode(links).decode()}" if links else "No links found."
-            )
+            link_line = f"Links: {msgspec.json.encode(links).decode()}" if links else "No links found."
             parts.append(link_line)
         elif result:
             parts.append(str(result))

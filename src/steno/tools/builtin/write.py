@@ -36,10 +36,7 @@ since. Its encoding and line ends are kept.
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
-        "file_path": {
-            "type": "string",
-            "description": "The path of the file, absolute if possible",
-        },
+        "file_path": {"type": "string", "description": "The path of the file, absolute if possible"},
         "content": {"type": "string", "description": "The whole text of the file"},
     },
     "required": ["file_path", "content"],
@@ -83,23 +80,15 @@ def open_draft(path_argument: str, context: ToolContext, call: str) -> FileDraft
     data, status = load_file(path, real_path, context)
     known_stamp = context.file_stamps.get(real_path)
     if known_stamp is None:
-        raise ToolFailure(
-            f"{quote_name(path)} exists but was not read yet: read it first with Read"
-        )
+        raise ToolFailure(f"{quote_name(path)} exists but was not read yet: read it first with Read")
     if known_stamp != file_stamp(status):
-        raise ToolFailure(
-            f"{quote_name(path)} has changed since it was read, by the user or a program: read it again"
-        )
+        raise ToolFailure(f"{quote_name(path)} has changed since it was read, by the user or a program: read it again")
     if not os.access(real_path, os.W_OK):
         raise ToolFailure(f"{quote_name(path)} is read-only")
-    return FileDraft(
-        path, real_path, status, decode_text(data, known_text_format(context, real_path, status))
-    )
+    return FileDraft(path, real_path, status, decode_text(data, known_text_format(context, real_path, status)))
 
 
-async def save_draft(
-    draft: FileDraft, raw: str, text_format: TextFormat, context: ToolContext
-) -> None:
+async def save_draft(draft: FileDraft, raw: str, text_format: TextFormat, context: ToolContext) -> None:
     """Put a text in a file's place.
 
     Raises:
@@ -147,16 +136,12 @@ class Write:
         write_input = parse_input(tool_input, _WriteInput)
         draft = await asyncio.to_thread(open_draft, write_input.file_path, context, call)
         old_content, text_format = draft.text, draft.text_format
-        content = (
-            write_input.content.removeprefix("\ufeff") if text_format.bom else write_input.content
-        )
+        content = write_input.content.removeprefix("\ufeff") if text_format.bom else write_input.content
         if text_format.encoding == "latin-1" and not _can_encode(content, text_format):
             # All of it is new, so nothing is lost when it is written in what can hold everything.
             text_format = TextFormat(newline=text_format.newline)
         await save_draft(draft, text_format.apply_line_ends(content), text_format, context)
-        old_text = (
-            old_content.text if old_content is not None and draft.status is not None else None
-        )
+        old_text = old_content.text if old_content is not None and draft.status is not None else None
         detail: dict[str, Any] = {
             "type": "create" if draft.status is None else "update",
             "filePath": json_safe_name(draft.path),

@@ -8,12 +8,7 @@ from steno.errors import BadRequest
 from steno.index.database import SessionIndex
 from steno.report.clock import iso_time_from_ms
 from steno.report.file_history.file_versions import History, Version
-from steno.report.file_history.touched_files import (
-    TouchedFile,
-    TouchedFilter,
-    TouchedSort,
-    list_touched_files,
-)
+from steno.report.file_history.touched_files import TouchedFile, TouchedFilter, TouchedSort, list_touched_files
 from steno.report.session_lookup import session_keys
 from steno.web.api.parameters import (
     FIRST_PAGE,
@@ -60,17 +55,13 @@ def list_files(app_state: AppState, _path: dict[str, str], parameters: FileParam
     return FileList(
         files=[_file_schema(file) for _, file in page],
         total=len(ranked_files),
-        next_cursor=make_cursor("files", parameters, *_cursor_position(page[-1][0]))
-        if more
-        else None,
+        next_cursor=make_cursor("files", parameters, *_cursor_position(page[-1][0])) if more else None,
     )
 
 
 def _ranked_files(index: SessionIndex, choice: TouchedFilter) -> list[tuple[_Rank, TouchedFile]]:
     """Return the files with what they are ordered by, which no two of them share."""
-    ranked = (
-        (_rank(file, choice.sort), file) for file in list_touched_files(index.connection, choice)
-    )
+    ranked = ((_rank(file, choice.sort), file) for file in list_touched_files(index.connection, choice))
     return sorted(ranked, key=lambda pair: pair[0])
 
 
@@ -89,25 +80,13 @@ def _rank(file: TouchedFile, sort: TouchedSort) -> _Rank:
 def _cursor_position(rank: _Rank) -> tuple[int, int, str, str]:
     """Return the place of a file for a cursor, which has to fit into an address."""
     number, last, path = rank
-    return (
-        number,
-        last,
-        path[:_MAX_CURSOR_PATH],
-        path_tag(path) if len(path) > _MAX_CURSOR_PATH else "",
-    )
+    return (number, last, path[:_MAX_CURSOR_PATH], path_tag(path) if len(path) > _MAX_CURSOR_PATH else "")
 
 
-def _rank_at(
-    position: Sequence[int | str], ranked_files: Sequence[tuple[_Rank, TouchedFile]]
-) -> _Rank:
+def _rank_at(position: Sequence[int | str], ranked_files: Sequence[tuple[_Rank, TouchedFile]]) -> _Rank:
     """Return the rank of a place; of a long path that is not there any more, from its beginning."""
     number, last, path, tag = position
-    if not (
-        isinstance(number, int)
-        and isinstance(last, int)
-        and isinstance(path, str)
-        and isinstance(tag, str)
-    ):
+    if not (isinstance(number, int) and isinstance(last, int) and isinstance(path, str) and isinstance(tag, str)):
         raise invalid_cursor()
     if tag:
         path = next((file.path for _, file in ranked_files if path_tag(file.path) == tag), path)
@@ -149,9 +128,7 @@ def file_history(app_state: AppState, path: dict[str, str], parameters: Paged) -
         sessions=_file_sessions(history, keys),
         versions=[_version_schema(entry, keys) for entry in page],
         total=len(history.versions),
-        next_cursor=make_cursor(name, parameters, page[-1].name)
-        if end < len(history.versions)
-        else None,
+        next_cursor=make_cursor(name, parameters, page[-1].name) if end < len(history.versions) else None,
     )
 
 
@@ -182,9 +159,7 @@ def _file_sessions(history: History, keys: dict[int, str]) -> list[FileSession]:
             id=versions[0].session,
             title=versions[0].title,
             versions=len(versions),
-            last=iso_time_from_ms(
-                max((entry.time for entry in versions if entry.time is not None), default=None)
-            ),
+            last=iso_time_from_ms(max((entry.time for entry in versions if entry.time is not None), default=None)),
         )
         for key, versions in versions_by_key.items()
     ]

@@ -26,14 +26,10 @@ def get_health(app_state: AppState, _path: dict[str, str], _parameters: Paramete
     """Return the state of all sessions, and begin a new check unless one has just ended."""
     app_state.health_monitor.start_check()
     report, state = app_state.health_monitor.health, app_state.index_status
-    sessions = app_state.keys_and_titles_at(
-        [named.path for case in report.cases for named in case.sessions]
-    )
+    sessions = app_state.keys_and_titles_at([named.path for case in report.cases for named in case.sessions])
     return HealthReport(
         check=_check_schema(app_state),
-        index=IndexState(
-            syncing=state.syncing, updated=iso_time(state.updated or None), problem=state.problem
-        ),
+        index=IndexState(syncing=state.syncing, updated=iso_time(state.updated or None), problem=state.problem),
         sessions=report.sessions,
         checked_sessions=report.looked,
         broken_sessions=report.broken,
@@ -101,10 +97,7 @@ def get_drift(app_state: AppState, _path: dict[str, str], _parameters: Parameter
         records=sum(look.records for look in inspections),
         versions=sorted(versions, key=version_key),
         left_out=sum(look.left_out for look in inspections),
-        drift=[
-            _difference_schema(each)
-            for each in sort_drifts(merge_drift(look.drifts for look in inspections))
-        ],
+        drift=[_difference_schema(each) for each in sort_drifts(merge_drift(look.drifts for look in inspections))],
     )
 
 

@@ -175,10 +175,7 @@ _PATH_PARAMETER_DOCS: Final = {
     "tag": "A file's `id` in `/api/v1/files`.",
 }
 _ERRORS: Final = {
-    "400": (
-        "BadRequest",
-        "A parameter is unknown, repeated, missing or wrong; the message names it.",
-    ),
+    "400": ("BadRequest", "A parameter is unknown, repeated, missing or wrong; the message names it."),
     "401": ("Unauthorized", "No valid token."),
     "403": ("Forbidden", "The request comes from another site."),
     "404": ("NotFound", "Nothing has that name."),
@@ -220,9 +217,7 @@ def document() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {name: _clean_schema(schemas[name]) for name in sorted(schemas)},
-            "responses": {
-                name: _error_response(status, about) for status, (name, about) in _ERRORS.items()
-            },
+            "responses": {name: _error_response(status, about) for status, (name, about) in _ERRORS.items()},
             "headers": _headers(),
             "securitySchemes": {
                 "bearer": {
@@ -263,9 +258,7 @@ def _document_operation() -> dict[str, Any]:
         "summary": "Get this document",
         "tags": ["document"],
         "responses": _responses(
-            {"type": "object"},
-            "An OpenAPI 3.1 document.",
-            [status for status in _COMMON_ERRORS if status != "503"],
+            {"type": "object"}, "An OpenAPI 3.1 document.", [status for status in _COMMON_ERRORS if status != "503"]
         ),
     }
 
@@ -273,26 +266,16 @@ def _document_operation() -> dict[str, Any]:
 def _responses(schema: dict[str, Any], about: str, errors: Iterable[str]) -> dict[str, Any]:
     headers = {name: {"$ref": f"#/components/headers/{name}"} for name in _headers()}
     return {
-        "200": {
-            "description": about,
-            "headers": headers,
-            "content": {JSON: {"schema": schema}},
-        },
+        "200": {"description": about, "headers": headers, "content": {JSON: {"schema": schema}}},
         "304": {"description": "Nothing has changed.", "headers": headers},
-        **{
-            status: {"$ref": f"#/components/responses/{_ERRORS[status][0]}"}
-            for status in sorted(errors)
-        },
+        **{status: {"$ref": f"#/components/responses/{_ERRORS[status][0]}"} for status in sorted(errors)},
     }
 
 
 def _headers() -> dict[str, Any]:
     return {
         "ETag": {"description": "A strong entity tag.", "schema": {"type": "string"}},
-        "Cache-Control": {
-            "description": "Always `private, no-cache`.",
-            "schema": {"type": "string"},
-        },
+        "Cache-Control": {"description": "Always `private, no-cache`.", "schema": {"type": "string"}},
     }
 
 
@@ -302,21 +285,13 @@ def _error_response(status: str, about: str) -> dict[str, Any]:
         "content": {JSON: {"schema": {"$ref": _REF.format(name="ErrorResponse")}}},
     }
     if status == "503":
-        error_response["headers"] = {
-            "Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}
-        }
+        error_response["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
     return error_response
 
 
 def _path_parameter(name: str) -> dict[str, Any]:
     schema = {"type": "string", "minLength": 1}
-    return {
-        "name": name,
-        "in": "path",
-        "required": True,
-        "description": _PATH_PARAMETER_DOCS[name],
-        "schema": schema,
-    }
+    return {"name": name, "in": "path", "required": True, "description": _PATH_PARAMETER_DOCS[name], "schema": schema}
 
 
 def _query_parameters(kind: type[Parameters]) -> Iterable[dict[str, Any]]:

@@ -25,9 +25,7 @@ _MAX_PAIRS: Final = 100
 _DIGITS: Final = re.compile(r"-?[0-9]{1,17}")
 _FIELD: Final = re.compile(r" - at `\$\.(\w+)`$")
 _MOMENT_DOC: Final = "A date (2026-11-07), a time (2026-11-07T12:00:00Z), a time ago (7d, 3h), `today` or `yesterday`."
-_FEATURES: Final = (
-    *("failed", "agents", "compacted", "abandoned", "archived", "pr", "answered", "damaged"),
-)
+_FEATURES: Final = (*("failed", "agents", "compacted", "abandoned", "archived", "pr", "answered", "damaged"),)
 _VALUE_HINTS: Final = {
     "since": _MOMENT_DOC,
     "until": _MOMENT_DOC,
@@ -57,8 +55,7 @@ Cursor: TypeAlias = Annotated[
     Meta(
         max_length=_MAX_LENGTH,
         pattern="^[A-Za-z0-9_-]+$",
-        description="`next_cursor` of the previous page. The other parameters must be the same, "
-        "except `limit`.",
+        description="`next_cursor` of the previous page. The other parameters must be the same, except `limit`.",
     ),
 ]
 Limit: TypeAlias = Annotated[int, Meta(ge=1, le=500, description="Items per page.")]
@@ -71,8 +68,7 @@ Project: TypeAlias = Annotated[
     ),
 ]
 Agent: TypeAlias = Annotated[
-    str,
-    Meta(min_length=1, max_length=_MAX_NAME, description="A sub-agent of the session, by its id."),
+    str, Meta(min_length=1, max_length=_MAX_NAME, description="A sub-agent of the session, by its id.")
 ]
 Has: TypeAlias = Annotated[
     str,
@@ -101,9 +97,7 @@ class Paged(Parameters, frozen=True, kw_only=True):
 class SessionParameters(Paged, frozen=True, kw_only=True):
     """The filters of the list of sessions. A session must match all of them."""
 
-    q: Annotated[
-        Text | UnsetType, Meta(description="Words that the title contains, in any case.")
-    ] = UNSET
+    q: Annotated[Text | UnsetType, Meta(description="Words that the title contains, in any case.")] = UNSET
     project: Project | UnsetType = UNSET
     branch: Annotated[Name | UnsetType, Meta(description="The git branch.")] = UNSET
     model: Annotated[Name | UnsetType, Meta(description="The model that answered last.")] = UNSET
@@ -112,12 +106,9 @@ class SessionParameters(Paged, frozen=True, kw_only=True):
         Meta(description="As `status` in the list."),
     ] = UNSET
     live: Annotated[bool | UnsetType, Meta(description="As `live` in the list.")] = UNSET
-    since: Annotated[Moment | UnsetType, Meta(description=f"Active since then. {_MOMENT_DOC}")] = (
-        UNSET
-    )
+    since: Annotated[Moment | UnsetType, Meta(description=f"Active since then. {_MOMENT_DOC}")] = UNSET
     until: Annotated[
-        Moment | UnsetType,
-        Meta(description=f"Last active until then, that day included. {_MOMENT_DOC}"),
+        Moment | UnsetType, Meta(description=f"Last active until then, that day included. {_MOMENT_DOC}")
     ] = UNSET
     size: Annotated[
         Literal["small", "medium", "large", "huge"] | UnsetType,
@@ -126,15 +117,12 @@ class SessionParameters(Paged, frozen=True, kw_only=True):
     has: Has | UnsetType = UNSET
     min_turns: Annotated[Natural | UnsetType, Meta(description="At least so many turns.")] = UNSET
     min_steps: Annotated[
-        Natural | UnsetType,
-        Meta(description="At least so many user and assistant records: lines of `steps.jsonl`."),
+        Natural | UnsetType, Meta(description="At least so many user and assistant records: lines of `steps.jsonl`.")
     ] = UNSET
-    listed: Annotated[
-        bool, Meta(description="Only what the list rule shows, as `steno ls --listed` has it.")
-    ] = False
-    dialect: Annotated[
-        Dialect | UnsetType, Meta(description="The dialect of the file; `claude` is the client's.")
-    ] = UNSET
+    listed: Annotated[bool, Meta(description="Only what the list rule shows, as `steno ls --listed` has it.")] = False
+    dialect: Annotated[Dialect | UnsetType, Meta(description="The dialect of the file; `claude` is the client's.")] = (
+        UNSET
+    )
     sort: Annotated[
         Literal["newest", "oldest", "longest", "turns", "largest", "added"],
         Meta(
@@ -153,26 +141,13 @@ class TurnParameters(Paged, frozen=True, kw_only=True):
 class SearchParameters(Paged, frozen=True, kw_only=True):
     """What to search."""
 
-    q: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=_MAX_LENGTH,
-            description="Words, in the search language of steno.",
-        ),
-    ]
-    project: Annotated[
-        Name | UnsetType, Meta(description="Part of the project's path, as `project:` in `q`.")
-    ] = UNSET
-    session: Annotated[
-        Name | UnsetType, Meta(description="Only that session and its sub-agents, by its `key`.")
-    ] = UNSET
-    since: Annotated[Moment | UnsetType, Meta(description=f"Not before then. {_MOMENT_DOC}")] = (
+    q: Annotated[str, Meta(min_length=1, max_length=_MAX_LENGTH, description="Words, in the search language of steno.")]
+    project: Annotated[Name | UnsetType, Meta(description="Part of the project's path, as `project:` in `q`.")] = UNSET
+    session: Annotated[Name | UnsetType, Meta(description="Only that session and its sub-agents, by its `key`.")] = (
         UNSET
     )
-    until: Annotated[
-        Moment | UnsetType, Meta(description=f"Not after then, that day included. {_MOMENT_DOC}")
-    ] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Not before then. {_MOMENT_DOC}")] = UNSET
+    until: Annotated[Moment | UnsetType, Meta(description=f"Not after then, that day included. {_MOMENT_DOC}")] = UNSET
     order: Literal["newest", "oldest", "rank"] = "newest"
 
 
@@ -180,32 +155,23 @@ class UsageParameters(Parameters, frozen=True, kw_only=True):
     """Which usage, and by what."""
 
     by: Annotated[Grouping, Meta(description="What the rows are by.")] = "day"
-    since: Annotated[
-        Moment | UnsetType, Meta(description=f"Since that day, or that time. {_MOMENT_DOC}")
-    ] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Since that day, or that time. {_MOMENT_DOC}")] = UNSET
     until: Annotated[
-        Moment | UnsetType,
-        Meta(description=f"Until that day or time, that day included. {_MOMENT_DOC}"),
+        Moment | UnsetType, Meta(description=f"Until that day or time, that day included. {_MOMENT_DOC}")
     ] = UNSET
-    project: Annotated[
-        Name | UnsetType, Meta(description="Part of the projects' paths, as `steno usage` has it.")
-    ] = UNSET
-    limit: Annotated[Positive | UnsetType, Meta(description="How many rows; all without it.")] = (
+    project: Annotated[Name | UnsetType, Meta(description="Part of the projects' paths, as `steno usage` has it.")] = (
         UNSET
     )
+    limit: Annotated[Positive | UnsetType, Meta(description="How many rows; all without it.")] = UNSET
 
 
 class FileParameters(Paged, frozen=True, kw_only=True):
     """Which files."""
 
-    q: Annotated[
-        Text | UnsetType, Meta(description="Words that the path contains, in any case.")
-    ] = UNSET
+    q: Annotated[Text | UnsetType, Meta(description="Words that the path contains, in any case.")] = UNSET
     project: Project | UnsetType = UNSET
     changed: Annotated[bool, Meta(description="Only files that were changed.")] = False
-    since: Annotated[
-        Moment | UnsetType, Meta(description=f"Only activity since then. {_MOMENT_DOC}")
-    ] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Only activity since then. {_MOMENT_DOC}")] = UNSET
     sort: Annotated[
         Literal["last", "edits", "reads", "lines", "sessions", "path"],
         Meta(description="Highest first; `path` from a to z."),
@@ -215,13 +181,11 @@ class FileParameters(Paged, frozen=True, kw_only=True):
 class TaskParameters(Paged, frozen=True, kw_only=True):
     """Which tasks."""
 
-    status: Annotated[
-        Literal["running", "completed"] | UnsetType, Meta(description="As `status` in the list.")
-    ] = UNSET
+    status: Annotated[Literal["running", "completed"] | UnsetType, Meta(description="As `status` in the list.")] = UNSET
     project: Project | UnsetType = UNSET
-    everything: Annotated[
-        bool, Meta(description="Also sessions with hardly a step, which the list rules hide.")
-    ] = False
+    everything: Annotated[bool, Meta(description="Also sessions with hardly a step, which the list rules hide.")] = (
+        False
+    )
 
 
 def parse_parameters(query: bytes, kind: type[_P]) -> _P:
@@ -235,9 +199,7 @@ def parse_parameters(query: bytes, kind: type[_P]) -> _P:
     for name, value in _pairs(query):
         if name not in fields:
             known_names = ", ".join(fields) or "none"
-            raise BadRequest(
-                f"unknown parameter: {_shortened(name)}", hint=f"Known parameters: {known_names}"
-            )
+            raise BadRequest(f"unknown parameter: {_shortened(name)}", hint=f"Known parameters: {known_names}")
         if name in values:
             raise BadRequest(f"{name}: given more than once", hint="Give each parameter once.")
         values[name] = _parse_value(name, value, _schemas(kind)[name].get("type", "string"))
@@ -253,12 +215,7 @@ def parse_parameters(query: bytes, kind: type[_P]) -> _P:
 def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
     try:
         # As servers read it: `+` is a space, and what is no UTF-8 is refused.
-        return parse_qsl(
-            query.decode("ascii"),
-            keep_blank_values=True,
-            max_num_fields=_MAX_PAIRS,
-            errors="strict",
-        )
+        return parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_PAIRS, errors="strict")
     except ValueError as error:
         raise BadRequest("the query string is not valid", hint="Encode it as UTF-8.") from error
 
@@ -266,9 +223,7 @@ def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
 @lru_cache(maxsize=64)
 def _schemas(kind: type[Parameters]) -> dict[str, dict[str, Any]]:
     """Return the JSON schema of each parameter."""
-    properties: dict[str, dict[str, Any]] = msgspec.json.schema_components((kind,))[1][
-        kind.__name__
-    ]["properties"]
+    properties: dict[str, dict[str, Any]] = msgspec.json.schema_components((kind,))[1][kind.__name__]["properties"]
     return properties
 
 
@@ -374,9 +329,7 @@ def _is_valid_part(part: int | str) -> bool:
 def _parameters_digest(path: str, parameters: Paged) -> str:
     """Return what stands for the list that a cursor is for."""
     values = msgspec.to_builtins(parameters)
-    filters = [
-        (name, value) for name, value in sorted(values.items()) if name not in _PAGING_PARAMETERS
-    ]
+    filters = [(name, value) for name, value in sorted(values.items()) if name not in _PAGING_PARAMETERS]
     return blake2b(msgspec.json.encode([path, filters]), digest_size=8).hexdigest()
 
 

@@ -72,8 +72,6 @@ def error_body(status: int, message: str, hint: str = "") -> bytes:
     return encode(ErrorResponse(error=ErrorBody(code=code, message=message, hint=hint)))
 
 
-def error_response(
-    status: int, message: str, hint: str = "", headers: dict[str, str] | None = None
-) -> Response:
+def error_response(status: int, message: str, hint: str = "", headers: dict[str, str] | None = None) -> Response:
     """Return an error."""
     return Response(error_body(status, message, hint), status, headers, JSON)

@@ -7,13 +7,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from steno.check.drift_model import Code
 from steno.report.diagnoses import DiagnosisCategory
 
-Timestamp: TypeAlias = Annotated[
-    str, Meta(extra_json_schema={"format": "date-time"}, description="ISO 8601, UTC.")
-]
-Cursor: TypeAlias = Annotated[
-    str,
-    Meta(description="Pass as `cursor` to get the next page."),
-]
+Timestamp: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, description="ISO 8601, UTC.")]
+Cursor: TypeAlias = Annotated[str, Meta(description="Pass as `cursor` to get the next page.")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
@@ -52,19 +47,13 @@ class Usage(Model, frozen=True, kw_only=True):
     cache_creation_1h_input_tokens: Count
     cache_read_input_tokens: Count
     web_search_requests: Count
-    cost_usd: Annotated[
-        float | None, Meta(description="Null where no model in it has a known price.")
-    ]
+    cost_usd: Annotated[float | None, Meta(description="Null where no model in it has a known price.")]
     cost_micro_usd: int | None
-    estimated_responses: Annotated[
-        int, Meta(description="Responses whose output tokens the client under-reported.")
-    ]
+    estimated_responses: Annotated[int, Meta(description="Responses whose output tokens the client under-reported.")]
     fast_at_normal_price: Annotated[
         int, Meta(description="Fast responses without a known fast price, at the normal price.")
     ]
-    unpriced_tokens: Annotated[
-        dict[str, int], Meta(description="Tokens without a known price, by model.")
-    ]
+    unpriced_tokens: Annotated[dict[str, int], Meta(description="Tokens without a known price, by model.")]
 
 
 class UsageRow(Usage, frozen=True, kw_only=True):
@@ -75,16 +64,12 @@ class UsageRow(Usage, frozen=True, kw_only=True):
     month: str | UnsetType = UNSET
     hour: str | UnsetType = UNSET
     block5h: str | UnsetType = UNSET
-    project: Annotated[
-        str | UnsetType, Meta(description="With `by` project, branch, session and agent.")
-    ] = UNSET
+    project: Annotated[str | UnsetType, Meta(description="With `by` project, branch, session and agent.")] = UNSET
     model: str | UnsetType = UNSET
     branch: str | UnsetType = UNSET
     session: str | UnsetType = UNSET
     agent: str | UnsetType = UNSET
-    title: Annotated[
-        str | UnsetType, Meta(description="Of the session; with `by` session and agent.")
-    ] = UNSET
+    title: Annotated[str | UnsetType, Meta(description="Of the session; with `by` session and agent.")] = UNSET
     tool: str | UnsetType = UNSET
     calls: Annotated[int | UnsetType, Meta(description="With `by` tool.")] = UNSET
     failed: Annotated[int | UnsetType, Meta(description="With `by` tool: failed calls.")] = UNSET
@@ -93,9 +78,7 @@ class UsageRow(Usage, frozen=True, kw_only=True):
 class AbandonedUsage(Usage, frozen=True, kw_only=True):
     """The part of the usage that went into abandoned branches."""
 
-    sessions_not_seen: Annotated[
-        int, Meta(description="Sessions that may have more and were not read.")
-    ]
+    sessions_not_seen: Annotated[int, Meta(description="Sessions that may have more and were not read.")]
 
 
 class UsageReport(Model, frozen=True, kw_only=True):
@@ -104,31 +87,22 @@ class UsageReport(Model, frozen=True, kw_only=True):
     by: str
     since: Timestamp | None
     until: Timestamp | None
-    complete: Annotated[
-        bool, Meta(description="False while the index is being brought up to date.")
-    ]
+    complete: Annotated[bool, Meta(description="False while the index is being brought up to date.")]
     rows: list[UsageRow]
     totals: Usage
     abandoned: AbandonedUsage | None
 
 
-SessionStatus: TypeAlias = Literal[
-    "running", "waiting", "finished", "interrupted", "failed", "empty"
-]
+SessionStatus: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed", "empty"]
 
 
 class Session(Model, frozen=True, kw_only=True):
     """A session in the list."""
 
-    key: Annotated[
-        str,
-        Meta(description="Names the session in paths: its id, plus `~` and a number if shared."),
-    ]
+    key: Annotated[str, Meta(description="Names the session in paths: its id, plus `~` and a number if shared.")]
     id: Annotated[str, Meta(description="The client's session id.")]
     path: Annotated[str, Meta(description="Its file.")]
-    dialect: Annotated[
-        str, Meta(description="`claude`, or the published dialect that it was converted from.")
-    ]
+    dialect: Annotated[str, Meta(description="`claude`, or the published dialect that it was converted from.")]
     title: str
     project: Annotated[str, Meta(description="The directory it began in.")]
     project_id: Annotated[str, Meta(description="A short id of the project; empty if none.")]
@@ -136,19 +110,13 @@ class Session(Model, frozen=True, kw_only=True):
     model: Annotated[str, Meta(description="The model that answered last.")]
     version: Annotated[str, Meta(description="The client version that wrote last.")]
     status: SessionStatus
-    live: Annotated[
-        bool, Meta(description="Whether it is running, or waiting and active recently.")
-    ]
-    archived_only: Annotated[
-        bool, Meta(description="Whether its file is gone from disk; it may be in the archive.")
-    ]
+    live: Annotated[bool, Meta(description="Whether it is running, or waiting and active recently.")]
+    archived_only: Annotated[bool, Meta(description="Whether its file is gone from disk; it may be in the archive.")]
     started: Timestamp | None
     ended: Annotated[Timestamp | None, Meta(description="Time of the last record.")]
     duration_seconds: Annotated[float, Meta(ge=0, description="Sum of the durations of its turns.")]
     turns: Count
-    steps: Annotated[
-        int, Meta(ge=0, description="Tool calls and API errors in its turns, without sub-agents'.")
-    ]
+    steps: Annotated[int, Meta(ge=0, description="Tool calls and API errors in its turns, without sub-agents'.")]
     failed_steps: Count
     agents: Annotated[int, Meta(ge=0, description="Sub-agents.")]
     compactions: Count
@@ -229,9 +197,7 @@ class FindingCount(Model, frozen=True, kw_only=True):
 class Findings(Model, frozen=True, kw_only=True):
     """What `steno check` finds in the files of a session."""
 
-    checked: Annotated[
-        bool, Meta(description="False where the file is only in the archive or cannot be read.")
-    ]
+    checked: Annotated[bool, Meta(description="False where the file is only in the archive or cannot be read.")]
     errors: Count
     warnings: Count
     infos: Count
@@ -247,12 +213,8 @@ class SessionDetail(Session, frozen=True, kw_only=True):
     versions: list[str]
     branches: Annotated[list[str], Meta(description="Every git branch it was on.")]
     directories: Annotated[list[str], Meta(description="Every directory it was in.")]
-    copied_responses: Annotated[
-        int, Meta(description="Responses counted for the session it was forked from.")
-    ]
-    earlier: Annotated[
-        str | None, Meta(description="The key of the previous session in the project.")
-    ]
+    copied_responses: Annotated[int, Meta(description="Responses counted for the session it was forked from.")]
+    earlier: Annotated[str | None, Meta(description="The key of the previous session in the project.")]
     later: Annotated[str | None, Meta(description="The key of the next session in the project.")]
     records: Count
     gaps: Annotated[int, Meta(ge=0, description="Parts of the file that are not records.")]
@@ -267,9 +229,7 @@ class Prompt(Model, frozen=True, kw_only=True):
     """What began a turn."""
 
     text: str
-    origin: Annotated[
-        str, Meta(description="human, command, shell, notification, agent, summary and so on.")
-    ]
+    origin: Annotated[str, Meta(description="human, command, shell, notification, agent, summary and so on.")]
     images: Count
     uuid: str | None
 
@@ -289,12 +249,7 @@ class Tokens(Model, frozen=True, kw_only=True):
 class TurnStep(Model, frozen=True, kw_only=True):
     """One step of a turn."""
 
-    kind: Annotated[
-        str,
-        Meta(
-            description="tool, agent, thought, words, queued, hook, error, note, unknown.",
-        ),
-    ]
+    kind: Annotated[str, Meta(description="tool, agent, thought, words, queued, hook, error, note, unknown.")]
     verb: Annotated[str, Meta(description="The tool, the kind of sub-agent, or what happened.")]
     tool: Annotated[str | None, Meta(description="The tool that was called.")]
     subject: str
@@ -323,9 +278,7 @@ class Turn(Model, frozen=True, kw_only=True):
     ended: Timestamp | None
     duration_seconds: float | None
     usage: Tokens
-    cost_micro_usd: Annotated[
-        int | None, Meta(description="Without sub-agents; null where no price is known.")
-    ]
+    cost_micro_usd: Annotated[int | None, Meta(description="Without sub-agents; null where no price is known.")]
     commands: list[str]
     failed_steps: Count
     interrupted: bool
@@ -364,9 +317,7 @@ class Step(Model, frozen=True, kw_only=True):
     step_id: Annotated[int, Meta(ge=1)]
     session_id: str
     type: Literal["USER_MESSAGE", "ASSISTANT_MESSAGE", "TOOL_CALL", "TOOL_RESULT"]
-    timestamp: Annotated[
-        str | None, Meta(description="As the record has it; a number as ISO 8601.")
-    ]
+    timestamp: Annotated[str | None, Meta(description="As the record has it; a number as ISO 8601.")]
     content_summary: Annotated[str, Meta(max_length=200)]
     raw_uuid: str | None
     parent_uuid: str | None
@@ -485,18 +436,11 @@ class Hit(Model, frozen=True, kw_only=True):
     uuid: str | None
     offset: Annotated[int, Meta(ge=0, description="Of the record in its file, in bytes.")]
     time: Timestamp | None
-    kind: Annotated[
-        str | None,
-        Meta(description="prompt, answer, thinking, input, output, note, title or summary."),
-    ]
+    kind: Annotated[str | None, Meta(description="prompt, answer, thinking, input, output, note, title or summary.")]
     tool: str | None
     failed: bool
-    excerpt: Annotated[
-        Excerpt | None, Meta(description="Null where the text cannot be read any more.")
-    ]
-    lost: Annotated[
-        Literal["gone", "changed"] | None, Meta(description="Why the text cannot be read.")
-    ]
+    excerpt: Annotated[Excerpt | None, Meta(description="Null where the text cannot be read any more.")]
+    lost: Annotated[Literal["gone", "changed"] | None, Meta(description="Why the text cannot be read.")]
     archived: Annotated[bool, Meta(description="Whether it was read from the archive.")]
 
 
@@ -507,9 +451,7 @@ class SearchResult(Model, frozen=True, kw_only=True):
     hits: list[Hit]
     total: Annotated[int, Meta(ge=0, description="How many messages were found.")]
     sessions: Annotated[int, Meta(ge=0, description="In how many sessions.")]
-    inside_words: Annotated[
-        bool, Meta(description="Whether a word was searched inside longer words.")
-    ]
+    inside_words: Annotated[bool, Meta(description="Whether a word was searched inside longer words.")]
     ignored: Annotated[list[str], Meta(description="Words that cannot be searched.")]
     next_cursor: Cursor | None
 
@@ -552,8 +494,7 @@ class FileVersion(Model, frozen=True, kw_only=True):
     verb: Literal["write", "edit", "read", "outside", "command"]
     tool: str
     known: Annotated[
-        Literal["exact", "derived", "partial", "unknown"],
-        Meta(description="How the text at that time is known."),
+        Literal["exact", "derived", "partial", "unknown"], Meta(description="How the text at that time is known.")
     ]
     added: Count
     removed: Count
@@ -577,9 +518,7 @@ class FileHistory(Model, frozen=True, kw_only=True):
     id: str
     path: str
     project: str
-    unreadable: Annotated[
-        int, Meta(ge=0, description="Versions whose sessions are gone and not archived.")
-    ]
+    unreadable: Annotated[int, Meta(ge=0, description="Versions whose sessions are gone and not archived.")]
     sessions: list[FileSession]
     versions: Annotated[list[FileVersion], Meta(description="Oldest first.")]
     total: Annotated[int, Meta(ge=0, description="How many versions there are.")]

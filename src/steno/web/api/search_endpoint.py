@@ -45,15 +45,11 @@ _OrderKey: TypeAlias = tuple[int, int]
 """Where a message stands in the order: by its time, then by its number."""
 
 
-def search(
-    app_state: AppState, _path: dict[str, str], parameters: SearchParameters
-) -> SearchResult:
+def search(app_state: AppState, _path: dict[str, str], parameters: SearchParameters) -> SearchResult:
     """Return a page of hits."""
     query = _search_query(parameters, app_state.now())
     position = read_cursor("search", parameters, 2)
-    after = (
-        None if position is None else (require_integers(position)[0], require_integers(position)[1])
-    )
+    after = None if position is None else (require_integers(position)[0], require_integers(position)[1])
     absent = app_state.index_cache.get(database_stamp(app_state.home.folder), "absent", set[str])
     with app_state.index() as index:
         finder = open_finder(index, lambda text: parse_time_range(text, app_state.now()), absent)
@@ -70,9 +66,7 @@ def search(
             total=sum(survey_result.counts_by_file[file] for file in files),
             sessions=_session_count(index, files),
             inside_words=survey_result.is_widened,
-            ignored=[
-                ignored_reason(ignored_word) for ignored_word in survey_result.query_forms.ignored
-            ],
+            ignored=[ignored_reason(ignored_word) for ignored_word in survey_result.query_forms.ignored],
             next_cursor=make_cursor("search", parameters, *page[-1]) if more else None,
         )
 
@@ -111,9 +105,7 @@ def _files_with_hits(
         session_ref = app_state.session_ref(index, parameters.session)
     except NotFound as error:
         raise BadRequest(f"session: {error}", hint=error.hint) from error
-    rows = index.connection.execute(
-        "SELECT file FROM sessions WHERE owner = ?", (session_ref.file,)
-    )
+    rows = index.connection.execute("SELECT file FROM sessions WHERE owner = ?", (session_ref.file,))
     return frozenset(file for (file,) in rows if file in survey_result.counts_by_file)
 
 
@@ -148,10 +140,7 @@ def _order_keys(index: SessionIndex, parameters: Paged, messages: list[int]) -> 
     if order == "rank":
         return list(enumerate(messages))
     times: dict[int, int | None] = dict(
-        index.connection.execute(
-            f"SELECT id, time FROM messages WHERE id IN {ARRAY_SQL}",
-            (json_array(messages),),
-        )
+        index.connection.execute(f"SELECT id, time FROM messages WHERE id IN {ARRAY_SQL}", (json_array(messages),))
     )
     sign = 1 if order == "oldest" else -1
     return sorted(
@@ -162,11 +151,7 @@ def _order_keys(index: SessionIndex, parameters: Paged, messages: list[int]) -> 
 
 
 def _page_start(
-    parameters: SearchParameters,
-    keys: list[_OrderKey],
-    after: _OrderKey | None,
-    *,
-    is_complete: bool,
+    parameters: SearchParameters, keys: list[_OrderKey], after: _OrderKey | None, *, is_complete: bool
 ) -> int:
     """Return where the page begins.
 
@@ -179,10 +164,7 @@ def _page_start(
         return sum(key <= after for key in keys)
     position = next((at for at, (_, message) in enumerate(keys) if message == after[1]), None)
     if position is None and is_complete:
-        raise BadRequest(
-            "cursor: no longer valid, the order by rank has changed",
-            hint=FIRST_PAGE,
-        )
+        raise BadRequest("cursor: no longer valid, the order by rank has changed", hint=FIRST_PAGE)
     return len(keys) if position is None else position + 1
 
 
@@ -212,17 +194,11 @@ def _hit_sessions(index: SessionIndex, messages: list[int]) -> dict[int, _HitSes
     }
 
 
-def _build_hits(
-    index: SessionIndex, finder: Finder, survey_result: HitCounts, messages: list[int]
-) -> list[Hit]:
+def _build_hits(index: SessionIndex, finder: Finder, survey_result: HitCounts, messages: list[int]) -> list[Hit]:
     hit_sessions = _hit_sessions(index, messages)
     with HitReader(index.connection) as reader:
         return [
-            _build_hit(
-                text,
-                hit_sessions[text.message >> FILE_ID_SHIFT],
-                _hit_excerpt(text, finder, survey_result),
-            )
+            _build_hit(text, hit_sessions[text.message >> FILE_ID_SHIFT], _hit_excerpt(text, finder, survey_result))
             for text in reader.read_texts(messages)
             if text.message >> FILE_ID_SHIFT in hit_sessions
         ]

@@ -82,15 +82,11 @@ _DAMAGED: Final = "damaged"
 _VERSIONS_SQL: Final = f"SELECT file, version FROM sessions WHERE file IN {ARRAY_SQL}"
 
 
-def list_sessions_page(
-    app_state: AppState, _path: dict[str, str], parameters: SessionParameters
-) -> SessionList:
+def list_sessions_page(app_state: AppState, _path: dict[str, str], parameters: SessionParameters) -> SessionList:
     """Return a page of the sessions that match."""
     now = app_state.now()
     position = read_cursor("sessions", parameters, 2)
-    after = (
-        None if position is None else (require_integers(position)[0], require_integers(position)[1])
-    )
+    after = None if position is None else (require_integers(position)[0], require_integers(position)[1])
     with app_state.index() as index:
         choice = _session_filters(app_state, index, parameters, now)
         listing = list_sessions(index.connection, choice, limit=parameters.limit, after=after)
@@ -107,9 +103,7 @@ def _session_filters(
 ) -> SessionFilter:
     filters = parameters
     feature_names = filters.has.split(",") if isinstance(filters.has, str) else []
-    has: tuple[SessionFeature, ...] = tuple(
-        feature for feature in get_args(SessionFeature) if feature in feature_names
-    )
+    has: tuple[SessionFeature, ...] = tuple(feature for feature in get_args(SessionFeature) if feature in feature_names)
     damaged = _DAMAGED in feature_names
     choice = SessionFilter(
         projects=projects_matching(index, filters.project),
@@ -120,9 +114,7 @@ def _session_filters(
         has=has,
         size=filters.size or None,
         now=status_moment(now),
-        files=file_ids_at(index.connection, sorted(app_state.health_monitor.damaged_paths))
-        if damaged
-        else None,
+        files=file_ids_at(index.connection, sorted(app_state.health_monitor.damaged_paths)) if damaged else None,
         sort=filters.sort,
         state=filters.status or None,
         live=filters.live if isinstance(filters.live, bool) else None,
@@ -146,25 +138,18 @@ def _contains_all(title_words: Sequence[str]) -> Callable[[str], bool]:
     return lambda title: all(word in title.casefold() for word in title_words)
 
 
-def _session_schemas(
-    app_state: AppState, index: SessionIndex, rows: Sequence[SessionRow], now: float
-) -> list[Session]:
+def _session_schemas(app_state: AppState, index: SessionIndex, rows: Sequence[SessionRow], now: float) -> list[Session]:
     files = [session.file for session in rows]
     costs = usage_by_session(index.connection, files, app_state.prices)
     versions = _versions(index, files)
-    return [
-        Session(**_session_fields(each, costs.get(each.file), versions.get(each.file, ""), now))
-        for each in rows
-    ]
+    return [Session(**_session_fields(each, costs.get(each.file), versions.get(each.file, ""), now)) for each in rows]
 
 
 def _versions(index: SessionIndex, files: Sequence[int]) -> dict[int, str]:
     return dict(index.connection.execute(_VERSIONS_SQL, (json_array(files),)))
 
 
-def _session_fields(
-    listed: SessionRow, cost_figures: Spent | None, version: str, now: float
-) -> dict[str, Any]:
+def _session_fields(listed: SessionRow, cost_figures: Spent | None, version: str, now: float) -> dict[str, Any]:
     """Return the fields that a session has in the list and on its own."""
     age = _activity_age(listed, now)
     figures = listed.figures
@@ -212,9 +197,7 @@ def _usage(cost_figures: Spent | None) -> Usage:
 # One session
 
 
-def get_session(
-    app_state: AppState, path: dict[str, str], _parameters: Parameters
-) -> SessionDetail:
+def get_session(app_state: AppState, path: dict[str, str], _parameters: Parameters) -> SessionDetail:
     """Return one session."""
     now = app_state.now()
     with open_session_by_key(app_state, path["key"], with_costs=True) as opened_session:
@@ -223,13 +206,11 @@ def get_session(
             listed = session_row_at(index.connection, session_ref.file)
             if listed is None:
                 raise NotFound(f"no session is called {path['key']!r}")
-            cost_figures = usage_by_session(
-                index.connection, [session_ref.file], app_state.prices
-            ).get(session_ref.file)
+            cost_figures = usage_by_session(index.connection, [session_ref.file], app_state.prices).get(
+                session_ref.file
+            )
             version = _versions(index, [session_ref.file]).get(session_ref.file, "")
-        facts = _session_fields(
-            msgspec.structs.replace(listed, figures=view.figures), cost_figures, version, now
-        )
+        facts = _session_fields(msgspec.structs.replace(listed, figures=view.figures), cost_figures, version, now)
         return SessionDetail(
             **facts,
             **_detail_fields(opened_session, _activity_age(listed, now), facts["status"]),
@@ -255,14 +236,8 @@ def _detail_fields(opened_session: OpenedSession, age: float, status: str) -> di
         "records": len(view.transcript.nodes),
         "gaps": sum(bool(gap.damage) for gap in view.transcript.gaps),
         "files": _changed_files(view),
-        "sub_agents": [
-            _subagent_schema(view, subagent) for subagent in working_agents(session.all_agents)
-        ],
-        "compacted": [
-            _compaction_schema(turn.number, compaction)
-            for turn in view.turns
-            for compaction in turn.seams
-        ],
+        "sub_agents": [_subagent_schema(view, subagent) for subagent in working_agents(session.all_agents)],
+        "compacted": [_compaction_schema(turn.number, compaction) for turn in view.turns for compaction in turn.seams],
         "abandoned": [
             Branch(
                 number=branch.number,

@@ -31,16 +31,7 @@ from steno.web.api.parameters import (
     read_cursor,
     require_integers,
 )
-from steno.web.api.schemas import (
-    Step,
-    StepType,
-    TaskDetail,
-    TaskItem,
-    TaskList,
-    TaskStep,
-    TaskSummary,
-    ToolUse,
-)
+from steno.web.api.schemas import Step, StepType, TaskDetail, TaskItem, TaskList, TaskStep, TaskSummary, ToolUse
 from steno.web.api.session_endpoints import open_session_by_key
 from steno.web.api.turn_endpoints import published_steps
 from steno.web.state.app_state import AppState
@@ -76,9 +67,7 @@ class _TaskFigures(msgspec.Struct, frozen=True):
 def list_tasks(app_state: AppState, _path: dict[str, str], parameters: TaskParameters) -> TaskList:
     """Return a page of tasks, the last active first."""
     position = read_cursor("tasks", parameters, 2)
-    after = (
-        None if position is None else (require_integers(position)[0], require_integers(position)[1])
-    )
+    after = None if position is None else (require_integers(position)[0], require_integers(position)[1])
     now = app_state.now()
     with app_state.index() as index:
         choice = SessionFilter(
@@ -89,10 +78,7 @@ def list_tasks(app_state: AppState, _path: dict[str, str], parameters: TaskParam
             live={"running": True, "completed": False}.get(parameters.status or ""),
             now=int(now * MS_PER_SECOND),
         )
-        total = sum(
-            _is_session(session)
-            for session in list_sessions(index.connection, choice, limit=_ALL).rows
-        )
+        total = sum(_is_session(session) for session in list_sessions(index.connection, choice, limit=_ALL).rows)
         page: list[SessionRow] = []
         more = True
         while more and len(page) <= parameters.limit:
@@ -121,9 +107,7 @@ def _task_figures(app_state: AppState, index: SessionIndex, listed: SessionRow) 
     if figures is not None:
         return figures
     steps, calls = index.connection.execute(_COUNTS_SQL, (listed.file,)).fetchone()
-    started, last = (
-        iso_time_from_ms(milliseconds) for milliseconds in (listed.started, listed.ended)
-    )
+    started, last = (iso_time_from_ms(milliseconds) for milliseconds in (listed.started, listed.ended))
     return _TaskFigures(listed.id, listed.project, started, last, steps, calls)
 
 
@@ -192,9 +176,7 @@ def get_task(app_state: AppState, path: dict[str, str], parameters: Paged) -> Ta
             listed = session_row_at(index.connection, session_ref.file)
         steps = published_steps(session)
         if listed is None or not steps:
-            raise NotFound(
-                f"session {path['id']!r} has no steps", hint="/api/v1/tasks lists the tasks"
-            )
+            raise NotFound(f"session {path['id']!r} has no steps", hint="/api/v1/tasks lists the tasks")
         step_fields: list[dict[str, Any]] = msgspec.to_builtins(steps)
         facts = _task_fields(listed, _figures_of_steps(session, step_fields), app_state.now())
     name = f"tasks {session_ref.key}"
@@ -226,9 +208,7 @@ def _results(step: Step) -> Sequence[Any]:
 
 def _task_steps(steps: list[Step], page: list[Step]) -> Iterator[TaskStep]:
     names = {call.tool_call_id: call.tool_name for step in steps for call in _calls(step)}
-    results = {
-        tool_result.tool_call_id: tool_result for step in steps for tool_result in _results(step)
-    }
+    results = {tool_result.tool_call_id: tool_result for step in steps for tool_result in _results(step)}
     for step in page:
         calls = [*_calls(step), *_results(step)]
         call = calls[0].tool_call_id if calls else None
@@ -255,8 +235,5 @@ def _task_summary(facts: dict[str, Any], steps: list[Step], counts: Counter[str]
         tool_call_count=facts["tool_call_count"],
         tool_success_count=len(results) - failed,
         tool_error_count=failed,
-        most_used_tools=[
-            ToolUse(name=name, count=count)
-            for name, count in tool_counts.most_common(_MAX_TOP_TOOLS)
-        ],
+        most_used_tools=[ToolUse(name=name, count=count) for name, count in tool_counts.most_common(_MAX_TOP_TOOLS)],
     )

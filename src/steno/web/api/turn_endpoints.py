@@ -13,13 +13,7 @@ from steno.session.transcript import Transcript
 from steno.session.turns.compactions import RepeatTracker
 from steno.session.turns.steps import Step as StoryStep
 from steno.session.turns.turn_builder import Turn as StoryTurn
-from steno.web.api.parameters import (
-    Paged,
-    TurnParameters,
-    make_cursor,
-    read_cursor,
-    require_integers,
-)
+from steno.web.api.parameters import Paged, TurnParameters, make_cursor, read_cursor, require_integers
 from steno.web.api.schemas import Prompt, Step, StepList, Tokens, Turn, TurnList, TurnStep
 from steno.web.api.session_endpoints import open_session_by_key, turn_compaction
 from steno.web.state.app_state import AppState
@@ -54,9 +48,7 @@ def _turn_schema(view: SessionView, turn: StoryTurn) -> Turn:
         number=turn.number,
         prompt=None
         if prompt is None
-        else Prompt(
-            text=prompt.text, origin=prompt.origin, images=prompt.images, uuid=prompt.node.uuid
-        ),
+        else Prompt(text=prompt.text, origin=prompt.origin, images=prompt.images, uuid=prompt.node.uuid),
         texts=texts_of(transcript, turn),
         answer=turn.answer,
         steps=[_step_schema(transcript, step) for step in turn.steps],
@@ -83,9 +75,7 @@ def texts_of(transcript: Transcript, turn: StoryTurn) -> list[str]:
             continue
         record = transcript.record(node)
         if not record.envelope.is_api_error_message:
-            texts += [
-                block.text for block in record.blocks if type(block) is Text and block.text.strip()
-            ]
+            texts += [block.text for block in record.blocks if type(block) is Text and block.text.strip()]
     return texts
 
 

@@ -12,9 +12,7 @@ from steno.web.api.schemas import UsageReport
 from steno.web.state.app_state import AppState
 
 
-def get_usage(
-    app_state: AppState, _path: dict[str, str], parameters: UsageParameters
-) -> UsageReport:
+def get_usage(app_state: AppState, _path: dict[str, str], parameters: UsageParameters) -> UsageReport:
     """Return the usage of a period, by what was asked for."""
     # Before anything is read: what changes meanwhile belongs to another state.
     index_stamp = app_state.index_stamp()
@@ -23,9 +21,7 @@ def get_usage(
         index.connection.execute("BEGIN")
         usage_query = _usage_query(parameters, app_state.now())
         report = app_state.index_cache.get(
-            index_stamp,
-            ("api usage", usage_query),
-            lambda: _usage_report(app_state, index, usage_query),
+            index_stamp, ("api usage", usage_query), lambda: _usage_report(app_state, index, usage_query)
         )
     limit = parameters.limit if isinstance(parameters.limit, int) else None
     complete = not app_state.index_status.syncing and not app_state.index_status.problem
@@ -45,7 +41,5 @@ def _usage_report(app_state: AppState, index: SessionIndex, usage_query: UsageQu
     cells = with_clock_names(count_indexed_usage(connection, usage_query, prices), usage_query.by)
     report = build_report(cells, usage_query.by, prices)
     add_row_details(connection, usage_query, report.lines)
-    report.abandoned, report.unseen = count_abandoned_usage(
-        connection, usage_query, prices, update_cache=False
-    )
+    report.abandoned, report.unseen = count_abandoned_usage(connection, usage_query, prices, update_cache=False)
     return msgspec.convert(report_json(report, usage_query), UsageReport)

@@ -25,9 +25,7 @@ class FileLinks(Links):
     live = False
 
     def __init__(
-        self,
-        pages: Mapping[str, str] | None = None,
-        image_data_url: Callable[[str, str], str] | None = None,
+        self, pages: Mapping[str, str] | None = None, image_data_url: Callable[[str, str], str] | None = None
     ) -> None:
         super().__init__()
         self._pages = pages or {}
@@ -166,9 +164,7 @@ def _csp_hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def assemble_page(
-    template: str, links: Links, deferred: DeferredPieces, **values: Any
-) -> list[bytes]:
+def assemble_page(template: str, links: Links, deferred: DeferredPieces, **values: Any) -> list[bytes]:
     """Return a whole page in pieces, with what was laid aside in its place."""
     frame = {name: trusted_markup(deferred.defer(piece)) for name, piece in _frame_values().items()}
     return deferred.to_bytes(render_part(template, links=links, **frame, **values))

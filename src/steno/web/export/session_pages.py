@@ -26,13 +26,7 @@ from steno.web.render.markdown import markdown_markup
 from steno.web.state.caches import SessionRef
 from steno.web.templating import render_part
 from steno.web.tool_views.record_images import image_bytes, images_in
-from steno.web.views.session_view import (
-    SessionHeader,
-    SessionIndexInfo,
-    SessionView,
-    session_header,
-    subagent_key,
-)
+from steno.web.views.session_view import SessionHeader, SessionIndexInfo, SessionView, session_header, subagent_key
 from steno.web.views.step_view import CompactionBox, RenderOptions, compaction_box, step_lines
 from steno.web.views.turn_view import BranchView, TurnView, branch_view, turn_view
 
@@ -117,9 +111,7 @@ def export_session_pages(
 
 
 class _SessionExporter:
-    def __init__(
-        self, masked_session: MaskedSession, name: str, prices: PriceTable, style: ExportStyle
-    ) -> None:
+    def __init__(self, masked_session: MaskedSession, name: str, prices: PriceTable, style: ExportStyle) -> None:
         self.session = masked_session.session
         self.view = SessionView(self.session, prices)
         self._style = style
@@ -167,9 +159,7 @@ class _SessionExporter:
             [(page.file, self._render_page(page, head, outline)) for page in self._pages],
         )
 
-    def _render_page(
-        self, page: _SessionPage, head: SessionHeader, outline: list[_OutlineEntry]
-    ) -> list[bytes]:
+    def _render_page(self, page: _SessionPage, head: SessionHeader, outline: list[_OutlineEntry]) -> list[bytes]:
         last = page is self._pages[-1]
         return assemble_page(
             "export-session.html.j2",
@@ -329,31 +319,21 @@ def render_page_bytes(discovered: DiscoveredFile, job: ExportJob) -> bytes:
     return b"".join(exported.pages[0][1])
 
 
-def render_pages(
-    files: Sequence[DiscoveredFile], job: ExportJob
-) -> Iterator[tuple[str, list[bytes]]]:
+def render_pages(files: Sequence[DiscoveredFile], job: ExportJob) -> Iterator[tuple[str, list[bytes]]]:
     """Yield sessions as pages in pieces, by the names of their files; last the list of them.
 
     Raises:
         StenoError: something cannot be read.
     """
     coloured = len(files) <= _MAX_HIGHLIGHTED_SESSIONS
-    style = ExportStyle(
-        job.level,
-        split=True,
-        index=_INDEX_FILE,
-        highlighted=coloured,
-        masking_note=masking_label(job),
-    )
+    style = ExportStyle(job.level, split=True, index=_INDEX_FILE, highlighted=coloured, masking_note=masking_label(job))
     prices = load_price_table()
     used_names: set[str] = set()
     rows: list[_IndexRow] = []
 
     def export_session(discovered: DiscoveredFile) -> Iterator[tuple[str, list[bytes]]]:
         masked_session = open_masked(discovered, job.masker)
-        exported = export_session_pages(
-            masked_session, export_name(masked_session.session, used_names), prices, style
-        )
+        exported = export_session_pages(masked_session, export_name(masked_session.session, used_names), prices, style)
         rows.append(_index_row(exported))
         yield from exported.pages
 

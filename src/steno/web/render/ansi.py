@@ -15,13 +15,7 @@ from steno.sanitize.html import SafeHtml, escape_text
 
 _COLOUR_NAMES: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _STYLE_CODES: Final = {1: "bold", 2: "faint", 3: "italic", 4: "under", 7: "inverse", 9: "strike"}
-_STYLE_OFF_CODES: Final = {
-    22: ("bold", "faint"),
-    23: ("italic",),
-    24: ("under",),
-    27: ("inverse",),
-    29: ("strike",),
-}
+_STYLE_OFF_CODES: Final = {22: ("bold", "faint"), 23: ("italic",), 24: ("under",), 27: ("inverse",), 29: ("strike",)}
 _EXTENDED_COLOUR_CODES: Final = (38, 48, 58)
 """Foreground, background and underline in more than eight colours."""
 _FOREGROUND: Final = 38
@@ -97,9 +91,7 @@ def _palette_colour(code: int) -> str:
         return _COLOUR_NAMES[code % 8]
     if code in _COLOUR_CUBE:
         position = code - _COLOUR_CUBE.start
-        return _nearest_colour(
-            _LEVELS[position // 36], _LEVELS[position // 6 % 6], _LEVELS[position % 6]
-        )
+        return _nearest_colour(_LEVELS[position // 36], _LEVELS[position // 6 % 6], _LEVELS[position % 6])
     if code in _GREYS:
         return _nearest_colour(*[8 + 10 * (code - _GREYS.start)] * 3)
     return ""
@@ -119,9 +111,7 @@ def _nearest_colour(red: int, green: int, blue: int) -> str:
 
 
 _COLOUR_CODES: Final = re.compile(r"\x1b\[([0-9;:]*)m")
-_CURSOR_CODES: Final = re.compile(
-    r"\r(?!\n)|\x08|\x1b\[[0-9;]*[A-GJK]|\x1b\[\?[0-9;]*[hl]|\x1b\]8;"
-)
+_CURSOR_CODES: Final = re.compile(r"\r(?!\n)|\x08|\x1b\[[0-9;]*[A-GJK]|\x1b\[\?[0-9;]*[hl]|\x1b\]8;")
 """What makes the cheap way wrong."""
 _TERMINAL_TOKENS: Final = re.compile(
     r"\x1b\[(?P<colours>[0-9;:]*)m"

@@ -20,20 +20,10 @@ def format_length(value: float) -> str:
 
 
 def svg(
-    width: float,
-    height: float,
-    body: Markup,
-    kind: str = "chart",
-    *,
-    label: str = "",
-    fill: bool = False,
+    width: float, height: float, body: Markup, kind: str = "chart", *, label: str = "", fill: bool = False
 ) -> Markup:
     """Return a drawing; without a label it says nothing to those who do not see it."""
-    accessible_name = (
-        Markup('role="img" aria-label="{}"').format(label)
-        if label
-        else Markup('aria-hidden="true"')
-    )
+    accessible_name = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
     stretch = Markup(' preserveAspectRatio="none"') if fill else Markup("")
     return Markup('<svg class="{}" viewBox="0 0 {} {}" {}{}>{}</svg>').format(
         kind, format_length(width), format_length(height), accessible_name, stretch, body
@@ -49,21 +39,18 @@ def sparkline(values: Sequence[int], failed: Collection[int] = ()) -> Markup:
     for position, value in enumerate(values):
         bar_height = max(2, round(value / highest * 18)) if value else 1
         kind = "e" if position in failed else ("" if value else "z")
-        paths.setdefault(kind, []).append(
-            f"M{position * (bar + gap)} {20 - bar_height}h{bar}v{bar_height}h-{bar}z"
-        )
+        paths.setdefault(kind, []).append(f"M{position * (bar + gap)} {20 - bar_height}h{bar}v{bar_height}h-{bar}z")
     body = Markup("").join(
-        Markup('<path class="{}" d="{}"/>').format(kind, "".join(path))
-        for kind, path in paths.items()
+        Markup('<path class="{}" d="{}"/>').format(kind, "".join(path)) for kind, path in paths.items()
     )
     return svg(len(values) * (bar + gap) - gap, 20, body, "spark", fill=True)
 
 
 def meter(share: float, kind: str = "fa") -> Markup:
     """Draw how full something is."""
-    body = Markup(
-        '<rect class="rest" width="100" height="4"/><rect class="{}" width="{}" height="4"/>'
-    ).format(kind, format_length(min(1.0, max(0.0, share)) * 100))
+    body = Markup('<rect class="rest" width="100" height="4"/><rect class="{}" width="{}" height="4"/>').format(
+        kind, format_length(min(1.0, max(0.0, share)) * 100)
+    )
     return svg(100, 4, body, "meter", fill=True)
 
 
@@ -161,10 +148,7 @@ def year_heatmap(days: Sequence[HeatmapDay], label: str) -> Markup:
     cell, gap, left, top = 16.6, 4.0, 34.0, 18.0
     pitch = cell + gap
     first = days[0].day - timedelta(days=days[0].day.weekday())
-    body = [
-        _text(left - 8, top + row * pitch + 12, name, "end")
-        for name, row in (("Mon", 0), ("Wed", 2), ("Fri", 4))
-    ]
+    body = [_text(left - 8, top + row * pitch + 12, name, "end") for name, row in (("Mon", 0), ("Wed", 2), ("Fri", 4))]
     empty_squares: list[str] = []
     month = 0
     for item in days:
@@ -210,9 +194,7 @@ def _axis_money(value: float, step: float) -> str:
     return f"${value:,.{digits}f}"
 
 
-def stacked_bars(
-    columns: Sequence[StackedBar], label: str, width: float = 780, height: float = 236
-) -> Markup:
+def stacked_bars(columns: Sequence[StackedBar], label: str, width: float = 780, height: float = 236) -> Markup:
     """Draw costs in micro-dollars on top of each other, a pile for each piece of time."""
     bottom, top = 22.0, 8.0
     highest = max((sum(mark.value or 0 for mark in bar.segments) for bar in columns), default=0)
@@ -224,9 +206,7 @@ def stacked_bars(
     slot = plot_width / max(1, len(columns))
     gap = min(6.0, slot * 0.28)
     for position, pile in enumerate(columns):
-        body.append(
-            _stacked_bar(pile, position * slot + gap / 2, slot - gap, top, plot_height, scale)
-        )
+        body.append(_stacked_bar(pile, position * slot + gap / 2, slot - gap, top, plot_height, scale))
     body += _time_labels([pile.label for pile in columns], slot, height - 5, plot_width)
     return _chart_svg(width, height, body, label, "stacked")
 
@@ -239,12 +219,7 @@ def _money_grid(step: float, plot_width: float, top: float, plot_height: float) 
 
 
 def _stacked_bar(
-    stacked_bar: StackedBar,
-    x: float,
-    bar_width: float,
-    top: float,
-    plot_height: float,
-    scale: float,
+    stacked_bar: StackedBar, x: float, bar_width: float, top: float, plot_height: float, scale: float
 ) -> str:
     """Return the marks of a pile before a column as high as the chart, which leads to all of it."""
     column = _rect("hit", x, top, bar_width, plot_height)
@@ -295,16 +270,10 @@ def share_line(
     body: list[str] = []
     for share in (axis_minimum, (1 + axis_minimum) / 2, 1.0):
         _, y = point(0, share)
-        body.append(
-            _horizontal_line("axis" if share == axis_minimum else "grid", y, left, width - right)
-        )
+        body.append(_horizontal_line("axis" if share == axis_minimum else "grid", y, left, width - right))
         body.append(_text(left - 8, y + 4, f"{share:.0%}", "end"))
     if mean is not None:
-        body.append(
-            _horizontal_line(
-                "stroke two", point(0, max(mean, axis_minimum))[1], left, width - right
-            )
-        )
+        body.append(_horizontal_line("stroke two", point(0, max(mean, axis_minimum))[1], left, width - right))
     points = [
         f"{format_length(x)},{format_length(y)}"
         for x, y in (point(k, m.value) for k, m in enumerate(marks) if m.value is not None)
@@ -315,11 +284,7 @@ def share_line(
             x, y = point(position, mark.value)
             body.append(
                 _line_point(
-                    mark,
-                    x,
-                    y,
-                    plot_width / last,
-                    is_visible=mark.value == lowest or len(values) <= _SPARSE_POINTS,
+                    mark, x, y, plot_width / last, is_visible=mark.value == lowest or len(values) <= _SPARSE_POINTS
                 )
             )
     for position in sorted({0, last // 2, last}) if len(marks) > 1 else (0,):
@@ -335,9 +300,7 @@ def _line_point(mark: ChartMark, x: float, y: float, slot: float, *, is_visible:
     return _linked(mark.href, mark.title, hit + dot, is_tab_stop=False)
 
 
-def labelled_bars(
-    columns: Sequence[StackedBar], label: str, width: float = 580, height: float = 180
-) -> Markup:
+def labelled_bars(columns: Sequence[StackedBar], label: str, width: float = 580, height: float = 180) -> Markup:
     """Draw how many there are of each: a bar with its number above and its name below."""
     bottom, top = 22.0, 20.0
     plot_height = height - bottom - top
@@ -352,21 +315,13 @@ def labelled_bars(
         parts = _rect("hit", x, top, slot - gap, plot_height)
         parts += _rect("f7", x, top + plot_height - bar_height, slot - gap, bar_height, 2)
         if value:
-            parts += _text(
-                x + (slot - gap) / 2,
-                top + plot_height - bar_height - 6,
-                f"{value:,.0f}",
-                "middle",
-                "b",
-            )
+            parts += _text(x + (slot - gap) / 2, top + plot_height - bar_height - 6, f"{value:,.0f}", "middle", "b")
             body.append(f"<g data-stop>{_linked(mark.href, mark.title, parts)}</g>")
         body.append(_text(x + (slot - gap) / 2, height - 5, mark.label, "middle"))
     return _chart_svg(width, height, body, label, "bars")
 
 
-def time_blocks(
-    items: Sequence[TimeBlock], days: Sequence[tuple[int, str]], end: int, now: int, label: str
-) -> Markup:
+def time_blocks(items: Sequence[TimeBlock], days: Sequence[tuple[int, str]], end: int, now: int, label: str) -> Markup:
     """Draw blocks of five hours. `days` are the midnights and what they are called, in order."""
     top, bottom, height = 34.0, 20.0, 124.0
     plot_height = height - top - bottom
@@ -378,9 +333,7 @@ def time_blocks(
     body: list[str] = []
     for midnight, name in days:
         x = format_length(x_of(midnight))
-        body.append(
-            f'<line class="axis" x1="{x}" x2="{x}" y1="0" y2="{format_length(height - bottom)}"/>'
-        )
+        body.append(f'<line class="axis" x1="{x}" x2="{x}" y1="0" y2="{format_length(height - bottom)}"/>')
         body.append(_text(x_of(midnight) + 6, 10, name))
         noon = midnight + 12 * _HOUR
         if noon < end:
@@ -396,12 +349,7 @@ def time_blocks(
         block_height = max(item.share * plot_height, 1.5)
         parts = _rect("fline", x, top, block_width, plot_height, 2)
         parts += _rect(
-            "fa" if item.is_current else "f7",
-            x,
-            top + plot_height - block_height,
-            block_width,
-            block_height,
-            2,
+            "fa" if item.is_current else "f7", x, top + plot_height - block_height, block_width, block_height, 2
         )
         parts += _text(x, top - 5, item.label, kind="b")
         body.append(f"<g data-stop>{_linked(item.href, item.title, parts)}</g>")
@@ -417,15 +365,10 @@ _WEEKS_WIDTH: Final = 560
 _WEEKS_HEIGHT: Final = 96
 _WEEKS_FOOTER: Final = 18
 _WEEKS_HEADER: Final = 16
-_MONTHS: Final = (
-    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
-    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
-)
+_MONTHS: Final = (*("Jan", "Feb", "Mar", "Apr", "May", "Jun"), *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"))
 
 
-def week_bars(
-    values: Sequence[int], mondays: Sequence[str], titles: Sequence[str], label: str, top: str
-) -> Markup:
+def week_bars(values: Sequence[int], mondays: Sequence[str], titles: Sequence[str], label: str, top: str) -> Markup:
     """Draw the weeks that begin on some days; `said` is what each bar says, `top` the highest."""
     slot = min(28.0, _WEEKS_WIDTH / max(1, len(values)))
     highest = max([1, *values])
@@ -441,9 +384,7 @@ def week_bars(
         bar_height = max(2.0, value / highest * plot_height) if value else 1.0
         kind = "fa" if position == len(values) - 1 else "f1" if value else "fline"
         parts.append(
-            Markup(
-                '<rect class="{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>'
-            ).format(
+            Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>').format(
                 kind,
                 format_length(start + position * slot + 1),
                 format_length(_WEEKS_HEIGHT - _WEEKS_FOOTER - bar_height),
@@ -465,11 +406,7 @@ def _month_labels(mondays: Sequence[str], start: float, slot: float) -> list[Mar
         x = start + position * slot + 1
         if month != last and x >= next_free:
             name = _MONTHS[int(day[5:7]) - 1]
-            labels.append(
-                Markup('<text x="{}" y="{}">{}</text>').format(
-                    format_length(x), _WEEKS_HEIGHT - 4, name
-                )
-            )
+            labels.append(Markup('<text x="{}" y="{}">{}</text>').format(format_length(x), _WEEKS_HEIGHT - 4, name))
             next_free = x + 36
         last = month
     return labels

@@ -57,17 +57,13 @@ _FAMILIES: Final = {
     "ml": "html xml svg vue htm",
 }
 """Languages that look alike, as far as five colours go."""
-_LANGUAGE_FAMILY: Final = {
-    name: family for family, names in _FAMILIES.items() for name in names.split()
-}
+_LANGUAGE_FAMILY: Final = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 
 
 def code_block(text: str, language: str = "", *, start: int | None = None) -> SafeHtml:
     """Return code as a block; with `start`, its lines have numbers from there on."""
     text = text.rstrip("\n")
-    html = (
-        "\n".join(_highlight(text, language)) if _should_highlight(language) else escape_text(text)
-    )
+    html = "\n".join(_highlight(text, language)) if _should_highlight(language) else escape_text(text)
     opening = f'<div class="code{client_highlight_class(language)}"{_REGION_ATTRIBUTES}'
     if start is None:
         return SafeHtml(f'{opening}><span class="l">{html}</span></pre></div>')
@@ -84,18 +80,12 @@ def _line_numbers(first: int, count: int) -> str:
 
 def highlighted_lines(text: str, language: str = "") -> list[str]:
     """Return the lines of a text as HTML, coloured where the language is known."""
-    return (
-        _highlight(text, language) if _should_highlight(language) else escape_text(text).split("\n")
-    )
+    return _highlight(text, language) if _should_highlight(language) else escape_text(text).split("\n")
 
 
 def client_highlight_class(language: str) -> str:
     """Return what tells a page to paint code by itself, where it was not painted here."""
-    family = (
-        _LANGUAGE_FAMILY.get(language.lower(), "")
-        if language and _highlighting_disabled.get()
-        else ""
-    )
+    family = _LANGUAGE_FAMILY.get(language.lower(), "") if language and _highlighting_disabled.get() else ""
     return f" l-{family}" if family else ""
 
 

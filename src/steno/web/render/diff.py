@@ -126,9 +126,7 @@ _ADDED_ROW: Final = '<tr class="add"><td class="no"></td><td class="no">'
 _ADDED_CELLS: Final = '</td><td class="sg">+</td><td>'
 _REMOVED_ROW: Final = '<tr class="del"><td class="no">'
 _REMOVED_CELLS: Final = '</td><td class="no"></td><td class="sg">\N{MINUS SIGN}</td><td>'
-_NOTE_ROW: Final = (
-    '<tr class="rem"><td class="no"></td><td class="no"></td><td class="sg"> </td><td>'
-)
+_NOTE_ROW: Final = '<tr class="rem"><td class="no"></td><td class="no"></td><td class="sg"> </td><td>'
 _GAP_ROW: Final = '<tr class="gap"><td colspan="4">{}</td></tr>'
 _MAX_PAIRS: Final = 300_000
 """Pairs of equal lines that may be looked at to find out what changed."""
@@ -169,14 +167,7 @@ def diff_texts(old: str, new: str, *, context: int = 3, start: int = 1) -> list[
     for group in _group_changes(_line_changes(before, after), context):
         lines: list[str] = []
         for is_equal, a, b, c, d in group:
-            for sign, changed_lines in (
-                ((" ", before[a:b]),)
-                if is_equal
-                else (
-                    ("-", before[a:b]),
-                    ("+", after[c:d]),
-                )
-            ):
+            for sign, changed_lines in ((" ", before[a:b]),) if is_equal else (("-", before[a:b]), ("+", after[c:d])):
                 lines += [f"{sign}{line}" for line in changed_lines]
                 if changed_lines and changed_lines[-1].endswith(_NO_NEWLINE):
                     lines[-1:] = [lines[-1].removesuffix(_NO_NEWLINE), _NO_NEWLINE_NOTE]
@@ -203,19 +194,14 @@ def _line_changes(before: Sequence[str], after: Sequence[str]) -> list[_LineChan
     a, b = before[head : len(before) - tail], after[head : len(after) - tail]
     codes: list[_LineChange] = [(True, 0, head, 0, head)] if head else []
     if a or b:
-        codes += [
-            (s, i + head, j + head, k + head, m + head) for s, i, j, k, m in _match_middle(a, b)
-        ]
+        codes += [(s, i + head, j + head, k + head, m + head) for s, i, j, k, m in _match_middle(a, b)]
     if tail:
         codes.append((True, head + len(a), len(before), head + len(b), len(after)))
     return codes
 
 
 def _common_prefix(a: Sequence[str], b: Sequence[str]) -> int:
-    return next(
-        (position for position, (x, y) in enumerate(zip(a, b, strict=False)) if x != y),
-        min(len(a), len(b)),
-    )
+    return next((position for position, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _match_middle(a: Sequence[str], b: Sequence[str]) -> list[_LineChange]:
@@ -233,10 +219,7 @@ def _group_changes(codes: Sequence[_LineChange], context: int) -> Iterator[list[
         if not is_equal:
             group.append((is_equal, a, b, c, d))
             continue
-        before, after = (
-            (0 if position == 0 else context),
-            (0 if position == len(codes) - 1 else context),
-        )
+        before, after = ((0 if position == 0 else context), (0 if position == len(codes) - 1 else context))
         if position and position < len(codes) - 1 and b - a <= 2 * context:
             group.append((is_equal, a, b, c, d))
             continue
@@ -273,9 +256,7 @@ def slice_hunks(hunks: Sequence[Hunk], start: int, max_rows: int) -> tuple[list[
             visible.append(Hunk(hunk.old, hunk.new, visible_lines))
         elif visible_lines:
             skipped = Counter(line[:1] for line in islice(hunk.lines, low))
-            unchanged = sum(
-                count for sign, count in skipped.items() if sign not in ("+", "-", "\\")
-            )
+            unchanged = sum(count for sign, count in skipped.items() if sign not in ("+", "-", "\\"))
             old, new = hunk.old + unchanged + skipped["-"], hunk.new + unchanged + skipped["+"]
             visible.append(Hunk(old, new, visible_lines))
         position += len(hunk.lines)
@@ -360,11 +341,7 @@ def _pair_changed(removed: Sequence[DiffRow], added: Sequence[DiffRow]) -> Itera
 
 
 def diff_table(
-    hunks: Sequence[Hunk],
-    language: str = "",
-    *,
-    side_by_side: bool = False,
-    max_rows: int = _MAX_ROWS,
+    hunks: Sequence[Hunk], language: str = "", *, side_by_side: bool = False, max_rows: int = _MAX_ROWS
 ) -> SafeHtml:
     """Return a diff as a table, or as two beside each other."""
     from steno.web.templating import render_part
@@ -375,9 +352,7 @@ def diff_table(
         pairs = list(paired_rows(list(diff_rows(visible, language))))
         return SafeHtml(render_part("diff-side.html.j2", pairs=pairs, cut=hidden_rows))
     rows = "".join(_table_rows(visible, language))
-    more_row = (
-        _GAP_ROW.format(f"{hidden_rows:,} more lines, see the raw record") if hidden_rows else ""
-    )
+    more_row = _GAP_ROW.format(f"{hidden_rows:,} more lines, see the raw record") if hidden_rows else ""
     opening = f'<div class="diff{client_highlight_class(language)}"{_TABLE_START}'
     return SafeHtml(f"{opening}{rows}{more_row}</tbody></table></div>")
 
@@ -402,8 +377,6 @@ def _table_rows(hunks: Sequence[Hunk], language: str) -> list[str]:
             elif sign == "\\":
                 rows.append(f"{_NOTE_ROW}{text or ' '}</td></tr>")
             else:
-                rows.append(
-                    f"{_EQUAL_ROW}{old or ''}{_NEXT_CELL}{new or ''}{_EQUAL_CELLS}{text or ' '}</td></tr>"
-                )
+                rows.append(f"{_EQUAL_ROW}{old or ''}{_NEXT_CELL}{new or ''}{_EQUAL_CELLS}{text or ' '}</td></tr>")
                 old, new = old + 1, new + 1
     return rows

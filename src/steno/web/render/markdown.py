@@ -25,9 +25,7 @@ _MARKDOWN_CHARACTERS: Final = re.compile(r"[`*_#<>\[\]|~\\&\x00-\x09\x0b-\x1f\x7
 """What may be a mark, or is another character on the page than in the text."""
 _MARKDOWN_LINE_START: Final = re.compile(r"[ \t]|[-+=:]|\d+[.)]")
 _MARKDOWN_LINE: Final = re.compile(rf"\n(?:{_MARKDOWN_LINE_START.pattern})")
-_PLAIN_BYTES: Final = bytes(
-    c for c in (0x0A, *range(0x20, 0x7F)) if not _MARKDOWN_CHARACTERS.match(chr(c))
-)
+_PLAIN_BYTES: Final = bytes(c for c in (0x0A, *range(0x20, 0x7F)) if not _MARKDOWN_CHARACTERS.match(chr(c)))
 _BLANK_LINES: Final = re.compile(r"\n\n+")
 _HIGHLIGHT_BUDGET: Final = "room"
 _LINK_SCHEMES: Final = ("http://", "https://", "mailto:")
@@ -45,16 +43,11 @@ def markdown_to_html(text: str) -> SafeHtml:
     # Most of a text goes at the speed of memory.
     special_bytes = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN_BYTES)
     if (
-        special_bytes
-        and _MARKDOWN_CHARACTERS.search(special_bytes.decode("utf-8", "surrogatepass"))
+        special_bytes and _MARKDOWN_CHARACTERS.search(special_bytes.decode("utf-8", "surrogatepass"))
     ) or _has_markdown_line(text):
         # Once more afterwards: what was written as `&#8238;` is only now what it means.
         return SafeHtml(
-            sanitize_html(
-                visible_text(
-                    _renderer().render(visible_text(text), {_HIGHLIGHT_BUDGET: _MAX_HIGHLIGHTED})
-                )
-            )
+            sanitize_html(visible_text(_renderer().render(visible_text(text), {_HIGHLIGHT_BUDGET: _MAX_HIGHLIGHTED})))
         )
     return _plain_paragraphs(text)
 
@@ -80,9 +73,7 @@ def _plain_paragraphs(text: str) -> SafeHtml:
 def _renderer() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    renderer = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(
-        ["table", "strikethrough"]
-    )
+    renderer = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
     renderer.add_render_rule("fence", _fence)
     renderer.add_render_rule("code_block", _fence)
     renderer.add_render_rule("image", _image)
@@ -95,9 +86,7 @@ def _renderer() -> "MarkdownIt":
     return renderer
 
 
-def _fence(
-    _self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, env: Any
-) -> str:
+def _fence(_self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, env: Any) -> str:
     token = tokens[position]
     language = token.info.split()[0] if token.info.strip() else ""
     env[_HIGHLIGHT_BUDGET] -= len(token.content)
@@ -105,9 +94,7 @@ def _fence(
     return f'<div class="box">{html}</div>'
 
 
-def _link_open(
-    self: "RendererHTML", tokens: "Sequence[Token]", position: int, options: Any, env: Any
-) -> str:
+def _link_open(self: "RendererHTML", tokens: "Sequence[Token]", position: int, options: Any, env: Any) -> str:
     """Begin a link, or only say where it would lead: a path means nothing on this page."""
     token = tokens[position]
     address = str(token.attrs.get("href", ""))
@@ -116,29 +103,19 @@ def _link_open(
     return str(Markup('<span class="way" title="{}">').format(address))
 
 
-def _link_close(
-    self: "RendererHTML", tokens: "Sequence[Token]", position: int, options: Any, env: Any
-) -> str:
+def _link_close(self: "RendererHTML", tokens: "Sequence[Token]", position: int, options: Any, env: Any) -> str:
     """End it in the same way: links do not stand inside links, so it is the last one begun."""
-    opening = next(
-        tokens[back] for back in range(position - 1, -1, -1) if tokens[back].type == "link_open"
-    )
+    opening = next(tokens[back] for back in range(position - 1, -1, -1) if tokens[back].type == "link_open")
     if str(opening.attrs.get("href", "")).lower().startswith(_LINK_SCHEMES):
         return self.renderToken(tokens, position, options, env)
     return "</span>"
 
 
-def _image(
-    _self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any
-) -> str:
+def _image(_self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any) -> str:
     """Name a picture: it lies elsewhere, and loading it would tell who reads."""
     token = tokens[position]
     address = str(token.attrs.get("src", ""))
-    return str(
-        Markup('<span class="dim">[image: {} <code>{}</code>]</span>').format(
-            token.content, address
-        )
-    )
+    return str(Markup('<span class="dim">[image: {} <code>{}</code>]</span>').format(token.content, address))
 
 
 def _table_open(*_: Any) -> str:
@@ -149,15 +126,11 @@ def _table_close(*_: Any) -> str:
     return "</table></div>"
 
 
-def _heading_open(
-    _self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any
-) -> str:
+def _heading_open(_self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any) -> str:
     return f"<h{_level(tokens[position])}>"
 
 
-def _heading_close(
-    _self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any
-) -> str:
+def _heading_close(_self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any) -> str:
     return f"</h{_level(tokens[position])}>"
 
 

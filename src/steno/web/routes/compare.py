@@ -18,11 +18,7 @@ from steno.report.compare.comparison import (
     facts_from_index,
     prompts_of_both,
 )
-from steno.report.compare.comparison_candidates import (
-    comparison_candidates,
-    search_sessions,
-    session_row_of,
-)
+from steno.report.compare.comparison_candidates import comparison_candidates, search_sessions, session_row_of
 from steno.report.session_list import SessionRow
 from steno.web.state.app_state import AppState
 from steno.web.state.caches import SessionRef
@@ -57,39 +53,22 @@ def comparison_page(app_state: AppState, request: Request) -> Response:
     keys = [query.get("a", ""), query.get("b", "")]
     with app_state.index() as index:
         session_refs = [app_state.session_ref(index, key) if key else None for key in keys]
-        if (
-            session_refs[0] is not None
-            and session_refs[1] is not None
-            and session_refs[0] != session_refs[1]
-        ):
-            return _comparison(
-                app_state,
-                index,
-                (session_refs[0], session_refs[1]),
-                show_all=bool(query.get("all")),
-            )
+        if session_refs[0] is not None and session_refs[1] is not None and session_refs[0] != session_refs[1]:
+            return _comparison(app_state, index, (session_refs[0], session_refs[1]), show_all=bool(query.get("all")))
         chosen = session_refs[0] or session_refs[1]
         same = session_refs[0] is not None and session_refs[0] == session_refs[1]
-        return _session_choice(
-            app_state, index, chosen, query.get("q", "")[:_MAX_QUERY].strip(), same=same
-        )
+        return _session_choice(app_state, index, chosen, query.get("q", "")[:_MAX_QUERY].strip(), same=same)
 
 
 # Two sessions
 
 
 def _comparison(
-    app_state: AppState,
-    index: SessionIndex,
-    session_refs: tuple[SessionRef, SessionRef],
-    *,
-    show_all: bool,
+    app_state: AppState, index: SessionIndex, session_refs: tuple[SessionRef, SessionRef], *, show_all: bool
 ) -> Response:
     sides: list[SessionSide] = []
     heads: list[_ColumnHeader] = []
-    for letter, session_ref, other_place in zip(
-        "ab", session_refs, reversed(session_refs), strict=True
-    ):
+    for letter, session_ref, other_place in zip("ab", session_refs, reversed(session_refs), strict=True):
         listed = _indexed_session(index, session_ref)
         metadata = facts_from_index(index.connection, listed, app_state.prices)
         with app_state.open_session(session_ref) as session:
@@ -106,9 +85,7 @@ def _comparison(
         "rows": comparison_rows(comparison, format_duration),
         "said": divergence_text(comparison),
         "asked": list(prompts_of_both(comparison)),
-        "both_files": sum(
-            one is not None and other is not None for _, one, other in comparison.files
-        ),
+        "both_files": sum(one is not None and other is not None for _, one, other in comparison.files),
         "path": compare_paths(comparison, keys, links(), show_all=show_all),
         "whole": show_all,
         "most": max_rows,
@@ -151,21 +128,13 @@ def _session_choice(
     app_state: AppState, index: SessionIndex, chosen: SessionRef | None, query: str, *, same: bool
 ) -> Response:
     connection = index.connection
-    values: dict[str, Any] = {
-        "here": "compare",
-        "chosen": None,
-        "likely": [],
-        "words": query,
-        "same": same,
-    }
+    values: dict[str, Any] = {"here": "compare", "chosen": None, "likely": [], "words": query, "same": same}
     first_session = None
     if chosen is not None:
         first_session = _indexed_session(index, chosen)
         values["chosen"] = _column_header("a", chosen, first_session, app_state.now(), chosen)
         partners = comparison_candidates(connection, first_session)
-        values["likely"] = session_choices(
-            app_state, index, ((choice.session, choice.reason) for choice in partners)
-        )
+        values["likely"] = session_choices(app_state, index, ((choice.session, choice.reason) for choice in partners))
     suggested = {each.listed.file for each in values["likely"]} if not query else set[int]()
     others = [
         (each, "")

@@ -88,9 +88,7 @@ def files_page(app_state: AppState, request: Request) -> Response:
         params = _files_page_params(app_state, request, [project.path for project in projects])
         root: Folder | None = None
         if params.filters.project is not None:
-            root = build_tree(
-                file_cache.project_files(index, params.filters.project), params.filters.project
-            )
+            root = build_tree(file_cache.project_files(index, params.filters.project), params.filters.project)
         params = _with_folder(params, root)
         matching, total = _matching_files(app_state, index, params)
     bases = sorted((each.path for each in projects if each.path), key=len, reverse=True)
@@ -104,39 +102,28 @@ def files_page(app_state: AppState, request: Request) -> Response:
         "rows": rows,
         "total": total,
         "projects": _project_links(projects, params, show_all=shown_all),
-        "all_projects": ""
-        if shown_all or len(projects) <= _MAX_PROJECTS
-        else _filtered_url(params, open="project"),
+        "all_projects": "" if shown_all or len(projects) <= _MAX_PROJECTS else _filtered_url(params, open="project"),
         "touches": sum(each.touches for each in projects),
         "tree": _tree_rows(root, params),
         "crumbs": _breadcrumbs(params),
         "everywhere": links().files(**{**params.query, "project": "", "dir": ""}),
         "any_kind": (_filtered_url(params, changed=""), _filtered_url(params, changed="1")),
         "times": [
-            (label, _filtered_url(params, since=name), params.query.get("since", "") == name)
-            for name, label in _TIMES
+            (label, _filtered_url(params, since=name), params.query.get("since", "") == name) for name, label in _TIMES
         ],
         "sorts": [
-            (
-                label,
-                _filtered_url(params, sort="" if name == "last" else name),
-                name == params.filters.sort,
-            )
+            (label, _filtered_url(params, sort="" if name == "last" else name), name == params.filters.sort)
             for name, label in _SORTS.items()
         ],
         "sorted": _SORTS[params.filters.sort],
         "next": _filtered_url(params, **{"from": params.start + _PAGE_SIZE}) if more else "",
-        "previous": _filtered_url(params, **{"from": max(0, params.start - _PAGE_SIZE)})
-        if params.start
-        else "",
+        "previous": _filtered_url(params, **{"from": max(0, params.start - _PAGE_SIZE)}) if params.start else "",
         "first": params.start + 1,
     }
     return HTMLResponse(render_page(app_state, "files.html.j2", **values))
 
 
-def _files_page_params(
-    app_state: AppState, request: Request, projects: Iterable[str]
-) -> _FilesPageParams:
+def _files_page_params(app_state: AppState, request: Request, projects: Iterable[str]) -> _FilesPageParams:
     query_params = request.query_params
     names = ("project", "dir", "q", "changed", "since", "sort")
     query = {name: query_params[name] for name in names if query_params.get(name)}
@@ -162,9 +149,7 @@ def _with_folder(params: _FilesPageParams, root: Folder | None) -> _FilesPagePar
     if "dir" not in params.query or root is None:
         query = {name: value for name, value in params.query.items() if name != "dir"}
         return msgspec.structs.replace(params, query=query)
-    return msgspec.structs.replace(
-        params, folder=path_for_tag(params.query["dir"], folder_paths(root))
-    )
+    return msgspec.structs.replace(params, folder=path_for_tag(params.query["dir"], folder_paths(root)))
 
 
 def _matching_files(
@@ -173,9 +158,7 @@ def _matching_files(
     """Return the files, and how many there are where that is known."""
     choice = params.filters
     if choice.project is None and not choice.words:
-        return list_touched_files(
-            index.connection, choice, limit=params.start + _PAGE_SIZE + 1
-        ), None
+        return list_touched_files(index.connection, choice, limit=params.start + _PAGE_SIZE + 1), None
     if choice.project is not None and choice.since is None:
         project_files = file_cache_of(app_state).project_files(index, choice.project)
         search_words = [word.lower() for word in choice.words.split()]
@@ -183,8 +166,7 @@ def _matching_files(
             (
                 file
                 for file in project_files
-                if (file.is_changed or not choice.changed)
-                and all(word in file.path.lower() for word in search_words)
+                if (file.is_changed or not choice.changed) and all(word in file.path.lower() for word in search_words)
             ),
             choice.sort,
         )
@@ -195,18 +177,14 @@ def _matching_files(
     return matching, len(matching)
 
 
-def _file_row(
-    file: TouchedFile, params: _FilesPageParams, bases: Sequence[str], now: float
-) -> _FileRow:
+def _file_row(file: TouchedFile, params: _FilesPageParams, bases: Sequence[str], now: float) -> _FileRow:
     """Return a row: a path is told from the folder on that is open, or from its project on."""
     relative = file.path.replace("\\", "/")
     base = params.folder or params.filters.project or ""
     if base and relative.startswith(f"{base}/"):
         relative = relative[len(base) + 1 :]
     elif not base and (
-        base_match := next(
-            (base_path for base_path in bases if relative.startswith(f"{base_path}/")), ""
-        )
+        base_match := next((base_path for base_path in bases if relative.startswith(f"{base_path}/")), "")
     ):
         relative = humanize.project_name(base_match) + relative[len(base_match) :]
     folder, slash, name = relative.rpartition("/")
@@ -216,9 +194,7 @@ def _file_row(
 
 def _format_time(seconds: float, now: float) -> str:
     return (
-        humanize.time_of_day(seconds)
-        if local_midnight(seconds) == local_midnight(now)
-        else short_weekday(seconds, now)
+        humanize.time_of_day(seconds) if local_midnight(seconds) == local_midnight(now) else short_weekday(seconds, now)
     )
 
 
@@ -255,14 +231,8 @@ def _project_names(paths: Sequence[str]) -> dict[str, str]:
         for path, path_parts in parts.items():
             others = [other for each, other in parts.items() if each != path]
             tails = range(1, len(path_parts) + 1)
-            lengths = (
-                at for at in tails if all(other[-at:] != path_parts[-at:] for other in others)
-            )
-            names[path] = (
-                name
-                if len(same_name) == 1
-                else "/".join(path_parts[-next(lengths, len(path_parts)) :])
-            )
+            lengths = (at for at in tails if all(other[-at:] != path_parts[-at:] for other in others))
+            names[path] = name if len(same_name) == 1 else "/".join(path_parts[-next(lengths, len(path_parts)) :])
     return names
 
 
@@ -275,9 +245,7 @@ def _tree_rows(root: Folder | None, params: _FilesPageParams) -> list[tuple[Tree
         if branch.folder:
             is_current = branch.path == params.folder
             folder = branch.parent if is_current else branch.path
-            rows.append(
-                (branch, _filtered_url(params, dir=path_tag(folder) if folder else ""), is_current)
-            )
+            rows.append((branch, _filtered_url(params, dir=path_tag(folder) if folder else ""), is_current))
         else:
             rows.append((branch, links().file(path_tag(branch.path)), False))
     return rows
@@ -355,9 +323,7 @@ def file_page(app_state: AppState, request: Request) -> Response:
         "entries": entries[start : start + _MAX_ENTRIES],
         "current": current,
         "newer": _page_url(path, current, start - _MAX_ENTRIES) if start else "",
-        "older": _page_url(path, current, start + _MAX_ENTRIES)
-        if start + _MAX_ENTRIES < len(entries)
-        else "",
+        "older": _page_url(path, current, start + _MAX_ENTRIES) if start + _MAX_ENTRIES < len(entries) else "",
         "points": _version_options(history, app_state.now()),
         "tree": tree,
         "project": history.project,
@@ -369,9 +335,7 @@ def file_page(app_state: AppState, request: Request) -> Response:
 # What is shown
 
 
-def _single_version(
-    history: History, request: Request, app_state: AppState, index: SessionIndex
-) -> dict[str, Any]:
+def _single_version(history: History, request: Request, app_state: AppState, index: SessionIndex) -> dict[str, Any]:
     """Return one version: the one that is named, or the last that changed something."""
     query = request.query_params
     name = query.get("v", "")
@@ -401,9 +365,7 @@ def _single_version(
     }
 
 
-def _two_versions(
-    history: History, first: str, second: str, now: float, index: SessionIndex
-) -> dict[str, Any]:
+def _two_versions(history: History, first: str, second: str, now: float, index: SessionIndex) -> dict[str, Any]:
     a, b = history.version_named(first), history.version_named(second)
     if a is None or b is None:
         raise NotFound("there is no such version of this file")
@@ -420,11 +382,7 @@ def _version_view(version: Version, index: SessionIndex, now: float) -> _Version
     key = _session_key(index, version)
     href = links().thread(key, version.agent, at=version.offset)
     prompt = version.prompt
-    cut = (
-        len(prompt)
-        if len(prompt) <= _MAX_PROMPT
-        else prompt.rfind(" ", 0, _MAX_PROMPT) % len(prompt)
-    )
+    cut = len(prompt) if len(prompt) <= _MAX_PROMPT else prompt.rfind(" ", 0, _MAX_PROMPT) % len(prompt)
     return _VersionView(
         version=version,
         title=event_text(version),
@@ -454,15 +412,9 @@ def _version_options(history: History, now: float) -> list[_VersionOption]:
     for each in versions[:_MAX_VERSION_OPTIONS]:
         day = "" if each.time is None else short_weekday(each.time / MS_PER_SECOND, now)
         change = "".join(
-            f" {sign}{number}"
-            for sign, number in (("+", each.added), (MINUS_SIGN, each.removed))
-            if number
+            f" {sign}{number}" for sign, number in (("+", each.added), (MINUS_SIGN, each.removed)) if number
         )
-        options.append(
-            _VersionOption(
-                each.name, f"{day} {time_text(each)} · {event_text(each)}{change}".strip()
-            )
-        )
+        options.append(_VersionOption(each.name, f"{day} {time_text(each)} · {event_text(each)}{change}".strip()))
     return options
 
 
@@ -491,9 +443,7 @@ def _split_path(path: str, project: str) -> tuple[str, str]:
     return folder + slash, name
 
 
-def _neighbour_tree(
-    app_state: AppState, index: SessionIndex, history: History
-) -> list[tuple[TreeRow, str, bool]]:
+def _neighbour_tree(app_state: AppState, index: SessionIndex, history: History) -> list[tuple[TreeRow, str, bool]]:
     """Return the folders around the file, with it among its neighbours."""
     project = history.project
     root = build_tree(file_cache_of(app_state).project_files(index, project), project)

@@ -10,12 +10,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from steno.report.diagnoses import (
-    DIAGNOSIS_CATEGORIES,
-    AffectedSession,
-    DiagnosisCategory,
-    HealthDiagnosis,
-)
+from steno.report.diagnoses import DIAGNOSIS_CATEGORIES, AffectedSession, DiagnosisCategory, HealthDiagnosis
 from steno.report.health_report import HealthReport
 from steno.sanitize.html import escape_markup as shown
 from steno.session.turns.titles import UNTITLED
@@ -78,16 +73,12 @@ def health_page(app_state: AppState, request: Request) -> Response:
     app_state.health_monitor.start_check()
     report = app_state.health_monitor.health
     harm_name = request.query_params.get("harm", "")
-    harms: list[DiagnosisCategory] = [
-        harm for harm in DIAGNOSIS_CATEGORIES if harm == harm_name
-    ] or list(DIAGNOSIS_CATEGORIES)
-    sessions = app_state.keys_and_titles_at(
-        [session.path for case in report.cases for session in case.sessions]
+    harms: list[DiagnosisCategory] = [harm for harm in DIAGNOSIS_CATEGORIES if harm == harm_name] or list(
+        DIAGNOSIS_CATEGORIES
     )
+    sessions = app_state.keys_and_titles_at([session.path for case in report.cases for session in case.sessions])
     groups = [
-        _CaseGroup(
-            harm, _TITLES[harm], *_ICONS[harm], [_case_view(each, sessions) for each in cases]
-        )
+        _CaseGroup(harm, _TITLES[harm], *_ICONS[harm], [_case_view(each, sessions) for each in cases])
         for harm in harms
         if (cases := report.of(harm))
     ]
@@ -110,20 +101,12 @@ def health_page(app_state: AppState, request: Request) -> Response:
 
 
 def _case_view(case: HealthDiagnosis, sessions: dict[str, tuple[str, str]]) -> _CaseView:
-    return _CaseView(
-        case,
-        _inline_code(case.means),
-        [_session_link(session, sessions) for session in case.sessions],
-    )
+    return _CaseView(case, _inline_code(case.means), [_session_link(session, sessions) for session in case.sessions])
 
 
 def _session_link(named: AffectedSession, sessions: dict[str, tuple[str, str]]) -> _SessionLink:
     key, title = sessions.get(named.path, ("", ""))
-    return _SessionLink(
-        named.name if title in _NO_TITLE else title,
-        links().session(key) if key else "",
-        named.about,
-    )
+    return _SessionLink(named.name if title in _NO_TITLE else title, links().session(key) if key else "", named.about)
 
 
 def _inline_code(text: str) -> Markup:
@@ -138,10 +121,7 @@ def _inline_code(text: str) -> Markup:
 
 
 def _tabs(report: HealthReport) -> list[tuple[str, str, int, str]]:
-    tabs = [
-        (harm, _TITLES[harm], len(report.of(harm)), links().health(harm=harm))
-        for harm in DIAGNOSIS_CATEGORIES
-    ]
+    tabs = [(harm, _TITLES[harm], len(report.of(harm)), links().health(harm=harm)) for harm in DIAGNOSIS_CATEGORIES]
     return [("", "All", len(report.cases), links().health()), *(tab for tab in tabs if tab[2])]
 
 
@@ -157,9 +137,7 @@ def _readable_share(report: HealthReport) -> str:
 def _check_lines(app_state: AppState, report: HealthReport) -> list[_CheckLine]:
     state, archived = app_state.index_status, archived_count()
     folders = "Folders readable" if not report.unread else f"{report.unread:,} paths unreadable"
-    index = state.problem or (
-        "Index is being brought up to date" if state.syncing else "Index fresh"
-    )
+    index = state.problem or ("Index is being brought up to date" if state.syncing else "Index fresh")
     archive = f"Archive has {archived:,} of your sessions" if archived else "Nothing archived yet"
     days = f"Client keeps sessions {report.cleanup_days:g} days"
     checks = [

@@ -10,11 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from steno.errors import BadRequest
 from steno.index.database import SessionIndex
 from steno.report import humanize
-from steno.report.palette_items import (
-    find_palette_files,
-    find_palette_projects,
-    find_palette_sessions,
-)
+from steno.report.palette_items import find_palette_files, find_palette_projects, find_palette_sessions
 from steno.web.state.app_state import AppState, NotReady
 from steno.web.templating import links, render_page
 from steno.web.urls import Links, path_tag
@@ -64,9 +60,7 @@ def palette_items(app_state: AppState, request: Request) -> Response:
     # Whoever types looks for something of their own; before that, pages are nearest.
     order = [*matches, *groups] if text else [*groups, *matches]
     visible = [group for group in order if group.options]
-    return HTMLResponse(
-        render_page(app_state, "palette-options.html.j2", groups=visible, text=text)
-    )
+    return HTMLResponse(render_page(app_state, "palette-options.html.j2", groups=visible, text=text))
 
 
 def _page_items(urls: Links) -> list[_PaletteItem]:
@@ -104,10 +98,7 @@ def _index_matches(index: SessionIndex, text: str, now: float) -> Iterator[_Pale
         return
     projects = [
         _PaletteItem(
-            "folder",
-            humanize.project_name(path),
-            humanize.count(number, "session"),
-            urls.project(path_tag(path)),
+            "folder", humanize.project_name(path), humanize.count(number, "session"), urls.project(path_tag(path))
         )
         for path, number in find_palette_projects(connection, text, _MAX_ITEMS)
     ]
@@ -117,9 +108,7 @@ def _index_matches(index: SessionIndex, text: str, now: float) -> Iterator[_Pale
         for path, number in find_palette_files(connection, text, _MAX_ITEMS)
     ]
     yield _PaletteGroup("Files", files)
-    yield _PaletteGroup(
-        "Search", [_PaletteItem("search", f"Search for {text}", "in all text", urls.search(q=text))]
-    )
+    yield _PaletteGroup("Search", [_PaletteItem("search", f"Search for {text}", "in all text", urls.search(q=text))])
 
 
 def _session_note(project: str, ended: int | None, now: float) -> str:

@@ -10,12 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from steno.report import humanize
 from steno.report.humanize import MS_PER_SECOND, SHORT_ID_LENGTH, money
 from steno.report.project_config import ProjectNote, SessionTodos, TypedPrompt
-from steno.report.project_overview import (
-    LinkedPullRequest,
-    ProjectOverview,
-    WeeklyUsage,
-    load_project_overview,
-)
+from steno.report.project_overview import LinkedPullRequest, ProjectOverview, WeeklyUsage, load_project_overview
 from steno.sanitize.html import trusted_markup
 from steno.web.render.charts import week_bars
 from steno.web.render.code import code_block
@@ -70,15 +65,10 @@ def project_page(app_state: AppState, request: Request) -> Response:
         path = path_for_tag(request.path_params["tag"], (row for (row,) in paths))
         details = load_project_overview(connection, path, app_state.prices, app_state.now())
         rows = session_choices(app_state, index, ((each, "") for each in details.listing.rows))
-        names = [
-            *(each.session for each in details.kept.lists),
-            *(each.session for each in details.kept.prompts),
-        ]
+        names = [*(each.session for each in details.kept.lists), *(each.session for each in details.kept.prompts)]
         marks = ", ".join("?" * len(names))
         titles: dict[str, str] = dict(
-            connection.execute(
-                f"SELECT id, title FROM sessions WHERE agent = '' AND id IN ({marks})", names
-            )
+            connection.execute(f"SELECT id, title FROM sessions WHERE agent = '' AND id IN ({marks})", names)
         )
     values: dict[str, Any] = {
         "here": "sessions",
@@ -99,9 +89,7 @@ def project_page(app_state: AppState, request: Request) -> Response:
             for each in details.settings
         ],
         "ended": {
-            each.name: ""
-            if each.ended is None
-            else humanize.day_name(each.ended / MS_PER_SECOND, app_state.now())
+            each.name: "" if each.ended is None else humanize.day_name(each.ended / MS_PER_SECOND, app_state.now())
             for each in details.branches
         },
         "tag_of": path_tag,
@@ -135,12 +123,9 @@ def _week_chart(project_weeks: list[WeeklyUsage]) -> Markup:
         return Markup("")
     priced = any(week.cost for week in project_weeks)
     values = [week.cost if priced else week.tokens for week in project_weeks]
-    value_texts = [
-        money(value) if priced else f"{humanize.tokens(value)} tokens" for value in values
-    ]
+    value_texts = [money(value) if priced else f"{humanize.tokens(value)} tokens" for value in values]
     labels = [
-        f"Week of {week.monday}: {value_text}"
-        for week, value_text in zip(project_weeks, value_texts, strict=True)
+        f"Week of {week.monday}: {value_text}" for week, value_text in zip(project_weeks, value_texts, strict=True)
     ]
     highest = value_texts[values.index(max(values))]
     label = f"{humanize.count(len(project_weeks), 'week')}, the highest {highest}, this week {value_texts[-1]}"
@@ -148,9 +133,7 @@ def _week_chart(project_weeks: list[WeeklyUsage]) -> Markup:
 
 
 def _note_view(note: ProjectNote) -> _NoteView:
-    return _NoteView(
-        note.name, note.source, markdown_markup(note.text), note.more, len(note.text.splitlines())
-    )
+    return _NoteView(note.name, note.source, markdown_markup(note.text), note.more, len(note.text.splitlines()))
 
 
 def _todo_view(todo: SessionTodos, titles: dict[str, str]) -> _TodoView:

@@ -72,16 +72,9 @@ def records_page(app_state: AppState, request: Request) -> Response:
                 begin=start,
                 size=opened_session.view.transcript.source.size,
                 kind=kind,
-                earlier=_records_url(opened_session, kind, offsets[max(0, start - _PAGE_SIZE)])
-                if start
-                else "",
-                later=_records_url(opened_session, kind, offsets[after])
-                if after < len(chosen)
-                else "",
-                ways=[
-                    (name, number, _records_url(opened_session, name, None))
-                    for name, number in kinds
-                ],
+                earlier=_records_url(opened_session, kind, offsets[max(0, start - _PAGE_SIZE)]) if start else "",
+                later=_records_url(opened_session, kind, offsets[after]) if after < len(chosen) else "",
+                ways=[(name, number, _records_url(opened_session, name, None)) for name, number in kinds],
                 everything=_records_url(opened_session, "", None),
             )
         )
@@ -108,10 +101,7 @@ def record_page(app_state: AppState, request: Request) -> Response:
             body = record_view(opened_session.view.transcript.written(piece), about)
         if params.part:
             return HTMLResponse(body)
-        neighbours = [
-            all_entries[k] if 0 <= k < len(all_entries) else None
-            for k in (position - 1, position + 1)
-        ]
+        neighbours = [all_entries[k] if 0 <= k < len(all_entries) else None for k in (position - 1, position + 1)]
         return HTMLResponse(
             render_page(
                 app_state,
@@ -163,10 +153,7 @@ def _record_row(opened_session: OpenedSession, entry: Node | Gap, number: int) -
     moment = view.transcript.record(entry).time
     line.clock = humanize.time_of_day(moment.timestamp()) if moment is not None else ""
     line.uuid = entry.uuid or ""
-    turn, branch_number = (
-        view.turn_by_offset.get(entry.offset),
-        view.branch_by_offset.get(entry.offset),
-    )
+    turn, branch_number = (view.turn_by_offset.get(entry.offset), view.branch_by_offset.get(entry.offset))
     if turn is not None:
         line.turn_label = f"turn {turn}"
         line.turn_url = params.url(links(), f"t{turn}", turn=turn)
@@ -179,9 +166,7 @@ def _record_row(opened_session: OpenedSession, entry: Node | Gap, number: int) -
 
 def _records_url(opened_session: OpenedSession, kind: str, start: int | None) -> str:
     query: dict[str, str | int | None] = {"from": start, "kind": kind}
-    return links().inside(
-        opened_session.params.key, "records", opened_session.params.agent, **query
-    )
+    return links().inside(opened_session.params.key, "records", opened_session.params.agent, **query)
 
 
 def _record_url(opened_session: OpenedSession, entry: Node | Gap | None) -> str:
@@ -196,18 +181,10 @@ def step_page(app_state: AppState, request: Request) -> Response:
     step_key = request.path_params["place"]
     with open_session(app_state, params) as opened_session:
         opened_step, turn, branch_number = _find_step(opened_session.view, step_key)
-        body = step_body(
-            opened_step,
-            step_key,
-            opened_session.view,
-            opened_session.render_options(),
-            params=params,
-        )
+        body = step_body(opened_step, step_key, opened_session.view, opened_session.render_options(), params=params)
         if params.part:
             return HTMLResponse(body)
-        line = step_html(
-            opened_step, step_key, opened_session.view, opened_session.render_options(), body
-        )
+        line = step_html(opened_step, step_key, opened_session.view, opened_session.render_options(), body)
         back = {"turn": turn, "branch": branch_number or None, "open": step_key}
         anchor = f"b{branch_number}" if branch_number else f"t{turn}"
         return HTMLResponse(
@@ -267,9 +244,7 @@ def image_response(app_state: AppState, request: Request) -> Response:
 def _find_image(transcript: Transcript, image_key: str) -> tuple[bytes, str]:
     offset, _, number = image_key.partition("-")
     if offset.isdecimal() and number.isdecimal():
-        node = next(
-            (candidate for candidate in transcript.nodes if str(candidate.offset) == offset), None
-        )
+        node = next((candidate for candidate in transcript.nodes if str(candidate.offset) == offset), None)
         pictures = images_in(transcript.record(node)) if node is not None else []
         for picture in pictures:
             data = image_bytes(picture) if str(picture.number) == number else None

@@ -26,12 +26,7 @@ from steno.index.search.query_parser import Filter, Query, parse_query
 from steno.index.session_stats import FILE_ID_SHIFT
 from steno.report import humanize
 from steno.report.clock import parse_time_range
-from steno.report.session_list import (
-    SessionListPage,
-    file_ids_by_title,
-    list_sessions,
-    matching_file_ids,
-)
+from steno.report.session_list import SessionListPage, file_ids_by_title, list_sessions, matching_file_ids
 from steno.report.session_lookup import session_keys
 from steno.sanitize.html import escape_markup as shown
 from steno.web.state.app_state import AppState
@@ -101,9 +96,7 @@ class SearchResults(msgspec.Struct, frozen=True):
     """The file of every session in which something was found, whatever it is narrowed by."""
 
 
-def search_sessions(
-    app_state: AppState, index: SessionIndex, params: SessionListParams
-) -> SearchResults:
+def search_sessions(app_state: AppState, index: SessionIndex, params: SessionListParams) -> SearchResults:
     """Look for words in the sessions that an address asks for.
 
     Raises:
@@ -120,27 +113,21 @@ def search_sessions(
     renderer = _HitRenderer(index, finder, survey_result, params, app_state.now())
     with HitReader(index.connection) as reader:
         sessions = [
-            renderer.render_session(
-                reader, [file for file, name in names.items() if name == session_id]
-            )
+            renderer.render_session(reader, [file for file, name in names.items() if name == session_id])
             for session_id in ids[params.start : params.start + SESSIONS_PER_PAGE]
         ]
     return SearchResults(
         total=sum(survey_result.counts_by_file[file] for file in names),
         session_count=len(set(names.values())),
         inside_words=survey_result.is_widened,
-        ignored=[
-            ignored_reason(ignored_word) for ignored_word in survey_result.query_forms.ignored
-        ],
+        ignored=[ignored_reason(ignored_word) for ignored_word in survey_result.query_forms.ignored],
         sessions=sessions,
         more=len(ids) > params.start + SESSIONS_PER_PAGE,
         files=session_files,
     )
 
 
-def title_matches(
-    index: SessionIndex, params: SessionListParams
-) -> tuple[SessionListPage | None, list[int]]:
+def title_matches(index: SessionIndex, params: SessionListParams) -> tuple[SessionListPage | None, list[int]]:
     """Return the first sessions whose title has the words, and the files of all of them.
 
     There are none where something else is asked for than titles could tell.
@@ -151,9 +138,7 @@ def title_matches(
     query = parse_query(params.search_text)
     if params.only_session or params.start or query.filters or not query.required:
         return None, []
-    included_words = [
-        [word.text.strip("*").casefold() for word in group] for group in query.required
-    ]
+    included_words = [[word.text.strip("*").casefold() for word in group] for group in query.required]
     excluded_words = [word.text.strip("*").casefold() for word in query.excluded]
 
     def matches_title(title: str) -> bool:
@@ -173,32 +158,24 @@ def _limit_to_session(query: Query, session: str) -> Query:
     return msgspec.structs.replace(query, filters=(*query.filters, Filter("session", session)))
 
 
-def _session_ids(
-    index: SessionIndex, files: dict[int, int]
-) -> tuple[dict[int, str], tuple[int, ...]]:
+def _session_ids(index: SessionIndex, files: dict[int, int]) -> tuple[dict[int, str], tuple[int, ...]]:
     """Return in which session each file is, and the files of those sessions themselves.
 
     A file that says nowhere which session it is of is alone.
     """
     rows = index.connection.execute("SELECT file, id, agent, owner FROM sessions").fetchall()
-    keys = {
-        file: group_key(file, name or f"@{file}", agent, owner) for file, name, agent, owner in rows
-    }
+    keys = {file: group_key(file, name or f"@{file}", agent, owner) for file, name, agent, owner in rows}
     names = {file: keys.get(file, f"@{file}") for file in files}
     session_ids = set(names.values())
     session_files = [file for file, _, agent, _ in rows if not agent and keys[file] in session_ids]
     return names, tuple(session_files)
 
 
-def _filter_files(
-    index: SessionIndex, params: SessionListParams, names: dict[int, str]
-) -> dict[int, str]:
+def _filter_files(index: SessionIndex, params: SessionListParams, names: dict[int, str]) -> dict[int, str]:
     """Leave the files of those sessions that the filters leave."""
     if not params.filter_count:
         return names
-    matching = {
-        group_key(file, "", "", file) for file in matching_file_ids(index.connection, params.choice)
-    }
+    matching = {group_key(file, "", "", file) for file in matching_file_ids(index.connection, params.choice)}
     return {file: name for file, name in names.items() if name in matching}
 
 
@@ -220,12 +197,7 @@ class _HitRenderer:
     """Shows what one search found."""
 
     def __init__(
-        self,
-        index: SessionIndex,
-        finder: Finder,
-        survey_result: HitCounts,
-        params: SessionListParams,
-        now: float,
+        self, index: SessionIndex, finder: Finder, survey_result: HitCounts, params: SessionListParams, now: float
     ) -> None:
         self._index = index
         self._finder = finder
@@ -236,9 +208,7 @@ class _HitRenderer:
     def render_session(self, reader: HitReader, files: list[int]) -> SessionHits:
         """Return the session of some files with its first hits, or with all if it was asked for."""
         params = self._params
-        messages = self._survey.first_messages(
-            _MAX_SESSION_HITS if params.only_session else _HITS_PER_SESSION, files
-        )
+        messages = self._survey.first_messages(_MAX_SESSION_HITS if params.only_session else _HITS_PER_SESSION, files)
         (group,) = group_hits(self._index.connection, messages)
         number = sum(self._survey.counts_by_file[file] for file in files)
         keys = session_keys(self._index.connection, group.files)
@@ -258,9 +228,7 @@ class _HitRenderer:
         )
 
     def _render_hit(self, text: HitText, group: HitGroup, key: str) -> HitView:
-        excerpt = best_excerpt(
-            text, self._survey.query_forms, self._survey.scope, self._finder.tokenize
-        )
+        excerpt = best_excerpt(text, self._survey.query_forms, self._survey.scope, self._finder.tokenize)
         agent = group.agents.get(text.message >> FILE_ID_SHIFT, "")
         offset = message_offset(text.message)
         href = links().thread(key, agent, at=offset)

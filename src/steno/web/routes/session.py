@@ -18,14 +18,7 @@ from steno.report.export.session_export import ExportJob, export_chunks
 from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.secret_masker import Masker
 from steno.web.export.session_pages import render_page_bytes
-from steno.web.sse import (
-    KEEPALIVE,
-    QUIET_SECONDS,
-    RETRY,
-    encode_event,
-    pause_since,
-    stream_response,
-)
+from steno.web.sse import KEEPALIVE, QUIET_SECONDS, RETRY, encode_event, pause_since, stream_response
 from steno.web.state.app_state import AppState
 from steno.web.state.caches import SessionRef, discover_path
 from steno.web.templating import links, render_page, render_part
@@ -44,21 +37,9 @@ from steno.web.views.opened_session import (
 from steno.web.views.session_charts import session_map
 from steno.web.views.session_panel import session_panel
 from steno.web.views.session_params import SessionPageParams
-from steno.web.views.session_view import (
-    SessionHeader,
-    SessionIndexInfo,
-    SessionView,
-    session_header,
-    subagent_key,
-)
+from steno.web.views.session_view import SessionHeader, SessionIndexInfo, SessionView, session_header, subagent_key
 from steno.web.views.step_view import RenderOptions
-from steno.web.views.turn_view import (
-    all_branches,
-    branch_view,
-    sections_around,
-    sections_between,
-    turn_view,
-)
+from steno.web.views.turn_view import all_branches, branch_view, sections_around, sections_between, turn_view
 
 _MAX_RECORDS_WITH_PANEL = 4_000
 """Records; beside more of them the panel comes after the page."""
@@ -98,9 +79,7 @@ def _full_page(app_state: AppState, opened_session: OpenedSession, target: str =
     options = opened_session.render_options(live=head.live)
     finding = find_view(view, params, options)
     start = _start_turn(view, params, head, indexed)
-    sections_html = render_part(
-        "session-turns.html.j2", pieces=sections_around(view, options, start, params.branch)
-    )
+    sections_html = render_part("session-turns.html.j2", pieces=sections_around(view, options, start, params.branch))
     with_panel = params.panel or len(view.transcript.nodes) <= _MAX_RECORDS_WITH_PANEL
     last = view.turns[-1] if view.turns else None
     return render_page(
@@ -113,12 +92,8 @@ def _full_page(app_state: AppState, opened_session: OpenedSession, target: str =
         ends=start > 1 and not params.turn,
         map=_session_map_html(view),
         panel=session_panel(view, options, indexed.copied_responses) if with_panel else None,
-        panel_source=links().inside(
-            params.key, "panel", params.agent, detail=params.query()["detail"]
-        ),
-        live_source=links().inside(
-            params.key, "live", params.agent, detail=params.query()["detail"]
-        ),
+        panel_source=links().inside(params.key, "panel", params.agent, detail=params.query()["detail"]),
+        live_source=links().inside(params.key, "live", params.agent, detail=params.query()["detail"]),
         live_at=f"{last.number}.{view.turn_fingerprints[-1]}" if last is not None else "0.",
         records=len(view.transcript.nodes),
         size=view.transcript.source.size,
@@ -128,10 +103,7 @@ def _full_page(app_state: AppState, opened_session: OpenedSession, target: str =
 
 
 def _common_values(
-    params: SessionPageParams,
-    session_ref: SessionRef,
-    indexed: SessionIndexInfo,
-    head: SessionHeader,
+    params: SessionPageParams, session_ref: SessionRef, indexed: SessionIndexInfo, head: SessionHeader
 ) -> dict[str, Any]:
     """Return what every form of the page has."""
     return {
@@ -157,9 +129,7 @@ def _session_map_html(view: SessionView) -> Markup:
     return Markup(view.html_cache["map"])
 
 
-def _start_turn(
-    view: SessionView, params: SessionPageParams, head: SessionHeader, indexed: SessionIndexInfo
-) -> int:
+def _start_turn(view: SessionView, params: SessionPageParams, head: SessionHeader, indexed: SessionIndexInfo) -> int:
     """Return the turn that the page begins at."""
     if params.turn:
         return min(params.turn, max(1, len(view.turns)))
@@ -173,9 +143,7 @@ def _unlinked_subagents(view: SessionView, options: RenderOptions) -> list[tuple
         return []
     return [
         (
-            subagent.description
-            or subagent.prompt.strip().split("\n")[0][:120]
-            or subagent_key(subagent),
+            subagent.description or subagent.prompt.strip().split("\n")[0][:120] or subagent_key(subagent),
             options.links.agent(options.key, subagent_key(subagent)),
         )
         for subagent in view.session.loose_agents
@@ -186,10 +154,7 @@ def _unlinked_subagents(view: SessionView, options: RenderOptions) -> list[tuple
 
 
 def _preview_page(
-    app_state: AppState,
-    params: SessionPageParams,
-    session_ref: SessionRef,
-    indexed: SessionIndexInfo,
+    app_state: AppState, params: SessionPageParams, session_ref: SessionRef, indexed: SessionIndexInfo
 ) -> str:
     metadata = indexed.metadata
     options = render_options(params, indexed, live=False)
@@ -198,10 +163,7 @@ def _preview_page(
         view, turns = tail_preview(session_ref.path, app_state.prices)
         boxes = [turn_view(turn, view, options, label="…", prefix="g") for turn in turns]
     head = SessionHeader(
-        metadata.title or session_ref.id,
-        metadata.project,
-        metadata.branch,
-        session_ref.id[:SHORT_ID_LENGTH],
+        metadata.title or session_ref.id, metadata.project, metadata.branch, session_ref.id[:SHORT_ID_LENGTH]
     )
     return render_page(
         app_state,
@@ -231,18 +193,14 @@ def turn_range(app_state: AppState, request: Request) -> Response:
     params = request_params(request)
     with open_session(app_state, params) as opened_session:
         last = params.last_turn or len(opened_session.view.turns)
-        sections = sections_between(
-            opened_session.view, opened_session.render_options(), params.first_turn or 1, last
-        )
+        sections = sections_between(opened_session.view, opened_session.render_options(), params.first_turn or 1, last)
         return HTMLResponse(render_part("session-turns.html.j2", pieces=sections))
 
 
 def abandoned_branches(app_state: AppState, request: Request) -> Response:
     """Return everything that was abandoned behind a turn."""
     with open_session(app_state, request_params(request)) as opened_session:
-        sections = all_branches(
-            opened_session.view, opened_session.render_options(), opened_session.params.first_turn
-        )
+        sections = all_branches(opened_session.view, opened_session.render_options(), opened_session.params.first_turn)
         return HTMLResponse(render_part("session-turns.html.j2", pieces=sections))
 
 
@@ -251,9 +209,7 @@ def abandoned_branch(app_state: AppState, request: Request) -> Response:
     number = request.path_params["number"]
     with open_session(app_state, request_params(request)) as opened_session:
         abandoned = opened_session.view.abandoned_branch(parse_number(number))
-        box = branch_view(
-            abandoned, opened_session.view, opened_session.render_options(), opened=True
-        )
+        box = branch_view(abandoned, opened_session.view, opened_session.render_options(), opened=True)
         return HTMLResponse(render_part("session-turns.html.j2", pieces=[box]))
 
 
@@ -263,9 +219,7 @@ def side_panel(app_state: AppState, request: Request) -> Response:
         parts, detail = opened_session.view.html_cache, opened_session.params.detail
         if detail not in parts:
             panel_values = session_panel(
-                opened_session.view,
-                opened_session.render_options(),
-                opened_session.indexed.copied_responses,
+                opened_session.view, opened_session.render_options(), opened_session.indexed.copied_responses
             )
             parts[detail] = render_part("session-panel.html.j2", panel=panel_values)
         return HTMLResponse(parts[detail])
@@ -281,14 +235,10 @@ def findings_section(app_state: AppState, request: Request) -> Response:
         file_findings = session_findings(app_state, session_ref, links(), params.agent)
     except StenoError as error:
         return HTMLResponse(render_part("session-findings.html.j2", findings=None, why=str(error)))
-    return HTMLResponse(
-        render_part("session-findings.html.j2", findings=file_findings, why="", asked=params.agent)
-    )
+    return HTMLResponse(render_part("session-findings.html.j2", findings=file_findings, why="", asked=params.agent))
 
 
-def _subagent_ref(
-    app_state: AppState, params: SessionPageParams, session_ref: SessionRef
-) -> SessionRef:
+def _subagent_ref(app_state: AppState, params: SessionPageParams, session_ref: SessionRef) -> SessionRef:
     """Return where a sub-agent's own file lies; one without any is in its session's."""
     with app_state.index() as index:
         try:
@@ -324,9 +274,7 @@ async def session_stream(app_state: AppState, request: Request) -> Response:
     return stream_response(_session_events(app_state, session_ref, client))
 
 
-async def _session_events(
-    app_state: AppState, session_ref: SessionRef, client: _Client
-) -> AsyncGenerator[bytes]:
+async def _session_events(app_state: AppState, session_ref: SessionRef, client: _Client) -> AsyncGenerator[bytes]:
     async with app_state.pubsub.subscribe() as subscription:
         yield RETRY
         while not subscription.closed:
@@ -361,9 +309,7 @@ def _affects_session(path: str, session_ref: SessionRef) -> bool:
 def _changes_since(app_state: AppState, client: _Client) -> list[bytes]:
     """Return what has changed since the reader last heard."""
     with open_session(app_state, client.params, with_costs=True) as opened_session:
-        head = session_header(
-            opened_session.view, opened_session.session_ref, opened_session.indexed, app_state.now()
-        )
+        head = session_header(opened_session.view, opened_session.session_ref, opened_session.indexed, app_state.now())
         events: list[bytes] = []
         text = render_part("session-head.html.j2", head=head)
         if client.header_hash != hash(text):
@@ -375,9 +321,7 @@ def _changes_since(app_state: AppState, client: _Client) -> list[bytes]:
         known_turns = client.last_turn if client.fingerprints is None else len(client.fingerprints)
         client.fingerprints = fingerprints
         if first is not None:
-            events += _turn_events(
-                opened_session, client, first, min(known_turns, len(fingerprints)), live=head.live
-            )
+            events += _turn_events(opened_session, client, first, min(known_turns, len(fingerprints)), live=head.live)
         return events
 
 
@@ -386,9 +330,7 @@ def _first_changed(client: _Client, fingerprints: list[str]) -> int | None:
     previous = client.fingerprints
     if previous is None:
         last_turn = client.last_turn
-        if last_turn == len(fingerprints) and (
-            not last_turn or fingerprints[last_turn - 1] == client.last_fingerprint
-        ):
+        if last_turn == len(fingerprints) and (not last_turn or fingerprints[last_turn - 1] == client.last_fingerprint):
             return None
         return max(0, min(last_turn, len(fingerprints)) - 1)
     if previous == fingerprints:
@@ -408,12 +350,8 @@ def _turn_events(
         key = f"{start} {end} {live} {client.params.detail}"
         if key not in view.html_cache:
             # What the reader has stays as it is drawn; only what is new may be a row.
-            full = range(
-                start + 1 if start < known_turns else max(start, end - _MAX_TURNS) + 1, end + 1
-            )
-            sections = sections_between(
-                view, opened_session.render_options(live=live), start + 1, end, full
-            )
+            full = range(start + 1 if start < known_turns else max(start, end - _MAX_TURNS) + 1, end + 1)
+            sections = sections_between(view, opened_session.render_options(live=live), start + 1, end, full)
             view.html_cache[key] = render_part("session-turns.html.j2", pieces=sections)
         name = f"{end}.{view.turn_fingerprints[end - 1]}" if end else "0."
         data = {"html": view.html_cache[key], "first": start + 1, "total": total}
@@ -431,10 +369,7 @@ def _batches(first: int, known_turns: int, total: int) -> Iterator[tuple[int, in
         yield known_turns, total
 
 
-_FORMATS: Final[dict[str, tuple[ExportFormat, str]]] = {
-    "html": ("html", "html"),
-    "markdown": ("markdown", "md"),
-}
+_FORMATS: Final[dict[str, tuple[ExportFormat, str]]] = {"html": ("html", "html"), "markdown": ("markdown", "md")}
 
 
 def download(app_state: AppState, request: Request) -> Response:
@@ -452,15 +387,8 @@ def download(app_state: AppState, request: Request) -> Response:
         session_ref = app_state.session_ref(index, request.path_params["key"])
     discovered = discover_path(session_ref.path)
     job = ExportJob(kind, masker=Masker())
-    data = (
-        render_page_bytes(discovered, job)
-        if kind == "html"
-        else b"".join(export_chunks(discovered, job))
-    )
-    name = (
-        "".join(letter for letter in session_ref.id[:SHORT_ID_LENGTH] if letter.isalnum())
-        or "session"
-    )
+    data = render_page_bytes(discovered, job) if kind == "html" else b"".join(export_chunks(discovered, job))
+    name = "".join(letter for letter in session_ref.id[:SHORT_ID_LENGTH] if letter.isalnum()) or "session"
     # Never shown here: a page of ours may run our scripts, and this one brings its own.
     return Response(
         data,

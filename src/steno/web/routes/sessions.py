@@ -13,24 +13,11 @@ from steno.index.database import SessionIndex
 from steno.index.search.query_parser import QueryTooComplex
 from steno.report.session_list import SORT_SQL, SessionListPage, list_sessions, live_sessions
 from steno.web.routes.search import SESSIONS_PER_PAGE, search_sessions, title_matches
-from steno.web.sse import (
-    KEEPALIVE,
-    QUIET_SECONDS,
-    RETRY,
-    encode_event,
-    pause_since,
-    stream_response,
-)
+from steno.web.sse import KEEPALIVE, QUIET_SECONDS, RETRY, encode_event, pause_since, stream_response
 from steno.web.state.app_state import AppState
 from steno.web.templating import links, render_page, render_part
 from steno.web.views.session_facets import build_facets, limit_to_files
-from steno.web.views.session_list import (
-    VIEWS,
-    SessionListParams,
-    session_list_params,
-    session_rows,
-    session_sections,
-)
+from steno.web.views.session_list import VIEWS, SessionListParams, session_list_params, session_rows, session_sections
 
 _EMPTY_LISTING: Final = SessionListPage([], 0, more=False)
 
@@ -51,13 +38,9 @@ def session_list_page(app_state: AppState, request: Request) -> Response:
     # Before anything is read: what changes meanwhile belongs to another state.
     index_stamp = app_state.index_stamp()
     with app_state.index() as index:
-        params = session_list_params(
-            index, request, app_state.now(), app_state.health_monitor.damaged_paths
-        )
+        params = session_list_params(index, request, app_state.now(), app_state.health_monitor.damaged_paths)
         values = (
-            _search_values(app_state, index, params)
-            if params.search_text
-            else _list_values(app_state, index, params)
+            _search_values(app_state, index, params) if params.search_text else _list_values(app_state, index, params)
         )
         if request.query_params.get("part") == "rows":
             template = "search-hits.html.j2" if params.search_text else "sessions-rows.html.j2"
@@ -67,25 +50,19 @@ def session_list_page(app_state: AppState, request: Request) -> Response:
             index,
             values["counted"],
             # Whoever types asks something new with each letter.
-            lambda name, made: (
-                made() if params.search_text else app_state.index_cache.get(index_stamp, name, made)
-            ),
+            lambda name, made: made() if params.search_text else app_state.index_cache.get(index_stamp, name, made),
         )
         values["all"] = index.connection.execute(
             "SELECT count(*), count(DISTINCT project) FROM sessions WHERE listed = 1"
         ).fetchone()
     values["views"] = [(view, params.url(view="" if view == "day" else view)) for view in VIEWS]
-    values["sorts"] = [
-        (sort, params.url(sort="" if sort == "newest" else sort)) for sort in SORT_SQL
-    ]
+    values["sorts"] = [(sort, params.url(sort="" if sort == "newest" else sort)) for sort in SORT_SQL]
     only = request.query_params.get("part") == "page"
     template = "sessions-page.html.j2" if only else "sessions.html.j2"
     return HTMLResponse(render_page(app_state, template, **values), values["status"])
 
 
-def _list_values(
-    app_state: AppState, index: SessionIndex, params: SessionListParams
-) -> dict[str, Any]:
+def _list_values(app_state: AppState, index: SessionIndex, params: SessionListParams) -> dict[str, Any]:
     """Return what the rows are drawn from."""
     on_top = params.choice.status is None
     live = live_sessions(index.connection, params.choice, _MAX_LIVE) if on_top else _EMPTY_LISTING
@@ -110,21 +87,15 @@ def _list_values(
         "live": rows[: len(live_rows)],
         "live_total": live.total,
         "live_href": params.url(status="live"),
-        "groups": session_sections(
-            app_state, index, params.choice, rows[len(live_rows) :], params.view
-        ),
+        "groups": session_sections(app_state, index, params.choice, rows[len(live_rows) :], params.view),
         "next": _next_page_url(listing, params),
         "source": links().sessions_live(**params.query),
     }
 
 
-def _search_values(
-    app_state: AppState, index: SessionIndex, params: SessionListParams
-) -> dict[str, Any]:
+def _search_values(app_state: AppState, index: SessionIndex, params: SessionListParams) -> dict[str, Any]:
     """Return what the hits are drawn from. What is wrong with the words is told, not thrown."""
-    searched: int = index.connection.execute(
-        "SELECT count(*) FROM sessions WHERE agent = ''"
-    ).fetchone()[0]
+    searched: int = index.connection.execute("SELECT count(*) FROM sessions WHERE agent = ''").fetchone()[0]
     values: dict[str, Any] = {
         "here": "sessions",
         "status": _OK,
@@ -139,10 +110,7 @@ def _search_values(
         ],
     }
     try:
-        (titles, files), results = (
-            title_matches(index, params),
-            search_sessions(app_state, index, params),
-        )
+        (titles, files), results = (title_matches(index, params), search_sessions(app_state, index, params))
     except BadRequest as error:
         failure = {"problem": str(error), "hint": error.hint or "", "results": None, "titles": None}
         if isinstance(error, QueryTooComplex):
@@ -150,9 +118,7 @@ def _search_values(
         return {**values, **failure, "counted": limit_to_files(params, ())}
     rows = titles.rows if titles is not None else []
     if results.more:
-        values["next"] = params.url(
-            **{"session": params.only_session, "from": params.start + SESSIONS_PER_PAGE}
-        )
+        values["next"] = params.url(**{"session": params.only_session, "from": params.start + SESSIONS_PER_PAGE})
     return {
         **values,
         "results": results,
@@ -203,8 +169,6 @@ async def _list_events(app_state: AppState, request: Request) -> AsyncGenerator[
 def _first_page(app_state: AppState, request: Request) -> tuple[str, bool]:
     """Return the rows of the first page, and whether there are others behind it."""
     with app_state.index() as index:
-        params = session_list_params(
-            index, request, app_state.now(), app_state.health_monitor.damaged_paths
-        )
+        params = session_list_params(index, request, app_state.now(), app_state.health_monitor.damaged_paths)
         values = _list_values(app_state, index, params)
     return render_part("sessions-rows.html.j2", **{**values, "next": ""}), bool(values["next"])

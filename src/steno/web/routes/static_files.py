@@ -9,11 +9,7 @@ from starlette.responses import Response
 from steno.web.state.app_state import AppState
 from steno.web.templating import static_bytes, static_names
 
-_MEDIA_TYPES: Final = {
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-}
+_MEDIA_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _CACHE_HEADERS: Final = {"cache-control": "private, max-age=31536000, immutable"}
 
 

@@ -23,25 +23,13 @@ from steno.report.usage.usage_explanation import (
     transcript_origins,
 )
 from steno.report.usage.usage_explanation import ExplainedResponse as Answered
-from steno.report.usage.usage_overview import (
-    ToolCallRow,
-    add_session_titles,
-    tool_calls,
-    usage_breakdown,
-)
+from steno.report.usage.usage_overview import ToolCallRow, add_session_titles, tool_calls, usage_breakdown
 from steno.report.usage.usage_query import BLOCK_MILLIS
 from steno.report.usage.usage_report import ReportRow
 from steno.web.state.app_state import AppState
 from steno.web.templating import links, render_page
 from steno.web.urls import path_for_tag
-from steno.web.views.usage_figures import (
-    DateRange,
-    cache_share,
-    format_amount,
-    format_day,
-    format_days,
-    parse_day,
-)
+from steno.web.views.usage_figures import DateRange, cache_share, format_amount, format_day, format_days, parse_day
 
 _RESPONSES_PER_PAGE: Final = 25
 _CALLS_PER_PAGE: Final = 50
@@ -102,11 +90,7 @@ def responses_page(app_state: AppState, request: Request) -> Response:
         report = total_of_responses(index.connection, response_filter, app_state.prices)
         start = page_number * _RESPONSES_PER_PAGE
         responses, files = find_responses(
-            index.connection,
-            response_filter,
-            app_state.prices,
-            limit=_RESPONSES_PER_PAGE,
-            offset=start,
+            index.connection, response_filter, app_state.prices, limit=_RESPONSES_PER_PAGE, offset=start
         )
         locations = transcript_origins(index.connection, files.values())
     location_by_path = {path: locations.get(file) for path, file in files.items()}
@@ -136,9 +120,7 @@ def calls_page(app_state: AppState, request: Request) -> Response:
     failed = query.get("failed") == "1"
     days, chips = _days_filter(query, "usage_calls")
     if failed:
-        chips.append(
-            _FilterChip("failed", links().usage_calls(**_filter_query(query, without="failed")))
-        )
+        chips.append(_FilterChip("failed", links().usage_calls(**_filter_query(query, without="failed"))))
     with app_state.index() as index:
         page_calls, total = tool_calls(
             index.connection,
@@ -148,9 +130,7 @@ def calls_page(app_state: AppState, request: Request) -> Response:
             limit=_CALLS_PER_PAGE,
             offset=page_number * _CALLS_PER_PAGE,
         )
-        locations = transcript_origins(
-            index.connection, (tool_call.file for tool_call in page_calls)
-        )
+        locations = transcript_origins(index.connection, (tool_call.file for tool_call in page_calls))
     text = render_page(
         app_state,
         "usage-calls.html.j2",
@@ -187,13 +167,10 @@ def sessions_by_cost_page(app_state: AppState, request: Request) -> Response:
         matching = [
             line
             for line in parts.sessions.lines
-            if (min_cost is None or line.cost >= min_cost)
-            and (max_cost is None or line.cost < max_cost)
+            if (min_cost is None or line.cost >= min_cost) and (max_cost is None or line.cost < max_cost)
         ]
         start = page_number * _SESSIONS_PER_PAGE
-        titled_lines = add_session_titles(
-            index.connection, matching[start : start + _SESSIONS_PER_PAGE]
-        )
+        titled_lines = add_session_titles(index.connection, matching[start : start + _SESSIONS_PER_PAGE])
     text = render_page(
         app_state,
         "usage-sessions.html.j2",
@@ -213,11 +190,7 @@ def sessions_by_cost_page(app_state: AppState, request: Request) -> Response:
 def _filter_query(query_params: QueryParams, **changes: str) -> dict[str, str]:
     """Return the address again; `without` takes one of its parts away."""
     removed = changes.get("without")
-    return {
-        name: query_params[name]
-        for name in _FILTER_NAMES
-        if query_params.get(name) and name != removed
-    }
+    return {name: query_params[name] for name in _FILTER_NAMES if query_params.get(name) and name != removed}
 
 
 def _page_number(query_params: QueryParams) -> int:
@@ -240,9 +213,7 @@ def _days_filter(query_params: QueryParams, link_name: str) -> tuple[DateRange, 
     days = DateRange(parse_day(query_params.get("from", "")), parse_day(query_params.get("to", "")))
     if days.first is None and days.last is None:
         return days, []
-    remove_url = getattr(links(), link_name)(
-        **{**_filter_query(query_params), "from": "", "to": ""}
-    )
+    remove_url = getattr(links(), link_name)(**{**_filter_query(query_params), "from": "", "to": ""})
     return days, [_FilterChip(_format_days(days), remove_url)]
 
 
@@ -255,9 +226,7 @@ def _format_days(days: DateRange) -> str:
     return format_days(first, last) if last else f"since {format_day(first, year=True)}"
 
 
-def _response_filter(
-    index: SessionIndex, query_params: QueryParams
-) -> tuple[ResponseFilter, list[_FilterChip]]:
+def _response_filter(index: SessionIndex, query_params: QueryParams) -> tuple[ResponseFilter, list[_FilterChip]]:
     days, chips = _days_filter(query_params, "usage_lines")
     since, until = days.since, days.until
     if query_params.get("block"):
@@ -270,10 +239,7 @@ def _response_filter(
     undated = query_params.get("undated") == "1"
     if undated:
         chips.append(_FilterChip("without a time", _remove_url(query_params, "undated")))
-    columns: dict[str, str | None] = {
-        "model": query_params.get("model"),
-        "branch": query_params.get("branch"),
-    }
+    columns: dict[str, str | None] = {"model": query_params.get("model"), "branch": query_params.get("branch")}
     for name in query_params.get("without", "").split(","):
         if name in columns:
             columns[name] = ""
@@ -350,9 +316,7 @@ def _filter_title(chips: list[_FilterChip]) -> str:
     return ", ".join(chip.text for chip in chips) or "Everything"
 
 
-def _pagination(
-    link_name: str, query_params: QueryParams, page_number: int, size: int, total: int
-) -> _Pagination:
+def _pagination(link_name: str, query_params: QueryParams, page_number: int, size: int, total: int) -> _Pagination:
     page_url = getattr(links(), link_name)
     query = _filter_query(query_params)
     start = page_number * size
@@ -368,9 +332,7 @@ def _pagination(
 # What is shown
 
 
-def _response_view(
-    response: Answered, locations: dict[str, TranscriptOrigin | None]
-) -> _ResponseView:
+def _response_view(response: Answered, locations: dict[str, TranscriptOrigin | None]) -> _ResponseView:
     line_views = [_line_view(line, locations.get(line.path)) for line in response.lines]
     first = line_views[0]
     return _ResponseView(
@@ -386,9 +348,7 @@ def _response_view(
 def _line_view(line: ExplainedLine, location: TranscriptOrigin | None) -> _LineView:
     if location is None:
         return _LineView(line, None, "", "")
-    return _LineView(
-        line, location, _location_url(location, line.offset), _record_url(location, line.offset)
-    )
+    return _LineView(line, location, _location_url(location, line.offset), _record_url(location, line.offset))
 
 
 def _location_url(location: TranscriptOrigin, offset: int) -> str:

@@ -91,18 +91,14 @@ def usage_page(app_state: AppState, request: Request) -> Response:
         block_reports = app_state.index_cache.get(
             index_stamp,
             ("blocks", week),
-            lambda: five_hour_blocks(
-                index.connection, week.usage_query("block5h"), app_state.prices
-            ),
+            lambda: five_hour_blocks(index.connection, week.usage_query("block5h"), app_state.prices),
         )
     text = render_page(
         app_state,
         "usage.html.j2",
         here="usage",
         params=params,
-        ranges=[
-            (name, label, params.url(range=name, to="")) for name, (_, label) in RANGES.items()
-        ],
+        ranges=[(name, label, params.url(range=name, to="")) for name, (_, label) in RANGES.items()],
         splits=[(name, params.url(by=name)) for name in _SPLITS],
         blocks=blocks_chart(block_reports, params, app_state.now()),
         **values,
@@ -115,16 +111,12 @@ def _values(
 ) -> dict[str, Any]:
     """Return what does not change while the index does not, the day being the same."""
     connection, prices = index.connection, app_state.prices
-    everything = app_state.index_cache.get(
-        index_stamp, "daily", lambda: daily_usage(connection, prices)
-    )
+    everything = app_state.index_cache.get(index_stamp, "daily", lambda: daily_usage(connection, prices))
     days = app_state.index_cache.get(
         index_stamp, "days", lambda: _lines_by_day(interval_report(everything, prices, "day"))
     )
     parts = app_state.index_cache.get(
-        index_stamp,
-        ("parts", params.days),
-        lambda: usage_breakdown(connection, params.days.usage_query(), prices),
+        index_stamp, ("parts", params.days), lambda: usage_breakdown(connection, params.days.usage_query(), prices)
     )
     cells = usage_in_range(everything, params.days.usage_query())
     reports = reports_by_grouping(cells, prices)
@@ -148,9 +140,7 @@ def _previous_cost(params: UsagePageParams, everything: Buckets, prices: PriceTa
     """Return what the days before those that are shown cost."""
     if params.previous_range is None:
         return 0
-    return build_report(
-        usage_in_range(everything, params.previous_range.usage_query()), "day", prices
-    ).cost
+    return build_report(usage_in_range(everything, params.previous_range.usage_query()), "day", prices).cost
 
 
 def _total_values(params: UsagePageParams, report: UsageReport) -> dict[str, Any]:
@@ -165,11 +155,7 @@ def _total_values(params: UsagePageParams, report: UsageReport) -> dict[str, Any
 
 
 def _chart_values(
-    params: UsagePageParams,
-    cells: Buckets,
-    report: UsageReport,
-    days: dict[str, ReportRow],
-    prices: PriceTable,
+    params: UsagePageParams, cells: Buckets, report: UsageReport, days: dict[str, ReportRow], prices: PriceTable
 ) -> dict[str, Any]:
     """Return what is drawn over time."""
     first, last = _first_day(params, report), params.last
@@ -190,9 +176,7 @@ def _chart_values(
     }
 
 
-def _session_values(
-    params: UsagePageParams, parts: UsageBreakdown, connection: sqlite3.Connection
-) -> dict[str, Any]:
+def _session_values(params: UsagePageParams, parts: UsageBreakdown, connection: sqlite3.Connection) -> dict[str, Any]:
     """Return what sessions cost beside each other, and what tools did."""
     lines = parts.sessions.lines
     costs = [line.cost for line in lines]
@@ -202,10 +186,7 @@ def _session_values(
         "bins": bins,
         "spread": cost_histogram(bins),
         "middle": _median(costs),
-        "top": [
-            _top_session(params, line)
-            for line in add_session_titles(connection, lines[:_MAX_TOP_SESSIONS])
-        ],
+        "top": [_top_session(params, line) for line in add_session_titles(connection, lines[:_MAX_TOP_SESSIONS])],
         "sessions": len(lines),
         "tools": tools,
         "all_tools": len(parts.tools),
@@ -235,13 +216,7 @@ def _period_rows(report: UsageReport, step: Any, first: date, last: date) -> lis
             else links().usage_lines(undated="1")
         )
         rows.append(
-            _PeriodRow(
-                name or "no day",
-                line,
-                format_amount(line.cost, line.figures),
-                cache_share(line.figures),
-                href,
-            )
+            _PeriodRow(name or "no day", line, format_amount(line.cost, line.figures), cache_share(line.figures), href)
         )
     return rows
 
@@ -267,9 +242,7 @@ def usage_csv(app_state: AppState, request: Request) -> Response:
     """Return the same days as CSV, for spreadsheets."""
     params = usage_page_params(request.query_params, app_state.now())
     with app_state.index() as index:
-        cells = usage_in_range(
-            daily_usage(index.connection, app_state.prices), params.days.usage_query()
-        )
+        cells = usage_in_range(daily_usage(index.connection, app_state.prices), params.days.usage_query())
         report = reports_by_grouping(cells, app_state.prices)["day"]
     columns = [
         *("day", "responses", "input_tokens", "output_tokens", "cache_creation_input_tokens"),
@@ -278,21 +251,9 @@ def usage_csv(app_state: AppState, request: Request) -> Response:
     lines = [csv_row(columns)]
     for line in report.lines:
         totals = line.figures
-        figures = (
-            totals.responses,
-            totals.input,
-            totals.output,
-            totals.cache_write,
-            totals.cache_read,
-        )
+        figures = (totals.responses, totals.input, totals.output, totals.cache_write, totals.cache_read)
         cost = f"{line.cost / 1e6:.6f}" if totals.has_cost else ""
-        lines.append(
-            csv_row(
-                [line.names[0], *figures, cost, totals.estimated, sum(totals.unpriced.values())]
-            )
-        )
+        lines.append(csv_row([line.names[0], *figures, cost, totals.estimated, sum(totals.unpriced.values())]))
     return Response(
-        "".join(lines),
-        media_type="text/csv",
-        headers={"content-disposition": 'attachment; filename="usage.csv"'},
+        "".join(lines), media_type="text/csv", headers={"content-disposition": 'attachment; filename="usage.csv"'}
     )

@@ -9,13 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.errors import NotFound, StenoError
-from steno.index.database import (
-    IndexLocation,
-    SessionIndex,
-    database_stamp,
-    locate_index,
-    open_for_reading,
-)
+from steno.index.database import IndexLocation, SessionIndex, database_stamp, locate_index, open_for_reading
 from steno.index.text_index import TextIndex, open_text_index
 from steno.report.price_sources import load_price_table
 from steno.report.pricing import PriceTable
@@ -27,9 +21,7 @@ from steno.web.state.caches import IndexCache, LruCache, SessionCache, SessionRe
 from steno.web.state.health_monitor import HealthMonitor
 from steno.web.state.pubsub import PubSub
 
-_SESSION_SQL: Final = (
-    "SELECT f.id, s.id, s.agent, f.path, f.gone FROM sessions s JOIN files f ON f.id = s.file "
-)
+_SESSION_SQL: Final = "SELECT f.id, s.id, s.agent, f.path, f.gone FROM sessions s JOIN files f ON f.id = s.file "
 
 
 class NotReady(NotFound):
@@ -50,9 +42,7 @@ class IndexStatus(msgspec.Struct):
 class AppState:
     """One index and all that is needed to show it."""
 
-    def __init__(
-        self, home: IndexLocation, *, demo: bool = False, now: Callable[[], float] = environment.now
-    ) -> None:
+    def __init__(self, home: IndexLocation, *, demo: bool = False, now: Callable[[], float] = environment.now) -> None:
         self.home = home
         self.demo = demo
         """Whether made-up sessions are shown."""
@@ -135,19 +125,13 @@ class AppState:
             session_ref = self.session_ref(index, key)
         except NotFound:
             # The session may be gone, or elsewhere, while its sub-agent is here.
-            rows = _session_rows(
-                index, "WHERE s.id = ? AND s.agent = ?", parse_session_key(key)[0], agent
-            )
+            rows = _session_rows(index, "WHERE s.id = ? AND s.agent = ?", parse_session_key(key)[0], agent)
         else:
-            rows = _session_rows(
-                index, "WHERE s.owner = ? AND s.agent = ?", session_ref.file, agent
-            )
+            rows = _session_rows(index, "WHERE s.owner = ? AND s.agent = ?", session_ref.file, agent)
             key = session_ref.key
         if not rows:
             raise NotFound(f"no sub-agent of this session is called {agent!r}")
-        return msgspec.structs.replace(
-            _session_ref_of_row(min(rows, key=_row_order), shared=False), key=key
-        )
+        return msgspec.structs.replace(_session_ref_of_row(min(rows, key=_row_order), shared=False), key=key)
 
     @contextmanager
     def open_session(self, session_ref: SessionRef) -> Generator[Session]:

@@ -107,9 +107,7 @@ class _CacheEntry:
     def take_session(self, discovered: DiscoveredFile) -> Session | None:
         """Give the session away, to be read on; one that is in the archive cannot grow."""
         session, self.session = self.session, None
-        if session is not None and (
-            isinstance(discovered, ArchivedFile) or type(discovered) not in self.fingerprint
-        ):
+        if session is not None and (isinstance(discovered, ArchivedFile) or type(discovered) not in self.fingerprint):
             session.close()
             return None
         return session
@@ -152,9 +150,7 @@ class SessionCache:
         with self._lock:
             entry = self._entries.get(path)
         # One that is being read will be there in a moment.
-        return entry is not None and (
-            entry.lock.locked() or entry.fingerprint == _fingerprint(discover_path(path))
-        )
+        return entry is not None and (entry.lock.locked() or entry.fingerprint == _fingerprint(discover_path(path)))
 
     def _entry(self, path: str) -> _CacheEntry:
         with self._lock:
@@ -203,10 +199,7 @@ def discover_path(path: str) -> DiscoveredFile:
 def _fingerprint(discovered: DiscoveredFile) -> tuple[object, ...]:
     """Return what tells whether a session changed: its own file, and those of sub-agents."""
     path = discovered.path
-    files = (
-        *_subagent_files(path.removesuffix(JSONL_SUFFIX), nested=True),
-        *_subagent_files(os.path.dirname(path)),
-    )
+    files = (*_subagent_files(path.removesuffix(JSONL_SUFFIX), nested=True), *_subagent_files(os.path.dirname(path)))
     return path, discovered.size, discovered.mtime_ns, type(discovered), files
 
 

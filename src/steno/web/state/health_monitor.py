@@ -47,9 +47,7 @@ class _Stopped(StenoError):
 class HealthMonitor:
     """Knows how every session is, as of the last round."""
 
-    def __init__(
-        self, roots: tuple[str, ...], now: Callable[[], float], location_options: str = ""
-    ) -> None:
+    def __init__(self, roots: tuple[str, ...], now: Callable[[], float], location_options: str = "") -> None:
         self._roots = roots
         self._now = now
         self._location_options = location_options
@@ -112,37 +110,27 @@ class HealthMonitor:
         except StenoError as error:
             problem = str(error)
         finally:
-            self.progress = msgspec.structs.replace(
-                self.progress, running=False, last_ended=ended, problem=problem
-            )
+            self.progress = msgspec.structs.replace(self.progress, running=False, last_ended=ended, problem=problem)
 
     def _check_all(self, max_bytes: int | None) -> bool:
         from steno.format.catalogue import catalogue
 
         policy, facts = load_check_policy(), catalogue()
         problems: list[Problem] = []
-        checked_files = collect_files(
-            [root for root in self._roots if os.path.lexists(root)], problems
-        )
+        checked_files = collect_files([root for root in self._roots if os.path.lexists(root)], problems)
         pending_bytes = sum(
-            total_bytes(discovered)
-            for discovered in checked_files.files
-            if self._cached_inspection(discovered) is None
+            total_bytes(discovered) for discovered in checked_files.files if self._cached_inspection(discovered) is None
         )
         if max_bytes is not None and pending_bytes > max_bytes:
             return False
-        self.progress = msgspec.structs.replace(
-            self.progress, planned=pending_bytes * _READS_PER_BYTE
-        )
+        self.progress = msgspec.structs.replace(self.progress, planned=pending_bytes * _READS_PER_BYTE)
         is_first_check = not self.progress.last_ended
         last_report = 0.0
         inspections: list[SessionInspection] = []
         for found in checked_files.files:
             inspection = self._cached_inspection(found)
             if inspection is None:
-                inspection = inspect_session(
-                    found, facts, policy=policy, progress=self._add_progress
-                )
+                inspection = inspect_session(found, facts, policy=policy, progress=self._add_progress)
                 self._inspections[found.path] = (_fingerprint(found), inspection)
             inspections.append(inspection)
             if is_first_check and time.monotonic() - last_report >= _REPORT_INTERVAL:

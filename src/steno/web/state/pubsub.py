@@ -21,11 +21,7 @@ class Subscription:
 
     def notify(self, paths: frozenset[str] | None) -> None:
         """Take in what changed; None for anything. Called in the reader's own loop."""
-        if (
-            paths is None
-            or self._paths is None
-            or len(self._paths) + len(paths) > _MAX_PENDING_PATHS
-        ):
+        if paths is None or self._paths is None or len(self._paths) + len(paths) > _MAX_PENDING_PATHS:
             self._paths = None
         else:
             self._paths |= paths

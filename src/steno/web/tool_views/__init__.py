@@ -56,14 +56,7 @@ from steno.web.tool_views.view_context import ToolCall, ViewContext, tool_call
 if TYPE_CHECKING:
     from steno.session.turns.steps import Step
 
-__all__ = [
-    "ViewContext",
-    "gap_view",
-    "record_view",
-    "step_content",
-    "subagent_brief",
-    "subagent_report",
-]
+__all__ = ["ViewContext", "gap_view", "record_view", "step_content", "subagent_brief", "subagent_report"]
 
 _TOOL_VIEWS: Final[dict[View, Callable[[ToolCall], SafeHtml]]] = {
     "plain": generic_tool_view,

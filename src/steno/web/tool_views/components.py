@@ -69,12 +69,7 @@ def join_html(*html_parts: SafeHtml) -> SafeHtml:
 
 
 def take_excerpt(
-    text: str,
-    context: ViewContext,
-    *,
-    offset: int | None = None,
-    from_end: bool = False,
-    max_lines: int = _MAX_LINES,
+    text: str, context: ViewContext, *, offset: int | None = None, from_end: bool = False, max_lines: int = _MAX_LINES
 ) -> Excerpt:
     """Return as much of a text as is wanted, and the doors to the rest.
 
@@ -87,9 +82,7 @@ def take_excerpt(
     start = min(context.start, max(0, len(text) - 1)) if context.full and context.start > 0 else 0
     uncut_limit = line_limit + _SLACK_LINES
     # What has fewer letters has fewer lines.
-    if not start and (
-        len(text) < uncut_limit or (len(text) <= character_limit and text.count("\n") < uncut_limit)
-    ):
+    if not start and (len(text) < uncut_limit or (len(text) <= character_limit and text.count("\n") < uncut_limit)):
         return Excerpt(text)
     if from_end and not context.full:
         start = _start_of_last_lines(text, line_limit, character_limit)
@@ -99,9 +92,7 @@ def take_excerpt(
     first = text.count("\n", 0, start) + 1
     visible = text[start:end].removesuffix("\n")
     extent_label = _extent_label(text, first, first + visible.count("\n"), (start, end))
-    return Excerpt(
-        visible, first, extent_label, tuple(_rest_links(context, offset, start, end, len(text)))
-    )
+    return Excerpt(visible, first, extent_label, tuple(_rest_links(context, offset, start, end, len(text))))
 
 
 def _end_after_lines(text: str, start: int, lines: int, characters: int) -> int:
@@ -140,9 +131,7 @@ def _extent_label(text: str, first: int, last: int, stretch: tuple[int, int]) ->
     return f"lines {first:,} to {min(last, total_lines):,} of {total_lines:,}"
 
 
-def _rest_links(
-    context: ViewContext, offset: int | None, start: int, end: int, length: int
-) -> Iterable[Link]:
+def _rest_links(context: ViewContext, offset: int | None, start: int, end: int, length: int) -> Iterable[Link]:
     if context.full:
         if start:
             yield Link("From the start", context.url(full=1), same_item=True)
@@ -155,12 +144,7 @@ def _rest_links(
 
 
 def terminal_output(
-    text: str,
-    context: ViewContext,
-    *,
-    command: str = "",
-    offset: int | None = None,
-    from_end: bool = False,
+    text: str, context: ViewContext, *, command: str = "", offset: int | None = None, from_end: bool = False
 ) -> tuple[SafeHtml, Excerpt, int]:
     """Return what a program printed, behind its command; also how many lines it printed over."""
     excerpt = take_excerpt(text.strip("\n"), context, offset=offset, from_end=from_end)
@@ -174,24 +158,16 @@ def terminal_output(
 
 
 def _command_html(command: Excerpt) -> str:
-    cut_note = (
-        f'<span class="dim">… {escape_html(command.extent_label)}</span>\n'
-        if command.extent_label
-        else ""
-    )
+    cut_note = f'<span class="dim">… {escape_html(command.extent_label)}</span>\n' if command.extent_label else ""
     return f'<span class="cmd">{render_screen(command.text).html}</span>\n{cut_note}'
 
 
 def code_html(excerpt: Excerpt, language: str, start: int | None = 1) -> SafeHtml:
     """Return a stretch of code; with numbers, unless there is no line to start from."""
-    return code_block(
-        excerpt.text, language, start=None if start is None else start + excerpt.first_line - 1
-    )
+    return code_block(excerpt.text, language, start=None if start is None else start + excerpt.first_line - 1)
 
 
-def markdown_html(
-    text: str, context: ViewContext, *, kind: str = "said", offset: int | None = None
-) -> SafeHtml:
+def markdown_html(text: str, context: ViewContext, *, kind: str = "said", offset: int | None = None) -> SafeHtml:
     """Return Markdown as a page shows it: `said` is a plain text, `think` a quiet one."""
     excerpt = take_excerpt(text.strip(), context, offset=offset, max_lines=_MAX_FULL_LINES)
     rest_note = ""
@@ -331,16 +307,12 @@ def note_box(text: str, css_class: str = "", icon: str = "say") -> SafeHtml:
     return SafeHtml(f'<div class="{classes}">{icon_html(icon)}<div>{text_html}</div></div>\n')
 
 
-def table(
-    head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()
-) -> SafeHtml:
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()) -> SafeHtml:
     """Return a small table; `numbers` are the columns that are set flush right."""
     return SafeHtml(render_part("body-table.html.j2", head=head, rows=rows, numbers=set(numbers)))
 
 
-def path_list(
-    names: Sequence[str], context: ViewContext, *, offset: int | None = None
-) -> tuple[SafeHtml, Excerpt]:
+def path_list(names: Sequence[str], context: ViewContext, *, offset: int | None = None) -> tuple[SafeHtml, Excerpt]:
     """Return names of files, one a line."""
     max_items = _MAX_FULL_ITEMS if context.full else _MAX_ITEMS
     visible = names if len(names) <= max_items + _SLACK_LINES else names[:max_items]
@@ -364,8 +336,7 @@ def record_links(context: ViewContext, *offsets: int | None) -> tuple[Link, ...]
     known_offsets = [offset for offset in offsets if offset is not None]
     names = ("Raw",) if len(known_offsets) == 1 else ("Call", "Result")
     return tuple(
-        Link(name, context.record_url(record_offset))
-        for name, record_offset in zip(names, known_offsets, strict=False)
+        Link(name, context.record_url(record_offset)) for name, record_offset in zip(names, known_offsets, strict=False)
     )
 
 

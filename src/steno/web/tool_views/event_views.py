@@ -3,15 +3,7 @@
 from typing import Any, Final
 
 from steno.format.lenient_json import decode_lenient
-from steno.format.message import (
-    RedactedThinking,
-    Text,
-    Thinking,
-    ToolResult,
-    ToolUse,
-    UnknownBlock,
-    read_blocks,
-)
+from steno.format.message import RedactedThinking, Text, Thinking, ToolResult, ToolUse, UnknownBlock, read_blocks
 from steno.format.records import Record, read_time
 from steno.report import humanize as say
 from steno.report.humanize import MS_PER_SECOND
@@ -37,23 +29,10 @@ from steno.web.tool_views.components import (
 )
 from steno.web.tool_views.generic_view import json_view, object_view
 from steno.web.tool_views.record_images import image_gallery
-from steno.web.tool_views.view_context import (
-    Fields,
-    ViewContext,
-    as_fields,
-    as_items,
-    as_number,
-    as_text,
-    first_text,
-)
+from steno.web.tool_views.view_context import Fields, ViewContext, as_fields, as_items, as_number, as_text, first_text
 
 _THINKING_TYPES: Final = (Thinking, RedactedThinking)
-_OUTPUT_TAGS: Final = (
-    "local-command-stdout",
-    "local-command-stderr",
-    "bash-stdout",
-    "bash-stderr",
-)
+_OUTPUT_TAGS: Final = ("local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr")
 _COMMAND_TAGS: Final = ("command-name", "command-message", "command-args")
 ENVELOPE_FIELDS: Final = frozenset(
     (
@@ -104,9 +83,7 @@ def thinking_view(step: Step, context: ViewContext) -> SafeHtml:
     record = context.transcript.record(step.call)
     blocks = [candidate for candidate in record.blocks if isinstance(candidate, _THINKING_TYPES)]
     is_multiple = len(blocks) > 1
-    matching = (
-        [each for each in blocks if _first_line(each) == step.subject] if is_multiple else blocks
-    )
+    matching = [each for each in blocks if _first_line(each) == step.subject] if is_multiple else blocks
     parts: list[SafeHtml] = []
     for block in (matching or blocks)[: 1 if matching else None]:
         if isinstance(block, RedactedThinking):
@@ -116,13 +93,9 @@ def thinking_view(step: Step, context: ViewContext) -> SafeHtml:
         elif block.thinking.strip():
             parts.append(markdown_html(block.thinking, context, kind="think", offset=record.offset))
         else:
-            signature_label = (
-                f"A signature of {len(block.signature):,} letters" if block.signature else ""
-            )
+            signature_label = f"A signature of {len(block.signature):,} letters" if block.signature else ""
             message = f"The client kept no words of this thought. {signature_label}".strip()
-            parts.append(
-                note_box(f"{message} stands for it." if signature_label else message, icon="think")
-            )
+            parts.append(note_box(f"{message} stands for it." if signature_label else message, icon="think"))
     return join_html(*parts, _record_link(context, record))
 
 
@@ -139,9 +112,7 @@ def text_view(step: Step, context: ViewContext) -> SafeHtml:
     is_multiple = len(texts) > 1
     matching = [text for text in texts if one_line(text) == step.subject] if is_multiple else texts
     text = matching[0] if matching else "\n\n".join(texts)
-    return SafeHtml(
-        markdown_html(text, context, offset=record.offset) + _record_link(context, record)
-    )
+    return SafeHtml(markdown_html(text, context, offset=record.offset) + _record_link(context, record))
 
 
 def _record_link(context: ViewContext, record: Record) -> SafeHtml:
@@ -166,9 +137,7 @@ def queued_prompt_view(step: Step, context: ViewContext) -> SafeHtml:
     mode = as_text(attached.get("commandMode"))
     body = markdown_html(text, context, offset=record.offset)
     tagline = f"{head}{taken_label}" + (f", as {mode}" if mode and mode != "prompt" else "")
-    prompt_html = SafeHtml(
-        render_part("body-queued.html.j2", tagline=clip(tagline), body=trusted_markup(body))
-    )
+    prompt_html = SafeHtml(render_part("body-queued.html.j2", tagline=clip(tagline), body=trusted_markup(body)))
     return join_html(prompt_html, image_gallery(record, context), _record_link(context, record))
 
 
@@ -212,13 +181,9 @@ def other_blocks_view(record: Record, context: ViewContext) -> SafeHtml:
     boxes: list[SafeHtml] = []
     for block in record.blocks:
         if isinstance(block, UnknownBlock):
-            boxes.append(
-                box(json_view(block.fields, full=context.full), title=block.type or "block")
-            )
+            boxes.append(box(json_view(block.fields, full=context.full), title=block.type or "block"))
         elif block.type == "document" or isinstance(block, ToolUse | ToolResult):
-            boxes.append(
-                fact_list(Fact(block.type, getattr(block, "media_type", "") or block.type))
-            )
+            boxes.append(fact_list(Fact(block.type, getattr(block, "media_type", "") or block.type)))
     return join_html(*boxes)
 
 
@@ -248,8 +213,7 @@ def unknown_view(step: Step, context: ViewContext) -> SafeHtml:
     matching = [block for block in unknown_blocks if (block.type or "block") == step.verb]
     doors = record_links(context, record.offset)
     boxes = [
-        box(json_view(block.fields, full=context.full), title=block.type or "block", links=doors)
-        for block in matching
+        box(json_view(block.fields, full=context.full), title=block.type or "block", links=doors) for block in matching
     ]
     return join_html(*boxes)
 
@@ -307,10 +271,7 @@ def _is_retry(node: Node) -> bool:
 
 def _retry_row(record: Record) -> tuple[Any, ...]:
     fields = record.fields
-    attempt, max_retries = (
-        as_number(fields.get("retryAttempt")),
-        as_number(fields.get("maxRetries")),
-    )
+    attempt, max_retries = (as_number(fields.get("retryAttempt")), as_number(fields.get("maxRetries")))
     waited = as_number(fields.get("retryInMs"))
     of = f" of {max_retries}" if max_retries is not None else ""
     return (
@@ -335,9 +296,7 @@ def _error_message(value: Any) -> str:
 
 def _error_box(record: Record, context: ViewContext) -> SafeHtml:
     message = record.text or as_text(record.fields.get("content"))
-    body = (
-        markdown_html(message, context, offset=record.offset) if message.strip() else SafeHtml("")
-    )
+    body = markdown_html(message, context, offset=record.offset) if message.strip() else SafeHtml("")
     other_fields = object_view(record.fields, context, offset=record.offset, skipped=_HIDDEN_FIELDS)
     detail = as_fields(record.fields.get("error"))
     error_fields = object_view(detail, context, offset=record.offset, skipped=frozenset())
@@ -387,11 +346,7 @@ def _hook_record_view(node: Node, context: ViewContext) -> SafeHtml:
     record = context.transcript.record(node)
     if record.type == "system":
         return _stop_summary_view(record, context)
-    return (
-        user_note_view(record, context)
-        if record.role == "user"
-        else _hook_run_view(record, context)
-    )
+    return user_note_view(record, context) if record.role == "user" else _hook_run_view(record, context)
 
 
 def _hook_run_view(record: Record, context: ViewContext) -> SafeHtml:
@@ -459,9 +414,7 @@ def _decision_facts(stdout: str) -> SafeHtml:
     return fact_list(
         Fact("decision", decision or stopped),
         Fact(
-            "because",
-            first_text(hook_output, "permissionDecisionReason")
-            or first_text(value, "reason", "stopReason"),
+            "because", first_text(hook_output, "permissionDecisionReason") or first_text(value, "reason", "stopReason")
         ),
         Fact("added", first_text(hook_output, "additionalContext")),
         Fact("message", first_text(value, "systemMessage")),
@@ -472,10 +425,7 @@ def _stop_summary_view(record: Record, context: ViewContext) -> SafeHtml:
     """Return the summary of the hooks that ran when the turn ended."""
     fields = record.fields
     infos = [as_fields(info) for info in as_items(fields.get("hookInfos"))]
-    rows = [
-        (clip(as_text(info.get("command"))), _format_milliseconds(info.get("durationMs")))
-        for info in infos[:100]
-    ]
+    rows = [(clip(as_text(info.get("command"))), _format_milliseconds(info.get("durationMs"))) for info in infos[:100]]
     table_html = table(("Command", "Time"), rows, numbers=(1,)) if rows else SafeHtml("")
     count = as_number(fields.get("hookCount"))
     boxes = [
@@ -490,9 +440,7 @@ def _stop_summary_view(record: Record, context: ViewContext) -> SafeHtml:
         )
     ]
     errors = as_items(fields.get("hookErrors"))
-    boxes += [
-        note_box(as_text(error) or str(error)[:2_000], "bad", "warn") for error in errors[:20]
-    ]
+    boxes += [note_box(as_text(error) or str(error)[:2_000], "bad", "warn") for error in errors[:20]]
     added = [as_text(text) for text in as_items(fields.get("hookAdditionalContext"))]
     boxes += [note_box(each) for each in added[:20] if each]
     return join_html(*boxes)

@@ -65,11 +65,7 @@ def read_view(call: ToolCall) -> SafeHtml:
     if not has_images:
         html = join_html(html, document_facts(call))
     reminder_at = call.result_text.find(_REMINDER_TAG)
-    return (
-        join_html(html, note_box(call.result_text[reminder_at:][:2_000], icon="say"))
-        if reminder_at >= 0
-        else html
-    )
+    return join_html(html, note_box(call.result_text[reminder_at:][:2_000], icon="say")) if reminder_at >= 0 else html
 
 
 def file_view(result_fields: Fields, context: ViewContext, *, path: str, offset: int) -> SafeHtml:
@@ -85,11 +81,7 @@ def file_view(result_fields: Fields, context: ViewContext, *, path: str, offset:
     if kind == "image" or (isinstance(file.get("base64"), str) and kind != "pdf"):
         record = next(node for node in context.transcript.nodes if node.offset == offset)
         images_html = image_gallery(context.transcript.record(record), context)
-        return (
-            box(images_html, title=name, end=_original_size(file), links=doors)
-            if images_html
-            else SafeHtml("")
-        )
+        return box(images_html, title=name, end=_original_size(file), links=doors) if images_html else SafeHtml("")
     if kind in ("pdf", "parts"):
         pages = as_number(file.get("count")) or as_number(file.get("pages"))
         facts_html = fact_list(
@@ -100,9 +92,7 @@ def file_view(result_fields: Fields, context: ViewContext, *, path: str, offset:
         )
         return box(facts_html, title=name, links=doors)
     if kind == "file_unchanged":
-        return box(
-            note_box("The file had not changed since it was last read."), title=name, links=doors
-        )
+        return box(note_box("The file had not changed since it was last read."), title=name, links=doors)
     return SafeHtml("")
 
 
@@ -123,9 +113,7 @@ def _text_file_box(file: Fields, context: ViewContext, name: str, offset: int) -
         footer = (Fact("", f"{say.count(total_lines - count, 'line')} not shown to the model"),)
     elif count is not None:
         end = say.count(count, "line")
-    body = (
-        code_html(excerpt, language_of(name), start) if content else note_box("The file is empty.")
-    )
+    body = code_html(excerpt, language_of(name), start) if content else note_box("The file is empty.")
     doors = record_links(context, offset)
     return box(body, title=name, end=end, links=doors, excerpt=excerpt, footer=footer)
 
@@ -142,9 +130,7 @@ def _notebook_box(file: Fields, context: ViewContext, name: str, offset: int) ->
             body = SafeHtml(f'<div class="said prose">{markdown_to_html(excerpt.text)}</div>')
         else:
             body = code_html(excerpt, as_text(cell.get("language")) or "python", None)
-        cell_boxes.append(
-            box(body, label=kind, end=first_text(cell, "cell_id", "id"), excerpt=excerpt)
-        )
+        cell_boxes.append(box(body, label=kind, end=first_text(cell, "cell_id", "id"), excerpt=excerpt))
     cell_count = say.count(len(cells), "cell")
     end = cell_count if len(cell_boxes) == len(cells) else f"{len(cell_boxes):,} of {cell_count}"
     inside = SafeHtml(f'<div class="cells">{join_html(*cell_boxes)}</div>')
@@ -206,9 +192,7 @@ def change_view(call: ToolCall) -> SafeHtml:
     path = first_text(result_fields, "filePath", "notebook_path") or first_text(
         tool_input, "file_path", "notebook_path"
     )
-    change = (
-        _notebook_change(call, path) if call.tool == "NotebookEdit" else _file_change(call, path)
-    )
+    change = _notebook_change(call, path) if call.tool == "NotebookEdit" else _file_change(call, path)
     if change is None:
         return SafeHtml("")
     tags = [*change.tags]
@@ -245,9 +229,7 @@ def _change_html(call: ToolCall, change: _FileChange, tags: list[str]) -> SafeHt
         sizes=count_changes(change.hunks),
         links=(*_toggle_link(context), *doors),
         footer=() if change.has_line_numbers else (Fact("", "Line numbers are not known."),),
-        excerpt=_diff_extent(
-            context, start, sum([len(hunk.lines) for hunk in visible]), total_rows
-        ),
+        excerpt=_diff_extent(context, start, sum([len(hunk.lines) for hunk in visible]), total_rows),
     )
 
 
@@ -265,11 +247,7 @@ def _diff_extent(context: ViewContext, start: int, visible_rows: int, total_rows
         return Excerpt("")
     extent_label = f"rows {start + 1:,} to {start + visible_rows:,} of {total_rows:,}"
     if not context.full:
-        return Excerpt(
-            "",
-            extent_label=extent_label,
-            links=(Link("Show all", context.url(full=1), same_item=True),),
-        )
+        return Excerpt("", extent_label=extent_label, links=(Link("Show all", context.url(full=1), same_item=True),))
     end = start + visible_rows
     doors = [Link("From the start", context.url(full=1), same_item=True)] if start else []
     if end < total_rows:
@@ -287,10 +265,7 @@ def _file_change(call: ToolCall, path: str) -> _FileChange | None:
         return _FileChange(path, hunks)
     before = result_fields.get("originalFile", result_fields.get("originalFileContents"))
     content = result_fields.get("content", tool_input.get("content"))
-    if isinstance(content, str) and tool_facts(call.tool).file_action not in (
-        "replace",
-        "replace_many",
-    ):
+    if isinstance(content, str) and tool_facts(call.tool).file_action not in ("replace", "replace_many"):
         return _written_change(result_fields, path, before, content)
     edits = _edits_of(result_fields, tool_input)
     if isinstance(before, str) and before and edits and len(before) <= _MAX_COMPARED:
@@ -303,23 +278,15 @@ def _file_change(call: ToolCall, path: str) -> _FileChange | None:
     return _FileChange(path, edit_hunks, has_line_numbers=False) if edit_hunks else None
 
 
-def _written_change(
-    result_fields: Fields, path: str, old_content: object, content: str
-) -> _FileChange:
+def _written_change(result_fields: Fields, path: str, old_content: object, content: str) -> _FileChange:
     if isinstance(old_content, str) and old_content:
         if max(len(old_content), len(content)) <= _MAX_COMPARED:
             hunks = diff_texts(old_content, content)
-            return (
-                _FileChange(path, hunks)
-                if hunks
-                else _FileChange(path, full_text=content, tags=("unchanged",))
-            )
+            return _FileChange(path, hunks) if hunks else _FileChange(path, full_text=content, tags=("unchanged",))
         return _FileChange(path, full_text=content, tags=("written over",))
     if result_fields.get("type") == "update":
         return _FileChange(path, full_text=content, tags=("written over",))
-    return _FileChange(
-        path, full_text=content, tags=("new file",) if result_fields.get("type") else ()
-    )
+    return _FileChange(path, full_text=content, tags=("new file",) if result_fields.get("type") else ())
 
 
 class _Edit(msgspec.Struct, frozen=True):
@@ -333,14 +300,9 @@ def _edits_of(result_fields: Fields, tool_input: Fields) -> list[_Edit]:
     edit_items = as_items(tool_input.get("edits")) or as_items(result_fields.get("edits"))
     edit_fields = [as_fields(item) for item in edit_items] or [tool_input]
     edits = [
-        _Edit(
-            as_text(edit_item.get("old_string")),
-            as_text(edit_item.get("new_string")),
-            _replaces_all(edit_item),
-        )
+        _Edit(as_text(edit_item.get("old_string")), as_text(edit_item.get("new_string")), _replaces_all(edit_item))
         for edit_item in edit_fields
-        if isinstance(edit_item.get("old_string"), str)
-        or isinstance(edit_item.get("new_string"), str)
+        if isinstance(edit_item.get("old_string"), str) or isinstance(edit_item.get("new_string"), str)
     ]
     old, new = result_fields.get("oldString"), result_fields.get("newString")
     if not edits and isinstance(old, str) and isinstance(new, str):
@@ -378,19 +340,13 @@ def parse_patch(patch: object) -> list[Hunk]:
 def _notebook_change(call: ToolCall, path: str) -> _FileChange | None:
     result_fields, tool_input = call.result_fields, call.tool_input
     new = first_text(result_fields, "new_source") or first_text(tool_input, "new_source")
-    mode = (
-        first_text(result_fields, "edit_mode") or first_text(tool_input, "edit_mode") or "replace"
-    )
-    cell = first_text(result_fields, "cell_id", "cell_number") or first_text(
-        tool_input, "cell_id", "cell_number"
-    )
+    mode = first_text(result_fields, "edit_mode") or first_text(tool_input, "edit_mode") or "replace"
+    cell = first_text(result_fields, "cell_id", "cell_number") or first_text(tool_input, "cell_id", "cell_number")
     old = result_fields.get("old_source")
     if not isinstance(old, str):
         old = _old_cell_source(as_text(result_fields.get("original_file")), cell)
     kind = first_text(result_fields, "cell_type") or first_text(tool_input, "cell_type")
-    language = (
-        "markdown" if kind == "markdown" else first_text(result_fields, "language") or "python"
-    )
+    language = "markdown" if kind == "markdown" else first_text(result_fields, "language") or "python"
     tags = tuple(tag for tag in (mode, kind, f"cell {cell}" if cell else "") if tag)
     if mode == "delete" and not old:
         return _FileChange(path, full_text="", tags=tags, language=language)
@@ -404,9 +360,7 @@ def _old_cell_source(notebook: str, name: str) -> str | None:
     """Return what a cell held before, from the notebook before."""
     if not notebook or not name or len(notebook) > _MAX_COMPARED:
         return None
-    for cell in as_items(
-        as_fields(decode_lenient(notebook.encode("utf-8", "replace"))).get("cells")
-    ):
+    for cell in as_items(as_fields(decode_lenient(notebook.encode("utf-8", "replace"))).get("cells")):
         fields = as_fields(cell)
         if as_text(fields.get("id")) == name:
             source = fields.get("source")

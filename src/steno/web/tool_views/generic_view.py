@@ -11,24 +11,9 @@ from steno.format.message import Document, Image, Text, ToolReference
 from steno.format.records import Record
 from steno.report import humanize as say
 from steno.sanitize.html import SafeHtml, escape_html
-from steno.web.tool_views.components import (
-    Fact,
-    box,
-    fact_list,
-    join_html,
-    note_box,
-    record_links,
-    terminal_output,
-)
+from steno.web.tool_views.components import Fact, box, fact_list, join_html, note_box, record_links, terminal_output
 from steno.web.tool_views.record_images import image_gallery
-from steno.web.tool_views.view_context import (
-    Fields,
-    ToolCall,
-    ViewContext,
-    as_fields,
-    as_items,
-    as_text,
-)
+from steno.web.tool_views.view_context import Fields, ToolCall, ViewContext, as_fields, as_items, as_text
 
 _MAX_INLINE_TEXT: Final = 160
 """Letters of a text that stands in its line."""
@@ -82,9 +67,7 @@ class _JsonWriter:
         rest_note = _more_html(f"{cut:,} more letters, see the line itself") if cut > 0 else ""
         lines = value.count("\n") + 1
         size = say.count(lines, "line") if lines > 1 else f"{len(value):,} letters"
-        return _folded_html(
-            head, size, f'<pre class="s">{escape_html(value[:visible_length])}</pre>{rest_note}'
-        )
+        return _folded_html(head, size, f'<pre class="s">{escape_html(value[:visible_length])}</pre>{rest_note}')
 
     def _container(self, name: str, value: dict[str, Any] | list[Any], end: str, depth: int) -> str:
         flat = _one_line(value)
@@ -114,9 +97,7 @@ class _JsonWriter:
 def _named_entries(value: dict[str, Any] | list[Any]) -> Iterable[tuple[str, Any]]:
     if isinstance(value, list):
         return (("", item) for item in value)
-    return (
-        (f'<span class="nf">"{escape_html(name)}"</span>: ', item) for name, item in value.items()
-    )
+    return ((f'<span class="nf">"{escape_html(name)}"</span>: ', item) for name, item in value.items())
 
 
 def _one_line(value: dict[str, Any] | list[Any]) -> str | None:
@@ -129,10 +110,7 @@ def _one_line(value: dict[str, Any] | list[Any]) -> str | None:
         for name, item in _named_entries(value)
         if not (isinstance(item, str) and len(item) > _MAX_ONE_LINE)
     ]
-    if (
-        len(parts) < len(items)
-        or sum(len(Markup(part).striptags()) for part in parts) > _MAX_ONE_LINE
-    ):
+    if len(parts) < len(items) or sum(len(Markup(part).striptags()) for part in parts) > _MAX_ONE_LINE:
         return None
     opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
     return f"{opening}{', '.join(parts)}{closing}"
@@ -193,11 +171,7 @@ def result_view(call: ToolCall, *, label: str = "result") -> SafeHtml:
     """Return what came of a call: words, structure, pictures, documents."""
     node = call.step.result
     if node is None:
-        return (
-            note_box("There is no result.", icon="clock")
-            if call.step.state == "open"
-            else SafeHtml("")
-        )
+        return note_box("There is no result.", icon="clock") if call.step.state == "open" else SafeHtml("")
     doors = record_links(call.context, node.offset)
     parts: list[SafeHtml] = []
     structure = structured_result(call)
@@ -205,19 +179,13 @@ def result_view(call: ToolCall, *, label: str = "result") -> SafeHtml:
         body = json_view(structure, full=call.context.full)
         parts.append(box(body, label="structured result", links=doors))
     elif call.result_text.strip():
-        body, excerpt, _ = terminal_output(
-            call.result_text, call.context, offset=node.offset, from_end=call.failed
-        )
+        body, excerpt, _ = terminal_output(call.result_text, call.context, offset=node.offset, from_end=call.failed)
         footer = (Fact("", "failed", "bad"),) if call.failed else ()
         parts.append(box(body, label=label, links=doors, excerpt=excerpt, footer=footer))
     parts += [other_blocks_html(call), result_images(call), document_facts(call)]
     if not any(parts):
         result_data = call.result_data
-        body = (
-            json_view(result_data, full=call.context.full)
-            if result_data not in (None, "", {}, [])
-            else SafeHtml("")
-        )
+        body = json_view(result_data, full=call.context.full) if result_data not in (None, "", {}, []) else SafeHtml("")
         box_label = label if body else "The result is empty."
         parts.append(box(body, label=box_label, links=doors))
     return join_html(*parts)
@@ -259,10 +227,7 @@ def document_facts(call: ToolCall) -> SafeHtml:
     if not document_blocks:
         return SafeHtml("")
     rows = [
-        Fact(
-            block.media_type or "document",
-            block.title or say.size(len(as_text(block.source.get("data"))) * 3 // 4),
-        )
+        Fact(block.media_type or "document", block.title or say.size(len(as_text(block.source.get("data"))) * 3 // 4))
         for block in document_blocks[:_MAX_BLOCKS]
     ]
     return fact_list(*rows)
@@ -276,9 +241,7 @@ def refusal_note(call: ToolCall) -> SafeHtml:
     why = as_text(call.result_data) or call.result_text
     label = "Not allowed" if call.step.state == "denied" else "Interrupted"
     message = f"{label} ({kind})" if kind else label
-    return note_box(
-        f"{message}: {why.strip()[:2000]}" if why.strip() else f"{message}.", "warn", "stop"
-    )
+    return note_box(f"{message}: {why.strip()[:2000]}" if why.strip() else f"{message}.", "warn", "stop")
 
 
 def permission_facts(call: ToolCall, record: Record) -> SafeHtml:
@@ -287,11 +250,7 @@ def permission_facts(call: ToolCall, record: Record) -> SafeHtml:
     names = ("reasonType", "source", "ruleSource", "mode", "reason")
     why = [as_text(fields.get(name)) for name in names]
     decision = as_text(fields.get("decision"))
-    if (
-        fields.get("source") == "config"
-        and decision in _ALLOWING_DECISIONS
-        and not call.context.full
-    ):
+    if fields.get("source") == "config" and decision in _ALLOWING_DECISIONS and not call.context.full:
         # A rule that allows is the ordinary case.
         return SafeHtml("")
     text = ", ".join(item for item in (decision, *why) if item)
@@ -299,9 +258,7 @@ def permission_facts(call: ToolCall, record: Record) -> SafeHtml:
     return fact_list(Fact("permission", text, css_class))
 
 
-def object_view(
-    fields: Fields, context: ViewContext, *, offset: int, skipped: frozenset[str]
-) -> SafeHtml:
+def object_view(fields: Fields, context: ViewContext, *, offset: int, skipped: frozenset[str]) -> SafeHtml:
     """Return any object: short values as facts, long texts in boxes, the rest as tidy JSON."""
     short_facts: list[Fact] = []
     boxes: list[SafeHtml] = []
@@ -313,9 +270,7 @@ def object_view(
         inner = [(inner_name, _short_text(item)) for inner_name, item in as_fields(value).items()]
         if text:
             short_facts.append(Fact(_field_label(name), text))
-        elif inner and all(
-            inner_text or item in _EMPTY_VALUES for inner_text, item in _inner_values(inner, value)
-        ):
+        elif inner and all(inner_text or item in _EMPTY_VALUES for inner_text, item in _inner_values(inner, value)):
             short_facts += [Fact(_field_label(each), said) for each, said in inner]
         elif isinstance(value, str):
             body, excerpt, _ = terminal_output(value, context, offset=offset)

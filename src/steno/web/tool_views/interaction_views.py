@@ -58,12 +58,8 @@ class _Question(msgspec.Struct, frozen=True):
 
 def question_view(call: ToolCall) -> SafeHtml:
     """Return questions, what could be answered, and what was."""
-    items = as_items(call.result_fields.get("questions")) or as_items(
-        call.tool_input.get("questions")
-    )
-    answers = as_fields(call.result_fields.get("answers")) or as_fields(
-        call.tool_input.get("answers")
-    )
+    items = as_items(call.result_fields.get("questions")) or as_items(call.tool_input.get("questions"))
+    answers = as_fields(call.result_fields.get("answers")) or as_fields(call.tool_input.get("answers"))
     question_views = [_build_question(as_fields(item), answers) for item in items[:_MAX_QUESTIONS]]
     if not question_views:
         return SafeHtml("")
@@ -77,22 +73,15 @@ def _build_question(fields: dict[str, Any], answers: dict[str, Any]) -> _Questio
     question_text = as_text(fields.get("question"))
     answer = answers.get(question_text)
     text = as_text(answer) or ", ".join(map(as_text, as_items(answer)))
-    labels = [
-        first_text(as_fields(option), "label") or as_text(option)
-        for option in _option_items(fields)
-    ]
+    labels = [first_text(as_fields(option), "label") or as_text(option) for option in _option_items(fields)]
     chosen = {label for label in labels if text == label or label in text.split(", ")}
     options = [
-        _AnswerOption(
-            clip(label), clip(as_text(as_fields(each).get("description"))), label in chosen
-        )
+        _AnswerOption(clip(label), clip(as_text(as_fields(each).get("description"))), label in chosen)
         for label, each in zip(labels, _option_items(fields), strict=True)
     ]
     free_text = clip(text) if text and not chosen else ""
     header = clip(as_text(fields.get("header")))
-    return _Question(
-        header, clip(question_text), fields.get("multiSelect") is True, options, free_text
-    )
+    return _Question(header, clip(question_text), fields.get("multiSelect") is True, options, free_text)
 
 
 def _option_items(fields: dict[str, Any]) -> list[Any]:
@@ -107,11 +96,7 @@ def plan_view(call: ToolCall) -> SafeHtml:
     doors = call_links(call)
     if not text and not where:
         remark = first_text(fields, "message") or call.result_text
-        return (
-            box(note_box(remark), label=call.tool, links=doors)
-            if remark and not call.failed
-            else SafeHtml("")
-        )
+        return box(note_box(remark), label=call.tool, links=doors) if remark and not call.failed else SafeHtml("")
     outcome = {"ok": "taken", "denied": "not taken", "failed": "not taken"}.get(call.step.state, "")
     html = markdown_html(text, call.context, offset=call.offset) if text else SafeHtml("")
     tags = (outcome,) if outcome else ()
@@ -161,11 +146,7 @@ def mcp_view(call: ToolCall) -> SafeHtml:
 def _mcp_result(call: ToolCall) -> SafeHtml:
     """Return a result; a list of blocks is what the text and the pictures say already."""
     result_data = call.result_data
-    if (
-        isinstance(result_data, list)
-        and not _are_blocks(cast("list[Any]", result_data))
-        and not call.result_text
-    ):
+    if isinstance(result_data, list) and not _are_blocks(cast("list[Any]", result_data)) and not call.result_text:
         return result_view(call)
     return (
         result_view(msgspec.structs.replace(call, result_data=None, result_fields={}))
@@ -195,24 +176,11 @@ def subagent_brief(step: Step, context: ViewContext) -> SafeHtml:
     brief = first_text(call.tool_input, "prompt") or first_text(call.result_fields, "prompt")
     if not brief and step.agent is not None:
         brief = step.agent.prompt
-    brief_html = (
-        markdown_html(brief, context, kind="think", offset=call.offset) if brief else SafeHtml("")
-    )
+    brief_html = markdown_html(brief, context, kind="think", offset=call.offset) if brief else SafeHtml("")
     facts_html = fact_list(
-        Fact(
-            "kind",
-            first_text(call.tool_input, "subagent_type")
-            or first_text(call.result_fields, "agentType"),
-        ),
-        Fact(
-            "for",
-            first_text(call.tool_input, "description")
-            or first_text(call.result_fields, "description"),
-        ),
-        Fact(
-            "model",
-            first_text(call.tool_input, "model") or first_text(call.result_fields, "resolvedModel"),
-        ),
+        Fact("kind", first_text(call.tool_input, "subagent_type") or first_text(call.result_fields, "agentType")),
+        Fact("for", first_text(call.tool_input, "description") or first_text(call.result_fields, "description")),
+        Fact("model", first_text(call.tool_input, "model") or first_text(call.result_fields, "resolvedModel")),
         Fact("runs", "in background" if _is_background(call) else ""),
         Fact("in", first_text(call.tool_input, "isolation")),
         Fact("team", first_text(call.tool_input, "team_name")),
@@ -240,18 +208,12 @@ def subagent_report(step: Step, context: ViewContext) -> SafeHtml:
 
 
 def _is_background(call: ToolCall) -> bool:
-    return (
-        call.tool_input.get("run_in_background") is True
-        or call.result_fields.get("isAsync") is True
-    )
+    return call.tool_input.get("run_in_background") is True or call.result_fields.get("isAsync") is True
 
 
 def _figures_html(call: ToolCall) -> SafeHtml:
     fields = call.result_fields
-    steps, token_count = (
-        as_number(fields.get("totalToolUseCount")),
-        as_number(fields.get("totalTokens")),
-    )
+    steps, token_count = (as_number(fields.get("totalToolUseCount")), as_number(fields.get("totalTokens")))
     duration_ms = as_number(fields.get("totalDurationMs"))
     usage = as_fields(fields.get("usage"))
     output_tokens = as_number(usage.get("output_tokens"))
@@ -260,9 +222,7 @@ def _figures_html(call: ToolCall) -> SafeHtml:
         Fact("steps", f"{steps:,}" if steps is not None else ""),
         Fact("tokens", say.tokens(token_count) if token_count is not None else ""),
         Fact("out", say.tokens(output_tokens) if output_tokens is not None else ""),
-        Fact(
-            "time", format_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""
-        ),
+        Fact("time", format_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""),
         Fact("output", first_text(fields, "outputFile")),
     )
 

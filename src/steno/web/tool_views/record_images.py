@@ -60,9 +60,7 @@ def images_in(record: Record) -> list[RecordImage]:
         seen_data.append(data)
         header = read_header(data)
         if header is not None and header.media_type in MEDIA_TYPES:
-            images.append(
-                RecordImage(number, data, header.media_type, header.width, header.height, declared)
-            )
+            images.append(RecordImage(number, data, header.media_type, header.width, header.height, declared))
         elif declared.startswith("image/"):
             images.append(RecordImage(number, data, declared_type=declared))
     return images
@@ -90,10 +88,7 @@ def _image_candidates(value: Any, depth: int) -> Iterator[tuple[str, str]]:
 def _inline_image(fields: dict[str, Any]) -> tuple[str, str] | None:
     """Return the base64 that an object holds itself, in any of the shapes there are."""
     kind = fields.get("type")
-    for name, fits in (
-        ("data", kind in ("base64", "image")),
-        ("base64", True),
-    ):
+    for name, fits in (("data", kind in ("base64", "image")), ("base64", True)):
         data = fields.get(name)
         if fits and isinstance(data, str) and data:
             names = (fields.get("media_type"), fields.get("mimeType"), kind)
@@ -124,35 +119,26 @@ class ImageView(msgspec.Struct, frozen=True):
 
 def thumbnails(record: Record, image_url: Callable[[int], str]) -> tuple[ImageView, ...]:
     """Return the pictures of a record, small; `address` is where the one of a number is."""
-    return tuple(
-        _image_view(image, image_url, _THUMBNAIL_SIZE) for image in images_in(record)[:_MAX_SHOWN]
-    )
+    return tuple(_image_view(image, image_url, _THUMBNAIL_SIZE) for image in images_in(record)[:_MAX_SHOWN])
 
 
 def image_gallery(record: Record, context: ViewContext) -> SafeHtml:
     """Return the pictures of a record, or nothing."""
     images = images_in(record)
     image_url = partial(context.image_url, record.offset)
-    image_views = [
-        _image_view(picture, image_url, (_MAX_WIDTH, _MAX_HEIGHT))
-        for picture in images[:_MAX_SHOWN]
-    ]
+    image_views = [_image_view(picture, image_url, (_MAX_WIDTH, _MAX_HEIGHT)) for picture in images[:_MAX_SHOWN]]
     if not image_views:
         return SafeHtml("")
     hidden_count = len(images) - len(image_views)
     return SafeHtml(render_part("body-pictures.html.j2", pictures=image_views, more=hidden_count))
 
 
-def _image_view(
-    image: RecordImage, image_url: Callable[[int], str], max_size: tuple[int, int]
-) -> ImageView:
+def _image_view(image: RecordImage, image_url: Callable[[int], str], max_size: tuple[int, int]) -> ImageView:
     is_showable = bool(image.media_type) and image.size <= MAX_IMAGE_BYTES
     url = image_url(image.number) if is_showable else ""
     kind = (image.media_type or image.declared_type).removeprefix("image/")
     sides = f"{image.width:,} {_TIMES} {image.height:,}" if image.width else ""
-    reason = (
-        "" if is_showable else "not shown: " + ("too big" if image.media_type else "unknown bytes")
-    )
+    reason = "" if is_showable else "not shown: " + ("too big" if image.media_type else "unknown bytes")
     caption = ", ".join(part for part in (kind, sides, say.size(image.size), reason) if part)
     # The page keeps room for it, so that nothing jumps when it comes.
     scale = min(1, max_size[0] / max(1, image.width), max_size[1] / max(1, image.height))

@@ -31,15 +31,7 @@ from steno.web.tool_views.file_views import file_view, strip_line_numbers
 from steno.web.tool_views.generic_view import json_view, object_view
 from steno.web.tool_views.record_images import image_gallery
 from steno.web.tool_views.task_board import BoardItem, board_html
-from steno.web.tool_views.view_context import (
-    Fields,
-    ViewContext,
-    as_fields,
-    as_items,
-    as_number,
-    as_text,
-    first_text,
-)
+from steno.web.tool_views.view_context import Fields, ViewContext, as_fields, as_items, as_number, as_text, first_text
 
 _MAX_FILES: Final = 20
 
@@ -56,9 +48,7 @@ def attachment_view(record: Record, context: ViewContext) -> SafeHtml:
     if not html:
         html = object_view(data, context, offset=record.offset, skipped=frozenset(("type",)))
     return join_html(
-        html,
-        image_gallery(record, context) if view is None else SafeHtml(""),
-        _model_text_box(record, context),
+        html, image_gallery(record, context) if view is None else SafeHtml(""), _model_text_box(record, context)
     )
 
 
@@ -71,11 +61,7 @@ def _model_text_box(record: Record, context: ViewContext) -> SafeHtml:
     if text:
         body, excerpt, _ = terminal_output(text, context, offset=record.offset)
         return box(body, label="What the model was told", links=doors, excerpt=excerpt)
-    return (
-        box(json_view(items), label="What the model was told", links=doors)
-        if items
-        else SafeHtml("")
-    )
+    return box(json_view(items), label="What the model was told", links=doors) if items else SafeHtml("")
 
 
 def _item_text(item: Any) -> str:
@@ -101,9 +87,7 @@ def _file_attachment(data: Fields, record: Record, context: ViewContext) -> Safe
     return _code_box(text, path, context, record.offset, as_number(data.get("lineStart")))
 
 
-def _code_box(
-    text: str, path: str, context: ViewContext, offset: int, start: int | None = None
-) -> SafeHtml:
+def _code_box(text: str, path: str, context: ViewContext, offset: int, start: int | None = None) -> SafeHtml:
     unnumbered = strip_line_numbers(text)
     if unnumbered is not None:
         text, start = unnumbered
@@ -127,9 +111,7 @@ def _memory_attachment(data: Fields, record: Record, context: ViewContext) -> Sa
         return SafeHtml("")
     body = markdown_html(text, context, offset=record.offset)
     kind = first_text(content, "type")
-    return box(
-        body, title=path, end=kind, links=record_links(context, record.offset), kind="page-of"
-    )
+    return box(body, title=path, end=kind, links=record_links(context, record.offset), kind="page-of")
 
 
 def _instructions_attachment(data: Fields, record: Record, context: ViewContext) -> SafeHtml:
@@ -153,9 +135,7 @@ def _task_reminder(data: Fields, record: Record, context: ViewContext) -> SafeHt
     items = [as_fields(item) for item in as_items(data.get("content"))]
     board_items = [
         BoardItem(
-            first_text(item, "id") or str(position),
-            first_text(item, "content", "subject"),
-            as_text(item.get("status")),
+            first_text(item, "id") or str(position), first_text(item, "content", "subject"), as_text(item.get("status"))
         )
         for position, item in enumerate(items)
     ]
@@ -168,9 +148,7 @@ def _skill_listing(data: Fields, record: Record, context: ViewContext) -> SafeHt
     count = as_number(data.get("skillCount"))
     body, excerpt, _ = terminal_output(text or "\n".join(names), context, offset=record.offset)
     end = say.count(count if count is not None else len(names), "skill")
-    return box(
-        body, label="Skills", end=end, links=record_links(context, record.offset), excerpt=excerpt
-    )
+    return box(body, label="Skills", end=end, links=record_links(context, record.offset), excerpt=excerpt)
 
 
 def _prompt_snapshot(data: Fields, record: Record, context: ViewContext) -> SafeHtml:
@@ -184,9 +162,7 @@ def _prompt_snapshot(data: Fields, record: Record, context: ViewContext) -> Safe
         boxes.append(box(body, label="System prompt", links=doors, excerpt=excerpt))
     leave = frozenset(("type", "systemPrompt", "tools"))
     other_fields = object_view(data, context, offset=record.offset, skipped=leave)
-    return join_html(
-        *boxes, fact_list(Fact("tools", ", ".join(name for name in names if name))), other_fields
-    )
+    return join_html(*boxes, fact_list(Fact("tools", ", ".join(name for name in names if name))), other_fields)
 
 
 def _structured_output(data: Fields, record: Record, context: ViewContext) -> SafeHtml:
@@ -233,16 +209,8 @@ def record_view(record: Record, context: ViewContext) -> SafeHtml:
     parts = [head, *(_damage_note(damage) for damage in record.damage[:_MAX_LISTED])]
     catalogue_text, css_class = _catalogue_entry(record)
     drift = (Link("Drift", context.links.health()),) if css_class else ()
-    footer = (
-        Fact("", "Kept byte for byte."),
-        Fact("", catalogue_text, css_class),
-        Fact("", _unknown_fields(record)),
-    )
-    body = (
-        json_view(fields, full=context.full)
-        if fields
-        else note_box("It cannot be read as JSON.", "warn")
-    )
+    footer = (Fact("", "Kept byte for byte."), Fact("", catalogue_text, css_class), Fact("", _unknown_fields(record)))
+    body = json_view(fields, full=context.full) if fields else note_box("It cannot be read as JSON.", "warn")
     parts.append(box(body, title=record.kind, label="tidy", links=drift, footer=footer))
     parts += [image_gallery(record, context), _raw_line_box(record.line, context, record.offset)]
     return join_html(*parts)
@@ -263,9 +231,7 @@ def gap_view(gap: Gap, context: ViewContext) -> SafeHtml:
     if not gap.damage and empty:
         parts.append(note_box("An empty line. Every reader skips it."))
     if gap.length > len(raw):
-        parts.append(
-            note_box(f"The first {say.size(len(raw))} of {say.size(gap.length)} are shown.", "warn")
-        )
+        parts.append(note_box(f"The first {say.size(len(raw))} of {say.size(gap.length)} are shown.", "warn"))
     parts.append(_hex_dump(raw) if empty and raw else _raw_line_box(raw, context, gap.offset))
     return join_html(*parts)
 
@@ -276,13 +242,8 @@ def _with_path(context: ViewContext, offset: int) -> ViewContext:
 
 
 def _hex_dump(raw: bytes) -> SafeHtml:
-    rows = [
-        raw[at : at + _BYTES_PER_ROW].hex(" ")
-        for at in range(0, min(len(raw), _MAX_DUMP_BYTES), _BYTES_PER_ROW)
-    ]
-    cut = (
-        f"{_MAX_DUMP_BYTES} of {say.count(len(raw), 'byte')}" if len(raw) > _MAX_DUMP_BYTES else ""
-    )
+    rows = [raw[at : at + _BYTES_PER_ROW].hex(" ") for at in range(0, min(len(raw), _MAX_DUMP_BYTES), _BYTES_PER_ROW)]
+    cut = f"{_MAX_DUMP_BYTES} of {say.count(len(raw), 'byte')}" if len(raw) > _MAX_DUMP_BYTES else ""
     return box(code_block("\n".join(rows)), label="Bytes", footer=(Fact("", cut),))
 
 
@@ -301,9 +262,7 @@ def _records_url(context: ViewContext, offset: int) -> str:
 
 def _type_count(record: Record, transcript: Transcript) -> str:
     """Return how many records of the type there are in this file."""
-    count = sum(
-        node.type == record.type and node.subtype == record.subtype for node in transcript.nodes
-    )
+    count = sum(node.type == record.type and node.subtype == record.subtype for node in transcript.nodes)
     name = f"{record.type}/{record.subtype}" if record.subtype else record.type
     return f"{count:,} of type {name}" if count and name else ""
 
@@ -327,16 +286,10 @@ def _unknown_fields(record: Record) -> str:
     known = {*catalogue().fields(entry), *catalogue().envelopes[entry.dialect], "type"}
     unknown = [name for name in record.fields if name not in known]
     more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
-    return (
-        f"Fields not in the catalogue: {', '.join(unknown[:_MAX_LISTED])}{more}" if unknown else ""
-    )
+    return f"Fields not in the catalogue: {', '.join(unknown[:_MAX_LISTED])}{more}" if unknown else ""
 
 
 def _damage_note(damage: Damage) -> SafeHtml:
     message = ": ".join(part for part in (damage.id, damage.message or damage.hint) if part)
     where = f" (byte {damage.span.offset:,}, {say.count(damage.span.length, 'byte')})"
-    return note_box(
-        f"{message}{where}. {damage.hint}" if damage.message else f"{message}{where}",
-        "warn",
-        "warn",
-    )
+    return note_box(f"{message}{where}. {damage.hint}" if damage.message else f"{message}{where}", "warn", "warn")

@@ -26,14 +26,7 @@ from steno.web.tool_views.components import (
     terminal_output,
     web_address,
 )
-from steno.web.tool_views.view_context import (
-    ToolCall,
-    as_fields,
-    as_items,
-    as_number,
-    as_text,
-    first_text,
-)
+from steno.web.tool_views.view_context import ToolCall, as_fields, as_items, as_number, as_text, first_text
 
 _HIT_LINE: Final = re.compile(r"(?P<path>[^:\n]{1,1000}):(?P<number>\d{1,9})[:-](?P<text>[^\n]*)")
 _CONTEXT_LINE: Final = re.compile(r"(?P<path>[^\n]{1,1000}?)-(?P<number>\d{1,9})-(?P<text>[^\n]*)")
@@ -81,9 +74,7 @@ def grep_view(call: ToolCall) -> SafeHtml:
         return _path_list_box(call, names, _search_options(call))
     text = content or ("" if names or result_fields else call.result_text)
     if not text:
-        return (
-            _path_list_box(call, names, _search_options(call)) if names else _no_matches_box(call)
-        )
+        return _path_list_box(call, names, _search_options(call)) if names else _no_matches_box(call)
     excerpt = take_excerpt(text, call.context, offset=call.step.result.offset, max_lines=_MAX_LINES)
     hits = _parse_hits(excerpt.text, as_text(call.tool_input.get("path")))
     if hits is None:
@@ -93,14 +84,7 @@ def grep_view(call: ToolCall) -> SafeHtml:
     limit = as_number(result_fields.get("appliedLimit"))
     footer = (Fact("", f"cut by the tool at {limit:,}" if limit else ""),)
     doors = call_links(call)
-    return box(
-        body,
-        title=_pattern(call),
-        label=_search_options(call),
-        links=doors,
-        footer=footer,
-        excerpt=excerpt,
-    )
+    return box(body, title=_pattern(call), label=_search_options(call), links=doors, footer=footer, excerpt=excerpt)
 
 
 def _parse_hits(text: str, path: str) -> list[_SearchHit] | None:
@@ -108,18 +92,12 @@ def _parse_hits(text: str, path: str) -> list[_SearchHit] | None:
     lines = [line for line in text.split("\n") if line != "--"]
     hits: list[_SearchHit] = []
     for line in lines:
-        match = (
-            _HIT_LINE.fullmatch(line)
-            or _CONTEXT_LINE.fullmatch(line)
-            or _UNNAMED_LINE.fullmatch(line)
-        )
+        match = _HIT_LINE.fullmatch(line) or _CONTEXT_LINE.fullmatch(line) or _UNNAMED_LINE.fullmatch(line)
         if match is None:
             hits.append(_SearchHit(hits[-1].path if hits else path, "", line, is_context=True))
             continue
         hit_path = match.groupdict().get("path") or path
-        is_context = match.re is not _HIT_LINE and not (
-            match.re is _UNNAMED_LINE and ":" in line[:12]
-        )
+        is_context = match.re is not _HIT_LINE and not (match.re is _UNNAMED_LINE and ":" in line[:12])
         hits.append(_SearchHit(hit_path, match["number"], match["text"], is_context))
     numbered_count = sum(bool(hit.number) for hit in hits)
     return hits if hits and numbered_count >= _MIN_NUMBERED_SHARE * len(hits) else None
@@ -155,9 +133,7 @@ def _search_options(call: ToolCall) -> str:
     return ", ".join(option for option in (where, *kinds, *flags) if option)
 
 
-def _path_list_box(
-    call: ToolCall, names: list[str], label: str, note_text: str = "", noun: str = "file"
-) -> SafeHtml:
+def _path_list_box(call: ToolCall, names: list[str], label: str, note_text: str = "", noun: str = "file") -> SafeHtml:
     offset = call.step.result.offset if call.step.result is not None else None
     body, excerpt = path_list(names, call.context, offset=offset)
     doors = call_links(call)
@@ -175,9 +151,7 @@ def _path_list_box(
 
 def _no_matches_box(call: ToolCall) -> SafeHtml:
     doors = call_links(call)
-    message = note_box(
-        call.result_text.strip()[:_MAX_MESSAGE] or "Nothing was found.", icon="search"
-    )
+    message = note_box(call.result_text.strip()[:_MAX_MESSAGE] or "Nothing was found.", icon="search")
     return box(message, title=_pattern(call), label=_search_options(call), links=doors)
 
 
@@ -203,9 +177,7 @@ def directory_view(call: ToolCall) -> SafeHtml:
     """Return the contents of a folder."""
     if call.failed or call.step.result is None or not call.result_text.strip():
         return SafeHtml("")
-    body, excerpt, _ = terminal_output(
-        call.result_text, call.context, offset=call.step.result.offset
-    )
+    body, excerpt, _ = terminal_output(call.result_text, call.context, offset=call.step.result.offset)
     doors = call_links(call)
     return box(body, title=as_text(call.tool_input.get("path")), links=doors, excerpt=excerpt)
 
@@ -216,9 +188,7 @@ def tool_search_view(call: ToolCall) -> SafeHtml:
     if not names:
         return SafeHtml("")
     total = as_number(call.result_fields.get("total_deferred_tools"))
-    return _path_list_box(
-        call, names, f"of {say.count(total, 'tool')}" if total else "", noun="tool"
-    )
+    return _path_list_box(call, names, f"of {say.count(total, 'tool')}" if total else "", noun="tool")
 
 
 # The web
@@ -257,10 +227,7 @@ def web_search_view(call: ToolCall) -> SafeHtml:
     parts: list[SafeHtml] = []
     count = 0
     for item in cast("list[Any]", results)[:_MAX_PAGES]:
-        pages = [
-            _web_page(page_fields)
-            for page_fields in as_items(as_fields(item).get("content"))[:_MAX_PAGES]
-        ]
+        pages = [_web_page(page_fields) for page_fields in as_items(as_fields(item).get("content"))[:_MAX_PAGES]]
         if pages:
             count += len(pages)
             parts.append(SafeHtml(render_part("body-pages.html.j2", pages=pages)))
@@ -281,15 +248,10 @@ def web_search_view(call: ToolCall) -> SafeHtml:
 def _web_page(value: Any) -> _WebPage:
     fields = as_fields(value)
     return _WebPage(
-        clip(as_text(fields.get("title"))),
-        clip(as_text(fields.get("url"))),
-        clip(first_text(fields, "page_age")),
+        clip(as_text(fields.get("title"))), clip(as_text(fields.get("url"))), clip(first_text(fields, "page_age"))
     )
 
 
 def _domain_facts(call: ToolCall) -> tuple[Fact, ...]:
     names = (("allowed_domains", "only"), ("blocked_domains", "without"))
-    return tuple(
-        Fact(word, ", ".join(map(as_text, as_items(call.tool_input.get(name)))))
-        for name, word in names
-    )
+    return tuple(Fact(word, ", ".join(map(as_text, as_items(call.tool_input.get(name))))) for name, word in names)

@@ -8,19 +8,10 @@ from steno.sanitize.html import SafeHtml, escape_html
 from steno.web.templating import format_duration
 from steno.web.tool_views.components import Fact, box, call_links, join_html, terminal_output
 from steno.web.tool_views.generic_view import result_images
-from steno.web.tool_views.view_context import (
-    Fields,
-    ToolCall,
-    as_fields,
-    as_number,
-    as_text,
-    first_text,
-)
+from steno.web.tool_views.view_context import Fields, ToolCall, as_fields, as_number, as_text, first_text
 
 _EXIT_CODE: Final = re.compile(r"\A(?:Error: )?Exit code (-?\d+)\n?")
-_SAVED_OUTPUT: Final = re.compile(
-    r"<persisted-output>\n?(?P<said>.*?)\n\nPreview[^\n]*\n", re.DOTALL
-)
+_SAVED_OUTPUT: Final = re.compile(r"<persisted-output>\n?(?P<said>.*?)\n\nPreview[^\n]*\n", re.DOTALL)
 _SAVED_PATH: Final = re.compile(r"saved to: (?P<path>[^\n]{1,2000})")
 _SAVED_START: Final = "<persisted-output>"
 _SAVED_END: Final = "</persisted-output>"
@@ -35,9 +26,7 @@ def shell_command_view(call: ToolCall) -> SafeHtml:
     if not stdout and not stderr:
         exit_match = _EXIT_CODE.match(result_text)
         code = exit_match[1] if exit_match else ""
-        stdout, saved_path = _split_saved_output(
-            result_text[exit_match.end() :] if exit_match else result_text
-        )
+        stdout, saved_path = _split_saved_output(result_text[exit_match.end() :] if exit_match else result_text)
     else:
         _, saved_path = _split_saved_output(result_text)
     is_image = stdout.startswith(_IMAGE_PREFIX) or result_fields.get("isImage") is True
@@ -50,13 +39,9 @@ def shell_command_view(call: ToolCall) -> SafeHtml:
         stdout, call.context, command=_command_text(call), offset=offset, from_end=failed
     )
     if stderr.strip():
-        errors, error_excerpt, more = terminal_output(
-            stderr, call.context, offset=offset, from_end=True
-        )
+        errors, error_excerpt, more = terminal_output(stderr, call.context, offset=offset, from_end=True)
         cut = (
-            f'<p class="dim small">{escape_html(error_excerpt.extent_label)}</p>'
-            if error_excerpt.extent_label
-            else ""
+            f'<p class="dim small">{escape_html(error_excerpt.extent_label)}</p>' if error_excerpt.extent_label else ""
         )
         body = SafeHtml(f'{body}<div class="err"><h4>stderr</h4>{errors}{cut}</div>')
         overwritten += more
@@ -76,19 +61,13 @@ def shell_command_view(call: ToolCall) -> SafeHtml:
 
 
 def _command_text(call: ToolCall) -> str:
-    return (
-        first_text(call.tool_input, "command")
-        or call.step.command
-        or first_text(call.result_fields, "command")
-    )
+    return first_text(call.tool_input, "command") or call.step.command or first_text(call.result_fields, "command")
 
 
 def _tags(call: ToolCall) -> tuple[str, ...]:
     tool_input = call.tool_input
     background_tag = ("in background",) if tool_input.get("run_in_background") is True else ()
-    sandbox_tag = (
-        ("without sandbox",) if tool_input.get("dangerouslyDisableSandbox") is True else ()
-    )
+    sandbox_tag = ("without sandbox",) if tool_input.get("dangerouslyDisableSandbox") is True else ()
     return background_tag + sandbox_tag
 
 
@@ -115,18 +94,14 @@ def _exit_facts(call: ToolCall, result_fields: Fields, code: str) -> tuple[Fact,
     if state == "unknown":
         return (Fact("", call.step.outcome),)
     if result_fields.get("backgroundTaskId"):
-        return (
-            Fact("", f"went on in the background as {as_text(result_fields['backgroundTaskId'])}"),
-        )
+        return (Fact("", f"went on in the background as {as_text(result_fields['backgroundTaskId'])}"),)
     if state == "failed":
         return Fact("", f"exit {code}" if code else "failed", "bad"), Fact("", seconds)
     meaning = as_text(result_fields.get("returnCodeInterpretation"))
     return Fact("", meaning or "exit 0"), Fact("", seconds)
 
 
-def _output_facts(
-    result_fields: Fields, saved_path: str, overwritten: int, output: str
-) -> list[Fact]:
+def _output_facts(result_fields: Fields, saved_path: str, overwritten: int, output: str) -> list[Fact]:
     footer: list[Fact] = []
     if not output or output.isspace():
         footer.append(Fact("", "no output"))
@@ -144,15 +119,11 @@ def task_output_view(call: ToolCall) -> SafeHtml:
     node = call.step.result
     result_fields = call.result_fields
     task = as_fields(result_fields.get("task")) or result_fields
-    stdout = first_text(task, "stdout", "output", "result") or (
-        "" if result_fields else call.result_text
-    )
+    stdout = first_text(task, "stdout", "output", "result") or ("" if result_fields else call.result_text)
     if node is None or (not task and not stdout):
         return SafeHtml("")
     command = first_text(task, "command", "description")
-    body, excerpt, overwritten = terminal_output(
-        stdout, call.context, command=command, offset=node.offset
-    )
+    body, excerpt, overwritten = terminal_output(stdout, call.context, command=command, offset=node.offset)
     parts = [body]
     stderr = first_text(task, "stderr", "error")
     if stderr:
@@ -160,10 +131,7 @@ def task_output_view(call: ToolCall) -> SafeHtml:
         parts.append(SafeHtml(f'<div class="err"><h4>stderr</h4>{errors}</div>'))
     code = as_number(task.get("exitCode"))
     footer = (
-        Fact(
-            "",
-            first_text(task, "status") or first_text(result_fields, "retrieval_status", "message"),
-        ),
+        Fact("", first_text(task, "status") or first_text(result_fields, "retrieval_status", "message")),
         Fact("exit", "" if code is None else str(code), "bad" if code else ""),
         Fact("", f"{say.count(overwritten, 'line')} printed over" if overwritten else ""),
         Fact("", "" if stdout or stderr else "no output"),

@@ -12,15 +12,7 @@ from steno.session.transcript import Node
 from steno.web.templating import icon_html
 from steno.web.tool_views.components import Fact, clip, fact_list, join_html
 from steno.web.tool_views.generic_view import result_view
-from steno.web.tool_views.view_context import (
-    Fields,
-    ToolCall,
-    ViewContext,
-    as_fields,
-    as_items,
-    as_text,
-    first_text,
-)
+from steno.web.tool_views.view_context import Fields, ToolCall, ViewContext, as_fields, as_items, as_text, first_text
 
 _BOARD_COLUMNS: Final = (
     ("To do", "", "ring", ("pending", "open", "todo")),
@@ -64,21 +56,11 @@ def board_html(items: Sequence[BoardItem], previous: Mapping[str, str] | None) -
     for title, kind, icon, statuses in _BOARD_COLUMNS:
         # What nobody knows is still to do.
         column_items = [
-            item
-            for item in items
-            if item.status in statuses or (not kind and item.status not in known_statuses)
+            item for item in items if item.status in statuses or (not kind and item.status not in known_statuses)
         ]
-        entries = [
-            _build_entry(item, previous, known_statuses) for item in column_items[:_MAX_ITEMS]
-        ]
+        entries = [_build_entry(item, previous, known_statuses) for item in column_items[:_MAX_ITEMS]]
         columns.append(
-            _BoardColumn(
-                f"{title} {len(column_items)}",
-                kind,
-                icon,
-                entries,
-                len(column_items) - len(entries),
-            )
+            _BoardColumn(f"{title} {len(column_items)}", kind, icon, entries, len(column_items) - len(entries))
         )
     return SafeHtml(f'<div class="box board">{"".join(map(_column_html, columns))}</div>\n')
 
@@ -97,9 +79,7 @@ def _entry_html(entry: _BoardEntry) -> str:
     return f"<span{mark}>{escape_html(entry.title)}{detail}</span>"
 
 
-def _build_entry(
-    item: BoardItem, previous: Mapping[str, str] | None, known_statuses: set[str]
-) -> _BoardEntry:
+def _build_entry(item: BoardItem, previous: Mapping[str, str] | None, known_statuses: set[str]) -> _BoardEntry:
     mark = ""
     if previous:
         old_status = previous.get(item.name)
@@ -114,31 +94,20 @@ def _build_entry(
 
 def todo_view(call: ToolCall) -> SafeHtml:
     """Return the list that was written, against the one before."""
-    current = _todo_items(call.result_fields.get("newTodos")) or _todo_items(
-        call.tool_input.get("todos")
-    )
+    current = _todo_items(call.result_fields.get("newTodos")) or _todo_items(call.tool_input.get("todos"))
     previous = _todo_items(call.result_fields.get("oldTodos"))
     if not previous and "oldTodos" not in call.result_fields and call.step.call is not None:
         previous = _previous_todos(call.context, call.step.call)
     if not current and not previous:
         return SafeHtml("")
     html = board_html(current, {item.name: item.status for item in previous})
-    removed = [
-        item.title
-        for item in previous
-        if item.name not in {current_item.name for current_item in current}
-    ]
-    return join_html(
-        html, fact_list(Fact("no longer on it", ", ".join(removed)[:2_000])), _failure_html(call)
-    )
+    removed = [item.title for item in previous if item.name not in {current_item.name for current_item in current}]
+    return join_html(html, fact_list(Fact("no longer on it", ", ".join(removed)[:2_000])), _failure_html(call))
 
 
 def _todo_items(value: Any) -> list[BoardItem]:
     fields = [as_fields(item) for item in as_items(value)]
-    titled = [
-        (first_text(item_fields, "content", "subject", "title", "text"), item_fields)
-        for item_fields in fields
-    ]
+    titled = [(first_text(item_fields, "content", "subject", "title", "text"), item_fields) for item_fields in fields]
     return [
         BoardItem(title, title, as_text(each.get("status")), as_text(each.get("priority")))
         for title, each in titled
@@ -157,9 +126,7 @@ def _preceding_nodes(context: ViewContext, node: Node) -> list[Node]:
     return context.transcript.nodes[max(0, node.index - _MAX_LOOKBACK) : node.index]
 
 
-def _tool_uses(
-    context: ViewContext, nodes: Iterable[Node], names: Sequence[str]
-) -> Iterator[tuple[ToolUse, Node]]:
+def _tool_uses(context: ViewContext, nodes: Iterable[Node], names: Sequence[str]) -> Iterator[tuple[ToolUse, Node]]:
     """Yield the calls of some tools; records are only decoded where the name is in them."""
     marks = [f'"{name}"'.encode() for name in names]
     for node in nodes:
@@ -221,13 +188,9 @@ def _previous_tasks(context: ViewContext, node: Node) -> dict[str, BoardItem]:
     return board
 
 
-def _apply_task_call(
-    board: dict[str, BoardItem], tool: str, tool_input: Fields, result_fields: Fields
-) -> None:
+def _apply_task_call(board: dict[str, BoardItem], tool: str, tool_input: Fields, result_fields: Fields) -> None:
     if tool == "TaskList":
-        listed_tasks = [
-            _board_item(task_item) for task_item in as_items(result_fields.get("tasks"))
-        ]
+        listed_tasks = [_board_item(task_item) for task_item in as_items(result_fields.get("tasks"))]
         if listed_tasks:
             board.clear()
             board.update({item.name: item for item in listed_tasks})
@@ -246,9 +209,7 @@ def _apply_task_call(
             board.pop(name, None)
             return
         title = first_text(tool_input, "subject") or old.title
-        board[name] = BoardItem(
-            name, title, status or old.status, first_text(tool_input, "owner") or old.detail
-        )
+        board[name] = BoardItem(name, title, status or old.status, first_text(tool_input, "owner") or old.detail)
 
 
 def _board_item(value: Any) -> BoardItem:

@@ -145,9 +145,7 @@ def tool_call(step: Step, context: ViewContext) -> ToolCall:
         record=record,
         result_data=result_data,
         result_fields=as_fields(result_data),
-        result_text=text.strip().removeprefix(_ERROR_TAGS[0]).removesuffix(_ERROR_TAGS[1])
-        if text
-        else "",
+        result_text=text.strip().removeprefix(_ERROR_TAGS[0]).removesuffix(_ERROR_TAGS[1]) if text else "",
         result_blocks=result.blocks if result is not None else (),
         failed=bool(result is not None and result.is_error),
     )

@@ -87,9 +87,7 @@ class PathView(msgspec.Struct, frozen=True):
     """How many prompts and steps are not on the page."""
 
 
-def compare_paths(
-    comparison: Comparison, keys: tuple[str, str], links: Links, *, show_all: bool = False
-) -> PathView:
+def compare_paths(comparison: Comparison, keys: tuple[str, str], links: Links, *, show_all: bool = False) -> PathView:
     """Return the paths as a page shows them; with `whole` nothing is folded."""
     remaining = _MAX_ALL_LINES if show_all else _MAX_LINES
     chunks: list[PathSection] = []
@@ -103,25 +101,14 @@ def compare_paths(
             omitted += size
             continue
         if part.common:
-            lines = _fold(
-                _common_lines(items_a, items_b, keys, links),
-                remaining,
-                tail=True,
-                show_all=show_all,
-            )
+            lines = _fold(_common_lines(items_a, items_b, keys, links), remaining, tail=True, show_all=show_all)
             label = _common_label(items_a) if has_diverged else ""
             chunks.append(PathSection(True, lines, _NO_LINES, label))
             omitted += lines.omitted
         else:
-            label = _divergence_label(
-                comparison, part.a.start, part.b.start, diverged_before=has_diverged
-            )
-            lines_a = _fold(
-                [_path_line(item, keys[0], links) for item in items_a], remaining, show_all=show_all
-            )
-            lines_b = _fold(
-                [_path_line(item, keys[1], links) for item in items_b], remaining, show_all=show_all
-            )
+            label = _divergence_label(comparison, part.a.start, part.b.start, diverged_before=has_diverged)
+            lines_a = _fold([_path_line(item, keys[0], links) for item in items_a], remaining, show_all=show_all)
+            lines_b = _fold([_path_line(item, keys[1], links) for item in items_b], remaining, show_all=show_all)
             chunks.append(PathSection(False, lines_a, lines_b, label))
             omitted += lines_a.omitted + lines_b.omitted
             has_diverged = True
@@ -132,9 +119,7 @@ def compare_paths(
 _NO_LINES: Final = FoldedLines([], [], [])
 
 
-def _fold(
-    lines: list[PathLine], remaining: int, *, tail: bool = False, show_all: bool = False
-) -> FoldedLines:
+def _fold(lines: list[PathLine], remaining: int, *, tail: bool = False, show_all: bool = False) -> FoldedLines:
     visible, omitted = lines[:remaining], max(0, len(lines) - remaining)
     head, end = (_VISIBLE_HEAD, _VISIBLE_TAIL) if tail else (_VISIBLE_BRANCH, 0)
     # To fold a few lines away saves nothing.
@@ -149,9 +134,7 @@ def _common_label(items: list[PathItem]) -> str:
     return f"the same again: {humanize.count(steps, 'step')}" if steps else "asked the same again"
 
 
-def _divergence_label(
-    comparison: Comparison, start_a: int, start_b: int, *, diverged_before: bool
-) -> str:
+def _divergence_label(comparison: Comparison, start_a: int, start_b: int, *, diverged_before: bool) -> str:
     if diverged_before:
         return "apart again"
     item_a = comparison.a.path[start_a] if start_a < len(comparison.a.path) else None
@@ -200,9 +183,7 @@ def _path_line(item: PathItem, key: str, links: Links) -> PathLine:
         time=format_duration(item.seconds),
         tokens=humanize.tokens(item.tokens) if item.tokens is not None else "",
         state=_STATE_LABELS[item.state] if not item.is_prompt else "",
-        href=links.inside(key, step_path)
-        if has_step
-        else links.session(key, anchor, turn=item.turn),
+        href=links.inside(key, step_path) if has_step else links.session(key, anchor, turn=item.turn),
         source=links.inside(key, step_path, part=1) if has_step else "",
     )
 

@@ -56,18 +56,14 @@ class FindingView(msgspec.Struct):
 class FileFindings:
     """What a page says of them."""
 
-    def __init__(
-        self, findings: Sequence[FindingView], problem_count: int, command: str, verdict: str
-    ) -> None:
+    def __init__(self, findings: Sequence[FindingView], problem_count: int, command: str, verdict: str) -> None:
         self.findings = findings
         self.problem_count = problem_count
         self.command = command
         self.verdict = verdict
 
 
-def session_findings(
-    app_state: AppState, session_ref: SessionRef, links: Links, agent: str = ""
-) -> FileFindings:
+def session_findings(app_state: AppState, session_ref: SessionRef, links: Links, agent: str = "") -> FileFindings:
     """Return what is wrong with a session; whoever asks first waits for it.
 
     Raises:
@@ -78,9 +74,7 @@ def session_findings(
     findings = [
         finding
         for file in report.files
-        for finding in _finding_views(
-            file, links, session_ref.key, agent if file is report else _subagent_of(file)
-        )
+        for finding in _finding_views(file, links, session_ref.key, agent if file is report else _subagent_of(file))
     ]
     findings.sort(key=lambda each: SEVERITIES.index(each.severity))
     problem_count = report.number("error", "warning")
@@ -102,8 +96,7 @@ def check_session(session_ref: SessionRef) -> FileReport:
     """
     if session_ref.is_deleted:
         raise NotFound(
-            "the file is only in the archive",
-            hint=f"`steno archive --verify {session_ref.id}` looks at what is kept",
+            "the file is only in the archive", hint=f"`steno archive --verify {session_ref.id}` looks at what is kept"
         )
     return _cached_report(discover_file(session_ref.path))
 
@@ -145,9 +138,7 @@ def _fix_command(app_state: AppState, session_ref: SessionRef, name: str) -> str
     if not session_ref.subagent:
         with app_state.index() as index:
             rows = index.connection.execute("SELECT path FROM files WHERE gone IS NULL")
-            path_argument = SessionReferences(
-                path_from_column(path) for (path,) in rows
-            ).argument_for(session_ref.path)
+            path_argument = SessionReferences(path_from_column(path) for (path,) in rows).argument_for(session_ref.path)
     quoted = shell_argument(path_argument)
     return f"steno {name}{app_state.location_options} {quoted}" if quoted else ""
 
@@ -155,9 +146,7 @@ def _fix_command(app_state: AppState, session_ref: SessionRef, name: str) -> str
 def _cached_report(discovered: DiscoveredFile) -> FileReport:
     problems: list[Problem] = []
     with_subagents = with_agents(discovered, problems)
-    key = tuple(
-        (file.path, file.size, file.mtime_ns) for file in (with_subagents, *with_subagents.agents)
-    )
+    key = tuple((file.path, file.size, file.mtime_ns) for file in (with_subagents, *with_subagents.agents))
     with _lock:
         cached = _reports.get(key)
         if cached is not None:

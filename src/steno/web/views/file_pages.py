@@ -56,13 +56,7 @@ class FileCache:
     def project_files(self, index: SessionIndex, project: str) -> list[TouchedFile]:
         """Return all files of a project, by their paths."""
         choice = TouchedFilter(project=project, sort="path")
-        return self._get(
-            index,
-            "project",
-            project,
-            _MAX_LISTS,
-            lambda: list_touched_files(index.connection, choice),
-        )
+        return self._get(index, "project", project, _MAX_LISTS, lambda: list_touched_files(index.connection, choice))
 
     def path(self, index: SessionIndex, tag: str) -> str:
         """Return the path that an address names.
@@ -96,12 +90,8 @@ class FileCache:
             raise NotFound("no session touched such a file")
         return file_history
 
-    def _get(
-        self, index: SessionIndex, kind: str, name: str, max_entries: int, make: Callable[[], _T]
-    ) -> _T:
-        (batch,) = index.connection.execute(
-            "SELECT coalesce(max(id), 0) FROM batches WHERE NOT open"
-        ).fetchone()
+    def _get(self, index: SessionIndex, kind: str, name: str, max_entries: int, make: Callable[[], _T]) -> _T:
+        (batch,) = index.connection.execute("SELECT coalesce(max(id), 0) FROM batches WHERE NOT open").fetchone()
         with self._lock:
             if batch != self._batch:
                 self._results.clear()
@@ -194,9 +184,7 @@ def _rows_below(folder: Folder, chosen: str, depth: int) -> Iterator[TreeRow]:
             last = next(iter(last.folders.values()))
             name = f"{name}/{last.name}"
         is_open = chosen == last.path or chosen.startswith(f"{last.path}/")
-        yield TreeRow(
-            depth, name, last.path, last.touches, folder=True, open=is_open, parent=parent
-        )
+        yield TreeRow(depth, name, last.path, last.touches, folder=True, open=is_open, parent=parent)
         if is_open:
             yield from _rows_below(last, chosen, depth + 1)
     for file in sorted(folder.files, key=_file_order)[:_MAX_FILES]:
@@ -305,16 +293,9 @@ def _version_text(version: Version | None) -> str | None:
     return None if version is None else normalized_text(version)
 
 
-def _surviving_lines(
-    history: History, version: Version, old: str | None, new: str | None
-) -> tuple[int, int] | None:
+def _surviving_lines(history: History, version: Version, old: str | None, new: str | None) -> tuple[int, int] | None:
     last = next(
-        (
-            _version_text(candidate)
-            for candidate in reversed(history.versions)
-            if candidate.text is not None
-        ),
-        None,
+        (_version_text(candidate) for candidate in reversed(history.versions) if candidate.text is not None), None
     )
     if last is None or old is None or new is None or version.verb not in ("edit", "write"):
         return None
@@ -346,9 +327,7 @@ def _full_text_html(version: Version | None, language: str, *, full: bool) -> tu
     return trusted_markup(first_lines), len(lines) - _MAX_LINES
 
 
-def _partial_text_html(
-    known_pieces: Sequence[KnownLines], total: int | None, language: str
-) -> Iterator[Markup]:
+def _partial_text_html(known_pieces: Sequence[KnownLines], total: int | None, language: str) -> Iterator[Markup]:
     """Yield the stretches that are known, and how long the gaps between them are."""
     next_line = 1
     for piece in known_pieces:
@@ -363,9 +342,7 @@ def _partial_text_html(
 
 
 def _gap_html(line_count: int) -> Markup:
-    return Markup('<p class="unknown-lines">{} not known</p>').format(
-        humanize.count(line_count, "line")
-    )
+    return Markup('<p class="unknown-lines">{} not known</p>').format(humanize.count(line_count, "line"))
 
 
 def _note_html(text: str) -> Markup:

@@ -69,8 +69,7 @@ def find_text(view: SessionView, terms: Sequence[str]) -> SearchResult:
     required_bytes = _required_bytes(terms)
     hits = list(islice(_all_hits(view, terms, required_bytes), _MAX_HITS))
     agents = [
-        (subagent, _subagent_hit_count(subagent, terms, required_bytes))
-        for subagent in _searched_subagents(view)
+        (subagent, _subagent_hit_count(subagent, terms, required_bytes)) for subagent in _searched_subagents(view)
     ]
     result = SearchResult(hits, [pair for pair in agents if pair[1]])
     # Who goes from hit to hit asks for the same words again.
@@ -78,9 +77,7 @@ def find_text(view: SessionView, terms: Sequence[str]) -> SearchResult:
     return result
 
 
-def _all_hits(
-    view: SessionView, terms: Sequence[str], required_bytes: tuple[bytes, ...]
-) -> Iterator[TextHit]:
+def _all_hits(view: SessionView, terms: Sequence[str], required_bytes: tuple[bytes, ...]) -> Iterator[TextHit]:
     yield from _branch_hits(view, 0, terms, required_bytes)
     for turn in view.turns:
         yield from _turn_hits(view, turn, TextHit(turn.number, 0), terms, required_bytes)
@@ -91,24 +88,16 @@ def _branch_hits(
     view: SessionView, after: int, terms: Sequence[str], required_bytes: tuple[bytes, ...]
 ) -> Iterator[TextHit]:
     for branch in view.branches_by_turn.get(after, ()):
-        if any(
-            _matches(view.transcript, node, terms, required_bytes) for node in branch.branch.nodes
-        ):
+        if any(_matches(view.transcript, node, terms, required_bytes) for node in branch.branch.nodes):
             for turn in view.branch_turns(branch):
                 template = TextHit(branch.after_turn or 1, 0, branch=branch.number)
                 yield from _turn_hits(view, turn, template, terms, required_bytes)
 
 
 def _turn_hits(
-    view: SessionView,
-    turn: Turn,
-    template: TextHit,
-    terms: Sequence[str],
-    required_bytes: tuple[bytes, ...],
+    view: SessionView, turn: Turn, template: TextHit, terms: Sequence[str], required_bytes: tuple[bytes, ...]
 ) -> Iterator[TextHit]:
-    matching = [
-        node for node in turn.nodes if _matches(view.transcript, node, terms, required_bytes)
-    ]
+    matching = [node for node in turn.nodes if _matches(view.transcript, node, terms, required_bytes)]
     if not matching:
         return
     step_keys: dict[int, str] = {}
@@ -127,12 +116,8 @@ def _searched_subagents(view: SessionView) -> Sequence[Thread]:
     return [subagent for subagent in view.subagent.family() if subagent is not view.subagent]
 
 
-def _subagent_hit_count(
-    subagent: Thread, terms: Sequence[str], required_bytes: tuple[bytes, ...]
-) -> int:
-    return sum(
-        _matches(subagent.transcript, node, terms, required_bytes) for node in subagent.nodes
-    )
+def _subagent_hit_count(subagent: Thread, terms: Sequence[str], required_bytes: tuple[bytes, ...]) -> int:
+    return sum(_matches(subagent.transcript, node, terms, required_bytes) for node in subagent.nodes)
 
 
 def locate_record(view: SessionView, params: SessionPageParams) -> str | None:
@@ -167,9 +152,7 @@ def _required_bytes(terms: Sequence[str]) -> tuple[bytes, ...]:
     return tuple(part.encode() for part in runs if len(part) > 1)
 
 
-def _matches(
-    transcript: Transcript, node: Node, terms: Sequence[str], required_bytes: tuple[bytes, ...]
-) -> bool:
+def _matches(transcript: Transcript, node: Node, terms: Sequence[str], required_bytes: tuple[bytes, ...]) -> bool:
     raw = transcript.source.read(node.offset, node.length)
     lower = raw.lower()
     if not all(part in lower for part in required_bytes):
@@ -194,9 +177,7 @@ def highlight(html: str, terms: Sequence[str]) -> Markup:
     """
     if not terms:
         return Markup(html)
-    alternatives = "|".join(
-        re.escape(escape(term)) for term in sorted(terms, key=len, reverse=True)
-    )
+    alternatives = "|".join(re.escape(escape(term)) for term in sorted(terms, key=len, reverse=True))
     pattern = re.compile(alternatives, re.IGNORECASE)
     return Markup("".join(_highlighted_pieces(html, pattern)))
 
@@ -239,9 +220,7 @@ def find_view(view: SessionView, params: SessionPageParams, options: RenderOptio
     result = find_text(view, terms)
     find_view = FindView(agents=_subagent_hits(params, result.subagents[:_MAX_SUBAGENTS]))
     if len(result.subagents) > _MAX_SUBAGENTS:
-        find_view.more_label = (
-            f"and in {humanize.count(len(result.subagents) - _MAX_SUBAGENTS, 'more sub-agent')}"
-        )
+        find_view.more_label = f"and in {humanize.count(len(result.subagents) - _MAX_SUBAGENTS, 'more sub-agent')}"
     hits = result.hits
     if not hits:
         return find_view
@@ -255,9 +234,7 @@ def find_view(view: SessionView, params: SessionPageParams, options: RenderOptio
     if hit.branch:
         params.branch = hit.branch
         branch = view.abandoned_branch(hit.branch)
-        find_view.location_label = (
-            f"in {branch.first_turn}{PRIME * branch.depth}, which was abandoned"
-        )
+        find_view.location_label = f"in {branch.first_turn}{PRIME * branch.depth}, which was abandoned"
     if hit.step_key:
         options.open_steps |= {hit.step_key}
     find_view.terms, find_view.hits, find_view.position = terms, len(hits), position
@@ -274,9 +251,7 @@ def _hit_url(params: SessionPageParams, turn: int, branch: int, hit: int) -> str
     return params.url(links(), anchor, hit=hit, turn=None, branch=None)
 
 
-def _subagent_hits(
-    params: SessionPageParams, subagents: Sequence[tuple[Thread, int]]
-) -> list[SubagentHits]:
+def _subagent_hits(params: SessionPageParams, subagents: Sequence[tuple[Thread, int]]) -> list[SubagentHits]:
     rows: list[SubagentHits] = []
     for subagent, number in subagents:
         label = subagent.description or subagent.kind or subagent.prompt

@@ -18,12 +18,7 @@ from steno.web.state.app_state import AppState
 from steno.web.state.caches import SessionRef
 from steno.web.templating import links
 from steno.web.views.session_params import SessionPageParams, session_page_params
-from steno.web.views.session_view import (
-    SessionIndexInfo,
-    SessionView,
-    session_index_info,
-    session_view,
-)
+from steno.web.views.session_view import SessionIndexInfo, SessionView, session_index_info, session_view
 from steno.web.views.step_view import RenderOptions
 
 
@@ -40,21 +35,15 @@ class OpenedSession(msgspec.Struct):
         return render_options(self.params, self.indexed, live=live)
 
 
-def render_options(
-    params: SessionPageParams, indexed: SessionIndexInfo, *, live: bool = False
-) -> RenderOptions:
+def render_options(params: SessionPageParams, indexed: SessionIndexInfo, *, live: bool = False) -> RenderOptions:
     """Return how a reader wants a session told."""
-    return RenderOptions(
-        params.key, links(), params.detail, params.open_steps, live, indexed.metadata.project
-    )
+    return RenderOptions(params.key, links(), params.detail, params.open_steps, live, indexed.metadata.project)
 
 
 def request_params(request: Request) -> SessionPageParams:
     """Return what a request wants to see."""
     path_params = request.path_params
-    return session_page_params(
-        path_params["key"], path_params.get("agent", ""), request.query_params
-    )
+    return session_page_params(path_params["key"], path_params.get("agent", ""), request.query_params)
 
 
 def locate_session(
@@ -92,12 +81,7 @@ def open_session(
     """
     session_ref, indexed = locate_session(app_state, params, with_costs=with_costs)
     with app_state.open_session(session_ref) as session:
-        yield OpenedSession(
-            params,
-            session_ref,
-            indexed,
-            session_view(app_state, session, session_ref, params.agent),
-        )
+        yield OpenedSession(params, session_ref, indexed, session_view(app_state, session, session_ref, params.agent))
 
 
 BIG: Final = 12 << 20

@@ -48,8 +48,7 @@ def context_bar(context: ContextUsage) -> Markup:
             )
         x += width
     return Markup(
-        '<svg class="stackbar" viewBox="0 0 1000 12" preserveAspectRatio="none" '
-        'aria-hidden="true">{}</svg>'
+        '<svg class="stackbar" viewBox="0 0 1000 12" preserveAspectRatio="none" aria-hidden="true">{}</svg>'
     ).format(_NO_CHART.join(parts))
 
 
@@ -61,9 +60,7 @@ def context_growth_chart(context: ContextUsage) -> Markup:
     top = max(point.total for point in points) * 1.12 or 1.0
     plot = _GrowthPlot(points, top)
     parts = [*plot.grid(), *plot.areas(), *plot.compaction_lines(context.cuts), *plot.turn_labels()]
-    return Markup(
-        '<svg class="chart" viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">{}</svg>'
-    ).format(
+    return Markup('<svg class="chart" viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">{}</svg>').format(
         _CHART_WIDTH,
         _CHART_HEIGHT,
         f"Context by source over {humanize.count(len(context.points), 'turn')}, "
@@ -101,9 +98,9 @@ class _GrowthPlot:
         """Yield the lines that figures are read off."""
         for position in range(_GRID + 1):
             y = self._y(self._top * position / _GRID)
-            yield Markup(
-                '<line class="grid" x1="{:.0f}" x2="{:.0f}" y1="{:.1f}" y2="{:.1f}"/>'
-            ).format(_PLOT_LEFT, _CHART_WIDTH - 2, y, y)
+            yield Markup('<line class="grid" x1="{:.0f}" x2="{:.0f}" y1="{:.1f}" y2="{:.1f}"/>').format(
+                _PLOT_LEFT, _CHART_WIDTH - 2, y, y
+            )
             if position % 2 == 0:
                 yield Markup('<text x="{:.0f}" y="{:.1f}" text-anchor="end">{}</text>').format(
                     _PLOT_LEFT - 6, y + 4, _short_tokens(self._top * position / _GRID)
@@ -131,20 +128,16 @@ class _GrowthPlot:
             place = places.get(turn)
             if place is not None:
                 x = self._x(max(0.0, place - 0.5))
-                yield Markup(
-                    '<line class="cutline" x1="{0:.1f}" x2="{0:.1f}" y1="{1:.0f}" y2="{2:.0f}"/>'
-                ).format(x, _PLOT_TOP - 4, _PLOT_TOP + _PLOT_HEIGHT)
+                yield Markup('<line class="cutline" x1="{0:.1f}" x2="{0:.1f}" y1="{1:.0f}" y2="{2:.0f}"/>').format(
+                    x, _PLOT_TOP - 4, _PLOT_TOP + _PLOT_HEIGHT
+                )
 
     def turn_labels(self) -> Iterator[Markup]:
         """Yield the numbers of the first turn, the one in the middle, and the last."""
         last = len(self._points) - 1
         for position in sorted({0, last // 2, last}) if last >= _LABELS else (0, last):
             anchor = "start" if position == 0 else "end" if position == last else "middle"
-            label = (
-                f"turn {self._points[position].turn}"
-                if position == 0
-                else self._points[position].turn
-            )
+            label = f"turn {self._points[position].turn}" if position == 0 else self._points[position].turn
             yield Markup('<text x="{:.1f}" y="{:.0f}" text-anchor="{}">{}</text>').format(
                 self._x(position), _CHART_HEIGHT - 4, anchor, label
             )
@@ -202,9 +195,7 @@ def session_map(view: SessionView) -> Markup:
 
 
 def _add_compaction(pen: _MapBuilder) -> None:
-    pen.shapes.append(
-        Markup('<line class="seamline" x1="2" x2="37" y1="{0:.1f}" y2="{0:.1f}"/>').format(pen.y)
-    )
+    pen.shapes.append(Markup('<line class="seamline" x1="2" x2="37" y1="{0:.1f}" y2="{0:.1f}"/>').format(pen.y))
     pen.y += 7
 
 
@@ -239,8 +230,8 @@ def _add_branches(pen: _MapBuilder, view: SessionView, after: int) -> None:
         for _ in range(min(8, max(1, branch.branch.turns * 2))):
             pen.add_bar("an", 14)
         pen.shapes.append(
-            Markup(
-                '<rect class="gone" x="3.5" y="{:.1f}" width="32" height="{:.1f}" rx="2"/>'
-            ).format(top - 2, pen.y - top + 2)
+            Markup('<rect class="gone" x="3.5" y="{:.1f}" width="32" height="{:.1f}" rx="2"/>').format(
+                top - 2, pen.y - top + 2
+            )
         )
         pen.y += 4

@@ -42,12 +42,7 @@ _FEATURE_LABELS: Final[dict[SessionFeature, tuple[str, str]]] = {
     "pr": ("branch", "Pull requests"),
     "answered": ("say", "Text answers"),
 }
-_TIME_RANGES: Final = (
-    ("", "Any time"),
-    ("today", "Today"),
-    ("week", "This week"),
-    ("month", "This month"),
-)
+_TIME_RANGES: Final = (("", "Any time"), ("today", "Today"), ("week", "This week"), ("month", "This month"))
 
 
 _STATUS_LABELS: Final[dict[StatusFilter, tuple[str, str]]] = {
@@ -92,17 +87,13 @@ class FacetCounts(msgspec.Struct, frozen=True):
     values: dict[FacetName, FacetValues]
 
 
-def count_facets(
-    connection: sqlite3.Connection, choice: SessionFilter, range_starts: Sequence[int]
-) -> FacetCounts:
+def count_facets(connection: sqlite3.Connection, choice: SessionFilter, range_starts: Sequence[int]) -> FacetCounts:
     """Count; this is most of the work of the page, and the same until the index changes."""
     features, since = count_by_feature(connection, choice, range_starts)
     anytime = msgspec.structs.replace(choice, since=None)
     since = [list_sessions(connection, anytime, limit=0).total, *since]
     names: tuple[FacetName, ...] = ("project", "model", "branch")
-    values: dict[FacetName, FacetValues] = {
-        name: facet_values(connection, choice, name) for name in names
-    }
+    values: dict[FacetName, FacetValues] = {name: facet_values(connection, choice, name) for name in names}
     statuses, sizes = count_by_status(connection, choice), count_by_size(connection, choice)
     lengths, listed = count_by_step_records(connection, choice)
     return FacetCounts(features, since, statuses, sizes, lengths, listed, values)
@@ -125,9 +116,7 @@ def build_facets(
 ) -> Facets:
     """Return the facets of a list; `keep` keeps what was counted."""
     choice = params.choice
-    range_starts = tuple(
-        range_start(name, app_state.now()) or 0 for name, _ in _TIME_RANGES if name
-    )
+    range_starts = tuple(range_start(name, app_state.now()) or 0 for name, _ in _TIME_RANGES if name)
     cache_key = "facets", msgspec.structs.replace(choice, sort="newest"), range_starts
     counts = cached(cache_key, lambda: count_facets(index.connection, choice, range_starts))
     facets = [
@@ -154,10 +143,7 @@ def _column_facets(counts: FacetCounts, params: SessionListParams, name: FacetNa
             names.get(each.name, each.name) or "no project",
             each.number,
             _toggle_url(
-                params.query,
-                name,
-                path_tag(each.name) if name == "project" else each.name,
-                on=each.name == chosen,
+                params.query, name, path_tag(each.name) if name == "project" else each.name, on=each.name == chosen
             ),
             each.name == chosen,
         )
@@ -169,9 +155,7 @@ def _first_values(values: list[ValueCount], chosen: str | None) -> list[ValueCou
     """Return the first values, if there are many; what is chosen is always among them."""
     if len(values) <= _MAX_VISIBLE + 1:
         return values
-    return values[:_MAX_VISIBLE] + [
-        value for value in values[_MAX_VISIBLE:] if value.name == chosen
-    ]
+    return values[:_MAX_VISIBLE] + [value for value in values[_MAX_VISIBLE:] if value.name == chosen]
 
 
 def _display_names(values: list[str], name: FacetName) -> dict[str, str]:
@@ -204,9 +188,7 @@ def _status_facets(
     chosen = params.choice.status
     numbers = dict(statuses)
     if damaged := sorted(app_state.health_monitor.damaged_paths):
-        choice = msgspec.structs.replace(
-            params.choice, status="damaged", files=file_ids_at(index.connection, damaged)
-        )
+        choice = msgspec.structs.replace(params.choice, status="damaged", files=file_ids_at(index.connection, damaged))
         numbers["damaged"] = list_sessions(index.connection, choice, limit=0).total
     return [
         Facet(
@@ -257,13 +239,7 @@ def _step_count_facets(params: SessionListParams, counts: FacetCounts) -> list[F
 def _feature_facets(params: SessionListParams, counts: dict[SessionFeature, int]) -> list[Facet]:
     choice = params.choice
     return [
-        Facet(
-            label,
-            counts[name],
-            _toggle_feature_url(params.query, choice, name),
-            name in choice.has,
-            icon,
-        )
+        Facet(label, counts[name], _toggle_feature_url(params.query, choice, name), name in choice.has, icon)
         for name, (icon, label) in _FEATURE_LABELS.items()
         if counts[name] or name in choice.has
     ]

@@ -48,9 +48,7 @@ MAX_QUERY_LENGTH: Final = 2_000
 """So many letters may be looked for."""
 _MAX_VALUE_LENGTH: Final = 300
 _MAX_STEPS: Final = 1_000_000_000
-_FILTERS: Final = (
-    *("project", "branch", "model", "status", "size", "since", "has", "min_steps", "listed"),
-)
+_FILTERS: Final = (*("project", "branch", "model", "status", "size", "since", "has", "min_steps", "listed"),)
 _KNOWN: Final = ("q", *_FILTERS, "sort", "view", "order")
 
 
@@ -100,14 +98,8 @@ def session_list_params(
         raise BadRequest("too many words to look for", hint=f"at most {MAX_QUERY_LENGTH:,} letters")
     for name, value in query.items():
         if name != "q" and len(value) > _MAX_VALUE_LENGTH:
-            raise BadRequest(
-                f"{name} is too long", hint=f"Use at most {_MAX_VALUE_LENGTH} letters."
-            )
-    has = tuple(
-        feature
-        for feature in get_args(SessionFeature)
-        if feature in query.get("has", "").split(",")
-    )
+            raise BadRequest(f"{name} is too long", hint=f"Use at most {_MAX_VALUE_LENGTH} letters.")
+    has = tuple(feature for feature in get_args(SessionFeature) if feature in query.get("has", "").split(","))
     project = None
     if "project" in query:
         paths = index.connection.execute("SELECT DISTINCT project FROM sessions")
@@ -218,9 +210,7 @@ def session_rows(
     app_state: AppState, index: SessionIndex, listed: list[SessionRow], *, dated: bool = False
 ) -> Iterator[SessionListItem]:
     """Yield sessions as rows; `dated` says of each on which day it was, for no heading does."""
-    costs = usage_by_session(
-        index.connection, [session.file for session in listed], app_state.prices
-    )
+    costs = usage_by_session(index.connection, [session.file for session in listed], app_state.prices)
     now = app_state.now()
     for each in listed:
         age = each.age(now)
@@ -233,18 +223,14 @@ def session_rows(
             spark=_sparkline(app_state, index, each),
             seconds=each.figures.worked / MS_PER_SECOND or None,
             cost=None if (cost_figures := costs.get(each.file)) is None else cost_figures.cost,
-            when="now"
-            if state == "running"
-            else _format_time(seconds_from_ms(each.ended), now, dated=dated),
+            when="now" if state == "running" else _format_time(seconds_from_ms(each.ended), now, dated=dated),
             now=_current_activity(_session_activity(app_state, each), state) if live else None,
         )
 
 
 def _sparkline(app_state: AppState, index: SessionIndex, session: SessionRow) -> Markup:
     key = "spark", session.file, session.size, session.ended
-    return app_state.result_cache.get(
-        key, lambda: sparkline(*activity_slices(index.connection, session))
-    )
+    return app_state.result_cache.get(key, lambda: sparkline(*activity_slices(index.connection, session)))
 
 
 def _format_time(ended: float | None, now: float, *, dated: bool) -> str:
@@ -267,9 +253,7 @@ def _session_activity(app_state: AppState, session: SessionRow) -> CurrentStep:
         except StenoError:
             return _NO_ACTIVITY
 
-    return app_state.result_cache.get(
-        ("doing", session.path, session.size, session.ended), read_activity
-    )
+    return app_state.result_cache.get(("doing", session.path, session.size, session.ended), read_activity)
 
 
 def _current_activity(doing: CurrentStep, state: str) -> CurrentActivity:
@@ -283,9 +267,7 @@ def _current_activity(doing: CurrentStep, state: str) -> CurrentActivity:
         verb,
         step.subject if step is not None and step.state == "open" else "",
         None if share is None else round(share * 100),
-        Markup("")
-        if share is None
-        else meter(share, "fwarn" if share > _CONTEXT_WARNING_SHARE else "fa"),
+        Markup("") if share is None else meter(share, "fwarn" if share > _CONTEXT_WARNING_SHARE else "fa"),
     )
 
 
@@ -308,11 +290,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 def session_sections(
-    app_state: AppState,
-    index: SessionIndex,
-    choice: SessionFilter,
-    rows: Iterable[SessionListItem],
-    view: str,
+    app_state: AppState, index: SessionIndex, choice: SessionFilter, rows: Iterable[SessionListItem], view: str
 ) -> list[Section]:
     """Return rows under their headings; a heading counts all its sessions, also those not shown."""
     if view == "flat":
@@ -324,9 +302,7 @@ def session_sections(
     totals = app_state.index_cache.get(
         index_stamp,
         ("groups", choice, tuple(groups)),
-        lambda: group_totals(
-            index.connection, choice, list(groups), app_state.prices, max_sessions=_MAX_PRICED
-        ),
+        lambda: group_totals(index.connection, choice, list(groups), app_state.prices, max_sessions=_MAX_PRICED),
     )
     return [
         _build_section(group, group_rows, number, cost, app_state.now())
@@ -341,17 +317,12 @@ def _row_group(row: SessionListItem, view: str) -> SessionGroup:
         return SessionGroup()
     ended = row.listed.ended / MS_PER_SECOND
     return SessionGroup(
-        low=round(local_midnight(ended) * MS_PER_SECOND),
-        high=round(local_midnight(ended, -1) * MS_PER_SECOND),
+        low=round(local_midnight(ended) * MS_PER_SECOND), high=round(local_midnight(ended, -1) * MS_PER_SECOND)
     )
 
 
 def _build_section(
-    group: SessionGroup,
-    rows: list[SessionListItem],
-    session_count: int,
-    cost: int | None,
-    now: float,
+    group: SessionGroup, rows: list[SessionListItem], session_count: int, cost: int | None, now: float
 ) -> Section:
     note = humanize.count(session_count, "session")
     if group.project is not None:

@@ -63,9 +63,7 @@ def outline_rows(view: SessionView, options: RenderOptions) -> list[OutlineRow]:
                 turn.number,
                 _step_mix(turn, view),
                 errors=turn.errors,
-                context_tokens=humanize.tokens(context_tokens_at(view, turn.nodes))
-                if turn.usage.messages
-                else "",
+                context_tokens=humanize.tokens(context_tokens_at(view, turn.nodes)) if turn.usage.messages else "",
             )
         )
         rows += [_compaction_row(compaction) for compaction in turn.inner_seams]
@@ -77,14 +75,10 @@ def outline_rows(view: SessionView, options: RenderOptions) -> list[OutlineRow]:
 
 def _compaction_row(compaction: Compaction) -> OutlineRow:
     size_label = humanize.token_reduction(*context_sizes(compaction)).removesuffix(" tokens")
-    return OutlineRow(
-        "", "", "", compaction_label=f"compacted, {size_label}" if size_label else "compacted"
-    )
+    return OutlineRow("", "", "", compaction_label=f"compacted, {size_label}" if size_label else "compacted")
 
 
-def _add_branch_rows(
-    rows: list[OutlineRow], view: SessionView, options: RenderOptions, after: int
-) -> None:
+def _add_branch_rows(rows: list[OutlineRow], view: SessionView, options: RenderOptions, after: int) -> None:
     sides = view.branches_by_turn.get(after, [])
     for branch in sides[:_MAX_BRANCHES]:
         first_prompt = next((node for node in branch.branch.nodes if node.type == "user"), None)
@@ -93,9 +87,7 @@ def _add_branch_rows(
             OutlineRow(
                 f"{branch.first_turn}{PRIME * branch.depth}",
                 one_line(prompt_text, _MAX_TEXT) or "(nothing was said)",
-                options.links.session(
-                    options.key, f"b{branch.number}", turn=after or 1, branch=branch.number
-                ),
+                options.links.session(options.key, f"b{branch.number}", turn=after or 1, branch=branch.number),
                 money(view.branch_cost(branch).amount),
                 is_abandoned=True,
             )
@@ -137,9 +129,7 @@ def _mix_chart(parts: Sequence[tuple[str, int]]) -> Markup:
         width = number / total * _MIX_WIDTH * min(1.0, total / _FULL_MIX_STEPS + 0.15)
         shapes.append(_RECT.format(name, x, max(width - 0.8, 0.8)))
         x += width
-    return Markup('<svg viewBox="0 0 44 6" aria-hidden="true">{}</svg>').format(
-        Markup("").join(shapes)
-    )
+    return Markup('<svg viewBox="0 0 44 6" aria-hidden="true">{}</svg>').format(Markup("").join(shapes))
 
 
 _MAX_FILES: Final = 12
@@ -233,9 +223,7 @@ class SessionPanel(msgspec.Struct):
     """Where they are had from."""
 
 
-def session_panel(
-    view: SessionView, options: RenderOptions, copied_responses: int = 0
-) -> SessionPanel:
+def session_panel(view: SessionView, options: RenderOptions, copied_responses: int = 0) -> SessionPanel:
     """Return what stands beside the turns; `copied` are responses that another session paid for."""
     files = _touched_files(view, options)
     commands = list(_panel_commands(view, options))
@@ -265,10 +253,7 @@ def _usage_notes(copied_responses: int, agents: int) -> list[str]:
     response_count = humanize.count(copied_responses, "response")
     verb = "was" if copied_responses == 1 else "were"
     shared = f"{response_count} {verb} copied from another session and {verb} paid for there"
-    return [
-        f"{turn_note} {shared}; they count here.".strip(),
-        f"{shared}: the head leaves them out.",
-    ]
+    return [f"{turn_note} {shared}; they count here.".strip(), f"{shared}: the head leaves them out."]
 
 
 def _context_panel(context: ContextUsage) -> ContextPanel | None:
@@ -283,10 +268,7 @@ def _context_panel(context: ContextUsage) -> ContextPanel | None:
         f"{last.total * 100 / context.limit:.0f}%",
         [
             ContextShare(
-                SOURCE_CLASSES[kind],
-                _SOURCE_NAMES[kind],
-                humanize.tokens(tokens),
-                f"{tokens * 100 / last.total:.0f}%",
+                SOURCE_CLASSES[kind], _SOURCE_NAMES[kind], humanize.tokens(tokens), f"{tokens * 100 / last.total:.0f}%"
             )
             for kind, tokens in parts
             if tokens
@@ -334,10 +316,7 @@ def _panel_commands(view: SessionView, options: RenderOptions) -> Iterator[Panel
         for step in turn.steps:
             if step.command:
                 yield PanelCommand(
-                    step.subject or step.command,
-                    number,
-                    _turn_url(view, options, number),
-                    step.state == "failed",
+                    step.subject or step.command, number, _turn_url(view, options, number), step.state == "failed"
                 )
 
 
@@ -348,22 +327,14 @@ def _turn_url(view: SessionView, options: RenderOptions, turn: int) -> str:
 # Usage
 
 
-def _usage_lines(
-    view: SessionView, options: RenderOptions
-) -> tuple[list[UsageLine], list[UsageLine], UsageLine]:
+def _usage_lines(view: SessionView, options: RenderOptions) -> tuple[list[UsageLine], list[UsageLine], UsageLine]:
     counter = UsageCounter()
     # Inside old files the lines of sub-agents stand between those of the session.
     is_subagent = view.subagent is not None
-    counter.add_nodes(
-        view.transcript, (node for node in view.nodes if is_subagent or not node.sidechain)
-    )
+    counter.add_nodes(view.transcript, (node for node in view.nodes if is_subagent or not node.sidechain))
     shares = costs_by_model(counter, view.prices, view.price_date)
     threads = view.session.all_agents if view.subagent is None else view.subagent.children
-    agents = [
-        _subagent_line(view, options, subagent)
-        for subagent in threads
-        if subagent.nodes and not subagent.warmup
-    ]
+    agents = [_subagent_line(view, options, subagent) for subagent in threads if subagent.nodes and not subagent.warmup]
     subagent_cost = sum((cost for _, cost in agents), Cost())
     total = sum((share.cost for share in shares), Cost()) + subagent_cost
     lines = [_usage_line(humanize.model_name(share.model) or "unknown", share) for share in shares]
@@ -381,9 +352,7 @@ def _usage_lines(
     )
 
 
-def _subagent_line(
-    view: SessionView, options: RenderOptions, subagent: Thread
-) -> tuple[UsageLine, Cost]:
+def _subagent_line(view: SessionView, options: RenderOptions, subagent: Thread) -> tuple[UsageLine, Cost]:
     counter = UsageCounter()
     subagent.count(counter)
     shares = costs_by_model(counter, view.prices, view.price_date)

@@ -63,9 +63,7 @@ class SessionPageParams(msgspec.Struct):
 def session_page_params(key: str, agent: str, query: Mapping[str, str]) -> SessionPageParams:
     """Return what an address asks for."""
     detail = query.get("detail", "")
-    open_steps = (
-        step_key for step_key in query.get("open", "").split(",")[:_MAX_OPEN_STEPS] if step_key
-    )
+    open_steps = (step_key for step_key in query.get("open", "").split(",")[:_MAX_OPEN_STEPS] if step_key)
     return SessionPageParams(
         key,
         agent,

@@ -15,12 +15,7 @@ from steno.report.cost import Cost, cost_of_nodes
 from steno.report.humanize import SHORT_ID_LENGTH, money
 from steno.report.pricing import PriceTable
 from steno.report.session_list import usage_by_session
-from steno.report.session_lookup import (
-    SessionIndexRow,
-    count_copied_responses,
-    neighbour_keys,
-    session_index_row,
-)
+from steno.report.session_lookup import SessionIndexRow, count_copied_responses, neighbour_keys, session_index_row
 from steno.session.session import Session
 from steno.session.session_status import activity_age
 from steno.session.transcript import Node, Transcript
@@ -89,9 +84,7 @@ class _CostCache:
 class SessionView:
     """One conversation: a session's own, or a sub-agent's."""
 
-    def __init__(
-        self, session: Session, prices: PriceTable, agent: str = "", *, alone: bool = False
-    ) -> None:
+    def __init__(self, session: Session, prices: PriceTable, agent: str = "", *, alone: bool = False) -> None:
         self.session = session
         self.agent = agent
         self.prices = prices
@@ -118,12 +111,7 @@ class SessionView:
     @cached_property
     def compaction_numbers(self) -> dict[int, int]:
         """The number of each compaction that is shown, by the place of its boundary."""
-        seams = [
-            compaction
-            for turn in self.turns
-            for compaction in (*turn.seams, turn.closing)
-            if compaction
-        ]
+        seams = [compaction for turn in self.turns for compaction in (*turn.seams, turn.closing) if compaction]
         return {seam.boundary.index: number for number, seam in enumerate(seams, 1)}
 
     @cached_property
@@ -151,9 +139,7 @@ class SessionView:
         """One word for each turn, which changes when it, or what was abandoned behind it, does."""
         branches = self.branches_by_turn
         return [
-            turn_fingerprint(
-                turn, [len(branch.branch.nodes) for branch in branches.get(turn.number, ())]
-            )
+            turn_fingerprint(turn, [len(branch.branch.nodes) for branch in branches.get(turn.number, ())])
             for turn in self.turns
         ]
 
@@ -228,11 +214,7 @@ class SessionView:
     @cached_property
     def branch_by_offset(self) -> dict[int, int]:
         """The branch of every abandoned record, by the record's offset."""
-        return {
-            node.offset: branch.number
-            for branch in self.abandoned_branches
-            for node in branch.branch.nodes
-        }
+        return {node.offset: branch.number for branch in self.abandoned_branches for node in branch.branch.nodes}
 
     # What it cost
 
@@ -278,8 +260,7 @@ class SessionView:
 def turn_fingerprint(turn: Turn, branch_sizes: list[int]) -> str:
     """Return what changes when a turn does, however little of it."""
     steps = tuple(
-        (step.state, step.outcome, len(step.agent.nodes) if step.agent is not None else 0)
-        for step in turn.steps
+        (step.state, step.outcome, len(step.agent.nodes) if step.agent is not None else 0) for step in turn.steps
     )
     last = turn.nodes[-1].offset if turn.nodes else 0
     turn_state = (turn.number, len(turn.nodes), last, steps, len(turn.answer), turn.interrupted)
@@ -304,9 +285,7 @@ def find_subagent(session: Session, name: str) -> Thread:
     Raises:
         NotFound: there is none.
     """
-    subagent = next(
-        (candidate for candidate in session.all_agents if subagent_key(candidate) == name), None
-    )
+    subagent = next((candidate for candidate in session.all_agents if subagent_key(candidate) == name), None)
     if subagent is None:
         raise NotFound(f"no sub-agent of this session is called {name!r}")
     return subagent
@@ -317,9 +296,7 @@ _views_lock: Final = threading.Lock()
 _views: Final[OrderedDict[tuple[str, str], SessionView]] = OrderedDict()
 
 
-def session_view(
-    app_state: "AppState", session: Session, session_ref: "SessionRef", agent: str = ""
-) -> SessionView:
+def session_view(app_state: "AppState", session: Session, session_ref: "SessionRef", agent: str = "") -> SessionView:
     """Return the tale of a session that is open, or of one of its sub-agents.
 
     It is kept for as long as the session stays as it is; of those told long ago none.
@@ -399,24 +376,14 @@ class SessionHeader(msgspec.Struct):
 
 
 def session_index_info(
-    app_state: "AppState",
-    index: "SessionIndex",
-    session_ref: "SessionRef",
-    *,
-    with_costs: bool = True,
+    app_state: "AppState", index: "SessionIndex", session_ref: "SessionRef", *, with_costs: bool = True
 ) -> SessionIndexInfo:
     """Return what the index says of a session; without `whole` only what costs nothing to know."""
     metadata = session_index_row(index.connection, session_ref.file)
-    indexed = SessionIndexInfo(
-        metadata, age=activity_age(app_state.now(), metadata.ended, metadata.grown)
-    )
+    indexed = SessionIndexInfo(metadata, age=activity_age(app_state.now(), metadata.ended, metadata.grown))
     if with_costs:
-        indexed.earlier, indexed.later = neighbour_keys(
-            index.connection, session_ref.file, metadata
-        )
-        figures = usage_by_session(index.connection, [session_ref.file], app_state.prices).get(
-            session_ref.file
-        )
+        indexed.earlier, indexed.later = neighbour_keys(index.connection, session_ref.file, metadata)
+        figures = usage_by_session(index.connection, [session_ref.file], app_state.prices).get(session_ref.file)
         indexed.cost = figures.cost if figures is not None else 0
         indexed.copied_responses = count_copied_responses(index.connection, session_ref.file)
     return indexed
@@ -458,9 +425,7 @@ def session_header(
         status.reason,
         [fact for fact in _header_facts(view, metadata, now) if fact],
         money(cost),
-        f"without {humanize.count(indexed.copied_responses, 'copied response')}"
-        if indexed.copied_responses
-        else "",
+        f"without {humanize.count(indexed.copied_responses, 'copied response')}" if indexed.copied_responses else "",
         [*_header_badges(view)],
         session_ref.is_deleted,
     )
@@ -497,7 +462,5 @@ def _header_badges(view: SessionView) -> list[Badge]:
         badges.append(Badge("warn", f"{figures.failed:,} failed", "bad"))
     gaps = [gap for gap in view.transcript.gaps if gap.damage]
     if gaps:
-        badges.append(
-            Badge("warn", f"{humanize.count(len(gaps), 'gap')} in the file", "warn", "#p-find")
-        )
+        badges.append(Badge("warn", f"{humanize.count(len(gaps), 'gap')} in the file", "warn", "#p-find"))
     return badges

@@ -71,11 +71,7 @@ def steps_html(lines: "Sequence[SafeHtml]") -> Markup:
 
 
 def step_html(
-    step: Step,
-    step_key: str,
-    view: "SessionView",
-    options: "RenderOptions",
-    body: SafeHtml | None = None,
+    step: Step, step_key: str, view: "SessionView", options: "RenderOptions", body: SafeHtml | None = None
 ) -> SafeHtml:
     """Return a step: a line that opens in place. Without script its inside has its own page."""
     if step.kind == "queued":
@@ -91,11 +87,7 @@ def step_line_html(
 ) -> SafeHtml:
     """Return the line alone, up to what is inside; `drawn` says that it follows."""
     kind, agent = step.kind, step.agent
-    description = (
-        _description_html(step, options.project)
-        if agent is None
-        else _subagent_html(step, agent, view)
-    )
+    description = _description_html(step, options.project) if agent is None else _subagent_html(step, agent, view)
     live = options.live and step.state == "open"
     classes, state_html = _state_html(kind, "live" if live else step.state)
     if agent is not None:
@@ -197,9 +189,7 @@ def _state_html(kind: StepKind, state: str) -> tuple[str, str]:
 # Where there is a server
 
 
-def _data_attributes(
-    step: Step, step_key: str, view: "SessionView", options: "RenderOptions"
-) -> str:
+def _data_attributes(step: Step, step_key: str, view: "SessionView", options: "RenderOptions") -> str:
     """Return where a script finds a step's inside, and its record."""
     inside = options.links.inside(options.key, f"step/{step_key}", view.agent, part=1)
     return f' data-src="{escape_html(inside)}" data-raw="{_record_url(step, view, options)}"'
@@ -212,18 +202,14 @@ def _record_url(step: Step, view: "SessionView", options: "RenderOptions") -> st
     return escape_html(options.links.record(options.key, node.offset, view.agent))
 
 
-def _step_link(
-    step_key: str, view: "SessionView", options: "RenderOptions", classes: str, label: str
-) -> SafeHtml:
+def _step_link(step_key: str, view: "SessionView", options: "RenderOptions", classes: str, label: str) -> SafeHtml:
     if not options.links.live:
         return SafeHtml("")
     address = escape_html(options.links.inside(options.key, f"step/{step_key}", view.agent))
     return SafeHtml(f'<a class="{classes}" href="{address}">{label}</a>')
 
 
-def _queued_prompt_html(
-    step: Step, step_key: str, view: "SessionView", options: "RenderOptions"
-) -> SafeHtml:
+def _queued_prompt_html(step: Step, step_key: str, view: "SessionView", options: "RenderOptions") -> SafeHtml:
     """Return a prompt that came while the agent was busy."""
     clock = f" {step.started.astimezone():%H:%M:%S}" if step.started else ""
     link = _step_link(step_key, view, options, "link end", "Open")
@@ -255,9 +241,7 @@ class CompactionBox(msgspec.Struct):
 
 def _kept_label(compaction: Compaction) -> str:
     """Return what a compaction kept of the conversation before it."""
-    label = humanize.kept_message_count(
-        compaction.messages_before, compaction.messages_kept, compaction.ratio
-    )
+    label = humanize.kept_message_count(compaction.messages_before, compaction.messages_kept, compaction.ratio)
     if label or not compaction.kept:
         return label
     return f"{humanize.count(len(compaction.kept), 'record')} kept word for word"
@@ -268,9 +252,7 @@ def compaction_box(
 ) -> CompactionBox:
     """Return a compaction; `before` is the turn that it came behind."""
     record = view.transcript.record(compaction.boundary)
-    trigger = {"auto": "automatic", "manual": "asked for"}.get(
-        compaction.trigger, compaction.trigger
-    )
+    trigger = {"auto": "automatic", "manual": "asked for"}.get(compaction.trigger, compaction.trigger)
     duration_label = f"took {format_duration(compaction.duration)}" if compaction.duration else ""
     number = view.compaction_numbers.get(compaction.boundary.index)
     box = CompactionBox(
@@ -291,9 +273,7 @@ def compaction_box(
     return box
 
 
-def compaction_html(
-    compaction: Compaction, view: "SessionView", options: "RenderOptions", *, depth: int
-) -> SafeHtml:
+def compaction_html(compaction: Compaction, view: "SessionView", options: "RenderOptions", *, depth: int) -> SafeHtml:
     """Return a compaction that stands among steps; inside of another step no link leads to it."""
     box = compaction_box(compaction, None, view, options)
     box.inside_turn = True
@@ -384,9 +364,7 @@ def _needs_attention(step: Step) -> bool:
     return step.state in ("failed", "interrupted", "denied")
 
 
-def _step_or_compaction(
-    step_key: str, step: Step, view: SessionView, options: RenderOptions, depth: int
-) -> SafeHtml:
+def _step_or_compaction(step_key: str, step: Step, view: SessionView, options: RenderOptions, depth: int) -> SafeHtml:
     if step.seam is not None:
         return compaction_html(step.seam, view, options, depth=depth)
     if step_key not in options.open_steps or step.kind == "queued":
@@ -394,9 +372,7 @@ def _step_or_compaction(
     body = step_body(step, step_key, view, options, depth=depth)
     if options.defer_step is None:
         return step_html(step, step_key, view, options, body)
-    return options.defer_step(
-        step_line_html(step, step_key, view, options, has_body=True), body, STEP_END
-    )
+    return options.defer_step(step_line_html(step, step_key, view, options, has_body=True), body, STEP_END)
 
 
 # What is inside

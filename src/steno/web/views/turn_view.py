@@ -203,32 +203,22 @@ class MoreBranches(msgspec.Struct):
     kind: str = "more"
 
 
-def turn_view(
-    turn: Turn, view: SessionView, options: RenderOptions, *, label: str = "", prefix: str = "t"
-) -> TurnView:
+def turn_view(turn: Turn, view: SessionView, options: RenderOptions, *, label: str = "", prefix: str = "t") -> TurnView:
     """Return a turn in full."""
     links = options.links
     first = turn.nodes[0].offset if turn.nodes else 0
-    box = TurnView(
-        f"{prefix}{turn.number}", label or str(turn.number), interrupted=turn.interrupted
-    )
+    box = TurnView(f"{prefix}{turn.number}", label or str(turn.number), interrupted=turn.interrupted)
     box.clock = humanize.time_of_day(turn.started.timestamp()) if turn.started else ""
     box.errors = turn.errors
     box.href = turn_url(view, options, turn.number)
-    box.raw = links.inside(
-        options.key, "records", view.agent, **{"from": first, "turn": turn.number}
-    )
+    box.raw = links.inside(options.key, "records", view.agent, **{"from": first, "turn": turn.number})
     box.record_count = humanize.count(len(turn.nodes), "record")
     if turn.prompt is not None:
         box.prompt = prompt_view(turn.prompt, _prompt_images(turn.prompt, view, options))
     if options.shows_steps or turn.inner_seams:
         only_compactions = not options.shows_steps
-        box.steps = step_lines(
-            turn.steps, view, options, end=turn.before, only_compactions=only_compactions
-        )
-        box.later_steps = step_lines(
-            turn.steps, view, options, begin=turn.before, only_compactions=only_compactions
-        )
+        box.steps = step_lines(turn.steps, view, options, end=turn.before, only_compactions=only_compactions)
+        box.later_steps = step_lines(turn.steps, view, options, begin=turn.before, only_compactions=only_compactions)
     if not options.shows_everything:
         box.hidden_label = _hidden_label(turn, options)
         box.more_url = turn_url(view, options, turn.number, detail="everything")
@@ -239,9 +229,7 @@ def turn_view(
     return box
 
 
-def _prompt_images(
-    prompt: Prompt, view: SessionView, options: RenderOptions
-) -> tuple[ImageView, ...]:
+def _prompt_images(prompt: Prompt, view: SessionView, options: RenderOptions) -> tuple[ImageView, ...]:
     if not prompt.images:
         return ()
     offset = prompt.node.offset
@@ -257,9 +245,7 @@ def _hidden_label(turn: Turn, options: RenderOptions) -> str:
     if not options.shows_steps:
         return "Show its steps" if turn.steps else ""
     counts = Counter(step.kind for step in turn.steps if is_hidden(step, options))
-    return ", ".join(
-        humanize.count(counts[kind], kind) for kind in ("note", "hook") if counts[kind]
-    )
+    return ", ".join(humanize.count(counts[kind], kind) for kind in ("note", "hook") if counts[kind])
 
 
 def _add_figures(box: TurnView, turn: Turn, view: SessionView) -> None:
@@ -270,10 +256,7 @@ def _add_figures(box: TurnView, turn: Turn, view: SessionView) -> None:
     if own_steps or subagent_steps:
         unit = f"{'step' if own_steps + subagent_steps == 1 else 'steps'}"
         figures.append(
-            (
-                f"{own_steps + subagent_steps:,}",
-                unit + (f", {subagent_steps:,} by sub-agents" * bool(subagent_steps)),
-            )
+            (f"{own_steps + subagent_steps:,}", unit + (f", {subagent_steps:,} by sub-agents" * bool(subagent_steps)))
         )
     if turn.duration is not None:
         figures.append((format_duration(turn.duration), ""))
@@ -287,9 +270,7 @@ def _add_figures(box: TurnView, turn: Turn, view: SessionView) -> None:
     own_cost = view.turn_cost(turn)
     if own_cost.amount is not None and usage.messages:
         box.cost = money(own_cost.micro_dollars + subagent_cost.micro_dollars)
-        box.subagent_cost = (
-            money(subagent_cost.micro_dollars) if subagent_cost.micro_dollars else ""
-        )
+        box.subagent_cost = money(subagent_cost.micro_dollars) if subagent_cost.micro_dollars else ""
     context_tokens = context_tokens_at(view, turn.nodes)
     if context_tokens:
         figures.append((humanize.tokens(context_tokens), "context"))
@@ -322,9 +303,7 @@ def folded_turns(turns: Sequence[Turn], view: SessionView, options: RenderOption
         f"f{first}-{last}",
         first,
         last,
-        f"{', '.join(parts)}: {prompt_line}"
-        if parts and prompt_line
-        else ", ".join(parts) or prompt_line,
+        f"{', '.join(parts)}: {prompt_line}" if parts and prompt_line else ", ".join(parts) or prompt_line,
         money(cost.amount),
         turn_url(view, options, first),
         options.links.inside(options.key, "turns", view.agent, **query),
@@ -338,9 +317,7 @@ def branch_view(
     """Return an abandoned branch; what is in it only when it stands open."""
     branch = abandoned.branch
     started, ended = (read_time(node.timestamp) for node in _first_and_last(branch.nodes))
-    elapsed = (
-        (ended - started).total_seconds() if started is not None and ended is not None else None
-    )
+    elapsed = (ended - started).total_seconds() if started is not None and ended is not None else None
     calls = sum(len(node.uses) for node in branch.nodes)
     facts = [
         humanize.count(branch.turns, "turn") if branch.turns else "",
@@ -360,43 +337,27 @@ def branch_view(
         _REASONS[branch.why].format(abandoned.after_turn),
         ", ".join(fact for fact in facts if fact),
         money(view.branch_cost(abandoned).amount),
-        options.links.session(
-            options.key, anchor, turn=abandoned.after_turn or 1, branch=abandoned.number
-        ),
-        options.links.inside(
-            options.key, f"branch/{abandoned.number}", detail=_detail_param(options)
-        ),
+        options.links.session(options.key, anchor, turn=abandoned.after_turn or 1, branch=abandoned.number),
+        options.links.inside(options.key, f"branch/{abandoned.number}", detail=_detail_param(options)),
         options.links.inside(options.key, "records", "", **{"from": branch.nodes[0].offset}),
     )
     if opened:
         box.collapsed = options.collapsed
         box.turns = [
-            turn_view(
-                turn,
-                view,
-                options,
-                label=f"{abandoned.first_turn + position}{prime}",
-                prefix=f"{anchor}-",
-            )
+            turn_view(turn, view, options, label=f"{abandoned.first_turn + position}{prime}", prefix=f"{anchor}-")
             for position, turn in enumerate(view.branch_turns(abandoned))
         ]
     return box
 
 
-def more_branches(
-    after: int, remaining: int, view: SessionView, options: RenderOptions
-) -> MoreBranches:
+def more_branches(after: int, remaining: int, view: SessionView, options: RenderOptions) -> MoreBranches:
     """Return a row that stands for further branches behind a turn."""
     first = view.branches_by_turn[after][-remaining]
     return MoreBranches(
         f"m{after}",
         f"{remaining:,} more abandoned here",
-        options.links.session(
-            options.key, f"b{first.number}", turn=after or 1, branch=first.number
-        ),
-        options.links.inside(
-            options.key, "sides", "", **{"from": after, "detail": _detail_param(options)}
-        ),
+        options.links.session(options.key, f"b{first.number}", turn=after or 1, branch=first.number),
+        options.links.inside(options.key, "sides", "", **{"from": after, "detail": _detail_param(options)}),
     )
 
 
@@ -413,9 +374,7 @@ def turn_html(box: "TurnView") -> Markup:
     prompt_html = _prompt_html(box.prompt) if box.prompt is not None else ""
     answer = f'<div class="prose">{box.answer}</div>\n' if box.answer else ""
     footer = _footer_html(box) if box.figures or box.interrupted else ""
-    return trusted_markup(
-        f"{prompt_html}{steps_html(box.steps)}{answer}{steps_html(box.later_steps)}{footer}"
-    )
+    return trusted_markup(f"{prompt_html}{steps_html(box.steps)}{answer}{steps_html(box.later_steps)}{footer}")
 
 
 def _prompt_html(prompt: "PromptView") -> str:
@@ -447,9 +406,7 @@ def _image_html(image: "ImageView", number: int) -> str:
     url = address if isinstance(address, Markup) else escape_html(address)
     if url.startswith("data:"):
         return f'<img src="{url}" alt="{caption}">'
-    size_attributes = (
-        f' width="{image.width}" height="{image.height}"' if image.width and image.height else ""
-    )
+    size_attributes = f' width="{image.width}" height="{image.height}"' if image.width and image.height else ""
     return f'<a href="{url}"><img src="{url}" alt="{caption}" loading="lazy"{size_attributes}></a>'
 
 
@@ -463,19 +420,13 @@ def _footer_html(box: "TurnView") -> str:
         else:
             html += f"<span><b>{escape_html(figure)}</b> {escape_html(label)}</span>"
     if box.cost:
-        agents = (
-            f", <b>{escape_html(box.subagent_cost)}</b> by sub-agents" if box.subagent_cost else ""
-        )
+        agents = f", <b>{escape_html(box.subagent_cost)}</b> by sub-agents" if box.subagent_cost else ""
         html += f'<span><b class="money">{escape_html(box.cost)}</b>{agents}</span>'
     return f'<footer class="turn-foot">{html}<span class="end">{_links_html(box)}</span></footer>\n'
 
 
 def _links_html(box: "TurnView") -> str:
-    more_link = (
-        f'<a href="{escape_html(box.more_url)}">{escape_html(box.hidden_label)}</a>'
-        if box.hidden_label
-        else ""
-    )
+    more_link = f'<a href="{escape_html(box.more_url)}">{escape_html(box.hidden_label)}</a>' if box.hidden_label else ""
     records = f"<span>{escape_html(box.record_count)}</span>"
     if box.raw:
         records = f'<a href="{escape_html(box.raw)}">{escape_html(box.record_count)}</a>'
@@ -506,9 +457,7 @@ def full_range(turns: Sequence[Turn], start_turn: int, detail: str) -> range:
     first = last = min(max(start_turn, 1), len(turns)) - 1
     weight = steps[first]
     while last - first + 1 < max_turns and weight < _MAX_FULL_STEPS:
-        extends_back = first > 0 and (
-            (last - first) % _BACK_EVERY == _BACK_EVERY - 1 or last == len(turns) - 1
-        )
+        extends_back = first > 0 and ((last - first) % _BACK_EVERY == _BACK_EVERY - 1 or last == len(turns) - 1)
         if not extends_back and last == len(turns) - 1:
             break
         if extends_back:
@@ -520,15 +469,9 @@ def full_range(turns: Sequence[Turn], start_turn: int, detail: str) -> range:
     return range(first + 1, last + 2)
 
 
-def sections_around(
-    view: SessionView, options: RenderOptions, start_turn: int, branch: int = 0
-) -> list[TurnSection]:
+def sections_around(view: SessionView, options: RenderOptions, start_turn: int, branch: int = 0) -> list[TurnSection]:
     """Return the whole of a conversation, drawn in full around one turn."""
-    return list(
-        _sections(
-            view, options, view.turns, full_range(view.turns, start_turn, options.detail), branch
-        )
-    )
+    return list(_sections(view, options, view.turns, full_range(view.turns, start_turn, options.detail), branch))
 
 
 def sections_between(
@@ -584,9 +527,7 @@ def _branch_sections(
     """Yield what was abandoned behind a turn; of very much, the first and what is asked for."""
     sides = view.branches_by_turn.get(after, [])
     visible = [
-        abandoned
-        for position, abandoned in enumerate(sides)
-        if position < _MAX_BRANCHES or abandoned.number == branch
+        abandoned for position, abandoned in enumerate(sides) if position < _MAX_BRANCHES or abandoned.number == branch
     ]
     for side in visible:
         yield branch_view(side, view, options, opened=side.number == branch)
@@ -596,6 +537,4 @@ def _branch_sections(
 
 def all_branches(view: SessionView, options: RenderOptions, after: int) -> list[TurnSection]:
     """Return everything that was abandoned behind a turn."""
-    return [
-        branch_view(abandoned, view, options) for abandoned in view.branches_by_turn.get(after, ())
-    ]
+    return [branch_view(abandoned, view, options) for abandoned in view.branches_by_turn.get(after, ())]

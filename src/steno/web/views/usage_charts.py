@@ -18,13 +18,7 @@ from steno.report.usage.usage_report import ReportRow, UsageFigures, UsageReport
 from steno.web.render import charts
 from steno.web.templating import links
 from steno.web.urls import path_tag
-from steno.web.views.usage_figures import (
-    DateRange,
-    UsagePageParams,
-    cache_share,
-    format_amount,
-    format_day,
-)
+from steno.web.views.usage_figures import DateRange, UsagePageParams, cache_share, format_amount, format_day
 
 _WEEK: Final = 7
 _YEAR_WEEKS: Final = 52
@@ -34,9 +28,7 @@ _HOUR_MS: Final = 3_600_000
 _TEN_DOLLARS: Final = 10_000_000
 _MIN_BINS: Final = 6
 """A scale, even where all cost the same."""
-_BIN_EDGES: Final = tuple(
-    _CENT * cents for cents in (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000)
-)
+_BIN_EDGES: Final = tuple(_CENT * cents for cents in (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000))
 
 
 class YearView(msgspec.Struct, frozen=True):
@@ -176,14 +168,9 @@ def _axis_label(days: DateRange, step: ChartInterval, *, named: bool) -> str:
     return format_day(first) if named or first.day <= _WEEK or step == "week" else str(first.day)
 
 
-def stacked_chart(
-    stack: CostChart, split: ChartSeries, first: date, last: date
-) -> tuple[Markup, list[LegendEntry]]:
+def stacked_chart(stack: CostChart, split: ChartSeries, first: date, last: date) -> tuple[Markup, list[LegendEntry]]:
     """Draw what each day, week or month cost, by model or by project, and say the sums."""
-    series = [
-        _chart_series(position, name, costs, split)
-        for position, (name, costs) in enumerate(stack.series)
-    ]
+    series = [_chart_series(position, name, costs, split) for position, (name, costs) in enumerate(stack.series)]
     piles: list[charts.StackedBar] = []
     for place, name in enumerate(stack.names):
         days = period_range(name, stack.step, first, last)
@@ -200,24 +187,18 @@ def stacked_chart(
         total = sum(costs[place] for _, costs in stack.series)
         piles.append(
             charts.StackedBar(
-                _axis_label(days, stack.step, named=place == 0),
-                f"{when}: {money(total)}",
-                _lines_url(days),
-                marks,
+                _axis_label(days, stack.step, named=place == 0), f"{when}: {money(total)}", _lines_url(days), marks
             )
         )
     return charts.stacked_bars(piles, f"Cost by {stack.step} and {split}"), [
         msgspec.structs.replace(
-            each,
-            href=_lines_url(DateRange(first, last), **_split_query(split, stack.series[place][0])),
+            each, href=_lines_url(DateRange(first, last), **_split_query(split, stack.series[place][0]))
         )
         for place, each in enumerate(series)
     ]
 
 
-def _chart_series(
-    position: int, name: str | None, costs: list[int], split: ChartSeries
-) -> LegendEntry:
+def _chart_series(position: int, name: str | None, costs: list[int], split: ChartSeries) -> LegendEntry:
     format_name = humanize.model_name if split == "model" else humanize.project_name
     label = "all others" if name is None else format_name(name) or f"no {split}"
     return LegendEntry(label, f"f{7 if name is None else position + 1}", sum(costs), "")
@@ -234,9 +215,7 @@ def _split_query(split: ChartSeries, name: str | None) -> dict[str, str]:
 # The cache
 
 
-def cache_chart(
-    periods: UsageReport, stack: CostChart, first: date, last: date, mean: float | None
-) -> Markup:
+def cache_chart(periods: UsageReport, stack: CostChart, first: date, last: date, mean: float | None) -> Markup:
     """Draw how much of what was read came from the cache."""
     line_by_period = {line.names[0]: line for line in periods.lines}
     marks: list[charts.ChartMark] = []
@@ -248,9 +227,7 @@ def cache_chart(
         title = "" if share is None else f"{_format_range(days, stack.step)}: {share:.1%}"
         marks.append(charts.ChartMark(share, title, _lines_url(days)))
         labels.append(_axis_label(days, stack.step, named=True))
-    return charts.share_line(
-        marks, labels, mean, "Share of tokens in that were read from the cache"
-    )
+    return charts.share_line(marks, labels, mean, "Share of tokens in that were read from the cache")
 
 
 # Sessions
@@ -309,9 +286,7 @@ def _bin_range(cost_bin: CostBin) -> str:
 # Blocks
 
 
-def blocks_chart(
-    block_reports: Sequence[tuple[int, UsageReport]], params: UsagePageParams, now: float
-) -> BlocksView:
+def blocks_chart(block_reports: Sequence[tuple[int, UsageReport]], params: UsagePageParams, now: float) -> BlocksView:
     """Draw the blocks of the last seven days."""
     moment = int(now * 1000)
     highest_cost = max((report.cost for _, report in block_reports), default=0)
@@ -323,23 +298,12 @@ def blocks_chart(
         if is_now:
             current = (start, report)
         cost = format_amount(report.cost, report.totals)
-        start_label, end_label = (
-            _format_moment(start),
-            humanize.time_of_day((start + BLOCK_MILLIS) / 1000),
-        )
+        start_label, end_label = (_format_moment(start), humanize.time_of_day((start + BLOCK_MILLIS) / 1000))
         href = links().usage_lines(block=_block_parameter(start))
         title = f"{start_label} to {end_label}: {cost}{' so far' if is_now else ''}"
         share = report.cost / highest_cost if highest_cost else 0
         items.append(charts.TimeBlock(start, share, _short_cost(report.cost), title, href, is_now))
-        rows.append(
-            (
-                start_label,
-                end_label,
-                cost,
-                humanize.count(report.totals.responses, "response"),
-                href,
-            )
-        )
+        rows.append((start_label, end_label, cost, humanize.count(report.totals.responses, "response"), href))
     days = [params.last - timedelta(days=back) for back in range(6, -1, -1)]
     midnights = [(DateRange(day).since or 0, f"{day:%a} {format_day(day)}") for day in days]
     end = DateRange(None, params.last).until or 0
@@ -353,9 +317,7 @@ def _short_cost(micro: int) -> str:
     return f"${micro / 1e6:,.0f}" if micro >= _TEN_DOLLARS else f"${micro / 1e6:.2f}"
 
 
-def _current_block(
-    current: tuple[int, UsageReport] | None, moment: int
-) -> tuple[str, str, str, str]:
+def _current_block(current: tuple[int, UsageReport] | None, moment: int) -> tuple[str, str, str, str]:
     """Return when the current block ends, its cost so far, by the hour, and where that leads."""
     if current is None:
         return "", "", "", ""

@@ -14,13 +14,7 @@ from steno.errors import BadRequest
 from steno.format.tool_catalogue import tool_facts
 from steno.report import humanize
 from steno.report.humanize import money
-from steno.report.usage.usage_overview import (
-    ChartInterval,
-    ChartSeries,
-    ToolUsage,
-    UsageBreakdown,
-    month_forecast,
-)
+from steno.report.usage.usage_overview import ChartInterval, ChartSeries, ToolUsage, UsageBreakdown, month_forecast
 from steno.report.usage.usage_query import UsageQuery, midnight_millis
 from steno.report.usage.usage_report import ReportRow, UsageFigures, UsageReport
 from steno.web.render.charts import meter
@@ -125,13 +119,7 @@ class UsagePageParams(msgspec.Struct, frozen=True):
     def bar_unit(self, first: date) -> ChartInterval:
         """What one bar of a chart that begins with a day stands for."""
         number = (self.last - first).days + 1
-        return (
-            "day"
-            if number <= _MAX_DAILY_BARS
-            else "week"
-            if number <= _MAX_WEEKLY_DAYS
-            else "month"
-        )
+        return "day" if number <= _MAX_DAILY_BARS else "week" if number <= _MAX_WEEKLY_DAYS else "month"
 
 
 def usage_page_params(query_params: QueryParams, now: float) -> UsagePageParams:
@@ -296,10 +284,7 @@ def summary_figures(
     responses = humanize.count(totals.responses, "response")
     return [
         SummaryFigure(
-            "Cost",
-            format_amount(report.cost, totals),
-            _comparison_note(params, report.cost, previous_cost),
-            lines,
+            "Cost", format_amount(report.cost, totals), _comparison_note(params, report.cost, previous_cost), lines
         ),
         SummaryFigure("Sessions", f"{sessions:,}", responses, links().usage_sessions(**query)),
         SummaryFigure("Tokens out", output_tokens, f"{format_tokens(totals.context)} in", lines),
@@ -334,8 +319,7 @@ def _forecast_figure(params: UsagePageParams, days: dict[str, int]) -> SummaryFi
         money(month),
         f"{money(so_far)} so far",
         links().usage_lines(**DateRange(today.replace(day=1)).query),
-        "What this month cost so far, and for each day that is left the mean of the last "
-        "seven days.",
+        "What this month cost so far, and for each day that is left the mean of the last seven days.",
     )
 
 
@@ -368,15 +352,11 @@ def usage_tables(
     }
 
 
-def _usage_table(
-    params: UsagePageParams, name: str, title: str, head: str, report: UsageReport
-) -> UsageTable:
+def _usage_table(params: UsagePageParams, name: str, title: str, head: str, report: UsageReport) -> UsageTable:
     max_rows = _MAX_ALL_ROWS if params.open == name else _MAX_ROWS
     highest_cost = max((line.cost for line in report.lines), default=0)
     rows = [_usage_row(params, name, line, highest_cost) for line in report.lines[:max_rows]]
-    more = (
-        params.url(open=name) if len(report.lines) > len(rows) and max_rows < _MAX_ALL_ROWS else ""
-    )
+    more = params.url(open=name) if len(report.lines) > len(rows) and max_rows < _MAX_ALL_ROWS else ""
     return UsageTable(name, title, head, rows, len(report.lines), more)
 
 
@@ -475,9 +455,7 @@ def usage_notes(report: UsageReport, undated: int) -> Iterator[tuple[str, str]]:
         yield "≈", note + "the truth is higher."
     for model, number in sorted(totals.unpriced.items()):
         name = model or "a model without a name"
-        message = (
-            f"No price is known for {name} ({number:,} tokens), so its cost is in no sum here."
-        )
+        message = f"No price is known for {name} ({number:,} tokens), so its cost is in no sum here."
         yield "?", f"{message} A price file can name one."
     if totals.slow_price:
         response_count = humanize.count(totals.slow_price, "fast response")

@@ -70,9 +70,7 @@ def test_what_was_done_for_programs(steno: Steno, config: WriteConfig) -> None:
     assert told["kept"][0]["files"][0]["generation"] == 2
 
 
-def test_a_rewritten_session_is_told_and_both_generations_are_listed(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_a_rewritten_session_is_told_and_both_generations_are_listed(steno: Steno, config: WriteConfig) -> None:
     path = only(config(talk()))
     steno("archive")
     path.write_bytes(b'{"type":"user"}\n')
@@ -93,9 +91,7 @@ def test_what_cannot_be_read_is_told(steno: Steno, config: WriteConfig) -> None:
     assert "could not be read" in ran.err
 
 
-def test_a_folder_that_cannot_be_written_is_an_error_in_one_line(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_a_folder_that_cannot_be_written_is_an_error_in_one_line(steno: Steno, config: WriteConfig) -> None:
     config(talk())
     home = Path(os.environ["STENO_HOME"])
     home.mkdir(parents=True)
@@ -151,21 +147,13 @@ def test_an_empty_archive_is_sound(steno: Steno) -> None:
 def test_a_session_comes_back_with_all_that_goes_with_it(steno: Steno, config: WriteConfig) -> None:
     made = with_agent()
     folder = config(made)
-    before = {
-        path: (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
     assert len(before) == 3
     steno("archive")
     shutil.rmtree(folder / "projects")
     ran = steno("archive", "--restore", made.session_id)
     assert ran.code == 0
-    after = {
-        path: (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    after = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
     assert after == before
     ran = steno("archive", "--restore", made.session_id, "--json")
     assert {each["state"] for each in ran.json} == {"same"}
@@ -181,9 +169,7 @@ def test_a_file_with_other_bytes_is_left_alone_and_told(steno: Steno, config: Wr
     assert path.read_bytes() == b"mine"
 
 
-def test_below_another_folder_it_lies_as_in_its_own(
-    steno: Steno, config: WriteConfig, tmp_path: Path
-) -> None:
+def test_below_another_folder_it_lies_as_in_its_own(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     made = with_agent()
     folder = config(made)
     steno("archive")
@@ -243,9 +229,7 @@ def test_what_was_kept_is_forgotten_only_when_told_to(steno: Steno, config: Writ
     assert steno("ls", "--json").json == []
 
 
-def test_what_was_kept_is_found_when_its_whole_root_is_gone(
-    steno: Steno, config: WriteConfig, tmp_path: Path
-) -> None:
+def test_what_was_kept_is_found_when_its_whole_root_is_gone(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     made = with_agent()
     gone = tmp_path / "gone"
     shutil.move(config(made), gone)
@@ -319,9 +303,7 @@ def test_ls_marks_what_is_only_in_the_archive(steno: Steno, config: WriteConfig)
     assert sum("archived only" in line for line in steno("ls").lines) == 1
 
 
-def test_show_tells_what_is_only_in_the_archive_as_before(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_show_tells_what_is_only_in_the_archive_as_before(steno: Steno, config: WriteConfig) -> None:
     made = with_agent()
     folder = config(made)
     steno("archive")
@@ -343,9 +325,7 @@ def test_show_tells_what_is_only_in_the_archive_as_before(
 
 
 @pytest.mark.parametrize("command", ["check", "drift", "repair"])
-def test_commands_that_need_the_file_say_how_to_get_it_back(
-    steno: Steno, config: WriteConfig, command: str
-) -> None:
+def test_commands_that_need_the_file_say_how_to_get_it_back(steno: Steno, config: WriteConfig, command: str) -> None:
     path = only(config(talk()))
     steno("archive")
     path.unlink()

@@ -32,9 +32,7 @@ def config_file(text: str) -> None:
 # What is looked at
 
 
-def test_without_a_name_the_whole_config_folder_is_checked(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_without_a_name_the_whole_config_folder_is_checked(steno: Steno, config: WriteConfig) -> None:
     config(talk("one"), talk("two"), talk("three").torn_tail())
     ran = steno("check")
     assert ran.code == 1
@@ -95,9 +93,7 @@ def test_the_demo_has_one_damaged_session(steno: Steno, demo: DemoReport) -> Non
 # What is said
 
 
-def test_findings_stand_by_rule_with_line_excerpt_and_one_hint(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_findings_stand_by_rule_with_line_excerpt_and_one_hint(steno: Steno, config: WriteConfig) -> None:
     made = talk().retarget(2, "00000000-0000-4000-8000-000000000001")
     config(made)
     ran = steno("check", "last")
@@ -159,16 +155,12 @@ def test_json_has_everything(steno: Steno, config: WriteConfig) -> None:
     assert torn["line"] == len(made.bytes().split(b"\n"))
     assert torn["offset"] + torn["length"] == file["size"]
     assert {"id": "line.torn", "severity": "error", "count": 1} in file["counts"]
-    assert said["errors"] == sum(
-        each["count"] for each in file["counts"] if each["severity"] == "error"
-    )
+    assert said["errors"] == sum(each["count"] for each in file["counts"] if each["severity"] == "error")
     newest = next(each for each in file["verdicts"] if "2.1.325" in each["clients"])
     assert newest["outcome"] in {"fully", "partly", "not at all"}
 
 
-def test_sarif_names_files_below_here_relative(
-    steno: Steno, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sarif_names_files_below_here_relative(steno: Steno, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made = talk().torn_tail()
     (tmp_path / "a b").mkdir()
@@ -176,10 +168,7 @@ def test_sarif_names_files_below_here_relative(
     ran = steno("check", "--sarif", "a b")
     assert ran.code == 1
     (run,) = ran.json["runs"]
-    uris = {
-        each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-        for each in run["results"]
-    }
+    uris = {each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in run["results"]}
     assert uris == {f"a%20b/{made.session_id}.jsonl"}
 
 
@@ -267,9 +256,7 @@ def test_a_name_nobody_has_is_not_found(steno: Steno) -> None:
     complains(steno("check", "deadbeef"), 1, "deadbeef")
 
 
-def test_what_cannot_be_read_ends_in_3_and_the_rest_is_told(
-    steno: Steno, config: WriteConfig, tmp_path: Path
-) -> None:
+def test_what_cannot_be_read_ends_in_3_and_the_rest_is_told(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     made = talk().torn_tail()
     (path,) = config(made).rglob("*.jsonl")
     ran = steno("check", tmp_path / "gone.jsonl", path)
@@ -374,9 +361,7 @@ def test_a_name_that_is_not_utf_8_can_be_told_to_programs(steno: Steno, tmp_path
 
 
 @pytest.mark.parametrize("arguments", [("check", "--all"), ("repair", "--dry-run")])
-def test_a_narrow_screen_holds_every_line(
-    steno: Steno, demo: DemoReport, arguments: tuple[str, ...]
-) -> None:
+def test_a_narrow_screen_holds_every_line(steno: Steno, demo: DemoReport, arguments: tuple[str, ...]) -> None:
     assert demo
     ran = steno(*arguments, "--demo", "c6a6", "--width", 40)
     assert ran.lines
@@ -384,9 +369,7 @@ def test_a_narrow_screen_holds_every_line(
     assert "lines 1 to 13 are" in " ".join(ran.out.split())
 
 
-def test_nothing_to_resume_is_nothing_to_repair(
-    steno: Steno, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_to_resume_is_nothing_to_repair(steno: Steno, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
 
     def tell(_: Screen, steps: list[str]) -> None:

@@ -12,16 +12,10 @@ _WORD = "hunter2" + "xk9"
 
 
 def talk() -> Session:
-    return (
-        session(seed="one")
-        .turn("Hello.", "Hi.")
-        .turn(f"Use {_KEY} please.", f"{_KEY} it is; password: {_WORD}")
-    )
+    return session(seed="one").turn("Hello.", "Hi.").turn(f"Use {_KEY} please.", f"{_KEY} it is; password: {_WORD}")
 
 
-def test_secrets_are_listed_by_family_and_place_and_never_shown(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_secrets_are_listed_by_family_and_place_and_never_shown(steno: Steno, config: WriteConfig) -> None:
     config(talk(), session(seed="two").turn("Clean.", "Yes."))
     ran = steno("check", "--secrets")
     assert ran.code == 1
@@ -35,9 +29,7 @@ def test_secrets_are_listed_by_family_and_place_and_never_shown(
     assert _WORD not in ran.out + ran.err
 
 
-def test_json_has_every_finding_and_equal_secrets_have_equal_hashes(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_json_has_every_finding_and_equal_secrets_have_equal_hashes(steno: Steno, config: WriteConfig) -> None:
     config(talk())
     ran = steno("check", "--secrets", "--json")
     assert ran.code == 1
@@ -77,9 +69,7 @@ def test_one_session_can_be_named(steno: Steno, config: WriteConfig) -> None:
     assert steno("check", "--secrets", session(seed="two").session_id).code == 0
 
 
-@pytest.mark.parametrize(
-    "other", [["--rules"], ["--sarif"], ["--all"], ["--explain", "x"], ["--silence", "line.*"]]
-)
+@pytest.mark.parametrize("other", [["--rules"], ["--sarif"], ["--all"], ["--explain", "x"], ["--silence", "line.*"]])
 def test_what_would_be_ignored_is_refused(steno: Steno, other: list[str]) -> None:
     ran = steno("check", "--secrets", *other)
     assert ran.code == 2

@@ -92,9 +92,7 @@ def test_leftovers_and_copies_are_listed(steno: Steno, config: WriteConfig) -> N
     assert f"rm {copy}" not in ran.out
 
 
-def test_of_copies_only_the_one_that_no_client_resumes_may_go(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_of_copies_only_the_one_that_no_client_resumes_may_go(steno: Steno, config: WriteConfig) -> None:
     folder = config(talk())
     (path,) = folder.rglob("*.jsonl")
     for name in ("aaa", "zzz"):
@@ -118,9 +116,7 @@ def test_several_leftovers_are_not_one_command(steno: Steno, config: WriteConfig
     assert "all of these can be deleted, the first with rm -r " in out
 
 
-def test_files_without_a_conversation_are_no_reason_to_act(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_files_without_a_conversation_are_no_reason_to_act(steno: Steno, config: WriteConfig) -> None:
     folder = config(talk())
     (path,) = folder.rglob("*.jsonl")
     path.with_name(f"{GONE}.jsonl").write_bytes(b"")
@@ -169,9 +165,7 @@ def test_a_root_that_is_not_there_is_said(steno: Steno, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [[], ["--json"]])
-def test_hostile_names_are_inert(
-    steno: Steno, config: WriteConfig, tmp_path: Path, mode: list[str]
-) -> None:
+def test_hostile_names_are_inert(steno: Steno, config: WriteConfig, tmp_path: Path, mode: list[str]) -> None:
     folder = tmp_path / f"home{EVIL}"
     evil = session(seed="evil").turn(f"Ask {EVIL}", "First.").torn_tail()
     config(evil).rename(folder)

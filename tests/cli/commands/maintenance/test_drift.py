@@ -65,9 +65,7 @@ def test_drift_is_a_table_by_code_and_exit_code_1(steno: Steno, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
-def test_no_line_of_the_table_is_wider_than_asked(
-    steno: Steno, demo: DemoReport, columns: int
-) -> None:
+def test_no_line_of_the_table_is_wider_than_asked(steno: Steno, demo: DemoReport, columns: int) -> None:
     assert demo
     ran = steno("drift", "--demo", "--as-of", "2.1.29", "--width", columns)
     table = [line for line in ran.lines if line.startswith("  ")]
@@ -114,9 +112,7 @@ def test_a_folder_is_looked_through_with_its_sub_agents(steno: Steno, tmp_path: 
     assert (ran.json["files"], ran.json["drift"][0]["count"]) == (2, 2)
 
 
-def test_without_a_name_every_session_is_looked_at_and_with_one_only_that(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_without_a_name_every_session_is_looked_at_and_with_one_only_that(steno: Steno, config: WriteConfig) -> None:
     made, other = asked(), session(seed="other").turn("Which pier?", "The third.")
     config(made, other)
     assert steno("drift", "--json").json["files"] == 2
@@ -154,17 +150,9 @@ def test_what_is_learned_makes_drift_silent(steno: Steno, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--as-of", "latest"),
-        ("--since-version", ""),
-        ("--learn", "--json"),
-        ("--no-such-option",),
-    ],
+    "arguments", [("--as-of", "latest"), ("--since-version", ""), ("--learn", "--json"), ("--no-such-option",)]
 )
-def test_what_makes_no_sense_is_wrong_usage(
-    steno: Steno, tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
+def test_what_makes_no_sense_is_wrong_usage(steno: Steno, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     ran = steno("drift", file_with(tmp_path), *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("steno: ")
@@ -204,9 +192,7 @@ def test_a_machine_without_sessions_is_no_trouble(steno: Steno, tmp_path: Path) 
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
-def test_a_pipe_among_sessions_ends_in_3_and_the_rest_is_compared(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_a_pipe_among_sessions_ends_in_3_and_the_rest_is_compared(steno: Steno, config: WriteConfig) -> None:
     folder = config(asked())
     os.mkfifo(folder / "projects" / "00000000-0000-4000-8000-00000000000f.jsonl")
     ran = steno("drift")
@@ -280,13 +266,9 @@ cp "@SESSION@" "$CLAUDE_CONFIG_DIR/projects/-p/00000000-0000-4000-8000-000000000
 """
 
 
-@pytest.mark.skipif(
-    not all(map(which, ("sh", "mkfifo", "timeout", "python3"))), reason="needs a Unix shell"
-)
+@pytest.mark.skipif(not all(map(which, ("sh", "mkfifo", "timeout", "python3"))), reason="needs a Unix shell")
 @pytest.mark.parametrize("drifting", [True, False])
-def test_the_nightly_job_of_the_docs_fails_on_drift_and_leaves_a_patch(
-    tmp_path: Path, *, drifting: bool
-) -> None:
+def test_the_nightly_job_of_the_docs_fails_on_drift_and_leaves_a_patch(tmp_path: Path, *, drifting: bool) -> None:
     page = read(DOCS / "howto" / "watch-for-drift.md")
     (job,) = [body for language, body, _ in fences(page) if language == "sh"]
     written = file_with(tmp_path)

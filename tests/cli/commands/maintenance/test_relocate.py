@@ -87,9 +87,7 @@ def test_sessions_go_to_another_machine(steno: Steno, new: Path, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("home")
-def test_a_move_that_was_cut_off_is_said_and_finished(
-    steno: Steno, new: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_move_that_was_cut_off_is_said_and_finished(steno: Steno, new: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

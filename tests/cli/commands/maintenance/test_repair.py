@@ -118,9 +118,7 @@ def test_a_new_file_can_be_written_by_its_owner(steno: Steno, config: WriteConfi
 
 
 @pytest.mark.parametrize("how", [(), ("--in-place",), ("--json",)])
-def test_a_sound_session_is_left_alone(
-    steno: Steno, config: WriteConfig, how: tuple[str, ...]
-) -> None:
+def test_a_sound_session_is_left_alone(steno: Steno, config: WriteConfig, how: tuple[str, ...]) -> None:
     path = written(config, session(seed="sound").user("Well?").assistant("Well."))
     before = tree(path.parents[2])
     ran = steno("repair", path.stem, *how)
@@ -145,9 +143,7 @@ def test_a_file_without_a_conversation_is_left_alone(
 
 
 @pytest.mark.parametrize("how", [(), ("--in-place",), ("--dry-run",)])
-def test_what_is_not_proven_to_resume_is_not_written(
-    steno: Steno, config: WriteConfig, how: tuple[str, ...]
-) -> None:
+def test_what_is_not_proven_to_resume_is_not_written(steno: Steno, config: WriteConfig, how: tuple[str, ...]) -> None:
     path = unprovable(config)
     before = tree(path.parents[2])
     ran = steno("repair", path.stem, "--until", until_of(path), *how)
@@ -184,9 +180,7 @@ def until_of(path: Path) -> str:
     return str(json.loads(path.read_bytes().splitlines()[-1])["uuid"])
 
 
-def test_a_session_under_a_name_that_no_client_takes_gets_another(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_a_session_under_a_name_that_no_client_takes_gets_another(steno: Steno, config: WriteConfig) -> None:
     path = written(config, session(seed="named").user("Well?").assistant("Well."))
     odd = path.with_name("my-session.jsonl")
     odd.write_bytes(path.read_bytes().replace(path.stem.encode(), b"my-session"))
@@ -201,9 +195,7 @@ def test_a_session_under_a_name_that_no_client_takes_gets_another(
     assert ran.code == 1
 
 
-def test_sub_agents_that_stay_with_the_original_are_told_of(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_sub_agents_that_stay_with_the_original_are_told_of(steno: Steno, config: WriteConfig) -> None:
     path, made = broken(config)
     folder = path.with_suffix("") / "subagents"
     folder.mkdir(parents=True)
@@ -216,9 +208,7 @@ def test_sub_agents_that_stay_with_the_original_are_told_of(
     assert "sub-agents stay" not in steno("repair", made.session_id, "--in-place").out
 
 
-def test_a_session_that_a_client_is_at_work_on_is_refused(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_a_session_that_a_client_is_at_work_on_is_refused(steno: Steno, config: WriteConfig) -> None:
     path, made = broken(config)
     live = path.parents[2] / "sessions"
     live.mkdir(exist_ok=True)
@@ -320,9 +310,7 @@ def test_an_older_client_can_be_meant(steno: Steno, config: WriteConfig) -> None
         ("--undo", "--until", "x"),
     ],
 )
-def test_contradictions_are_refused(
-    steno: Steno, config: WriteConfig, how: tuple[str, ...]
-) -> None:
+def test_contradictions_are_refused(steno: Steno, config: WriteConfig, how: tuple[str, ...]) -> None:
     path, made = broken(config)
     before = tree(path.parents[2])
     ran = steno("repair", made.session_id, *how)

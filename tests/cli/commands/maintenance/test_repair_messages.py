@@ -22,8 +22,7 @@ from steno.session.resume import api_rules
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
-    [("a b;rm -rf x.jsonl", True), ("-dash.jsonl", True), ("new\nline.jsonl", False)],
+    ("name", "shown"), [("a b;rm -rf x.jsonl", True), ("-dash.jsonl", True), ("new\nline.jsonl", False)]
 )
 def test_the_way_back_can_be_typed_as_it_is_shown(
     steno: Steno, config: WriteConfig, tmp_path: Path, name: str, *, shown: bool
@@ -39,9 +38,7 @@ def test_the_way_back_can_be_typed_as_it_is_shown(
 
 
 @pytest.mark.parametrize("option", ["--until", "-o"])
-def test_an_option_that_names_nothing_is_refused(
-    steno: Steno, config: WriteConfig, option: str
-) -> None:
+def test_an_option_that_names_nothing_is_refused(steno: Steno, config: WriteConfig, option: str) -> None:
     _, made = broken(config)
     assert steno("repair", made.session_id, option, "").code == 2
 
@@ -66,9 +63,7 @@ def test_a_client_that_was_not_studied_is_said_to_be(steno: Steno, config: Write
     assert "studied" not in steno("repair", made.session_id, "-n", "--for", "2.1.42").out
 
 
-def test_a_record_that_is_hung_on_nothing_begins_the_conversation(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_a_record_that_is_hung_on_nothing_begins_the_conversation(steno: Steno, config: WriteConfig) -> None:
     path = written(config, session(seed="hung").turn("Where?", "There."))
     first, rest = path.read_bytes().split(b"\n", 1)
     lost = json.dumps({**json.loads(first), "parentUuid": str(UUID(int=7))}).encode()
@@ -87,9 +82,7 @@ def test_every_rule_of_the_api_has_plain_words() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_what_leaves_the_conversation_is_told_by_its_lines(
-    steno: Steno, config: WriteConfig, count: int
-) -> None:
+def test_what_leaves_the_conversation_is_told_by_its_lines(steno: Steno, config: WriteConfig, count: int) -> None:
     made = session(seed="ring").user("One?").assistant("One.").user("Never mind.")
     made = made.assistant("No.") if count > 1 else made
     path = written(config, made.user("Two?").assistant("Two."))

@@ -17,9 +17,7 @@ from steno.index.database import locate_index
 from steno.store.archive.archive import Archive
 
 
-def test_it_says_what_it_read_and_then_that_nothing_is_new(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_it_says_what_it_read_and_then_that_nothing_is_new(steno: Steno, config: WriteConfig) -> None:
     config(session(seed="one").user("Why?").assistant("So."), session(seed="two").user("Who?"))
     ran = steno("sync")
     assert (ran.code, ran.err) == (0, "")
@@ -27,9 +25,7 @@ def test_it_says_what_it_read_and_then_that_nothing_is_new(
     assert steno("sync").out == "2 files, nothing new\n"
 
 
-def test_a_sync_of_little_imports_nothing_it_does_not_need(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_a_sync_of_little_imports_nothing_it_does_not_need(steno: Steno, config: WriteConfig) -> None:
     folder = config(session(seed="one").user("Why?"))
     steno("sync")
     file = next(folder.glob("projects/*/*.jsonl"))
@@ -51,9 +47,7 @@ def test_a_sync_of_little_imports_nothing_it_does_not_need(
 
 
 @pytest.mark.parametrize("more", [(), ("--color", "auto"), ("--color=auto",)])
-def test_it_says_the_same_whoever_reads_its_options(
-    steno: Steno, tmp_path: Path, more: tuple[str, ...]
-) -> None:
+def test_it_says_the_same_whoever_reads_its_options(steno: Steno, tmp_path: Path, more: tuple[str, ...]) -> None:
     nowhere = tmp_path / "nowhere"
     ran = steno("sync", "--root", nowhere, *more)
     assert (ran.code, ran.out, ran.err) == (3, "", f"steno: {nowhere}: no such folder\n")
@@ -84,9 +78,7 @@ def test_a_deleted_session_is_said_to_stay(steno: Steno, config: WriteConfig) ->
     assert "1 gone (still in the index)" in steno("sync").out
 
 
-def test_folders_in_the_config_file_are_read_too(
-    steno: Steno, config: WriteConfig, tmp_path: Path
-) -> None:
+def test_folders_in_the_config_file_are_read_too(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     config(session(seed="one").user("Why?"))
     other = tmp_path / "laptop" / "projects" / "-home-ada"
     other.mkdir(parents=True)
@@ -108,9 +100,7 @@ def test_folders_that_are_no_list_are_refused(steno: Steno, roots: str) -> None:
     assert "line 2: roots must be a list of folders" in ran.err
 
 
-def test_named_folders_have_an_index_of_their_own(
-    steno: Steno, config: WriteConfig, tmp_path: Path
-) -> None:
+def test_named_folders_have_an_index_of_their_own(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
     config(session(seed="one").user("Why?"))
     steno("sync")
     assert steno("sync", "--root", tmp_path).out == "0 files, nothing new\n"
@@ -132,9 +122,7 @@ def test_a_sync_archives_when_it_is_told_to(steno: Steno, config: WriteConfig) -
     assert len(Archive().entries()) == 1
 
 
-def test_an_index_that_is_none_is_set_aside_and_said_in_one_line(
-    steno: Steno, config: WriteConfig
-) -> None:
+def test_an_index_that_is_none_is_set_aside_and_said_in_one_line(steno: Steno, config: WriteConfig) -> None:
     config(session(seed="one").user("Why?"))
     folder = Path(locate_index().folder)
     folder.mkdir(parents=True)

@@ -8,9 +8,7 @@ _MARKER: Final = "@project@/marker.sh"
 _TEXTCONV: Final = f"""
 echo '*.txt diff=x' > .gitattributes; echo more >> a.txt; git config diff.x.textconv {_MARKER}
 """
-_CLEAN: Final = (
-    f"echo '*.txt filter=x' > .gitattributes; touch a.txt; git config filter.x.clean {_MARKER}\n"
-)
+_CLEAN: Final = f"echo '*.txt filter=x' > .gitattributes; touch a.txt; git config filter.x.clean {_MARKER}\n"
 _NESTED: Final = f"""
 git init -q sub; cd sub; echo '* filter=x' > .gitattributes; echo 1 > f; git add .; git commit -qm one
 touch f; git config filter.x.clean {_MARKER}

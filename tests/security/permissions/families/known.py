@@ -37,10 +37,7 @@ PAST_DENY: Final[tuple[Attack, ...]] = denied(
     attack("git log -p", "reads", "git log -p"),
     attack("git show of a file", "reads", "git show HEAD:.env"),
     attack("grep -r", "reads", 'grep -r "" .'),
-    *under(
-        "Bash(cat:*)",
-        attack("cat through /proc/self/cwd", "reads", "cat /proc/self/cwd/.env"),
-    ),
+    *under("Bash(cat:*)", attack("cat through /proc/self/cwd", "reads", "cat /proc/self/cwd/.env")),
 )
 RULES: Final[tuple[Attack, ...]] = (
     *under(

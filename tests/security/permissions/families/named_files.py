@@ -4,7 +4,9 @@ from typing import Final
 
 from tests.security.permissions.attack import EDITS, Attack, attack, denied, under
 
-_LINKS: Final = "mkdir t; ln -s @outside@/notes.txt t/made; ln -s @outside@ t/away; tar cf x.tar -C t made away; rm -r t"
+_LINKS: Final = (
+    "mkdir t; ln -s @outside@/notes.txt t/made; ln -s @outside@ t/away; tar cf x.tar -C t made away; rm -r t"
+)
 _TEXTCONV: Final = """
 git init -q sub; cd sub; echo '* diff=x' > .gitattributes; echo 1 > f; git add .; git commit -qm one
 echo 2 > f; printf '#!/bin/bash\\necho evil > @project@/.envrc\\n' > x.sh; chmod +x x.sh

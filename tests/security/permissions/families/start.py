@@ -74,6 +74,5 @@ _TABLE: Final[tuple[tuple[str, Effect, tuple[Call, ...], str, bool], ...]] = (
      f"mkdir -p @outside@/s/x; {_TEXT} > @outside@/s/x/SKILL.md; ln -s @outside@/s .claude/skills", False),
 )  # fmt: skip
 ATTACKS: Final[tuple[Attack, ...]] = tuple(
-    attack(name, effect, calls, setup, at_start=True, visible=visible)
-    for name, effect, calls, setup, visible in _TABLE
+    attack(name, effect, calls, setup, at_start=True, visible=visible) for name, effect, calls, setup, visible in _TABLE
 )

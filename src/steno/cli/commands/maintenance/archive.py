@@ -18,13 +18,7 @@ from steno.report import clock, humanize
 from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.session_references import printable_path, stem_of
 from steno.sanitize.terminal import ColourMode, StyledLine, one_line
-from steno.store.archive.archive import (
-    Archive,
-    ArchiveReport,
-    RestoreResult,
-    SessionGroup,
-    session_groups,
-)
+from steno.store.archive.archive import Archive, ArchiveReport, RestoreResult, SessionGroup, session_groups
 from steno.store.archive.catalogue import CatalogueEntry
 from steno.store.archive.file_access import ArchivedFile
 from steno.store.archive.journal import FileGeneration
@@ -37,9 +31,7 @@ _MAX_PATH_WIDTH: Final = 2000
 _MAX_CANDIDATES: Final = 6
 
 
-def find_entries(
-    archive: Archive, names: tuple[str, ...], folders: tuple[str, ...]
-) -> list[CatalogueEntry] | None:
+def find_entries(archive: Archive, names: tuple[str, ...], folders: tuple[str, ...]) -> list[CatalogueEntry] | None:
     """Return what was kept of sessions that are named; None when none is."""
     if not names:
         return None
@@ -92,26 +84,15 @@ def archive_table_lines(entries: list[CatalogueEntry], width: int) -> list[Style
     """Return the sessions that are kept, one a line."""
     if not entries:
         return []
-    generation_counts = [
-        f"{entry.generations:,} generations" if entry.generations > 1 else "" for entry in entries
-    ]
+    generation_counts = [f"{entry.generations:,} generations" if entry.generations > 1 else "" for entry in entries]
     columns = [
-        Column(
-            "ID",
-            [one_line(stem_of(e.path)[:SHORT_ID_LENGTH], SHORT_ID_LENGTH) for e in entries],
-            "bold",
-        ),
+        Column("ID", [one_line(stem_of(e.path)[:SHORT_ID_LENGTH], SHORT_ID_LENGTH) for e in entries], "bold"),
         Column("FOLDER", [one_line(_folder_name(e.path), 200) for e in entries], flexible=True),
         Column("FILES", [f"{e.files:,}" for e in entries], align_right=True),
         Column("SIZE", [humanize.size(e.total) for e in entries], align_right=True),
         Column("PACKED", [humanize.size(e.packed) for e in entries], align_right=True),
         Column("", generation_counts, min_flexible_width=20),
-        Column(
-            "",
-            ["archived only" if is_archived_only(e) else "" for e in entries],
-            "dim",
-            min_flexible_width=10,
-        ),
+        Column("", ["archived only" if is_archived_only(e) else "" for e in entries], "dim", min_flexible_width=10),
     ]
     heads, cells = layout_columns(columns, width)
     return [heads, *cells]
@@ -134,12 +115,7 @@ def archived_file_lines(archive: Archive, entry: CatalogueEntry) -> Iterator[Sty
         count = len(index.generations(file.path))
         generation = f"  generation {file.generation} of {count}" if count > 1 else ""
         sizes = f"{humanize.size(file.size)} in {humanize.size(file.packed)}{generation}"
-        yield [
-            "  ",
-            one_line(_relative_path(file.path, entry.path), _MAX_PATH_WIDTH),
-            "  ",
-            (sizes, "dim"),
-        ]
+        yield ["  ", one_line(_relative_path(file.path, entry.path), _MAX_PATH_WIDTH), "  ", (sizes, "dim")]
     yield [(f"  in {one_line(archive.folder_of(entry), _MAX_PATH_WIDTH)}", "dim")]
 
 
@@ -162,9 +138,7 @@ def entry_json(archive: Archive, entry: CatalogueEntry, *, with_contents: bool) 
         "archived_only": is_archived_only(entry),
     }
     if with_contents:
-        data["contents"] = [
-            _archived_file_json(file) for file in archive.journal(entry).valid_generations()
-        ]
+        data["contents"] = [_archived_file_json(file) for file in archive.journal(entry).valid_generations()]
     return data
 
 
@@ -208,29 +182,17 @@ class _ArchiveOptions(msgspec.Struct):
 @click.option("--verify", "mode", flag_value="verify", help="Prove every byte that is kept.")
 @click.option("--restore", "mode", flag_value="restore", help="Put sessions back on the disk.")
 @click.option("--forget", "mode", flag_value="forget", help="Throw away what was kept of sessions.")
-@click.option(
-    "--all", "everyone", is_flag=True, help="Restore all that is gone; with --to, all that is kept."
-)
+@click.option("--all", "everyone", is_flag=True, help="Restore all that is gone; with --to, all that is kept.")
 @click.option("--to", metavar="DIR", type=click.Path(), help="Restore below this folder instead.")
 @click.option(
-    "--generation",
-    metavar="N",
-    type=click.IntRange(1),
-    help="Restore the session as it was before it was rewritten.",
+    "--generation", metavar="N", type=click.IntRange(1), help="Restore the session as it was before it was rewritten."
 )
 @click.option("--force", is_flag=True, help="Forget even what is nowhere else.")
 @click.option("--full", is_flag=True, help="Compare from end to end; mend damaged copies.")
 @add_options(JSON)
 @WIDTH
 @add_options(COLOR)
-def command(
-    root: tuple[str, ...],
-    color: ColourMode,
-    width: int | None,
-    *,
-    demo: bool,
-    **values: Any,
-) -> None:
+def command(root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any) -> None:
     """Keep a copy of sessions and all that goes with them, out of reach of the client's cleanup.
 
     Without a name, everything below the roots is kept: sessions, sub-agents, tool results, file
@@ -247,9 +209,7 @@ def command(
     screen = Screen(color, width)
     archive = Archive()
     if command_options.mode == "verify":
-        _verify_archived(
-            archive, find_entries(archive, command_options.names, folders), screen, command_options
-        )
+        _verify_archived(archive, find_entries(archive, command_options.names, folders), screen, command_options)
     elif command_options.mode == "restore":
         chosen = find_entries(archive, command_options.names, folders)
         _restore_archived(
@@ -259,16 +219,9 @@ def command(
             command_options,
         )
     elif command_options.mode == "forget":
-        _delete_archived(
-            archive,
-            find_entries(archive, command_options.names, folders) or [],
-            screen,
-            command_options,
-        )
+        _delete_archived(archive, find_entries(archive, command_options.names, folders) or [], screen, command_options)
     elif command_options.mode == "list":
-        _list_archived(
-            archive, find_entries(archive, command_options.names, folders), screen, command_options
-        )
+        _list_archived(archive, find_entries(archive, command_options.names, folders), screen, command_options)
     else:
         _archive_sessions(archive, folders, screen, command_options)
 
@@ -297,22 +250,15 @@ def _check_options(options: _ArchiveOptions) -> None:
 # Keeping
 
 
-def _archive_sessions(
-    archive: Archive, folders: tuple[str, ...], screen: Screen, options: _ArchiveOptions
-) -> None:
+def _archive_sessions(archive: Archive, folders: tuple[str, ...], screen: Screen, options: _ArchiveOptions) -> None:
     problems: list[Problem] = []
     total, groups_to_archive = _changed_groups(archive, folders, problems, options)
     with ProgressBar(sum(group.size for group in groups_to_archive), "Archiving") as bar:
-        archived = [
-            archive.keep(group, full=options.full, on_progress=bar.advance)
-            for group in groups_to_archive
-        ]
+        archived = [archive.keep(group, full=options.full, on_progress=bar.advance) for group in groups_to_archive]
     if archived:
         archive.compact()
     problems += [problem for session in archived for problem in session.problems]
-    summary = ArchiveReport(
-        total, tuple(each for each in archived if each.changes), tuple(problems)
-    )
+    summary = ArchiveReport(total, tuple(each for each in archived if each.changes), tuple(problems))
     if options.as_json:
         write_json(_summary_json(summary, archive))
     else:
@@ -328,9 +274,7 @@ def _changed_groups(
     """Return how many sessions were asked about, and those that may have news."""
     if not options.names:
         pending = list(archive.pending(session_groups(folders, problems)))
-        return len(pending), [
-            group for group, has_changes in pending if has_changes or options.full
-        ]
+        return len(pending), [group for group, has_changes in pending if has_changes or options.full]
     files = [find(name, folders) for name in options.names]
     for name, file in zip(options.names, files, strict=True):
         if file.place.role == "agent":
@@ -344,10 +288,7 @@ def _summary_lines(summary: ArchiveReport, archive: Archive) -> Iterator[StyledL
     if not summary.sessions:
         yield ["There is no session to keep."]
     elif not session_count:
-        yield [
-            ("✓", "green"),
-            f" Nothing new: {session_count_text(summary.sessions)} kept already.",
-        ]
+        yield [("✓", "green"), f" Nothing new: {session_count_text(summary.sessions)} kept already."]
     else:
         files = humanize.count(summary.files, "file")
         sizes = f"{humanize.size(summary.added)} in {humanize.size(summary.packed)}"
@@ -381,15 +322,13 @@ def _summary_json(summary: ArchiveReport, archive: Archive) -> dict[str, Any]:
             {
                 "path": printable_path(session.path),
                 "files": [
-                    {**msgspec.to_builtins(change), "path": printable_path(change.path)}
-                    for change in session.changes
+                    {**msgspec.to_builtins(change), "path": printable_path(change.path)} for change in session.changes
                 ],
             }
             for session in summary.archived
         ],
         "problems": [
-            {"kind": each.kind, "path": printable_path(each.path), "message": each.message}
-            for each in summary.problems
+            {"kind": each.kind, "path": printable_path(each.path), "message": each.message} for each in summary.problems
         ],
         "archive": {
             "folder": printable_path(archive.folder),
@@ -427,10 +366,7 @@ def _verify_archived(
 
 
 def _failure_line(failure: VerificationFailure) -> StyledLine:
-    return [
-        ("✗ ", "red"),
-        one_line(f"{failure.path or failure.copy}: {failure.message}", _MAX_TEXT_LENGTH),
-    ]
+    return [("✗ ", "red"), one_line(f"{failure.path or failure.copy}: {failure.message}", _MAX_TEXT_LENGTH)]
 
 
 def _hint_lines(failures: list[VerificationFailure], width: int) -> Iterator[StyledLine]:
@@ -460,12 +396,7 @@ def _restore_archived(
     for entry in entries:
         results += archive.restore(entry, options.to, options.generation or 0)
     if options.as_json:
-        write_json(
-            [
-                {**msgspec.to_builtins(result), "path": printable_path(result.path)}
-                for result in results
-            ]
-        )
+        write_json([{**msgspec.to_builtins(result), "path": printable_path(result.path)} for result in results])
     else:
         screen.print_lines(_restored_line(each) for each in results)
         if not results:
@@ -477,29 +408,20 @@ def _restore_archived(
 def _restored_line(result: RestoreResult) -> StyledLine:
     mark, style, note = _RESTORE_STATES[result.state]
     summary = note or humanize.size(result.size)
-    summary = (
-        one_line(f"{summary}: {result.reason}", _MAX_TEXT_LENGTH) if result.reason else summary
-    )
+    summary = one_line(f"{summary}: {result.reason}", _MAX_TEXT_LENGTH) if result.reason else summary
     return [(mark, style), f" {one_line(result.path, _MAX_TEXT_LENGTH)}  ", (summary, "dim")]
 
 
-def _delete_archived(
-    archive: Archive, entries: list[CatalogueEntry], screen: Screen, options: _ArchiveOptions
-) -> None:
+def _delete_archived(archive: Archive, entries: list[CatalogueEntry], screen: Screen, options: _ArchiveOptions) -> None:
     archived_only = [entry for entry in entries if is_archived_only(entry)]
     if archived_only and not options.force:
-        raise BadRequest(
-            f"{archived_only[0].path} is nowhere else any more",
-            hint="--force throws it away even so",
-        )
+        raise BadRequest(f"{archived_only[0].path} is nowhere else any more", hint="--force throws it away even so")
     for entry in entries:
         archive.forget(entry)
     if options.as_json:
         write_json([entry_json(archive, entry, with_contents=False) for entry in entries])
     else:
-        screen.print_lines(
-            [[f"Forgotten: {one_line(entry.path, _MAX_TEXT_LENGTH)}"] for entry in entries]
-        )
+        screen.print_lines([[f"Forgotten: {one_line(entry.path, _MAX_TEXT_LENGTH)}"] for entry in entries])
 
 
 # Listing
@@ -511,15 +433,11 @@ def _list_archived(
     entries_to_print = archive.entries() if entries is None else entries
     if options.as_json:
         with_contents = entries is not None
-        write_json(
-            [entry_json(archive, entry, with_contents=with_contents) for entry in entries_to_print]
-        )
+        write_json([entry_json(archive, entry, with_contents=with_contents) for entry in entries_to_print])
     elif entries is None:
         screen.print_lines(archive_table_lines(entries_to_print, screen.width))
         screen.print_lines(
-            [[], [(archive_summary(archive), "dim")]]
-            if entries_to_print
-            else [[archive_summary(archive)]]
+            [[], [(archive_summary(archive), "dim")]] if entries_to_print else [[archive_summary(archive)]]
         )
     else:
         for entry in entries_to_print:

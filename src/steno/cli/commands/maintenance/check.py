@@ -9,24 +9,11 @@ import click
 import msgspec
 
 from steno.check.checkup import Policy
-from steno.check.file_reports import (
-    FileReport,
-    check_files,
-    find_all_files,
-    total_bytes,
-    with_agents,
-)
+from steno.check.file_reports import FileReport, check_files, find_all_files, total_bytes, with_agents
 from steno.check.findings import SEVERITIES, Severity
 from steno.cli.command_arguments import program_name, root_arguments, search_roots
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, WIDTH, add_options
-from steno.cli.output.findings import (
-    explain_lines,
-    problem_json,
-    report_json,
-    report_lines,
-    rules_json,
-    rules_lines,
-)
+from steno.cli.output.findings import explain_lines, problem_json, report_json, report_lines, rules_json, rules_lines
 from steno.cli.output.progress import ProgressBar
 from steno.cli.output.screen import Screen, print_error, print_paged, report_unreadable, write_json
 from steno.cli.output.table_layout import wrap_line
@@ -72,15 +59,8 @@ class _CheckOptions(msgspec.Struct):
 @click.argument("names", metavar="[PATH|SESSION]...", nargs=-1)
 @add_options(ROOT_OPTIONS)
 @click.option("--all", "everything", is_flag=True, help="Also what is odd and harmless (info).")
-@click.option(
-    "--silence", metavar="ID", multiple=True, help="Leave a rule out; `family.*` leaves all out."
-)
-@click.option(
-    "--severity",
-    metavar="ID=LEVEL",
-    multiple=True,
-    help="What a rule weighs: error, warning, info.",
-)
+@click.option("--silence", metavar="ID", multiple=True, help="Leave a rule out; `family.*` leaves all out.")
+@click.option("--severity", metavar="ID=LEVEL", multiple=True, help="What a rule weighs: error, warning, info.")
 @click.option(
     "--fail-on",
     type=click.Choice(SEVERITIES),
@@ -90,22 +70,14 @@ class _CheckOptions(msgspec.Struct):
 )
 @click.option("--rules", is_flag=True, help="List every rule instead.")
 @click.option("--explain", metavar="ID", help="Explain one rule instead.")
-@click.option(
-    "--secrets", is_flag=True, help="List secrets that an export would mask, by family and place."
-)
+@click.option("--secrets", is_flag=True, help="List secrets that an export would mask, by family and place.")
 @add_options(JSON)
 @click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for code hosts and editors.")
 @click.option("--no-pager", is_flag=True, help="Never page.")
 @WIDTH
 @add_options(COLOR)
 def command(
-    names: tuple[str, ...],
-    root: tuple[str, ...],
-    color: ColourMode,
-    width: int | None,
-    *,
-    demo: bool,
-    **values: Any,
+    names: tuple[str, ...], root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
 ) -> None:
     """Check session files: is anything lost, and what would each client resume?
 
@@ -126,9 +98,7 @@ def command(
         if command_options.as_json:
             write_json(rules_json(policy))
         else:
-            print_paged(
-                screen, rules_lines(policy, screen.width), use_pager=not command_options.no_pager
-            )
+            print_paged(screen, rules_lines(policy, screen.width), use_pager=not command_options.no_pager)
         return
     if command_options.explain is not None:
         screen.print_lines(explain_lines(command_options.explain, screen.width))
@@ -149,9 +119,7 @@ def _check_option_combinations(options: _CheckOptions, names: tuple[str, ...]) -
         raise click.UsageError("--json and --sarif exclude each other")
     if options.rules and options.explain is not None:
         raise click.UsageError("--rules and --explain exclude each other")
-    listing_option = (
-        "--rules" if options.rules else "--explain" if options.explain is not None else ""
-    )
+    listing_option = "--rules" if options.rules else "--explain" if options.explain is not None else ""
     if listing_option and names:
         raise click.UsageError(f"{listing_option} says nothing about sessions")
     if listing_option and options.sarif:
@@ -175,9 +143,7 @@ def _check_option_combinations(options: _CheckOptions, names: tuple[str, ...]) -
 class _CheckRun:
     """One check of some files, and what it came to."""
 
-    def __init__(
-        self, options: _CheckOptions, policy: Policy, screen: Screen, *, root_options: str
-    ) -> None:
+    def __init__(self, options: _CheckOptions, policy: Policy, screen: Screen, *, root_options: str) -> None:
         self._options = options
         self._policy = policy
         self._screen = screen
@@ -207,9 +173,7 @@ class _CheckRun:
                     self._user_names[matches[0].path] = name
         self._files = list(files.values())
         # A short id must fit no other session, checked or not; only whole folders are known.
-        self._references = (
-            SessionReferences(files) if self._checks_everything else SessionReferences(())
-        )
+        self._references = SessionReferences(files) if self._checks_everything else SessionReferences(())
 
     def _files_below(self, folder: str) -> list[DiscoveredFile]:
         # Not to have a config folder yet is the usual case on a new machine.
@@ -251,9 +215,7 @@ class _CheckRun:
             elif self._options.as_json:
                 self._print_json(bar)
             else:
-                print_paged(
-                    self._screen, self._report_lines(bar), use_pager=not self._options.no_pager
-                )
+                print_paged(self._screen, self._report_lines(bar), use_pager=not self._options.no_pager)
         self._print_unreadable()
         if not (self._options.sarif or self._options.as_json):
             self._print_next_steps()
@@ -283,9 +245,7 @@ class _CheckRun:
             else:
                 print_paged(self._screen, lines(bar), use_pager=not self._options.no_pager)
         self._problems += [
-            Problem("unreadable", file.session_file.path, file.error)
-            for file in file_secrets
-            if file.error
+            Problem("unreadable", file.session_file.path, file.error) for file in file_secrets if file.error
         ]
         self._print_unreadable()
         self._counts["error"] = sum(len(file.findings) for file in file_secrets)
@@ -301,9 +261,7 @@ class _CheckRun:
         )
         for full_report in reports:
             report = _without_silenced(full_report, self._policy.silence)
-            self._counts["silenced"] += full_report.number(*_SERIOUS_SEVERITIES) - report.number(
-                *_SERIOUS_SEVERITIES
-            )
+            self._counts["silenced"] += full_report.number(*_SERIOUS_SEVERITIES) - report.number(*_SERIOUS_SEVERITIES)
             self._counts["sessions" if report.role != "agent" else "agents"] += 1
             self._counts["sound"] += report.sound and report.role != "agent"
             for severity in SEVERITIES:
@@ -341,9 +299,7 @@ class _CheckRun:
                 "warnings": self._counts["warning"],
                 "infos": self._counts["info"],
                 "files": files,
-                "problems": [
-                    problem_json(each) for each in (*self._unreadable_named, *self._problems)
-                ],
+                "problems": [problem_json(each) for each in (*self._unreadable_named, *self._problems)],
             }
         )
 
@@ -358,9 +314,7 @@ class _CheckRun:
                 self._broken_paths.append(report.path)
             short = self._references.short_id(report.path) if self._checks_everything else ""
             title = session_title(report.found)
-            yield from report_lines(
-                report, severities, self._screen.width, short_id=short, title=title
-            )
+            yield from report_lines(report, severities, self._screen.width, short_id=short, title=title)
             yield []
         bar.clear()
         yield from self._summary_lines()

@@ -28,20 +28,8 @@ from steno.report import clock, humanize
 from steno.report.check_policy import load_check_policy
 from steno.report.humanize import SHORT_ID_LENGTH
 from steno.report.retention import Retention, retention_json
-from steno.report.session_references import (
-    SessionReferences,
-    printable_path,
-    session_title,
-    shell_argument,
-)
-from steno.sanitize.terminal import (
-    ColourMode,
-    StyledLine,
-    display_width,
-    one_line,
-    shorten_path,
-    wrap,
-)
+from steno.report.session_references import SessionReferences, printable_path, session_title, shell_argument
+from steno.sanitize.terminal import ColourMode, StyledLine, display_width, one_line, shorten_path, wrap
 from steno.store import environment
 from steno.store.client_folders import CLEANUP_WARNING_DAYS, Leftover
 from steno.store.discovered import DiscoveredFile, Problem, unreadable_problems
@@ -68,13 +56,7 @@ _LEFTOVER_KINDS: Final = {
 @WIDTH
 @add_options(COLOR)
 def command(
-    root: tuple[str, ...],
-    color: ColourMode,
-    width: int | None,
-    *,
-    demo: bool,
-    as_json: bool,
-    no_pager: bool,
+    root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, as_json: bool, no_pager: bool
 ) -> None:
     """Look after the config folder: sessions that are broken, will be deleted, or are too big.
 
@@ -87,9 +69,7 @@ def command(
     policy = load_check_policy()
     folders = resolve_roots(search_roots(root, demo=demo))
     problems: list[Problem] = []
-    inspection_scope = collect_files(
-        [folder for folder in folders if os.path.lexists(folder)], problems
-    )
+    inspection_scope = collect_files([folder for folder in folders if os.path.lexists(folder)], problems)
     with ProgressBar(inspection_scope.size, "Examining") as bar:
         diagnosis = inspect_files(
             inspection_scope, environment.now(), problems=problems, policy=policy, done=bar.advance
@@ -102,11 +82,7 @@ def command(
         names = SessionReferences(file.path for file in inspection_scope.files)
         screen = Screen(color, width)
         report = _DiagnosisReport(diagnosis, names, screen.width, root_arguments(root, demo=demo))
-        print_paged(
-            screen,
-            (*report.lines(), *_sandbox_lines(sandbox_support, screen.width)),
-            use_pager=not no_pager,
-        )
+        print_paged(screen, (*report.lines(), *_sandbox_lines(sandbox_support, screen.width)), use_pager=not no_pager)
     unreadable = unreadable_problems(problems, "special")
     report_unreadable(unreadable)
     if unreadable or not diagnosis.healthy:
@@ -123,9 +99,7 @@ def _sandbox_lines(sandbox_support: SandboxSupport | None, columns: int) -> Iter
 class _DiagnosisReport:
     """A diagnosis for people."""
 
-    def __init__(
-        self, diagnosis: Diagnosis, names: SessionReferences, columns: int, root_options: str
-    ) -> None:
+    def __init__(self, diagnosis: Diagnosis, names: SessionReferences, columns: int, root_options: str) -> None:
         self._diagnosis = diagnosis
         self._references = names
         self._columns = columns
@@ -150,10 +124,7 @@ class _DiagnosisReport:
         yield from self._large_lines()
         yield from self._leftover_lines()
         yield from self._copy_lines()
-        yield [
-            (f"{sessions}, {diagnosis.sound:,} sound", "bold"),
-            f", {humanize.size(diagnosis.size)}",
-        ]
+        yield [(f"{sessions}, {diagnosis.sound:,} sound", "bold"), f", {humanize.size(diagnosis.size)}"]
         yield from self._empty_line()
 
     def _empty_line(self) -> Iterator[StyledLine]:
@@ -168,12 +139,8 @@ class _DiagnosisReport:
         yield from self._section_lines("✗", "red", head, broken, self._broken_line, hint)
 
     def _broken_line(self, broken: BrokenSession) -> list[StyledLine]:
-        lost_text = (
-            f"{broken.lost:,} of {broken.total:,} messages lost" if broken.lost else "nothing lost"
-        )
-        return self._session_lines(
-            broken.found, f"{lost_text}, {humanize.count(broken.errors, 'error')}"
-        )
+        lost_text = f"{broken.lost:,} of {broken.total:,} messages lost" if broken.lost else "nothing lost"
+        return self._session_lines(broken.found, f"{lost_text}, {humanize.count(broken.errors, 'error')}")
 
     def _expiring_lines(self) -> Iterator[StyledLine]:
         expiring = self._diagnosis.due
@@ -194,9 +161,7 @@ class _DiagnosisReport:
         days = int(expiring.days)
         if expiring.days <= 0:
             return self._session_lines(expiring.found, "overdue")
-        return self._session_lines(
-            expiring.found, f"in {humanize.count(days, 'day')}" if days else "today"
-        )
+        return self._session_lines(expiring.found, f"in {humanize.count(days, 'day')}" if days else "today")
 
     def _large_lines(self) -> Iterator[StyledLine]:
         large = self._diagnosis.large
@@ -219,9 +184,7 @@ class _DiagnosisReport:
         yield from self._section_lines("·", "dim", head, leftovers, self._leftover_line, hint)
 
     def _leftover_line(self, leftover: Leftover) -> list[StyledLine]:
-        details = (
-            f"{_LEFTOVER_KINDS.get(leftover.kind, leftover.kind)}, {humanize.size(leftover.size)}"
-        )
+        details = f"{_LEFTOVER_KINDS.get(leftover.kind, leftover.kind)}, {humanize.size(leftover.size)}"
         return self._path_lines(leftover.path, details)
 
     def _copy_lines(self) -> Iterator[StyledLine]:
@@ -235,9 +198,7 @@ class _DiagnosisReport:
 
     def _copy_line(self, pair: tuple[DiscoveredFile, str]) -> list[StyledLine]:
         file, first = pair
-        return self._path_lines(
-            file.path, humanize.size(file.size) if file.path == first else "the same"
-        )
+        return self._path_lines(file.path, humanize.size(file.size) if file.path == first else "the same")
 
     def _section_lines(
         self,
@@ -267,25 +228,16 @@ class _DiagnosisReport:
         available = self._columns - 8 - display_width(short) - display_width(details)
         name: StyledLine = ["    ", (short, "bold"), "  "]
         if available >= _MIN_TITLE_WIDTH:
-            return [
-                [*name, one_line(_session_or_agent_title(file), available), "  ", (details, "dim")]
-            ]
+            return [[*name, one_line(_session_or_agent_title(file), available), "  ", (details, "dim")]]
         available = self._columns - 6 - display_width(short)
-        return [
-            [*name, one_line(_session_or_agent_title(file), available)],
-            *self._details_below(details),
-        ]
+        return [[*name, one_line(_session_or_agent_title(file), available)], *self._details_below(details)]
 
     def _path_lines(self, path: str, details: str) -> list[StyledLine]:
         available = self._columns - 6 - display_width(details)
         fits_beside = available >= _MIN_TITLE_WIDTH
         folder, name = shorten_path(path, available if fits_beside else self._columns - 4)
         line: StyledLine = ["    ", (folder, "dim"), name]
-        return (
-            [[*line, "  ", (details, "dim")]]
-            if fits_beside
-            else [line, *self._details_below(details)]
-        )
+        return [[*line, "  ", (details, "dim")]] if fits_beside else [line, *self._details_below(details)]
 
     def _details_below(self, details: str) -> list[StyledLine]:
         return [["      ", (line, "dim")] for line in wrap(details, self._columns - 6)]
@@ -315,11 +267,7 @@ def _deletable_copy(group: Sequence[DiscoveredFile]) -> DiscoveredFile | None:
 
 def _session_or_agent_title(file: DiscoveredFile) -> str:
     if file.place.role == "agent":
-        return (
-            f"sub-agent of {file.place.session_id[:SHORT_ID_LENGTH]}"
-            if file.place.session_id
-            else ""
-        )
+        return f"sub-agent of {file.place.session_id[:SHORT_ID_LENGTH]}" if file.place.session_id else ""
     return session_title(file) or "(no title)"
 
 
@@ -346,20 +294,10 @@ def _diagnosis_json(
         ],
         "empty": [_file_json(each) for each in diagnosis.empty],
         "due": [
-            {
-                **_file_json(each.found),
-                "days": round(each.days, 2),
-                "archived": each.archived,
-            }
-            for each in diagnosis.due
+            {**_file_json(each.found), "days": round(each.days, 2), "archived": each.archived} for each in diagnosis.due
         ],
-        "large": [
-            {**_file_json(each.found), "longest_line": each.longest} for each in diagnosis.large
-        ],
-        "leftovers": [
-            {**msgspec.to_builtins(each), "path": printable_path(each.path)}
-            for each in diagnosis.leftovers
-        ],
+        "large": [{**_file_json(each.found), "longest_line": each.longest} for each in diagnosis.large],
+        "leftovers": [{**msgspec.to_builtins(each), "path": printable_path(each.path)} for each in diagnosis.leftovers],
         "copies": [[_file_json(each) for each in group] for group in diagnosis.copies],
         "problems": [problem_json(problem) for problem in problems],
     }
@@ -374,8 +312,4 @@ def _retention_json(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _file_json(file: DiscoveredFile) -> dict[str, Any]:
-    return {
-        "path": printable_path(file.path),
-        "size": file.size,
-        "modified": clock.iso_time(file.mtime_ns / 1e9),
-    }
+    return {"path": printable_path(file.path), "size": file.size, "modified": clock.iso_time(file.mtime_ns / 1e9)}

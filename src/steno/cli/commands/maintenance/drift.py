@@ -85,11 +85,7 @@ def command(
         screen = Screen(color, width)
         screen.print_lines(_drift_lines(observer, drifts, screen.width))
         if files or not unread:
-            screen.print_lines(
-                wrap_line(
-                    [_drift_summary(observer, drifts, len(files), command_options)], screen.width
-                )
-            )
+            screen.print_lines(wrap_line([_drift_summary(observer, drifts, len(files), command_options)], screen.width))
         if drifts:
             drift_command = f"{program_name()} drift{root_arguments(root, demo=demo)}"
             screen.print_next_steps([f"{drift_command} --json", f"{drift_command} --learn"])
@@ -125,9 +121,7 @@ def _collect_files(
             folders.append(name)
         else:
             try:
-                files.update(
-                    _files_by_real_path(_files_of_session(name, folders_to_search, problems))
-                )
+                files.update(_files_by_real_path(_files_of_session(name, folders_to_search, problems)))
             except Unreadable as error:
                 problems.append(Problem("unreadable", name, _error_reason(name, error)))
     for folder in folders:
@@ -137,9 +131,7 @@ def _collect_files(
     if names and not files and not unreadable_problems(problems, *_UNREAD_KINDS):
         # Whoever names a folder expects something there: a job must not pass because it is empty.
         folder_names = ", ".join(folders)
-        raise NotFound(
-            f"there is no session in {folder_names}", hint="a PATH may be a file or a folder"
-        )
+        raise NotFound(f"there is no session in {folder_names}", hint="a PATH may be a file or a folder")
     return list(files.values())
 
 
@@ -151,17 +143,13 @@ def _files_by_real_path(files: Iterable[DiscoveredFile]) -> dict[str, Discovered
     return {os.path.realpath(file.path): file for file in files}
 
 
-def _files_of_session(
-    name: str, folders: tuple[str, ...] | None, problems: list[Problem]
-) -> list[DiscoveredFile]:
+def _files_of_session(name: str, folders: tuple[str, ...] | None, problems: list[Problem]) -> list[DiscoveredFile]:
     """Return a file alone, or a session that was named with its sub-agents."""
     file = find(name, folders, archived=False)
     return [file] if os.path.isfile(name) else [file, *discover_agents(file, problems)]
 
 
-def _observe_files(
-    files: list[DiscoveredFile], options: _DriftOptions, problems: list[Problem]
-) -> "Observer":
+def _observe_files(files: list[DiscoveredFile], options: _DriftOptions, problems: list[Problem]) -> "Observer":
     from steno.check.drift import Observer
     from steno.report.drift_report import observe_files
 
@@ -221,9 +209,7 @@ def _drift_lines(observer: "Observer", drifts: "list[Drift]", width: int) -> Ite
         yield from wrap_line([text], width)
 
 
-def _drift_summary(
-    observer: "Observer", drifts: "list[Drift]", files: int, options: _DriftOptions
-) -> str:
+def _drift_summary(observer: "Observer", drifts: "list[Drift]", files: int, options: _DriftOptions) -> str:
     from steno.format.catalogue import version_key
 
     if not files:

@@ -74,29 +74,20 @@ class _RelocateOptions(msgspec.Struct):
 @click.command("relocate", help=_HELP, short_help="Have sessions follow a project that was moved.")
 @click.argument("folders", metavar="[OLD] [NEW]", nargs=-1, type=click.Path())
 @click.option("--apply", is_flag=True, help="Do it. Without this, only what would be done is told.")
-@click.option(
-    "--undo", metavar="RECEIPT", help="Take a move back, by its receipt's id or path; or `last`."
-)
+@click.option("--undo", metavar="RECEIPT", help="Take a move back, by its receipt's id or path; or `last`.")
 @click.option(
     "--to-machine",
     metavar="FILE",
     type=click.Path(),
     help="Pack the sessions of OLD into FILE, for another machine. Nothing is moved.",
 )
-@click.option(
-    "--from-machine",
-    metavar="FILE",
-    type=click.Path(),
-    help="Unpack FILE here, for the project at NEW.",
-)
+@click.option("--from-machine", metavar="FILE", type=click.Path(), help="Unpack FILE here, for the project at NEW.")
 @click.option("--all", "everything", is_flag=True, help="List every file.")
 @add_options(ROOT_OPTIONS)
 @add_options(JSON)
 @WIDTH
 @add_options(COLOR)
-def command(
-    root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
-) -> None:
+def command(root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any) -> None:
     """Plan a move, do it, or take it back."""
     command_options = _RelocateOptions(**values, root_options=root_arguments(root, demo=demo))
     _check_options(command_options)
@@ -136,9 +127,7 @@ def _check_options(options: _RelocateOptions) -> None:
 # Moving
 
 
-def _relocate_project(
-    config: str, where: tuple[str, ...] | None, screen: Screen, options: _RelocateOptions
-) -> None:
+def _relocate_project(config: str, where: tuple[str, ...] | None, screen: Screen, options: _RelocateOptions) -> None:
     old, new = options.folders
     interrupted = find_interrupted()
     if interrupted is not None and options.apply and _is_same_relocation(interrupted, old, new):
@@ -196,18 +185,9 @@ def _finish_relocation(
         return
     paths = humanize.count(sum(step.paths for step in receipt.steps), "path")
     new_path = one_line(receipt.new, _MAX_TEXT_LENGTH)
-    screen.print_lines(
-        [
-            [
-                ("✓", "green"),
-                f" {_sessions_belong_text(receipt)} to {new_path} now; {paths} rewritten.",
-            ]
-        ]
-    )
+    screen.print_lines([[("✓", "green"), f" {_sessions_belong_text(receipt)} to {new_path} now; {paths} rewritten."]])
     screen.print_lines(_note_lines(plan.notes if plan else (), screen.width))
-    undo_text = (
-        f"{program_name()} relocate{options.root_options} --undo {receipt.id}   takes it back"
-    )
+    undo_text = f"{program_name()} relocate{options.root_options} --undo {receipt.id}   takes it back"
     screen.print_lines([[(undo_text, "dim")]])
 
 
@@ -220,9 +200,7 @@ def _session_count(receipt: RelocationReceipt) -> int:
     return RelocationPlan("", "", "", (), steps=receipt.steps).sessions
 
 
-def _update_index(
-    receipt: RelocationReceipt, where: tuple[str, ...] | None, *, is_undo: bool
-) -> None:
+def _update_index(receipt: RelocationReceipt, where: tuple[str, ...] | None, *, is_undo: bool) -> None:
     """Have the index know the new places, if there is an index."""
     from steno.index.database import DATABASE_NAME
     from steno.index.sync.updater import remove_paths, sync
@@ -240,27 +218,18 @@ def _update_index(
 
 
 def _undo_relocation(
-    receipt: RelocationReceipt,
-    where: tuple[str, ...] | None,
-    screen: Screen,
-    options: _RelocateOptions,
+    receipt: RelocationReceipt, where: tuple[str, ...] | None, screen: Screen, options: _RelocateOptions
 ) -> None:
     size = sum(step.after.size for step in receipt.steps)
-    undone, notes = _with_progress(
-        size, "Moving back", lambda advance: undo_relocation(receipt, advance)
-    )
+    undone, notes = _with_progress(size, "Moving back", lambda advance: undo_relocation(receipt, advance))
     _update_index(undone, where, is_undo=True)
     if options.as_json:
         write_json({"receipt": undone.id, "old": undone.old, "new": undone.new, "notes": notes})
         return
     if undone.kind == "unpack":
-        message = (
-            f" {humanize.count(_session_count(undone), 'session')} from the archive removed again."
-        )
+        message = f" {humanize.count(_session_count(undone), 'session')} from the archive removed again."
     else:
-        message = (
-            f" {_sessions_belong_text(undone)} to {one_line(undone.old, _MAX_TEXT_LENGTH)} again."
-        )
+        message = f" {_sessions_belong_text(undone)} to {one_line(undone.old, _MAX_TEXT_LENGTH)} again."
     screen.print_lines([[("✓", "green"), message]])
     screen.print_lines(_note_lines(tuple(notes), screen.width))
 
@@ -273,9 +242,7 @@ def _pack_project(config: str, screen: Screen, options: _RelocateOptions) -> Non
     if os.path.lexists(target):
         raise BadRequest(f"{target} is there already", hint="name a file that is not there yet")
     packed: PackResult = _with_progress(
-        0,
-        "Packing",
-        lambda advance: pack_project(options.folders[0], config, os.path.abspath(target), advance),
+        0, "Packing", lambda advance: pack_project(options.folders[0], config, os.path.abspath(target), advance)
     )
     manifest = packed.manifest
     if options.as_json:
@@ -296,32 +263,19 @@ def _pack_project(config: str, screen: Screen, options: _RelocateOptions) -> Non
     sessions = humanize.count(manifest.sessions, "session")
     target_text = one_line(target, _MAX_TEXT_LENGTH)
     screen.print_lines([[("✓", "green"), f" {sessions} in {target_text}: {files}, {sizes}"]])
-    left_out_notes = tuple(
-        f"{each} is left out: it stays on this machine" for each in packed.left_out
-    )
+    left_out_notes = tuple(f"{each} is left out: it stays on this machine" for each in packed.left_out)
     screen.print_lines(_note_lines(left_out_notes, screen.width))
     screen.print_lines([[("It has all that was said in them, unmasked. There:", "dim")]])
     archive_name = shell_argument(os.path.basename(target)) or "FILE"
     screen.print_lines([[(f"steno relocate --from-machine {archive_name} NEW", "dim")]])
 
 
-def _unpack_project(
-    config: str, where: tuple[str, ...] | None, screen: Screen, options: _RelocateOptions
-) -> None:
+def _unpack_project(config: str, where: tuple[str, ...] | None, screen: Screen, options: _RelocateOptions) -> None:
     source, new = options.from_machine or "", options.folders[0]
     interrupted = find_interrupted()
-    if (
-        interrupted is not None
-        and options.apply
-        and interrupted.kind == "unpack"
-        and interrupted.state != "undoing"
-    ):
+    if interrupted is not None and options.apply and interrupted.kind == "unpack" and interrupted.state != "undoing":
         _finish_relocation(
-            _with_progress(0, "Moving", lambda done: resume(interrupted, done)),
-            None,
-            where,
-            screen,
-            options,
+            _with_progress(0, "Moving", lambda done: resume(interrupted, done)), None, where, screen, options
         )
         return
     folder = new_receipt_folder()
@@ -339,18 +293,14 @@ def _unpack_project(
     if not applied:
         _print_plan(plan, screen, options, _apply_command(options, plan))
         return
-    receipt = _with_progress(
-        plan.size, "Moving", lambda advance: apply_plan(plan, "unpack", folder, advance)
-    )
+    receipt = _with_progress(plan.size, "Moving", lambda advance: apply_plan(plan, "unpack", folder, advance))
     _finish_relocation(receipt, plan, where, screen, options)
 
 
 # Telling
 
 
-def _print_plan(
-    plan: RelocationPlan, screen: Screen, options: _RelocateOptions, apply_command: str
-) -> None:
+def _print_plan(plan: RelocationPlan, screen: Screen, options: _RelocateOptions, apply_command: str) -> None:
     if options.as_json:
         write_json({**_plan_json(plan), "applied": False})
         return
@@ -360,11 +310,7 @@ def _print_plan(
 
 
 def _plan_lines(plan: RelocationPlan, width: int, *, show_all: bool) -> Iterator[StyledLine]:
-    yield [
-        (one_line(plan.old, _MAX_TEXT_LENGTH), "bold"),
-        " → ",
-        (one_line(plan.new, _MAX_TEXT_LENGTH), "bold"),
-    ]
+    yield [(one_line(plan.old, _MAX_TEXT_LENGTH), "bold"), " → ", (one_line(plan.new, _MAX_TEXT_LENGTH), "bold")]
     visible = plan.steps if show_all else plan.steps[:_MAX_STEPS]
     for step in visible:
         yield _step_line(step, plan)
@@ -380,10 +326,7 @@ def _plan_lines(plan: RelocationPlan, width: int, *, show_all: bool) -> Iterator
     if copied:
         files = humanize.count(len(copied), "file")
         yield from wrap_line(
-            [
-                f"{files} name the new folder already: a copy of each is kept, so that --undo is exact."
-            ],
-            width,
+            [f"{files} name the new folder already: a copy of each is kept, so that --undo is exact."], width
         )
     yield ["Nothing was changed. To do it:"]
 
@@ -393,12 +336,7 @@ def _step_line(step: RelocationStep, plan: RelocationPlan) -> StyledLine:
     details = humanize.size(step.before.size)
     if step.paths:
         details += f", {humanize.count(step.paths, 'path')}"
-    return [
-        f"  {_ACTION_MARKS[step.action]} ",
-        one_line(target, _MAX_TEXT_LENGTH),
-        "  ",
-        (details, "dim"),
-    ]
+    return [f"  {_ACTION_MARKS[step.action]} ", one_line(target, _MAX_TEXT_LENGTH), "  ", (details, "dim")]
 
 
 def _relative_to_config(path: str, config: str) -> str:

@@ -10,14 +10,7 @@ import click
 import msgspec
 
 from steno.check.repair.edits import Action, Change, DroppedMessage, Edit
-from steno.check.repair.repair_job import (
-    MIN_STEPS,
-    FileState,
-    RepairJob,
-    RepairOptions,
-    run_repair,
-    sessions_in,
-)
+from steno.check.repair.repair_job import MIN_STEPS, FileState, RepairJob, RepairOptions, run_repair, sessions_in
 from steno.cli.command_arguments import program_name, root_arguments, search_roots
 from steno.cli.options import COLOR, JSON, ROOT_OPTIONS, SESSION, WIDTH, add_options
 from steno.cli.output.progress import ProgressBar
@@ -101,15 +94,11 @@ def repair_lines(
         yield [("  size      ", "dim"), sizes]
 
 
-def _file_state_lines(
-    label: str, file_state: FileState, client: Client, columns: int
-) -> Iterator[StyledLine]:
+def _file_state_lines(label: str, file_state: FileState, client: Client, columns: int) -> Iterator[StyledLine]:
     for index, line in enumerate(wrap(_finding_counts(file_state), columns - _LABEL_WIDTH)):
         yield [("  " + ("" if index else label).ljust(10), "dim"), line]
     shown_verdicts = tuple(
-        verdict_of_client
-        for verdict_of_client in file_state.verdicts
-        if client.version in verdict_of_client.clients
+        verdict_of_client for verdict_of_client in file_state.verdicts if client.version in verdict_of_client.clients
     )
     if len({verdict.outcome for verdict in file_state.verdicts}) > 1:
         shown_verdicts = file_state.verdicts
@@ -117,9 +106,7 @@ def _file_state_lines(
         style = "" if verdict.outcome == "fully" else "yellow"
         yield from _indented_lines(verdict.words, columns, style)
     if file_state.breaches:
-        yield from _indented_lines(
-            f"the API would refuse it: {_breach_text(file_state.breaches[0])}", columns, "red"
-        )
+        yield from _indented_lines(f"the API would refuse it: {_breach_text(file_state.breaches[0])}", columns, "red")
 
 
 def _indented_lines(text: str, columns: int, style: str = "") -> Iterator[StyledLine]:
@@ -137,9 +124,7 @@ def _breach_text(breach: Breach) -> str:
 
 def _finding_counts(state: FileState) -> str:
     counts_text = [
-        humanize.count(number, _SEVERITY_NOUNS.get(level, level))
-        for level, number in state.counts.items()
-        if number
+        humanize.count(number, _SEVERITY_NOUNS.get(level, level)) for level, number in state.counts.items() if number
     ]
     return ", ".join(counts_text) or "no findings"
 
@@ -210,10 +195,7 @@ def _edit_json(edit: Edit) -> dict[str, Any]:
         "uuid": edit.uuid or None,
         "what": edit.what,
         "lost": edit.lost or None,
-        "changes": [
-            {"field": change.field, "before": change.before, "after": change.after}
-            for change in edit.changes
-        ],
+        "changes": [{"field": change.field, "before": change.before, "after": change.after} for change in edit.changes],
     }
 
 
@@ -258,9 +240,7 @@ class _RepairCommandOptions(msgspec.Struct):
 @click.option("-o", "--output", metavar="FILE", type=click.Path(), help="Write here; - prints it.")
 @click.option("--in-place", is_flag=True, help="Exchange the file; the old one is kept beside it.")
 @click.option("--undo", is_flag=True, help="Bring back what --in-place replaced.")
-@click.option(
-    "--for", "client", metavar="VERSION", default=LATEST.version, help="The client to resume it in."
-)
+@click.option("--for", "client", metavar="VERSION", default=LATEST.version, help="The client to resume it in.")
 @click.option("--until", metavar="UUID", help="End the session with this record.")
 @click.option("--slim", is_flag=True, help="Leave out progress and copies of tool output.")
 @click.option("--split", is_flag=True, help="Write each session of a file into one of its own.")
@@ -270,13 +250,7 @@ class _RepairCommandOptions(msgspec.Struct):
 @WIDTH
 @add_options(COLOR)
 def command(
-    name: str,
-    root: tuple[str, ...],
-    color: ColourMode,
-    width: int | None,
-    *,
-    demo: bool,
-    **values: Any,
+    name: str, root: tuple[str, ...], color: ColourMode, width: int | None, *, demo: bool, **values: Any
 ) -> None:
     """Repair a session: diagnose it, mend it in a new file, and check that one the same way.
 
@@ -289,9 +263,7 @@ def command(
     Exit codes: 0 mended, or nothing to mend; 1 it cannot be made to resume, or there is no such
     session, record or backup; 2 wrong usage; 3 cannot read or write, or somebody is writing to it.
     """
-    command_options = _RepairCommandOptions(
-        **values, name=name, root_options=root_arguments(root, demo=demo)
-    )
+    command_options = _RepairCommandOptions(**values, name=name, root_options=root_arguments(root, demo=demo))
     _check_options(command_options)
     file = find(name, search_roots(root, demo=demo), archived=False)
     screen = Screen(color, width)
@@ -337,16 +309,12 @@ def _repair_session(file: DiscoveredFile, screen: Screen, options: _RepairComman
     _print_result(file, repair, output_path, screen, options)
 
 
-def _run_repair(
-    source: FileSource, name: str, repair_options: RepairOptions, staging: StagingArea
-) -> RepairJob:
+def _run_repair(source: FileSource, name: str, repair_options: RepairOptions, staging: StagingArea) -> RepairJob:
     with ProgressBar(source.size * MIN_STEPS, "Repairing") as bar:
         return run_repair(source, name, repair_options, staging, lambda: bar.advance(source.size))
 
 
-def _repair_options(
-    file: DiscoveredFile, options: _RepairCommandOptions, session: str = ""
-) -> RepairOptions:
+def _repair_options(file: DiscoveredFile, options: _RepairCommandOptions, session: str = "") -> RepairOptions:
     return RepairOptions(
         client=client_for(options.client),
         until=options.until or "",
@@ -387,14 +355,11 @@ def _write_output(
         )
     if not options.force and is_being_written(file.path, identity):
         raise Busy(
-            f"{file.path} is being written to",
-            hint="nothing was changed; leave that session first, or use --force",
+            f"{file.path} is being written to", hint="nothing was changed; leave that session first, or use --force"
         )
     if options.in_place:
         with TempFile(file.path) as scratch:
-            return swap(
-                scratch.write(repair.chunks()), file.path, identity, check_clients=not options.force
-            ).path
+            return swap(scratch.write(repair.chunks()), file.path, identity, check_clients=not options.force).path
     if options.output == _STDOUT_PATH:
         for chunk in repair.chunks():
             write_bytes(chunk)
@@ -403,9 +368,7 @@ def _write_output(
     if os.path.isdir(path):
         raise BadRequest(f"{path} is a folder", hint="name a file that is not there yet")
     with TempFile(path) as scratch:
-        return make_owner_writable(
-            place_new(scratch.write(repair.chunks()), path, template=file.path)
-        )
+        return make_owner_writable(place_new(scratch.write(repair.chunks()), path, template=file.path))
 
 
 def _new_file_name(repair: RepairJob) -> str:
@@ -413,20 +376,12 @@ def _new_file_name(repair: RepairJob) -> str:
 
 
 def _print_result(
-    file: DiscoveredFile,
-    repair: RepairJob,
-    output_path: str,
-    screen: Screen,
-    options: _RepairCommandOptions,
+    file: DiscoveredFile, repair: RepairJob, output_path: str, screen: Screen, options: _RepairCommandOptions
 ) -> None:
     if options.as_json:
         write_json(repair_json(file.path, session_title(file), repair, output_path))
     else:
-        _print_lines(
-            screen,
-            _repair_report(_file_stem(file), session_title(file), repair, screen, options),
-            options,
-        )
+        _print_lines(screen, _repair_report(_file_stem(file), session_title(file), repair, screen, options), options)
         _print_lines(screen, _closing_lines(file, repair, output_path, screen, options), options)
     if not repair.is_verified:
         raise click.exceptions.Exit(_EXIT_NOT_PROVEN)
@@ -437,18 +392,12 @@ def _repair_report(
 ) -> Iterator[StyledLine]:
     client_version = repair.options.client.version
     client_note = (
-        ""
-        if options.client == client_version
-        else f"for {options.client}: as {client_version}, the nearest studied"
+        "" if options.client == client_version else f"for {options.client}: as {client_version}, the nearest studied"
     )
-    return repair_lines(
-        name, title, repair, screen.width, show_all=options.everything, note=client_note
-    )
+    return repair_lines(name, title, repair, screen.width, show_all=options.everything, note=client_note)
 
 
-def _print_lines(
-    screen: Screen, lines: Iterable[StyledLine], options: _RepairCommandOptions
-) -> None:
+def _print_lines(screen: Screen, lines: Iterable[StyledLine], options: _RepairCommandOptions) -> None:
     """Write lines; to the standard error where the session itself goes to the standard output."""
     if options.output == _STDOUT_PATH:
         sys.stderr.write(screen.render_text(lines))
@@ -457,11 +406,7 @@ def _print_lines(
 
 
 def _closing_lines(
-    file: DiscoveredFile,
-    repair: RepairJob,
-    output_path: str,
-    screen: Screen,
-    options: _RepairCommandOptions,
+    file: DiscoveredFile, repair: RepairJob, output_path: str, screen: Screen, options: _RepairCommandOptions
 ) -> Iterator[StyledLine]:
     yield []
     for text in _outcome_texts(file, repair, output_path, options):
@@ -494,9 +439,7 @@ def _outcome_texts(
         yield from _written_texts(file, output_path, options)
 
 
-def _written_texts(
-    file: DiscoveredFile, output_path: str, options: _RepairCommandOptions
-) -> Iterator[str]:
+def _written_texts(file: DiscoveredFile, output_path: str, options: _RepairCommandOptions) -> Iterator[str]:
     """Yield where the new session lies, and what becomes of the old one."""
     yield f"Written to {_output_name(output_path)}"
     if options.output is None or options.split:
@@ -524,9 +467,7 @@ def _undo_hint(file: DiscoveredFile, options: _RepairCommandOptions) -> Iterator
         yield "`--undo` brings it back."
 
 
-def _not_proven_texts(
-    repair: RepairJob, output_path: str, options: _RepairCommandOptions
-) -> Iterator[str]:
+def _not_proven_texts(repair: RepairJob, output_path: str, options: _RepairCommandOptions) -> Iterator[str]:
     """Yield what came of a repair that is not known to resume, and why it is not."""
     if repair.endless:
         yield "Not mended: there was more to mend after many rounds, so the repair was given up."
@@ -550,9 +491,7 @@ def _undo_repair(file: DiscoveredFile, screen: Screen, options: _RepairCommandOp
     if options.as_json:
         write_json({"path": printable_path(undone.path), "kept": printable_path(undone.repaired)})
         return
-    screen.print_lines(
-        [[f"{one_line(undone.path)} is as it was before."], [f"Kept: {one_line(undone.repaired)}"]]
-    )
+    screen.print_lines([[f"{one_line(undone.path)} is as it was before."], [f"Kept: {one_line(undone.repaired)}"]])
 
 
 def _split_sessions(file: DiscoveredFile, screen: Screen, options: _RepairCommandOptions) -> None:
@@ -568,9 +507,7 @@ def _split_sessions(file: DiscoveredFile, screen: Screen, options: _RepairComman
         with StagingArea() as staging, FileSource(file.path) as source:
             part_options = msgspec.structs.replace(options, output=_unused_path(file, name))
             repair = _run_repair(source, name, _repair_options(file, part_options, name), staging)
-            output_path = (
-                "" if options.dry_run else _write_output(file, repair, identity, part_options)
-            )
+            output_path = "" if options.dry_run else _write_output(file, repair, identity, part_options)
         proven = proven and repair.is_verified
         if options.as_json:
             results.append({"session": name, **repair_json(file.path, "", repair, output_path)})

@@ -19,35 +19,18 @@ from steno.sanitize.terminal import ColourMode
 @click.command("sync", short_help="Bring the index up to date: what search and usage read.")
 @add_options(ROOT_OPTIONS)
 @click.option("--watch", is_flag=True, help="Stay, and read whatever is written, as it is written.")
+@click.option("--rebuild", is_flag=True, help="Forget the index first. Files that are gone stay in.")
 @click.option(
-    "--rebuild", is_flag=True, help="Forget the index first. Files that are gone stay in."
+    "--forget-gone", is_flag=True, help="Take out what is gone from the disk, or from folders no longer named."
 )
 @click.option(
-    "--forget-gone",
-    is_flag=True,
-    help="Take out what is gone from the disk, or from folders no longer named.",
+    "--steps", metavar="DIR", help="Keep a folder of steps.jsonl and metadata.json up to date instead of the index."
 )
-@click.option(
-    "--steps",
-    metavar="DIR",
-    help="Keep a folder of steps.jsonl and metadata.json up to date instead of the index.",
-)
-@click.option(
-    "--listed", is_flag=True, help="With --steps, leave out short sessions, as `ls --listed`."
-)
-@click.option(
-    "--redact/--no-redact", default=True, help="With --steps, mask secrets.  [default: redact]"
-)
+@click.option("--listed", is_flag=True, help="With --steps, leave out short sessions, as `ls --listed`.")
+@click.option("--redact/--no-redact", default=True, help="With --steps, mask secrets.  [default: redact]")
 @add_options(JSON)
 @add_options(COLOR)
-def command(
-    root: tuple[str, ...],
-    color: ColourMode,
-    *,
-    demo: bool,
-    as_json: bool,
-    **values: Any,
-) -> None:
+def command(root: tuple[str, ...], color: ColourMode, *, demo: bool, as_json: bool, **values: Any) -> None:
     """Bring the index up to date with the sessions.
 
     `search` and `usage` do this themselves; the first time takes a while (16 seconds for a gigabyte
@@ -62,13 +45,7 @@ def command(
     """
     sync_options = _SyncOptions(**values)
     if sync_options.steps is not None:
-        _write_steps(
-            sync_options.steps,
-            sync_options,
-            search_roots(root, demo=demo),
-            Screen(color),
-            as_json=as_json,
-        )
+        _write_steps(sync_options.steps, sync_options, search_roots(root, demo=demo), Screen(color), as_json=as_json)
         return
     if sync_options.listed or not sync_options.redact:
         raise click.UsageError("--listed and --no-redact need --steps DIR")
@@ -94,12 +71,7 @@ class _SyncOptions(msgspec.Struct):
 
 
 def _write_steps(
-    folder: str,
-    options: _SyncOptions,
-    folders: tuple[str, ...] | None,
-    screen: Screen,
-    *,
-    as_json: bool,
+    folder: str, options: _SyncOptions, folders: tuple[str, ...] | None, screen: Screen, *, as_json: bool
 ) -> None:
     """Bring a folder of steps up to date, and keep it so if that is wanted."""
     from steno.cli.commands.export import watch_steps, write_steps_once

@@ -25,9 +25,7 @@ def sync_roots(folders: tuple[str, ...]) -> None:
     sync_once(locate_index(search_roots(folders, demo=False)), Screen())
 
 
-def sync_once(
-    home: IndexLocation, screen: Screen, *, as_json: bool = False, quiet: bool = False
-) -> None:
+def sync_once(home: IndexLocation, screen: Screen, *, as_json: bool = False, quiet: bool = False) -> None:
     """Bring an index up to date and say what came of it; if `quiet`, only when there was news."""
     try:
         with progress_factory("Reading") as plan:
@@ -114,10 +112,7 @@ def _sync_summary_line(report: SyncReport, archive_report: "ArchiveReport | None
 
 
 def _sync_report_json(
-    home: IndexLocation,
-    report: SyncReport,
-    archive_report: "ArchiveReport | None",
-    retention: "Retention",
+    home: IndexLocation, report: SyncReport, archive_report: "ArchiveReport | None", retention: "Retention"
 ) -> dict[str, Any]:
     from steno.report.retention import retention_json
     from steno.report.session_references import printable_path
