@@ -17,13 +17,13 @@ from steno.format.records import Record, read_time
 from steno.format.tool_catalogue import AWAITED_TOOLS
 from steno.session.session_status import MODEL_SECONDS, TOOL_SECONDS, WAITING_SECONDS
 from steno.session.transcript import Node, Transcript
-from steno.session.turns.branches import Branch
-from steno.session.turns.steps import Step
-from steno.session.turns.turn_builder import Turn
 
 if TYPE_CHECKING:
     from steno.session.session import Session
+    from steno.session.turns.branches import Branch
+    from steno.session.turns.steps import Step
     from steno.session.turns.subagents import Thread
+    from steno.session.turns.turn_builder import Turn
 
 
 class SessionMetadata(msgspec.Struct, kw_only=True):
@@ -189,7 +189,7 @@ def count_session(session: "Session") -> SessionCounts:
     )
 
 
-def count_steps(steps: Iterable[Step]) -> int:
+def count_steps(steps: Iterable["Step"]) -> int:
     """Return how many steps did something; thoughts, words, notes and reports did not."""
     return sum(step.is_work for step in steps)
 
@@ -204,7 +204,7 @@ def working_agents(threads: Iterable["Thread"]) -> list["Thread"]:
     return [thread for thread in threads if not thread.warmup]
 
 
-def find_abandoned_branches(branches: Iterable[Branch]) -> list[Branch]:
+def find_abandoned_branches(branches: Iterable["Branch"]) -> list["Branch"]:
     """Return the branches that somebody left, of all that are off the conversation."""
     return [branch for branch in branches if branch.why in ABANDONED_REASONS]
 
@@ -229,7 +229,7 @@ class Status(msgspec.Struct, frozen=True):
         return self.standing
 
 
-def status_of(turns: list[Turn], *, seconds_since_write: float | None = None, left: bool = False) -> Status:
+def status_of(turns: "list[Turn]", *, seconds_since_write: float | None = None, left: bool = False) -> Status:
     """Return how a session stands after its last turn; `left` when the client closed it itself."""
     if not turns:
         return Status("finished", "nothing was said")
@@ -252,7 +252,7 @@ def status_of(turns: list[Turn], *, seconds_since_write: float | None = None, le
     return Status("finished", "the client was closed" if left else "the last prompt was answered")
 
 
-def _open_step_status(step: Step, age: float, *, left: bool) -> Status:
+def _open_step_status(step: "Step", age: float, *, left: bool) -> Status:
     if step.verb in AWAITED_TOOLS and not left:
         return Status("waiting", "for an answer")
     if left or age > TOOL_SECONDS:
