@@ -269,3 +269,9 @@ def _lost(record: Record) -> set[str]:
     held = {name for name in names if {**fields, **body}.get(name) is not None}
     hidden = {"timestamp", "agentId"} - body.keys()
     return {name for name in held - hidden if getattr(found, names[name]) is None}
+
+
+def test_views_cannot_be_changed() -> None:
+    view: Any = input_view("Bash", b'{"command": "ls"}')
+    with pytest.raises(AttributeError):
+        view.command = "rm"
