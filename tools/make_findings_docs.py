@@ -6,10 +6,10 @@ python -m tools.make_findings_docs --check    exit 1 when it is out of date
 
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 from steno.check.checkup import FAMILIES, RULES
+from steno.check.evidence import RuleFamily
 from steno.check.findings import Rule
 
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "reference" / "findings"
@@ -37,32 +37,32 @@ set: see [configuration](../configuration.md).
 
 def build() -> dict[str, str]:
     """Return every page by its name."""
-    families = [family for family in FAMILIES if family.RULES]
+    families = [family for family in FAMILIES if family.rules]
     made = {f"{_name(family)}.md": _family(family) for family in families}
     return {"index.md": "\n".join([INTRO, *map(_listing, families)]), **made}
 
 
-def _name(family: ModuleType) -> str:
-    return family.RULES[0].family
+def _name(family: type[RuleFamily]) -> str:
+    return family.rules[0].family
 
 
-def _listing(family: ModuleType) -> str:
+def _listing(family: type[RuleFamily]) -> str:
     name = _name(family)
     rows = [f"## [{name}]({name}.md)\n", _about(family), "| id | severity | |", "|---|---|---|"]
     rows += [
-        f"| [`{rule.id}`]({name}.md#{_anchor(rule)}) | {rule.severity} | {_cell(rule.title)} |" for rule in family.RULES
+        f"| [`{rule.id}`]({name}.md#{_anchor(rule)}) | {rule.severity} | {_cell(rule.title)} |" for rule in family.rules
     ]
     return "\n".join(rows) + "\n"
 
 
-def _about(family: ModuleType) -> str:
+def _about(family: type[RuleFamily]) -> str:
     first = (family.__doc__ or "").strip().partition("\n\n")[0].replace("\n", " ")
     return f"{first}\n" if first else ""
 
 
-def _family(family: ModuleType) -> str:
+def _family(family: type[RuleFamily]) -> str:
     head = f"# Findings: {_name(family)}\n\n{MARK}\n\n{_about(family)}"
-    return "\n".join([head, *map(_rule, family.RULES), "[All findings](index.md)\n"])
+    return "\n".join([head, *map(_rule, family.rules), "[All findings](index.md)\n"])
 
 
 def _rule(rule: Rule) -> str:

@@ -94,7 +94,7 @@ def test_a_finding_without_words_has_the_title_and_the_hint_of_its_rule() -> Non
 
 
 def test_every_family_looks_at_a_file_and_every_rule_is_of_one() -> None:
-    assert [rule.id for family in FAMILIES for rule in family.RULES] == list(RULES)
+    assert [rule.id for family in FAMILIES for rule in family.rules] == list(RULES)
     assert all(rule.family for rule in RULES.values())
     assert all(rule.severity in ("error", "warning", "info") for rule in RULES.values())
 

@@ -8,7 +8,7 @@ from tests.builders.everything import everything
 from tests.check.changed_records import found, named
 from tests.corpus import transcripts
 
-from steno.check.rules import line as rules
+from steno.check.rules.record_format import LineRules
 from steno.format.encode import encode_line
 from steno.format.salvage import find_flaws
 from steno.format.source import DAMAGE_HINTS
@@ -46,7 +46,7 @@ def test_each_damage_has_its_finding(made: Session, expected: list[tuple[str, st
 
 
 def test_every_damage_of_a_line_has_a_rule() -> None:
-    known = {rule.id for rule in rules.RULES}
+    known = {rule.id for rule in LineRules.rules}
     assert {name for name in DAMAGE_HINTS if name.startswith("line.")} <= known
 
 

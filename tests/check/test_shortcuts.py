@@ -14,7 +14,7 @@ from steno.check.client_readings import NEWEST_CLIENTS, ClientReadings
 from steno.check.evidence import RecordView, RuleHooks, are_usual_times, gather_evidence
 from steno.check.findings import Finding, Findings
 from steno.check.record_graph import RecordGraph, pair_tools
-from steno.check.rules import time
+from steno.check.rules.record_format import TimeRules
 from steno.format.source import BytesSource
 from steno.session.resume.record_chain import LeafMarker
 from steno.session.resume.replay import resumed_chain
@@ -130,13 +130,13 @@ def is_said(node: Node) -> bool:
 def test_times_are_judged_the_same_one_by_one(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = [BytesSource(data) for data in files(shared)]
     short = [judged_times(source) for source in sources]
-    monkeypatch.setattr("steno.check.rules.time.are_usual_times", one_by_one)
+    monkeypatch.setattr("steno.check.rules.record_format.are_usual_times", one_by_one)
     assert short == [judged_times(source) for source in sources]
 
 
 def judged_times(source: BytesSource) -> list[Finding]:
     evidence = gather_evidence(source, name=NAME)
-    time.on_end(evidence)
+    TimeRules().on_end(evidence)
     evidence.findings.resolve_deferred(())
     return list(evidence.findings)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.published.forms import Flat, Json, Nested, call
 
 from steno.check.checkup import check
-from steno.check.rules.dialects import RULES
+from steno.check.rules.dialects import DialectRules
 from steno.format.source import BytesSource
 
 Broken = Callable[[], bytes]
@@ -317,7 +317,7 @@ def test_every_form_of_iso_8601_is_a_time(time: str) -> None:
 
 
 def test_every_rule_is_tried() -> None:
-    assert {rule.id for rule in RULES} == {wanted for wanted, _, _ in BROKEN.values()}
+    assert {rule.id for rule in DialectRules.rules} == {wanted for wanted, _, _ in BROKEN.values()}
 
 
 @pytest.mark.parametrize("rule", BROKEN)

@@ -7,9 +7,8 @@ from tests.sanitize.assignment_tables import NAME_COLUMNS, VALUE_COLUMNS, table
 from tests.sanitize.recording import SAME, Answering, Answers, Text, each, visible, whole
 from tests.sanitize.text_tables import HTML, TERMINAL, answered, code_points, hidden, name_kinds, shape, value_kinds
 
-from steno.sanitize.secret_encodings import encodings_for
 from steno.sanitize.secret_family import SecretFamily
-from steno.sanitize.secret_masker import SECRET_FAMILIES, find_edits
+from steno.sanitize.secret_masker import SECRET_FAMILIES, encodings_for, find_edits
 
 
 def masked(notation: str) -> str:

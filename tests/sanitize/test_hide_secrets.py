@@ -2,7 +2,7 @@
 
 import pytest
 
-from steno.sanitize.secret_masker import PLAIN_MASK, hide_secrets
+from steno.sanitize.display_masking import PLAIN_MASK, hide_secrets
 
 _LETTERS = "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from tests.sanitize.recording import SAME, Answers, Text, visible
 
 from steno.sanitize import csv, html, terminal, value_shape
+from steno.sanitize.display_masking import hide_known_secrets, hide_secrets
 from steno.sanitize.secret_family import is_password, is_placeholder, is_random, is_scrambled, is_varied
-from steno.sanitize.secret_masker import hide_known_secrets, hide_secrets
 
 _CODE: Final = re.compile(r"\{([0-9a-f]+)\}")
 _LAST: Final = 0x10FFFF

@@ -16,8 +16,8 @@ from steno.store import client_folders, dirfd, file_source, replace, summary
 from steno.store.archive import writer
 from steno.store.archive.archive import ArchivedSession, ArchiveReport
 from steno.store.archive.catalogue import MovedSession, read_moves, record_moves
+from steno.store.archive.copies import ArchivedChange
 from steno.store.archive.journal import FrameLine
-from steno.store.archive.writer import ArchivedChange
 from steno.store.atomic import TempFile, file_identity
 from steno.store.client_folders import find_copies, tool_result_path
 from steno.store.config import parse_config
@@ -30,7 +30,7 @@ from steno.store.safe_output import write_output_file
 from steno.store.session_lock import is_running, process_start_time
 from steno.store.session_lookup import find
 from steno.store.watch import incremental
-from steno.store.watch.multi_tail import MultiTail
+from steno.store.watch.watcher import MultiTail
 
 if TYPE_CHECKING:
     from collections.abc import Callable

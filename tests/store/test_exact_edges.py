@@ -27,10 +27,15 @@ from steno.store.session_counts import count_agents
 from steno.store.session_lock import is_recently_written
 from steno.store.session_lookup import find
 from steno.store.summary import END_SIZE, summarize
-from steno.store.watch import FileWatcher
 from steno.store.watch.incremental import IncrementalReader
-from steno.store.watch.multi_tail import FollowedFile
-from steno.store.watch.watcher import ActivityEnded, EventsLost, FsEventListener, PathsChanged
+from steno.store.watch.watcher import (
+    ActivityEnded,
+    EventsLost,
+    FileWatcher,
+    FollowedFile,
+    FsEventListener,
+    PathsChanged,
+)
 
 ONE: Final = "11111111-2222-4000-8000-000000000001"
 DEAD: Final = 4_194_305

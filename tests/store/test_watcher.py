@@ -10,12 +10,14 @@ import pytest
 from tests.builders import session
 
 from steno.store.discovery import discover_file
-from steno.store.watch import Changes, FileWatcher, watcher
+from steno.store.watch import watcher
 from steno.store.watch.incremental import IncrementalReader
-from steno.store.watch.multi_tail import MultiTail
 from steno.store.watch.watcher import (
     ActivityEnded,
+    Changes,
     EventsLost,
+    FileWatcher,
+    MultiTail,
     PathsChanged,
     WatchEvent,
     WatchUnsupported,

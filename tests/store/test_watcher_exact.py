@@ -13,13 +13,17 @@ from steno.session.transcript import load, load_growth
 from steno.store.discovery import discover_file
 from steno.store.file_source import PathSource
 from steno.store.summary import read_custom_title
-from steno.store.watch import Changes, FileWatcher, watcher
+from steno.store.watch import watcher
 from steno.store.watch.incremental import IncrementalReader, agent_files, reload_transcript
-from steno.store.watch.multi_tail import FollowedFile, MultiTail, SourcedEvent
 from steno.store.watch.watcher import (
     ActivityEnded,
+    Changes,
     EventsLost,
+    FileWatcher,
+    FollowedFile,
+    MultiTail,
     PathsChanged,
+    SourcedEvent,
     WatchPlan,
     WatchUnsupported,
     make_watch_plan,

@@ -2,54 +2,53 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from types import ModuleType
 from typing import Any, Final
 
 import msgspec
 
-from steno.check.evidence import Evidence, OnRecord, RecordView, RuleHooks, SubagentFileInfo, gather_evidence
+from steno.check.evidence import (
+    Evidence,
+    OnRecord,
+    RecordView,
+    RuleFamily,
+    RuleHooks,
+    SubagentFileInfo,
+    gather_evidence,
+)
 from steno.check.findings import SEVERITIES, Finding, Findings, Location, Rule, Severity
-from steno.check.rules import chain, compaction, dialects, fields, ids, line, message, sidechain, time, tools, usage
+from steno.check.rules.chain import ChainRules, IdRules, SidechainRules
+from steno.check.rules.compaction import CompactionRules
+from steno.check.rules.dialects import DialectRules, check_dialect
+from steno.check.rules.message import MessageRules, ToolRules, UsageRules
+from steno.check.rules.record_format import FieldRules, LineRules, TimeRules
 from steno.errors import BadRequest
 from steno.format.dialects.converted_source import ConvertedSource
 from steno.format.dialects.detection import begins_in_dialect, convert_source
 from steno.format.lines import LINE_CAP
 from steno.format.source import Source
 
-FAMILIES: Final[tuple[ModuleType, ...]] = (
-    line,
-    ids,
-    chain,
-    tools,
-    message,
-    sidechain,
-    time,
-    compaction,
-    usage,
-    fields,
-    dialects,
+FAMILIES: Final[tuple[type[RuleFamily], ...]] = (
+    LineRules,
+    IdRules,
+    ChainRules,
+    ToolRules,
+    MessageRules,
+    SidechainRules,
+    TimeRules,
+    CompactionRules,
+    UsageRules,
+    FieldRules,
+    DialectRules,
 )
-"""The modules of rules. Each has RULES, and any of
-
-    on_record(view, findings)        for every record, or those that the module `applies_to`
-    applies_to(kind, shape)          whether it does; the shape is known of plain lines only
-    on_irregular(view, findings)     for records on lines that may have a flaw
-    on_gap(gap, location, findings)  for bytes that are no record
-    on_end(evidence)                 once, when all was read
-
-Rules that remember what they saw of a file have these as methods of a class `FileChecker`, made anew for
-every file."""
-RULES: Final[dict[str, Rule]] = {rule.id: rule for family in FAMILIES for rule in family.RULES}
+RULES: Final[dict[str, Rule]] = {rule.id: rule for family in FAMILIES for rule in family.rules}
 """Every rule by its id."""
 
 
 def _families_with(name: str) -> tuple[int, ...]:
-    """Return the places of the families that do such a thing: asked once, not for every file."""
-    return tuple(index for index, checker in enumerate(_CHECKERS) if hasattr(checker, name))
+    """Return the indexes of the families with a method: determined once, not for every file."""
+    return tuple(index for index, family in enumerate(FAMILIES) if hasattr(family, name))
 
 
-_CHECKERS: Final[tuple[Any, ...]] = tuple(getattr(each, "FileChecker", each) for each in FAMILIES)
-"""What looks at one file for each family: its watch, or the module itself."""
 _ON_RECORD: Final = tuple((at, getattr(FAMILIES[at], "applies_to", None)) for at in _families_with("on_record"))
 _ON_IRREGULAR: Final = _families_with("on_irregular")
 _ON_GAP: Final = _families_with("on_gap")
@@ -78,7 +77,7 @@ def check(
 
 
 def _new_checkers() -> list[Any]:
-    return [checker() if isinstance(checker, type) else checker for checker in _CHECKERS]
+    return [family() for family in FAMILIES]
 
 
 def _check_converted(source: Source, name: str, agents: Sequence[SubagentFileInfo] | None, cap: int) -> Evidence:
@@ -88,12 +87,12 @@ def _check_converted(source: Source, name: str, agents: Sequence[SubagentFileInf
     the real client all else is judged by the client's rules, on the converted file. The result has
     the converted file as its transcript, and places in the file as it is.
     """
-    line_checker = line.FileChecker()
+    line_checker = LineRules()
     hooks = RuleHooks((), (line_checker.on_irregular,), (line_checker.on_gap,))
     original = gather_evidence(source, name=name, hooks=hooks, cap=cap)
     line_checker.on_end(original)
     converted = convert_source(source, cap=cap)
-    dialects.check_dialect(converted, original.findings, cap=cap)
+    check_dialect(converted, original.findings, cap=cap)
     checkers = _new_checkers()
     is_client_dialect = converted.dialect == "claude"
     rules = (
@@ -108,7 +107,7 @@ def _check_converted(source: Source, name: str, agents: Sequence[SubagentFileInf
         evidence.lines[node.index] = numbers.get(at, 0)
     if is_client_dialect:
         for at in _ON_END:
-            if not isinstance(checkers[at], line.FileChecker):
+            if not isinstance(checkers[at], LineRules):
                 checkers[at].on_end(evidence)
         evidence.resolve_deferred()
 

@@ -12,7 +12,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import chain
 from string import hexdigits
 from sys import intern
-from typing import Annotated, Any, Final, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, get_args
 
 import msgspec
 
@@ -374,6 +374,19 @@ OnRecord = Callable[[RecordView, Findings], None]
 OnGap = Callable[[Gap, Location, Findings], None]
 AppliesTo = Callable[[str, RecordShape | None], bool]
 """Whether to look at records of a type; of plain lines the shape is known as well."""
+
+
+class RuleFamily:
+    """The rules of one family. An instance checks one file, with those of these methods that the class has.
+
+    on_record(view, findings)        for each record, or those that `applies_to` selects
+    applies_to(kind, shape)          static; the shape is known for plain lines only
+    on_irregular(view, findings)     for records on lines that may have a flaw
+    on_gap(gap, location, findings)  for bytes that are not a record
+    on_end(evidence)                 once, after the whole file was read
+    """
+
+    rules: ClassVar[tuple[Rule, ...]]
 
 
 class RuleHooks(msgspec.Struct, frozen=True):

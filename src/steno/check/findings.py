@@ -1,7 +1,7 @@
 """Findings: rules with stable names, and the breaches of them that a check finds."""
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -33,6 +33,11 @@ class Rule(msgspec.Struct, frozen=True):
     def family(self) -> str:
         """The part of the name before the dot."""
         return self.id.partition(".")[0]
+
+
+def rules_in(namespace: Mapping[str, object], family: str) -> tuple[Rule, ...]:
+    """Return the rules of a family among the values of a module, in the order of their definitions."""
+    return tuple(value for value in namespace.values() if isinstance(value, Rule) and value.family == family)
 
 
 class Location(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ import msgspec
 from steno.check.client_readings import GENERATIONS, NEWEST_CLIENTS
 from steno.check.evidence import Evidence
 from steno.check.record_graph import ToolPairs, pair_tools
+from steno.check.rules.chain import has_invalid_name, is_agent_file
 from steno.check.rules.compaction import TITLE_FORM
-from steno.check.rules.ids import has_invalid_name, is_agent_file
 from steno.format.dialects.detection import is_converted
 from steno.session.resume.api_rules import find_breaches
 from steno.session.resume.clients import Client

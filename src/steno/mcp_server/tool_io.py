@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from steno.errors import BadRequest
+from steno.sanitize.display_masking import hide_known_secrets, hide_secrets
 from steno.sanitize.markdown import code_span, fenced_block
-from steno.sanitize.secret_masker import hide_known_secrets, hide_secrets
 
 _Text: TypeAlias = Annotated[str, Meta(max_length=2_000)]
 _Name: TypeAlias = Annotated[str, Meta(max_length=1_000)]

@@ -14,7 +14,7 @@ import msgspec
 from steno.errors import Unreadable
 from steno.format.sidecars import Hook, Settings, TaskItem, TodoItem, decode_json, read_settings
 from steno.report.session_list import SessionRow
-from steno.sanitize.secret_masker import hide_secrets
+from steno.sanitize.display_masking import hide_secrets
 from steno.store.archive.file_access import open_transcript
 from steno.store.client_folders import ConfigFolder, ProjectFolder
 from steno.store.discovered import HEAD_SIZE, DiscoveredFile, peek

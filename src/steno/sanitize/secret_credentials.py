@@ -1,4 +1,4 @@
-"""Credentials by the syntax around them: addresses, headers, cookies, key files, password files.
+"""Credentials and personal data by syntax: addresses, headers, cookies, key files, home folders, e-mail.
 
 Each function examines the position of a needle and looks at a bounded number of bytes around it,
 or returns how far it looked.
@@ -374,6 +374,109 @@ def _match_sql_password(data: bytes, place: int) -> SecretMatch | None:
     if not match[0][:8].isupper() and not is_password(match["secret"], quoted=True):
         return None
     return SecretMatch((match.span("secret"),), match.end())
+
+
+# Home folders and e-mail addresses
+
+HOME_NEEDLES: Final = (b"/home/", b"/Users/", b"\\Users\\", b"-home-", b"-Users-", b"%2Fhome%2F", b"%2FUsers%2F")
+EMAIL_NEEDLE: Final = b"@"
+_USER_NAME: Final = rb"(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]{0,63})"
+_HOME_PATH: Final = re.compile(rb"/(?:home|Users)/(?!(?:Shared|linuxbrew|runner|user)\b)" + _USER_NAME)
+_UNPREFIXED_HOME: Final = re.compile(rb"(?<![A-Za-z0-9_.-])" + _HOME_PATH.pattern)
+_ESCAPE_BEFORE: Final = re.compile(rb"(?:\\[nrtbf]|\\u00[01][0-9a-f]|m|/mnt/[a-z])\Z")
+"""What may stand right before one without being a part of it: the end of an escape."""
+_OTHER_HOME_FORMS: Final = (
+    (b"\\", re.compile(rb"\\+Users\\+(?!(?:Public|Default)\b)" + _USER_NAME)),
+    (b"-", re.compile(rb"-(?:home|Users)-(?P<name>[A-Za-z0-9]{1,32})(?=-|\b)")),
+    (b"%", re.compile(rb"%2F(?:home|Users)%2F(?P<name>[A-Za-z0-9_]{1,64})")),
+)
+_DRIVE: Final = re.compile(rb"(?:[A-Za-z]:|/mnt/[a-z]|/[a-z])\Z")
+_DOMAIN: Final = re.compile(rb"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?\.){1,6}[A-Za-z]{2,24}\b(?![(=])")
+_IMPERSONAL_ADDRESS: Final = re.compile(
+    rb"(?:(?:no-?reply|git|user|you|me|someone|name|email|foo|bar|test|hg|ssh|root|actions)@"
+    rb"|[^@]{1,64}@(?:[a-z0-9-]+\.)*(?:example|test|invalid|localhost|local)(?:\.[a-z]{2,4})?\Z"
+    rb"|[^@]{1,64}@users\.noreply\.)",
+    re.IGNORECASE,
+)
+_FILE_EXTENSIONS: Final = frozenset(
+    (
+        b"py",
+        b"js",
+        b"ts",
+        b"tsx",
+        b"jsx",
+        b"rs",
+        b"go",
+        b"sh",
+        b"md",
+        b"json",
+        b"yml",
+        b"yaml",
+        b"toml",
+        b"txt",
+        b"html",
+        b"css",
+        b"service",
+        b"timer",
+        b"so",
+        b"png",
+        b"svg",
+    )
+)
+"""What ends a file's name rather than a domain's."""
+_MAX_LOCAL_PART: Final = 64
+_MAILTO: Final = b"mailto:"
+
+
+def match_home(data: bytes, place: int) -> tuple[int, int, bytes] | None:
+    """Return where a home folder is named at a place, and what to write instead."""
+    home = _UNPREFIXED_HOME.match(data, place)
+    if home is not None:
+        # Nearly every home is written so.
+        return place, home.end(), b"~"
+    first = data[place : place + 1]
+    if first == b"/":
+        home = _HOME_PATH.match(data, place)
+        if home is None or not _ESCAPE_BEFORE.search(data[max(0, place - 6) : place]):
+            # A folder called home inside of another one, as in a web address.
+            return None
+        return place, home.end(), b"~"
+    for first_byte, pattern in _OTHER_HOME_FORMS:
+        if first == first_byte:
+            match = pattern.match(data, place)
+            if match is None:
+                return None
+            if first == b"\\":
+                begin, end = match.span()
+                while data[begin - 1 : begin] == first:
+                    begin -= 1
+                drive = _DRIVE.search(data, max(0, begin - 6), begin)
+                return drive.start() if drive else begin, end, b"~"
+            begin, end = match.span("name")
+            return begin, end, b"user"
+    return None
+
+
+def match_email(data: bytes, place: int) -> tuple[int, int] | None:
+    """Return where the e-mail address is whose `@` stands at a place."""
+    domain = _DOMAIN.match(data, place)
+    if domain is None or domain[0].rpartition(b".")[2].lower() in _FILE_EXTENSIONS:
+        return None
+    reversed_before = data[max(0, place - _MAX_LOCAL_PART) : place][::-1]
+    local = _REVERSED_LOCAL_PART.match(reversed_before)
+    if local is None:
+        return None
+    begin = place - local.end()
+    if data[begin - 1 : begin] == b"\\" and data[begin : begin + 1] in b"nrtbf":
+        begin += 1
+    is_mailto = data[max(0, begin - len(_MAILTO)) : begin].lower() == _MAILTO
+    if begin >= place or (data[begin - 1 : begin] in (b":", b"/", b"@") and not is_mailto):
+        # Behind a colon or a slash it is the one who logs in, in an address.
+        return None
+    return None if _IMPERSONAL_ADDRESS.match(data[begin : domain.end()]) else (begin, domain.end())
+
+
+_REVERSED_LOCAL_PART: Final = re.compile(rb"[A-Za-z0-9._%+-]*[A-Za-z0-9_%+-]")
 
 
 def _split_needles(text: str) -> tuple[bytes, ...]:

@@ -1,136 +1,334 @@
-"""Masks secrets, home folders and e-mail addresses in a text, and counts them in a receipt.
+r"""Masks secrets, home folders and e-mail addresses in a text, and counts them in a receipt.
 
-Secrets are detected by families, plain or encoded. A mask names its family. Nothing else of a text
-changes, so a line of JSON stays one, and its records stay the records they were. What is displayed
-(`hide_secrets`) is masked more strictly than what is exported: long random words are masked as
-well.
+Secrets are detected by families, plain or encoded. A mask names its family. Nothing else of a text changes, so a line
+of JSON stays one, and its records stay the records they were. What is displayed is masked more strictly
+(`display_masking`).
 
 >>> masker = Masker()
 >>> masker.mask_text("export K=ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f in /home/ada/x")
 'export K=<masked:github-token> in ~/x'
 >>> masker.receipt.counts
 {'github-token': 1, 'home': 1}
->>> hide_secrets("curl -H 'Authorization: Bearer abc123def456ghi7' https://ada:pw@host/x")
-"curl -H 'Authorization: <masked>' https://<masked>@host/x"
 """
 
+import binascii
 import re
+from base64 import b64encode
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from steno.sanitize.secret_assignments import NAMED_FAMILIES
 from steno.sanitize.secret_command_lines import COMMAND_LINE_FAMILIES
-from steno.sanitize.secret_credentials import CREDENTIAL_FAMILIES
-from steno.sanitize.secret_encodings import EMPTY_QUOTES, SecretEncoding, encodings_for
+from steno.sanitize.secret_credentials import CREDENTIAL_FAMILIES, EMAIL_NEEDLE, HOME_NEEDLES, match_email, match_home
 from steno.sanitize.secret_family import MASK_PREFIX, SecretFamily, find_mask_end, make_mask
 from steno.sanitize.secret_tokens import PLATFORM_TOKENS, SERVICE_TOKENS
 
-HOME_NEEDLES: Final = (b"/home/", b"/Users/", b"\\Users\\", b"-home-", b"-Users-", b"%2Fhome%2F", b"%2FUsers%2F")
-EMAIL_NEEDLE: Final = b"@"
-_USER_NAME: Final = rb"(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]{0,63})"
-_HOME_PATH: Final = re.compile(rb"/(?:home|Users)/(?!(?:Shared|linuxbrew|runner|user)\b)" + _USER_NAME)
-_UNPREFIXED_HOME: Final = re.compile(rb"(?<![A-Za-z0-9_.-])" + _HOME_PATH.pattern)
-_ESCAPE_BEFORE: Final = re.compile(rb"(?:\\[nrtbf]|\\u00[01][0-9a-f]|m|/mnt/[a-z])\Z")
-"""What may stand right before one without being a part of it: the end of an escape."""
-_OTHER_HOME_FORMS: Final = (
-    (b"\\", re.compile(rb"\\+Users\\+(?!(?:Public|Default)\b)" + _USER_NAME)),
-    (b"-", re.compile(rb"-(?:home|Users)-(?P<name>[A-Za-z0-9]{1,32})(?=-|\b)")),
-    (b"%", re.compile(rb"%2F(?:home|Users)%2F(?P<name>[A-Za-z0-9_]{1,64})")),
+# Encoded secrets
+#
+# Every encoding is found by needles, as the families are. Base64 and hex hide the letters of a secret, but the same
+# letters always become the same ones: the stem `ghp_` is `Z2hwX`, `docF` or `naHBf`, by its position in a group of three
+# bytes. The other encodings leave marks: a percent sign, a backslash, a terminal colour, a quote in the middle.
+
+_MAX_BEFORE: Final = 400
+"""Letters of a run that are looked at before a needle."""
+_MAX_AFTER: Final = 4_000
+"""Letters of a run that are looked at behind it; what is masked is all of the run."""
+_MAX_RUN: Final = 20_000
+_WINDOW_OVERLAP: Final = 600
+"""Letters by which two windows of a run overlap."""
+_LINES: Final = 400
+"""Lines of base64 that are masked before the one with the needle."""
+_LINE: Final = 16
+_HEX_STEM: Final = 3
+"""Bytes of a stem that are looked for in hex."""
+_GROUP: Final = 4
+_LONGEST: Final = 5
+"""Letters of a needle; more would find no less, and cost more."""
+_BASE64: Final = re.compile(
+    rb"[A-Za-z0-9+/_-]++(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)[A-Za-z0-9+/_-]{16,}+)*+"
+    rb"(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)(?=[A-Za-z0-9+/_-]{0,14}[A-Z0-9+/=])[A-Za-z0-9+/_-]{2,15}+(?==|\\{0,7}[\"']|\r?\n|\\{1,7}[rn]|\Z))?={0,3}"
 )
-_DRIVE: Final = re.compile(rb"(?:[A-Za-z]:|/mnt/[a-z]|/[a-z])\Z")
-_DOMAIN: Final = re.compile(rb"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,62}[A-Za-z0-9])?\.){1,6}[A-Za-z]{2,24}\b(?![(=])")
-_IMPERSONAL_ADDRESS: Final = re.compile(
-    rb"(?:(?:no-?reply|git|user|you|me|someone|name|email|foo|bar|test|hg|ssh|root|actions)@"
-    rb"|[^@]{1,64}@(?:[a-z0-9-]+\.)*(?:example|test|invalid|localhost|local)(?:\.[a-z]{2,4})?\Z"
-    rb"|[^@]{1,64}@users\.noreply\.)",
-    re.IGNORECASE,
-)
-_FILE_EXTENSIONS: Final = frozenset(
-    (
-        b"py",
-        b"js",
-        b"ts",
-        b"tsx",
-        b"jsx",
-        b"rs",
-        b"go",
-        b"sh",
-        b"md",
-        b"json",
-        b"yml",
-        b"yaml",
-        b"toml",
-        b"txt",
-        b"html",
-        b"css",
-        b"service",
-        b"timer",
-        b"so",
-        b"png",
-        b"svg",
+_LINE_BREAK: Final = re.compile(rb"\\{1,7}r?\\{0,7}n|\r?\n")
+_HEX: Final = re.compile(rb"(?:[0-9a-fA-F]{2})++")
+_PLAIN_CHARACTERS: Final = rb"A-Za-z0-9+/=._~:@\-"
+_PIECE: Final = re.compile(rb"[" + _PLAIN_CHARACTERS + rb" ]++")
+_LETTER: Final = re.compile(rb"[" + _PLAIN_CHARACTERS + rb" ]")
+_ESCAPE: Final = re.compile(rb"\\{1,15}(?:u00|x)((?!1[bB])[0-7][0-9a-fA-F])")
+_COLOUR: Final = re.compile(rb"(?:\\{1,15}(?:u001[bB]|x1[bB]|033|e)|\x1b)\[[0-9;]{0,16}[mK]")
+_JOINT: Final = re.compile(rb"\\{0,7}[\"'`][ \t]{0,3}\+?[ \t]{0,3}\\{0,7}[\"'`]")
+_PERCENT: Final = re.compile(rb"%[0-9A-Fa-f]{2}")
+_ENTITY: Final = re.compile(rb"&(?:#[xX]?[0-9A-Fa-f]{2,6}|amp|quot|apos|lt|gt);")
+_URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
+
+Run = tuple[int, int, bytes]
+"""Where a run begins and ends, and what it is without its cover."""
+Hit = tuple[int, bytes]
+"""A place, and the needle there."""
+FamilyIn = Callable[[bytes], str]
+"""Returns the family of a secret in a text, or nothing."""
+Secret = tuple[int, int, str]
+"""Where a secret begins and ends, and its family."""
+
+
+class SecretEncoding(msgspec.Struct, frozen=True):
+    """One way to write a text so that it is not seen."""
+
+    id: str
+    needles: tuple[bytes, ...]
+    scan: Callable[[bytes, list[Hit], FamilyIn], Iterator[Secret]]
+    """Finds the secrets under the cover, at needles in order; looks at no byte more than a few times."""
+
+
+def encodings_for(stems: Iterable[bytes]) -> tuple[SecretEncoding, ...]:
+    """Return every cover, for secrets with some stems."""
+    stems = tuple(stems)
+    phases = {needle: phase for stem in stems for needle, phase in _base64_forms(stem)}
+    hex_needles = dict.fromkeys(
+        needle
+        for stem in stems
+        for needle in (stem[:_HEX_STEM].hex().encode(), stem[:_HEX_STEM].hex().upper().encode())
     )
-)
-"""What ends a file's name rather than a domain's."""
-_MAX_LOCAL_PART: Final = 64
-_MAILTO: Final = b"mailto:"
+    return (
+        SecretEncoding(
+            "base64", tuple(phases), lambda data, hits, family_in: _scan_base64(data, hits, family_in, phases)
+        ),
+        SecretEncoding("hex", tuple(hex_needles), _scan_hex),
+        SecretEncoding(
+            "percent", tuple(b"%%%d" % high for high in range(2, 8)), _marked_run_scanner(_PERCENT, unquote_to_bytes)
+        ),
+        SecretEncoding("escape", _ESCAPES, _marked_run_scanner(_ESCAPE, _unescape)),
+        SecretEncoding("entity", (b"&#", b"&quot;", b"&amp;"), _marked_run_scanner(_ENTITY, _unescape_entities)),
+        SecretEncoding(
+            "colour", _COLOURS, _marked_run_scanner(_COLOUR, lambda run: _COLOUR.sub(b"", run), b" ", _splits_word)
+        ),
+        SecretEncoding("split", _JOINTS, _run_scanner(_joined_quotes_run)),
+    )
 
 
-def match_home(data: bytes, place: int) -> tuple[int, int, bytes] | None:
-    """Return where a home folder is named at a place, and what to write instead."""
-    home = _UNPREFIXED_HOME.match(data, place)
-    if home is not None:
-        # Nearly every home is written so.
-        return place, home.end(), b"~"
-    first = data[place : place + 1]
-    if first == b"/":
-        home = _HOME_PATH.match(data, place)
-        if home is None or not _ESCAPE_BEFORE.search(data[max(0, place - 6) : place]):
-            # A folder called home inside of another one, as in a web address.
+_ESCAPES: Final = tuple(rb"\u00%d" % high for high in range(2, 8)) + tuple(rb"\x%d" % high for high in range(2, 8))
+_COLOURS: Final = (rb"\u001b[", rb"\u001B[", rb"\x1b[", rb"\x1B[", rb"\033[", rb"\e[", b"\x1b[")
+EMPTY_QUOTES: Final = (b'""', b"''")
+_JOINTS: Final = (*(b'" + ', b"' + ", b'"+', b"'+", b'""', b"''"), *(b'\\"\\"', b"\\'\\'", b'" "', b"' '", b'" \\"'))
+
+
+# Base64 and hex
+
+
+def _base64_forms(stem: bytes) -> list[tuple[bytes, int]]:
+    """Return what becomes of a stem, by where in a group of three bytes it stands.
+
+    >>> _base64_forms(b"ghp_")
+    [(b'Z2hwX', 0), (b'docF', 2), (b'naHBf', 3)]
+    """
+    forms: list[tuple[bytes, int]] = []
+    for shift in range(3):
+        encoded = b64encode(bytes(shift) + stem)
+        first = -(-shift * 8 // 6)
+        last = (shift + len(stem)) * 8 // 6
+        forms.append((encoded[first:last][:_LONGEST], first))
+    return forms
+
+
+def _scan_base64(data: bytes, hits: list[Hit], family_in: FamilyIn, phases: dict[bytes, int]) -> Iterator[Secret]:
+    """Decode what stands around needles, in windows: each alignment of a run once."""
+    done_until = [0] * _GROUP
+    for position, needle in hits:
+        group = position - phases[needle]
+        if position < done_until[group % _GROUP]:
+            continue
+        head = data[group : group + _HEAD_LENGTH]
+        if _LETTERS.fullmatch(head) and not _PRINTABLE_HEAD.match(binascii.a2b_base64(head)):
+            continue
+        begin = _run_start(_BASE64_LETTER, data, position)
+        start = begin + (group - begin) % _GROUP
+        limit = position + _MAX_AFTER
+        # Where the first letters of its group are missing, it cannot begin.
+        match = _BASE64.match(data, start, limit) if start <= group else None
+        if match is None:
+            continue
+        done_until[group % _GROUP] = min(match.end(), limit - _WINDOW_OVERLAP)
+        family = family_in(_decode_base64(match[0]))
+        if family:
+            full_match = _BASE64.match(data, start)
+            end = full_match.end() if full_match else match.end()
+            yield _after_backslash(data, _first_line_start(data, begin)), end, family
+            done_until = [end] * _GROUP
+
+
+def _first_line_start(data: bytes, begin: int) -> int:
+    """Return where base64 in lines begins whose line begins at a place."""
+    for _ in range(_LINES):
+        if data[begin - 1 : begin] == b"\n":
+            end = begin - 1 - (data[begin - 2 : begin - 1] == b"\r")
+        elif data[begin - 1 : begin + 1] == b"\\n":
+            end = begin
+            while data[end - 1 : end] == b"\\":
+                end -= 1
+        else:
+            break
+        line_start = _run_start(_BASE64_LETTER, data, end)
+        if end - line_start < _LINE:
+            break
+        begin = line_start
+    return begin
+
+
+def _decode_base64(run: bytes) -> bytes:
+    run = _LINE_BREAK.sub(b"", run).rstrip(b"=").translate(_URL_SAFE)
+    # One letter alone is no byte; more padding than there has to be is ignored.
+    return binascii.a2b_base64(run[: len(run) - (len(run) % _GROUP == 1)] + b"==")
+
+
+_HEAD_LENGTH: Final = 16
+"""Letters around a needle that say whether anybody wrote what they stand for."""
+_LETTERS: Final = re.compile(rb"[A-Za-z0-9+/]{16}")
+_PRINTABLE_HEAD: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f\x7f-\xff]{12}")
+"""Of what was drawn by lot, hardly anything is."""
+_BASE64_LETTER: Final = re.compile(rb"[A-Za-z0-9+/_-]*")
+_HEX_LETTER: Final = re.compile(rb"[0-9A-Fa-f]*")
+_ANY_LETTER: Final = re.compile(rb"[" + _PLAIN_CHARACTERS + rb" ]*")
+
+
+def _scan_hex(data: bytes, hits: list[Hit], family_in: FamilyIn) -> Iterator[Secret]:
+    done_until = [0, 0]
+    for position, _ in hits:
+        if position < done_until[position % 2]:
+            continue
+        begin = _run_start(_HEX_LETTER, data, position)
+        start = begin + (position - begin) % 2
+        limit = position + 2 * _MAX_AFTER
+        match = _HEX.match(data, start, limit)
+        if match is None:
+            continue
+        done_until[position % 2] = min(match.end(), limit - _WINDOW_OVERLAP)
+        family = family_in(binascii.unhexlify(match[0]))
+        if family:
+            full_match = _HEX.match(data, start)
+            end = full_match.end() if full_match else match.end()
+            yield _after_backslash(data, begin), end, family
+            done_until = [end, end]
+
+
+def _run_start(letters: re.Pattern[bytes], data: bytes, position: int) -> int:
+    """Return where the run begins that goes on at a place."""
+    reversed_run = letters.match(data[max(0, position - _MAX_BEFORE) : position][::-1])
+    return position - (reversed_run.end() if reversed_run else 0)
+
+
+def _after_backslash(data: bytes, begin: int) -> int:
+    """Return where a run begins, behind a letter that belongs to a backslash before it."""
+    backslash_start = begin
+    while data[backslash_start - 1 : backslash_start] == b"\\":
+        backslash_start -= 1
+    if (begin - backslash_start) % 2 == 0:
+        return begin
+    return begin + (5 if data[begin : begin + 1] == b"u" else 1)
+
+
+# Covers that leave marks
+
+
+def _run_scanner(
+    run_at: Callable[[bytes, int, int], Run | None],
+) -> Callable[[bytes, list[Hit], FamilyIn], Iterator[Secret]]:
+    """Return what examines each run once, however many needles it has."""
+
+    def scan(data: bytes, hits: list[Hit], family_in: FamilyIn) -> Iterator[Secret]:
+        done_until = 0
+        for position, _ in hits:
+            if position < done_until:
+                continue
+            run = run_at(data, position, done_until)
+            if run is None:
+                continue
+            begin, done_until, text = run
+            family = family_in(text)
+            if family:
+                yield begin, done_until, family
+
+    return scan
+
+
+def _marked_run_scanner(
+    mark: re.Pattern[bytes],
+    decode: Callable[[bytes], bytes],
+    extra_characters: bytes = b"",
+    fits: Callable[[bytes, int], bool] | None = None,
+) -> Callable[[bytes, list[Hit], FamilyIn], Iterator[Secret]]:
+    """Return what finds runs of letters with marks of one kind among them."""
+    word = re.compile(rb"(?:" + mark.pattern + rb"|[" + _PLAIN_CHARACTERS + extra_characters + rb"])++")
+
+    def run(data: bytes, position: int, low: int) -> Run | None:
+        if fits is not None and not fits(data, position):
             return None
-        return place, home.end(), b"~"
-    for first_byte, pattern in _OTHER_HOME_FORMS:
-        if first == first_byte:
-            match = pattern.match(data, place)
-            if match is None:
-                return None
-            if first == b"\\":
-                begin, end = match.span()
-                while data[begin - 1 : begin] == first:
-                    begin -= 1
-                drive = _DRIVE.search(data, max(0, begin - 6), begin)
-                return drive.start() if drive else begin, end, b"~"
-            begin, end = match.span("name")
-            return begin, end, b"user"
-    return None
+        for match in word.finditer(data, max(0, low, position - _MAX_BEFORE), position + _MAX_RUN):
+            if match.end() > position:
+                break
+        else:
+            return None
+        if match.start() > position:
+            return None
+        begin = _after_backslash(data, match.start())
+        return begin, match.end(), decode(data[begin : match.end()])
+
+    return _run_scanner(run)
 
 
-def match_email(data: bytes, place: int) -> tuple[int, int] | None:
-    """Return where the e-mail address is whose `@` stands at a place."""
-    domain = _DOMAIN.match(data, place)
-    if domain is None or domain[0].rpartition(b".")[2].lower() in _FILE_EXTENSIONS:
+_COLOURS_AND_LETTER: Final = re.compile(rb"(?:" + _COLOUR.pattern + rb"){1,16}+[" + _PLAIN_CHARACTERS + rb"]")
+
+
+def _splits_word(data: bytes, position: int) -> bool:
+    """Say whether a colour of a terminal stands inside of a word, or between a name and its value."""
+    while position and data[position - 1 : position] == b"\\":
+        position -= 1
+    before = data[position - 1 : position]
+    if before == b" ":
+        before = data[position - 2 : position - 1]
+        if before not in (b":", b"="):
+            return False
+    return _LETTER.match(before) is not None and _COLOURS_AND_LETTER.match(data, position) is not None
+
+
+def _unescape(run: bytes) -> bytes:
+    return _ESCAPE.sub(lambda match: bytes((int(match[1], 16),)), run)
+
+
+def _unescape_entities(run: bytes) -> bytes:
+    from html import unescape
+
+    return unescape(run.decode("latin-1")).encode()
+
+
+def _joined_quotes_run(data: bytes, position: int, low: int) -> Run | None:
+    """Return a run of quoted pieces, one joined to the other."""
+    while position > low and data[position - 1 : position] == b"\\":
+        position -= 1
+    if not position or _LETTER.match(data, position - 1) is None:
         return None
-    reversed_before = data[max(0, place - _MAX_LOCAL_PART) : place][::-1]
-    local = _REVERSED_LOCAL_PART.match(reversed_before)
-    if local is None:
+    joint = _JOINT.match(data, position)
+    if joint is None or not _LETTER.match(data, joint.end()):
         return None
-    begin = place - local.end()
-    if data[begin - 1 : begin] == b"\\" and data[begin : begin + 1] in b"nrtbf":
-        begin += 1
-    is_mailto = data[max(0, begin - len(_MAILTO)) : begin].lower() == _MAILTO
-    if begin >= place or (data[begin - 1 : begin] in (b":", b"/", b"@") and not is_mailto):
-        # Behind a colon or a slash it is the one who logs in, in an address.
-        return None
-    return None if _IMPERSONAL_ADDRESS.match(data[begin : domain.end()]) else (begin, domain.end())
+    begin = _run_start(_ANY_LETTER, data, position)
+    end = position
+    pieces = [data[begin:position]]
+    while joint is not None:
+        word = _PIECE.match(data, joint.end())
+        if word is None:
+            break
+        pieces.append(word[0])
+        end = word.end()
+        joint = _JOINT.match(data, end)
+    return _after_backslash(data, begin), end, b"".join(pieces)
 
 
-_REVERSED_LOCAL_PART: Final = re.compile(rb"[A-Za-z0-9._%+-]*[A-Za-z0-9_%+-]")
-
+# Masking
 
 SECRET_FAMILIES: Final[tuple[SecretFamily, ...]] = (
     *PLATFORM_TOKENS,
@@ -459,71 +657,3 @@ def _find_family(text: bytes) -> str:
                 examined_until[family.id] = match.examined
                 families.update((match.family or family.id,) if match.spans else ())
     return min(families, key=_RANKS.__getitem__) if families else ""
-
-
-PLAIN_MASK: Final = "<masked>"
-_AUTH_HEADER: Final = re.compile(
-    r"(\b(?:proxy-)?authorization\b\s*[:=]\s*)(?:(?:bearer|basic|token)\s+)?[^\s\"'\\,;]+", re.IGNORECASE
-)
-_AUTH_SCHEME: Final = re.compile(r"(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-# Names are bounded behind the word that gives them away, and not looked at before it: in a long run
-# of letters everything else takes the square of its length.
-_NAMED_SECRET: Final = re.compile(
-    r"((?:api[_-]?key|token|secret|passw(?:or)?d|passphrase|credential|auth)"
-    r"[A-Za-z0-9_-]{0,64}(?:\s*[=:]\s*|\s+(?=[^\s-])))((?!<masked>)[^\s\"'\\,;&]{3,})",
-    re.IGNORECASE,
-)
-_OPTION_NAME: Final = re.compile(r"(?:\A|[\s\"'])--?[A-Za-z0-9_-]*\Z")
-_NAME_LENGTH: Final = 64
-_URL_CREDENTIALS: Final = re.compile(r"(://)[^/\s\"'@]+@")
-_LONG_RUN: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+_-]{32,}={0,2}(?![A-Za-z0-9+/_-])")
-_MIN_DIGITS: Final = 4
-
-
-def hide_secrets(text: str) -> str:
-    """Return a text with everything masked in it that is, or looks like, a secret."""
-    text = _key_pattern().sub(PLAIN_MASK, hide_known_secrets(text))
-    text = _URL_CREDENTIALS.sub(rf"\1{PLAIN_MASK}@", text)
-    text = _AUTH_HEADER.sub(rf"\1{PLAIN_MASK}", text)
-    text = _AUTH_SCHEME.sub(rf"\1{PLAIN_MASK}", text)
-    text = _NAMED_SECRET.sub(_mask_named, text)
-    return _LONG_RUN.sub(_mask_long, text)
-
-
-def hide_known_secrets(text: str) -> str:
-    """Return a text with every secret masked that an export would mask; homes and addresses stay."""
-    data = text.encode("utf-8", "surrogatepass")
-    edits = [
-        msgspec.structs.replace(edit, new=PLAIN_MASK.encode())
-        for edit in find_edits(data)
-        if edit.family not in PERSONAL_IDS
-    ]
-    return apply_edits(data, edits).decode("utf-8", "surrogatepass") if edits else text
-
-
-@lru_cache(maxsize=1)
-def _key_pattern() -> re.Pattern[str]:
-    """Return what finds a word that begins as the secrets of a family do, if it is none of them.
-
-    A brief or a list is read by anybody: what is cut off, or of a form that is new, goes too.
-    """
-    needles = {needle.decode() for family in SECRET_FAMILIES if family.prefix for needle in family.needles}
-    needles.add("eyJ")
-    stems = "|".join(sorted(map(re.escape, needles), key=len, reverse=True))
-    return re.compile(rf"(?<![A-Za-z0-9])(?:{stems})[A-Za-z0-9_.-]{{12,}}")
-
-
-def _mask_named(match: re.Match[str]) -> str:
-    """Mask what stands behind a name; behind a mere space not a word, as in `token streaming`."""
-    name, value = match[1].rstrip(), match[2].rstrip(".!?)*_`")
-    if name.endswith(("=", ":")) or not value.isalpha():
-        return match[1] + PLAIN_MASK
-    before = match.string[max(0, match.start() - _NAME_LENGTH) : match.start()]
-    return match[1] + PLAIN_MASK if _OPTION_NAME.search(before + name) else match[0]
-
-
-def _mask_long(match: re.Match[str]) -> str:
-    """Mask a long run of letters and digits, unless it reads like words."""
-    word = match[0]
-    mixed = sum(character.isdigit() for character in word) >= _MIN_DIGITS
-    return PLAIN_MASK if mixed and any(letter.isalpha() for letter in word) else word

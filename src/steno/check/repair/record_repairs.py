@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from steno.check.record_graph import RecordGraph
 from steno.check.repair.edits import REMOVED, Edit, EditPlan, message_of, new_uuid, objects_in
-from steno.check.rules.ids import colliding_snapshots, has_same_content
+from steno.check.rules.chain import colliding_snapshots, has_same_content
 from steno.check.rules.message import misnamed_lines, unnamed_responses
 from steno.format.dialects.converted_source import NO_MODEL
 from steno.format.dialects.detection import is_converted

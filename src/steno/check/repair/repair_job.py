@@ -29,7 +29,7 @@ from steno.check.repair.record_repairs import (
     slim_records,
 )
 from steno.check.repair.tool_repairs import repair_tools
-from steno.check.rules.ids import is_agent_file
+from steno.check.rules.chain import is_agent_file
 from steno.check.verdict import Verdict, verdicts
 from steno.errors import NotFound
 from steno.format.records import Gap, Record

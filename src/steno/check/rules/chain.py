@@ -1,16 +1,186 @@
-"""The chain: the parent of each record, from the first record to the leaf."""
+"""Rules on the chain of records: ids, parents and sub-agents."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from steno.check.client_readings import NEWEST_CLIENTS, is_conversation
-from steno.check.evidence import Evidence
-from steno.check.findings import Location, Rule
+from steno.check.evidence import Evidence, RecordShape, RecordView, RuleFamily, SubagentFileInfo, are_uuids
+from steno.check.findings import Findings, Location, Rule, rules_in
 from steno.check.record_graph import RecordGraph
 from steno.check.rules.compaction import find_missing_summaries
-from steno.check.rules.ids import is_agent_file
+from steno.format.paths import is_uuid
 from steno.format.source import Span
 from steno.session.resume.clients import LATEST
 from steno.session.transcript import CONVERSATION, Node
+
+_SNAPSHOT: Final = "file-history-snapshot"
+_CONTENT_FIELDS: Final = ("type", "subtype", "message", "content", "attachment", "data")
+
+
+def has_same_content(first: dict[str, Any], second: dict[str, Any]) -> bool:
+    """Whether two records say the same, whatever else differs: their place, their time, ….
+
+    >>> has_same_content({"type": "user", "message": 1, "uuid": "a"}, {"type": "user", "message": 1})
+    True
+    """
+    return [first.get(name) for name in _CONTENT_FIELDS] == [second.get(name) for name in _CONTENT_FIELDS]
+
+
+def colliding_snapshots(earlier: Node, last: Node) -> list[Node]:
+    """Return the snapshot of two records with one id, if the other is none."""
+    if earlier.type == last.type:
+        return []
+    return [node for node in (earlier, last) if node.type == _SNAPSHOT]
+
+
+DUPLICATE: Final = Rule(
+    "ids.duplicate",
+    "warning",
+    "two records have one id, and say the same",
+    "clients keep the last of them in the place of the first; `steno repair` leaves one",
+    "Copying a session, merging two copies of it, or a client that wrote a line again leaves a "
+    "record twice. Clients keep records by id: the last one in the file wins and takes the place "
+    "of the first, so nothing is lost. 2.1.200 goes on from the last record of the file though, "
+    "and sends only what leads up to it when that is a late copy. Repair keeps the first copy, whose "
+    "place and time fit its neighbours, and leaves the others out.",
+)
+CONFLICT: Final = Rule(
+    "ids.conflict",
+    "error",
+    "two records have one id, and say different things",
+    "clients keep the last one only, the other is lost; `steno repair` sets the other aside",
+    "An id names one record of a file. When two different records share one, every client keeps "
+    "the last in the file, in the place of the first; what the first said is gone, and records "
+    "that hung on it hang on the other. Tools that edit sessions without renaming the copies "
+    "cause it. Repair sets the earlier record aside: it stays in the file, under a type that no client "
+    "takes in, and the last keeps the id.",
+)
+BAD_UUID: Final = Rule(
+    "ids.bad-uuid",
+    "info",
+    "ids are no UUIDs",
+    "clients take any text as a record's id, other tools may not",
+    "The real client writes a random UUID (version 4) as the id of each record. Clients that "
+    "resume a file compare ids as text and take any. Files made by hand or by converters have "
+    "been seen with other ids.",
+)
+FILE_NAME: Final = Rule(
+    "ids.file-name",
+    "error",
+    "the file is named by a session id that is no UUID",
+    "no client resumes it by that name; `steno repair` names it by a UUID",
+    "A session is resumed by the name of its file, and every client refuses a name that is no "
+    "UUID: 2.1.42 and older say that a valid session id is required, newer ones look for a "
+    "session of that title besides. The ids inside the records do not matter. Renaming the file "
+    "to any UUID is enough, which is what repair does.",
+)
+SESSION_MISMATCH: Final = Rule(
+    "ids.session-mismatch",
+    "info",
+    "the records name another session than the file",
+    "clients go by the name of the file; nothing is lost",
+    "Each record names its session. In a file that was renamed or copied this differs from the "
+    "name of the file. Clients go by the name, and write it into the records they append. Tools "
+    "that group by the id in the records will put the session elsewhere.",
+)
+SEVERAL_SESSIONS: Final = Rule(
+    "ids.several-sessions",
+    "info",
+    "the records name several sessions",
+    "it holds records of another session: resumed by an old client, forked, or joined",
+    "Clients of 1.0 copied a session's records into a new file when they resumed it, and kept the "
+    "old id in the copies. Forks and joined files look alike. Clients do not look at the id when "
+    "they resume.",
+)
+SNAPSHOT_COLLISION: Final = Rule(
+    "ids.snapshot-collision",
+    "warning",
+    "a file snapshot has the id of another record",
+    "readers that keep all records by id lose the other one; `steno repair` takes the id away",
+    "A file-history snapshot names the message it belongs to in `messageId`, and has no id of its "
+    "own. One with a `uuid` that a message has as well hides that message from readers that put "
+    "every record into one table. The studied clients only look at messages, system records and "
+    "attachments, and are not misled. Repair takes the `uuid` off the snapshot.",
+)
+
+
+class IdRules(RuleFamily):
+    """Ids of records, of the session and of its file; copies of records."""
+
+    rules = rules_in(globals(), "ids")
+
+    def on_end(self, evidence: Evidence) -> None:
+        """Compare ids within the file, and with its name."""
+        _check_duplicates(evidence)
+        if not are_uuids(list(evidence.graph.by_uuid)):
+            not_uuids = [node for node in evidence.graph.members if not is_uuid(node.uuid or "")]
+            rest = f" and {len(not_uuids) - 1:,} more are no UUIDs" if len(not_uuids) > 1 else " is no UUID"
+            evidence.add_finding(BAD_UUID, not_uuids[0], f"the id {not_uuids[0].uuid!r}{rest}")
+        if has_invalid_name(evidence):
+            message = f"{evidence.name!r} is the session's id, but no UUID"
+            evidence.findings.add(FILE_NAME, Location(1, Span(0, 0)), message)
+        _check_sessions(evidence)
+
+
+def is_agent_file(evidence: Evidence) -> bool:
+    """Whether the file is a sub-agent's own, by its name."""
+    return evidence.name.startswith("agent-")
+
+
+def has_invalid_name(evidence: Evidence) -> bool:
+    """Whether the file bears a session id that no client accepts."""
+    if not evidence.name or is_uuid(evidence.name) or is_agent_file(evidence):
+        return False
+    return evidence.name == _recorded_id(evidence)
+
+
+def _recorded_id(evidence: Evidence) -> str:
+    return next((node.session for node in evidence.transcript.nodes if node.session), "")
+
+
+# Records
+
+
+def _check_duplicates(evidence: Evidence) -> None:
+    record = evidence.transcript.record
+    for earlier, last in evidence.graph.duplicates:
+        line = evidence.lines[last.index]
+        mild = not evidence.graph.is_relevant(last) and not evidence.graph.is_relevant(earlier)
+        if colliding_snapshots(earlier, last):
+            rule, message = SNAPSHOT_COLLISION, f"a {last.type} on line {line} has the same id"
+        elif has_same_content(record(earlier).fields, record(last).fields):
+            moved = "" if earlier.parent == last.parent else ", with another parent"
+            rule, message = DUPLICATE, f"the same record is on line {line} again{moved}"
+        else:
+            rule, message = CONFLICT, f"another record with this id is on line {line}"
+        evidence.findings.add(rule, evidence.location(earlier), message, mild=mild)
+
+
+# Sessions
+
+
+def _check_sessions(evidence: Evidence) -> None:
+    members = evidence.graph.members
+    names = {node.session for node in members} - {""}
+    if len(names) > 1:
+        first, second, *more = _first_per_session(members)
+        more_text = f" and {len(more):,} more" if more else ""
+        separator = "," if more else " and"
+        message = f"records name {first.session!r}{separator} {second.session!r}{more_text}"
+        evidence.add_finding(SEVERAL_SESSIONS, second, message)
+    if names and is_uuid(evidence.name) and evidence.name not in names:
+        first = next(node for node in members if node.session)
+        evidence.add_finding(SESSION_MISMATCH, first, f"records name {first.session!r}")
+
+
+def _first_per_session(members: list[Node]) -> list[Node]:
+    """Return the first record of each session that is named."""
+    first_nodes: dict[str, Node] = {}
+    for node in members:
+        if node.session:
+            first_nodes.setdefault(node.session, node)
+    return list(first_nodes.values())
+
 
 EMPTY: Final = Rule(
     "chain.empty",
@@ -125,38 +295,29 @@ UNKNOWN_LINK: Final = Rule(
     "A message hangs on a record whose type no client knows. 2.1.200 and 2.1.325 walk through it; "
     "older ones stop, so that the conversation begins behind it.",
 )
-RULES: Final[tuple[Rule, ...]] = (
-    EMPTY,
-    DANGLING,
-    DANGLING_NOTE,
-    SELF_PARENT,
-    CYCLE,
-    FORWARD,
-    SEVERAL_ROOTS,
-    LOST_PARENT,
-    HEADLESS,
-    UNREACHABLE,
-    LEAF,
-    UNKNOWN_LINK,
-)
 
 _LINK_TYPES: Final = CONVERSATION | {"progress"}
 _KNOWN_TYPES: Final = _LINK_TYPES | {""}
 _FIRST_TYPES: Final = frozenset(("", "user", "assistant", "attachment"))
 
 
-def on_end(evidence: Evidence) -> None:
-    """Follow the parents."""
-    _check_parents(evidence)
-    _check_cycles(evidence)
-    _check_roots(evidence)
-    if is_agent_file(evidence):
-        return
-    _check_messages(evidence)
-    _check_beginning(evidence)
-    _check_unreachable(evidence)
-    _check_links(evidence)
-    _check_leaves(evidence)
+class ChainRules(RuleFamily):
+    """The chain: the parent of each record, from the first record to the leaf."""
+
+    rules = rules_in(globals(), "chain")
+
+    def on_end(self, evidence: Evidence) -> None:
+        """Follow the parents."""
+        _check_parents(evidence)
+        _check_cycles(evidence)
+        _check_roots(evidence)
+        if is_agent_file(evidence):
+            return
+        _check_messages(evidence)
+        _check_beginning(evidence)
+        _check_unreachable(evidence)
+        _check_links(evidence)
+        _check_leaves(evidence)
 
 
 def _check_messages(evidence: Evidence) -> None:
@@ -283,3 +444,123 @@ def _check_leaves(evidence: Evidence) -> None:
         line, other = evidence.lines[newest.index], evidence.lines[node.index]
         message = f"{LATEST.version} goes on from line {line}, {version} from line {other}"
         evidence.add_finding(LEAF, newest, message)
+
+
+FLAG: Final = Rule(
+    "sidechain.flag",
+    "warning",
+    "the mark of a sub-agent's records is not consistent",
+    "clients send what is not marked and leave out what is; look at which of the records are wrong",
+    "Every record says in `isSidechain` whether it belongs to a sub-agent. The mark never changes "
+    "between a record and its parent, and all records of a sub-agent's own file have it. Clients "
+    "leave marked records out of a conversation, so a wrong mark loses messages or adds some. The "
+    "file does not say which of two records that disagree is right, so repair leaves the marks "
+    "alone, but for a file in which every message has one.",
+)
+MISSING_FILE: Final = Rule(
+    "sidechain.missing-file",
+    "warning",
+    "the file of a sub-agent is missing",
+    "the session resumes without it, but what the sub-agent did is not on record",
+    "A result says which sub-agent it comes from, and there is no file of that name beside the "
+    "session. It was deleted, or the session was copied without its folder. Clients only need the "
+    "main file to resume; continuing that sub-agent fails.",
+)
+ORPHAN_FILE: Final = Rule(
+    "sidechain.orphan-file",
+    "info",
+    "a sub-agent's file is named by no result",
+    "the sub-agent was cut off, or started by the client or by another sub-agent",
+    "There is a sub-agent's file beside the session, and no result in the main file names it. "
+    "Clients start some sub-agents of their own, to warm up or to compact; sub-agents start "
+    "others; and one that was interrupted leaves no result.",
+)
+ALL: Final = Rule(
+    "sidechain.all",
+    "error",
+    "every message belongs to a sub-agent",
+    "no client resumes it; `steno repair` takes the marks away",
+    "A client resumes a file with at least one message that is not marked as a sub-agent's. This "
+    "file has none: it is a sub-agent's file under another name, or its main conversation was "
+    "lost. Repair takes the marks away, and the sub-agent's words become a conversation of their "
+    "own.",
+)
+
+_START: Final = Location(1, Span(0, 0))
+
+
+class SidechainRules(RuleFamily):
+    """Sub-agents: which records belong to them, and their files."""
+
+    rules = rules_in(globals(), "sidechain")
+
+    def __init__(self) -> None:
+        self._named: list[tuple[Node, str]] = []
+        """The results that say which sub-agent they come from."""
+
+    @staticmethod
+    def applies_to(kind: str, shape: RecordShape | None) -> bool:
+        """Say whether such a record may be a result with details, which name the sub-agent."""
+        return kind == "user" and (shape is None or shape.has("toolUseResult", dict))
+
+    def on_record(self, view: RecordView, _findings: Findings) -> None:
+        """Remember which sub-agent a result names."""
+        if view.node.results:
+            detail: Any = view.fields.get("toolUseResult")
+            name = detail.get("agentId") if detail.__class__ is dict else None
+            if isinstance(name, str) and name:
+                self._named.append((view.node, name))
+
+    def on_end(self, evidence: Evidence) -> None:
+        """Look at the marks of sub-agents, and for their files."""
+        if is_agent_file(evidence):
+            _check_own_marks(evidence)
+        else:
+            _check_marks(evidence)
+        if evidence.agents is not None:
+            _check_files(evidence, evidence.agents, self._named)
+
+
+def _check_own_marks(evidence: Evidence) -> None:
+    members = evidence.graph.members
+    unmarked = [node for node in members if not node.sidechain]
+    if unmarked:
+        message = f"{len(unmarked):,} of {len(members):,} records of a sub-agent's file are not marked"
+        evidence.add_finding(FLAG, unmarked[0], message)
+
+
+def _check_marks(evidence: Evidence) -> None:
+    marked = [node for node in evidence.graph.members if node.sidechain]
+    if not marked:
+        return
+    messages = [node for node in evidence.transcript.nodes if node.is_message]
+    if messages and all(node.sidechain for node in messages):
+        evidence.add_finding(ALL, messages[0], f"all {len(messages):,} messages are marked as a sub-agent's")
+    for node in evidence.graph.members:
+        parent = evidence.graph.parent(node)
+        if parent is not None and parent.sidechain != node.sidechain:
+            own_mark = "this record is marked as a sub-agent's" if node.sidechain else "this one is not"
+            other = "its parent is not" if node.sidechain else "its parent is marked as a sub-agent's"
+            first, second = (own_mark, other) if node.sidechain else (other, own_mark)
+            evidence.add_finding(FLAG, node, f"{first}, {second}")
+
+
+# Files
+
+
+def _check_files(evidence: Evidence, agents: Sequence[SubagentFileInfo], results: Sequence[tuple[Node, str]]) -> None:
+    file_ids = {note.agent_id for note in agents}
+    inline = {node.agent_id for node in evidence.transcript.nodes if node.sidechain}
+    named_ids: set[str] = set()
+    known = file_ids | inline
+    for node, agent_id in results:
+        if agent_id not in named_ids and agent_id not in known:
+            evidence.add_finding(MISSING_FILE, node, f"there is no file of the sub-agent {agent_id!r}")
+        named_ids.add(agent_id)
+    for note in agents:
+        if note.agent_id not in named_ids:
+            message = f"no result names the sub-agent {note.agent_id!r}"
+            evidence.findings.add(ORPHAN_FILE, _START, message)
+        if note.records and not note.flagged:
+            message = f"no record of the sub-agent {note.agent_id!r} is marked as a sub-agent's"
+            evidence.findings.add(FLAG, _START, message)

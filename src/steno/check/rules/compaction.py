@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from steno.check.evidence import Evidence
-from steno.check.findings import Rule
+from steno.check.evidence import Evidence, RuleFamily
+from steno.check.findings import Rule, rules_in
 from steno.check.record_graph import RecordGraph
 from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE
 from steno.session.transcript import Node, Transcript
@@ -157,18 +157,22 @@ LOGICAL_PARENT: Final = Rule(
     "A boundary names in `logicalParentUuid` the last record before it. In two of five real files "
     "with compactions that record was never written. Clients do not look at it when they resume.",
 )
-RULES: Final[tuple[Rule, ...]] = (NO_SUMMARY, TITLE_FORM, LOGICAL_PARENT)
 
 
-def on_end(evidence: Evidence) -> None:
-    """Look at every boundary of the main conversation."""
-    for node in compaction_boundaries(evidence.graph):
-        if node.logical_parent and node.logical_parent not in evidence.graph.by_uuid:
-            message = f"it follows {node.logical_parent!r}, which is not in the file"
-            evidence.add_finding(LOGICAL_PARENT, node, message)
-    for missing in find_missing_summaries(evidence.graph):
-        title = missing.title
-        rule = NO_SUMMARY if title is None else TITLE_FORM
-        message = "" if title is None else f"line {evidence.lines[title.index]} has the summary"
-        location = evidence.location(missing.boundary)
-        evidence.findings.add(rule, location, message, mild=not missing.is_relevant)
+class CompactionRules(RuleFamily):
+    """Compactions: a boundary, and below it the summary of the records before it."""
+
+    rules = rules_in(globals(), "compaction")
+
+    def on_end(self, evidence: Evidence) -> None:
+        """Look at every boundary of the main conversation."""
+        for node in compaction_boundaries(evidence.graph):
+            if node.logical_parent and node.logical_parent not in evidence.graph.by_uuid:
+                message = f"it follows {node.logical_parent!r}, which is not in the file"
+                evidence.add_finding(LOGICAL_PARENT, node, message)
+        for missing in find_missing_summaries(evidence.graph):
+            title = missing.title
+            rule = NO_SUMMARY if title is None else TITLE_FORM
+            message = "" if title is None else f"line {evidence.lines[title.index]} has the summary"
+            location = evidence.location(missing.boundary)
+            evidence.findings.add(rule, location, message, mild=not missing.is_relevant)

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-from steno.check.findings import Findings, Location, Rule
-from steno.check.rules.fields import DIALECT
+from steno.check.evidence import RuleFamily
+from steno.check.findings import Findings, Location, Rule, rules_in
+from steno.check.rules.record_format import DIALECT
 from steno.format.catalogue import catalogue
 from steno.format.dialects.converted_source import ConvertedSource
 from steno.format.dialects.record_dialect import COMPACTION_OPERATIONS, PUBLISHED_DESCRIPTIONS_PAGE, ROLES, Dialect
@@ -20,6 +21,15 @@ from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.records import Gap, read_time
 from steno.format.source import Source, Span
 
+MIXED: Final = Rule(
+    "dialect.mixed",
+    "warning",
+    "a message is of another form than most of the file",
+    "each message is read by its own form; more than one tool wrote the file",
+    "The descriptions know one form each. A file of a dialect with messages of another dialect, or "
+    "of the real client, follows neither.",
+    docs=PUBLISHED_DESCRIPTIONS_PAGE,
+)
 UNKNOWN: Final = Rule(
     "dialect.unknown-type",
     "info",
@@ -186,33 +196,13 @@ IMAGE: Final = Rule(
     "Rule 7 of 004.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-MIXED: Final = Rule(
-    "dialect.mixed",
-    "warning",
-    "a message is of another form than most of the file",
-    "each message is read by its own form; more than one tool wrote the file",
-    "The descriptions know one form each. A file of a dialect with messages of another dialect, or "
-    "of the real client, follows neither.",
-    docs=PUBLISHED_DESCRIPTIONS_PAGE,
-)
-RULES: Final = (
-    MIXED,
-    UNKNOWN,
-    REQUIRED,
-    NO_MESSAGE,
-    DUPLICATE,
-    TIMESTAMP,
-    PARENT,
-    CYCLE,
-    SHAPE,
-    TOOL,
-    SIDECHAIN,
-    OPERATION,
-    METADATA,
-    RESULT,
-    CONTENT,
-    IMAGE,
-)
+
+
+class DialectRules(RuleFamily):
+    """Files in a published dialect, checked by the rules of the document that describes it."""
+
+    rules = rules_in(globals(), "dialect")
+
 
 Json = dict[str, Any]
 _REQUIRED: Final[dict[str, tuple[str, ...]]] = {

@@ -1,16 +1,16 @@
-"""Messages: blocks the API would refuse, content clients drop, lines under a wrong response id.
-
-Repair uses the same functions to find the response of a line where `message.id` does not say.
-"""
+"""Rules on messages: blocks, response ids, tool calls and token usage."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
-from steno.check.evidence import Evidence, RecordShape, RecordView
-from steno.check.findings import Findings, Location, Rule
-from steno.check.record_graph import RecordGraph
+from steno.check.evidence import Evidence, RecordShape, RecordView, RuleFamily
+from steno.check.findings import Findings, Location, Rule, rules_in
+from steno.check.record_graph import RecordGraph, ToolBlock
+from steno.format.catalogue import version_key
 from steno.format.dialects.record_dialect import ROLES
 from steno.format.lenient_json import as_list, as_object, describe_value
+from steno.format.message import SYNTHETIC
 from steno.session.resume.api_rules import KNOWN_BLOCKS, MANY_IMAGES, MAX_SIDE_AMONG_MANY, image_flaw
 from steno.session.transcript import Node
 
@@ -219,18 +219,6 @@ _NOT_A_MESSAGE: Final = Rule(
     "The record of a user or an assistant holds the API's message as an object, with `role` and "
     "`content`. The newest client leaves out a record that has anything else there.",
 )
-RULES: Final[tuple[Rule, ...]] = (
-    _EMPTY_TEXT,
-    _ROLE,
-    _UNSIGNED,
-    _THINKING_ONLY,
-    _IMAGE,
-    _UNKNOWN_BLOCK,
-    _NO_ID,
-    _MIXED,
-    _NO_CONTENT,
-    _NOT_A_MESSAGE,
-)
 
 # What a line adds to its response: the clients drop a response that is not substantial.
 _NO_SUBSTANCE: Final = 0
@@ -238,13 +226,10 @@ _ONLY_REASONING: Final = 1
 _SUBSTANCE: Final = 2
 
 
-def applies_to(kind: str, _shape: RecordShape | None) -> bool:
-    """Say whether such a record is a message."""
-    return kind in ROLES
+class MessageRules(RuleFamily):
+    """Messages: blocks the API would refuse, content clients drop, lines under a wrong response id."""
 
-
-class FileChecker:
-    """Looks into every message of one file."""
+    rules = rules_in(globals(), "message")
 
     def __init__(self) -> None:
         self._unnamed: list[tuple[Location, int]] = []
@@ -254,6 +239,11 @@ class FileChecker:
         self._blank_lines: list[tuple[Location, int, str]] = []
         self._images: list[int] = []
         self._large_images: list[tuple[Location, int, int]] = []
+
+    @staticmethod
+    def applies_to(kind: str, _shape: RecordShape | None) -> bool:
+        """Say whether such a record is a message."""
+        return kind in ROLES
 
     def on_record(self, view: RecordView, findings: Findings) -> None:
         """Look at one message and its blocks."""
@@ -414,3 +404,213 @@ def _content_weight(content: Any) -> int:
 
 def _is_blank(text: Any) -> bool:
     return not isinstance(text, str) or not text or text.isspace()
+
+
+ORPHAN_RESULT: Final = Rule(
+    "tools.orphan-result",
+    "error",
+    "a tool result belongs to no call of the conversation",
+    "2.1.200 and newer leave it out, older clients send it and the API refuses; `steno repair` leaves it out",
+    "The call was lost with a damaged line, compacted away, or lies on another branch. The API "
+    "refuses a request with a result whose call is not in the message before. 2.1.200 and 2.1.325 "
+    "leave such results out, 2.1.42 and older send them. Repair takes the record off the chain.",
+)
+UNANSWERED: Final = Rule(
+    "tools.unanswered",
+    "error",
+    "a tool call has no result, and the conversation went on",
+    "clients leave the call out; `steno repair` adds a result that says so",
+    "The client was killed while the tool ran, or the result was lost with a damaged line. The "
+    "API refuses a request with an unanswered call, so every client leaves the call out on "
+    "resume, and the model does not know that it was made. Repair adds a result that says that "
+    "none was recorded.",
+)
+INTERRUPTED: Final = Rule(
+    "tools.interrupted",
+    "warning",
+    "the session ends in a tool call without a result",
+    "2.1.325 answers it with an error, older clients leave it out; a running session looks the same",
+    "The session ended, or was killed, while a tool ran; while a client is at work every session "
+    "looks like this for a moment. 2.1.325 writes a result that says that the call was "
+    "interrupted. Older clients leave the call out. Repair adds such a result.",
+)
+DUPLICATE_RESULT: Final = Rule(
+    "tools.duplicate-result",
+    "error",
+    "a tool call has a second result",
+    "2.1.200 and newer send the first only, older clients both and the API refuses; `steno repair` leaves it out",
+    "The API takes one result per call. 2.1.200 and 2.1.325 leave out all but the first, 2.1.42 "
+    "and older send them all. Repair takes the second record off the chain.",
+)
+RESULT_BEFORE_USE: Final = Rule(
+    "tools.result-before-use",
+    "warning",
+    "a tool result stands before its call",
+    "clients have to guess; `steno repair` puts it behind the call",
+    "By its parents the result comes before the call it answers, which the API refuses. Clients "
+    "that leave out results without a call leave this one out, and with it the call. Repair hangs "
+    "the result on the call.",
+)
+RESULT_LATE: Final = Rule(
+    "tools.result-late",
+    "error",
+    "a tool result stands behind another response",
+    "2.1.200 and newer send an error in its place; `steno repair` puts it behind the call",
+    "The API wants results right behind the response that called. Where another response comes "
+    "between, 2.1.200 and 2.1.325 say that the result is missing, though it is in the file, and "
+    "2.1.42 and older send what the API refuses. A lost or wrong parent does this. Repair hangs "
+    "the result on the call.",
+)
+INPUT: Final = Rule(
+    "tools.input",
+    "error",
+    "the input of a tool call is no object",
+    "the API refuses the request; `steno repair` puts an object in its place",
+    "Clients pass the input of a call on as it is, and the API refuses anything but an object. "
+    "Converters write it as text, and a response that was cut off leaves half of it. Repair reads "
+    "the object out of text that holds one, and keeps any other value inside an object.",
+)
+DUPLICATE_USE: Final = Rule(
+    "tools.duplicate-use",
+    "error",
+    "two tool calls have one id",
+    "the API refuses the request; `steno repair` gives the second an id of its own",
+    "Ids of tool calls are unique in a conversation. Gateways to other models that count them "
+    "from one, and copied turns or lines, break this. Clients send them as they are, and match "
+    "results with either call.",
+)
+
+
+class ToolRules(RuleFamily):
+    """Tool calls and their results: the API requires one result directly after each call."""
+
+    rules = rules_in(globals(), "tools")
+
+    @staticmethod
+    def applies_to(kind: str, _shape: RecordShape | None) -> bool:
+        """Say whether such a record is an answer."""
+        return kind == "assistant"
+
+    def on_record(self, view: RecordView, findings: Findings) -> None:
+        """Look at the input of calls."""
+        if not view.node.uses:
+            return
+        content: Any = view.message.get("content") if view.message else None
+        for block in content if content.__class__ is list else ():
+            if block.__class__ is not dict or block.get("type") != "tool_use":
+                continue
+            if block.get("input").__class__ is not dict:
+                flaw = "missing" if "input" not in block else "no object"
+                message = f"the input of call {block.get('id')!r} is {flaw}"
+                findings.defer(INPUT, view.location, message, view.node.index)
+
+    def on_end(self, evidence: Evidence) -> None:
+        """Pair calls and results along the conversation."""
+        pairs = evidence.graph.pairs
+        if pairs.is_complete:
+            return
+        _add_findings(evidence, UNANSWERED, pairs.open, "call {} has no result")
+        _add_findings(evidence, INTERRUPTED, pairs.interrupted, "call {} has no result yet")
+        _add_findings(evidence, ORPHAN_RESULT, pairs.orphans, "the result of {} has no call")
+        _add_findings(evidence, DUPLICATE_RESULT, pairs.repeated, "call {} has a result already")
+        _add_findings(evidence, RESULT_BEFORE_USE, pairs.early, "the result of {} stands before the call")
+        _add_findings(evidence, RESULT_LATE, pairs.late, "the result of {} stands behind another response")
+        _add_findings(evidence, DUPLICATE_USE, pairs.reused, "an earlier call has the id {}")
+
+
+def _add_findings(evidence: Evidence, rule: Rule, blocks: tuple[ToolBlock, ...], template: str) -> None:
+    for block in blocks:
+        evidence.add_finding(rule, block.node, template.format(repr(block.id)))
+
+
+_PLACEHOLDER: Final = Rule(
+    "usage.placeholder",
+    "info",
+    "output tokens are a placeholder",
+    "clients from 2.1.0 to 2.1.52 did not write the final figure; estimate the output from the text",
+    "While a response streams in, its first figure for output tokens is a placeholder of a few "
+    "tokens. Clients from 2.1.0 to 2.1.52 wrote that figure and never the final one, with a "
+    "`stop_reason` of null. Sums over such sessions come out far too low; the other figures are "
+    "right. It is said once per file.",
+)
+_CONFLICT: Final = Rule(
+    "usage.conflict",
+    "info",
+    "the lines of one response have figures that do not grow",
+    "count the highest figure of a response, not the last one or the sum",
+    "A response is written as several lines with one `message.id`, each with the figures as they "
+    "were known by then: the same, or growing. Figures that fall mean that lines were changed, "
+    "reordered or mixed from two responses. No client minds; sums of tokens differ by reader.",
+)
+
+_FIRST_VERSION: Final = (2, 1, 0)
+_LAST_VERSION: Final = (2, 1, 52)
+_FIGURES: Final = ("output_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_all_figures: Final = itemgetter(*_FIGURES)
+_INTEGER: Final = frozenset((int,))
+
+
+class UsageRules(RuleFamily):
+    """Token usage that is a placeholder or inconsistent."""
+
+    rules = rules_in(globals(), "usage")
+
+    def __init__(self) -> None:
+        self._usage_by_response: dict[str, tuple[int, ...]] = {}
+        self._conflicting: set[str] = set()
+        self._versions: dict[str, bool] = {}
+        self._is_reported = False
+
+    @staticmethod
+    def applies_to(kind: str, _shape: RecordShape | None) -> bool:
+        """Say whether such a record is an answer."""
+        return kind == "assistant"
+
+    def on_record(self, view: RecordView, findings: Findings) -> None:
+        """Compare the figures of a line with those of the same response before it."""
+        node = view.node
+        if not node.has_message or node.model == SYNTHETIC:
+            return
+        message = view.message or {}
+        usage: Any = message.get("usage")
+        if usage.__class__ is not dict:
+            return
+        if not self._is_reported and message.get("stop_reason") is None:
+            self._is_reported = self._is_placeholder(node.version)
+            if self._is_reported:
+                message_text = f"{_PLACEHOLDER.title} in sessions of {node.version}"
+                findings.add(_PLACEHOLDER, view.location, message_text)
+        if node.message_id is not None:
+            self._compare(node.message_id, usage, view, findings)
+
+    def _is_placeholder(self, version: str) -> bool:
+        if version not in self._versions:
+            self._versions[version] = _FIRST_VERSION <= version_key(version) <= _LAST_VERSION
+        return self._versions[version]
+
+    def _compare(self, name: str, usage: dict[str, Any], view: RecordView, findings: Findings) -> None:
+        figures = _figures(usage)
+        before = self._usage_by_response.get(name)
+        if before == figures:
+            return
+        if not _INTEGER.issuperset(map(type, figures)):
+            figures = tuple(map(_number, figures))
+        self._usage_by_response[name] = figures
+        if before is None or name in self._conflicting:
+            return
+        for key, old, new in zip(_FIGURES, before, figures, strict=True):
+            if new < old:
+                self._conflicting.add(name)
+                findings.add(_CONFLICT, view.location, f"{key} of {name} fall from {old:,} to {new:,}")
+                return
+
+
+def _figures(usage: dict[str, Any]) -> tuple[Any, ...]:
+    try:
+        return _all_figures(usage)
+    except KeyError:
+        return tuple(map(usage.get, _FIGURES))
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -185,7 +185,7 @@ def _print_new_address(url: str) -> None:
 
 def _sync_on_changes(app_state: "AppState") -> None:
     """Bring the index up to date, and do so again whenever a file changes."""
-    from steno.store.watch import FileWatcher
+    from steno.store.watch.watcher import FileWatcher
     from steno.web.http_server import preload
 
     app_state.rebuild = lambda: threading.Thread(target=_sync_and_publish, args=(app_state,), daemon=True).start()

@@ -122,7 +122,7 @@ def watch_steps(job: StepsJob, screen: Screen, report: StepsReport, *, as_json: 
     from queue import SimpleQueue
     from threading import Thread
 
-    from steno.store.watch import FileWatcher
+    from steno.store.watch.watcher import FileWatcher
 
     changes: SimpleQueue[bool] = SimpleQueue()
     if screen.is_terminal and not as_json:

@@ -37,7 +37,7 @@ from steno.store.discovered import DiscoveredFile
 from steno.store.discovery import Discovery
 from steno.store.file_source import PathSource
 from steno.store.session_lookup import find, resolve_roots, sessions_newest_first, summarize_files
-from steno.store.watch.multi_tail import FollowedFile, MultiTail, SourcedEvent
+from steno.store.watch.watcher import FollowedFile, MultiTail, SourcedEvent
 
 _RAIL_WIDTH: Final = 6
 _ID_LENGTH: Final = 4
@@ -394,7 +394,7 @@ def _follow_source(
     if options.no_follow:
         reporter.print_history(source.initial_events())
         return
-    from steno.store.watch import FileWatcher
+    from steno.store.watch.watcher import FileWatcher
 
     has_started = False
     with FileWatcher(source.roots) as watch:

@@ -217,7 +217,7 @@ def rules_lines(policy: Policy, columns: int) -> Iterator[StyledLine]:
     """Yield every rule: its id, what it weighs and what it is about."""
     available = max((len(rule_id) for rule_id in RULES), default=0)
     for family in FAMILIES:
-        for rule in family.RULES:
+        for rule in family.rules:
             weight = policy.severity_of(rule.id, rule.severity)
             mark, style = SEVERITY_MARKS[weight] if weight else (" ", "dim")
             title = one_line(rule.title, max(columns - available - 13, 1))

@@ -18,8 +18,8 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from steno.report.brief.brief_document import AssistantText, Brief, BriefTurn, Decision, Subagent, ToolCall, WorkSummary
+from steno.sanitize.display_masking import hide_known_secrets, hide_secrets
 from steno.sanitize.markdown import shorten_text
-from steno.sanitize.secret_masker import hide_known_secrets, hide_secrets
 
 SHOWN_INPUT_LENGTH: Final = 2_000
 """Characters of a parameter that are shown."""

@@ -3,9 +3,8 @@
     archive      `Archive(home)` with `keep`, `entries`, `source`, `restore`; and `archive_all`
     catalogue    one line per session; sessions that only the archive has
     file_access  opens a file from disk, or from the archive
+    copies       writes new bytes of a session's files, checks every frame
     journal      the journal and frames of one session's folder
-    verify       checks every frame
-    writer       writes new bytes of a session's files
 
 `docs/decisions/0008-the-archive.md` explains the layout.
 """

@@ -18,10 +18,9 @@ import msgspec
 
 from steno.errors import NotFound, Unreadable, Unwritable
 from steno.store.archive.catalogue import Catalogue, CatalogueEntry, catalogue_entry, folder_name
+from steno.store.archive.copies import ArchivedChange, ArchiveWriter, ProgressCallback, repair_hint, source_digests
 from steno.store.archive.file_access import SESSIONS_FOLDER
 from steno.store.archive.journal import JOURNAL_FILE, ArchiveSource, FileGeneration, FrameReader, Journal, read_journal
-from steno.store.archive.verify import repair_hint
-from steno.store.archive.writer import ArchivedChange, ArchiveWriter, ProgressCallback, source_digests
 from steno.store.atomic import TempFile, make_private_folder, unwritable_error
 from steno.store.config import ARCHIVE_LEVEL, read_config
 from steno.store.discovered import DiscoveredFile, Problem, unreadable_problem
@@ -33,7 +32,7 @@ from steno.store.replace import place_new
 from steno.store.session_lock import SessionLock
 
 if TYPE_CHECKING:
-    from steno.store.archive.verify import VerificationFailure
+    from steno.store.archive.copies import VerificationFailure
 
 
 class SessionGroup(msgspec.Struct, frozen=True):
@@ -452,7 +451,7 @@ class Archive:
         Raises:
             Unreadable: the archive's folder cannot be read.
         """
-        from steno.store.archive.verify import verify_archive, verify_session
+        from steno.store.archive.copies import verify_archive, verify_session
 
         if entries is None:
             return verify_archive(self, on_progress or _ignore_progress)

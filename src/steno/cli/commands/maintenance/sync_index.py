@@ -86,7 +86,7 @@ def _archive_changes(home: IndexLocation) -> "ArchiveReport | None":
 
 def watch_and_sync(home: IndexLocation, screen: Screen, *, as_json: bool) -> None:
     """Keep an index up to date until Ctrl-C."""
-    from steno.store.watch import FileWatcher
+    from steno.store.watch.watcher import FileWatcher
 
     if screen.is_terminal and not as_json:
         screen.print_lines([[("Watching. Ctrl-C ends it.", "dim")]])
