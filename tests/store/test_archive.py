@@ -18,7 +18,7 @@ import steno
 from steno.errors import BadRequest, NotFound
 from steno.format.source import BytesSource, Source
 from steno.session.transcript import load
-from steno.store.archive import writer
+from steno.store.archive import copies
 from steno.store.archive.archive import Archive, ArchivedSession, archive_all
 from steno.store.archive.journal import FileGeneration, Journal
 from steno.store.config import CONFIG_FILE, read_config
@@ -148,8 +148,8 @@ def test_a_file_exchanged_for_one_that_goes_on_is_the_same_generation(tmp_path: 
 def test_a_change_in_the_middle_is_found_by_a_full_comparison_and_by_verify(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "FRAME_SIZE", 100)
-    monkeypatch.setattr(writer, "_COMPARED_TAIL_SIZE", 100)
+    monkeypatch.setattr(copies, "FRAME_SIZE", 100)
+    monkeypatch.setattr(copies, "_COMPARED_TAIL_SIZE", 100)
     path = tmp_path / NAME
     before = b"".join(b"line %04d\n" % number for number in range(100))
     path.write_bytes(before)
@@ -239,8 +239,8 @@ def test_whatever_happens_to_a_file_all_that_was_ever_kept_is_read_back(
     archive = Archive(str(home))
     history: list[bytes] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writer, "FRAME_SIZE", 64)
-        patch.setattr(writer, "_COMPARED_TAIL_SIZE", 64)
+        patch.setattr(copies, "FRAME_SIZE", 64)
+        patch.setattr(copies, "_COMPARED_TAIL_SIZE", 64)
         for kind, size in [("", 0), *steps]:
             schedule.step(kind, size)
             archive.keep(discover_file(str(schedule.path)), full=kind == "full")
@@ -272,7 +272,7 @@ def test_any_span_is_read_as_from_the_file(
     archive = Archive(str(home))
     path.touch()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writer, "FRAME_SIZE", 64)
+        patch.setattr(copies, "FRAME_SIZE", 64)
         for number, size in enumerate(sizes):
             with path.open("ab") as file:
                 file.write(bytes([number]) * size)
@@ -286,7 +286,7 @@ def test_any_span_is_read_as_from_the_file(
 
 
 def test_reading_a_span_unpacks_only_its_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "FRAME_SIZE", 1000)
+    monkeypatch.setattr(copies, "FRAME_SIZE", 1000)
     path = tmp_path / NAME
     path.write_bytes(bytes(range(250)) * 40)
     kept_at(path)
@@ -295,7 +295,7 @@ def test_reading_a_span_unpacks_only_its_frames(tmp_path: Path, monkeypatch: pyt
     asked: list[int] = []
     unpack = source._reader.read_frame
 
-    def watched(frame: writer.FrameLine) -> bytes:
+    def watched(frame: copies.FrameLine) -> bytes:
         asked.append(frame.offset)
         return unpack(frame)
 
@@ -516,7 +516,7 @@ def test_a_replaced_file_that_begins_and_ends_alike_is_archived_byte_for_byte(tm
     path = tmp_path / "config" / "projects" / "-p" / NAME
     path.parent.mkdir(parents=True)
     line = b'{"type":"user","n":%07d,"x":"' + b"y" * 970 + b'"}\n'
-    lines = [line % number for number in range(5 * writer.FRAME_SIZE // 1000)]
+    lines = [line % number for number in range(5 * copies.FRAME_SIZE // 1000)]
     path.write_bytes(b"".join(lines))
     kept_at(path)
     # Another file in its place: longer, with other bytes in the middle alone.

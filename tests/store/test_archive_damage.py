@@ -11,7 +11,7 @@ from tests.store.test_archive import NAME, bytes_of, index_of, kept_at, talk, un
 
 import steno
 from steno.errors import NotFound, Unreadable, Unwritable
-from steno.store.archive import writer
+from steno.store.archive import copies
 from steno.store.archive.archive import Archive, archive_all
 from steno.store.archive.catalogue import Catalogue
 from steno.store.archive.journal import JOURNAL_FILE
@@ -403,8 +403,8 @@ def test_a_line_is_written_only_when_its_frame_is_on_the_disk(tmp_path: Path, mo
     two = Two(tmp_path)
     with two.path.open("ab") as file:
         file.write(b"x" * 5000)
-    monkeypatch.setattr(writer, "FRAME_SIZE", 1000)
-    monkeypatch.setattr(writer, "_FRAMES_PER_COMMIT", 2)
+    monkeypatch.setattr(copies, "FRAME_SIZE", 1000)
+    monkeypatch.setattr(copies, "_FRAMES_PER_COMMIT", 2)
     write, fsync = os.write, os.fsync
     steps: list[str] = []
 
@@ -441,9 +441,9 @@ def test_one_writes_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path = tmp_path / NAME
     path.write_bytes(FIRST)
     held: list[bool] = []
-    commit = writer.ArchiveWriter.commit
+    commit = copies.ArchiveWriter.commit
 
-    def watched(self: writer.ArchiveWriter) -> None:
+    def watched(self: copies.ArchiveWriter) -> None:
         with (Path(Archive().folder) / "lock").open("rb") as other:
             try:
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -452,7 +452,7 @@ def test_one_writes_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
                 held.append(True)
         commit(self)
 
-    monkeypatch.setattr(writer.ArchiveWriter, "commit", watched)
+    monkeypatch.setattr(copies.ArchiveWriter, "commit", watched)
     kept_at(path)
     assert held == [True]
 

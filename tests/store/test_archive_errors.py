@@ -9,7 +9,7 @@ import pytest
 from tests.index.transcripts import TRANSCRIPTS
 
 from steno.errors import StenoError, Unreadable, Unwritable
-from steno.store.archive import writer
+from steno.store.archive import copies
 from steno.store.archive.archive import Archive, archive_all
 from steno.store.archive.catalogue import Catalogue, CatalogueEntry, read_entries
 from steno.store.archive.journal import encode_line, read_journal
@@ -114,14 +114,14 @@ def test_a_write_that_fails_leaves_the_archive_as_it_was(
     session: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     """A disk that is full at any frame, or at the journal: what was kept before still is."""
-    monkeypatch.setattr(writer, "FRAME_SIZE", 300)
+    monkeypatch.setattr(copies, "FRAME_SIZE", 300)
     archive_all((str(session.parents[2]),))
     (entry,) = Archive().entries()
     folder = Path(Archive().folder_of(entry))
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     session.write_bytes(session.read_bytes() + TRANSCRIPTS["call"]().bytes()[:500])
     calls: list[int] = []
-    whole = writer.write_all
+    whole = copies.write_all
 
     def fail(descriptor: int, data: bytes) -> None:
         calls.append(len(data))
@@ -130,10 +130,10 @@ def test_a_write_that_fails_leaves_the_archive_as_it_was(
             raise OSError(28, "No space left on device")
         whole(descriptor, data)
 
-    monkeypatch.setattr(writer, "write_all", fail)
+    monkeypatch.setattr(copies, "write_all", fail)
     with pytest.raises(Unwritable, match="no space left on device"):
         Archive().keep(discover_file(str(session)))
-    monkeypatch.setattr(writer, "write_all", whole)
+    monkeypatch.setattr(copies, "write_all", whole)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert list(Archive().verify()) == []
     made = Archive().keep(discover_file(str(session)))
@@ -143,10 +143,10 @@ def test_a_write_that_fails_leaves_the_archive_as_it_was(
 
 def test_a_long_file_is_committed_now_and_then(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was committed stays when a later frame fails, and the next run goes on from there."""
-    monkeypatch.setattr(writer, "FRAME_SIZE", 10)
-    monkeypatch.setattr(writer, "_FRAMES_PER_COMMIT", 4)
+    monkeypatch.setattr(copies, "FRAME_SIZE", 10)
+    monkeypatch.setattr(copies, "_FRAMES_PER_COMMIT", 4)
     session.write_bytes(bytes(range(65, 65 + 60)))
-    whole, calls = writer.sha256, [0]
+    whole, calls = copies.sha256, [0]
 
     def fail(data: bytes) -> Any:
         calls[0] += 1
@@ -154,14 +154,14 @@ def test_a_long_file_is_committed_now_and_then(session: Path, monkeypatch: pytes
             raise OSError(5, "Broken")
         return whole(data)
 
-    monkeypatch.setattr(writer, "sha256", fail)
+    monkeypatch.setattr(copies, "sha256", fail)
     with pytest.raises(Unwritable, match="broken"):
         Archive().keep(discover_file(str(session)))
     (folder,) = (_home() / "sessions").iterdir()
     index = read_journal(str(folder))
     assert [len(file.frames) for file in index.files.values()] == [4]
     assert [path.stat().st_size for path in folder.glob("*.zst")] == [index.files[1].packed]
-    monkeypatch.setattr(writer, "sha256", whole)
+    monkeypatch.setattr(copies, "sha256", whole)
     made = Archive().keep(discover_file(str(session)))
     assert [(change.added, change.begun) for change in made.changes] == [(20, False)]
 

@@ -13,10 +13,11 @@ from tests.index.transcripts import TRANSCRIPTS
 from tests.recorded_answers import assert_recorded, plain
 
 from steno.errors import NotFound, StenoError
-from steno.store.archive import writer
-from steno.store.archive.archive import Archive, PathResolver, archive_all, session_groups
+from steno.store.archive import copies
+from steno.store.archive.archive import Archive, archive_all, session_groups
 from steno.store.archive.catalogue import (
     CatalogueEntry,
+    PathResolver,
     archived_agents,
     archived_at,
     archived_count,
@@ -132,7 +133,7 @@ def _data(name: str) -> bytes:
 
 
 def test_a_session_that_grows_is_rewritten_and_goes(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "FRAME_SIZE", 500)
+    monkeypatch.setattr(copies, "FRAME_SIZE", 500)
     path, data = steps.session(), _data("call")
     lines = data.splitlines(keepends=True)
     agent = path.with_suffix("") / "subagents" / "agent-aaaa1111.jsonl"
@@ -178,7 +179,7 @@ def test_a_session_that_grows_is_rewritten_and_goes(steps: Steps, monkeypatch: p
 
 def test_damage_is_said_healed_and_never_restored(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each kind of damage to a copy or a journal: what is said of it, and what `full` makes of it."""
-    monkeypatch.setattr(writer, "FRAME_SIZE", 400)
+    monkeypatch.setattr(copies, "FRAME_SIZE", 400)
     path = steps.session()
 
     def copy(folder: Path) -> Path:
@@ -303,7 +304,7 @@ def test_who_comes_often_waits_for_more(steps: Steps, monkeypatch: pytest.Monkey
 
 
 def test_spans_of_a_kept_file_are_those_of_the_file(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "FRAME_SIZE", 10)
+    monkeypatch.setattr(copies, "FRAME_SIZE", 10)
     path = steps.session()
     data = bytes(range(65, 65 + 47))
     steps.write(path, data)

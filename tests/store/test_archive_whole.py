@@ -9,7 +9,7 @@ from tests.store.relocate.moving import unflushed
 from tests.store.test_archive import NAME, kept_at
 
 from steno.errors import Unreadable
-from steno.store.archive import writer
+from steno.store.archive import copies
 from steno.store.archive.archive import Archive, RestoreResult
 from steno.store.archive.file_access import archive_exists, open_transcript
 from steno.store.archive.journal import JOURNAL_FILE, FrameLine, Journal, chain_digest, encode_line, read_journal
@@ -46,7 +46,7 @@ class Kept:
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
-    monkeypatch.setattr(writer, "FRAME_SIZE", 1000)
+    monkeypatch.setattr(copies, "FRAME_SIZE", 1000)
     monkeypatch.setattr(os, "fsync", unflushed)
     made = Kept(tmp_path)
     # Whose folder it is, the file, three frames, and what was seen.

@@ -13,7 +13,7 @@ from steno.errors import BadRequest, StenoError, Unreadable, Unwritable
 from steno.format.paths import PathInfo
 from steno.format.sidecars import LiveProcess
 from steno.store import client_folders, dirfd, file_source, replace, summary
-from steno.store.archive import writer
+from steno.store.archive import copies
 from steno.store.archive.archive import ArchivedSession, ArchiveReport
 from steno.store.archive.catalogue import MovedSession, read_moves, record_moves
 from steno.store.archive.copies import ArchivedChange
@@ -66,7 +66,7 @@ def _frame(number: int, length: int) -> FrameLine:
 
 
 def test_a_file_is_known_by_its_first_frame_and_enough_of_the_last_ones() -> None:
-    ends: Callable[[list[FrameLine]], list[FrameLine]] = vars(writer)["_end_frames"]
+    ends: Callable[[list[FrameLine]], list[FrameLine]] = vars(copies)["_end_frames"]
     enough = 1 << 16
     for lengths, chosen in (
         ([], []),

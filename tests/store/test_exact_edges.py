@@ -13,7 +13,7 @@ from tests.store.test_archive import kept_at
 
 from steno.errors import Ambiguous, NotFound, Unreadable, Unwritable
 from steno.store import atomic, damaged_files, dirfd, replace
-from steno.store.archive import writer
+from steno.store.archive import copies
 from steno.store.archive.archive import Archive
 from steno.store.atomic import TempFile, file_identity
 from steno.store.dirfd import Directory
@@ -325,7 +325,7 @@ def test_a_file_that_is_as_it_was_is_not_opened_again(file: Path, monkeypatch: p
             opened.append(path)
             super().__init__(path)
 
-    monkeypatch.setattr(writer, "FileSource", Watched)
+    monkeypatch.setattr(copies, "FileSource", Watched)
     assert kept_at(file).changes == ()
     assert opened == []
     os.utime(file, (1e9, 1e9))
@@ -336,7 +336,7 @@ def test_a_file_that_is_as_it_was_is_not_opened_again(file: Path, monkeypatch: p
 def test_the_name_of_a_new_copy_is_on_the_disk_before_its_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is only added to a copy has its name already."""
     steps: list[str] = []
-    flush, write = writer.sync_folder, writer.write_all
+    flush, write = copies.sync_folder, copies.write_all
 
     def flushed(folder: str) -> None:
         steps.append("folder")
@@ -346,8 +346,8 @@ def test_the_name_of_a_new_copy_is_on_the_disk_before_its_line(file: Path, monke
         steps.append("write")
         write(descriptor, data)
 
-    monkeypatch.setattr(writer, "sync_folder", flushed)
-    monkeypatch.setattr(writer, "write_all", appended)
+    monkeypatch.setattr(copies, "sync_folder", flushed)
+    monkeypatch.setattr(copies, "write_all", appended)
     kept_at(file)
     assert steps[-2:] == ["folder", "write"]
     steps.clear()
@@ -364,7 +364,7 @@ def test_a_copy_that_cannot_be_written_to_is_said(file: Path, monkeypatch: pytes
             raise PermissionError(13, "Permission denied", path)
         return atomic.open_private(path, flags)
 
-    monkeypatch.setattr(writer, "open_private", refuse)
+    monkeypatch.setattr(copies, "open_private", refuse)
     with pytest.raises((Unwritable, Unreadable)) as refused:
         kept_at(file)
     assert str(refused.value).startswith("cannot write ")

@@ -16,7 +16,7 @@ not plain are left out, as they may be free keys.
 """
 
 import re
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
@@ -57,17 +57,8 @@ _VERSION: Final = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}(?:-[a-z]{1,8}(?:\
 _STRICT: Final = msgspec.json.Decoder()
 
 
-class _PendingDrift(msgspec.Struct):
-    """What was odd about a call that is not answered yet."""
-
-    code: Code
-    where: tuple[str, str]
-    place: CataloguePath
-    value: Any
-    known: tuple[JsonType, ...]
-    version: str
-    name: str
-    enum: str
+_PendingDrift: TypeAlias = tuple[str, Code, tuple[str, str], CataloguePath, Any, tuple[JsonType, ...], str, str]
+"""What was odd about a call that is not answered yet: the version, and the arguments of `_add_observation`."""
 
 
 class Observer:
@@ -267,19 +258,10 @@ class Observer:
             if pending and block.get("is_error") is not True:
                 self._count_pending(pending)
 
-    def _count_pending(self, pending: "list[_PendingDrift]") -> None:
+    def _count_pending(self, pending: list[_PendingDrift]) -> None:
         version = self._version
-        for observation in pending:
-            self._version = observation.version
-            self._add_observation(
-                observation.code,
-                observation.where,
-                observation.place,
-                observation.value,
-                known=observation.known,
-                name=observation.name,
-                enum=observation.enum,
-            )
+        for self._version, code, kind_and_path, path, value, known, name, enum in pending:
+            self._add_observation(code, kind_and_path, path, value, known=known, name=name, enum=enum)
         self._version = version
 
     def _compare_tool_result(self, value: Any) -> None:
@@ -348,10 +330,9 @@ class Observer:
         enum: str = "",
     ) -> None:
         if self._current_call and len(self._pending) < _MAX_PENDING:
-            observation = _PendingDrift(code, kind_and_path, path, value, known, self._version, name, enum)
             pending = self._pending.setdefault(self._current_call, [])
             if len(pending) < _MAX_NAMES:
-                pending.append(observation)
+                pending.append((self._version, code, kind_and_path, path, value, known, name, enum))
             return
         key = (code, *kind_and_path, name)
         tally = self.tallies.get(key)

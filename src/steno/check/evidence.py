@@ -88,14 +88,11 @@ def _union(first: Any, second: Any) -> Any:
     return first | second
 
 
-class PlainBatch:
+class PlainBatch(msgspec.Struct, frozen=True, eq=False):
     """Lines that certainly have no flaw, and the fields of each."""
 
-    __slots__ = ("fields", "stretch")
-
-    def __init__(self, stretch: LineBatch, fields: list[dict[str, Any]]) -> None:
-        self.stretch = stretch
-        self.fields = fields
+    stretch: LineBatch
+    fields: list[dict[str, Any]]
 
 
 def read_plain(source: Source, *, cap: int = LINE_CAP) -> Iterator[PlainBatch | Piece]:

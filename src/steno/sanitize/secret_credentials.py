@@ -399,29 +399,7 @@ _IMPERSONAL_ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 _FILE_EXTENSIONS: Final = frozenset(
-    (
-        b"py",
-        b"js",
-        b"ts",
-        b"tsx",
-        b"jsx",
-        b"rs",
-        b"go",
-        b"sh",
-        b"md",
-        b"json",
-        b"yml",
-        b"yaml",
-        b"toml",
-        b"txt",
-        b"html",
-        b"css",
-        b"service",
-        b"timer",
-        b"so",
-        b"png",
-        b"svg",
-    )
+    b"py js ts tsx jsx rs go sh md json yml yaml toml txt html css service timer so png svg".split()
 )
 """What ends a file's name rather than a domain's."""
 _MAX_LOCAL_PART: Final = 64

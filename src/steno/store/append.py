@@ -17,7 +17,7 @@ from typing import Final, NoReturn, Self
 import msgspec
 
 from steno.errors import Busy, Unwritable
-from steno.store.atomic import make_private_folder, sync_folder, unwritable_error
+from steno.store.atomic import make_private_folder, sync_folder, unwritable_error, write_all
 
 _NEWLINE: Final = b"\n"
 _CHUNK_SIZE: Final = 1 << 20
@@ -196,9 +196,7 @@ class Appender:
             raise self._changed_error("it was replaced") from None
         try:
             for offset in range(0, size, _CHUNK_SIZE):
-                remaining = _read_range(self._file, offset, min(_CHUNK_SIZE, size - offset))
-                while remaining:
-                    remaining = remaining[os.write(descriptor, remaining) :]
+                write_all(descriptor, _read_range(self._file, offset, min(_CHUNK_SIZE, size - offset)))
         except OSError:
             os.close(descriptor)
             os.unlink(self.path)

@@ -69,6 +69,34 @@ def write_all(descriptor: int, data: bytes) -> None:
         remaining = remaining[os.write(descriptor, remaining) :]
 
 
+def append_lines(path: str, lines: bytes, *, sync: bool = False) -> None:
+    """Append whole lines to a private file of steno's, which is made if it is missing.
+
+    A line that was cut off before is ended first, so that it does not take these with it.
+    """
+    descriptor = open_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    try:
+        end = os.lseek(descriptor, 0, os.SEEK_END)
+        if end:
+            os.lseek(descriptor, end - 1, os.SEEK_SET)
+            lines = lines if os.read(descriptor, 1) == b"\n" else b"\n" + lines
+        write_all(descriptor, lines)
+        if sync:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file(path: str) -> None:
+    """Have the disk know the content of a file of steno's, and its name."""
+    descriptor = open_private(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    sync_folder(os.path.dirname(path))
+
+
 def sync_folder(folder: str) -> None:
     """Have the disk know the names in a folder."""
     if os.name == "nt":

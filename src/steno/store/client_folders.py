@@ -447,11 +447,11 @@ def find_copies(
     groups: list[list[DiscoveredFile]] = []
     for same_size in _group_by(files, _size_key):
         if same_size[0].size and len(same_size) > 1:
-            groups += _group_by(_unique_files(same_size, problems), lambda f: _ends_digest(f, problems))
+            groups += _group_by(_unique_files(same_size, problems), lambda f: _digest(f, problems, _ends))
     duplicates: list[tuple[DiscoveredFile, ...]] = []
     for group in groups:
         if len(group) > 1:
-            same = _group_by(group, lambda f: _content_digest(f, problems, on_progress))
+            same = _group_by(group, lambda f: _digest(f, problems, FileSource.chunks, on_progress))
             duplicates += [tuple(equal_files) for equal_files in same if len(equal_files) > 1]
     return sorted(duplicates, key=lambda group: (-group[0].size, group[0].path))
 
@@ -483,30 +483,26 @@ def _unique_files(files: list[DiscoveredFile], problems: list[Problem]) -> list[
     return list(by_identity.values())
 
 
-def _ends_digest(file: DiscoveredFile, problems: list[Problem]) -> bytes | None:
-    from hashlib import blake2b
-
-    try:
-        with FileSource(file.path) as source:
-            tail = source.read(max(0, source.size - _COMPARED_END_SIZE), _COMPARED_END_SIZE)
-            return blake2b(source.read(0, _COMPARED_END_SIZE) + tail).digest()
-    except Unreadable as error:
-        problems.append(Problem("unreadable", file.path, str(error)))
-        return None
+def _ends(source: FileSource) -> Iterator[bytes]:
+    yield source.read(0, _COMPARED_END_SIZE)
+    yield source.read(max(0, source.size - _COMPARED_END_SIZE), _COMPARED_END_SIZE)
 
 
-def _content_digest(
-    file: DiscoveredFile, problems: list[Problem], on_progress: Callable[[int], None] | None
+def _digest(
+    file: DiscoveredFile,
+    problems: list[Problem],
+    parts: Callable[[FileSource], Iterable[bytes]],
+    on_progress: Callable[[int], None] | None = None,
 ) -> bytes | None:
     from hashlib import blake2b
 
     digest = blake2b()
     try:
         with FileSource(file.path) as source:
-            for chunk in source.chunks():
-                digest.update(chunk)
+            for part in parts(source):
+                digest.update(part)
                 if on_progress is not None:
-                    on_progress(len(chunk))
+                    on_progress(len(part))
     except Unreadable as error:
         problems.append(Problem("unreadable", file.path, str(error)))
         return None

@@ -341,15 +341,9 @@ class TranscriptWalk:
 
     def _transcript_file(self, entry: os.DirEntry[str], names: tuple[str, ...]) -> DiscoveredFile | None:
         location = classify_transcript((*names, entry.name))
-        if location.role == "session":
+        if location.role == "session" or (location.role == "agent" and self._agents):
             return discover_entry(entry, location, self._root, self._problems)
-        if location.role == "agent":
-            if not self._agents:
-                return None
-            return discover_entry(entry, location, self._root, self._problems)
-        if location.role == "unknown":
-            return self._inspect_file(entry, location)
-        return None
+        return self._inspect_file(entry, location) if location.role == "unknown" else None
 
     def _inspect_file(self, entry: os.DirEntry[str], location: PathInfo) -> DiscoveredFile | None:
         """Look inside a file whose name says nothing."""

@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import Final, Self
 
 from steno.errors import Busy
-from steno.store.atomic import open_private
+from steno.store.atomic import open_private, unwritable_error
+from steno.store.damaged_files import move_aside
 
 _WINDOWS_LOCK_OFFSET: Final = 1 << 30
 """Where Windows locks a byte: far behind what the file says, so that others can read that."""
@@ -32,8 +33,6 @@ class FileLock:
             acquired = lock_descriptor(self._descriptor, wait=self._wait)
         except OSError as error:
             self._close()
-            from steno.store.atomic import unwritable_error
-
             raise unwritable_error(self._path, error) from error
         if not acquired:
             self._close()
@@ -47,8 +46,6 @@ class FileLock:
         except OSError:
             if not os.path.isdir(self._path):
                 raise
-        from steno.store.damaged_files import move_aside
-
         # Another process may be faster.
         with suppress(FileNotFoundError, NotADirectoryError):
             move_aside(self._path, f"the lock file {os.path.basename(self._path)}", only_folder=True)

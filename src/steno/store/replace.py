@@ -109,20 +109,7 @@ def swap(temp_file: TempFile, path: str, expected: FileIdentity, *, check_client
         Busy: the file has changed since, or a client is at work on it.
         Unwritable: the folder cannot be written.
     """
-    target = real_path(path)
-    remove_stale_temp_files(target)
-    refuse_if_written(path, expected, check_clients=check_clients)
-    temp_file.copy_metadata(_lstat(target))
-    temp_file.close()
-    with SessionLock.acquire(target, check_clients=False), _OpenOriginal(target) as open_file:
-        backup = _add_backup_name(target, _BACKUP_SUFFIX)
-        _write_receipt(target, backup, ReplacementReceipt(temp_file.size, temp_file.digest, __version__, now()))
-        placed = current_identity(temp_file.path)
-        refuse_if_written(path, expected, check_clients=False)
-        _replace_file(temp_file.path, target)
-        if open_file.was_written(expected, backup):
-            _revert_exchange(target, placed, backup)
-    return SwapResult(target, backup)
+    return SwapResult(*_exchange(temp_file, path, expected, _BACKUP_SUFFIX, check_clients=check_clients, receipt=True))
 
 
 def exchange(temp_file: TempFile, path: str, expected: FileIdentity) -> None:
@@ -136,22 +123,33 @@ def exchange(temp_file: TempFile, path: str, expected: FileIdentity) -> None:
         Unwritable: the folder cannot be written.
     """
     target = real_path(path)
-    remove_stale_temp_files(target)
     for _, stale in _set_aside_files(target, _ASIDE_SUFFIX):
         with suppress(OSError):
             os.unlink(stale)
-    refuse_if_written(path, expected, check_clients=False)
+    _, backup = _exchange(temp_file, path, expected, _ASIDE_SUFFIX, check_clients=False, receipt=False)
+    with suppress(OSError):
+        os.unlink(backup)
+
+
+def _exchange(
+    temp_file: TempFile, path: str, expected: FileIdentity, suffix: str, *, check_clients: bool, receipt: bool
+) -> tuple[str, str]:
+    """Put what was written in the place of a file; return where that lies, and the old file's second name."""
+    target = real_path(path)
+    remove_stale_temp_files(target)
+    refuse_if_written(path, expected, check_clients=check_clients)
     temp_file.copy_metadata(_lstat(target))
     temp_file.close()
     with SessionLock.acquire(target, check_clients=False), _OpenOriginal(target) as open_file:
-        backup = _add_backup_name(target, _ASIDE_SUFFIX)
+        backup = _add_backup_name(target, suffix)
+        if receipt:
+            _write_receipt(target, backup, ReplacementReceipt(temp_file.size, temp_file.digest, __version__, now()))
         placed = current_identity(temp_file.path)
         refuse_if_written(path, expected, check_clients=False)
         _replace_file(temp_file.path, target)
         if open_file.was_written(expected, backup):
             _revert_exchange(target, placed, backup)
-    with suppress(OSError):
-        os.unlink(backup)
+    return target, backup
 
 
 def undo(path: str, *, force: bool = False, check_clients: bool = True) -> UndoResult:

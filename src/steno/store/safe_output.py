@@ -17,7 +17,13 @@ from typing import Final, Literal, Self, TypeAlias
 from zlib import crc32
 
 from steno.errors import BadRequest, Unwritable
-from steno.store.atomic import RANDOM_TEMP_NAME_PATTERN, TEMP_NAME_PATTERN, temp_name, unwritable_error
+from steno.store.atomic import (
+    RANDOM_TEMP_NAME_PATTERN,
+    TEMP_NAME_PATTERN,
+    make_private_folder,
+    temp_name,
+    unwritable_error,
+)
 from steno.store.dirfd import Directory
 from steno.store.environment import steno_home
 from steno.store.file_lock import FileLock, lock_descriptor
@@ -150,8 +156,6 @@ class OutputFolder:
             with suppress(OSError):
                 lock_descriptor(descriptor, wait=True)
                 return
-        from steno.store.atomic import make_private_folder
-
         folder = os.path.join(steno_home(), "steps")
         make_private_folder(folder)
         name = f"{crc32(os.fsencode(self.real_path)):08x}.lock"

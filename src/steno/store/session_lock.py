@@ -265,11 +265,12 @@ def _acquire(path: str, session: str) -> int:
         except OSError as error:
             raise unwritable_error(path, error) from error
         try:
-            acquired = lock_descriptor(descriptor, wait=False)
-            if not acquired:
+            if not lock_descriptor(descriptor, wait=False):
                 raise _busy_error(path, session)
             if _is_current_file(descriptor, path):
-                _write_holder(descriptor, content)
+                os.ftruncate(descriptor, 0)
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                os.write(descriptor, content)
                 return descriptor
         except Busy:
             os.close(descriptor)
@@ -303,12 +304,6 @@ def _holder_content(session: str) -> bytes:
     return msgspec.json.encode(holder)
 
 
-def _write_holder(descriptor: int, content: bytes) -> None:
-    os.ftruncate(descriptor, 0)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    os.write(descriptor, content)
-
-
 def _busy_error(path: str, session: str) -> Busy:
     holder = _current_holder(path)
     description = holder.describe() if holder is not None else "another process"
@@ -324,8 +319,10 @@ def _current_holder(path: str) -> LockHolder | None:
         holder = _read_holder(path)
         if holder is None:
             continue
-        # Of another host's process nobody knows here whether it runs: it is named if it stays.
-        if _is_holder_running(holder) if holder.host == _host_name() else holder == previous:
+        # Whether a process of another host runs is not known here: it is named if it stays. One of this host may have
+        # been killed before ours.
+        process = LiveProcess(pid=holder.pid, proc_start=holder.start)
+        if is_running(process) if holder.host == _host_name() else holder == previous:
             return holder
         previous = holder
     return None
@@ -337,13 +334,6 @@ def _read_holder(path: str) -> LockHolder | None:
             return msgspec.json.decode(file.read(_MAX_HOLDER_SIZE), type=LockHolder)
     except (OSError, msgspec.MsgspecError):
         return None
-
-
-def _is_holder_running(holder: LockHolder) -> bool:
-    """Say whether a holder still runs, rather than being one that was killed before ours."""
-    from steno.format.sidecars import LiveProcess
-
-    return is_running(LiveProcess(pid=holder.pid, proc_start=holder.start))
 
 
 def _host_name() -> str:

@@ -344,27 +344,19 @@ def _describe_move(node: Node, parent: Node | None) -> str:
 
 def _records_without_parent(plan: EditPlan, graph: RecordGraph) -> list[_BrokenParent]:
     """Return the records whose parent is of no use, in file order."""
-    by_index: dict[int, _BrokenParent] = {}
-    # A parent that is not there may stand on a line that was too long to be read.
-    for node in [] if plan.hides_records else _lost_parents(graph):
-        reason = "its parent is not in the file"
-        by_index[node.index] = ("chain.dangling", node, reason)
-    for node in graph.self_parents:
-        reason = "it names itself as its parent"
-        by_index[node.index] = ("chain.self-parent", node, reason)
-    for ring in graph.cycles:
-        first = cycle_start(ring)
-        reason = f"cut the ring of {len(ring):,} records that are each other's parents"
-        by_index[first.index] = (_CYCLE, first, reason)
-    for node in graph.cut_off:
-        reason = "an answer always follows something"
-        by_index[node.index] = ("chain.lost-parent", node, reason)
-    for node in _invalid_beginnings(graph):
-        reason = "no conversation begins with a record of its type"
-        by_index[node.index] = (_INVALID_BEGINNING, node, reason)
-    for node in _nameless_parents(plan, graph):
-        reason = "it names no parent"
-        by_index[node.index] = (_NO_PARENT, node, reason)
+    groups: list[tuple[str, list[Node], str]] = [
+        # A parent that is not there may be on a line that was too long to be read.
+        ("chain.dangling", [] if plan.hides_records else _lost_parents(graph), "its parent is not in the file"),
+        ("chain.self-parent", graph.self_parents, "it names itself as its parent"),
+        *(
+            (_CYCLE, [cycle_start(ring)], f"cut the ring of {len(ring):,} records that are each other's parents")
+            for ring in graph.cycles
+        ),
+        ("chain.lost-parent", graph.cut_off, "an answer always follows something"),
+        (_INVALID_BEGINNING, _invalid_beginnings(graph), "no conversation begins with a record of its type"),
+        (_NO_PARENT, _nameless_parents(plan, graph), "it names no parent"),
+    ]
+    by_index = {node.index: (finding, node, reason) for finding, nodes, reason in groups for node in nodes}
     return [by_index[index] for index in sorted(by_index)]
 
 

@@ -32,7 +32,7 @@ from steno.check.repair.tool_repairs import repair_tools
 from steno.check.rules.chain import is_agent_file
 from steno.check.verdict import Verdict, verdicts
 from steno.errors import NotFound
-from steno.format.records import Gap, Record
+from steno.format.records import Gap
 from steno.format.source import BytesSource, Source
 from steno.session.resume.api_rules import Breach, find_breaches
 from steno.session.resume.clients import LATEST, Client, client_for
@@ -287,12 +287,7 @@ def _offsets_with_lines(transcript: Transcript) -> Iterator[tuple[int, int]]:
     line = 1
     for piece in transcript.pieces():
         yield piece.offset, line
-        end = piece.ending if isinstance(piece, Record) else _last_byte(transcript, piece)
-        line += end.endswith(b"\n")
-
-
-def _last_byte(transcript: Transcript, gap: Gap) -> bytes:
-    return transcript.source.read(gap.offset + gap.length - 1, 1)
+        line += piece.ends_line(transcript.source) if isinstance(piece, Gap) else piece.ending.endswith(b"\n")
 
 
 def repair_bytes(data: bytes, *, client: str | Client = LATEST, written: float = 0.0) -> RepairResult:

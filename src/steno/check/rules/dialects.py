@@ -234,7 +234,7 @@ def _records(source: Source, cap: int) -> Iterator[tuple[Json, Location]]:
     line = 1
     for piece in read_pieces(source, cap=cap):
         if isinstance(piece, Gap):
-            line += source.read(piece.offset + piece.length - 1, 1) == b"\n"
+            line += piece.ends_line(source)
             continue
         yield piece.fields, Location(line, Span(piece.offset, piece.length), piece.uuid or "")
         line += piece.ending.endswith(b"\n")

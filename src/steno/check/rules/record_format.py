@@ -415,16 +415,13 @@ def _variant(view: RecordView) -> Any:
         return (1 if node.results else 0) + (2 if node.meta else 0)
     if kind in INNER_FIELDS:
         return _inner_type(view.fields.get(INNER_FIELDS[kind]))
-    return _text(view.fields.get("operation"))
+    operation = view.fields.get("operation")
+    return operation if isinstance(operation, str) else None
 
 
 def _inner_type(value: Any) -> str | None:
     kind = value.get("type") if value.__class__ is dict else None
     return kind if kind.__class__ is str else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 @lru_cache(maxsize=4_096)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from steno.errors import NotFound, Unreadable, Unwritable
-from steno.store.archive.catalogue import Catalogue, CatalogueEntry, catalogue_entry, folder_name
+from steno.store.archive.catalogue import Catalogue, CatalogueEntry, PathResolver, catalogue_entry, folder_name
 from steno.store.archive.copies import ArchivedChange, ArchiveWriter, ProgressCallback, repair_hint, source_digests
 from steno.store.archive.file_access import SESSIONS_FOLDER
 from steno.store.archive.journal import JOURNAL_FILE, ArchiveSource, FileGeneration, FrameReader, Journal, read_journal
@@ -54,21 +54,6 @@ class SessionGroup(msgspec.Struct, frozen=True):
     def size(self) -> int:
         """How many bytes all of them have."""
         return sum(file.size for _, file in self.files)
-
-
-class PathResolver:
-    """Real paths: a link to a folder is not another folder."""
-
-    def __init__(self) -> None:
-        self._folders: dict[str, str] = {}
-
-    def resolve(self, path: str) -> str:
-        """Return a path with the links to its folder resolved; the file itself may be one."""
-        folder, name = os.path.split(path)
-        real_folder = self._folders.get(folder)
-        if real_folder is None:
-            real_folder = self._folders[folder] = os.path.realpath(folder or os.curdir)
-        return os.path.join(real_folder, name)
 
 
 def session_group(session: DiscoveredFile, discovery: Discovery, resolver: PathResolver) -> SessionGroup:
@@ -229,26 +214,6 @@ class ArchivedSession(msgspec.Struct, frozen=True):
     changes: tuple[ArchivedChange, ...] = ()
     problems: tuple[Problem, ...] = ()
 
-    @property
-    def added(self) -> int:
-        """How many bytes were new."""
-        return sum(change.added for change in self.changes)
-
-    @property
-    def packed(self) -> int:
-        """How many bytes they take."""
-        return sum(change.packed for change in self.changes)
-
-    @property
-    def rewritten(self) -> int:
-        """How many files got another generation, because they no longer begin as they did."""
-        return sum(change.begun and change.generation > 1 and not change.healed for change in self.changes)
-
-    @property
-    def healed(self) -> int:
-        """How many files were kept anew, because the archive's copy was damaged."""
-        return sum(change.healed for change in self.changes)
-
 
 class ArchiveReport(msgspec.Struct, frozen=True):
     """What one run over many sessions did."""
@@ -260,29 +225,33 @@ class ArchiveReport(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
     @property
+    def _changes(self) -> list[ArchivedChange]:
+        return [change for session in self.archived for change in session.changes]
+
+    @property
     def files(self) -> int:
         """How many files had something new."""
-        return sum(len(session.changes) for session in self.archived)
+        return len(self._changes)
 
     @property
     def added(self) -> int:
         """How many bytes were new."""
-        return sum(session.added for session in self.archived)
+        return sum(change.added for change in self._changes)
 
     @property
     def packed(self) -> int:
         """How many bytes they take."""
-        return sum(session.packed for session in self.archived)
+        return sum(change.packed for change in self._changes)
 
     @property
     def rewritten(self) -> int:
-        """How many files got another generation."""
-        return sum(session.rewritten for session in self.archived)
+        """How many files got another generation, because they no longer begin as they did."""
+        return sum(change.begun and change.generation > 1 and not change.healed for change in self._changes)
 
     @property
     def healed(self) -> int:
         """How many files were kept anew, because the archive's copy was damaged."""
-        return sum(session.healed for session in self.archived)
+        return sum(change.healed for change in self._changes)
 
 
 class Archive:

@@ -16,6 +16,7 @@ from steno.format.paths import JSONL_SUFFIX, classify_transcript, is_uuid
 from steno.store.archive.file_access import SESSIONS_FOLDER, ArchivedFile
 from steno.store.archive.journal import (
     UNSAFE_NAME,
+    ArchiveSource,
     FileGeneration,
     Journal,
     decode_line,
@@ -26,13 +27,12 @@ from steno.store.archive.journal import (
 )
 from steno.store.atomic import (
     TempFile,
-    open_private,
+    append_lines,
     read_all,
     remove_stale_temp_files,
-    sync_folder,
+    sync_file,
     unreadable_error,
     unwritable_error,
-    write_all,
 )
 from steno.store.discovered import DiscoveredFile, is_below, path_context
 from steno.store.environment import CATALOGUE_PATH, steno_home
@@ -80,6 +80,21 @@ def folder_name(path: str) -> str:
     stem = os.path.basename(path).removesuffix(".jsonl")
     digest = sha256(os.fsencode(path)).hexdigest()[:_DIGEST_LENGTH]
     return f"{UNSAFE_NAME.sub('_', stem)[:_MAX_STEM_LENGTH]}-{digest}"
+
+
+class PathResolver:
+    """Real paths: a link to a folder is not another folder."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def resolve(self, path: str) -> str:
+        """Return a path with the links to its folder resolved; the file itself may be one."""
+        folder, name = os.path.split(path)
+        real_folder = self._folders.get(folder)
+        if real_folder is None:
+            real_folder = self._folders[folder] = os.path.realpath(folder or os.curdir)
+        return os.path.join(real_folder, name)
 
 
 def catalogue_entry(journal: Journal, state: str = "") -> CatalogueEntry | None:
@@ -141,22 +156,9 @@ class Catalogue:
         self.entries[entry.path] = entry
         self._lines += 1
         try:
-            descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT)
-            try:
-                self._append_line(descriptor, encode_line(entry))
-            finally:
-                os.close(descriptor)
+            append_lines(self._path, encode_line(entry))
         except OSError as error:
             raise unwritable_error(self._path, error) from error
-
-    def _append_line(self, descriptor: int, line: bytes) -> None:
-        end = os.lseek(descriptor, 0, os.SEEK_END)
-        if end:
-            os.lseek(descriptor, end - 1, os.SEEK_SET)
-            # A line that was cut off must not take this one with it.
-            line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
-            os.lseek(descriptor, end, os.SEEK_SET)
-        write_all(descriptor, line)
 
     def remove(self, path: str) -> None:
         """Take out the line about a session.
@@ -182,12 +184,7 @@ class Catalogue:
         # Once for all sessions of a run. A line that a power cut takes would leave a session
         # whose file is gone since where nobody looks.
         try:
-            descriptor = open_private(self._path, os.O_RDWR)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            sync_folder(os.path.dirname(self._path))
+            sync_file(self._path)
         except OSError as error:
             raise unwritable_error(self._path, error) from error
 
@@ -218,7 +215,7 @@ def archived_only_below(roots: Iterable[str], existing: Iterable[DiscoveredFile]
     entries = read_entries(catalogue)[0]
     real_roots = [(os.path.realpath(root), root) for root in roots]
     existing_paths, sizes = _existing_paths(existing)
-    moved = _relocated_sessions() if entries else {}
+    moved = read_moves() if entries else {}
     archived: list[ArchivedFile] = []
     for entry in sorted(entries.values(), key=_entry_size_key, reverse=True):
         root = next((root for real_root, root in real_roots if is_below(entry.path, real_root, or_equal=True)), None)
@@ -235,21 +232,14 @@ def archived_only_below(roots: Iterable[str], existing: Iterable[DiscoveredFile]
     return archived
 
 
-def _relocated_sessions() -> "dict[str, MovedSession]":
-
-    return read_moves()
-
-
 def _existing_paths(existing: Iterable[DiscoveredFile]) -> tuple[set[str], dict[str, int]]:
     """Return where the living lie, really, and how big those of each name are."""
-    folders: dict[str, str] = {}
+    resolver = PathResolver()
     paths: set[str] = set()
     sizes: dict[str, int] = {}
     for file in existing:
-        folder, name = os.path.split(file.path)
-        if folder not in folders:
-            folders[folder] = os.path.realpath(folder or os.curdir)
-        paths.add(os.path.join(folders[folder], name))
+        paths.add(resolver.resolve(file.path))
+        name = os.path.basename(file.path)
         sizes[name] = max(file.size, sizes.get(name, -1))
     return paths, sizes
 
@@ -269,9 +259,8 @@ def _archived_file(entry: CatalogueEntry, catalogue: str, root: str) -> Archived
 def archived_at(path: str) -> ArchivedFile | None:
     """Return the session, or the sub-agent's transcript, that was kept from a path."""
     catalogue = _catalogue_path()
-    folder, name = os.path.split(path)
-    folder = os.path.realpath(folder or os.curdir)
-    real = os.path.join(folder, name)
+    real = PathResolver().resolve(path)
+    folder, name = os.path.split(real)
     catalogue_entries = _read_catalogue(catalogue)
     if real in catalogue_entries.entries:
         return _archived_file(catalogue_entries.entries[real], catalogue, path)
@@ -299,8 +288,7 @@ def is_archived_as(path: str | bytes, size: int, mtime_ns: int) -> bool:
     entries = _current_entries()
     if not entries:
         return False
-    folder, name = os.path.split(os.fsdecode(path))
-    entry = entries.get(os.path.join(os.path.realpath(folder), name))
+    entry = entries.get(PathResolver().resolve(os.fsdecode(path)))
     return entry is not None and (entry.size, entry.mtime_ns) == (size, mtime_ns)
 
 
@@ -371,8 +359,6 @@ def _file_path(file: DiscoveredFile) -> str:
 
 def archived_sidecar(session: ArchivedFile, path: str, limit: int) -> bytes | None:
     """Return the first bytes of another file that was kept with a session; None if it was not."""
-    from steno.store.archive.journal import ArchiveSource
-
     journal = _read_journal(session)
     file = journal.latest(path) if journal else None
     if journal is None or file is None:
@@ -413,15 +399,7 @@ def record_moves(moves: Iterable[MovedSession]) -> None:
         return
     path = os.path.join(steno_home(), *_MOVED_FILE)
     try:
-        if read_all(path)[-1:] not in (b"", b"\n"):
-            # A line that was cut off must not take these with it.
-            lines = b"\n" + lines
-        descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            write_all(descriptor, lines)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        append_lines(path, lines, sync=True)
     except OSError as error:
         raise unwritable_error(path, error) from error
 

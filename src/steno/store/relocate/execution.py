@@ -11,7 +11,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from shutil import rmtree
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -41,6 +41,7 @@ from steno.store.relocate.plan import (
     RelocationState,
     RelocationStep,
     compute_sum,
+    file_sum,
     line_mark,
     refuse_if_active,
     rewrite_paths,
@@ -156,14 +157,15 @@ def _copy_original(source: str, path: str) -> None:
     except OSError as error:
         raise unwritable_error(path, error) from error
     with FileSource(source) as file, TempFile(path) as copy:
-        copy.write(_compress_copy(file.chunks()))
+        copy.write(compress_chunks(file.chunks()))
         place_new(copy, path)
 
 
-def _compress_copy(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def compress_chunks(chunks: Iterable[bytes], **options: Any) -> Iterator[bytes]:
+    """Yield bytes compressed by zstd; the options are those of its compressor."""
     from zstandard import ZstdCompressor
 
-    compressor = ZstdCompressor().compressobj()
+    compressor = ZstdCompressor(**options).compressobj()
     for chunk in chunks:
         yield compressor.compress(chunk)
     yield compressor.flush()
@@ -364,12 +366,12 @@ class _StepExecutor:
         if step.action in _IN_PLACE_ACTIONS:
             return
         if os.path.lexists(step.target):
-            if _file_sum(step.target) != step.after:
+            if file_sum(step.target) != step.after:
                 raise Busy(f"{step.target} is there, with other content", hint=self._resume_hint())
             return
         identity = file_identity(step.source)
         self._write_file(step.source, step.target, self._rewritten_source(step))
-        if _file_sum(step.target) != step.after:
+        if file_sum(step.target) != step.after:
             os.unlink(step.target)
             raise Busy(f"{step.source} changed since it was read", hint=self._resume_hint())
         self._read_identities[step.source] = identity
@@ -381,7 +383,7 @@ class _StepExecutor:
             return
         if step.action != "rewrite" or not os.path.isfile(step.source):
             return
-        current = _file_sum(step.source)
+        current = file_sum(step.source)
         if current == step.after:
             return
         if step.lines and self._has_marked_line(step):
@@ -412,7 +414,7 @@ class _StepExecutor:
         identity = self._read_identities.get(step.source)
         if identity is None or current_identity(step.source) != identity:
             rewritten_sum = compute_sum(self._rewritten_source(step))
-            if rewritten_sum != _file_sum(step.target):
+            if rewritten_sum != file_sum(step.target):
                 raise Busy(f"{step.source} was written to since", hint=self._resume_hint())
         _remove_file(step.source)
 
@@ -440,7 +442,7 @@ class _StepExecutor:
             return
         if step.action != "rewrite" or not os.path.isfile(step.source):
             return
-        current = _file_sum(step.source)
+        current = file_sum(step.source)
         if current == step.before:
             return
         if current != step.after and step.lines:
@@ -454,17 +456,17 @@ class _StepExecutor:
         if step.action in _IN_PLACE_ACTIONS or not os.path.isfile(step.target):
             return
         if step.action == "add":
-            if _file_sum(step.target) != step.after:
+            if file_sum(step.target) != step.after:
                 self.notes.append(f"{step.target} was written to since; it is left")
                 return
-        elif compute_sum(self._original_content(step)) != _file_sum(step.source) and not self._is_untouched(step):
+        elif compute_sum(self._original_content(step)) != file_sum(step.source) and not self._is_untouched(step):
             self.notes.append(f"{step.source} and {step.target} differ; both are left")
             return
         _remove_file(step.target)
 
     def _is_untouched(self, step: RelocationStep) -> bool:
         """Say whether both are what they were when the move was cut off."""
-        return _file_sum(step.target) == step.after and _file_sum(step.source) == step.before
+        return file_sum(step.target) == step.after and file_sum(step.source) == step.before
 
     def _original_content(self, step: RelocationStep) -> Iterator[bytes]:
         """Yield a file as it was before the move, and what was added to it since."""
@@ -521,14 +523,6 @@ class _StepExecutor:
 
     def _resume_hint(self) -> str:
         return f"the same again goes on; `steno relocate --undo {self._receipt.id}` takes it back"
-
-
-def _file_sum(path: str) -> FileSum | None:
-    try:
-        with FileSource(path) as file:
-            return compute_sum(file.chunks())
-    except Unreadable:
-        return None
 
 
 def _has_prefix(path: str, prefix_sum: FileSum) -> bool:

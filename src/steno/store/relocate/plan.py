@@ -135,6 +135,15 @@ def compute_sum(chunks: Iterable[bytes]) -> FileSum:
     return running_sum.sum()
 
 
+def file_sum(path: str) -> FileSum | None:
+    """Return size and hash of a file; None if it cannot be read."""
+    try:
+        with FileSource(path) as file:
+            return compute_sum(file.chunks())
+    except Unreadable:
+        return None
+
+
 def rewrite_units(chunks: Iterable[bytes], mode: RewriteMode) -> Iterator[bytes]:
     """Yield what is looked at as one: a line with its end, a whole file, or whatever comes."""
     if mode == "bytes":
@@ -495,7 +504,7 @@ def check_steps(plan: RelocationPlan, steps: list[RelocationStep]) -> Relocation
         if os.path.basename(step.source) == _CLIENT_STATE_FILE and (duplicate := _duplicate_project(step, plan)):
             notes.append(f"{step.source} is left: it has an entry for {duplicate} already")
         elif step.action in ("move", "add") and os.path.lexists(step.target):
-            if _is_placed(step):
+            if file_sum(step.target) == step.after:
                 # What an earlier run placed before it was cut off; what was unpacked before.
                 accepted += [step] if step.action == "move" else []
             elif step.session:
@@ -519,14 +528,6 @@ def _refuse_invalid_names(paths: Iterable[str]) -> None:
             path.encode()
         except UnicodeEncodeError as error:
             raise BadRequest(f"{path!r} is not UTF-8", hint="rename it first") from error
-
-
-def _is_placed(step: RelocationStep) -> bool:
-    try:
-        with FileSource(step.target) as file:
-            return compute_sum(file.chunks()) == step.after
-    except Unreadable:
-        return False
 
 
 def _duplicate_project(step: RelocationStep, plan: RelocationPlan) -> str:

@@ -26,7 +26,7 @@ from steno.store.discovered import is_folder, list_folder
 from steno.store.discovery import files_below
 from steno.store.environment import now, steno_home
 from steno.store.file_source import FileSource
-from steno.store.relocate.execution import RECEIPTS_FOLDER, relocation_lock
+from steno.store.relocate.execution import RECEIPTS_FOLDER, compress_chunks, relocation_lock
 from steno.store.relocate.plan import (
     HISTORY_NAME,
     FileMove,
@@ -201,7 +201,8 @@ def pack_project(project: str, config: str, path: str, on_progress: Callable[[in
     bodies = [*((source, None) for _, source in transferred), *([("", prompts)] if prompts else [])]
     with TempFile(path) as temp_file:
         try:
-            temp_file.write(_compress(_tar_chunks(manifest, bodies, on_progress)))
+            tar_chunks = _tar_chunks(manifest, bodies, on_progress)
+            temp_file.write(compress_chunks(tar_chunks, level=_COMPRESSION_LEVEL, write_checksum=True))
         except Unwritable as error:
             # Not the writing failed, but what was to be written.
             if isinstance(error.__cause__, Busy | Unreadable):
@@ -294,15 +295,6 @@ def _member_body(source: str, prompts: bytes | None, packed: PackedFile) -> Iter
         if file_sum != FileSum(packed.size, packed.sha256):
             raise Busy(f"{source} changed while it was read", hint="nothing was written; try again")
         yield from file.chunks()
-
-
-def _compress(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    from zstandard import ZstdCompressor
-
-    compressor = ZstdCompressor(level=_COMPRESSION_LEVEL, write_checksum=True).compressobj()
-    for chunk in chunks:
-        yield compressor.compress(chunk)
-    yield compressor.flush()
 
 
 STAGING_FOLDER: Final = "staged"
