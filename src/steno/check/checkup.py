@@ -83,9 +83,9 @@ def _new_checkers() -> list[Any]:
 def _check_converted(source: Source, name: str, agents: Sequence[SubagentFileInfo] | None, cap: int) -> Evidence:
     """Look at a file with records that no client wrote.
 
-    Lines are judged as they are, records in a dialect by the rules of its description. In a file of
-    the real client all else is judged by the client's rules, on the converted file. The result has
-    the converted file as its transcript, and places in the file as it is.
+    Lines are judged as they are, records in a dialect by the rules of its description. In a file of the real client all
+    else is judged by the client's rules, on the converted file. The result has the converted file as its transcript,
+    and places in the file as it is.
     """
     line_checker = LineRules()
     hooks = RuleHooks((), (line_checker.on_irregular,), (line_checker.on_gap,))
@@ -173,8 +173,7 @@ class Policy(msgspec.Struct, frozen=True):
 def make_policy(silence: Iterable[str] = (), severity: Mapping[str, str] | None = None) -> Policy:
     """Return the policy for rule ids as people write them; `family.*` is all of a family.
 
-    Raises:
-        BadRequest: there is no such rule, or no such severity.
+    Raises BadRequest if there is no such rule, or no such severity.
     """
     weights: dict[str, Severity] = {}
     # The more particular name has the last word.

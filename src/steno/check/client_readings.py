@@ -1,7 +1,7 @@
 """How each generation of the client reads a file: its leaf, and the records it resumes.
 
-The same as `resumed_chain` of `steno.session.resume.replay`, but for all clients at once: what two
-of them read alike is read once.
+The same as `resumed_chain` of `steno.session.resume.replay`, but for all clients at once: what two of them read alike
+is read once.
 """
 
 import re
@@ -51,8 +51,8 @@ class ClientReading(msgspec.Struct, frozen=True):
     last: Node | None
     """The message it would go on from: the leaf, or the nearest message above it."""
     chain: list[Node] | None
-    """The records it goes by; None when it refuses the file. Of the order nothing is said, and
-    notes that are no link of the chain may be missing."""
+    """The records it goes by; None when it refuses the file. Of the order nothing is said, and notes that are no link
+    of the chain may be missing."""
     refused: str = ""
     """Why: `no message`, `no leaf`, `no content`, `no model`, `no time`, `cycle`."""
 

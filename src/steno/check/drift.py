@@ -6,13 +6,13 @@
         observer.end_file()
     observer.drifts()
 
-Nothing of the content of a session is kept: only names of the format, types, counts and masked
-samples. Names that are not plain names are masked as well. Memory is bounded: from
-`MAX_OBSERVATIONS` different observations on, new ones are only counted, in `left_out`.
+Nothing of the content of a session is kept: only names of the format, types, counts and masked samples. Names that are
+not plain names are masked as well. Memory is bounded: from `MAX_OBSERVATIONS` different observations on, new ones are
+only counted, in `left_out`.
 
-The patch is a JSON merge patch (RFC 7386) and holds names, types and versions only. Whatever it
-adds is optional: once many sessions were seen, a field can be made required by hand. Names that are
-not plain are left out, as they may be free keys.
+The patch is a JSON merge patch (RFC 7386) and holds names, types and versions only. Whatever it adds is optional: once
+many sessions were seen, a field can be made required by hand. Names that are not plain are left out, as they may be
+free keys.
 """
 
 import re
@@ -86,8 +86,8 @@ class Observer:
     def feed(self, record: Record) -> None:
         """Take in the next record of a file.
 
-        Records without a version of their own count for the one before them; those at the head
-        of a file wait for the first that has one.
+        Records without a version of their own count for the one before them; those at the head of a file wait for the
+        first that has one.
         """
         version = record.envelope.version
         if version and version != self._recorded_version:
@@ -249,8 +249,8 @@ class Observer:
     def _settle_calls(self) -> None:
         """Count what was odd about calls that are now answered, unless they failed.
 
-        Names and arguments of calls are the model's. A call to a tool that is not there, or with
-        arguments that it does not take, says nothing about the client: it is answered by an error.
+        Names and arguments of calls are the model's. A call to a tool that is not there, or with arguments that it does
+        not take, says nothing about the client: it is answered by an error.
         """
         for block in _content_blocks(self._fields):
             call = block.get("tool_use_id")

@@ -1,10 +1,9 @@
 """The data of drift detection: catalogue shapes, sketches of unknown values, tallies, drifts.
 
-A shape belongs to one path of the catalogue. Objects with the same names in the same order share a
-plan, made once, so that checking the next one is a comparison of types. A sketch says of an unknown
-field what the catalogue would say: its types, the fields inside it, the versions. It keeps names
-and types and never a value, and its size is bounded: an object with too many names, or with names
-that are not plain, is a map with free keys.
+A shape belongs to one path of the catalogue. Objects with the same names in the same order share a plan, made once, so
+that checking the next one is a comparison of types. A sketch says of an unknown field what the catalogue would say: its
+types, the fields inside it, the versions. It keeps names and types and never a value, and its size is bounded: an
+object with too many names, or with names that are not plain, is a map with free keys.
 """
 
 from collections.abc import Iterable
@@ -397,8 +396,8 @@ class Tally:
 class Drift(msgspec.Struct, frozen=True):
     """One difference between the files and the catalogue.
 
-    `kind` is a kind of record, or `block …`, `tool …`, `usage`; `path` the field in it; `name` the
-    new value. `types` are the JSON types seen, `known` those of the catalogue.
+    `kind` is a kind of record, or `block …`, `tool …`, `usage`; `path` the field in it; `name` the new value. `types`
+    are the JSON types seen, `known` those of the catalogue.
     """
 
     code: Code

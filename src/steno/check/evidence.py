@@ -1,8 +1,7 @@
 """What the rules read: one file, decoded once, record by record and then as a whole.
 
-Nearly all lines are plain: a decoder and an encoder agree on them, so they need no closer look.
-Many lines, and many texts of one form, are checked at once, which costs a fraction of checking
-each.
+Nearly all lines are plain: a decoder and an encoder agree on them, so they need no closer look. Many lines, and many
+texts of one form, are checked at once, which costs a fraction of checking each.
 """
 
 import re
@@ -127,8 +126,8 @@ class PlainDecoder:
     def decode(self, stretch: LineBatch) -> list[dict[str, Any]] | None:
         """Return the fields of each line, None where one of them takes a closer look.
 
-        Their nesting and integers are as usual. They are the same when they are written again, so
-        there is no key twice, no odd escape, and nothing before or behind an object.
+        Their nesting and integers are as usual. They are the same when they are written again, so there is no key
+        twice, no odd escape, and nothing before or behind an object.
         """
         if stretch.after_zeros:
             return None
@@ -226,8 +225,8 @@ INNER_FIELDS: Final = {"attachment": "attachment", "progress": "data"}
 class RecordView(msgspec.Struct, eq=False, gc=False):
     """One record, the only time its body is at hand for free.
 
-    Of a plain line it has the fields; its record is made when it is first asked for, which costs
-    more than all the rest.
+    Of a plain line it has the fields; its record is made when it is first asked for, which costs more than all the
+    rest.
     """
 
     node: Node

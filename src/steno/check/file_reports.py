@@ -159,8 +159,7 @@ def check_file(
 ) -> FileReport:
     """Check a session and the sub-agents that `session_file` lists; theirs may go to `problems`.
 
-    Raises:
-        Unreadable: the session's own file cannot be read.
+    Raises Unreadable if the session's own file cannot be read.
     """
     policy = policy or Policy()
     notes: list[SubagentFileInfo] = []

@@ -10,8 +10,8 @@ from steno.format.source import Span
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
-"""Worst first. Error: something is lost or refused. Warning: a client has to guess, or an older
-one fails. Info: odd and harmless."""
+"""Worst first. Error: something is lost or refused. Warning: a client has to guess, or an older one fails. Info: odd
+and harmless."""
 _MAX_PER_RULE: Final = 100
 
 

@@ -1,7 +1,4 @@
-"""The record graph of a file: parents, ancestry, conversation, and unpaired tool calls.
-
-Shared by rules and repair.
-"""
+"""The record graph of a file: parents, ancestry, conversation, and unpaired tool calls. Shared by rules and repair."""
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -328,8 +325,8 @@ class RecordGraph:
     def cut_off(self) -> list[Node]:
         """Roots that cannot begin a conversation, behind other messages: their parent was lost.
 
-        An answer, or the result of a tool call, always follows something. An answer may follow a
-        boundary that nothing hangs on: one published description has it so.
+        An answer, or the result of a tool call, always follows something. An answer may follow a boundary that nothing
+        hangs on: one published description has it so.
         """
         first = next((node for node in self.members if node.is_message and node.converses), None)
         return [
@@ -377,9 +374,9 @@ class RecordGraph:
     def sibling_before(self, node: Node, parent: str | None, removed: Container[object]) -> Node | None:
         """Return what was pulled in right before a record of the way, once some records are gone.
 
-        Lines and results of a response are found beside the way as long as it runs through one of
-        them. Where that one goes, the way has to run through those that are left. They must hang
-        on what is to be the `parent` otherwise: all else is not of this place.
+        Lines and results of a response are found beside the way as long as it runs through one of them. Where that one
+        goes, the way has to run through those that are left. They must hang on what is to be the `parent` otherwise:
+        all else is not of this place.
         """
         index = self._chain_indexes.get(node.index)
         if index is None or node.index not in self._parent_chain_indexes:
@@ -448,8 +445,8 @@ class RecordGraph:
     def unreachable(self) -> list[Node]:
         """Messages that no way leads to: neither the conversation, nor a branch of it.
 
-        Another prompt without a parent is a branch, taken back at the very beginning, unless the
-        conversation itself begins where a parent was lost.
+        Another prompt without a parent is a branch, taken back at the very beginning, unless the conversation itself
+        begins where a parent was lost.
         """
         if self._is_connected:
             return []

@@ -83,9 +83,9 @@ class Verdict(msgspec.Struct, frozen=True):
 def verdicts(evidence: Evidence, *, replayed: int = _MAX_REPLAYED_SIZE) -> tuple[Verdict, ...]:
     """Return what becomes of a file in each generation of the client, the oldest first.
 
-    None for a sub-agent's own file, which no client resumes by itself. To know for certain whether
-    the API takes it, the requests are put together where there is doubt. That takes long: for a
-    file of more than `replayed` bytes the findings have to do.
+    None for a sub-agent's own file, which no client resumes by itself. To know for certain whether the API takes it,
+    the requests are put together where there is doubt. That takes long: for a file of more than `replayed` bytes the
+    findings have to do.
     """
     if is_agent_file(evidence):
         return ()
@@ -245,8 +245,7 @@ class _FileCase:
     def _rejected(self, client: Client, chain: list[Node]) -> str:
         """Return why the API would not take what the client sends, or nothing.
 
-        To put a request together takes long: only where something was found that may, or may not,
-        be part of it.
+        To put a request together takes long: only where something was found that may, or may not, be part of it.
         """
         certain = self._first_error_on(chain, _ALWAYS_REFUSED) if self.certain else ""
         if certain or not self.suspect:

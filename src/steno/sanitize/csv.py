@@ -1,7 +1,7 @@
 r"""Makes untrusted text safe for a CSV cell.
 
-A cell that begins like a formula would be run by the program that opens the file, so it gets an
-apostrophe in front; control characters are made visible.
+A cell that begins like a formula would be run by the program that opens the file, so it gets an apostrophe in front;
+control characters are made visible.
 
 >>> csv_row(["=1+1", 12, "a, b"])
 '\'=1+1,12,"a, b"\r\n'

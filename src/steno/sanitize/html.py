@@ -1,10 +1,9 @@
 r"""Makes untrusted text safe for a page.
 
-`escape_markup` escapes, and makes visible what hides or reverses text; templates do it to all
-that they are given. HTML that a renderer of ours made is filtered once more: `sanitize_html`
-keeps only the few tags and attributes that our renderers use. What is concatenated by hand,
-because there is much of it, takes its texts from `escape_html` or, between tags alone, from
-`escape_text`; it is `SafeHtml` until it is passed to a template, which accepts `trusted_markup`.
+`escape_markup` escapes, and makes visible what hides or reverses text; templates do it to all that they are given. HTML
+that a renderer of ours made is filtered once more: `sanitize_html` keeps only the few tags and attributes that our
+renderers use. What is concatenated by hand, because there is much of it, takes its texts from `escape_html` or, between
+tags alone, from `escape_text`; it is `SafeHtml` until it is passed to a template, which accepts `trusted_markup`.
 
 >>> str(escape_markup("<b>\u202e</b>"))
 '&lt;b&gt;\\u{202e}&lt;/b&gt;'

@@ -1,10 +1,9 @@
 r"""Untrusted text → Markdown: escaped as Markdown, or quoted in a code span or a fenced block.
 
-Session text was written by people, by a model, by programs and by web pages. `escape_markdown`
-keeps its formatting: no HTML in it is active, no image is loaded, no fence runs on. Fences are
-rewritten at the margin and longer than any in the text, and a span counts as code only where
-nothing around it could be read as another. Everywhere else `<` becomes an entity, which no
-backslash before it undoes. `code_span` and `fenced_block` quote text that must stay inert.
+Session text was written by people, by a model, by programs and by web pages. `escape_markdown` keeps its formatting: no
+HTML in it is active, no image is loaded, no fence runs on. Fences are rewritten at the margin and longer than any in
+the text, and a span counts as code only where nothing around it could be read as another. Everywhere else `<` becomes
+an entity, which no backslash before it undoes. `code_span` and `fenced_block` quote text that must stay inert.
 
 >>> escape_markdown("see <b>this</b>, ![x](http://far/) and `<i>`")
 'see &lt;b>this&lt;/b>, !\\[x](http://far/) and `<i>`'

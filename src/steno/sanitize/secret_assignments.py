@@ -1,8 +1,8 @@
 """Secrets by their names: `password = x`, `"api_key": "x"`, `export TOKEN=x`, `--secret x`.
 
-A needle is a word such as `ecret` or `oken`. Around it the name is read, behind the name what
-joins it to a value, then the value. How random the value has to be depends on what the name says
-and on how the two are joined. All of it looks at a bounded number of bytes.
+A needle is a word such as `ecret` or `oken`. Around it the name is read, behind the name what joins it to a value, then
+the value. How random the value has to be depends on what the name says and on how the two are joined. All of it looks
+at a bounded number of bytes.
 """
 
 import re

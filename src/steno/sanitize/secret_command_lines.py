@@ -1,7 +1,7 @@
 """Passwords among the words of a command, which only the program distinguishes from other words.
 
-A needle is the name of a program. From there the words are read up to the end of the command,
-once, and every option with which a program takes a password is looked up in a table.
+A needle is the name of a program. From there the words are read up to the end of the command, once, and every option
+with which a program takes a password is looked up in a table.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Credentials and personal data by syntax: addresses, headers, cookies, key files, home folders, e-mail.
 
-Each function examines the position of a needle and looks at a bounded number of bytes around it,
-or returns how far it looked.
+Each function examines the position of a needle and looks at a bounded number of bytes around it, or returns how far it
+looked.
 """
 
 import re

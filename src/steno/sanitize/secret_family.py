@@ -1,8 +1,8 @@
 """Base of the secret detectors: families, value classification, masks and lazy patterns.
 
-Every function looks at a bounded number of bytes, so a caller may ask for every candidate in a
-text. Patterns are compiled at first use: most are never used, and compiling all would slow every
-start of a command that may mask something.
+Every function looks at a bounded number of bytes, so a caller may ask for every candidate in a text. Patterns are
+compiled at first use: most are never used, and compiling all would slow every start of a command that may mask
+something.
 """
 
 import re
@@ -285,8 +285,7 @@ class SecretFamily(msgspec.Struct, frozen=True):
     needles: tuple[bytes, ...]
     """Fixed bytes that are part of every secret of it, or of what stands before it."""
     at: Callable[[bytes, int], SecretMatch | None]
-    """Examines the place of a needle; has to look at a bounded part of the text around it, or to
-    say how far it looked."""
+    """Examines the place of a needle; has to look at a bounded part of the text around it, or to say how far it looked."""
     stems: tuple[bytes, ...] = ()
     """Bytes by which it is found in base64 and hex; few, because each costs time everywhere."""
     prefix: bool = False
@@ -327,8 +326,8 @@ def token_matcher(
 ) -> Callable[[bytes, bytes, int], SecretMatch | None]:
     """Return what finds a token: a needle and a run of letters behind it.
 
-    The run is looked at once: whether it is one token or none, every later needle in it belongs to
-    it. With `strict`, for short needles, the run has to be random.
+    The run is looked at once: whether it is one token or none, every later needle in it belongs to it. With `strict`,
+    for short needles, the run has to be random.
     """
     body = b"[" + letters + b"]"
 
@@ -355,8 +354,8 @@ def pattern_matcher(
 ) -> Callable[[bytes, int], SecretMatch | None]:
     """Return what finds a secret by a pattern that looks at a bounded number of bytes.
 
-    Its group `secret`, if it has one, is what is masked. With `before`, the pattern begins with the
-    run of these letters that ends at the needle.
+    Its group `secret`, if it has one, is what is masked. With `before`, the pattern begins with the run of these
+    letters that ends at the needle.
     """
     letters = b"[" + before + b"]*+"
 

@@ -1,8 +1,7 @@
 """Token families of platforms and services, by the prefix that the vendor puts before every token.
 
-One row for each family: id, description, prefixes, the letters that follow and their least number.
-The lengths are a little below what vendors document, because tokens get cut off. The ids are
-stable: receipts name them.
+One row for each family: id, description, prefixes, the letters that follow and their least number. The lengths are a
+little below what vendors document, because tokens get cut off. The ids are stable: receipts name them.
 """
 
 import string

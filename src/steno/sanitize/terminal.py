@@ -1,8 +1,8 @@
 r"""Makes untrusted text safe for a terminal, measures and wraps it, and styles it.
 
-Session text may hold escape sequences, invisible characters and text that runs backwards. `clean`
-makes them visible, and a `TerminalStyler` cleans whatever it is given, so the only control
-sequences in its output are its own sixteen colours.
+Session text may hold escape sequences, invisible characters and text that runs backwards. `clean` makes them visible,
+and a `TerminalStyler` cleans whatever it is given, so the only control sequences in its output are its own sixteen
+colours.
 
 >>> clean("\x1b[31mred\x1b[0m \u202ecod.exe")
 '␛[31mred␛[0m \\u{202e}cod.exe'
@@ -58,8 +58,8 @@ _ASCII_FALLBACKS: Final = str.maketrans(
 def clean(text: str, *, newlines: bool = False) -> str:
     r"""Make every character visible that would otherwise act, hide or turn text around.
 
-    Tabs stay, and with `newlines` so do line ends. Controls become their pictures (`␛`), other
-    characters their number (`\u{202e}`).
+    Tabs stay, and with `newlines` so do line ends. Controls become their pictures (`␛`), other characters their number
+    (`\u{202e}`).
     """
     if text.isascii() and text.isprintable():
         return text

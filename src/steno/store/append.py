@@ -4,9 +4,9 @@ with Appender(path) as file:
     file.append(line)          # one write for one record; after an error the file is as it was
     file.sync()                # on the disk, with its name: at the end of a turn
 
-An unfinished last line left by another program is ended first, so that it stays alone on its line.
-A file that another program has changed since our last write is not written to any more
-(`steno.errors.Busy`). A file that was deleted is created again with everything that was in it.
+An unfinished last line left by another program is ended first, so that it stays alone on its line. A file that another
+program has changed since our last write is not written to any more (`steno.errors.Busy`). A file that was deleted is
+created again with everything that was in it.
 """
 
 import errno
@@ -40,11 +40,7 @@ class FileState(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, path: str) -> Self:
-        """Return the state of the file at a path.
-
-        Raises:
-            Unwritable: it exists and cannot be read.
-        """
+        """Return the state of the file at a path. Raises Unwritable if it exists and cannot be read."""
         try:
             descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         except FileNotFoundError:
@@ -67,9 +63,7 @@ class Appender:
     def __init__(self, path: str, *, expected: FileState | None = None) -> None:
         """Open a file; `expected` is what it was when it was read, or when it was last written.
 
-        Raises:
-            Busy: it is not what was expected.
-            Unwritable: it cannot be opened.
+        Raises Busy if it is not what was expected, or Unwritable if it cannot be opened.
         """
         self.path = path
         self.recreated = False
@@ -111,9 +105,8 @@ class Appender:
     def append(self, *lines: bytes) -> None:
         """Write records, each with the newline that ends it: all of them, or none.
 
-        Raises:
-            Busy: another program has changed the file; nothing was written, or nothing is after it.
-            Unwritable: none of the records is in the file, which ends as it did before.
+        Raises Busy if another program has changed the file; nothing was written, or nothing is after it, or Unwritable
+        if none of the records is in the file, which ends as it did before.
         """
         start, appended = self._size, b""
         try:
@@ -140,8 +133,7 @@ class Appender:
     def sync(self) -> None:
         """Wait until everything written, and the name of a new file, is on the disk.
 
-        Raises:
-            Unwritable: that cannot be promised.
+        Raises Unwritable if that cannot be promised.
         """
         try:
             os.fsync(self._file)

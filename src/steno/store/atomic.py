@@ -7,12 +7,11 @@ with TempFile(path) as temp_file:
 
 `write_atomic` does it in one call for a small file that nobody else writes.
 
-The name of a `TempFile` contains the process id (`.NAME.PID-LETTERS.steno-tmp`), so that the
-next run can remove what a killed run has left; nothing takes it for a session.
+The name of a `TempFile` contains the process id (`.NAME.PID-LETTERS.steno-tmp`), so that the next run can remove what a
+killed run has left; nothing takes it for a session.
 
-Caches (`write_cache`, `read_cache`) begin with a checksum: a damaged one is set aside and counts as
-missing. Other state files (`write_private`, `read_private`) are written unchanged and never set
-aside.
+Caches (`write_cache`, `read_cache`) begin with a checksum: a damaged one is set aside and counts as missing. Other
+state files (`write_private`, `read_private`) are written unchanged and never set aside.
 """
 
 import errno
@@ -180,10 +179,8 @@ def write_new_private(path: str, chunks: Iterable[bytes], *, sync: bool) -> int:
 def write_atomic(path: str, chunks: Iterable[bytes], *, sync: bool) -> int:
     """Replace a file by a private one, whole or not at all; return its size.
 
-    Without `sync` a power cut may leave it damaged: for what is checked when it is read.
-
-    Raises:
-        OSError: it cannot be written; what was there before still is.
+    Without `sync` a power cut may leave it damaged: for what is checked when it is read. Raises OSError if it cannot be
+    written; what was there before still is.
     """
     with replacing(path) as temp_path:
         return write_new_private(temp_path, chunks, sync=sync)
@@ -206,8 +203,7 @@ class FileIdentity(msgspec.Struct, frozen=True):
 def file_identity(path: str) -> FileIdentity:
     """Return the identity of a file; ask for it before the file is read.
 
-    Raises:
-        Unreadable: it is not there, or not a regular file.
+    Raises Unreadable if it is not there, or not a regular file.
     """
     with FileSource(path) as file:
         return FileIdentity.from_status(os.stat(file.path))
@@ -254,8 +250,7 @@ class TempFile:
     def write(self, chunks: Iterable[bytes]) -> Self:
         """Write everything, and come back when it is on the disk.
 
-        Raises:
-            Unwritable: the disk is full, the folder is not ours to write in, …; nothing is left.
+        Raises Unwritable if the disk is full, the folder is not ours to write in, …; nothing is left.
         """
         try:
             descriptor = os.open(self.path, _CREATE_FLAGS, PRIVATE_FILE_MODE)
@@ -295,10 +290,8 @@ class TempFile:
     def copy_metadata(self, template: os.stat_result, *, with_time: bool = True) -> None:
         """Take on the mode, the owner and the time of the file this one stands in for.
 
-        A file beside it, rather than in its place, has a time of its own (`time=False`).
-
-        Raises:
-            Unwritable: that cannot be done.
+        A file beside it, rather than in its place, has a time of its own (`with_time=False`). Raises Unwritable if that
+        cannot be done.
         """
         try:
             if hasattr(os, "chown") and (template.st_uid, template.st_gid) != _owner_of(self.path):
@@ -310,11 +303,7 @@ class TempFile:
             raise unwritable_error(self.target, error) from error
 
     def replace(self, path: str, *, sync: bool = True) -> None:
-        """Put what was written in the place of a file of ours.
-
-        Raises:
-            Unwritable: that cannot be done.
-        """
+        """Put what was written in the place of a file of ours. Raises Unwritable if that cannot be done."""
         try:
             os.replace(self.path, path)
             if sync:

@@ -1,8 +1,8 @@
 """Read access to the client's config folder and to project folders, and what cleanup leaves behind.
 
-Names that come from session text (a session id, a backup's name, the path of a saved tool result)
-are only looked up inside the folder they belong to. A project folder is named by a session, so only
-files with known names are opened and no link out of it is followed.
+Names that come from session text (a session id, a backup's name, the path of a saved tool result) are only looked up
+inside the folder they belong to. A project folder is named by a session, so only files with known names are opened and
+no link out of it is followed.
 """
 
 import os
@@ -63,8 +63,8 @@ class FileBackupFile(msgspec.Struct, frozen=True):
 def tool_result_path(session: str, recorded_path: str) -> str | None:
     r"""Return the saved tool result that a session speaks of, or None if it is not there.
 
-    `recorded` is the path in the record, from whatever machine wrote it (with `/` or `\`); only
-    its last part is used, and only inside the session's own folder.
+    `recorded_path` is the path in the record, from whatever machine wrote it (with `/` or `\`); only its last part is used,
+    and only inside the session's own folder.
     """
     name = recorded_path.replace("\\", "/").rpartition("/")[2]
     base = session.removesuffix(".jsonl")
@@ -264,7 +264,7 @@ class ProjectTextFile(msgspec.Struct, frozen=True):
 
 
 class ProjectFolder:
-    """The folder that sessions ran in, if it is there. `refused` names what led out of it."""
+    """The folder that sessions ran in, if it is there. `refused_names` has what led out of it."""
 
     def __init__(self, path: str) -> None:
         self.path = path

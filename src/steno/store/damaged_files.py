@@ -24,11 +24,8 @@ def add_damage_listener(listener: Callable[[str], None]) -> None:
 def move_aside(path: str, description: str, *, only_folder: bool = False) -> str:
     """Rename a damaged file or folder to `NAME.damaged-TIME`; return the new path.
 
-    Only for what can be made again. `what` names it in the message. Older ones are removed.
-    With `folder` only a folder is renamed, also where another process puts a file in its place.
-
-    Raises:
-        OSError: it cannot be renamed.
+    Only for what can be made again. `description` names it in the message. Older ones are removed. With `only_folder` only a folder
+    is renamed, also where another process puts a file in its place. Raises OSError if it cannot be renamed.
     """
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     target = f"{path}{_DAMAGED_SUFFIX}{stamp}"

@@ -3,8 +3,8 @@
 with Directory("/home/ada/work/src") as directory:     # no link on the way is followed
     directory.replace_file("a.py", b"…", directory.status("a.py"))
 
-A path that was checked can be replaced by a link before it is opened. Names relative to an open
-directory cannot lead out of it. Where the system has no directory descriptors, paths are used.
+A path that was checked can be replaced by a link before it is opened. Names relative to an open directory cannot lead
+out of it. Where the system has no directory descriptors, paths are used.
 """
 
 import errno
@@ -38,8 +38,7 @@ class Directory:
     def __enter__(self) -> Self:
         """Go there, folder by folder.
 
-        Raises:
-            OSError: there is no such folder; `NotADirectoryError` where a link has taken its name.
+        Raises OSError if there is no such folder; `NotADirectoryError` where a link has taken its name.
         """
         if not _HAS_DIR_FD:
             if self._make:
@@ -101,8 +100,8 @@ class Directory:
     ) -> os.stat_result:
         """Put a file in the place of a name, whole or not at all; return what it is then.
 
-        It gets owner and mode of `like`; a new one gets what new files get. `before` is called at
-        the last moment, and stops it by raising.
+        It gets owner and mode of `template`; a new one gets what new files get. `before_replace` is called at the last moment, and
+        stops it by raising.
         """
         with self._temp_file(data, template) as temp_name:
             before_replace()
@@ -132,8 +131,7 @@ class Directory:
     def open_directory(self, name: str) -> Generator["Directory", None, None]:
         """Hold a folder in this one open; a link is refused.
 
-        Raises:
-            OSError: there is no such folder; `NotADirectoryError` for anything else of that name.
+        Raises OSError if there is no such folder; `NotADirectoryError` for anything else of that name.
         """
         directory = Directory(os.path.join(self.path, name))
         if self._descriptor is not None:
@@ -203,8 +201,7 @@ class Directory:
     def add_file(self, name: str, data: bytes) -> None:
         """Put a new file under a name that nothing has, whole or not at all.
 
-        Raises:
-            FileExistsError: something has it, be it a link to nothing.
+        Raises FileExistsError if something has it, be it a link to nothing.
         """
         with self._temp_file(data) as temp_name:
             self._link(temp_name, name)

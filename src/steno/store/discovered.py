@@ -42,8 +42,8 @@ def unreadable_problems(problems: Iterable[Problem], *more_kinds: ProblemKind) -
 class DiscoveredFile(msgspec.Struct, frozen=True, gc=False):
     """A file that was found, as it was at that moment.
 
-    `path` may hold bytes that are not UTF-8 (as lone surrogates): use `os.fsencode` on it, and
-    `steno.sanitize` before showing it.
+    `path` may hold bytes that are not UTF-8 (as lone surrogates): use `os.fsencode` on it, and `steno.sanitize` before
+    showing it.
     """
 
     path: str
@@ -223,8 +223,8 @@ def watched_folders(root: str) -> tuple[str, ...]:
 class TranscriptWalk:
     """One walk from one root. Every folder is read once, however many links lead to it.
 
-    Links to folders are followed after everything else, so a folder inside the tree is found
-    under its own name; a link to a folder above itself is never followed.
+    Links to folders are followed after everything else, so a folder inside the tree is found under its own name; a link
+    to a folder above itself is never followed.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class TranscriptWalk:
         agents: bool,
         is_known: Callable[[os.DirEntry[str]], bool] | None = None,
     ) -> None:
-        """Take `known` to pass over files that the caller has nothing to ask about."""
+        """Take `is_known` to pass over files that the caller has nothing to ask about."""
         self._root = root
         self._is_known = is_known
         self._problems = problems
@@ -359,9 +359,8 @@ class TranscriptWalk:
 def read_regular_file(path: str, max_size: int) -> bytes:
     """Return what is in a file.
 
-    Raises:
-        BadRequest: there is more in it than `most` bytes.
-        Unreadable: it is not there, is no plain file, or cannot be read.
+    Raises BadRequest if there is more in it than `max_size` bytes, or Unreadable if it is not there, is no plain file, or
+    cannot be read.
     """
     problems: list[Problem] = []
     data = peek(path, max_size + 1, problems)

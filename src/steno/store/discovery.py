@@ -7,8 +7,8 @@
         discovery.agents(session), discovery.sidecars(session)
     discovery.problems
 
-A root may be a config folder, its `projects`, one project, any folder with transcripts, or a single
-file. Nothing is changed on disk, and a session file whose name is conclusive is not opened.
+A root may be a config folder, its `projects`, one project, any folder with transcripts, or a single file. Nothing is
+changed on disk, and a session file whose name is conclusive is not opened.
 """
 
 import os
@@ -43,11 +43,7 @@ def discover(root: str, problems: list[Problem] | None = None) -> Iterator[Disco
 
 
 def discover_file(path: str) -> DiscoveredFile:
-    """Return the transcript at exactly that path.
-
-    Raises:
-        Unreadable: it is not there, or not a regular file.
-    """
+    """Return the transcript at exactly that path. Raises Unreadable if it is not there, or not a regular file."""
     problems: list[Problem] = []
     for file in TranscriptWalk(path, problems, agents=True).run():
         if file.path == path:
@@ -171,8 +167,8 @@ def files_below(
 ) -> Iterator[DiscoveredFile]:
     """Yield the regular files below a folder, each with its place.
 
-    `prefix` is the folder's path relative to the config folder. A folder that is not there is no
-    problem; links to folders are not followed.
+    `prefix` is the folder's path relative to the config folder. A folder that is not there is no problem; links to
+    folders are not followed.
     """
     if not os.path.isdir(folder):
         return

@@ -17,11 +17,7 @@ CONFIG_FILE: Final = "config.toml"
 
 
 def home_dir(env: Mapping[str, str] | None = None, platform: str = sys.platform) -> str:
-    """Return the user's home folder.
-
-    Raises:
-        BadRequest: the environment does not name one.
-    """
+    """Return the user's home folder. Raises BadRequest if the environment does not name one."""
     env = os.environ if env is None else env
     names = ("USERPROFILE", "HOME") if platform == "win32" else ("HOME",)
     for name in names:

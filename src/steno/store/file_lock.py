@@ -24,9 +24,8 @@ class FileLock:
     def __enter__(self) -> Self:
         """Take the lock.
 
-        Raises:
-            Busy: another process holds it, and we were not to wait.
-            Unwritable: the file cannot be made, or the system has no locks there.
+        Raises Busy if another process holds it, and we were not to wait, or Unwritable if the file cannot be made, or
+        the system has no locks there.
         """
         try:
             self._descriptor = self._open()

@@ -126,8 +126,7 @@ class PathSource:
     def open(self) -> FileSource:
         """Return the file, open, as long as it was at the first look.
 
-        Raises:
-            Unreadable: it went away, was replaced or was cut short.
+        Raises Unreadable if it went away, was replaced or was cut short.
         """
         file = FileSource(self.path)
         if file.identity != self.identity or file.size < self.size:

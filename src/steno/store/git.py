@@ -3,10 +3,9 @@
 repository = repository_of("/home/ada/work/a.py")     # None: no git here, or no repository
 repository.annotated("a.py")                          # its lines at HEAD, each with its commit
 
-A repository may have been made by somebody else, and its own settings can name programs to run.
-None of them runs: only objects and the list of files are read, never the files of the work tree
-(so no filter), nothing is fetched, no signature is checked, and no settings but the repository's
-own count, with everything that names a program put out.
+A repository may have been made by somebody else, and its own settings can name programs to run. None of them runs: only
+objects and the list of files are read, never the files of the work tree (so no filter), nothing is fetched, no
+signature is checked, and no settings but the repository's own count, with everything that names a program put out.
 """
 
 import os
@@ -148,11 +147,7 @@ def repository_root(folder: str) -> str:
 
 
 def _run_command(program: str, folder: str, *arguments: str) -> bytes | None:
-    """Return what git says; None where it fails.
-
-    Raises:
-        TimeoutError: it takes too long or says too much.
-    """
+    """Return what git says; None where it fails. Raises TimeoutError if it takes too long or says too much."""
     import subprocess
 
     options = [part for setting in _DISABLED_SETTINGS for part in ("-c", setting)]

@@ -6,9 +6,8 @@ with TempFile(path) as temp_file:
     result = swap(temp_file, path, expected)  # `path` is the whole old or the whole new file
 undo(path)                                 # restore the old one
 
-A reader never finds half a file. The old file stays next to the new one as
-`NAME.jsonl.before-repair` (then `…-2`, `…-3`), with a small receipt of its replacement. A file that
-another process is writing to is not exchanged.
+A reader never finds half a file. The old file stays next to the new one as `NAME.jsonl.before-repair` (then `…-2`,
+`…-3`), with a small receipt of its replacement. A file that another process is writing to is not exchanged.
 """
 
 import errno
@@ -80,10 +79,8 @@ class UndoResult(msgspec.Struct, frozen=True):
 def place_new(temp_file: TempFile, path: str, *, template: str = "") -> str:
     """Put what was written at a path where nothing is; return the path.
 
-    It gets the mode of `like`, the file it was made from, but not its age: clients delete by age.
-
-    Raises:
-        Unwritable: something is there already, or it cannot be written.
+    It gets the mode of `template`, the file it was made from, but not its age: clients delete by age. Raises Unwritable if
+    something is there already, or it cannot be written.
     """
     remove_stale_temp_files(temp_file.target)
     if template:
@@ -102,12 +99,9 @@ def place_new(temp_file: TempFile, path: str, *, template: str = "") -> str:
 def swap(temp_file: TempFile, path: str, expected: FileIdentity, *, check_clients: bool = True) -> SwapResult:
     """Put what was written in the place of a file, and keep the file as it was beside it.
 
-    `expected` is what `identify` said before the file was read. `live=False` does not ask whether
-    a client says it is at work on the session; the lock of another steno process always counts.
-
-    Raises:
-        Busy: the file has changed since, or a client is at work on it.
-        Unwritable: the folder cannot be written.
+    `expected` is what `file_identity` returned before the file was read. `check_clients=False` does not ask whether a client says it is
+    at work on the session; the lock of another steno process always counts. Raises Busy if the file has changed since,
+    or a client is at work on it, or Unwritable if the folder cannot be written.
     """
     return SwapResult(*_exchange(temp_file, path, expected, _BACKUP_SUFFIX, check_clients=check_clients, receipt=True))
 
@@ -115,12 +109,9 @@ def swap(temp_file: TempFile, path: str, expected: FileIdentity, *, check_client
 def exchange(temp_file: TempFile, path: str, expected: FileIdentity) -> None:
     """Put what was written in the place of a file that others write too, and keep nothing.
 
-    For a moment the old file has a second name beside it, so that a line which somebody writes to
-    it meanwhile is not lost; what a killed run leaves under such a name is removed here.
-
-    Raises:
-        Busy: the file has changed since, or while it was exchanged.
-        Unwritable: the folder cannot be written.
+    For a moment the old file has a second name beside it, so that a line which somebody writes to it meanwhile is not
+    lost; what a killed run leaves under such a name is removed here. Raises Busy if the file has changed since, or
+    while it was exchanged, or Unwritable if the folder cannot be written.
     """
     target = real_path(path)
     for _, stale in _set_aside_files(target, _ASIDE_SUFFIX):
@@ -155,11 +146,8 @@ def _exchange(
 def undo(path: str, *, force: bool = False, check_clients: bool = True) -> UndoResult:
     """Bring back what the last repair replaced; the repaired file is kept as `NAME.jsonl.undone`.
 
-    Raises:
-        NotFound: no repair left a backup.
-        Busy: the file is no longer what the repair wrote (`force=True` takes it back even so), or
-            a client is at work on it.
-        Unwritable: the folder cannot be written.
+    Raises NotFound if no repair left a backup, or Busy if the file is no longer what the repair wrote (`force=True`
+    takes it back even so), or a client is at work on it, or Unwritable if the folder cannot be written.
     """
     target = real_path(path)
     remove_stale_temp_files(target)
@@ -389,11 +377,7 @@ class StagingArea:
             self._folder = None
 
     def stage(self, chunks: Iterable[bytes]) -> Source:
-        """Return what was given as one source.
-
-        Raises:
-            Unwritable: there is no room for it.
-        """
+        """Return what was given as one source. Raises Unwritable if there is no room for it."""
         remaining = iter(chunks)
         buffer = BytesIO()
         for chunk in remaining:

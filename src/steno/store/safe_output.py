@@ -3,9 +3,8 @@
 with OutputFolder("/home/ada/steps", ("steps.jsonl", "metadata.json"), protected=roots) as output:
     output.write("7c1f…", {"steps.jsonl": b"…", "metadata.json": b"…"})
 
-A new sub-folder appears complete. In an existing one, files are replaced one by one in the given
-order, so that the last one can describe the others. Temporary folders of killed processes are removed
-by the next one.
+A new sub-folder appears complete. In an existing one, files are replaced one by one in the given order, so that the
+last one can describe the others. Temporary folders of killed processes are removed by the next one.
 """
 
 import os
@@ -32,13 +31,9 @@ from steno.store.file_lock import FileLock, lock_descriptor
 def write_output_file(path: str, data: bytes, *, force: bool = False, protected: Sequence[str] = ()) -> str:
     """Put bytes at a path, whole or not at all; return where that really is.
 
-    What is there already is replaced only with `force`, and only if it is a plain file. Below the
-    folders of `never` nothing is written, whatever links lead there.
-
-    Raises:
-        BadRequest: the path names no file.
-        Unwritable: it is there already, it is no plain file, it is where sessions are kept, or it
-            cannot be written.
+    What is there already is replaced only with `force`, and only if it is a plain file. Below the folders of `protected`
+    nothing is written, whatever links lead there. Raises BadRequest if the path names no file, or Unwritable if it is
+    there already, it is no plain file, it is where sessions are kept, or it cannot be written.
     """
     absolute_path = os.path.abspath(path)
     folder, name = os.path.realpath(os.path.dirname(absolute_path)), os.path.basename(absolute_path)
@@ -114,8 +109,7 @@ class OutputFolder:
     def __init__(self, path: str, files: Sequence[str], *, protected: Sequence[str] = ()) -> None:
         """Take the folder, which is made if it is missing.
 
-        Raises:
-            BadRequest: it lies below a folder of `never`, where sessions are kept.
+        Raises BadRequest if it lies below a folder of `protected`, where sessions are kept.
         """
         self.path = path
         self.real_path = os.path.realpath(path)
@@ -131,8 +125,7 @@ class OutputFolder:
     def __enter__(self) -> Self:
         """Make it if it is missing, wait for another process that writes to it, and tidy up.
 
-        Raises:
-            Unwritable: it cannot be made, or is not a directory.
+        Raises Unwritable if it cannot be made, or is not a directory.
         """
         with ExitStack() as stack:
             try:
@@ -166,8 +159,7 @@ class OutputFolder:
     def names(self) -> list[str]:
         """Return the names of what is in it, sorted; what killed processes left is not among them.
 
-        Raises:
-            Unwritable: it cannot be listed.
+        Raises Unwritable if it cannot be listed.
         """
         try:
             names = self._directory.names()
@@ -200,8 +192,7 @@ class OutputFolder:
     def write(self, name: str, contents: Mapping[str, bytes]) -> None:
         """Write a sub-folder; of one that is there only the files that differ.
 
-        Raises:
-            Unwritable: it cannot be written; nothing is half there.
+        Raises Unwritable if it cannot be written; nothing is half there.
         """
         try:
             kind = self.kind(name)
@@ -252,8 +243,7 @@ class OutputFolder:
     def remove(self, name: str) -> bool:
         """Remove a sub-folder; False where it stays because other files are in it.
 
-        Raises:
-            Unwritable: it cannot be removed.
+        Raises Unwritable if it cannot be removed.
         """
         try:
             with self._directory.open_directory(name) as directory:

@@ -3,11 +3,11 @@
 with SessionLock.acquire(path):    # raises Busy at once when another process holds it
     ...
 
-The lock file is in steno's own folder, never among the sessions. The kernel holds the lock on an
-open descriptor, so it ends with the process; a file left by a killed process is taken over at once.
-The file's content (process, host, time) is for messages only. A file system without locks is refused.
-Claude Code does not know this lock: its own `sessions/PID.json` files are checked as well, and its
-writes are noticed by `steno.store.append`. `SessionAnnouncement` writes such a file for this process.
+The lock file is in steno's own folder, never among the sessions. The kernel holds the lock on an open descriptor, so it
+ends with the process; a file left by a killed process is taken over at once. The file's content (process, host, time)
+is for messages only. A file system without locks is refused. Claude Code does not know this lock: its own
+`sessions/PID.json` files are checked as well, and its writes are noticed by `steno.store.append`. `SessionAnnouncement`
+writes such a file for this process.
 """
 
 import os
@@ -106,8 +106,7 @@ _RECENT_SECONDS: Final = 3
 def is_being_written(path: str, identity: FileIdentity) -> bool:
     """Say whether more may be written to a file.
 
-    It is not what it was when it was read, it was written a moment ago, or a live client has it
-    open.
+    It is not what it was when it was read, it was written a moment ago, or a live client has it open.
     """
     if current_identity(real_path(path)) != identity or live_writer(path) is not None:
         return True
@@ -154,8 +153,7 @@ def current_identity(path: str) -> FileIdentity | None:
 def refuse_if_written(path: str, expected: FileIdentity, *, check_clients: bool) -> None:
     """Let nobody exchange a file that is not what was read, or, if asked, that a client has open.
 
-    Raises:
-        Busy: it is one.
+    Raises Busy if it is one.
     """
     if current_identity(real_path(path)) != expected:
         raise Busy(f"{path} changed since it was read", hint="nothing was changed; try again")
@@ -207,11 +205,8 @@ class SessionLock:
     def acquire(cls, session: str, *, check_clients: bool = True, env: Mapping[str, str] | None = None) -> Self:
         """Take the lock of a session file, or of the session that a sub-agent's file belongs to.
 
-        `live=False` does not ask whether a client that has no lock says it works on the session.
-
-        Raises:
-            Busy: another process works on the session.
-            Unwritable: the lock file cannot be written, or its file system has no locks.
+        `check_clients=False` does not ask whether a client that has no lock says it works on the session. Raises Busy if another
+        process works on the session, or Unwritable if the lock file cannot be written, or its file system has no locks.
         """
         path = lock_path(session, env=env)
         lock = cls(path, _acquire(path, session))

@@ -34,9 +34,7 @@ Roots: TypeAlias = str | Sequence[str] | None
 def resolve_roots(root: Roots = None) -> tuple[str, ...]:
     """Return the folders to look in: those named, else the client's and those of the config file.
 
-    Raises:
-        BadRequest: the config file is broken.
-        Unreadable: it cannot be read.
+    Raises BadRequest if the config file is broken, or Unreadable if it cannot be read.
     """
     if root is None:
         client_folder = config_dir()
@@ -211,8 +209,8 @@ def find(
 ) -> DiscoveredFile:
     """Return the session that a name matches.
 
-    `archived=False` is for callers that need the file itself. With `session_filter`, only the
-    sessions that it accepts count, and a name is never a path.
+    `archived=False` is for callers that need the file itself. With `session_filter`, only the sessions that it accepts
+    count, and a name is never a path.
 
     Raises:
         NotFound: nothing does, or only something in the archive that was not wanted.
@@ -411,8 +409,8 @@ def open_session(name: str | os.PathLike[str], root: Roots = None) -> "Session":
 def open_file_session(file: DiscoveredFile, previous: "Session | None" = None) -> "Session":
     """Return the session in a file that was found; sub-agents are read when they are asked for.
 
-    `before` is the same session when it was opened earlier: of files that were only added to, what
-    is new is read. It is not to be asked any more.
+    `previous` is the same session when it was opened earlier: of files that were only added to, what is new is read. It
+    is not to be asked any more.
 
     Raises:
         Unreadable: it cannot be read.

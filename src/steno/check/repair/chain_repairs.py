@@ -1,8 +1,8 @@
 """Stages that repair the chain of records: parents, cycles, beginning, compactions, leaf.
 
-Missing parents are bridged as the real client bridges them. A conversation that would begin with an
-answer gets a prompt before it. A boundary without its summary is undone; a summary kept as a title
-is sent again. The repaired session continues from the same record as the broken one.
+Missing parents are bridged as the real client bridges them. A conversation that would begin with an answer gets a
+prompt before it. A boundary without its summary is undone; a summary kept as a title is sent again. The repaired
+session continues from the same record as the broken one.
 """
 
 from bisect import bisect_left
@@ -80,16 +80,14 @@ class ParentFinder:
     def _wrong_link(self, start: Node, hopeless: set[int]) -> Node | None:
         """Return the first record on the way up that hangs on what came later.
 
-        `hopeless` are records above which there is none; they become more. What was given a parent
-        already is let be.
+        `hopeless` are records above which there is none; they become more. What was given a parent already is let be.
         """
         nodes = self.graph.transcript.nodes
         record = start
         trail: list[int] = []
         while record.index not in hopeless:
             parent = nodes[self._trees.parent_of(record.index)]
-            # One order alone may be wrong: that of the file where lines were swapped, that of time
-            # where a clock was.
+            # One order alone may be wrong: that of the file where lines were swapped, that of time where a clock was.
             later = record.index < parent.index and _is_earlier(record, parent)
             if later and record.index not in self._tops:
                 return record
@@ -106,8 +104,8 @@ class ParentFinder:
     def _call(self, node: Node, nearest: Node | None, link: Node | None) -> Node | None:
         """Return the call that a record answers, unless what was found is of that response.
 
-        Of several calls of one id, that which the found one leads to, or the nearest before.
-        `link` is what can be cut off, and all that hangs on it with it.
+        Of several calls of one id, that which the found one leads to, or the nearest before. `link` is what can be cut
+        off, and all that hangs on it with it.
         """
         calls = [
             call
@@ -244,8 +242,8 @@ class _ConversationRecords:
 def cycle_start(cycle: list[Node]) -> Node:
     """Return the record whose parent is the wrong one in a ring: the first in the file.
 
-    But where that cannot begin a conversation, and the times tell plainly of another that can, it
-    is that one. The records of the ring are each followed by their parent.
+    But where that cannot begin a conversation, and the times tell plainly of another that can, it is that one. The
+    records of the ring are each followed by their parent.
     """
     first = min(cycle, key=lambda node: node.index)
     if _may_begin(first):
@@ -535,8 +533,8 @@ def _records_after(graph: RecordGraph, missing: MissingSummary) -> list[Node]:
 def repair_leaf(plan: EditPlan, *, client: Client, target: str | None) -> None:
     """Name the leaf in a `last-prompt` record, or by its time, if the client would go another way.
 
-    `target` is the record the session stood at before anything was mended; if that was taken out, it
-    goes on from what came before.
+    `target` is the record the session stood at before anything was mended; if that was taken out, it goes on from what
+    came before.
     """
     leaf = plan.remaining_record(target or "") or plan.graph.leaf
     if leaf is None or not leaf.converses:

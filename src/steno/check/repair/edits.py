@@ -58,8 +58,8 @@ def _shorten(value: Any) -> Any:
 
 Action: TypeAlias = Literal["change", "insert", "remove", "set aside"]
 ASIDE_TYPE: Final = "steno-aside"
-"""The type of a record that keeps another one out of the conversation. It has no id, so every
-client passes over it, and nothing of the record is lost."""
+"""The type of a record that keeps another one out of the conversation. It has no id, so every client passes over it,
+and nothing of the record is lost."""
 REMOVED: Final = object()
 """The value of a field that is to be left out."""
 _DUPLICATE_KEY: Final = "line.duplicate-key"
@@ -94,8 +94,8 @@ class DroppedMessage(msgspec.Struct, frozen=True):
 class EditPlan:
     """Edits being collected for one stage, over the transcript as that stage found it.
 
-    Of a record that is changed only the new values are held; the rest is read again from the file
-    when the new one is written.
+    Of a record that is changed only the new values are held; the rest is read again from the file when the new one is
+    written.
     """
 
     def __init__(

@@ -1,10 +1,9 @@
 """Stages that repair single records: lines, fields, ids, content, images, dialects, size.
 
-Lines are split or left out where they are not one record; every message gets what clients need of
-it: a type, an id, a time, a message. Of records with one id the last counts, as for the real
-client. Content that the API would refuse is replaced. A file in a dialect is written as the real
-client would have written it. Slimming leaves out progress notes, snapshots that a later one
-replaces, and copies of tool output, which no client sends.
+Lines are split or left out where they are not one record; every message gets what clients need of it: a type, an id, a
+time, a message. Of records with one id the last counts, as for the real client. Content that the API would refuse is
+replaced. A file in a dialect is written as the real client would have written it. Slimming leaves out progress notes,
+snapshots that a later one replaces, and copies of tool output, which no client sends.
 """
 
 import re

@@ -1,9 +1,8 @@
 """A repair from diagnosis to verification: runs stages until none changes anything, then checks.
 
-Each stage works on the file as the stage before left it, so none needs to know the others. On a
-repaired file no stage has anything to do: repairing it again changes nothing, and a sound file is
-returned unchanged, byte for byte. A repair may also keep only a part of a file: up to a record, or
-one session of several.
+Each stage works on the file as the stage before left it, so none needs to know the others. On a repaired file no stage
+has anything to do: repairing it again changes nothing, and a sound file is returned unchanged, byte for byte. A repair
+may also keep only a part of a file: up to a record, or one session of several.
 """
 
 from array import array
@@ -44,8 +43,7 @@ from steno.store.replace import StagingArea
 def keep_until(plan: EditPlan, *, uuid: str) -> None:
     """Leave out what was written after a record: the session as it was at that moment.
 
-    Raises:
-        NotFound: no record has that id.
+    Raises NotFound if no record has that id.
     """
     node = find_record(plan.transcript, uuid)
     later_count = len(plan.transcript.nodes) - node.index - 1
@@ -59,8 +57,7 @@ def keep_until(plan: EditPlan, *, uuid: str) -> None:
 def find_record(transcript: Transcript, uuid: str) -> Node:
     """Return the record with an id, or with the only one that begins like that.
 
-    Raises:
-        NotFound: no record has that id, or several have.
+    Raises NotFound if no record has that id, or several have.
     """
     matches = {name for name in transcript.by_uuid if name.startswith(uuid)} if uuid else set[str]()
     if uuid in matches:
@@ -170,9 +167,9 @@ def repair(
 ) -> RepairResult:
     """Run the stages in turn, each until it is content, and on until all are.
 
-    What comes `first` is done once, before anything else. `done` is called behind every stage. A
-    stage that does the very same again never comes to an end: the repair does, unsettled. What
-    leaves the conversation is told as `client` sees it.
+    What comes `first` is done once, before anything else. `done` is called behind every stage. A stage that does the
+    very same again never comes to an end: the repair does, unsettled. What leaves the conversation is told as `client`
+    sees it.
     """
     state = _RepairState(graph, store_stage, client)
     for stage in first:

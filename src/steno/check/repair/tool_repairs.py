@@ -122,9 +122,8 @@ def _last_line_of(calls: Mapping[str, Node], ids: Iterable[str]) -> Node:
 def reattach_orphans(plan: EditPlan, graph: RecordGraph, orphans: Iterable[ToolBlock]) -> bool:
     """Hang results on calls that are beside the way, where the way loses nothing by it.
 
-    That is, where the call hangs on what the result hung on before. Whatever hangs on the result
-    then hangs on all that it hung on, and on more; so several can be moved at once, as long as
-    none gets to hang on itself.
+    That is, where the call hangs on what the result hung on before. Whatever hangs on the result then hangs on all that
+    it hung on, and on more; so several can be moved at once, as long as none gets to hang on itself.
     """
     known = {node.index for node in graph.chain} if orphans else set[int]()
     calls = {
@@ -254,8 +253,8 @@ class _ToolPositions:
 def _surplus_results(graph: RecordGraph, pairs: ToolPairs) -> Iterator[ToolBlock]:
     """Yield the results that go where a call has several: all but one that the chain runs through.
 
-    One that was only pulled in from beside may stand in the middle of a response, or before the
-    last compaction; of several of those the one stays that is nearest to where a result belongs.
+    One that was only pulled in from beside may stand in the middle of a response, or before the last compaction; of
+    several of those the one stays that is nearest to where a result belongs.
     """
     last = max((index for index, node in enumerate(graph.parent_chain) if node.is_boundary), default=0)
     chain_indexes = {node.index for node in graph.parent_chain[last:]}

@@ -38,41 +38,37 @@ DUPLICATE: Final = Rule(
     "warning",
     "two records have one id, and say the same",
     "clients keep the last of them in the place of the first; `steno repair` leaves one",
-    "Copying a session, merging two copies of it, or a client that wrote a line again leaves a "
-    "record twice. Clients keep records by id: the last one in the file wins and takes the place "
-    "of the first, so nothing is lost. 2.1.200 goes on from the last record of the file though, "
-    "and sends only what leads up to it when that is a late copy. Repair keeps the first copy, whose "
-    "place and time fit its neighbours, and leaves the others out.",
+    "Copying a session, merging two copies of it, or a client that wrote a line again leaves a record twice. Clients "
+    "keep records by id: the last one in the file wins and takes the place of the first, so nothing is lost. 2.1.200 "
+    "goes on from the last record of the file though, and sends only what leads up to it when that is a late copy. "
+    "Repair keeps the first copy, whose place and time fit its neighbours, and leaves the others out.",
 )
 CONFLICT: Final = Rule(
     "ids.conflict",
     "error",
     "two records have one id, and say different things",
     "clients keep the last one only, the other is lost; `steno repair` sets the other aside",
-    "An id names one record of a file. When two different records share one, every client keeps "
-    "the last in the file, in the place of the first; what the first said is gone, and records "
-    "that hung on it hang on the other. Tools that edit sessions without renaming the copies "
-    "cause it. Repair sets the earlier record aside: it stays in the file, under a type that no client "
-    "takes in, and the last keeps the id.",
+    "An id names one record of a file. When two different records share one, every client keeps the last in the file, "
+    "in the place of the first; what the first said is gone, and records that hung on it hang on the other. Tools "
+    "that edit sessions without renaming the copies cause it. Repair sets the earlier record aside: it stays in the "
+    "file, under a type that no client takes in, and the last keeps the id.",
 )
 BAD_UUID: Final = Rule(
     "ids.bad-uuid",
     "info",
     "ids are no UUIDs",
     "clients take any text as a record's id, other tools may not",
-    "The real client writes a random UUID (version 4) as the id of each record. Clients that "
-    "resume a file compare ids as text and take any. Files made by hand or by converters have "
-    "been seen with other ids.",
+    "The real client writes a random UUID (version 4) as the id of each record. Clients that resume a file compare "
+    "ids as text and take any. Files made by hand or by converters have been seen with other ids.",
 )
 FILE_NAME: Final = Rule(
     "ids.file-name",
     "error",
     "the file is named by a session id that is no UUID",
     "no client resumes it by that name; `steno repair` names it by a UUID",
-    "A session is resumed by the name of its file, and every client refuses a name that is no "
-    "UUID: 2.1.42 and older say that a valid session id is required, newer ones look for a "
-    "session of that title besides. The ids inside the records do not matter. Renaming the file "
-    "to any UUID is enough, which is what repair does.",
+    "A session is resumed by the name of its file, and every client refuses a name that is no UUID: 2.1.42 and older "
+    "say that a valid session id is required, newer ones look for a session of that title besides. The ids inside the "
+    "records do not matter. Renaming the file to any UUID is enough, which is what repair does.",
 )
 SESSION_MISMATCH: Final = Rule(
     "ids.session-mismatch",
@@ -88,9 +84,8 @@ SEVERAL_SESSIONS: Final = Rule(
     "info",
     "the records name several sessions",
     "it holds records of another session: resumed by an old client, forked, or joined",
-    "Clients of 1.0 copied a session's records into a new file when they resumed it, and kept the "
-    "old id in the copies. Forks and joined files look alike. Clients do not look at the id when "
-    "they resume.",
+    "Clients of 1.0 copied a session's records into a new file when they resumed it, and kept the old id in the "
+    "copies. Forks and joined files look alike. Clients do not look at the id when they resume.",
 )
 SNAPSHOT_COLLISION: Final = Rule(
     "ids.snapshot-collision",
@@ -187,10 +182,9 @@ EMPTY: Final = Rule(
     "error",
     "there is nothing to resume",
     "the file has no message of a conversation; there is nothing to mend",
-    "A client resumes a file that has a message of the main conversation: a `user` or `assistant` "
-    "record, or the output of a local command. Without one all of them say that no conversation "
-    "was found. Files that hold nothing but a title, and empty files, are left behind by clients "
-    "that never got to a first prompt.",
+    "A client resumes a file that has a message of the main conversation: a `user` or `assistant` record, or the "
+    "output of a local command. Without one all of them say that no conversation was found. Files that hold nothing "
+    "but a title, and empty files, are left behind by clients that never got to a first prompt.",
 )
 DANGLING: Final = Rule(
     "chain.dangling",
@@ -224,20 +218,18 @@ CYCLE: Final = Rule(
     "error",
     "the parents lead round in a circle",
     "2.0.76 and older hang on it; `steno repair` opens the circle at its first record",
-    "Following the parents from the end of the session comes back to a record that was passed "
-    "already. Newer clients stop there, 2.0.76 never does. Where the circle does not hold the "
-    "whole session, what hangs on neither end of it is lost. Repair opens it at the record that "
-    "stands first in the file.",
+    "Following the parents from the end of the session comes back to a record that was passed already. Newer clients "
+    "stop there, 2.0.76 never does. Where the circle does not hold the whole session, what hangs on neither end of it "
+    "is lost. Repair opens it at the record that stands first in the file.",
 )
 FORWARD: Final = Rule(
     "chain.forward",
     "info",
     "records stand before their parents",
     "clients go by ids, not by order; 2.1.200 may go on from the wrong record",
-    "The client writes a record after its parent, so another order comes from tools that sort or "
-    "join files, and now and then from clients that write in parallel. Clients follow ids, and "
-    "2.1.325 finds the end of a file in any order. 2.1.200 goes on from the last record in the "
-    "file, even if that is the first of the conversation.",
+    "The client writes a record after its parent, so another order comes from tools that sort or join files, and now "
+    "and then from clients that write in parallel. Clients follow ids, and 2.1.325 finds the end of a file in any "
+    "order. 2.1.200 goes on from the last record in the file, even if that is the first of the conversation.",
 )
 SEVERAL_ROOTS: Final = Rule(
     "chain.several-roots",
@@ -253,10 +245,9 @@ LOST_PARENT: Final = Rule(
     "error",
     "an answer has no parent",
     "every client begins the conversation here, and loses what is before; `steno repair` hangs it on the record before",
-    "An answer, or the result of a tool call, always follows something. Where its `parentUuid` is "
-    "null or missing, the link was lost, and no client tries to find it: for all of them the "
-    "conversation begins here. Repair names the parent that the order of the file and the ids of "
-    "tool calls suggest.",
+    "An answer, or the result of a tool call, always follows something. Where its `parentUuid` is null or missing, "
+    "the link was lost, and no client tries to find it: for all of them the conversation begins here. Repair names "
+    "the parent that the order of the file and the ids of tool calls suggest.",
 )
 HEADLESS: Final = Rule(
     "chain.headless",
@@ -272,11 +263,10 @@ UNREACHABLE: Final = Rule(
     "error",
     "messages cannot be reached",
     "the newest client does not send them; `steno repair` mends the links that were lost",
-    "The parents of the record that the newest client goes on from do not lead to these messages, "
-    "and they are no branch that was taken back: a link was lost on the way, or leads through a "
-    "record that the client does not know. It neither shows nor sends them. All are out of reach "
-    "when `last-prompt` tells it to go on from a sub-agent's record. Repair mends the links, where "
-    "the file still says how.",
+    "The parents of the record that the newest client goes on from do not lead to these messages, and they are no "
+    "branch that was taken back: a link was lost on the way, or leads through a record that the client does not know. "
+    "It neither shows nor sends them. All are out of reach when `last-prompt` tells it to go on from a sub-agent's "
+    "record. Repair mends the links, where the file still says how.",
 )
 LEAF: Final = Rule(
     "chain.leaf",
@@ -451,11 +441,10 @@ FLAG: Final = Rule(
     "warning",
     "the mark of a sub-agent's records is not consistent",
     "clients send what is not marked and leave out what is; look at which of the records are wrong",
-    "Every record says in `isSidechain` whether it belongs to a sub-agent. The mark never changes "
-    "between a record and its parent, and all records of a sub-agent's own file have it. Clients "
-    "leave marked records out of a conversation, so a wrong mark loses messages or adds some. The "
-    "file does not say which of two records that disagree is right, so repair leaves the marks "
-    "alone, but for a file in which every message has one.",
+    "Every record says in `isSidechain` whether it belongs to a sub-agent. The mark never changes between a record "
+    "and its parent, and all records of a sub-agent's own file have it. Clients leave marked records out of a "
+    "conversation, so a wrong mark loses messages or adds some. The file does not say which of two records that "
+    "disagree is right, so repair leaves the marks alone, but for a file in which every message has one.",
 )
 MISSING_FILE: Final = Rule(
     "sidechain.missing-file",
@@ -480,10 +469,9 @@ ALL: Final = Rule(
     "error",
     "every message belongs to a sub-agent",
     "no client resumes it; `steno repair` takes the marks away",
-    "A client resumes a file with at least one message that is not marked as a sub-agent's. This "
-    "file has none: it is a sub-agent's file under another name, or its main conversation was "
-    "lost. Repair takes the marks away, and the sub-agent's words become a conversation of their "
-    "own.",
+    "A client resumes a file with at least one message that is not marked as a sub-agent's. This file has none: it is "
+    "a sub-agent's file under another name, or its main conversation was lost. Repair takes the marks away, and the "
+    "sub-agent's words become a conversation of their own.",
 )
 
 _START: Final = Location(1, Span(0, 0))

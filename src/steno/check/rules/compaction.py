@@ -46,9 +46,9 @@ def _is_main_boundary(node: Node) -> bool:
 def find_missing_summaries(graph: RecordGraph) -> Iterator[MissingSummary]:
     """Yield the boundaries without a summary below them.
 
-    The prompt below a boundary, notes between them left out, is its summary: clients need no mark
-    to take it for that. But where a `summary` record was written with the boundary, a prompt without
-    the mark is a prompt. A boundary without an id is of that form, or it means nothing.
+    The prompt below a boundary, notes between them left out, is its summary: clients need no mark to take it for that.
+    But where a `summary` record was written with the boundary, a prompt without the mark is a prompt. A boundary
+    without an id is of that form, or it means nothing.
     """
     nameless = [node for node in graph.transcript.nodes if not node.uuid and _is_main_boundary(node)]
     boundary_nodes = sorted([*compaction_boundaries(graph), *nameless], key=lambda node: node.index)

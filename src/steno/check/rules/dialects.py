@@ -1,8 +1,8 @@
 """Files in a published dialect, checked by the rules of the document that describes it.
 
-No client writes or reads such files, so the rules about what clients need do not apply to them. The
-documents have rules of their own; each one has an id here. The rest of steno reads the converted
-file (`steno.format.dialects`); findings give positions in the original file.
+No client writes or reads such files, so the rules about what clients need do not apply to them. The documents have
+rules of their own; each one has an id here. The rest of steno reads the converted file (`steno.format.dialects`);
+findings give positions in the original file.
 """
 
 import base64
@@ -84,9 +84,8 @@ REQUIRED: Final = Rule(
     "error",
     "a required field is missing",
     "the description requires it of every record of this type",
-    "000 requires `type`, `uuid`, `timestamp` and `sessionId`, and `message` of a "
-    "`compact_system`; 004 requires `uuid`, `parentUuid`, `sessionId`, `type`, `timestamp` and "
-    "`message`.",
+    "000 requires `type`, `uuid`, `timestamp` and `sessionId`, and `message` of a `compact_system`; 004 requires "
+    "`uuid`, `parentUuid`, `sessionId`, `type`, `timestamp` and `message`.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 NO_MESSAGE: Final = Rule(

@@ -21,8 +21,8 @@ _COMMAND: Final = "local_command"
 def unnamed_responses(conversation: Iterable[Node]) -> list[tuple[_Run, str]]:
     """Return lines that name a model but no message, with the name they should have, if known.
 
-    Clients take all such lines for one response. A single response of that kind does no harm; two
-    are merged into one, and a line among lines that have a name is torn from its response.
+    Clients take all such lines for one response. A single response of that kind does no harm; two are merged into one,
+    and a line among lines that have a name is torn from its response.
     """
     responses = list(_unnamed_runs(conversation))
     return responses if len(responses) > 1 or any(name for _, name in responses) else []
@@ -39,10 +39,10 @@ def _unnamed_runs(conversation: Iterable[Node]) -> Iterator[tuple[_Run, str]]:
 def misnamed_lines(graph: RecordGraph) -> list[tuple[Node, str]]:
     """Return lines under the name of another response, with the name they should have, if known.
 
-    What is pulled in beside the way goes by its name, so a wrong one brings it to a wrong place:
-    where something is wrong, the way is looked at first, and then what hangs on a call of another
-    response. Where nothing seems to be, the way tells only of names that come back, as results
-    may have been brought behind them; results that are missing from it prove nothing.
+    What is pulled in beside the way goes by its name, so a wrong one brings it to a wrong place: where something is
+    wrong, the way is looked at first, and then what hangs on a call of another response. Where nothing seems to be, the
+    way tells only of names that come back, as results may have been brought behind them; results that are missing from
+    it prove nothing.
     """
     in_chain = _misnamed_in(graph.conversation)
     if len(graph.parent_chain) == len(graph.chain):
@@ -69,11 +69,11 @@ def _lines_below_other_calls(graph: RecordGraph) -> list[tuple[Node, str]]:
 def _misnamed_in(conversation: Sequence[Node]) -> list[tuple[Node, str]]:
     """Return the misnamed lines of a conversation as it stands.
 
-    A response is written without a break but for the results of its own calls. A line between two
-    lines of one response, or behind a call whose result is still to come, belongs to it; a
-    name that comes back after another response of the same turn is not its own. In another turn
-    it may come back: clients do not mind. But a prompt right behind results begins none: clients
-    make one message of them. And no response goes on behind a command of the user's.
+    A response is written without a break but for the results of its own calls. A line between two lines of one
+    response, or behind a call whose result is still to come, belongs to it; a name that comes back after another
+    response of the same turn is not its own. In another turn it may come back: clients do not mind. But a prompt right
+    behind results begins none: clients make one message of them. And no response goes on behind a command of the
+    user's.
     """
     lines: list[tuple[Node, str]] = []
     answered = {call for node in conversation for call in node.results}
@@ -158,19 +158,17 @@ _THINKING_ONLY: Final = Rule(
     "warning",
     "a response is nothing but thinking",
     "the client drops it; nothing that was said is lost",
-    "The response was interrupted, or its other lines were lost. The API does not take a message "
-    "that ends in thinking, so 2.1.325 drops the response, and what stands before and behind it "
-    "is merged.",
+    "The response was interrupted, or its other lines were lost. The API does not take a message that ends in "
+    "thinking, so 2.1.325 drops the response, and what stands before and behind it is merged.",
 )
 _IMAGE: Final = Rule(
     "message.image",
     "error",
     "an image cannot be sent",
     "the API refuses every request with it; `steno repair` puts a note in its place",
-    "The API takes PNG, JPEG, GIF and WebP as base64, up to 5 MB and 8,000 pixels a side, 2,000 "
-    "when a request holds more than 20 images. The media type must be that of the bytes. An image "
-    "beyond that stays in the conversation, so every later request fails in the same way. Repair "
-    "puts a line of text in its place.",
+    "The API takes PNG, JPEG, GIF and WebP as base64, up to 5 MB and 8,000 pixels a side, 2,000 when a request holds "
+    "more than 20 images. The media type must be that of the bytes. An image beyond that stays in the conversation, "
+    "so every later request fails in the same way. Repair puts a line of text in its place.",
 )
 _UNKNOWN_BLOCK: Final = Rule(
     "message.unknown-block",
@@ -186,30 +184,27 @@ _NO_ID: Final = Rule(
     "error",
     "responses without an id are merged into one",
     "the clients reorder the conversation; `steno repair` gives every response its id",
-    "The lines of one response are told by `message.id`. Every client takes all lines without one "
-    "for the same response, and puts their words and calls together, out of order. Only lines that "
-    "name no model either are kept apart, by 2.1.200 and newer. One such response alone is "
-    "harmless. Repair gives each response an id of its own.",
+    "The lines of one response are told by `message.id`. Every client takes all lines without one for the same "
+    "response, and puts their words and calls together, out of order. Only lines that name no model either are kept "
+    "apart, by 2.1.200 and newer. One such response alone is harmless. Repair gives each response an id of its own.",
 )
 _MIXED: Final = Rule(
     "message.mixed",
     "error",
     "lines of two responses are mixed",
     "clients lose results there; `steno repair` takes the lines for one response",
-    "A response is written without a break but for the results of its own calls. Two clients at "
-    "work on one session write theirs into each other, and a damaged `message.id` does the same. "
-    "The newest client then finds no result behind the call and sends an error in its place, though "
-    "the result is in the file. Repair gives the lines the name of the response they stand in, and "
-    "takes out thinking that was signed for the other.",
+    "A response is written without a break but for the results of its own calls. Two clients at work on one session "
+    "write theirs into each other, and a damaged `message.id` does the same. The newest client then finds no result "
+    "behind the call and sends an error in its place, though the result is in the file. Repair gives the lines the "
+    "name of the response they stand in, and takes out thinking that was signed for the other.",
 )
 _NO_CONTENT: Final = Rule(
     "message.no-content",
     "error",
     "a message has no content",
     "2.1.325 leaves it out, older clients fail; `steno repair` takes it out of the chain",
-    "`message.content` is missing, null or empty, or neither text nor a list of blocks. 2.1.325 "
-    "passes over the record and joins its neighbours; clients up to 2.1.200 fail when they come to "
-    "it.",
+    "`message.content` is missing, null or empty, or neither text nor a list of blocks. 2.1.325 passes over the "
+    "record and joins its neighbours; clients up to 2.1.200 fail when they come to it.",
 )
 _NOT_A_MESSAGE: Final = Rule(
     "message.not-a-message",
@@ -420,10 +415,9 @@ UNANSWERED: Final = Rule(
     "error",
     "a tool call has no result, and the conversation went on",
     "clients leave the call out; `steno repair` adds a result that says so",
-    "The client was killed while the tool ran, or the result was lost with a damaged line. The "
-    "API refuses a request with an unanswered call, so every client leaves the call out on "
-    "resume, and the model does not know that it was made. Repair adds a result that says that "
-    "none was recorded.",
+    "The client was killed while the tool ran, or the result was lost with a damaged line. The API refuses a request "
+    "with an unanswered call, so every client leaves the call out on resume, and the model does not know that it was "
+    "made. Repair adds a result that says that none was recorded.",
 )
 INTERRUPTED: Final = Rule(
     "tools.interrupted",
@@ -447,19 +441,17 @@ RESULT_BEFORE_USE: Final = Rule(
     "warning",
     "a tool result stands before its call",
     "clients have to guess; `steno repair` puts it behind the call",
-    "By its parents the result comes before the call it answers, which the API refuses. Clients "
-    "that leave out results without a call leave this one out, and with it the call. Repair hangs "
-    "the result on the call.",
+    "By its parents the result comes before the call it answers, which the API refuses. Clients that leave out "
+    "results without a call leave this one out, and with it the call. Repair hangs the result on the call.",
 )
 RESULT_LATE: Final = Rule(
     "tools.result-late",
     "error",
     "a tool result stands behind another response",
     "2.1.200 and newer send an error in its place; `steno repair` puts it behind the call",
-    "The API wants results right behind the response that called. Where another response comes "
-    "between, 2.1.200 and 2.1.325 say that the result is missing, though it is in the file, and "
-    "2.1.42 and older send what the API refuses. A lost or wrong parent does this. Repair hangs "
-    "the result on the call.",
+    "The API wants results right behind the response that called. Where another response comes between, 2.1.200 and "
+    "2.1.325 say that the result is missing, though it is in the file, and 2.1.42 and older send what the API "
+    "refuses. A lost or wrong parent does this. Repair hangs the result on the call.",
 )
 INPUT: Final = Rule(
     "tools.input",
@@ -475,9 +467,8 @@ DUPLICATE_USE: Final = Rule(
     "error",
     "two tool calls have one id",
     "the API refuses the request; `steno repair` gives the second an id of its own",
-    "Ids of tool calls are unique in a conversation. Gateways to other models that count them "
-    "from one, and copied turns or lines, break this. Clients send them as they are, and match "
-    "results with either call.",
+    "Ids of tool calls are unique in a conversation. Gateways to other models that count them from one, and copied "
+    "turns or lines, break this. Clients send them as they are, and match results with either call.",
 )
 
 
@@ -528,10 +519,9 @@ _PLACEHOLDER: Final = Rule(
     "info",
     "output tokens are a placeholder",
     "clients from 2.1.0 to 2.1.52 did not write the final figure; estimate the output from the text",
-    "While a response streams in, its first figure for output tokens is a placeholder of a few "
-    "tokens. Clients from 2.1.0 to 2.1.52 wrote that figure and never the final one, with a "
-    "`stop_reason` of null. Sums over such sessions come out far too low; the other figures are "
-    "right. It is said once per file.",
+    "While a response streams in, its first figure for output tokens is a placeholder of a few tokens. Clients from "
+    "2.1.0 to 2.1.52 wrote that figure and never the final one, with a `stop_reason` of null. Sums over such sessions "
+    "come out far too low; the other figures are right. It is said once per file.",
 )
 _CONFLICT: Final = Rule(
     "usage.conflict",

@@ -82,9 +82,8 @@ _LINE_RULES: Final = {
             "error",
             "a number is one that JSON does not have",
             "the real client skips this line; `steno repair` writes null in its place",
-            "`NaN` and `Infinity` are written by some libraries, but they are not JSON. The real client "
-            "passes over the whole line, and the record is lost. Repair writes null, as JavaScript "
-            "itself would have done.",
+            "`NaN` and `Infinity` are written by some libraries, but they are not JSON. The real client passes over "
+            "the whole line, and the record is lost. Repair writes null, as JavaScript itself would have done.",
         ),
         Rule(
             "line.utf8",
@@ -109,10 +108,9 @@ _LINE_RULES: Final = {
             "warning",
             "a line is longer than 64 MiB and was not read",
             "nothing is known of what it holds, and it is kept as it is; records that hang on it seem to have no parent",
-            "Reading a line takes memory in proportion to its length, so lines beyond 64 MiB are passed "
-            "over. Nothing else is said about such a line; its record may be sound, and records that "
-            "hang on it seem to have no parent. Clients have no such limit. Repair keeps the line, and "
-            "does not bridge over it.",
+            "Reading a line takes memory in proportion to its length, so lines beyond 64 MiB are passed over. Nothing "
+            "else is said about such a line; its record may be sound, and records that hang on it seem to have no "
+            "parent. Clients have no such limit. Repair keeps the line, and does not bridge over it.",
         ),
         Rule(
             "line.depth",
@@ -266,9 +264,8 @@ _NO_PARENT: Final = Rule(
     "error",
     "a message does not say what it follows",
     "clients begin the conversation here; `steno repair` hangs it on the message before",
-    "`parentUuid` names the record before, and is null on the first. Clients take a message "
-    "without the field for a beginning, and all that stands before it is not sent. Repair hangs "
-    "the message on the one before it in the file.",
+    "`parentUuid` names the record before, and is null on the first. Clients take a message without the field for a "
+    "beginning, and all that stands before it is not sent. Repair hangs the message on the one before it in the file.",
 )
 _NO_MESSAGE: Final = Rule(
     "fields.no-message",
@@ -282,12 +279,11 @@ DIALECT: Final = Rule(
     "error",
     "records are in a form that no client writes or resumes",
     "no client resumes them; `steno repair` writes them in the real client's form",
-    "Two published descriptions of the format differ from what clients write: one has messages as "
-    "plain strings and `toolName`, the other the types `human` and `tool_result` and times in "
-    "milliseconds. Tools were built from them. No client resumes such a file: 2.1.325 says that "
-    "there is no conversation, 2.1.42 crashes. A file of such records is converted for everything "
-    "that steno shows, checked by the rules of its own description, and this is an info; in a file "
-    "of the real client it is an error. It is said once per file.",
+    "Two published descriptions of the format differ from what clients write: one has messages as plain strings and "
+    "`toolName`, the other the types `human` and `tool_result` and times in milliseconds. Tools were built from them. "
+    "No client resumes such a file: 2.1.325 says that there is no conversation, 2.1.42 crashes. A file of such "
+    "records is converted for everything that steno shows, checked by the rules of its own description, and this is "
+    "an info; in a file of the real client it is an error. It is said once per file.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 _BACKUP_TEXT: Final = Rule(
@@ -295,9 +291,8 @@ _BACKUP_TEXT: Final = Rule(
     "info",
     "a file-history-snapshot holds text where the client names a backup",
     "clients do not take the text for a backup, so /rewind does not restore the file",
-    "`snapshot.trackedFileBackups` names for each file a backup under `file-history`: "
-    "`{backupFileName, version, backupTime}`. One published description has the content of the "
-    "file there. It is said once per file.",
+    "`snapshot.trackedFileBackups` names for each file a backup under `file-history`: `{backupFileName, version, "
+    "backupTime}`. One published description has the content of the file there. It is said once per file.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 _MISSING: Final = Rule(
@@ -305,9 +300,8 @@ _MISSING: Final = Rule(
     "info",
     "a field is missing that this kind of record always had",
     "no client needs it to resume; tools may",
-    "The catalogue knows which fields stood on every record of a kind, in each version. The client "
-    "resumes without them, but tools that read sessions may count on them. It is said once per "
-    "kind and field.",
+    "The catalogue knows which fields stood on every record of a kind, in each version. The client resumes without "
+    "them, but tools that read sessions may count on them. It is said once per kind and field.",
 )
 _TYPE: Final = Rule(
     "fields.type",
@@ -498,10 +492,9 @@ _BACKWARDS: Final = Rule(
     "info",
     "the clock went back by more than a minute",
     "the order of the file and of its timestamps differ; clients up to 2.1.42 go by the latter",
-    "Records are appended as they happen, so times rise along the file; a few milliseconds back "
-    "are common where hooks run. More than a minute means a clock that was set, or records that "
-    "were copied or moved. Clients up to 2.1.42 go on from the record with the latest time, newer "
-    "ones by the order of the file.",
+    "Records are appended as they happen, so times rise along the file; a few milliseconds back are common where "
+    "hooks run. More than a minute means a clock that was set, or records that were copied or moved. Clients up to "
+    "2.1.42 go on from the record with the latest time, newer ones by the order of the file.",
 )
 
 _ISO: Final = re.compile(

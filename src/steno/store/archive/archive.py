@@ -5,8 +5,8 @@
     for entry in archive.entries():
         load(archive.source(entry))
 
-Nothing in the archive is changed or removed. A file that grew is continued; one that was truncated
-or rewritten gets a new generation. A damaged copy is replaced as long as the file is on disk.
+Nothing in the archive is changed or removed. A file that grew is continued; one that was truncated or rewritten gets a
+new generation. A damaged copy is replaced as long as the file is on disk.
 """
 
 import os
@@ -100,8 +100,8 @@ class RestoreResult(msgspec.Struct, frozen=True):
 
     path: str
     state: Literal["written", "same", "other", "damaged"]
-    """Written; there already, with the same bytes; there with other bytes, and left alone; or
-    damaged in the archive, and not written."""
+    """Written; there already, with the same bytes; there with other bytes, and left alone; or damaged in the archive,
+    and not written."""
     size: int = 0
     reason: str = ""
     """Which lines of the journal are damaged, and what can be done about it."""
@@ -288,11 +288,7 @@ class Archive:
         return sorted(self.catalogue.entries.values(), key=_newest_first_key)
 
     def entry(self, path: str) -> CatalogueEntry:
-        """Return the session that lies, or lay, at a path.
-
-        Raises:
-            NotFound: it was never kept.
-        """
+        """Return the session that lies, or lay, at a path. Raises NotFound if it was never kept."""
         entry = self.catalogue.entries.get(PathResolver().resolve(path))
         if entry is None:
             raise NotFound(f"{path} is not in the archive", hint="`steno archive --list` says what is")
@@ -310,11 +306,7 @@ class Archive:
         return [entry for entry in self.entries() if _entry_stem(entry).startswith(prefix)]
 
     def journal(self, entry: CatalogueEntry) -> Journal:
-        """Return what the archive knows of a session's files.
-
-        Raises:
-            Unreadable: that cannot be read.
-        """
+        """Return what the archive knows of a session's files. Raises Unreadable if that cannot be read."""
         return read_journal(self.folder_of(entry))
 
     def folder_of(self, entry: CatalogueEntry) -> str:
@@ -324,8 +316,7 @@ class Archive:
     def source(self, entry: CatalogueEntry, file: FileGeneration | None = None) -> ArchiveSource:
         """Return the bytes of a session, or of any generation of any of its files.
 
-        Raises:
-            Unreadable: they cannot be read.
+        Raises Unreadable if they cannot be read.
         """
         return ArchiveSource(self.folder_of(entry), file.number if file else entry.number)
 
@@ -336,7 +327,7 @@ class Archive:
     ) -> Iterator[tuple[SessionGroup, bool]]:
         """Yield each session, and whether any file of it may have news.
 
-        With `patient`, a little more in a session that is being written can wait for more.
+        With `defer_active`, a little more in a session that is being written can wait for more.
         """
         for group in groups:
             entry = self.catalogue.entries.get(group.path)
@@ -352,11 +343,9 @@ class Archive:
     ) -> ArchivedSession:
         """Keep what is new of a session and of everything that goes with it.
 
-        What is known is told from what is new by the ends of the file; `full` compares all of it,
-        and proves the copies, so that one that was damaged is written anew. A file that cannot be read is told in `problems`.
-
-        Raises:
-            Unwritable: the archive cannot be written; what it held before, it still holds.
+        What is known is told from what is new by the ends of the file; `full` compares all of it, and proves the
+        copies, so that one that was damaged is written anew. A file that cannot be read is told in `problems`. Raises
+        Unwritable if the archive cannot be written; what it held before, it still holds.
         """
         if isinstance(session, DiscoveredFile):
             session = session_group(session, Discovery(session.root), PathResolver())
@@ -400,8 +389,7 @@ class Archive:
     def compact(self) -> None:
         """Have the catalogue on the disk, and small again when most of it is out of date.
 
-        Raises:
-            Unwritable: that cannot be done.
+        Raises Unwritable if that cannot be done.
         """
         if os.path.exists(os.path.join(self.folder, CATALOGUE_PATH[-1])):
             with FileLock(self.lock):
@@ -414,11 +402,8 @@ class Archive:
     ) -> "Iterator[VerificationFailure]":
         """Yield what is wrong with the archive, or with some sessions in it.
 
-        Every frame is unpacked and compared with its checksum, and with the file on disk where
-        that is still what was kept.
-
-        Raises:
-            Unreadable: the archive's folder cannot be read.
+        Every frame is unpacked and compared with its checksum, and with the file on disk where that is still what was
+        kept. Raises Unreadable if the archive's folder cannot be read.
         """
         from steno.store.archive.copies import verify_archive, verify_session
 
@@ -432,21 +417,16 @@ class Archive:
     ) -> "list[RestoreResult]":
         """Put a session and what goes with it back where it was, or below another folder.
 
-        A file that is there with other bytes stays as it is. `generation` is that of the
-        session's own file; 0 is the last.
-
-        Raises:
-            NotFound: there is no such generation.
-            Unreadable: the archive cannot be read.
-            Unwritable: a file cannot be written.
+        A file that is there with other bytes stays as it is. `generation` is that of the session's own file; 0 is the
+        last. Raises NotFound if there is no such generation, or Unreadable if the archive cannot be read, or Unwritable
+        if a file cannot be written.
         """
         return restore_session(self.journal(entry), target_folder, generation)
 
     def forget(self, entry: CatalogueEntry) -> None:
         """Throw away all that was kept of a session: the only way to lose something here.
 
-        Raises:
-            Unwritable: that cannot be done, or not all of it.
+        Raises Unwritable if that cannot be done, or not all of it.
         """
         folder = self.folder_of(entry)
         with FileLock(self.lock):
@@ -472,14 +452,10 @@ def archive_all(
 ) -> ArchiveReport:
     """Keep every session below the roots; without any, below those that every command looks at.
 
-    `planned` is told how many bytes there are to read, if any, and returns what is told of bytes as
-    they are read. `patient` is for those who come often: a session
-    that is being written is left until there is more of it than a few lines. Whoever knows which
-    sessions have changed names them (`sessions`), and no other is looked at.
-
-    Raises:
-        BadRequest: the config file is broken.
-        Unwritable: the archive cannot be written.
+    `start_progress` gets the number of bytes to read, if any, and returns the callback for bytes that were read. With
+    `defer_active`, a session that is being written is left until it has grown by more than a few lines. With
+    `sessions`, only those are looked at. Raises
+    BadRequest if the config file is broken, or Unwritable if the archive cannot be written.
     """
     from steno.store.session_lookup import resolve_roots
 

@@ -120,8 +120,7 @@ def catalogue_entry(journal: Journal, state: str = "") -> CatalogueEntry | None:
 def read_entries(path: str) -> tuple[dict[str, CatalogueEntry], int, int]:
     """Return the last line about each session, how many whole bytes and how many lines there are.
 
-    Raises:
-        Unreadable: the catalogue is there and cannot be read.
+    Raises Unreadable if the catalogue is there and cannot be read.
     """
     try:
         data = read_all(path)
@@ -146,11 +145,7 @@ class Catalogue:
         self.entries, _, self._lines = read_entries(self._path)
 
     def add(self, entry: CatalogueEntry) -> None:
-        """Write the line about a session.
-
-        Raises:
-            Unwritable: that cannot be done.
-        """
+        """Write the line about a session. Raises Unwritable if that cannot be done."""
         if self.entries.get(entry.path) == entry:
             return
         self.entries[entry.path] = entry
@@ -161,11 +156,7 @@ class Catalogue:
             raise unwritable_error(self._path, error) from error
 
     def remove(self, path: str) -> None:
-        """Take out the line about a session.
-
-        Raises:
-            Unwritable: that cannot be done; it is as it was.
-        """
+        """Take out the line about a session. Raises Unwritable if that cannot be done; it is as it was."""
         self.entries, _, self._lines = read_entries(self._path)
         if self.entries.pop(path, None) is not None:
             self.write()
@@ -173,8 +164,7 @@ class Catalogue:
     def compact(self) -> None:
         """Have it on the disk; written anew, without what is out of date, when most of it is.
 
-        Raises:
-            Unwritable: that cannot be done.
+        Raises Unwritable if that cannot be done.
         """
         if self._lines > 2 * len(self.entries) + _SPARE_LINES:
             # Somebody else may have written since it was read.
@@ -189,11 +179,7 @@ class Catalogue:
             raise unwritable_error(self._path, error) from error
 
     def write(self) -> None:
-        """Write all of it anew.
-
-        Raises:
-            Unwritable: that cannot be done; it is as it was.
-        """
+        """Write all of it anew. Raises Unwritable if that cannot be done; it is as it was."""
         remove_stale_temp_files(self._path)
         with TempFile(self._path) as temp_file:
             temp_file.write(map(encode_line, self.entries.values()))
@@ -208,8 +194,8 @@ def _catalogue_path() -> str:
 def archived_only_below(roots: Iterable[str], existing: Iterable[DiscoveredFile]) -> list[ArchivedFile]:
     """Return the sessions that were kept from below the roots and are no longer there.
 
-    One that lives on elsewhere below the roots, with at least as much in it, was only moved; so was
-    one of which `steno relocate` knows where it lies.
+    One that lives on elsewhere below the roots, with at least as much in it, was only moved; so was one of which `steno
+    relocate` knows where it lies.
     """
     catalogue = _catalogue_path()
     entries = read_entries(catalogue)[0]
@@ -389,11 +375,7 @@ class MovedSession(msgspec.Struct, frozen=True):
 
 
 def record_moves(moves: Iterable[MovedSession]) -> None:
-    """Remember moves.
-
-    Raises:
-        Unwritable: the note cannot be written.
-    """
+    """Remember moves. Raises Unwritable if the note cannot be written."""
     lines = b"".join(msgspec.json.encode(move) + b"\n" for move in moves)
     if not lines:
         return

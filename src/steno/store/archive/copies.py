@@ -1,7 +1,7 @@
 """Writes new bytes of a session's files into its folder of the archive, and verifies every frame.
 
-Each frame is flushed before its line in the journal, which is flushed too. After an interruption, the next run truncates
-bytes behind the last frame that has a line.
+Each frame is flushed before its line in the journal, which is flushed too. After an interruption, the next run
+truncates bytes behind the last frame that has a line.
 """
 
 import os
@@ -118,9 +118,8 @@ class ArchiveWriter:
     ) -> ArchivedChange | None:
         """Keep what is new of a file, known as `path`; None when nothing is.
 
-        Raises:
-            Unreadable: the file cannot be read, or changes under our eyes.
-            Unwritable: the archive cannot be written; `roll_back` makes it what it was.
+        Raises Unreadable if the file cannot be read, or changes under our eyes, or Unwritable if the archive cannot be
+        written; `roll_back` makes it what it was.
         """
         try:
             status = os.stat(discovered.path)
@@ -289,8 +288,7 @@ class ArchiveWriter:
     def commit(self) -> None:
         """Write down what was kept, and come back when it is on the disk.
 
-        Raises:
-            Unwritable: that cannot be done; the journal is as it was.
+        Raises Unwritable if that cannot be done; the journal is as it was.
         """
         if not self._pending_lines:
             return

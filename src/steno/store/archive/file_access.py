@@ -35,22 +35,16 @@ def archive_exists() -> bool:
 
 
 def open_file(file: DiscoveredFile) -> "FileSource | ArchiveSource":
-    """Return a file, open; to be closed, or used in a `with`.
-
-    Raises:
-        Unreadable: it cannot be read.
-    """
+    """Return a file, open; to be closed, or used in a `with`. Raises Unreadable if it cannot be read."""
     return _archive_source(file) if isinstance(file, ArchivedFile) else FileSource(file.path)
 
 
 def open_transcript(path: str, *, converted: bool | None = None) -> OpenSource:
     """Return the transcript that is or was at a path, open, wherever its bytes are.
 
-    One with records in a published dialect is converted to what the real client would have written.
-    Whether it has any is `converted`; where nobody knows, its beginning tells.
-
-    Raises:
-        Unreadable: it is neither on the disk nor in the archive, or cannot be read.
+    One with records in a published dialect is converted to what the real client would have written. Whether it has any
+    is `converted`; where nobody knows, its beginning tells. Raises Unreadable if it is neither on the disk nor in the
+    archive, or cannot be read.
     """
     try:
         source: OpenSource = FileSource(path)
@@ -67,11 +61,7 @@ def open_transcript(path: str, *, converted: bool | None = None) -> OpenSource:
 
 
 def lazy_source(file: DiscoveredFile) -> "PathSource | ArchiveSource":
-    """Return a file as bytes to be read by span for as long as one likes.
-
-    Raises:
-        Unreadable: it cannot be read.
-    """
+    """Return a file as bytes to be read by span for as long as one likes. Raises Unreadable if it cannot be read."""
     return _archive_source(file) if isinstance(file, ArchivedFile) else PathSource(file.path)
 
 

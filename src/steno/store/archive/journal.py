@@ -1,9 +1,9 @@
 """The archived copies of one session: a JSON Lines journal and compressed frames, read by span.
 
-The journal is append-only. A line names a file of the session (`file`; a new one for each
-generation), a stretch of it in the archive (`frame`), the state of the file on disk when it was
-completely archived (`seen`), or that everything named by earlier damaged lines was archived again
-(`mended`). Each line has a checksum. What is not in a complete line is not archived.
+The journal is append-only. A line names a file of the session (`file`; a new one for each generation), a stretch of it
+in the archive (`frame`), the state of the file on disk when it was completely archived (`seen`), or that everything
+named by earlier damaged lines was archived again (`mended`). Each line has a checksum. What is not in a complete line
+is not archived.
 """
 
 import os
@@ -59,8 +59,8 @@ class FileLine(msgspec.Struct, frozen=True, tag="file", tag_field="k"):
 class FrameLine(msgspec.Struct, frozen=True, tag="frame", tag_field="k"):
     """Bytes [offset, offset + length) of a file are the frame at `at` of its copy.
 
-    `sha256` is that of the bytes, `chain` that of the chain before and of `sha256`: it stands for
-    all bytes so far. `check` is the CRC-32 of the frame as it lies there.
+    `sha256` is that of the bytes, `chain` that of the chain before and of `sha256`: it stands for all bytes so far.
+    `check` is the CRC-32 of the frame as it lies there.
     """
 
     n: int
@@ -236,8 +236,7 @@ class Journal:
 def read_journal(folder: str) -> Journal:
     """Return what a folder's journal says; an empty one where there is none.
 
-    Raises:
-        Unreadable: it is there and cannot be read.
+    Raises Unreadable if it is there and cannot be read.
     """
     path = os.path.join(folder, JOURNAL_FILE)
     try:
@@ -312,11 +311,7 @@ class FrameReader:
         self._decompressor: ZstdDecompressor | None = None
 
     def read_packed(self, frame: FrameLine) -> bytes:
-        """Return a frame as it lies there.
-
-        Raises:
-            Unreadable: it does not.
-        """
+        """Return a frame as it lies there. Raises Unreadable if it does not."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(frame.at)
@@ -328,11 +323,7 @@ class FrameReader:
         return data
 
     def read_frame(self, frame: FrameLine) -> bytes:
-        """Return the bytes of the file that a frame holds.
-
-        Raises:
-            Unreadable: the frame is damaged.
-        """
+        """Return the bytes of the file that a frame holds. Raises Unreadable if the frame is damaged."""
         import zstandard
 
         data = self.read_packed(frame)

@@ -1,10 +1,10 @@
 """Carries out a relocation so that it can be interrupted at any write, then resumed or undone.
 
-First every file is written to its new path, sessions last; then the files that name all projects are
-rewritten; then the old files are removed, sessions first. So every session is complete at one of its
-two paths at every instant. The receipt is a folder below `moves/`: `receipt.json` has the steps and
-the progress, `kept/` the originals of files whose rewriting is not reversible, `staged/` unpacked
-files that are not in place yet. Finished steps are skipped, so repeating a relocation resumes it.
+First every file is written to its new path, sessions last; then the files that name all projects are rewritten; then
+the old files are removed, sessions first. So every session is complete at one of its two paths at every instant. The
+receipt is a folder below `moves/`: `receipt.json` has the steps and the progress, `kept/` the originals of files whose
+rewriting is not reversible, `staged/` unpacked files that are not in place yet. Finished steps are skipped, so
+repeating a relocation resumes it.
 """
 
 import os
@@ -96,11 +96,7 @@ class RelocationReceipt(msgspec.Struct, frozen=True):
 
 
 def relocation_lock() -> FileLock:
-    """Return the lock of whoever moves something.
-
-    Raises:
-        Unwritable: steno's folder cannot be written.
-    """
+    """Return the lock of whoever moves something. Raises Unwritable if steno's folder cannot be written."""
     folder = os.path.join(steno_home(), RECEIPTS_FOLDER)
     try:
         make_private_folder(folder)
@@ -110,11 +106,7 @@ def relocation_lock() -> FileLock:
 
 
 def new_receipt_folder() -> str:
-    """Return a folder for a receipt that is not there yet.
-
-    Raises:
-        Unwritable: it cannot be made.
-    """
+    """Return a folder for a receipt that is not there yet. Raises Unwritable if it cannot be made."""
     from time import gmtime, strftime
 
     stamp = strftime("%Y%m%dT%H%M%S", gmtime(now()))
@@ -129,8 +121,7 @@ def new_receipt_folder() -> str:
 def begin_receipt(plan: RelocationPlan, kind: Literal["move", "unpack"], folder: str) -> RelocationReceipt:
     """Write down what is about to be done, with copies of what rewriting cannot bring back.
 
-    Raises:
-        Unwritable: it cannot be written; nothing was done.
+    Raises Unwritable if it cannot be written; nothing was done.
     """
     receipt = RelocationReceipt(
         "begun",
@@ -172,11 +163,7 @@ def compress_chunks(chunks: Iterable[bytes], **options: Any) -> Iterator[bytes]:
 
 
 def save_receipt(receipt: RelocationReceipt, state: RelocationState) -> RelocationReceipt:
-    """Write down how far it got.
-
-    Raises:
-        Unwritable: it cannot be written.
-    """
+    """Write down how far it got. Raises Unwritable if it cannot be written."""
     receipt = msgspec.structs.replace(receipt, state=state)
     path = os.path.join(receipt.folder, _RECEIPT_FILE)
     with TempFile(path) as temp_file:
@@ -188,9 +175,7 @@ def save_receipt(receipt: RelocationReceipt, state: RelocationState) -> Relocati
 def find_receipt(name: str) -> RelocationReceipt:
     """Return a receipt by its id, its path, or `last`.
 
-    Raises:
-        NotFound: there is none.
-        Unreadable: it cannot be read.
+    Raises NotFound if there is none, or Unreadable if it cannot be read.
     """
     if name == "last":
         ids = _receipt_ids()
@@ -247,9 +232,8 @@ def apply_plan(
 ) -> RelocationReceipt:
     """Do what was planned; return the receipt, which can undo it.
 
-    Raises:
-        Busy: another move is at work or was cut off, or a session is being written to.
-        Unwritable: something cannot be written; doing it again goes on from there.
+    Raises Busy if another move is at work or was cut off, or a session is being written to, or Unwritable if something
+    cannot be written; doing it again goes on from there.
     """
     with relocation_lock():
         interrupted = find_interrupted()
@@ -264,10 +248,8 @@ def apply_plan(
 def resume(receipt: RelocationReceipt, on_progress: ProgressCallback | None = None) -> RelocationReceipt:
     """Go on with a move that was cut off.
 
-    Raises:
-        BadRequest: it was finished, or is being undone.
-        Busy: a session was written to since, at both places.
-        Unwritable: something cannot be written.
+    Raises BadRequest if it was finished, or is being undone, or Busy if a session was written to since, at both places,
+    or Unwritable if something cannot be written.
     """
     if receipt.state not in _UNFINISHED_STATES:
         raise BadRequest(f"the move {receipt.id} is {receipt.state}", hint="there is nothing to do")
@@ -298,12 +280,9 @@ def undo_relocation(
 ) -> tuple[RelocationReceipt, list[str]]:
     """Undo a move, also one that was cut off; return what could not be as it was.
 
-    What was written to sessions since comes along, its paths rewritten too.
-
-    Raises:
-        BadRequest: it was undone already.
-        Busy: a client is at work on one of its sessions.
-        Unwritable: something cannot be written; undoing it again goes on from there.
+    What was written to sessions since comes along, its paths rewritten too. Raises BadRequest if it was undone already,
+    or Busy if a client is at work on one of its sessions, or Unwritable if something cannot be written; undoing it
+    again goes on from there.
     """
     if receipt.state == "undone":
         raise BadRequest(f"the move {receipt.id} was undone already")

@@ -1,7 +1,7 @@
 """The plan of a relocation: the project's files, their rewritten paths, and the step for each file.
 
-Everything is computed to the byte before a file is touched. Two projects may share a folder
-(`/my-work` and `/my/work`), so the working directories in each session decide.
+Everything is computed to the byte before a file is touched. Two projects may share a folder (`/my-work` and
+`/my/work`), so the working directories in each session decide.
 """
 
 import os
@@ -177,7 +177,7 @@ def measure_rewrite(
     collect_marks: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> RewriteMeasurement:
-    """Return what rewriting comes to; `marks` adds those of the lines that change."""
+    """Return what rewriting comes to; `collect_marks` adds those of the lines that change."""
     before, after = _RunningSum(), _RunningSum()
     reverse_paths = paths.inverse()
     path_count, exact, lines = 0, True, list[str]()
@@ -398,11 +398,8 @@ _CLIENT_STATE_FILE: Final = ".claude.json"
 def plan_move(old: str, new: str, config: str, *, on_progress: ProgressCallback | None = None) -> RelocationPlan:
     """Return what it takes to have the sessions of the project at `old` follow it to `new`.
 
-    Raises:
-        BadRequest: both are the same folder, one is a whole disk, or sessions of the same id lie at
-            both.
-        NotFound: there is nothing of such a project.
-        Busy: a client is at work in it.
+    Raises BadRequest if both are the same folder, one is a whole disk, or sessions of the same id lie at both, or
+    NotFound if there is nothing of such a project, or Busy if a client is at work in it.
     """
     for folder in (old, new):
         refuse_root(folder)
@@ -429,8 +426,7 @@ def plan_move(old: str, new: str, config: str, *, on_progress: ProgressCallback 
 def refuse_root(folder: str) -> None:
     """Refuse what everything else lies in: no path would say which project it is of.
 
-    Raises:
-        BadRequest: it is the root of a disk.
+    Raises BadRequest if it is the root of a disk.
     """
     real_path = os.path.realpath(folder)
     if os.path.dirname(real_path) == real_path:
@@ -546,11 +542,7 @@ def _duplicate_project(step: RelocationStep, plan: RelocationPlan) -> str:
 
 
 def refuse_if_active(plan: RelocationPlan) -> None:
-    """Let nobody move what a client is at work on.
-
-    Raises:
-        Busy: one is, or a session was written to a moment ago.
-    """
+    """Let nobody move what a client is at work on. Raises Busy if one is, or a session was written to a moment ago."""
     hint = "nothing was changed; leave that session first"
     running = [live_process for live_process in ConfigFolder(plan.config).live_processes() if is_running(live_process)]
     for process in running:

@@ -1,9 +1,9 @@
 """Packs a project's sessions into one file for another machine, and unpacks such a file.
 
-The file is a tar compressed by zstd, the manifest first. Members are named by number; path, size and
-hash of each are in the manifest, so nothing else in the archive can choose a path. Unpacking accepts
-exactly the bytes that the manifest describes: other paths, links, missing or additional members and
-decompression bombs are refused before a file is placed.
+The file is a tar compressed by zstd, the manifest first. Members are named by number; path, size and hash of each are
+in the manifest, so nothing else in the archive can choose a path. Unpacking accepts exactly the bytes that the manifest
+describes: other paths, links, missing or additional members and decompression bombs are refused before a file is
+placed.
 """
 
 import os
@@ -137,8 +137,7 @@ def is_transferable(name: str) -> bool:
 def parse_manifest(raw: bytes) -> Manifest:
     """Return the manifest, if it asks for nothing odd.
 
-    Raises:
-        BadRequest: it is none, or names a file that may not come from elsewhere.
+    Raises BadRequest if it is none, or names a file that may not come from elsewhere.
     """
     try:
         manifest = msgspec.json.decode(raw, type=Manifest)
@@ -178,11 +177,8 @@ class PackResult(msgspec.Struct, frozen=True):
 def pack_project(project: str, config: str, path: str, on_progress: Callable[[int], None] | None = None) -> PackResult:
     """Write the sessions of a project into one new file; nothing else is changed.
 
-    Raises:
-        BadRequest: it is a whole disk.
-        NotFound: there is nothing of such a project.
-        Busy: a session changed while it was read.
-        Unwritable: the file is there already, or cannot be written.
+    Raises BadRequest if it is a whole disk, or NotFound if there is nothing of such a project, or Busy if a session
+    changed while it was read, or Unwritable if the file is there already, or cannot be written.
     """
     refuse_root(project)
     config = os.path.realpath(config)
@@ -312,10 +308,8 @@ def plan_unpack(
 ) -> RelocationPlan:
     """Unpack an archive beside the receipt in `folder`, prove it, and plan where it all goes.
 
-    Raises:
-        BadRequest: it is no such archive, is damaged or hostile, or a session is here already.
-        Unreadable: it cannot be read.
-        Unwritable: there is no room for it.
+    Raises BadRequest if it is no such archive, is damaged or hostile, or a session is here already, or Unreadable if it
+    cannot be read, or Unwritable if there is no room for it.
     """
     refuse_root(new)
     config = os.path.realpath(config)

@@ -79,8 +79,7 @@ _EDGE_SIZE: Final = 1 << 12
 def reload_transcript(previous: Transcript | None, source: "Source") -> Transcript:
     """Return what is in a file by now; it is read as a whole unless it was only added to.
 
-    Raises:
-        Unreadable: it cannot be read.
+    Raises Unreadable if it cannot be read.
     """
     can_extend = previous is not None and _is_appended(previous.source, source)
     transcript = load_growth(previous, source) if previous is not None and can_extend else load(source)
@@ -112,9 +111,9 @@ def agent_files(
     *,
     load_transcript: Callable[[DiscoveredFile], Transcript] | None = None,
 ) -> tuple[SubagentFile, ...]:
-    """Return a session's sub-agents; none of their files is read yet, unless `opening` does.
+    """Return a session's sub-agents; none of their files is read yet, unless `load_transcript` does.
 
-    Of `before`, which were the same session's, nothing that was read is read again.
+    Of `previous`, which were the same session's, nothing that was read is read again.
     """
     transcripts = {file.path: file.transcript for file in previous}
     load_transcript = load_transcript or (lambda found: _lazy_transcript(found, transcripts))

@@ -179,9 +179,8 @@ class Changes(msgspec.Struct, frozen=True):
 class FileWatcher:
     """Watches roots: folders or files, there or still to come.
 
-    Iterating blocks until something changed. The first answer always comes at once, when the watch
-    stands, and is a `rescan`: whoever then looks at everything misses nothing. Paths are spelled
-    as discovery spells them.
+    Iterating blocks until something changed. The first answer always comes at once, when the watch stands, and is a
+    `rescan`: whoever then looks at everything misses nothing. Paths are spelled as discovery spells them.
     """
 
     def __init__(self, roots: Sequence[str], reconcile: float = RECONCILE_SECONDS) -> None:
