@@ -72,6 +72,7 @@ _Scalar: TypeAlias = (
     str | Annotated[int, msgspec.Meta(ge=-_MAX_EXACT_INTEGER, le=_MAX_EXACT_INTEGER)] | float | bool | None
 )
 _DECODE: Final = msgspec.json.Decoder().decode
+_ENCODE_LINES: Final = msgspec.json.Encoder().encode_lines
 
 
 @cache
@@ -99,46 +100,38 @@ def read_plain(source: Source, *, cap: int = LINE_CAP) -> Iterator[PlainBatch | 
 
     Many lines are decoded at once. Where one of them takes a closer look, each gets its own.
     """
-    decode = PlainDecoder().decode
     for stretch in read_line_batches(source, cap=cap):
         if isinstance(stretch, Gap):
             yield stretch
             continue
-        fields = decode(stretch)
+        fields = _decode_plain(stretch)
         if fields is not None:
             yield PlainBatch(stretch, fields)
             continue
         for line in stretch.lines():
-            fields = decode(line)
+            fields = _decode_plain(line)
             if fields is not None:
                 yield PlainBatch(line, fields)
             else:
                 yield from read_line(line)
 
 
-class PlainDecoder:
-    """Decodes lines that certainly have no flaw, and tells them from those that need a look."""
+def _decode_plain(stretch: LineBatch) -> list[dict[str, Any]] | None:
+    """Return the fields of each line, None where one of them takes a closer look.
 
-    def __init__(self) -> None:
-        self._decode = _decoder().decode_lines
-        self._encode = msgspec.json.Encoder().encode_lines
-
-    def decode(self, stretch: LineBatch) -> list[dict[str, Any]] | None:
-        """Return the fields of each line, None where one of them takes a closer look.
-
-        Their nesting and integers are as usual. They are the same when they are written again, so there is no key
-        twice, no odd escape, and nothing before or behind an object.
-        """
-        if stretch.after_zeros:
-            return None
-        data = stretch.data
-        try:
-            fields = self._decode(data)
-        except DECODE_ERRORS:
-            return None
-        again = self._encode(fields)
-        # The newline of the last line is not part of a stretch.
-        return fields if len(again) == len(data) + 1 and again.startswith(data) else None
+    Their nesting and integers are as usual. They are the same when they are written again, so there is no key twice, no
+    odd escape, and nothing before or behind an object.
+    """
+    if stretch.after_zeros:
+        return None
+    data = stretch.data
+    try:
+        fields = _decoder().decode_lines(data)
+    except DECODE_ERRORS:
+        return None
+    again = _ENCODE_LINES(fields)
+    # The newline of the last line is not part of a stretch.
+    return fields if len(again) == len(data) + 1 and again.startswith(data) else None
 
 
 def decode_record(record: Record) -> dict[str, Any]:

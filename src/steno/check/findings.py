@@ -35,6 +35,21 @@ class Rule(msgspec.Struct, frozen=True):
         return self.id.partition(".")[0]
 
 
+def error_rule(name: str, title: str, hint: str, why: str = "", docs: str = "") -> Rule:
+    """Return a rule whose breaches are errors."""
+    return Rule(name, "error", title, hint, why, docs)
+
+
+def warning_rule(name: str, title: str, hint: str, why: str = "", docs: str = "") -> Rule:
+    """Return a rule whose breaches are warnings."""
+    return Rule(name, "warning", title, hint, why, docs)
+
+
+def info_rule(name: str, title: str, hint: str, why: str = "", docs: str = "") -> Rule:
+    """Return a rule whose breaches are only information."""
+    return Rule(name, "info", title, hint, why, docs)
+
+
 def rules_in(namespace: Mapping[str, object], family: str) -> tuple[Rule, ...]:
     """Return the rules of a family among the values of a module, in the order of their definitions."""
     return tuple(value for value in namespace.values() if isinstance(value, Rule) and value.family == family)

@@ -208,16 +208,6 @@ def same_response(first: Node, second: Node) -> bool:
     return first.message_id is not None and first.message_id == second.message_id
 
 
-class _MembersByParent:
-    """The members of a graph by what their parents are like, each list in file order."""
-
-    def __init__(self) -> None:
-        self.parentless: list[Node] = []
-        self.dangling: list[Node] = []
-        self.self_parents: list[Node] = []
-        self.forward: list[Node] = []
-
-
 class RecordGraph:
     """The parents of a transcript's records, looked at from every side. Nothing recurses."""
 
@@ -256,23 +246,26 @@ class RecordGraph:
         return self.by_uuid.get(node.parent) if node.parent is not None else None
 
     @cached_property
-    def _members_by_parent(self) -> _MembersByParent:
-        """The members by what their parents are like, in one pass: most files have none odd."""
-        members = _MembersByParent()
+    def _members_by_parent(self) -> tuple[list[Node], list[Node], list[Node], list[Node]]:
+        """The members without a parent, with a missing one, with themselves, and with a later record as their parent.
+
+        Found in one pass, each list in file order: most files have none but of the first kind.
+        """
+        parentless, dangling, self_parents, forward = list[Node](), list[Node](), list[Node](), list[Node]()
         by_uuid = self.by_uuid
         for node in self.members:
             parent = by_uuid.get(node.parent) if node.parent is not None else None
             if parent is not None and parent.index < node.index:
                 continue
             if node.parent is None:
-                members.parentless.append(node)
+                parentless.append(node)
             elif parent is None:
-                members.dangling.append(node)
+                dangling.append(node)
             elif parent is node:
-                members.self_parents.append(node)
+                self_parents.append(node)
             else:
-                members.forward.append(node)
-        return members
+                forward.append(node)
+        return parentless, dangling, self_parents, forward
 
     @property
     def _has_ordered_parents(self) -> bool:
@@ -282,17 +275,17 @@ class RecordGraph:
     @property
     def dangling(self) -> list[Node]:
         """Members that name a parent which is not in the file."""
-        return self._members_by_parent.dangling
+        return self._members_by_parent[1]
 
     @property
     def self_parents(self) -> list[Node]:
         """Members that name themselves as their parent."""
-        return self._members_by_parent.self_parents
+        return self._members_by_parent[2]
 
     @property
     def forward(self) -> list[Node]:
         """Members whose parent stands behind them in the file."""
-        return self._members_by_parent.forward
+        return self._members_by_parent[3]
 
     @cached_property
     def cycles(self) -> list[list[Node]]:
@@ -319,7 +312,7 @@ class RecordGraph:
     @cached_property
     def roots(self) -> list[Node]:
         """Members of the main conversation without a parent, in file order."""
-        return [node for node in self._members_by_parent.parentless if node.converses]
+        return [node for node in self._members_by_parent[0] if node.converses]
 
     @cached_property
     def cut_off(self) -> list[Node]:
@@ -463,8 +456,7 @@ class RecordGraph:
         if not self._has_ordered_parents or self.cut_off or not self.chain:
             return False
         return all(
-            node.converses or (node.sidechain and node.logical_parent is None)
-            for node in self._members_by_parent.parentless
+            node.converses or (node.sidechain and node.logical_parent is None) for node in self._members_by_parent[0]
         )
 
     def _lacks_parent(self, node: Node) -> bool:

@@ -129,7 +129,7 @@ def _dialect_verdict(evidence: Evidence, case: "_FileCase", versions: tuple[str,
     names -= case.dropped_names(NEWEST_CLIENTS[versions], chain)
     lost_indexes = {node.index for node in messages if node.uuid not in names}
     sent = len(messages) - len(lost_indexes)
-    stretches = case.stretches(messages, lost_indexes, evidence.lines)
+    stretches = _lost_ranges(messages, lost_indexes, evidence.lines)
     if evidence.dialect == "claude":
         sentence = _sentence(versions[-1], sent, len(messages), stretches, verdict.rejected)
     else:
@@ -181,7 +181,7 @@ class _FileCase:
         lost_indexes = self._lost(client, reading.chain or [])
         sent = len(self.messages) - len(lost_indexes)
         rejected = self._rejected(client, reading.chain or [])
-        stretches = self._stretches(lost_indexes)
+        stretches = _lost_ranges(self.messages, lost_indexes, self.evidence.lines)
         return Verdict(
             versions,
             "partly" if lost_indexes else "fully",
@@ -199,7 +199,7 @@ class _FileCase:
             "not at all",
             0,
             len(self.messages),
-            self._stretches({node.index for node in self.messages}),
+            _lost_ranges(self.messages, {node.index for node in self.messages}, self.evidence.lines),
             refused=explanation,
             words=f"{versions[-1]} does not resume it: {explanation}",
         )
@@ -221,26 +221,6 @@ class _FileCase:
         """Return the ids of messages on a chain that the client does not send."""
         lost_indexes = self._lost(client, chain)
         return {node.uuid for node in self.messages if node.index in lost_indexes}
-
-    def _stretches(self, lost_indexes: set[int]) -> tuple[LineRange, ...]:
-        return self.stretches(self.messages, lost_indexes, self.evidence.lines)
-
-    @staticmethod
-    def stretches(messages: Sequence[Node], lost_indexes: set[int], lines: Sequence[int]) -> tuple[LineRange, ...]:
-        """Return where the messages lie that are lost, of those that there are."""
-        ranges: list[LineRange] = []
-        if not lost_indexes:
-            return ()
-        was_lost = False
-        for node in messages:
-            line = lines[node.index]
-            is_lost = node.index in lost_indexes
-            if is_lost and was_lost:
-                ranges[-1] = LineRange(ranges[-1].first, line)
-            elif is_lost:
-                ranges.append(LineRange(line, line))
-            was_lost = is_lost
-        return tuple(ranges)
 
     def _rejected(self, client: Client, chain: list[Node]) -> str:
         """Return why the API would not take what the client sends, or nothing.
@@ -269,6 +249,20 @@ class _FileCase:
             if finding.id in refused or (is_user_text and refused is not _ALWAYS_REFUSED):
                 return f"{finding.id}: {finding.message}"
         return ""
+
+
+def _lost_ranges(messages: Sequence[Node], lost_indexes: set[int], lines: Sequence[int]) -> tuple[LineRange, ...]:
+    """Return the lines of the messages that are lost, among all messages."""
+    ranges: list[LineRange] = []
+    was_lost = False
+    for node in messages if lost_indexes else ():
+        line, is_lost = lines[node.index], node.index in lost_indexes
+        if is_lost and was_lost:
+            ranges[-1] = LineRange(ranges[-1].first, line)
+        elif is_lost:
+            ranges.append(LineRange(line, line))
+        was_lost = is_lost
+    return tuple(ranges)
 
 
 def _dropped_indexes(client: Client, pairs: ToolPairs) -> set[int]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from steno.check.client_readings import NEWEST_CLIENTS, is_conversation
 from steno.check.evidence import Evidence, RecordShape, RecordView, RuleFamily, SubagentFileInfo, are_uuids
-from steno.check.findings import Findings, Location, Rule, rules_in
+from steno.check.findings import Findings, Location, error_rule, info_rule, rules_in, warning_rule
 from steno.check.record_graph import RecordGraph
 from steno.check.rules.compaction import find_missing_summaries
 from steno.format.paths import is_uuid
@@ -33,9 +33,8 @@ def colliding_snapshots(earlier: Node, last: Node) -> list[Node]:
     return [node for node in (earlier, last) if node.type == _SNAPSHOT]
 
 
-DUPLICATE: Final = Rule(
+DUPLICATE: Final = warning_rule(
     "ids.duplicate",
-    "warning",
     "two records have one id, and say the same",
     "clients keep the last of them in the place of the first; `steno repair` leaves one",
     "Copying a session, merging two copies of it, or a client that wrote a line again leaves a record twice. Clients "
@@ -43,9 +42,8 @@ DUPLICATE: Final = Rule(
     "goes on from the last record of the file though, and sends only what leads up to it when that is a late copy. "
     "Repair keeps the first copy, whose place and time fit its neighbours, and leaves the others out.",
 )
-CONFLICT: Final = Rule(
+CONFLICT: Final = error_rule(
     "ids.conflict",
-    "error",
     "two records have one id, and say different things",
     "clients keep the last one only, the other is lost; `steno repair` sets the other aside",
     "An id names one record of a file. When two different records share one, every client keeps the last in the file, "
@@ -53,43 +51,38 @@ CONFLICT: Final = Rule(
     "that edit sessions without renaming the copies cause it. Repair sets the earlier record aside: it stays in the "
     "file, under a type that no client takes in, and the last keeps the id.",
 )
-BAD_UUID: Final = Rule(
+BAD_UUID: Final = info_rule(
     "ids.bad-uuid",
-    "info",
     "ids are no UUIDs",
     "clients take any text as a record's id, other tools may not",
     "The real client writes a random UUID (version 4) as the id of each record. Clients that resume a file compare "
     "ids as text and take any. Files made by hand or by converters have been seen with other ids.",
 )
-FILE_NAME: Final = Rule(
+FILE_NAME: Final = error_rule(
     "ids.file-name",
-    "error",
     "the file is named by a session id that is no UUID",
     "no client resumes it by that name; `steno repair` names it by a UUID",
     "A session is resumed by the name of its file, and every client refuses a name that is no UUID: 2.1.42 and older "
     "say that a valid session id is required, newer ones look for a session of that title besides. The ids inside the "
     "records do not matter. Renaming the file to any UUID is enough, which is what repair does.",
 )
-SESSION_MISMATCH: Final = Rule(
+SESSION_MISMATCH: Final = info_rule(
     "ids.session-mismatch",
-    "info",
     "the records name another session than the file",
     "clients go by the name of the file; nothing is lost",
     "Each record names its session. In a file that was renamed or copied this differs from the "
     "name of the file. Clients go by the name, and write it into the records they append. Tools "
     "that group by the id in the records will put the session elsewhere.",
 )
-SEVERAL_SESSIONS: Final = Rule(
+SEVERAL_SESSIONS: Final = info_rule(
     "ids.several-sessions",
-    "info",
     "the records name several sessions",
     "it holds records of another session: resumed by an old client, forked, or joined",
     "Clients of 1.0 copied a session's records into a new file when they resumed it, and kept the old id in the "
     "copies. Forks and joined files look alike. Clients do not look at the id when they resume.",
 )
-SNAPSHOT_COLLISION: Final = Rule(
+SNAPSHOT_COLLISION: Final = warning_rule(
     "ids.snapshot-collision",
-    "warning",
     "a file snapshot has the id of another record",
     "readers that keep all records by id lose the other one; `steno repair` takes the id away",
     "A file-history snapshot names the message it belongs to in `messageId`, and has no id of its "
@@ -177,18 +170,16 @@ def _first_per_session(members: list[Node]) -> list[Node]:
     return list(first_nodes.values())
 
 
-EMPTY: Final = Rule(
+EMPTY: Final = error_rule(
     "chain.empty",
-    "error",
     "there is nothing to resume",
     "the file has no message of a conversation; there is nothing to mend",
     "A client resumes a file that has a message of the main conversation: a `user` or `assistant` record, or the "
     "output of a local command. Without one all of them say that no conversation was found. Files that hold nothing "
     "but a title, and empty files, are left behind by clients that never got to a first prompt.",
 )
-DANGLING: Final = Rule(
+DANGLING: Final = warning_rule(
     "chain.dangling",
-    "warning",
     "the parent is not in the file",
     "clients guess where it belongs, older ones begin here; `steno repair` hangs it on the record before",
     "A record names a parent that was never written, or was lost with a damaged line. 2.1.200 and "
@@ -196,71 +187,63 @@ DANGLING: Final = Rule(
     "seconds; otherwise, and in all older clients, the conversation begins here and everything "
     "before it is lost. Repair names the parent that the order and the times of the file suggest.",
 )
-DANGLING_NOTE: Final = Rule(
+DANGLING_NOTE: Final = info_rule(
     "chain.dangling-note",
-    "info",
     "the parent of a note is not in the file",
     "no message hangs on it, so nothing is lost",
     "The same as a dangling parent, on a record that is no message and leads to none, such as the "
     "progress of a hook. Clients do not come by it when they resume.",
 )
-SELF_PARENT: Final = Rule(
+SELF_PARENT: Final = error_rule(
     "chain.self-parent",
-    "error",
     "the record names itself as its parent",
     "older clients lose what is before it; `steno repair` hangs it on the record before",
     "Clients from 2.1.200 on notice that they have been here and go on from the record that is "
     "nearest before it in time; 2.1.42 begins the conversation here. 2.0.76 and older hang. "
     "Repair names the parent that the order and the times of the file suggest.",
 )
-CYCLE: Final = Rule(
+CYCLE: Final = error_rule(
     "chain.cycle",
-    "error",
     "the parents lead round in a circle",
     "2.0.76 and older hang on it; `steno repair` opens the circle at its first record",
     "Following the parents from the end of the session comes back to a record that was passed already. Newer clients "
     "stop there, 2.0.76 never does. Where the circle does not hold the whole session, what hangs on neither end of it "
     "is lost. Repair opens it at the record that stands first in the file.",
 )
-FORWARD: Final = Rule(
+FORWARD: Final = info_rule(
     "chain.forward",
-    "info",
     "records stand before their parents",
     "clients go by ids, not by order; 2.1.200 may go on from the wrong record",
     "The client writes a record after its parent, so another order comes from tools that sort or join files, and now "
     "and then from clients that write in parallel. Clients follow ids, and 2.1.325 finds the end of a file in any "
     "order. 2.1.200 goes on from the last record in the file, even if that is the first of the conversation.",
 )
-SEVERAL_ROOTS: Final = Rule(
+SEVERAL_ROOTS: Final = info_rule(
     "chain.several-roots",
-    "info",
     "several records have no parent",
     "the session began more than once; clients go on with one of the beginnings",
     "After the first record only a compaction begins anew without a parent. Taking back the very "
     "first prompt, or joining files, leaves several beginnings. Each is a conversation of its "
     "own, and clients resume the one that the last record, or `last-prompt`, belongs to.",
 )
-LOST_PARENT: Final = Rule(
+LOST_PARENT: Final = error_rule(
     "chain.lost-parent",
-    "error",
     "an answer has no parent",
     "every client begins the conversation here, and loses what is before; `steno repair` hangs it on the record before",
     "An answer, or the result of a tool call, always follows something. Where its `parentUuid` is null or missing, "
     "the link was lost, and no client tries to find it: for all of them the conversation begins here. Repair names "
     "the parent that the order of the file and the ids of tool calls suggest.",
 )
-HEADLESS: Final = Rule(
+HEADLESS: Final = warning_rule(
     "chain.headless",
-    "warning",
     "the conversation begins with an answer",
     "the API wants the user to speak first; `steno repair` puts a prompt before it that says so",
     "The first prompt was lost, with a damaged line or by cutting the file. What clients put before "
     "the conversation may save the request, or not. Repair adds a prompt that says that the "
     "beginning is missing; it invents nothing else.",
 )
-UNREACHABLE: Final = Rule(
+UNREACHABLE: Final = error_rule(
     "chain.unreachable",
-    "error",
     "messages cannot be reached",
     "the newest client does not send them; `steno repair` mends the links that were lost",
     "The parents of the record that the newest client goes on from do not lead to these messages, and they are no "
@@ -268,18 +251,16 @@ UNREACHABLE: Final = Rule(
     "It neither shows nor sends them. All are out of reach when `last-prompt` tells it to go on from a sub-agent's "
     "record. Repair mends the links, where the file still says how.",
 )
-LEAF: Final = Rule(
+LEAF: Final = info_rule(
     "chain.leaf",
-    "info",
     "clients go on from different messages",
     "which branch is resumed depends on the client",
     "2.1.42 and older go on from the record with the latest time, 2.1.200 from what `last-prompt` "
     "names or the last record of the file, 2.1.325 from what `last-prompt` names or the last end "
     "of a branch. In a file with branches these can be different messages.",
 )
-UNKNOWN_LINK: Final = Rule(
+UNKNOWN_LINK: Final = info_rule(
     "chain.unknown-link",
-    "info",
     "a record of an unknown type is a link of the conversation",
     "2.1.42 and older lose what is before it",
     "A message hangs on a record whose type no client knows. 2.1.200 and 2.1.325 walk through it; "
@@ -436,9 +417,8 @@ def _check_leaves(evidence: Evidence) -> None:
         evidence.add_finding(LEAF, newest, message)
 
 
-FLAG: Final = Rule(
+FLAG: Final = warning_rule(
     "sidechain.flag",
-    "warning",
     "the mark of a sub-agent's records is not consistent",
     "clients send what is not marked and leave out what is; look at which of the records are wrong",
     "Every record says in `isSidechain` whether it belongs to a sub-agent. The mark never changes between a record "
@@ -446,27 +426,24 @@ FLAG: Final = Rule(
     "conversation, so a wrong mark loses messages or adds some. The file does not say which of two records that "
     "disagree is right, so repair leaves the marks alone, but for a file in which every message has one.",
 )
-MISSING_FILE: Final = Rule(
+MISSING_FILE: Final = warning_rule(
     "sidechain.missing-file",
-    "warning",
     "the file of a sub-agent is missing",
     "the session resumes without it, but what the sub-agent did is not on record",
     "A result says which sub-agent it comes from, and there is no file of that name beside the "
     "session. It was deleted, or the session was copied without its folder. Clients only need the "
     "main file to resume; continuing that sub-agent fails.",
 )
-ORPHAN_FILE: Final = Rule(
+ORPHAN_FILE: Final = info_rule(
     "sidechain.orphan-file",
-    "info",
     "a sub-agent's file is named by no result",
     "the sub-agent was cut off, or started by the client or by another sub-agent",
     "There is a sub-agent's file beside the session, and no result in the main file names it. "
     "Clients start some sub-agents of their own, to warm up or to compact; sub-agents start "
     "others; and one that was interrupted leaves no result.",
 )
-ALL: Final = Rule(
+ALL: Final = error_rule(
     "sidechain.all",
-    "error",
     "every message belongs to a sub-agent",
     "no client resumes it; `steno repair` takes the marks away",
     "A client resumes a file with at least one message that is not marked as a sub-agent's. This file has none: it is "

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from steno.check.evidence import Evidence, RuleFamily
-from steno.check.findings import Rule, rules_in
+from steno.check.findings import error_rule, info_rule, rules_in
 from steno.check.record_graph import RecordGraph
 from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE
 from steno.session.transcript import Node, Transcript
@@ -128,9 +128,8 @@ class _CompactionLookup:
         return frozenset(node.index for node in self._graph.chain)
 
 
-NO_SUMMARY: Final = Rule(
+NO_SUMMARY: Final = error_rule(
     "compaction.no-summary",
-    "error",
     "there is no summary behind a compaction",
     "clients send nothing of what came before; `steno repair` takes the boundary off the chain",
     "Everything before the last boundary is left out on resume, and the message right below the "
@@ -138,9 +137,8 @@ NO_SUMMARY: Final = Rule(
     "before, and no client says so. The compaction was cut off, or the summary was lost with a "
     "damaged line. Repair lets the conversation go on from what came before.",
 )
-TITLE_FORM: Final = Rule(
+TITLE_FORM: Final = error_rule(
     "compaction.title-form",
-    "error",
     "the summary of a compaction is in a record that no client sends",
     "a `summary` record is a title to every client; `steno repair` writes it as a message",
     "A published description has compactions write a `summary` record, then the boundary, then a "
@@ -149,9 +147,8 @@ TITLE_FORM: Final = Rule(
     "summary is never sent. Repair adds the message that clients expect.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-LOGICAL_PARENT: Final = Rule(
+LOGICAL_PARENT: Final = info_rule(
     "compaction.logical-parent",
-    "info",
     "a compaction follows a record that is not in the file",
     "only readers that show what came before need it; they go by the order of the file",
     "A boundary names in `logicalParentUuid` the last record before it. In two of five real files "

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from steno.check.evidence import RuleFamily
-from steno.check.findings import Findings, Location, Rule, rules_in
+from steno.check.findings import Findings, Location, Rule, error_rule, info_rule, rules_in, warning_rule
 from steno.check.rules.record_format import DIALECT
 from steno.format.catalogue import catalogue
 from steno.format.dialects.converted_source import ConvertedSource
@@ -21,18 +21,16 @@ from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.records import Gap, read_time
 from steno.format.source import Source, Span
 
-MIXED: Final = Rule(
+MIXED: Final = warning_rule(
     "dialect.mixed",
-    "warning",
     "a message is of another form than most of the file",
     "each message is read by its own form; more than one tool wrote the file",
     "The descriptions know one form each. A file of a dialect with messages of another dialect, or "
     "of the real client, follows neither.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-UNKNOWN: Final = Rule(
+UNKNOWN: Final = info_rule(
     "dialect.unknown-type",
-    "info",
     "a record has a type or subtype that the description does not give",
     "a record of an unknown type is left as it is, and one of an unknown subtype read by its type",
     "000 has the types user, assistant, system and compact_system, subtypes of assistant (response, "
@@ -79,117 +77,103 @@ def _is_client_type(kind: str, subtype: Any) -> bool:
     return f"{kind}/{subtype}" in known
 
 
-REQUIRED: Final = Rule(
+REQUIRED: Final = error_rule(
     "dialect.required-field",
-    "error",
     "a required field is missing",
     "the description requires it of every record of this type",
     "000 requires `type`, `uuid`, `timestamp` and `sessionId`, and `message` of a `compact_system`; 004 requires "
     "`uuid`, `parentUuid`, `sessionId`, `type`, `timestamp` and `message`.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-NO_MESSAGE: Final = Rule(
+NO_MESSAGE: Final = warning_rule(
     "dialect.no-message",
-    "warning",
     "a message says nothing",
     "the record is read, and nothing of it is sent",
     "000 requires `message` of a user record unless it is a command, of a system record, and of an "
     "answer that is no tool call.",
 )
-DUPLICATE: Final = Rule(
+DUPLICATE: Final = error_rule(
     "dialect.duplicate-uuid",
-    "error",
     "two records have the same uuid",
     "the last one counts",
     "Rule 1 of 000 and rule 2 of 004: uuids are unique within a session.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-TIMESTAMP: Final = Rule(
+TIMESTAMP: Final = error_rule(
     "dialect.timestamp",
-    "error",
     "a timestamp is not of the form that the description gives",
     "the order of the file counts instead",
     "Rule 2 of 000 wants ISO 8601 text; 004 wants a number of milliseconds.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-PARENT: Final = Rule(
+PARENT: Final = error_rule(
     "dialect.missing-parent",
-    "error",
     "a parentUuid names no record of the file",
     "the record begins a branch of its own",
     "Rule 3 of 000 and of 004: a parent is a record of the same session, or null.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-CYCLE: Final = Rule(
+CYCLE: Final = error_rule(
     "dialect.cycle",
-    "error",
     "a record is its own ancestor",
     "the first record of the circle in the file begins the conversation",
     "Rule 3 of 004: parents form a graph without circles; in 000 a message follows an earlier one.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-SHAPE: Final = Rule(
+SHAPE: Final = error_rule(
     "dialect.message-shape",
-    "error",
     "a record is not built as its type asks",
     "what can be read of it is read",
     "Rule 4 of 000: `message` is text, `toolArguments` and `metadata` are objects, flags are "
     "booleans. In 004, too, ids are text and flags are booleans.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-TOOL: Final = Rule(
+TOOL: Final = error_rule(
     "dialect.tool-fields",
-    "error",
     "a tool call lacks toolName or toolArguments",
     "the call is read with what it has",
     "Rule 5 of 000.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-SIDECHAIN: Final = Rule(
+SIDECHAIN: Final = error_rule(
     "dialect.sidechain",
-    "error",
     "a record among a sub-agent's records lacks isSidechain",
     "it is taken for a part of the main conversation",
     "Rule 6 of 000 and rule 5 of 004: a prompt and its answer, and what stands between records of a "
     "sub-agent, are of one conversation.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-OPERATION: Final = Rule(
+OPERATION: Final = error_rule(
     "dialect.operation",
-    "error",
     "a compact_system record names no known operation",
     "it is read as a note",
     "000 has four: conversation_compacting, conversation_compacted, conversation_restoring and conversation_restored.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-METADATA: Final = Rule(
+METADATA: Final = warning_rule(
     "dialect.metadata",
-    "warning",
     "a conversation_compacted record has no metadata",
     "nothing says how many messages were kept, so all are",
     "000 lists `metadata` as the conditional field of `conversation_compacted`.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-RESULT: Final = Rule(
+RESULT: Final = error_rule(
     "dialect.unmatched-result",
-    "error",
     "a tool result answers no call before it",
     "it is left out of what is sent",
     "Rule 4 of 004: `tool_use_id` names an earlier `tool_use`. In 000 a result follows its call.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-CONTENT: Final = Rule(
+CONTENT: Final = error_rule(
     "dialect.content",
-    "error",
     "message.content is neither text nor a list of content objects",
     "what can be read of it is read",
     "Rule 6 of 004: a content object has a type, and what the description shows of that type: a "
     "text its `text`, a call its `id`, `name` and `input`.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-IMAGE: Final = Rule(
+IMAGE: Final = error_rule(
     "dialect.image",
-    "error",
     "an image is not base64 with a media type",
     "the API refuses it; it is left out of what is sent",
     "Rule 7 of 004.",

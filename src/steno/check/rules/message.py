@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from steno.check.evidence import Evidence, RecordShape, RecordView, RuleFamily
-from steno.check.findings import Findings, Location, Rule, rules_in
+from steno.check.findings import Findings, Location, Rule, error_rule, info_rule, rules_in, warning_rule
 from steno.check.record_graph import RecordGraph, ToolBlock
 from steno.format.catalogue import version_key
 from steno.format.dialects.record_dialect import ROLES
@@ -125,9 +125,8 @@ def _run_start(user_records: list[Node]) -> str:
     return "prompt" if user_records else ""
 
 
-_EMPTY_TEXT: Final = Rule(
+_EMPTY_TEXT: Final = error_rule(
     "message.empty-text",
-    "error",
     "a text is empty",
     "the API refuses empty text; `steno repair` takes the block out",
     "The API refuses a request with a text block that is empty or blank. 2.1.325 leaves out an "
@@ -135,17 +134,15 @@ _EMPTY_TEXT: Final = Rule(
     "was; in a message of the user the block is sent as it is. A blank line of an answer that says "
     "more is common and harmless: the clients leave it out. Repair takes the block out.",
 )
-_ROLE: Final = Rule(
+_ROLE: Final = info_rule(
     "message.role",
-    "info",
     "the role of a message is not its record's type",
     "harmless: the clients go by the record's type",
     "`message.role` says again what `type` says. The clients go by the type and do not need the "
     "role; readers that look into the message alone take it for somebody else's.",
 )
-_UNSIGNED: Final = Rule(
+_UNSIGNED: Final = error_rule(
     "message.unsigned-thinking",
-    "error",
     "thinking has no signature",
     "the API refuses it when it is sent again; `steno repair` takes the block out",
     "The API signs its reasoning and wants the signature back. Sessions recorded through another "
@@ -153,44 +150,39 @@ _UNSIGNED: Final = Rule(
     "client sends the block again as it is, and the API refuses the request. Repair takes the block "
     "out. Whether a signature fits its thinking only the API can tell.",
 )
-_THINKING_ONLY: Final = Rule(
+_THINKING_ONLY: Final = warning_rule(
     "message.thinking-only",
-    "warning",
     "a response is nothing but thinking",
     "the client drops it; nothing that was said is lost",
     "The response was interrupted, or its other lines were lost. The API does not take a message that ends in "
     "thinking, so 2.1.325 drops the response, and what stands before and behind it is merged.",
 )
-_IMAGE: Final = Rule(
+_IMAGE: Final = error_rule(
     "message.image",
-    "error",
     "an image cannot be sent",
     "the API refuses every request with it; `steno repair` puts a note in its place",
     "The API takes PNG, JPEG, GIF and WebP as base64, up to 5 MB and 8,000 pixels a side, 2,000 when a request holds "
     "more than 20 images. The media type must be that of the bytes. An image beyond that stays in the conversation, "
     "so every later request fails in the same way. Repair puts a line of text in its place.",
 )
-_UNKNOWN_BLOCK: Final = Rule(
+_UNKNOWN_BLOCK: Final = error_rule(
     "message.unknown-block",
-    "error",
     "a block is of a kind the API does not know",
     "clients pass it on and the API refuses it; `steno repair` takes it out",
     "Every client sends a block of an unknown type to the API unchanged, and the API refuses the "
     "request. Such blocks come from other programs, or from features that are not part of the "
     "format. A block that is no object at all is refused as well. Repair takes it out.",
 )
-_NO_ID: Final = Rule(
+_NO_ID: Final = error_rule(
     "message.no-id",
-    "error",
     "responses without an id are merged into one",
     "the clients reorder the conversation; `steno repair` gives every response its id",
     "The lines of one response are told by `message.id`. Every client takes all lines without one for the same "
     "response, and puts their words and calls together, out of order. Only lines that name no model either are kept "
     "apart, by 2.1.200 and newer. One such response alone is harmless. Repair gives each response an id of its own.",
 )
-_MIXED: Final = Rule(
+_MIXED: Final = error_rule(
     "message.mixed",
-    "error",
     "lines of two responses are mixed",
     "clients lose results there; `steno repair` takes the lines for one response",
     "A response is written without a break but for the results of its own calls. Two clients at work on one session "
@@ -198,17 +190,15 @@ _MIXED: Final = Rule(
     "behind the call and sends an error in its place, though the result is in the file. Repair gives the lines the "
     "name of the response they stand in, and takes out thinking that was signed for the other.",
 )
-_NO_CONTENT: Final = Rule(
+_NO_CONTENT: Final = error_rule(
     "message.no-content",
-    "error",
     "a message has no content",
     "2.1.325 leaves it out, older clients fail; `steno repair` takes it out of the chain",
     "`message.content` is missing, null or empty, or neither text nor a list of blocks. 2.1.325 passes over the "
     "record and joins its neighbours; clients up to 2.1.200 fail when they come to it.",
 )
-_NOT_A_MESSAGE: Final = Rule(
+_NOT_A_MESSAGE: Final = error_rule(
     "message.not-a-message",
-    "error",
     "`message` is no object",
     "no client takes the record in",
     "The record of a user or an assistant holds the API's message as an object, with `role` and "
@@ -401,70 +391,62 @@ def _is_blank(text: Any) -> bool:
     return not isinstance(text, str) or not text or text.isspace()
 
 
-ORPHAN_RESULT: Final = Rule(
+ORPHAN_RESULT: Final = error_rule(
     "tools.orphan-result",
-    "error",
     "a tool result belongs to no call of the conversation",
     "2.1.200 and newer leave it out, older clients send it and the API refuses; `steno repair` leaves it out",
     "The call was lost with a damaged line, compacted away, or lies on another branch. The API "
     "refuses a request with a result whose call is not in the message before. 2.1.200 and 2.1.325 "
     "leave such results out, 2.1.42 and older send them. Repair takes the record off the chain.",
 )
-UNANSWERED: Final = Rule(
+UNANSWERED: Final = error_rule(
     "tools.unanswered",
-    "error",
     "a tool call has no result, and the conversation went on",
     "clients leave the call out; `steno repair` adds a result that says so",
     "The client was killed while the tool ran, or the result was lost with a damaged line. The API refuses a request "
     "with an unanswered call, so every client leaves the call out on resume, and the model does not know that it was "
     "made. Repair adds a result that says that none was recorded.",
 )
-INTERRUPTED: Final = Rule(
+INTERRUPTED: Final = warning_rule(
     "tools.interrupted",
-    "warning",
     "the session ends in a tool call without a result",
     "2.1.325 answers it with an error, older clients leave it out; a running session looks the same",
     "The session ended, or was killed, while a tool ran; while a client is at work every session "
     "looks like this for a moment. 2.1.325 writes a result that says that the call was "
     "interrupted. Older clients leave the call out. Repair adds such a result.",
 )
-DUPLICATE_RESULT: Final = Rule(
+DUPLICATE_RESULT: Final = error_rule(
     "tools.duplicate-result",
-    "error",
     "a tool call has a second result",
     "2.1.200 and newer send the first only, older clients both and the API refuses; `steno repair` leaves it out",
     "The API takes one result per call. 2.1.200 and 2.1.325 leave out all but the first, 2.1.42 "
     "and older send them all. Repair takes the second record off the chain.",
 )
-RESULT_BEFORE_USE: Final = Rule(
+RESULT_BEFORE_USE: Final = warning_rule(
     "tools.result-before-use",
-    "warning",
     "a tool result stands before its call",
     "clients have to guess; `steno repair` puts it behind the call",
     "By its parents the result comes before the call it answers, which the API refuses. Clients that leave out "
     "results without a call leave this one out, and with it the call. Repair hangs the result on the call.",
 )
-RESULT_LATE: Final = Rule(
+RESULT_LATE: Final = error_rule(
     "tools.result-late",
-    "error",
     "a tool result stands behind another response",
     "2.1.200 and newer send an error in its place; `steno repair` puts it behind the call",
     "The API wants results right behind the response that called. Where another response comes between, 2.1.200 and "
     "2.1.325 say that the result is missing, though it is in the file, and 2.1.42 and older send what the API "
     "refuses. A lost or wrong parent does this. Repair hangs the result on the call.",
 )
-INPUT: Final = Rule(
+INPUT: Final = error_rule(
     "tools.input",
-    "error",
     "the input of a tool call is no object",
     "the API refuses the request; `steno repair` puts an object in its place",
     "Clients pass the input of a call on as it is, and the API refuses anything but an object. "
     "Converters write it as text, and a response that was cut off leaves half of it. Repair reads "
     "the object out of text that holds one, and keeps any other value inside an object.",
 )
-DUPLICATE_USE: Final = Rule(
+DUPLICATE_USE: Final = error_rule(
     "tools.duplicate-use",
-    "error",
     "two tool calls have one id",
     "the API refuses the request; `steno repair` gives the second an id of its own",
     "Ids of tool calls are unique in a conversation. Gateways to other models that count them from one, and copied "
@@ -514,18 +496,16 @@ def _add_findings(evidence: Evidence, rule: Rule, blocks: tuple[ToolBlock, ...],
         evidence.add_finding(rule, block.node, template.format(repr(block.id)))
 
 
-_PLACEHOLDER: Final = Rule(
+_PLACEHOLDER: Final = info_rule(
     "usage.placeholder",
-    "info",
     "output tokens are a placeholder",
     "clients from 2.1.0 to 2.1.52 did not write the final figure; estimate the output from the text",
     "While a response streams in, its first figure for output tokens is a placeholder of a few tokens. Clients from "
     "2.1.0 to 2.1.52 wrote that figure and never the final one, with a `stop_reason` of null. Sums over such sessions "
     "come out far too low; the other figures are right. It is said once per file.",
 )
-_CONFLICT: Final = Rule(
+_CONFLICT: Final = info_rule(
     "usage.conflict",
-    "info",
     "the lines of one response have figures that do not grow",
     "count the highest figure of a response, not the last one or the sum",
     "A response is written as several lines with one `message.id`, each with the figures as they "

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from steno.check.evidence import INNER_FIELDS, Evidence, RecordShape, RecordView, RuleFamily, are_usual_times
-from steno.check.findings import Findings, Location, Rule, rules_in
+from steno.check.findings import Findings, Location, error_rule, info_rule, rules_in, warning_rule
 from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
 from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE, ROLES
 from steno.format.lenient_json import MAX_DEPTH, as_object
@@ -21,9 +21,8 @@ from steno.session.transcript import Node
 _LINE_RULES: Final = {
     rule.id: rule
     for rule in (
-        Rule(
+        error_rule(
             "line.torn",
-            "error",
             "a record was cut off",
             "what it said is lost; `steno repair` takes the fragment out",
             "The writer was stopped inside a line: a crash, a full disk, a killed process. No client "
@@ -31,9 +30,8 @@ _LINE_RULES: Final = {
             "2.1.325 write their next record right behind it and lose that one too. Repair takes the "
             "fragment out; what was never written cannot be brought back.",
         ),
-        Rule(
+        error_rule(
             "line.glued",
-            "error",
             "two records stand on one line",
             "clients lose at least one of them; `steno repair` puts the newline back",
             "A newline is missing between two records. Clients up to 2.1.200 write so when they go on "
@@ -41,128 +39,113 @@ _LINE_RULES: Final = {
             "read line by line: 2.1.325 takes the first record of such a line, older ones neither. "
             "Repair puts the newline back, and both are read again.",
         ),
-        Rule(
+        error_rule(
             "line.spliced",
-            "error",
             "a whole record stands behind a cut-off one on the same line",
             "no client reads it; `steno repair` gives it a line of its own",
             "A record was cut off and the next was written right behind the fragment. The line as a "
             "whole is no JSON, so every client passes over it and the sound record is lost with the "
             "broken one. Repair takes the fragment out and keeps the record.",
         ),
-        Rule(
+        error_rule(
             "line.nul-run",
-            "error",
             "zero bytes stand in the file",
             "clients lose the record behind them; `steno repair` takes them out",
             "The file system lost what was written shortly before a crash and left zeros in its place. "
             "Where a record follows on the same line, no client can read that line. Repair takes the "
             "zeros out and keeps the record; what the zeros replaced is gone.",
         ),
-        Rule(
+        error_rule(
             "line.not-json",
-            "error",
             "a line is not JSON",
             "every client passes over it; `steno repair` takes it out",
             "The line holds something that no reader takes for a record: the end of a record whose "
             "beginning is lost, or text of another program. Clients pass over it in silence. If a "
             "record stood there once, its children name a parent that is not in the file.",
         ),
-        Rule(
+        error_rule(
             "line.control",
-            "error",
             "a string holds a raw control character",
             "the real client skips this line; `steno repair` escapes the character",
             "JSON wants control characters inside strings to be escaped. Python can write and read "
             "them raw, the real client cannot: it passes over the whole line, and the record is lost. "
             "Repair writes the record again with the character escaped.",
         ),
-        Rule(
+        error_rule(
             "line.number",
-            "error",
             "a number is one that JSON does not have",
             "the real client skips this line; `steno repair` writes null in its place",
             "`NaN` and `Infinity` are written by some libraries, but they are not JSON. The real client passes over "
             "the whole line, and the record is lost. Repair writes null, as JavaScript itself would have done.",
         ),
-        Rule(
+        warning_rule(
             "line.utf8",
-            "warning",
             "bytes are not UTF-8",
             "readers show a replacement character or refuse the line",
             "The bytes were cut inside a character, or written in another encoding. The real client "
             "reads a replacement character instead of each; strict readers refuse the line. What stood "
             "there cannot be told from the file.",
         ),
-        Rule(
+        warning_rule(
             "line.surrogate",
-            "warning",
             "a string holds half of a surrogate pair",
             "the real client reads it, other readers and the API may refuse it",
             "A character beyond the first 65,536 was cut in two, mostly by shortening a text by its "
             "length in JavaScript. JavaScript can hold the half, UTF-8 cannot: a request with it in it "
             "may be refused, and strict readers refuse the line.",
         ),
-        Rule(
+        warning_rule(
             "line.oversize",
-            "warning",
             "a line is longer than 64 MiB and was not read",
             "nothing is known of what it holds, and it is kept as it is; records that hang on it seem to have no parent",
             "Reading a line takes memory in proportion to its length, so lines beyond 64 MiB are passed over. Nothing "
             "else is said about such a line; its record may be sound, and records that hang on it seem to have no "
             "parent. Clients have no such limit. Repair keeps the line, and does not bridge over it.",
         ),
-        Rule(
+        warning_rule(
             "line.depth",
-            "warning",
             "a line nests deeper than readers can be expected to follow",
             "no client writes this; readers may fail on it",
             "Many decoders go down one call for each level and give up, or crash, beyond some depth. "
             "No client writes anything of the kind, so the line was made by hand or to do harm.",
         ),
-        Rule(
+        warning_rule(
             "line.duplicate-key",
-            "warning",
             "a key stands twice in one object",
             "readers differ in which value they take; the real client takes the last",
             "JSON does not say what a repeated key means. JavaScript and Python take the last value, "
             "some readers the first, and some refuse the line. No client writes it.",
         ),
-        Rule(
+        warning_rule(
             "line.not-object",
-            "warning",
             "a line is JSON, but not an object",
             "every client passes over it",
             "Every record is an object. A line that holds a list, a string or a number was not written "
             "by a client; all of them pass over it.",
         ),
-        Rule(
+        info_rule(
             "line.bom",
-            "info",
             "the file begins with a byte order mark",
             "harmless: the clients read past it",
             "Some editors on Windows put it there. The clients read past it; tools that decode the "
             "first line as it is may not.",
         ),
-        Rule(
+        info_rule(
             "line.crlf",
-            "info",
             "lines end as on Windows",
             "harmless: the clients read past it",
             "The file went through an editor or a tool that changes line endings. The clients read "
             "such lines. It is said once per file.",
         ),
-        Rule(
+        info_rule(
             "line.bigint",
-            "info",
             "an integer is too big for JavaScript",
             "the real client reads a number near it",
             "JavaScript holds integers exactly up to 9,007,199,254,740,992. A bigger one loses its last "
             "digits when the real client reads it, and when it writes the value back.",
         ),
-        Rule(
+        info_rule(
             "line.no-newline",
-            "info",
             "the file does not end in a newline",
             "clients before 2.1.325 glue their next record onto the last line; go on with a newer one",
             "The last record is whole and every client reads it. 2.1.325 writes a newline before it "
@@ -242,41 +225,36 @@ def _is_sound(view: RecordView) -> bool:
     return _MANY_DIGITS not in shape and shape.count(b"(") <= MAX_DEPTH
 
 
-_NO_TYPE: Final = Rule(
+_NO_TYPE: Final = error_rule(
     "fields.no-type",
-    "error",
     "a record has no type",
     "every client passes over it",
     "Every record says by its `type` what it is. A record without one is passed over by every "
     "client; when it was part of the conversation, what hangs on it has no parent. One that has "
     "neither an id nor a message is no part of it, and harmless.",
 )
-_NO_UUID: Final = Rule(
+_NO_UUID: Final = error_rule(
     "fields.no-uuid",
-    "error",
     "a message has no id",
     "no client takes it in; `steno repair` gives it one",
     "Messages are found by their `uuid`. One without it cannot be reached from any other, and "
     "every client leaves it out. Repair gives it an id and hangs its successor on it.",
 )
-_NO_PARENT: Final = Rule(
+_NO_PARENT: Final = error_rule(
     "fields.no-parent",
-    "error",
     "a message does not say what it follows",
     "clients begin the conversation here; `steno repair` hangs it on the message before",
     "`parentUuid` names the record before, and is null on the first. Clients take a message without the field for a "
     "beginning, and all that stands before it is not sent. Repair hangs the message on the one before it in the file.",
 )
-_NO_MESSAGE: Final = Rule(
+_NO_MESSAGE: Final = error_rule(
     "fields.no-message",
-    "error",
     "a record of the conversation has no message",
     "no client takes it in; `steno repair` takes it out of the chain",
     "The record of a user or an assistant holds what was said under `message`. 2.1.325 leaves out a record without it.",
 )
-DIALECT: Final = Rule(
+DIALECT: Final = error_rule(
     "fields.dialect",
-    "error",
     "records are in a form that no client writes or resumes",
     "no client resumes them; `steno repair` writes them in the real client's form",
     "Two published descriptions of the format differ from what clients write: one has messages as plain strings and "
@@ -286,26 +264,23 @@ DIALECT: Final = Rule(
     "an info; in a file of the real client it is an error. It is said once per file.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-_BACKUP_TEXT: Final = Rule(
+_BACKUP_TEXT: Final = info_rule(
     "fields.backup-text",
-    "info",
     "a file-history-snapshot holds text where the client names a backup",
     "clients do not take the text for a backup, so /rewind does not restore the file",
     "`snapshot.trackedFileBackups` names for each file a backup under `file-history`: `{backupFileName, version, "
     "backupTime}`. One published description has the content of the file there. It is said once per file.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
-_MISSING: Final = Rule(
+_MISSING: Final = info_rule(
     "fields.missing",
-    "info",
     "a field is missing that this kind of record always had",
     "no client needs it to resume; tools may",
     "The catalogue knows which fields stood on every record of a kind, in each version. The client resumes without "
     "them, but tools that read sessions may count on them. It is said once per kind and field.",
 )
-_TYPE: Final = Rule(
+_TYPE: Final = info_rule(
     "fields.type",
-    "info",
     "a field holds another type of value than it always did",
     "no client minds as far as is known; tools may",
     "The catalogue knows the JSON types each field was seen with. Another one means a newer "
@@ -319,12 +294,8 @@ _JSON_TYPES: Final[dict[type, JsonType]] = {type(each): json_type(each) for each
 _MAX_VARIANTS: Final = 10_000
 
 
-class _FieldVerdict(msgspec.Struct, frozen=True):
-    """What the catalogue says against the top level of a record."""
-
-    kind: str
-    missing: tuple[str, ...]
-    odd: tuple[tuple[str, JsonType, tuple[JsonType, ...]], ...]
+_OddField: TypeAlias = tuple[str, JsonType, tuple[JsonType, ...]]
+"""The name of a field, the type of its value, and the types that the catalogue knows."""
 
 
 class FieldRules(RuleFamily):
@@ -375,13 +346,14 @@ class FieldRules(RuleFamily):
         if not view.node.type:
             findings.add(_NO_TYPE, view.location, mild=not ("uuid" in fields or "message" in fields))
             return
-        verdict = _field_verdict(view.kind, self._version, view.shape)
-        for name in verdict.missing:
-            if self._is_new("missing", verdict.kind, name):
-                findings.add(_MISSING, view.location, f"{verdict.kind} without {name}")
-        for name, actual_type, known in verdict.odd:
-            if self._is_new("type", verdict.kind, name):
-                message = f"{name} of {verdict.kind} is {actual_type}, not {' or '.join(known)}"
+        kind = view.kind
+        missing, odd = _compare_with_catalogue(kind, self._version, view.shape)
+        for name in missing:
+            if self._is_new("missing", kind, name):
+                findings.add(_MISSING, view.location, f"{kind} without {name}")
+        for name, actual_type, known in odd:
+            if self._is_new("type", kind, name):
+                message = f"{name} of {kind} is {actual_type}, not {' or '.join(known)}"
                 findings.add(_TYPE, view.location, message)
 
     def _is_new(self, topic: str, kind: str, name: str) -> bool:
@@ -419,10 +391,13 @@ def _inner_type(value: Any) -> str | None:
 
 
 @lru_cache(maxsize=4_096)
-def _field_verdict(kind: str, version: str, shape: RecordShape) -> _FieldVerdict:
+def _compare_with_catalogue(
+    kind: str, version: str, shape: RecordShape
+) -> tuple[tuple[str, ...], tuple[_OddField, ...]]:
+    """Return the fields that are missing at the top level of a record, and those with a type that is not known."""
     known = _known_fields(kind)
     if known is None:
-        return _FieldVerdict(kind, (), ())
+        return (), ()
     passed_over = _CHECKED_ELSEWHERE
     if not kind.startswith(("user/", "assistant/")):
         passed_over -= {"uuid", "parentUuid", "timestamp"}
@@ -431,12 +406,10 @@ def _field_verdict(kind: str, version: str, shape: RecordShape) -> _FieldVerdict
         for name, field in known.items()
         if name not in shape.names and name not in passed_over and _is_required(field, version)
     )
-    return _FieldVerdict(kind, missing, tuple(_unexpected_types(known, shape, passed_over)))
+    return missing, tuple(_unexpected_types(known, shape, passed_over))
 
 
-def _unexpected_types(
-    known: Fields, shape: RecordShape, passed_over: frozenset[str]
-) -> Iterator[tuple[str, JsonType, tuple[JsonType, ...]]]:
+def _unexpected_types(known: Fields, shape: RecordShape, passed_over: frozenset[str]) -> Iterator[_OddField]:
     for name, kind in zip(shape.names, shape.types, strict=True):
         field = known.get(name)
         actual = _JSON_TYPES[kind]
@@ -460,36 +433,32 @@ def _is_required(field: Field, version: str) -> bool:
     return field.known_in(driven[0]) and field.known_in(driven[-1])
 
 
-_NO_TIME: Final = Rule(
+_NO_TIME: Final = error_rule(
     "time.missing",
-    "error",
     "a message has no timestamp",
     "2.1.200 and newer leave the message out; `steno repair` gives it a time between its neighbours",
     "A message needs its `timestamp` as ISO text. 2.1.200 and 2.1.325 leave out every message "
     "without one, and refuse the file when none is left. 2.1.42 loads only the first prompt, and "
     "2.0.76 crashes. Repair writes a time between those of the neighbours.",
 )
-_NUMBER: Final = Rule(
+_NUMBER: Final = error_rule(
     "time.number",
-    "error",
     "a timestamp is a number",
     "2.1.200 and newer leave the message out; `steno repair` writes it as ISO text",
     "Some descriptions of the format have milliseconds here; no client writes them. 2.0.76 and "
     "2.1.42 load such a message, 2.1.200 and 2.1.325 leave it out, and refuse the file when no "
     "other message is left. Repair writes the same moment as ISO text.",
 )
-_NOT_ISO: Final = Rule(
+_NOT_ISO: Final = warning_rule(
     "time.not-iso",
-    "warning",
     "a timestamp is not ISO 8601 with a time zone",
     "readers guess the moment or take none; write it like 2026-11-15T05:00:01.000Z",
     "Every client writes UTC with milliseconds and a `Z`; an offset such as `+00:00` is read too. "
     "Text of another form is taken for local time, or for no time at all. A client that looks for "
     "a lost parent by time, or goes on from the latest record, then goes astray.",
 )
-_BACKWARDS: Final = Rule(
+_BACKWARDS: Final = info_rule(
     "time.backwards",
-    "info",
     "the clock went back by more than a minute",
     "the order of the file and of its timestamps differ; clients up to 2.1.42 go by the latter",
     "Records are appended as they happen, so times rise along the file; a few milliseconds back are common where "
