@@ -229,6 +229,24 @@ def unwritable_error(path: str, error: OSError) -> Unwritable:
     return Unwritable(f"cannot write {path}: {(error.strerror or str(error)).lower()}", hint=hint)
 
 
+@contextmanager
+def reading(path: str) -> Generator[None]:
+    """Raise what the system says as `Unreadable`, for a block that reads a file."""
+    try:
+        yield
+    except OSError as error:
+        raise unreadable_error(path, error) from error
+
+
+@contextmanager
+def writing(path: str) -> Generator[None]:
+    """Raise what the system says as `Unwritable`, for a block that writes a file."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable_error(path, error) from error
+
+
 class TempFile:
     """A new file in the folder of `target`, for its owner's eyes only, removed when left."""
 
@@ -293,23 +311,19 @@ class TempFile:
         A file beside it, rather than in its place, has a time of its own (`with_time=False`). Raises Unwritable if that
         cannot be done.
         """
-        try:
+        with writing(self.target):
             if hasattr(os, "chown") and (template.st_uid, template.st_gid) != _owner_of(self.path):
                 os.chown(self.path, template.st_uid, template.st_gid)
             os.chmod(self.path, stat.S_IMODE(template.st_mode))
             if with_time:
                 os.utime(self.path, ns=(template.st_atime_ns, template.st_mtime_ns))
-        except OSError as error:
-            raise unwritable_error(self.target, error) from error
 
     def replace(self, path: str, *, sync: bool = True) -> None:
         """Put what was written in the place of a file of ours. Raises Unwritable if that cannot be done."""
-        try:
+        with writing(path):
             os.replace(self.path, path)
             if sync:
                 sync_folder(os.path.dirname(path))
-        except OSError as error:
-            raise unwritable_error(path, error) from error
 
     def close(self) -> None:
         """Close what was opened to look at it."""

@@ -29,11 +29,12 @@ from steno.store.atomic import (
     FileIdentity,
     TempFile,
     file_identity,
+    reading,
     real_path,
     remove_stale_temp_files,
     sync_folder,
-    unreadable_error,
     unwritable_error,
+    writing,
 )
 from steno.store.discovered import peek
 from steno.store.environment import now
@@ -86,12 +87,10 @@ def place_new(temp_file: TempFile, path: str, *, template: str = "") -> str:
     if template:
         temp_file.copy_metadata(_lstat(real_path(template)), with_time=False)
     temp_file.close()
-    try:
+    with writing(path):
         if not _hard_link(temp_file.path, path):
             _rename_new(temp_file.path, path)
         sync_folder(os.path.dirname(path))
-    except OSError as error:
-        raise unwritable_error(path, error) from error
     temp_file.remove()
     return path
 
@@ -180,10 +179,8 @@ def list_backups(path: str) -> list[str]:
 
 
 def _lstat(path: str) -> os.stat_result:
-    try:
+    with reading(path):
         return os.stat(path, follow_symlinks=False)
-    except OSError as error:
-        raise unreadable_error(path, error) from error
 
 
 def _is_same_file(path: str, other: str) -> bool:
@@ -197,10 +194,8 @@ def _set_aside_files(target: str, suffix: str) -> list[tuple[int, str]]:
     """Return what was set aside of a file under a word, with its number, oldest first."""
     folder, name = os.path.split(target)
     pattern = re.compile(rf"{re.escape(name)}\.{suffix}(?:-([1-9][0-9]{{0,8}}))?")
-    try:
+    with writing(target):
         names = os.listdir(folder or os.curdir)
-    except OSError as error:
-        raise unwritable_error(target, error) from error
     matches = [match for match in map(pattern.fullmatch, names) if match]
     return sorted((int(m[1] or 1), os.path.join(folder, m[0])) for m in matches)
 
@@ -258,10 +253,8 @@ def _copy_file(path: str, name: str) -> None:
 
 
 def _replace_file(path: str, target: str) -> None:
-    try:
+    with writing(target):
         os.replace(path, target)
-    except OSError as error:
-        raise unwritable_error(target, error) from error
     try:
         sync_folder(os.path.dirname(target))
     except OSError as error:
@@ -291,10 +284,8 @@ class _OpenOriginal:
         if os.name == "nt":
             # There, no file that is open can be exchanged.
             return
-        try:
+        with reading(path):
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise unreadable_error(path, error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -396,10 +387,8 @@ class StagingArea:
 
     def _temp_folder(self) -> str:
         if self._folder is None:
-            try:
+            with writing("a temporary file"):
                 self._folder = TemporaryDirectory(prefix="steno-")
-            except OSError as error:
-                raise unwritable_error("a temporary file", error) from error
         return self._folder.name
 
     def _clear(self) -> None:
@@ -426,8 +415,6 @@ def _coalesce(buffer: BytesIO, remaining: Iterable[bytes]) -> Iterator[bytes]:
 
 def make_owner_writable(path: str) -> str:
     """Let its owner write to a new file, whatever the one it was made from allowed."""
-    try:
+    with writing(path):
         os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) | stat.S_IRUSR | stat.S_IWUSR)
-    except OSError as error:
-        raise unwritable_error(path, error) from error
     return path

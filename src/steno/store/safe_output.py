@@ -22,6 +22,7 @@ from steno.store.atomic import (
     make_private_folder,
     temp_name,
     unwritable_error,
+    writing,
 )
 from steno.store.dirfd import Directory
 from steno.store.environment import steno_home
@@ -161,10 +162,8 @@ class OutputFolder:
 
         Raises Unwritable if it cannot be listed.
         """
-        try:
+        with writing(self.path):
             names = self._directory.names()
-        except OSError as error:
-            raise unwritable_error(self.path, error) from error
         return [name for name in names if not re.fullmatch(TEMP_NAME_PATTERN, name)]
 
     def kind(self, name: str) -> OutputEntryKind:
@@ -194,14 +193,12 @@ class OutputFolder:
 
         Raises Unwritable if it cannot be written; nothing is half there.
         """
-        try:
+        with writing(os.path.join(self.path, name)):
             kind = self.kind(name)
             if kind == "folder":
                 self._replace_files(name, contents)
             else:
                 self._create_folder(name, contents, empty=kind == "empty")
-        except OSError as error:
-            raise unwritable_error(os.path.join(self.path, name), error) from error
 
     def _create_folder(self, name: str, contents: Mapping[str, bytes], *, empty: bool) -> None:
         temporary = temp_name(name)
@@ -245,7 +242,7 @@ class OutputFolder:
 
         Raises Unwritable if it cannot be removed.
         """
-        try:
+        with writing(os.path.join(self.path, name)):
             with self._directory.open_directory(name) as directory:
                 _remove_temp_files(directory)
                 if set(directory.names()) - set(self._files):
@@ -254,8 +251,6 @@ class OutputFolder:
             temporary = temp_name(name)
             self._directory.rename(name, temporary)
             self._directory.sync()
-        except OSError as error:
-            raise unwritable_error(os.path.join(self.path, name), error) from error
         self._remove_temp_folder(temporary)
         return True
 

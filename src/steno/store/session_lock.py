@@ -32,8 +32,8 @@ from steno.store.atomic import (
     open_private,
     process_start_time,
     real_path,
-    unwritable_error,
     write_atomic,
+    writing,
 )
 from steno.store.client_folders import ConfigFolder
 from steno.store.discovered import path_context
@@ -254,11 +254,9 @@ def _acquire(path: str, session: str) -> int:
     # Made before it is locked: whoever is refused waits for the name for a short time only.
     content = _holder_content(session)
     for _ in range(_MAX_ATTEMPTS):
-        try:
+        with writing(path):
             os.makedirs(os.path.dirname(path), PRIVATE_FOLDER_MODE, exist_ok=True)
             descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            raise unwritable_error(path, error) from error
         try:
             if not lock_descriptor(descriptor, wait=False):
                 raise _busy_error(path, session)

@@ -21,7 +21,7 @@ from steno.store.archive.catalogue import Catalogue, CatalogueEntry, PathResolve
 from steno.store.archive.copies import ArchivedChange, ArchiveWriter, ProgressCallback, repair_hint, source_digests
 from steno.store.archive.file_access import SESSIONS_FOLDER
 from steno.store.archive.journal import JOURNAL_FILE, ArchiveSource, FileGeneration, FrameReader, Journal, read_journal
-from steno.store.atomic import TempFile, make_private_folder, unwritable_error
+from steno.store.atomic import TempFile, make_private_folder, unwritable_error, writing
 from steno.store.config import ARCHIVE_LEVEL, read_config
 from steno.store.discovered import DiscoveredFile, Problem, unreadable_problem
 from steno.store.discovery import Discovery, config_folder_of
@@ -160,10 +160,8 @@ def _restore_file(journal: Journal, file: FileGeneration, target: str) -> Restor
         return RestoreResult(target, "same" if _is_same(file, target) else "other", file.size)
     if _is_incomplete(journal, file):
         return _damaged_result(journal, target, file.path)
-    try:
+    with writing(target):
         make_private_folder(os.path.dirname(os.path.abspath(target)))
-    except OSError as error:
-        raise unwritable_error(target, error) from error
     with TempFile(target) as temp_file:
         try:
             temp_file.write(_verified_frames(journal, file))
@@ -171,12 +169,10 @@ def _restore_file(journal: Journal, file: FileGeneration, target: str) -> Restor
             if isinstance(error.__cause__, Unreadable):
                 return RestoreResult(target, "damaged", file.size)
             raise
-        try:
+        with writing(target):
             if file.last_state is not None:
                 os.chmod(temp_file.path, file.last_state.mode & 0o777)
                 os.utime(temp_file.path, ns=(file.last_state.mtime_ns, file.last_state.mtime_ns))
-        except OSError as error:
-            raise unwritable_error(target, error) from error
         with SessionLock.acquire(target, check_clients=False):
             place_new(temp_file, target)
     return RestoreResult(target, "written", file.size)
@@ -349,10 +345,8 @@ class Archive:
         """
         if isinstance(session, DiscoveredFile):
             session = session_group(session, Discovery(session.root), PathResolver())
-        try:
+        with writing(self.folder):
             make_private_folder(os.path.join(self.folder, SESSIONS_FOLDER))
-        except OSError as error:
-            raise unwritable_error(self.folder, error) from error
         with FileLock(self.lock):
             return self._archive_group(session, on_progress or _ignore_progress, full=full)
 

@@ -25,15 +25,7 @@ from steno.store.archive.journal import (
     encode_path,
     read_journal,
 )
-from steno.store.atomic import (
-    TempFile,
-    append_lines,
-    read_all,
-    remove_stale_temp_files,
-    sync_file,
-    unreadable_error,
-    unwritable_error,
-)
+from steno.store.atomic import TempFile, append_lines, read_all, reading, remove_stale_temp_files, sync_file, writing
 from steno.store.discovered import DiscoveredFile, is_below, path_context
 from steno.store.environment import CATALOGUE_PATH, steno_home
 
@@ -122,10 +114,8 @@ def read_entries(path: str) -> tuple[dict[str, CatalogueEntry], int, int]:
 
     Raises Unreadable if the catalogue is there and cannot be read.
     """
-    try:
+    with reading(path):
         data = read_all(path)
-    except OSError as error:
-        raise unreadable_error(path, error) from error
     entries: dict[str, CatalogueEntry] = {}
     complete_size = data.rfind(b"\n") + 1
     lines = data[:complete_size].split(b"\n")[:-1]
@@ -150,10 +140,8 @@ class Catalogue:
             return
         self.entries[entry.path] = entry
         self._lines += 1
-        try:
+        with writing(self._path):
             append_lines(self._path, encode_line(entry))
-        except OSError as error:
-            raise unwritable_error(self._path, error) from error
 
     def remove(self, path: str) -> None:
         """Take out the line about a session. Raises Unwritable if that cannot be done; it is as it was."""
@@ -173,10 +161,8 @@ class Catalogue:
             return
         # Once for all sessions of a run. A line that a power cut takes would leave a session
         # whose file is gone since where nobody looks.
-        try:
+        with writing(self._path):
             sync_file(self._path)
-        except OSError as error:
-            raise unwritable_error(self._path, error) from error
 
     def write(self) -> None:
         """Write all of it anew. Raises Unwritable if that cannot be done; it is as it was."""
@@ -380,10 +366,8 @@ def record_moves(moves: Iterable[MovedSession]) -> None:
     if not lines:
         return
     path = os.path.join(steno_home(), *_MOVED_FILE)
-    try:
+    with writing(path):
         append_lines(path, lines, sync=True)
-    except OSError as error:
-        raise unwritable_error(path, error) from error
 
 
 def read_moves() -> dict[str, MovedSession]:

@@ -36,10 +36,12 @@ from steno.store.archive.journal import (
 from steno.store.atomic import (
     make_private_folder,
     open_private,
+    reading,
     sync_folder,
     unreadable_error,
     unwritable_error,
     write_all,
+    writing,
 )
 from steno.store.discovered import DiscoveredFile, list_folder
 from steno.store.environment import now
@@ -121,10 +123,8 @@ class ArchiveWriter:
         Raises Unreadable if the file cannot be read, or changes under our eyes, or Unwritable if the archive cannot be
         written; `roll_back` makes it what it was.
         """
-        try:
+        with reading(discovered.path):
             status = os.stat(discovered.path)
-        except OSError as error:
-            raise unreadable_error(discovered.path, error) from error
         file = self.journal.latest(path)
         if file and not full and _is_unchanged(file, status) and not self._copy_is_short(file):
             on_progress(status.st_size)
@@ -209,10 +209,8 @@ class ArchiveWriter:
         self, file: FileGeneration, source: FileSource, on_progress: ProgressCallback, *, new: bool
     ) -> None:
         path = self.journal.copy_path(file)
-        try:
+        with writing(path):
             descriptor = open_private(path, os.O_RDWR | (_CREATE_FLAGS if new else 0))
-        except OSError as error:
-            raise unwritable_error(path, error) from error
         self._previous_sizes[path] = _NEW_COPY if new else file.packed
         try:
             self._write_frames(descriptor, file, source, on_progress)
@@ -294,14 +292,12 @@ class ArchiveWriter:
             return
         data = b"".join(self._pending_lines)
         self._pending_lines = []
-        try:
+        with writing(self._path):
             # The copies' names first: a line must not speak of a file that a power cut takes back.
             if not self.journal.complete_size or _NEW_COPY in self._previous_sizes.values():
                 sync_folder(self.journal.folder)
             write_all(self._journal_descriptor, data)
             os.fsync(self._journal_descriptor)
-        except OSError as error:
-            raise unwritable_error(self._path, error) from error
         self.journal.complete_size += len(data)
         self._previous_sizes.clear()
 

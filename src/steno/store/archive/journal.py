@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, TypeVar
 import msgspec
 
 from steno.errors import Unreadable
-from steno.store.atomic import read_all, unreadable_error
+from steno.store.atomic import read_all, reading
 
 if TYPE_CHECKING:
     from zstandard import ZstdDecompressor
@@ -239,10 +239,8 @@ def read_journal(folder: str) -> Journal:
     Raises Unreadable if it is there and cannot be read.
     """
     path = os.path.join(folder, JOURNAL_FILE)
-    try:
+    with reading(path):
         data = read_all(path)
-    except OSError as error:
-        raise unreadable_error(path, error) from error
     journal = Journal(folder)
     journal.complete_size = data.rfind(b"\n") + 1
     for number, line_data in enumerate(data[: journal.complete_size].split(b"\n")[:-1], 1):
@@ -312,12 +310,9 @@ class FrameReader:
 
     def read_packed(self, frame: FrameLine) -> bytes:
         """Return a frame as it lies there. Raises Unreadable if it does not."""
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(frame.at)
-                data = file.read(frame.packed)
-        except OSError as error:
-            raise unreadable_error(self.path, error) from error
+        with reading(self.path), open(self.path, "rb") as file:
+            file.seek(frame.at)
+            data = file.read(frame.packed)
         if len(data) != frame.packed:
             raise self._damaged_error(frame, "it was cut short")
         return data

@@ -29,6 +29,7 @@ from steno.store.atomic import (
     remove_stale_in_folder,
     sync_folder,
     unwritable_error,
+    writing,
 )
 from steno.store.discovered import peek
 from steno.store.environment import now, steno_home
@@ -98,10 +99,8 @@ class RelocationReceipt(msgspec.Struct, frozen=True):
 def relocation_lock() -> FileLock:
     """Return the lock of whoever moves something. Raises Unwritable if steno's folder cannot be written."""
     folder = os.path.join(steno_home(), RECEIPTS_FOLDER)
-    try:
+    with writing(folder):
         make_private_folder(folder)
-    except OSError as error:
-        raise unwritable_error(folder, error) from error
     return FileLock(os.path.join(folder, _LOCK_FILE), wait=False)
 
 
@@ -111,10 +110,8 @@ def new_receipt_folder() -> str:
 
     stamp = strftime("%Y%m%dT%H%M%S", gmtime(now()))
     folder = os.path.join(steno_home(), RECEIPTS_FOLDER, f"{stamp}-{os.urandom(3).hex()}")
-    try:
+    with writing(folder):
         make_private_folder(folder)
-    except OSError as error:
-        raise unwritable_error(folder, error) from error
     return folder
 
 
@@ -143,10 +140,8 @@ def begin_receipt(plan: RelocationPlan, kind: Literal["move", "unpack"], folder:
 
 
 def _copy_original(source: str, path: str) -> None:
-    try:
+    with writing(path):
         make_private_folder(os.path.dirname(path))
-    except OSError as error:
-        raise unwritable_error(path, error) from error
     with FileSource(source) as file, TempFile(path) as copy:
         copy.write(compress_chunks(file.chunks()))
         place_new(copy, path)
@@ -483,11 +478,9 @@ class _StepExecutor:
                 yield chunk
 
     def _write_file(self, source: str, target: str, chunks: Iterable[bytes]) -> None:
-        try:
+        with writing(target):
             make_private_folder(os.path.dirname(target))
             template = os.stat(source)
-        except OSError as error:
-            raise unwritable_error(target, error) from error
         with TempFile(target) as temp_file:
             temp_file.write(chunks)
             # The client deletes by age, and lists by it.
