@@ -375,7 +375,7 @@ def test_a_deleted_file_that_does_not_fit_on_the_disk_any_more_leaves_no_half(
         file.append(LINE * 100)
         path.unlink()
         with monkeypatch.context() as patch:
-            patch.setattr(append, "os", Recorded(write=write))
+            patch.setattr(atomic, "os", Recorded(write=write))
             with pytest.raises(Unwritable, match="full"):
                 file.append(LINE)
         assert not path.exists()

@@ -210,6 +210,26 @@ class ArchivedSession(msgspec.Struct, frozen=True):
     changes: tuple[ArchivedChange, ...] = ()
     problems: tuple[Problem, ...] = ()
 
+    @property
+    def added(self) -> int:
+        """How many bytes were new."""
+        return sum(change.added for change in self.changes)
+
+    @property
+    def packed(self) -> int:
+        """How many bytes they take."""
+        return sum(change.packed for change in self.changes)
+
+    @property
+    def rewritten(self) -> int:
+        """How many files got another generation, because they no longer begin as they did."""
+        return sum(change.begun and change.generation > 1 and not change.healed for change in self.changes)
+
+    @property
+    def healed(self) -> int:
+        """How many files were kept anew, because the archive's copy was damaged."""
+        return sum(change.healed for change in self.changes)
+
 
 class ArchiveReport(msgspec.Struct, frozen=True):
     """What one run over many sessions did."""
@@ -221,33 +241,29 @@ class ArchiveReport(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
     @property
-    def _changes(self) -> list[ArchivedChange]:
-        return [change for session in self.archived for change in session.changes]
-
-    @property
     def files(self) -> int:
         """How many files had something new."""
-        return len(self._changes)
+        return sum(len(session.changes) for session in self.archived)
 
     @property
     def added(self) -> int:
         """How many bytes were new."""
-        return sum(change.added for change in self._changes)
+        return sum(session.added for session in self.archived)
 
     @property
     def packed(self) -> int:
         """How many bytes they take."""
-        return sum(change.packed for change in self._changes)
+        return sum(session.packed for session in self.archived)
 
     @property
     def rewritten(self) -> int:
-        """How many files got another generation, because they no longer begin as they did."""
-        return sum(change.begun and change.generation > 1 and not change.healed for change in self._changes)
+        """How many files got another generation."""
+        return sum(session.rewritten for session in self.archived)
 
     @property
     def healed(self) -> int:
-        """How many files were kept anew, because the archive's copy was damaged."""
-        return sum(change.healed for change in self._changes)
+        """How many files were kept anew."""
+        return sum(session.healed for session in self.archived)
 
 
 class Archive:
