@@ -31,8 +31,9 @@ from steno.check.drift_model import (
     Sketch,
     Slot,
     Tally,
-    make_report,
+    make_drift,
     sketch_fields,
+    sort_drifts,
     sort_types,
 )
 from steno.format.catalogue import ANY_MCP, MCP_PREFIX, Catalogue, JsonType, ToolEntry, json_type, version_key
@@ -114,7 +115,7 @@ class Observer:
 
     def drifts(self) -> list[Drift]:
         """Return what was observed: by code, then the most frequent first."""
-        return make_report(self.tallies)
+        return sort_drifts(make_drift(key, tally) for key, tally in self.tallies.items())
 
     def _compare_waiting(self) -> None:
         records, self._waiting_records, self._waiting_bytes = self._waiting_records, [], 0

@@ -413,17 +413,13 @@ class Drift(msgspec.Struct, frozen=True):
     """The page of the documentation that explains it, where one does."""
 
 
-def make_report(tallies: dict[Key, Tally]) -> list[Drift]:
-    """Return what was observed: by code, then the most frequent first."""
-    return sort_drifts(_make_drift(key, tally) for key, tally in tallies.items())
-
-
 def sort_drifts(drifts: Iterable[Drift]) -> list[Drift]:
     """Return differences by code, then the most frequent first."""
-    return sorted(drifts, key=_drift_key)
+    return sorted(drifts, key=lambda drift: (CODES.index(drift.code), -drift.count, drift.kind, drift.path, drift.name))
 
 
-def _make_drift(key: Key, tally: Tally) -> Drift:
+def make_drift(key: Key, tally: Tally) -> Drift:
+    """Return one difference as it was observed."""
     code, kind, path, name = key
     return Drift(
         code=code,
@@ -437,7 +433,3 @@ def _make_drift(key: Key, tally: Tally) -> Drift:
         sample=tally.sample,
         docs=PUBLISHED_DESCRIPTIONS_PAGE if code == "PUBLISHED_FORM" else None,
     )
-
-
-def _drift_key(drift: Drift) -> tuple[int, int, str, str, str]:
-    return CODES.index(drift.code), -drift.count, drift.kind, drift.path, drift.name

@@ -454,6 +454,7 @@ class _TransferReader:
             if digest.hexdigest() != packed.sha256:
                 raise BadRequest(f"{packed.name!r} in the archive is not what was packed")
             os.utime(temp_file.path, ns=(packed.mtime_ns, packed.mtime_ns))
+            # Not `TempFile.replace`: every error of unpacking names the staging folder.
             os.replace(temp_file.path, target)
         self._read_exactly(stream, -packed.size % _BLOCK_SIZE)
 
