@@ -145,7 +145,8 @@ class Chat:
     async def _run_queue(self) -> None:
         """Get the engine, and take up what is said until the user leaves."""
         self.agent_setup = await asyncio.to_thread(self._prepare)
-        from steno.console import approval_dialogs, markdown_renderer
+        from steno.console import approval_dialogs
+        from steno.report.markdown_renderer import preload_renderer
 
         await approval_dialogs.ask_trust_once(self.prompt, self.renderer, self.agent_setup.options)
         async with self.agent_setup.open_model() as model:
@@ -153,7 +154,7 @@ class Chat:
             try:
                 await self.enter_session(self.agent_setup.open_session())
                 self.status.print_greeting()
-                self.run_in_background(asyncio.to_thread(markdown_renderer.preload_renderer))
+                self.run_in_background(asyncio.to_thread(preload_renderer))
                 if self.config.first_prompt:
                     self.queued_prompts.append(self.config.first_prompt)
                 while not self._is_leaving:
