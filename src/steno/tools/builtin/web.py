@@ -300,6 +300,8 @@ def html_to_text(source: str, url: str) -> str:
     return parser.get_text()
 
 
+# Not markdownify: 3,000 nested elements end in a RecursionError, 180 kB of `<a ` took it ten minutes (it has no limit
+# of time or size), and it brings BeautifulSoup and two more packages.
 class _TextExtractor(HTMLParser):
     """Gathers the words of a page, with so much of its form as helps to read it."""
 
