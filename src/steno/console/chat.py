@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from steno.console.chat_status import ChatStatus
-from steno.console.prompt import Prompt, PromptHistory
+from steno.console.prompt import Prompt, PromptCompleter, PromptHistory
 from steno.errors import StenoError
 from steno.sanitize.terminal import StyledLine
 
@@ -166,7 +166,6 @@ class Chat:
         """Import what the console needs from here on, while the user may type already."""
         from steno.console.approval_dialogs import PermissionDialogs, ToolDialogs
         from steno.console.commands import CommandTable
-        from steno.console.completion import PromptCompleter
         from steno.console.event_renderer import EventRenderer
 
         agent_setup = self.config.prepare()
