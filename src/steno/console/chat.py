@@ -298,7 +298,6 @@ class Chat:
         self.screen.refresh()
 
     def _on_text_changed(self, _buffer: "Buffer") -> None:
-        """Whoever types on does not mean to leave."""
         if self.prompt.hint == _EXIT_HINT:
             self.prompt.hint = ""
 
@@ -461,7 +460,6 @@ class Chat:
         return session.agent.executor.context.cwd if session is not None else os.getcwd()
 
     def _command_descriptions(self) -> list[tuple[str, str]]:
-        """Return everything that can be called, with a word on it."""
         console_commands = self.command_table.descriptions()
         if self.session is None:
             return console_commands

@@ -460,7 +460,6 @@ class EventRenderer:
         return [*text_lines, *running_lines]
 
     def _running_lines(self, columns: int) -> list[StyledLine]:
-        """Return a line for everything that is being done."""
         now, unicode = self._clock(), self._screen.paint.unicode
         lines: list[StyledLine] = []
         for call_id, running_call in self._running_calls.items():

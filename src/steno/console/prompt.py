@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _MAX_LINES: Final = 8
 _MAX_CHARACTERS: Final = 1200
 _PLACEHOLDER: Final = re.compile(r"\[(?:paste|image) (\d+): [^\]\n]*\]")
-_IMAGE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+IMAGE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 
 class Pastes:
@@ -122,7 +122,7 @@ def pasted_image_path(text: str, cwd: str) -> str:
     else:
         path_text = re.sub(r"\\(.)", r"\1", path_text)
     path = os.path.join(cwd, os.path.expanduser(path_text))
-    return path if path.lower().endswith(_IMAGE_SUFFIXES) and os.path.isfile(path) else ""
+    return path if path.lower().endswith(IMAGE_SUFFIXES) and os.path.isfile(path) else ""
 
 
 _FILE_NAME: Final = "prompts.jsonl"

@@ -21,8 +21,7 @@ CLAUDE.md, AGENTS.md or rules of other tools first. Keep it short; leave out wha
 anyway. If there is a CLAUDE.md, propose what to make better in it."""
 
 
-async def _agents(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _agents(chat: "Chat", _arguments: str) -> None:
     if chat.session is None:
         return
     types = [(agent_type.name, agent_type.description) for agent_type in chat.session.agent_tool.types]
@@ -31,8 +30,7 @@ async def _agents(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_block([*lines, hint], "agents")
 
 
-async def _mcp(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _mcp(chat: "Chat", _arguments: str) -> None:
     if chat.session is None:
         return
     lines: list[StyledLine] = []
@@ -53,8 +51,7 @@ async def _mcp(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_block(lines or [[("  no servers; .mcp.json or --mcp-config names some", "dim")]], "mcp")
 
 
-async def _hooks(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _hooks(chat: "Chat", _arguments: str) -> None:
     if chat.session is None:
         return
     lines: list[StyledLine] = [
@@ -72,8 +69,7 @@ async def _hooks(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_block(lines or [[("  no hooks", "dim")]], "hooks")
 
 
-async def _permissions(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _permissions(chat: "Chat", _arguments: str) -> None:
     session = chat.session
     if session is None:
         return
@@ -101,9 +97,8 @@ async def _permissions(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_block([*(lines or [[("  no rules", "dim")]]), mode], "permissions")
 
 
-async def _memory(chat: "Chat", arguments: str) -> None:
+async def _memory(chat: "Chat", _arguments: str) -> None:
     """Show what the model always knows, and open one of the files in the editor."""
-    del arguments
     session = chat.session
     if session is None:
         return
@@ -125,9 +120,8 @@ async def _init(chat: "Chat", arguments: str) -> None:
     await chat.run_prompt(f"{_INIT_PROMPT}\n\n{arguments}".strip())
 
 
-async def _doctor(chat: "Chat", arguments: str) -> None:
+async def _doctor(chat: "Chat", _arguments: str) -> None:
     """Look after this session and the config folder, as the commands of that name do."""
-    del arguments
     chat.screen.print([[]])
     path = chat.session_path()
     if path:
@@ -135,9 +129,8 @@ async def _doctor(chat: "Chat", arguments: str) -> None:
     await run_program(chat, steno_command("doctor"))
 
 
-async def _explorer(chat: "Chat", arguments: str) -> None:
+async def _explorer(chat: "Chat", _arguments: str) -> None:
     """Open the explorer on this session; it follows it."""
-    del arguments
     await open_explorer(chat)
 
 

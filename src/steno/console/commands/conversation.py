@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 _MODEL_CHOICES: Final = (("o", "opus"), ("s", "sonnet"), ("h", "haiku"))
 
 
-async def _clear(chat: "Chat", arguments: str) -> None:
-    """Begin a new session; the one before it stays on disk."""
-    del arguments
+async def _clear(chat: "Chat", _arguments: str) -> None:
     from steno.agent.writable_session import new_session
 
     session = chat.session
@@ -37,7 +35,6 @@ async def _clear(chat: "Chat", arguments: str) -> None:
 
 
 async def _compact(chat: "Chat", arguments: str) -> None:
-    """Let a summary take the place of the conversation."""
     session = chat.session
     if session is None:
         return
@@ -106,8 +103,7 @@ async def _save_preference(key: str, value: str) -> str:
     return ""
 
 
-async def _vim(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _vim(chat: "Chat", _arguments: str) -> None:
     from prompt_toolkit.enums import EditingMode
 
     app = chat.prompt.app
@@ -135,9 +131,7 @@ async def _theme(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_note(f"{requested}: {themes[requested]}{await _save_preference('theme', requested)}", "dim")
 
 
-async def _paste(chat: "Chat", arguments: str) -> None:
-    """Put the picture that is in the clipboard into the prompt."""
-    del arguments
+async def _paste(chat: "Chat", _arguments: str) -> None:
     from steno.console.external_programs import save_clipboard_image
 
     path = await save_clipboard_image(os.environ)
@@ -145,8 +139,7 @@ async def _paste(chat: "Chat", arguments: str) -> None:
     chat.screen.refresh()
 
 
-async def _exit(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _exit(chat: "Chat", _arguments: str) -> None:
     chat.exit()
 
 

@@ -47,8 +47,7 @@ def status_command_input(session: "AgentSession") -> dict[str, Any]:
 _BAR_WIDTH: Final = 30
 
 
-async def _help(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _help(chat: "Chat", _arguments: str) -> None:
     columns = chat.screen.width - 1
     lines: list[StyledLine] = [[("  Say what you want done, in your own words. Besides:", "")], []]
     rows = [
@@ -69,13 +68,11 @@ async def _help(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_block([*lines, [], [("  ? shows the keys", "dim")]], "help")
 
 
-async def _keys(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _keys(chat: "Chat", _arguments: str) -> None:
     chat.renderer.print_block(description_rows(KEY_HELP, chat.screen.width - 1), "keys")
 
 
-async def _status(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _status(chat: "Chat", _arguments: str) -> None:
     session = chat.session
     if session is None:
         return
@@ -104,8 +101,7 @@ def _print_table(chat: "Chat", rows: list[tuple[str, str]]) -> None:
     chat.renderer.print_block(description_rows(rows, chat.screen.width - 1, "dim"), "table")
 
 
-async def _cost(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _cost(chat: "Chat", _arguments: str) -> None:
     session = chat.session
     if session is None:
         return
@@ -122,8 +118,7 @@ async def _cost(chat: "Chat", arguments: str) -> None:
     _print_table(chat, rows)
 
 
-async def _context(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _context(chat: "Chat", _arguments: str) -> None:
     session = chat.session
     if session is None:
         return
@@ -150,8 +145,7 @@ async def _context(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_note("estimated; /compact makes room, /clear begins anew", "dim")
 
 
-async def _todos(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _todos(chat: "Chat", _arguments: str) -> None:
     lines = chat.renderer.todo_lines(chat.screen.width)
     chat.renderer.print_block(lines or [[("  nothing is left to do", "dim")]], "todos")
 
@@ -174,9 +168,8 @@ async def _tasks(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_block([*body, *hint], "tasks")
 
 
-async def _bug(chat: "Chat", arguments: str) -> None:
+async def _bug(chat: "Chat", _arguments: str) -> None:
     """Tell what a report needs, without a word of what was said."""
-    del arguments
     import platform
 
     from steno._version import __version__

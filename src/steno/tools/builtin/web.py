@@ -446,9 +446,8 @@ class WebFetch:
         },
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """Read it."""
-        del call
         fetch_input = parse_input(tool_input, _WebFetchInput)
         start_time = time.monotonic()
         page = await _fetch_cached(fetch_input.url, context)
@@ -613,9 +612,8 @@ class WebSearch:
         },
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """Search."""
-        del call
         search_input = parse_input(tool_input, _WebSearchInput)
         if len(search_input.query.strip()) < _MIN_QUERY_LENGTH:
             raise ToolFailure("There is nothing to search for.")
