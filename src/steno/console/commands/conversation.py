@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from steno.console.chat_status import MODE_DESCRIPTIONS
-from steno.console.commands import ConsoleCommand
+from steno.console.commands import ConsoleCommand, with_session
 from steno.console.dialog import Choice, Dialog
 from steno.errors import BadRequest, StenoError
 from steno.report import humanize
 from steno.report.humanize import SHORT_ID_LENGTH
 
 if TYPE_CHECKING:
+    from steno.agent.agent_session import AgentSession
     from steno.console.chat import Chat
 
 
@@ -34,20 +35,16 @@ async def _clear(chat: "Chat", _arguments: str) -> None:
     chat.renderer.print_note(f"a new session; /resume {previous_id[:SHORT_ID_LENGTH]} goes back", "dim")
 
 
-async def _compact(chat: "Chat", arguments: str) -> None:
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _compact(chat: "Chat", session: "AgentSession", arguments: str) -> None:
     chat.renderer.begin_turn()
     await session.submit(f"/compact {arguments}".strip())
 
 
-async def _model(chat: "Chat", arguments: str) -> None:
+@with_session
+async def _model(chat: "Chat", session: "AgentSession", arguments: str) -> None:
     from steno.agent.config.models import resolve_model
 
-    session = chat.session
-    if session is None:
-        return
     current_model = session.agent.request_config.model
     requested = arguments.strip()
     if not requested:
@@ -68,10 +65,8 @@ async def _model(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_note(f"{name} from now on{await _save_preference('model', requested)}", "dim")
 
 
-async def _mode(chat: "Chat", arguments: str) -> None:
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _mode(chat: "Chat", session: "AgentSession", arguments: str) -> None:
     requested = arguments.strip()
     allowed = [mode for mode in MODE_DESCRIPTIONS if mode != "bypassPermissions" or _may_bypass(chat)]
     if not requested:

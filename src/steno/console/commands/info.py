@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steno.agent.recorder import VERSION
 from steno.console.chat_status import MODE_DESCRIPTIONS
-from steno.console.commands import ConsoleCommand, description_rows
+from steno.console.commands import ConsoleCommand, description_rows, with_session
 from steno.console.key_bindings import KEY_HELP
 from steno.report import humanize
 from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
@@ -72,10 +72,8 @@ async def _keys(chat: "Chat", _arguments: str) -> None:
     chat.renderer.print_block(description_rows(KEY_HELP, chat.screen.width - 1), "keys")
 
 
-async def _status(chat: "Chat", _arguments: str) -> None:
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _status(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     from steno._version import __version__
 
     agent, state = session.agent, chat.status.state()
@@ -101,10 +99,8 @@ def _print_table(chat: "Chat", rows: list[tuple[str, str]]) -> None:
     chat.renderer.print_block(description_rows(rows, chat.screen.width - 1, "dim"), "table")
 
 
-async def _cost(chat: "Chat", _arguments: str) -> None:
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _cost(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     meter = session.agent.meter
     rows = [("total", f"${meter.total_cost / MICRO_DOLLARS_PER_DOLLAR:.4f}")]
     for model, usage in meter.usage_by_model.items():
@@ -118,10 +114,8 @@ async def _cost(chat: "Chat", _arguments: str) -> None:
     _print_table(chat, rows)
 
 
-async def _context(chat: "Chat", _arguments: str) -> None:
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _context(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     from steno.agent.slash_dispatch import context_report
 
     _, usage = context_report(session.agent, session.compactor.window(session.agent))
@@ -150,10 +144,8 @@ async def _todos(chat: "Chat", _arguments: str) -> None:
     chat.renderer.print_block(lines or [[("  nothing is left to do", "dim")]], "todos")
 
 
-async def _tasks(chat: "Chat", arguments: str) -> None:
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _tasks(chat: "Chat", session: "AgentSession", arguments: str) -> None:
     tasks = session.agent.executor.context.background.tasks
     action, _, task_id = arguments.partition(" ")
     if action == "stop" and task_id.strip() in tasks:
