@@ -29,7 +29,7 @@ from steno.tools.builtin.tasks import TaskCreate, TaskGet, TaskUpdate
 from steno.tools.context import ToolContext
 from steno.tools.output import escape_controls, quote_name
 from steno.tools.protocol import ToolFailure, ToolResult
-from steno.tools.registry import ToolRegistry, file_tools
+from steno.tools.registry import ToolRegistry, builtin_tools
 
 
 def context(folder: Path) -> ToolContext:
@@ -43,7 +43,7 @@ def call(place: ToolContext, name: str, given: dict[str, Any], *, deny: str = ""
     rules = parse_rules([RuleSource(deny=(deny,) if deny else ())], root=place.cwd, cwd=place.cwd, home="")
     guard = PermissionChecker(rules, "acceptEdits", place.cwd, (place.cwd,), home=place.env["HOME"])
     caller = ToolExecutor(
-        tools=ToolRegistry([*file_tools(), Bash()]), context=place, permission_checker=guard, emit=lambda _event: None
+        tools=ToolRegistry(builtin_tools()), context=place, permission_checker=guard, emit=lambda _event: None
     )
     block = {"type": "tool_use", "id": "toolu_1", "name": name, "input": given}
     return asyncio.run(caller.execute(block))[0]

@@ -18,7 +18,7 @@ from steno.permissions.permission_checker import PermissionChecker
 from steno.permissions.permission_rules import Decision, PermissionMode, RuleSource, parse_rules
 from steno.tools.context import ToolContext
 from steno.tools.protocol import ToolResult
-from steno.tools.registry import ToolRegistry, file_tools
+from steno.tools.registry import ToolRegistry, builtin_tools
 
 _HIDDEN = "nobody is to see this"
 _BOOK = '{"cells": [{"cell_type": "code", "source": "%s", "outputs": []}], "nbformat": 4}'
@@ -56,7 +56,10 @@ class House:
         guard = PermissionChecker(made, mode, cwd, (cwd,), home=home)
         self.context.visibility_filter = guard.visibility_filter
         caller = ToolExecutor(
-            tools=ToolRegistry(file_tools()), context=self.context, permission_checker=guard, emit=lambda _event: None
+            tools=ToolRegistry(builtin_tools()),
+            context=self.context,
+            permission_checker=guard,
+            emit=lambda _event: None,
         )
         if consent is not None:
             caller.request_approval = consent

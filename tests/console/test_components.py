@@ -11,10 +11,9 @@ from tests.console.recording_screen import paper, words
 
 from steno.console.approval_dialogs import command_parts, preview_patch, short_path, shorten_paths
 from steno.console.chat_status import StatusState, notification_sequence, parse_colours, status_line
-from steno.console.completion import fuzzy_match
 from steno.console.dialog import Choice, Dialog
 from steno.console.local_input import attach_images
-from steno.console.prompt import Pastes, PromptHistory, pasted_image_path
+from steno.console.prompt import Pastes, PromptHistory, fuzzy_match, pasted_image_path
 from steno.console.screen import FrameOutput
 from steno.sanitize.terminal import StyledLine, display_width
 

@@ -99,7 +99,7 @@ HOMES = [
     ("health monitor", "steno.web.state.health_monitor:HealthMonitor"),
     ("html markdown", "steno.web.render.markdown"),
     ("diff", "steno.web.render.diff"),
-    ("markdown renderer", "steno.console.markdown_renderer"),
+    ("markdown renderer", "steno.report.markdown_renderer"),
     ("event renderer", "steno.console.event_renderer:EventRenderer"),
     ("status line", "steno.console.chat_status:status_line"),
     ("key bindings", "steno.console.key_bindings"),

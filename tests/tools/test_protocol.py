@@ -16,7 +16,7 @@ from steno.format.tool_catalogue import AGENT, SKILL, TOOLS, older_names, rule_n
 from steno.permissions.permission_rules import EDIT_TOOLS, READ_TOOLS
 from steno.session.turns import tool_outcomes
 from steno.tools.protocol import Tool, builtin_spec
-from steno.tools.registry import ToolRegistry, builtin_tool_names, file_tools, non_file_tools
+from steno.tools.registry import ToolRegistry, builtin_tool_names, builtin_tools
 from steno.web import tool_views
 
 SOURCE: Final = Path(steno.__file__).parent
@@ -26,7 +26,7 @@ ALLOWED: Final = {
     "format/tool_catalogue.py": "the table",
     "agent/subagents.py": "the tools of the built-in agent Explore are its own choice",
 }
-OWN: Final[list[Tool]] = [*file_tools(), *non_file_tools()]
+OWN: Final[list[Tool]] = builtin_tools()
 
 
 def collections_in(tree: ast.AST) -> Iterator[ast.expr]:

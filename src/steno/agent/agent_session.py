@@ -61,7 +61,7 @@ from steno.store.file_source import FileSource
 from steno.store.session_lock import SessionAnnouncement
 from steno.tools.context import ToolContext
 from steno.tools.protocol import Tool
-from steno.tools.registry import ToolRegistry, file_tools, non_file_tools
+from steno.tools.registry import ToolRegistry, builtin_tools
 
 
 class AgentSession(msgspec.Struct, kw_only=True, eq=False):
@@ -435,7 +435,7 @@ class _SessionBuilder:
         self.commands, notes = discover_commands(options.cwd, trusted=options.trusted, env=options.env)
         self.notes += map(str, notes)
         self.skill_listing = list_skills(self.skills, self.commands)
-        tools: list[Tool] = [*file_tools(), *non_file_tools(), agent_tool, *options.extra_tools]
+        tools: list[Tool] = [*builtin_tools(), agent_tool, *options.extra_tools]
         if self.skill_listing:
             tools.append(SkillTool(self.skills, self.commands))
         return self._available_tools(tools)
@@ -500,7 +500,7 @@ class _SessionBuilder:
 
     def _subagent_tools(self, definition: SubagentDefinition, depth: int) -> ToolRegistry:
         agent_tool = self._build_agent_tool(self.callbacks.emit, depth)
-        registry = self._available_tools([*file_tools(), *non_file_tools(), agent_tool])
+        registry = self._available_tools([*builtin_tools(), agent_tool])
         # Nobody talks to a sub-agent.
         return registry.filtered(lambda name: name not in ASKING_TOOLS and definition.may_use(name))
 

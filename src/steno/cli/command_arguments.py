@@ -1,7 +1,4 @@
-"""Arguments of this and of suggested commands: the folders to search, session names, the program.
-
-Imports no click, because a sync that finds no changes must not wait for it.
-"""
+"""Arguments of this and of suggested commands: the folders to search, session names, the program."""
 
 import os
 import sys

@@ -1,14 +1,9 @@
-"""Entry point of the process: runs a command, prints errors in one line, sets the exit code.
-
-A plain `steno sync` is run here without click: most syncs only look for changes, and importing
-click takes as long as that.
-"""
+"""Entry point of the process: runs a command, prints errors in one line, sets the exit code."""
 
 import os
 import sys
-from importlib import import_module
 from io import TextIOWrapper
-from typing import Any, Final, cast
+from typing import Final
 
 from steno.cli.output.screen import print_error
 from steno.errors import Ambiguous, BadRequest, Busy, NotFound, StenoError, Unreadable, Unwritable
@@ -95,40 +90,9 @@ def _was_index_recovered(error: Exception, arguments: list[str]) -> bool:
 
 
 def _call_once(arguments: list[str]) -> int:
-    folders = _plain_sync_folders(arguments)
-    if folders is None or COMPLETION_VARIABLE in os.environ:
-        from steno.cli.main import run_command
+    from steno.cli.main import run_command
 
-        return run_command(arguments)
-    _import_msgspec()
-    from steno.cli.commands.maintenance.sync_index import sync_roots
-
-    sync_roots(folders)
-    return 0
-
-
-def _plain_sync_folders(arguments: list[str]) -> tuple[str, ...] | None:
-    """Return what `sync --root DIR …` names, if that is all there is; None for anything else."""
-    options, folders = arguments[1::2], arguments[2::2]
-    plain = len(options) == len(folders) and all(option == "--root" for option in options)
-    if arguments[:1] != ["sync"] or not plain or any(folder[:1] in {"", "-"} for folder in folders):
-        return None
-    return tuple(folders)
-
-
-def _import_msgspec() -> None:
-    """Import it without `typing_extensions`, which takes `inspect` and all its company along.
-
-    msgspec looks for it and does as well without: what it wants of it is in `typing` by now.
-    """
-    extensions = "typing_extensions"
-    if "msgspec" in sys.modules or extensions in sys.modules:
-        return
-    sys.modules[extensions] = cast("Any", None)  # which means that there is no such module
-    try:
-        import_module("msgspec")
-    finally:
-        del sys.modules[extensions]
+    return run_command(arguments)
 
 
 def _exit_code(error: StenoError) -> int:

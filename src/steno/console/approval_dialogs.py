@@ -162,7 +162,6 @@ class PermissionDialogs:
                 yield from (["  ", (line, "bold")] for line in rest)
 
     def _part_lines(self, parts: "list[Command]", columns: int) -> Iterator[StyledLine]:
-        """Yield what a command is made of, and what the guard says of each part."""
         for part in parts:
             text = _command_text(part)
             literal = all(word.literal for word in _all_words(part))

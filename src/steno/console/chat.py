@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from steno.console.chat_status import ChatStatus
-from steno.console.prompt import Prompt, PromptHistory
+from steno.console.prompt import Prompt, PromptCompleter, PromptHistory
 from steno.errors import StenoError
 from steno.sanitize.terminal import StyledLine
 
@@ -145,7 +145,8 @@ class Chat:
     async def _run_queue(self) -> None:
         """Get the engine, and take up what is said until the user leaves."""
         self.agent_setup = await asyncio.to_thread(self._prepare)
-        from steno.console import approval_dialogs, markdown_renderer
+        from steno.console import approval_dialogs
+        from steno.report.markdown_renderer import preload_renderer
 
         await approval_dialogs.ask_trust_once(self.prompt, self.renderer, self.agent_setup.options)
         async with self.agent_setup.open_model() as model:
@@ -153,7 +154,7 @@ class Chat:
             try:
                 await self.enter_session(self.agent_setup.open_session())
                 self.status.print_greeting()
-                self.run_in_background(asyncio.to_thread(markdown_renderer.preload_renderer))
+                self.run_in_background(asyncio.to_thread(preload_renderer))
                 if self.config.first_prompt:
                     self.queued_prompts.append(self.config.first_prompt)
                 while not self._is_leaving:
@@ -165,7 +166,6 @@ class Chat:
         """Import what the console needs from here on, while the user may type already."""
         from steno.console.approval_dialogs import PermissionDialogs, ToolDialogs
         from steno.console.commands import CommandTable
-        from steno.console.completion import PromptCompleter
         from steno.console.event_renderer import EventRenderer
 
         agent_setup = self.config.prepare()
@@ -298,7 +298,6 @@ class Chat:
         self.screen.refresh()
 
     def _on_text_changed(self, _buffer: "Buffer") -> None:
-        """Whoever types on does not mean to leave."""
         if self.prompt.hint == _EXIT_HINT:
             self.prompt.hint = ""
 
@@ -461,7 +460,6 @@ class Chat:
         return session.agent.executor.context.cwd if session is not None else os.getcwd()
 
     def _command_descriptions(self) -> list[tuple[str, str]]:
-        """Return everything that can be called, with a word on it."""
         console_commands = self.command_table.descriptions()
         if self.session is None:
             return console_commands

@@ -236,7 +236,6 @@ def _dim_lines(text: str, columns: int) -> Iterator[StyledLine]:
 
 
 def _frame_lines(title: str, lines: list[StyledLine], inner_width: int) -> list[StyledLine]:
-    """Return lines in the one frame there is."""
     top_border = f"┌ {title} " + "─" * max(inner_width - display_width(title) - 1, 0) + "─┐"
     framed: list[StyledLine] = [[(top_border, "yellow")]]
     for line in lines:

@@ -14,13 +14,13 @@ import msgspec
 from steno.agent import events
 from steno.agent.events import Event
 from steno.console.chat_status import elapsed_text, spinner_frame
-from steno.console.markdown_renderer import MarkdownStream, markdown_lines
 from steno.console.prompt import PROMPT_MARK
 from steno.console.step_lines import StepView, body_lines, call_label, call_subject, step_line, view_step
 from steno.format.lenient_json import as_list, as_object
 from steno.format.tool_catalogue import ASKING_TOOLS
 from steno.report import humanize
 from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
+from steno.report.markdown_renderer import MarkdownStream, markdown_lines
 from steno.sanitize.terminal import StyledLine, StyledText, display_width, one_line, pad, strip_colours, truncate, wrap
 
 if TYPE_CHECKING:
@@ -460,7 +460,6 @@ class EventRenderer:
         return [*text_lines, *running_lines]
 
     def _running_lines(self, columns: int) -> list[StyledLine]:
-        """Return a line for everything that is being done."""
         now, unicode = self._clock(), self._screen.paint.unicode
         lines: list[StyledLine] = []
         for call_id, running_call in self._running_calls.items():

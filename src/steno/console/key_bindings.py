@@ -47,8 +47,6 @@ _Binding = tuple[tuple[str, ...], Any, Callable[[KeyPressEvent], None]]
 
 
 class _KeyGroup:
-    """Some keys: which, when, and what they do."""
-
     is_eager = False
     """Whether Esc does not wait for what might follow it."""
 
@@ -63,8 +61,6 @@ class _KeyGroup:
 
 
 class _EditingKeys(_KeyGroup):
-    """What edits the prompt."""
-
     def bindings(self) -> list[_Binding]:
         prompt = self.prompt
         has_prompt_focus = has_focus(prompt.buffer)
@@ -132,8 +128,6 @@ class _EditingKeys(_KeyGroup):
 
 
 class _ActionKeys(_KeyGroup):
-    """What is wished for besides."""
-
     def bindings(self) -> list[_Binding]:
         no_dialog, is_busy, is_empty = self.no_dialog, self.is_busy, self.is_empty
         leaves_insert_mode = vi_mode & vi_insert_mode & ~is_empty
@@ -182,8 +176,6 @@ class _ActionKeys(_KeyGroup):
 
 
 class _DialogKeys(_KeyGroup):
-    """What answers a question."""
-
     is_eager = True
 
     def bindings(self) -> list[_Binding]:

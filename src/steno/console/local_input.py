@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from steno.agent.events import ToolEnded, ToolStarted
 from steno.agent.recorder import new_uuid
 from steno.console.dialog import Choice, Dialog
+from steno.console.prompt import IMAGE_SUFFIXES
 from steno.console.step_lines import StepView, body_lines
 from steno.format.tool_catalogue import SHELL
 from steno.llm.messages_api import Block
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _IMAGE_PATH: Final = re.compile(
     r"""(?:^|(?<=\s))@?(?:"([^"\n]+\.\w+)"|'([^'\n]+\.\w+)'|((?:\\.|[^\s\\'"])+\.\w+))(?=\s|$)"""
 )
-_IMAGE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _MAX_IMAGE_BYTES: Final = 20 << 20
 _MAX_OUTPUT_LINES: Final = 30
 
@@ -34,7 +34,7 @@ def attach_images(text: str, cwd: str) -> tuple[str | list[Block], list[str]]:
     for match in _IMAGE_PATH.finditer(text):
         image_path = (match[1] or match[2] or re.sub(r"\\(.)", r"\1", match[3] or "")).strip()
         path = os.path.join(cwd, os.path.expanduser(image_path))
-        if not image_path.lower().endswith(_IMAGE_SUFFIXES) or not os.path.isfile(path):
+        if not image_path.lower().endswith(IMAGE_SUFFIXES) or not os.path.isfile(path):
             continue
         try:
             with open(path, "rb") as file:

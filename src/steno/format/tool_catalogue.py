@@ -133,6 +133,32 @@ _TASK_STOP: Final = ToolFacts(
 _TOOL_ROWS: Final = (
     # Files
     ToolFacts(
+        name="Glob",
+        kind="search",
+        icon="grep",
+        reads_only=True,
+        permission="read",
+        subject=("pattern",),
+        subject_details=("path",),
+        summary="files",
+        view="files",
+        doing="looks for",
+        minor_failures=True,
+    ),
+    ToolFacts(
+        name="Grep",
+        kind="search",
+        icon="grep",
+        reads_only=True,
+        permission="read",
+        subject=("pattern",),
+        subject_details=("path", "glob", "type"),
+        summary="matches",
+        view="matches",
+        doing="looks for",
+        minor_failures=True,
+    ),
+    ToolFacts(
         name="Read",
         kind="read",
         icon="read",
@@ -191,32 +217,6 @@ _TOOL_ROWS: Final = (
         path_field="notebook_path",
         view="changes",
         doing="edits",
-        minor_failures=True,
-    ),
-    ToolFacts(
-        name="Glob",
-        kind="search",
-        icon="grep",
-        reads_only=True,
-        permission="read",
-        subject=("pattern",),
-        subject_details=("path",),
-        summary="files",
-        view="files",
-        doing="looks for",
-        minor_failures=True,
-    ),
-    ToolFacts(
-        name="Grep",
-        kind="search",
-        icon="grep",
-        reads_only=True,
-        permission="read",
-        subject=("pattern",),
-        subject_details=("path", "glob", "type"),
-        summary="matches",
-        view="matches",
-        doing="looks for",
         minor_failures=True,
     ),
     ToolFacts(
@@ -348,7 +348,7 @@ _TOOL_ROWS: Final = (
     ToolFacts(name="ExitWorktree", subject=("action",)),
 )
 TOOLS: Final[dict[str, ToolFacts]] = {row.name: row for row in _TOOL_ROWS}
-"""The facts by name, in an order that stays."""
+"""The facts by name, in the order in which a session lists its tools."""
 _NO_TOOL: Final = ToolFacts(name="")
 
 

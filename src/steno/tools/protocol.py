@@ -116,7 +116,7 @@ class Tool(Protocol):
         """What it says of itself."""
         ...
 
-    async def run(self, tool_input: dict[str, Any], context: "ToolContext", call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: "ToolContext", call: str, /) -> ToolResult:
         """Do it; `call` is the id of the call.
 
         `ToolFailure` becomes an error that the model reads; a cancel ends it at once.

@@ -1,13 +1,15 @@
-"""The tools of one conversation: by name, by the names of other versions, and as the API sees them.
+"""The tool registry of a session: tools by name, by the names of other versions, and as the API sees them.
 
-`file_tools()` and `non_file_tools()` make steno's own. The agent adds the ones that belong to a session:
-sub-agents, skills, the tools of MCP servers, the tool for an answer in a shape.
+`builtin_tools()` finds steno's own in `tools.builtin`: a new tool needs a module there and its row in
+`format.tool_catalogue`. The agent adds the tools that belong to a session: sub-agents, skills, the
+tools of MCP servers, the tool for structured output.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from steno.format.tool_catalogue import AGENT, SKILL
+from steno.format.tool_catalogue import AGENT, SKILL, TOOLS
+from steno.tools import builtin
 from steno.tools.protocol import Tool, ToolSpec
 
 _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
@@ -20,46 +22,25 @@ _JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
-def file_tools() -> list[Tool]:
-    """Return the tools that read, search and write files, in the order in which a model sees them."""
-    from steno.tools.builtin.edit import Edit, MultiEdit
-    from steno.tools.builtin.glob import Glob
-    from steno.tools.builtin.grep import Grep
-    from steno.tools.builtin.notebook import NotebookEdit
-    from steno.tools.builtin.read import Read
-    from steno.tools.builtin.write import Write
+def builtin_tools() -> list[Tool]:
+    """Return an instance of every tool class in `tools.builtin`, in the order of the catalogue."""
+    from importlib import import_module
+    from pkgutil import iter_modules
 
-    return [Glob(), Grep(), Read(), Edit(), MultiEdit(), Write(), NotebookEdit()]
-
-
-def non_file_tools() -> list[Tool]:
-    """Return every tool that is not for files: commands, tasks, the web, questions, plans."""
-    from steno.tools.builtin.bash import Bash, TaskOutput, TaskStop
-    from steno.tools.builtin.plan_mode import EnterPlanMode, ExitPlanMode
-    from steno.tools.builtin.questions import AskUserQuestion
-    from steno.tools.builtin.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate, TodoWrite
-    from steno.tools.builtin.web import WebFetch, WebSearch
-
-    return [
-        Bash(),
-        TaskOutput(),
-        TaskStop(),
-        TodoWrite(),
-        TaskCreate(),
-        TaskGet(),
-        TaskList(),
-        TaskUpdate(),
-        AskUserQuestion(),
-        EnterPlanMode(),
-        ExitPlanMode(),
-        WebFetch(),
-        WebSearch(),
-    ]
+    modules = [import_module(f"{builtin.__name__}.{module.name}") for module in iter_modules(builtin.__path__)]
+    # A tool is what has a spec; a module may import the tools of another.
+    tools: dict[str, Tool] = {
+        member.spec.name: member()
+        for module in modules
+        for member in vars(module).values()
+        if isinstance(getattr(member, "spec", None), ToolSpec) and member.__module__ == module.__name__
+    }
+    return [tools[name] for name in TOOLS if name in tools]
 
 
 def builtin_tool_names() -> set[str]:
     """Return the names of all tools that a session can have without any server."""
-    return {tool.spec.name for tool in (*file_tools(), *non_file_tools())} | {AGENT, SKILL}
+    return {tool.spec.name for tool in builtin_tools()} | {AGENT, SKILL}
 
 
 class ToolRegistry:

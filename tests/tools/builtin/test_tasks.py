@@ -11,7 +11,7 @@ import pytest
 from steno.tools.builtin.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
 from steno.tools.context import TaskStore, ToolContext
 from steno.tools.protocol import Tool, ToolFailure, ToolResult
-from steno.tools.registry import non_file_tools
+from steno.tools.registry import builtin_tools
 
 
 def make(tmp_path: Path) -> ToolContext:
@@ -138,7 +138,7 @@ def test_an_empty_list_says_so(tmp_path: Path) -> None:
 
 
 def test_every_tool_has_a_name_of_its_own_and_a_schema() -> None:
-    specs = [tool.spec for tool in non_file_tools()]
+    specs = [tool.spec for tool in builtin_tools()]
     names = [name for spec in specs for name in (spec.name, *spec.aliases)]
     assert len(set(names)) == len(names)
     for spec in specs:

@@ -11,12 +11,12 @@ import msgspec
 
 from steno.cli.output.screen import Screen
 from steno.cli.output.step_body import step_body_lines
-from steno.console.markdown_renderer import markdown_lines
 from steno.errors import NotFound
 from steno.format.dialects.detection import dialect_label, records_in_dialect
 from steno.format.tool_catalogue import FILE_TOOLS, SHELL
 from steno.report import humanize
 from steno.report.humanize import SHORT_ID_LENGTH
+from steno.report.markdown_renderer import markdown_lines
 from steno.sanitize.terminal import StyledLine, StyledText, display_width, one_line, pad, shorten_path, truncate, wrap
 from steno.session.session import Session
 from steno.session.transcript import Transcript

@@ -16,9 +16,8 @@ from steno.sanitize.terminal import StyledLine, display_width, one_line, pad, wr
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from steno.agent.agent_session import AgentSession
     from steno.console.chat import Chat
-
-__all__ = ["CommandTable", "ConsoleCommand", "RunCommand", "description_rows", "unknown_command_message"]
 
 RunCommand: TypeAlias = "Callable[[Chat, str], Awaitable[None]]"
 _MAX_NAME_WIDTH: Final = 30
@@ -36,6 +35,16 @@ class ConsoleCommand(msgspec.Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     runs_anytime: bool = False
     """Whether it can be done while the engine works."""
+
+
+def with_session(run: "Callable[[Chat, AgentSession, str], Awaitable[None]]") -> RunCommand:
+    """Return a command that passes the session on, and does nothing while there is none."""
+
+    async def run_in_session(chat: "Chat", arguments: str) -> None:
+        if chat.session is not None:
+            await run(chat, chat.session, arguments)
+
+    return run_in_session
 
 
 class CommandTable:

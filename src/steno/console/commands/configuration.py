@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING, Final
 
-from steno.console.commands import ConsoleCommand, description_rows
+from steno.console.commands import ConsoleCommand, description_rows, with_session
 from steno.console.dialog import Choice, Dialog
 from steno.console.external_programs import editor_command, open_explorer, run_program, steno_command
 from steno.report import humanize
 from steno.sanitize.terminal import StyledLine, one_line, pad
 
 if TYPE_CHECKING:
+    from steno.agent.agent_session import AgentSession
     from steno.agent.config.settings import LayeredRule
     from steno.console.chat import Chat
 
@@ -21,22 +22,18 @@ CLAUDE.md, AGENTS.md or rules of other tools first. Keep it short; leave out wha
 anyway. If there is a CLAUDE.md, propose what to make better in it."""
 
 
-async def _agents(chat: "Chat", arguments: str) -> None:
-    del arguments
-    if chat.session is None:
-        return
-    types = [(agent_type.name, agent_type.description) for agent_type in chat.session.agent_tool.types]
+@with_session
+async def _agents(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
+    types = [(agent_type.name, agent_type.description) for agent_type in session.agent_tool.types]
     lines = description_rows(types, chat.screen.width - 1)
     hint: StyledLine = [("  one file each in .claude/agents or in agents of your config folder", "dim")]
     chat.renderer.print_block([*lines, hint], "agents")
 
 
-async def _mcp(chat: "Chat", arguments: str) -> None:
-    del arguments
-    if chat.session is None:
-        return
+@with_session
+async def _mcp(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     lines: list[StyledLine] = []
-    for server in chat.session.mcp_connections.states():
+    for server in session.mcp_connections.states():
         style = {"connected": "green", "failed": "red"}.get(server.status, "dim")
         tool_text = humanize.count(len(server.tools), "tool") if server.tools else server.error
         width = max(chat.screen.width - 36, 10)
@@ -53,10 +50,8 @@ async def _mcp(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_block(lines or [[("  no servers; .mcp.json or --mcp-config names some", "dim")]], "mcp")
 
 
-async def _hooks(chat: "Chat", arguments: str) -> None:
-    del arguments
-    if chat.session is None:
-        return
+@with_session
+async def _hooks(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     lines: list[StyledLine] = [
         [
             "  ",
@@ -67,16 +62,13 @@ async def _hooks(chat: "Chat", arguments: str) -> None:
             one_line(hook.command, max(chat.screen.width - 52, 10)),
             (f"  {hook.layer}", "dim"),
         ]
-        for hook in chat.session.settings.hooks
+        for hook in session.settings.hooks
     ]
     chat.renderer.print_block(lines or [[("  no hooks", "dim")]], "hooks")
 
 
-async def _permissions(chat: "Chat", arguments: str) -> None:
-    del arguments
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _permissions(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     rules = session.settings.permissions
     lines: list[StyledLine] = []
     groups: tuple[tuple[str, tuple[LayeredRule, ...]], ...] = (
@@ -101,12 +93,9 @@ async def _permissions(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_block([*(lines or [[("  no rules", "dim")]]), mode], "permissions")
 
 
-async def _memory(chat: "Chat", arguments: str) -> None:
+@with_session
+async def _memory(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     """Show what the model always knows, and open one of the files in the editor."""
-    del arguments
-    session = chat.session
-    if session is None:
-        return
     files = session.memory.files
     if not files:
         chat.renderer.print_note("nothing; /init writes a CLAUDE.md, #words adds to one", "dim")
@@ -125,9 +114,8 @@ async def _init(chat: "Chat", arguments: str) -> None:
     await chat.run_prompt(f"{_INIT_PROMPT}\n\n{arguments}".strip())
 
 
-async def _doctor(chat: "Chat", arguments: str) -> None:
+async def _doctor(chat: "Chat", _arguments: str) -> None:
     """Look after this session and the config folder, as the commands of that name do."""
-    del arguments
     chat.screen.print([[]])
     path = chat.session_path()
     if path:
@@ -135,9 +123,8 @@ async def _doctor(chat: "Chat", arguments: str) -> None:
     await run_program(chat, steno_command("doctor"))
 
 
-async def _explorer(chat: "Chat", arguments: str) -> None:
+async def _explorer(chat: "Chat", _arguments: str) -> None:
     """Open the explorer on this session; it follows it."""
-    del arguments
     await open_explorer(chat)
 
 

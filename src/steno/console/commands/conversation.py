@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from steno.console.chat_status import MODE_DESCRIPTIONS
-from steno.console.commands import ConsoleCommand
+from steno.console.commands import ConsoleCommand, with_session
 from steno.console.dialog import Choice, Dialog
 from steno.errors import BadRequest, StenoError
 from steno.report import humanize
 from steno.report.humanize import SHORT_ID_LENGTH
 
 if TYPE_CHECKING:
+    from steno.agent.agent_session import AgentSession
     from steno.console.chat import Chat
 
 
 _MODEL_CHOICES: Final = (("o", "opus"), ("s", "sonnet"), ("h", "haiku"))
 
 
-async def _clear(chat: "Chat", arguments: str) -> None:
-    """Begin a new session; the one before it stays on disk."""
-    del arguments
+async def _clear(chat: "Chat", _arguments: str) -> None:
     from steno.agent.writable_session import new_session
 
     session = chat.session
@@ -36,21 +35,16 @@ async def _clear(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_note(f"a new session; /resume {previous_id[:SHORT_ID_LENGTH]} goes back", "dim")
 
 
-async def _compact(chat: "Chat", arguments: str) -> None:
-    """Let a summary take the place of the conversation."""
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _compact(chat: "Chat", session: "AgentSession", arguments: str) -> None:
     chat.renderer.begin_turn()
     await session.submit(f"/compact {arguments}".strip())
 
 
-async def _model(chat: "Chat", arguments: str) -> None:
+@with_session
+async def _model(chat: "Chat", session: "AgentSession", arguments: str) -> None:
     from steno.agent.config.models import resolve_model
 
-    session = chat.session
-    if session is None:
-        return
     current_model = session.agent.request_config.model
     requested = arguments.strip()
     if not requested:
@@ -71,10 +65,8 @@ async def _model(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_note(f"{name} from now on{await _save_preference('model', requested)}", "dim")
 
 
-async def _mode(chat: "Chat", arguments: str) -> None:
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _mode(chat: "Chat", session: "AgentSession", arguments: str) -> None:
     requested = arguments.strip()
     allowed = [mode for mode in MODE_DESCRIPTIONS if mode != "bypassPermissions" or _may_bypass(chat)]
     if not requested:
@@ -106,8 +98,7 @@ async def _save_preference(key: str, value: str) -> str:
     return ""
 
 
-async def _vim(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _vim(chat: "Chat", _arguments: str) -> None:
     from prompt_toolkit.enums import EditingMode
 
     app = chat.prompt.app
@@ -135,9 +126,7 @@ async def _theme(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_note(f"{requested}: {themes[requested]}{await _save_preference('theme', requested)}", "dim")
 
 
-async def _paste(chat: "Chat", arguments: str) -> None:
-    """Put the picture that is in the clipboard into the prompt."""
-    del arguments
+async def _paste(chat: "Chat", _arguments: str) -> None:
     from steno.console.external_programs import save_clipboard_image
 
     path = await save_clipboard_image(os.environ)
@@ -145,8 +134,7 @@ async def _paste(chat: "Chat", arguments: str) -> None:
     chat.screen.refresh()
 
 
-async def _exit(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _exit(chat: "Chat", _arguments: str) -> None:
     chat.exit()
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steno.agent.recorder import VERSION
 from steno.console.chat_status import MODE_DESCRIPTIONS
-from steno.console.commands import ConsoleCommand, description_rows
+from steno.console.commands import ConsoleCommand, description_rows, with_session
 from steno.console.key_bindings import KEY_HELP
 from steno.report import humanize
 from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
@@ -47,8 +47,7 @@ def status_command_input(session: "AgentSession") -> dict[str, Any]:
 _BAR_WIDTH: Final = 30
 
 
-async def _help(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _help(chat: "Chat", _arguments: str) -> None:
     columns = chat.screen.width - 1
     lines: list[StyledLine] = [[("  Say what you want done, in your own words. Besides:", "")], []]
     rows = [
@@ -69,16 +68,12 @@ async def _help(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_block([*lines, [], [("  ? shows the keys", "dim")]], "help")
 
 
-async def _keys(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _keys(chat: "Chat", _arguments: str) -> None:
     chat.renderer.print_block(description_rows(KEY_HELP, chat.screen.width - 1), "keys")
 
 
-async def _status(chat: "Chat", arguments: str) -> None:
-    del arguments
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _status(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     from steno._version import __version__
 
     agent, state = session.agent, chat.status.state()
@@ -104,11 +99,8 @@ def _print_table(chat: "Chat", rows: list[tuple[str, str]]) -> None:
     chat.renderer.print_block(description_rows(rows, chat.screen.width - 1, "dim"), "table")
 
 
-async def _cost(chat: "Chat", arguments: str) -> None:
-    del arguments
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _cost(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     meter = session.agent.meter
     rows = [("total", f"${meter.total_cost / MICRO_DOLLARS_PER_DOLLAR:.4f}")]
     for model, usage in meter.usage_by_model.items():
@@ -122,11 +114,8 @@ async def _cost(chat: "Chat", arguments: str) -> None:
     _print_table(chat, rows)
 
 
-async def _context(chat: "Chat", arguments: str) -> None:
-    del arguments
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _context(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     from steno.agent.slash_dispatch import context_report
 
     _, usage = context_report(session.agent, session.compactor.window(session.agent))
@@ -150,16 +139,13 @@ async def _context(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_note("estimated; /compact makes room, /clear begins anew", "dim")
 
 
-async def _todos(chat: "Chat", arguments: str) -> None:
-    del arguments
+async def _todos(chat: "Chat", _arguments: str) -> None:
     lines = chat.renderer.todo_lines(chat.screen.width)
     chat.renderer.print_block(lines or [[("  nothing is left to do", "dim")]], "todos")
 
 
-async def _tasks(chat: "Chat", arguments: str) -> None:
-    session = chat.session
-    if session is None:
-        return
+@with_session
+async def _tasks(chat: "Chat", session: "AgentSession", arguments: str) -> None:
     tasks = session.agent.executor.context.background.tasks
     action, _, task_id = arguments.partition(" ")
     if action == "stop" and task_id.strip() in tasks:
@@ -174,9 +160,8 @@ async def _tasks(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_block([*body, *hint], "tasks")
 
 
-async def _bug(chat: "Chat", arguments: str) -> None:
+async def _bug(chat: "Chat", _arguments: str) -> None:
     """Tell what a report needs, without a word of what was said."""
-    del arguments
     import platform
 
     from steno._version import __version__

@@ -43,9 +43,8 @@ def _list_prompts(chat: "Chat") -> list[tuple[str, str]]:
         return []
 
 
-async def _rewind(chat: "Chat", arguments: str) -> None:
+async def _rewind(chat: "Chat", _arguments: str) -> None:
     """Go back to before a prompt: the conversation, the files, or both."""
-    del arguments
     prompts = await asyncio.to_thread(_list_prompts, chat)
     checkpointer = _checkpointer(chat)
     if not prompts or checkpointer is None:
@@ -91,7 +90,6 @@ def _plan_lines(chat: "Chat", checkpointer: FileCheckpointer, prompt: str) -> li
 def _file_diff(
     checkpointer: FileCheckpointer, prompt: str, path: str, columns: int, *, reverse: bool
 ) -> list[StyledLine]:
-    """Return how a file differs from what it was at a prompt."""
     try:
         saved = checkpointer.content(prompt, path)
     except StenoError:
@@ -151,9 +149,8 @@ async def _rewind_conversation(chat: "Chat", prompt: str, text: str) -> None:
     chat.renderer.print_note("back before that prompt; what came after it is kept as a branch", "dim")
 
 
-async def _undo(chat: "Chat", arguments: str) -> None:
+async def _undo(chat: "Chat", _arguments: str) -> None:
     """Take back what the last prompt changed; once more, and it is there again."""
-    del arguments
     checkpointer = _checkpointer(chat)
     last_undo = str(chat.command_state.pop("undo", "") or "")
     if checkpointer is None or not (last_undo or checkpointer.prompts):
@@ -167,9 +164,7 @@ async def _undo(chat: "Chat", arguments: str) -> None:
         await _restore(chat, checkpointer, prompt)
 
 
-async def _diff(chat: "Chat", arguments: str) -> None:
-    """Show what was changed since the session began."""
-    del arguments
+async def _diff(chat: "Chat", _arguments: str) -> None:
     checkpointer = _checkpointer(chat)
     lines = _session_diff(checkpointer, chat.screen.width - 2) if checkpointer is not None else []
     chat.renderer.print_block(lines or [[("  nothing was changed", "dim")]], "diff")

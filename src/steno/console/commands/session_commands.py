@@ -172,7 +172,6 @@ async def _pick_session(chat: "Chat", name: str) -> str:
 
 
 def _project_sessions(config: str, cwd: str) -> "list[tuple[DiscoveredFile, SessionSummary]]":
-    """Return the sessions of this folder, the newest first."""
     from steno.format.paths import slug_for_path
     from steno.store.session_lookup import sessions_newest_first, summarize_files
 
@@ -248,7 +247,6 @@ async def _tag(chat: "Chat", arguments: str) -> None:
 
 
 async def _export(chat: "Chat", arguments: str) -> None:
-    """Write the conversation as Markdown."""
     await _export_session(chat, arguments.strip(), redacted=False)
 
 
@@ -284,9 +282,8 @@ def _export_markdown(path: str, target: str, *, redacted: bool) -> int:
     return masker.receipt.total if masker is not None else 0
 
 
-async def _copy(chat: "Chat", arguments: str) -> None:
+async def _copy(chat: "Chat", _arguments: str) -> None:
     """Put the last answer into the clipboard, as it was written; the terminal does it (OSC 52)."""
-    del arguments
     session = chat.session
     answers = [
         message_text(message["content"])
@@ -301,9 +298,8 @@ async def _copy(chat: "Chat", arguments: str) -> None:
     chat.renderer.print_note(f"the last answer, {size}, is in the clipboard if your terminal lets it", "dim")
 
 
-async def _transcript(chat: "Chat", arguments: str) -> None:
+async def _transcript(chat: "Chat", _arguments: str) -> None:
     """Show everything that was said and done, in the pager."""
-    del arguments
     path = chat.session_path()
     if not path:
         chat.renderer.print_note("there is nothing to show yet", "dim")

@@ -128,6 +128,8 @@ def read_header(data: str) -> ImageHeader | None:
         window *= _GROWTH
 
 
+# Not imagesize: it needs a file or all bytes, where this reads the first bytes of base64 text, and it
+# accepts formats that the API refuses.
 def _header(head: bytes) -> ImageHeader | None:
     if head.startswith(_PNG):
         if len(head) < _PNG_HEADER or head[12:16] != b"IHDR":

@@ -300,9 +300,8 @@ class TaskOutput:
         },
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """Read it."""
-        del call
         task_input = parse_input(tool_input, _TaskInput)
         task = _find_task(context, task_input.task_id, task_input.bash_id)
         # The older tool, with its own name for the id, never waited.
@@ -348,9 +347,8 @@ class TaskStop:
         },
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """End it."""
-        del call
         task_input = parse_input(tool_input, _TaskInput)
         task = _find_task(context, task_input.task_id, task_input.shell_id, task_input.bash_id)
         if task.status != "running":

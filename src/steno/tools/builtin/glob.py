@@ -172,7 +172,6 @@ def _innermost_braces(pattern: str) -> tuple[int, int] | None:
 
 
 def _translate_pattern(pattern: str) -> str:
-    """Return the regular expression of a pattern without braces."""
     anchored = pattern.removeprefix("/")
     parts = anchored.split("/")
     if len(parts) == 1 and anchored == pattern:

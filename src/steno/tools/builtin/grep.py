@@ -123,7 +123,6 @@ def _prefix_path(name: str, text: str, search: GrepSearch) -> str:
 
 
 def _parse_output(out: bytes) -> _FileLines:
-    """Return the lines of each file, in the order in which they came."""
     file_lines: _FileLines = []
     index = 0
     while index < len(out):
@@ -221,7 +220,6 @@ def _select_page(items: list[str], search: GrepSearch) -> tuple[list[str], dict[
 
 
 def _omission_note(items: list[str], selected: list[str], search: GrepSearch) -> str:
-    """Say what was left out."""
     first = max(search.offset, 0)
     after = first + len(selected)
     if len(selected) == len(items):

@@ -47,9 +47,8 @@ class EnterPlanMode:
         schema={"type": "object", "properties": {}},
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, _tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Ask."""
-        del tool_input
         path = context.plan.file
         answer = await _ask_user(context, {"step": "enter", "plan": None, "file": path, "call": call})
         if not answer.get("approved"):

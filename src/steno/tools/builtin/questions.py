@@ -110,7 +110,6 @@ def _check_questions(questions: list[_Question]) -> None:
 
 
 def _format_answers(questions: list[_Question], raw_answers: Any) -> dict[str, str]:
-    """Return the answers in words, in the order of the questions."""
     if not isinstance(raw_answers, dict):
         return {}
     answers = cast("dict[str, Any]", raw_answers)

@@ -187,7 +187,6 @@ def _stream_lines(
 
 
 def _trim_partial_character(collected: bytearray) -> bytes:
-    """Leave out the character at the end that is only there in part."""
     for drop in range(4):
         part = bytes(collected[: len(collected) - drop])
         with suppress(UnicodeDecodeError):
@@ -222,7 +221,6 @@ def _select_lines(chunk: bytes, skip: int, until: int) -> bytes:
 
 
 def _numbered_result(path: str, lines: list[str], total: int, read_input: _ReadInput) -> ToolResult:
-    """Show lines with their numbers, and say what is left."""
     first = read_input.first_line
     shown_lines = _fit_lines([_shorten_line(line) for line in lines], read_input.max_characters)
     detail = {

@@ -64,9 +64,8 @@ class TodoWrite:
         },
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """Write it."""
-        del call
         todos = parse_input(tool_input, _TodoWriteInput).todos
         detail = {"oldTodos": msgspec.to_builtins(list(context.todos)), "newTodos": msgspec.to_builtins(list(todos))}
         # A list that is done is put away: the next one begins with nothing.
@@ -150,7 +149,6 @@ def _lock_folder(path: str) -> Generator[_TaskFolder]:
 
 
 async def _with_tasks(context: ToolContext, action: Callable[[_TaskFolder], _Result]) -> _Result:
-    """Do something with the tasks of a conversation."""
     path = context.tasks.folder
     if not path:
         raise ToolFailure("There is no place for tasks in this session.")
@@ -196,9 +194,8 @@ class TaskCreate:
         },
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """Add it."""
-        del call
         task_input = parse_input(tool_input, _TaskCreateInput)
 
         def add_task(folder: _TaskFolder) -> _TaskRecord:
@@ -240,9 +237,8 @@ class TaskGet:
         schema={"type": "object", "properties": {"taskId": _TASK_ID_SCHEMA}, "required": ["taskId"]},
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """Show it."""
-        del call
         task_input = parse_input(tool_input, _TaskGetInput)
         task = await _with_tasks(context, lambda folder: folder.read_task(task_input.task_id))
         if task is None:
@@ -276,9 +272,8 @@ class TaskList:
         schema={"type": "object", "properties": {}},
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, _tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """Show them."""
-        del tool_input, call
         tasks = await _with_tasks(context, _TaskFolder.read_all)
         completed_ids = {task.id for task in tasks if task.status == "completed"}
         lines: list[str] = []
@@ -343,9 +338,8 @@ class TaskUpdate:
         },
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """Change it."""
-        del call
         task_input = parse_input(tool_input, _TaskUpdateInput)
         detail = await _with_tasks(context, lambda folder: _update_task(folder, task_input))
         if not detail["success"]:

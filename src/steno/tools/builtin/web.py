@@ -300,6 +300,8 @@ def html_to_text(source: str, url: str) -> str:
     return parser.get_text()
 
 
+# Not markdownify: 3,000 nested elements end in a RecursionError, 180 kB of `<a ` took it ten minutes (it has no limit
+# of time or size), and it brings BeautifulSoup and two more packages.
 class _TextExtractor(HTMLParser):
     """Gathers the words of a page, with so much of its form as helps to read it."""
 
@@ -444,9 +446,8 @@ class WebFetch:
         },
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """Read it."""
-        del call
         fetch_input = parse_input(tool_input, _WebFetchInput)
         start_time = time.monotonic()
         page = await _fetch_cached(fetch_input.url, context)
@@ -611,9 +612,8 @@ class WebSearch:
         },
     )
 
-    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
         """Search."""
-        del call
         search_input = parse_input(tool_input, _WebSearchInput)
         if len(search_input.query.strip()) < _MIN_QUERY_LENGTH:
             raise ToolFailure("There is nothing to search for.")

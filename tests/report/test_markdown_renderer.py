@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.console.recording_screen import words
 
-from steno.console.markdown_renderer import MarkdownStream, markdown_lines
+from steno.report.markdown_renderer import MarkdownStream, markdown_lines
 from steno.sanitize.terminal import StyledLine
 
 TEXT = """\
