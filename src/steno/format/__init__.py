@@ -4,7 +4,8 @@ Pure: bytes and values in, values out. From the bottom up:
 
     source          bytes that can be read by span, and notes on damaged bytes
     lenient_json    decodes JSON that strict decoders refuse
-    message         the envelope of a record, its API message and content blocks
+    envelope        every field around the body of a record, declared once
+    message         the API message of a record and its content blocks
     lines, salvage  bytes → pieces that cover the file, damage noted, everything readable kept
     records         a piece as a record: its raw bytes, its envelope, its lazy views
     dialects        published forms that no client writes, read into the same views

@@ -1,4 +1,4 @@
-"""The typed parts of a record: its envelope, the API message and the content blocks.
+"""The API message of a record, its content blocks, and decoders of the envelope with the message.
 
 Known blocks are typed; any other is an `UnknownBlock` that keeps its fields. Bodies other than the
 message stay undecoded `Raw`. Reading never raises.
@@ -8,9 +8,9 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
+from steno.format.envelope import EMPTY_RAW, Envelope
 from steno.format.lenient_json import DECODE_ERRORS, decode_lenient, fill_struct
 
-_NO_RAW: Final = msgspec.Raw()
 _DECODED: Final = "read"
 """What is decoded once it is asked for, and then kept beside the fields."""
 
@@ -46,7 +46,7 @@ class RedactedThinking(_TaggedBlock, frozen=True, tag="redacted_thinking"):
 class _CallBlock(_TaggedBlock, frozen=True, dict=True):
     id: str = ""
     name: str = ""
-    raw_input: msgspec.Raw = msgspec.field(name="input", default=_NO_RAW)
+    raw_input: msgspec.Raw = msgspec.field(name="input", default=EMPTY_RAW)
 
     @property
     def input(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class ToolResult(_TaggedBlock, frozen=True, tag="tool_result", dict=True):
     """What a tool call gave back: a string, blocks, or an error."""
 
     tool_use_id: str = ""
-    raw_content: msgspec.Raw = msgspec.field(name="content", default=_NO_RAW)
+    raw_content: msgspec.Raw = msgspec.field(name="content", default=EMPTY_RAW)
     is_error: bool | None = None
 
     @property
@@ -98,7 +98,7 @@ CALL_TYPES: Final = frozenset(("tool_use", "server_tool_use"))
 
 
 class _SourceBlock(_TaggedBlock, frozen=True):
-    raw_source: msgspec.Raw = msgspec.field(name="source", default=_NO_RAW)
+    raw_source: msgspec.Raw = msgspec.field(name="source", default=EMPTY_RAW)
 
     @property
     def source(self) -> dict[str, Any]:
@@ -269,65 +269,15 @@ def decode_message(raw: msgspec.Raw) -> Message | None:
     return msgspec.structs.replace(fill_struct(Message, fields), content=content)
 
 
-_EMPTY_RAW: Final = msgspec.Raw()
-
-
-class ForkOrigin(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Where a copied record comes from (`forkedFrom`), for structs that decode it."""
-
-    session_id: str | None = None
-
-
-class Envelope(msgspec.Struct, rename="camel", gc=False):
-    """What stands around a record's body. Every field may be missing."""
-
-    # In the order that clients write them: the decoder looks for the next one first.
-    parent_uuid: str | None = None
-    is_sidechain: bool | None = None
-    user_type: str | None = None
-    cwd: str | None = None
-    session_id: str | None = None
-    version: str | None = None
-    git_branch: str | None = None
-    slug: str | None = None
-    agent_id: str | None = None
-    type: str | None = None
-    subtype: str | None = None
-    message: Any = msgspec.UNSET
-    """Read at once where all in it is known; else its bytes, for `decode_message`."""
-    request_id: str | None = None
-    tool_use_result: msgspec.Raw = _EMPTY_RAW
-    data: msgspec.Raw = _EMPTY_RAW
-    is_meta: bool | None = None
-    uuid: str | None = None
-    timestamp: str | int | float | None = None
-    source_tool_assistant_uuid: str | None = msgspec.field(name="sourceToolAssistantUUID", default=None)
-    entrypoint: str | None = None
-    attachment: msgspec.Raw = _EMPTY_RAW
-    operation: str | None = None
-    leaf_uuid: str | None = None
-    explicit: bool | None = None
-    logical_parent_uuid: str | None = None
-    is_compact_summary: bool | None = None
-    is_visible_in_transcript_only: bool | None = None
-    is_api_error_message: bool | None = None
-    content: msgspec.Raw = _EMPTY_RAW
-    origin: msgspec.Raw = _EMPTY_RAW
-    # Rare, and worth knowing of at once: to look for them in every line takes longer.
-    lineage: msgspec.Raw = msgspec.field(name="session_id", default=_EMPTY_RAW)
-    forked_from: msgspec.Raw = _EMPTY_RAW
-    relocated_cwd: msgspec.Raw = _EMPTY_RAW
-    is_aborted_mid_stream: msgspec.Raw = _EMPTY_RAW
-    tool_denial_kind: msgspec.Raw = _EMPTY_RAW
-    permission_decision: msgspec.Raw = _EMPTY_RAW
-
-
 class _StrictEnvelope(Envelope, rename="camel", gc=False):
     message: KnownMessage | msgspec.UnsetType = msgspec.UNSET
+    forked_from: msgspec.Raw = EMPTY_RAW
 
 
 class _LenientEnvelope(Envelope, rename="camel", gc=False):
-    message: msgspec.Raw = _EMPTY_RAW
+    message: msgspec.Raw = EMPTY_RAW
+    """Its bytes, for `decode_message`."""
+    forked_from: msgspec.Raw = EMPTY_RAW
 
 
 _ENVELOPE_DECODER: Final = msgspec.json.Decoder(_StrictEnvelope)

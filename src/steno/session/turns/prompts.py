@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.format.envelope import RecordFields, projection
 from steno.format.lenient_json import DECODE_ERRORS, decode_lenient, decode_or_default
 from steno.format.message import Block, Document, Image, Text, ToolResult, UnknownBlock, read_blocks
 from steno.format.records import Record
@@ -111,12 +112,13 @@ class Prompt(msgspec.Struct, frozen=True):
         return self.origin in PERSON_ORIGINS
 
 
-class _OriginKind(msgspec.Struct, rename="camel"):
+class _OriginKind(msgspec.Struct):
     kind: str | None = None
 
 
-class _PromptSource(msgspec.Struct, rename="camel"):
-    prompt_source: str | None = None
+@projection("prompt_source")
+class _PromptSource(RecordFields):
+    pass
 
 
 def origin_of(record: Record, *, agent: bool = False) -> Origin:

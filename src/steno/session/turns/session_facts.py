@@ -7,12 +7,13 @@ since the last write is the best sign, and it is passed in: nothing here reads a
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.format.lenient_json import DECODE_ERRORS, fill_struct
-from steno.format.message import SYNTHETIC, ForkOrigin
+from steno.format.envelope import EMPTY_RAW, Envelope, RecordFields, projection
+from steno.format.lenient_json import DECODE_ERRORS, as_object, decode_lenient
+from steno.format.message import SYNTHETIC
 from steno.format.records import Record, read_time
 from steno.format.tool_catalogue import AWAITED_TOOLS
 from steno.session.session_status import MODEL_SECONDS, TOOL_SECONDS, WAITING_SECONDS
@@ -46,15 +47,9 @@ class SessionMetadata(msgspec.Struct, kw_only=True):
     """Whether the client closed the session itself, and nothing was said after that."""
 
 
-class _MetadataLine(msgspec.Struct, rename="camel"):
-    cwd: str | None = None
-    git_branch: str | None = None
-    entrypoint: str | None = None
-    slug: str | None = None
-    session_id: str | None = None
-    lineage: str | None = msgspec.field(name="session_id", default=None)
-    forked_from: ForkOrigin | None = None
-    relocated_cwd: str | None = None
+@projection("cwd session_id git_branch slug entrypoint lineage relocated_cwd")
+class _MetadataLine(RecordFields):
+    forked_from: msgspec.Raw = EMPTY_RAW
 
 
 class _RecordOrigin(msgspec.Struct, frozen=True, gc=False):
@@ -129,25 +124,28 @@ def _was_closed(nodes: list[Node]) -> bool:
 
 
 def _record_origin(transcript: Transcript, node: Node, cached: Record | None) -> _RecordOrigin:
-    if cached is not None:
-        envelope = cached.envelope
-        if not (envelope.lineage or envelope.forked_from or envelope.relocated_cwd):
-            return _RecordOrigin(
-                envelope.cwd, envelope.git_branch, envelope.entrypoint, envelope.slug, envelope.session_id
-            )
+    line: Envelope
     try:
-        line = _LINE_DECODER.decode(transcript.source.read(node.offset, node.length))
+        line = (
+            cached.envelope
+            if cached is not None
+            else _LINE_DECODER.decode(transcript.source.read(node.offset, node.length))
+        )
     except DECODE_ERRORS:
-        line = fill_struct(_MetadataLine, transcript.record(node).fields)
+        line = transcript.record(node).envelope
     return _RecordOrigin(
-        line.cwd or line.relocated_cwd,
+        line.cwd or (_text(decode_lenient(line.relocated_cwd)) if line.relocated_cwd else None),
         line.git_branch,
         line.entrypoint,
         line.slug,
         line.session_id,
-        line.lineage,
-        line.forked_from.session_id if line.forked_from else None,
+        _text(decode_lenient(line.lineage)) if line.lineage else None,
+        _text((as_object(decode_lenient(line.forked_from)) or {}).get("sessionId")) if line.forked_from else None,
     )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 ABANDONED_REASONS: Final = frozenset(("rewind", "edited"))

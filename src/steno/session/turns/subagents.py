@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
+from steno.format.envelope import RecordFields, projection
 from steno.format.lenient_json import decode_lenient, decode_or_default
 from steno.format.message import Text, ToolUse, read_blocks
 from steno.format.records import Record
@@ -85,9 +86,9 @@ class _Progress(msgspec.Struct, rename="camel"):
     agent_id: str = ""
 
 
-class _ProgressLine(msgspec.Struct):
-    data: _Progress | None = None
-    parent_tool_use_id: str = msgspec.field(name="parentToolUseID", default="")
+@projection("data parent_tool_use_id")
+class _ProgressLine(RecordFields):
+    pass
 
 
 def find_references(transcript: Transcript, before: SubagentReferences | None = None) -> SubagentReferences:
@@ -193,8 +194,9 @@ def _queued_text(record: Record) -> str:
 
 def _add_progress(references: SubagentReferences, raw: bytes) -> None:
     line = decode_or_default(raw, _ProgressLine)
-    if line.data is not None and line.data.agent_id and line.parent_tool_use_id:
-        references.calls_by_progress.setdefault(line.data.agent_id, line.parent_tool_use_id)
+    agent = decode_or_default(line.data, _Progress).agent_id
+    if agent and line.parent_tool_use_id:
+        references.calls_by_progress.setdefault(agent, line.parent_tool_use_id)
 
 
 def _text(value: Any) -> str:

@@ -9,7 +9,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.format.lenient_json import DECODE_ERRORS
+from steno.format.envelope import RecordFields, projection
+from steno.format.lenient_json import DECODE_ERRORS, fill_struct
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.prompts import origin_by_tag, origin_of, prompt_text, typed_command
 
@@ -33,14 +34,9 @@ class Title(msgspec.Struct, frozen=True):
         return self.text
 
 
-class _TitleFields(msgspec.Struct, rename="camel"):
+@projection("custom_title ai_title last_prompt summary leaf_uuid")
+class _TitleFields(RecordFields):
     """The fields of the records that may name a session."""
-
-    custom_title: str = ""
-    ai_title: str = ""
-    last_prompt: str = ""
-    summary: str = ""
-    leaf_uuid: str = ""
 
 
 _TITLE_DECODER: Final = msgspec.json.Decoder(_TitleFields)
@@ -107,7 +103,7 @@ def summaries_in(transcript: Transcript) -> Iterator[tuple[str, str]]:
     """Yield the pairs of leaf and summary that a file holds, for whatever session they are."""
     for node in transcript.of_type("summary"):
         state = _decode_title_fields(transcript, node)
-        yield state.leaf_uuid, state.summary
+        yield state.leaf_uuid or "", state.summary or ""
 
 
 def first_prompt(transcript: Transcript, nodes: Iterable[Node], *, agent: bool = False) -> str:
@@ -149,7 +145,4 @@ def _decode_title_fields(transcript: Transcript, node: Node) -> _TitleFields:
     try:
         return _TITLE_DECODER.decode(record.line)
     except DECODE_ERRORS:
-        fields = record.fields
-        names = {field.name: field.encode_name for field in msgspec.structs.fields(_TitleFields)}
-        values = {name: fields.get(key) for name, key in names.items()}
-        return _TitleFields(**{name: value for name, value in values.items() if isinstance(value, str)})
+        return fill_struct(_TitleFields, record.fields)
