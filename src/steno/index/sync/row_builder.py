@@ -34,10 +34,10 @@ from steno.index.usage_rows import UsageRowBuilder, response_key
 from steno.session.session_status import LastMessage, StepCounts, count_record, is_step_record
 from steno.session.turns.compactions import RepeatTracker, repeated_id
 from steno.session.turns.prompts import (
-    CONDITIONAL_ORIGINS,
     PERSON_ORIGINS,
-    TURN_ORIGINS,
     Origin,
+    begins_turn,
+    is_tentative,
     origin_by_tag,
     origin_of,
     prompt_text,
@@ -254,7 +254,7 @@ class RowBuilder:
         state, message = self._state, line.message
         if line.repeats_compact_summary:
             record = record or _decode_record(raw, offset)
-            return origin_of(record, agent=bool(line.is_sidechain)) in TURN_ORIGINS
+            return begins_turn(origin_of(record, agent=bool(line.is_sidechain)))
         # Nearly every record is none: only those that may be are looked at.
         if line.type == "user":
             may_repeat = bool(state.repeated_calls)
@@ -286,20 +286,20 @@ class RowBuilder:
             state.last.left = origin == "command" and _is_exit_command(record)
         if is_linked:
             state.course.add_prompt(origin, time)
-        if (origin not in TURN_ORIGINS and origin != "summary") or (is_sidechain and state.main):
+        if not begins_turn(origin, tentative=True) or (is_sidechain and state.main):
             return
-        is_tentative = origin in CONDITIONAL_ORIGINS
+        tentative = is_tentative(origin, answered=False)
         if origin != "summary":
             state.before = None
         elif previous.number and not previous.faint:
             state.before = previous
         number = previous.number if previous.faint else previous.number + 1
-        state.turn = TurnState(number, message_id, time, time, faint=is_tentative)
+        state.turn = TurnState(number, message_id, time, time, faint=tentative)
         if origin in PERSON_ORIGINS or origin in ("agent", "fork"):
             text = prompt_text(record)
             state.first_command = state.first_command or shorten_title(typed_command(text))
             state.commanded = state.commanded or origin == "command"
-            state.prompted = state.prompted or not is_tentative
+            state.prompted = state.prompted or not tentative
             if not state.first_prompt and not origin_by_tag(text):
                 state.first_prompt = shorten_title(text)
 

@@ -19,7 +19,7 @@ from steno.session.resume.clients import STENO
 from steno.session.resume.record_chain import LeafMarker, LoadedRecords, choose_leaf, gather
 from steno.session.transcript import CONVERSATION, Node, Transcript
 from steno.session.turns.compactions import full_chain
-from steno.session.turns.prompts import TURN_ORIGINS, origin_of, unrecorded_queued_prompts
+from steno.session.turns.prompts import begins_turn, origin_of, unrecorded_queued_prompts
 from steno.session.turns.usage import Totals, totals_of
 
 BranchReason: TypeAlias = Literal["rewind", "edited", "dangling", "second root"]
@@ -54,7 +54,7 @@ class Branch:
     def turns(self) -> int:
         """How many turns begin in it."""
         candidates = (node for node in self.nodes if _may_be_prompt(node))
-        return sum(origin_of(self.transcript.record(node)) in TURN_ORIGINS for node in candidates)
+        return sum(begins_turn(origin_of(self.transcript.record(node))) for node in candidates)
 
     @cached_property
     def usage(self) -> Totals:

@@ -59,7 +59,30 @@ TURN_ORIGINS: Final = frozenset(("human", "command", "shell", "notification", "t
 """Origins that begin a turn."""
 PERSON_ORIGINS: Final = frozenset(("human", "command", "shell", "queued"))
 CONDITIONAL_ORIGINS: Final = frozenset(("command", "summary", "notification", "fork"))
-"""Origins that make a turn only when something comes of them."""
+"""Origins that make a turn only when the model answers."""
+
+# The rules for what a turn is. Whatever counts or builds turns calls these.
+
+
+def is_tentative(origin: Origin | None, *, answered: bool) -> bool:
+    """Whether a turn counts only if the model answers it, and the model has not done so yet."""
+    return not answered and (origin is None or origin in CONDITIONAL_ORIGINS)
+
+
+def begins_turn(origin: Origin, *, tentative: bool = False) -> bool:
+    """Whether a user record begins a turn, where the turn before it is `tentative` or not."""
+    return origin in TURN_ORIGINS or (origin == "summary" and tentative)
+
+
+def takes_turn_over(*, tentative: bool, first: bool, after_compaction: bool) -> bool:
+    """Whether a prompt becomes the prompt of the current turn instead of beginning the next one."""
+    return tentative and (first or after_compaction)
+
+
+def is_unprompted(origin: Origin | None, *, after_compaction: bool) -> bool:
+    """Whether an answer now continues the turn before the compaction."""
+    return after_compaction and origin in (None, "summary")
+
 
 _TAGS: Final[tuple[tuple[str, Origin], ...]] = (
     ("<command-name>", "command"),

@@ -7,7 +7,7 @@ since the last write is the best sign, and it is passed in: nothing here reads a
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -15,8 +15,7 @@ from steno.format.envelope import EMPTY_RAW, Envelope, RecordFields, projection
 from steno.format.lenient_json import DECODE_ERRORS, as_object, decode_lenient
 from steno.format.message import SYNTHETIC
 from steno.format.records import Record, read_time
-from steno.format.tool_catalogue import AWAITED_TOOLS
-from steno.session.session_status import MODEL_SECONDS, TOOL_SECONDS, WAITING_SECONDS
+from steno.session.session_status import LastMessage, ending_of, status_at
 from steno.session.transcript import Node, Transcript
 
 if TYPE_CHECKING:
@@ -231,28 +230,33 @@ def status_of(turns: "list[Turn]", *, seconds_since_write: float | None = None, 
     """Return how a session stands after its last turn; `left` when the client closed it itself."""
     if not turns:
         return Status("finished", "nothing was said")
-    age = float("inf") if seconds_since_write is None else seconds_since_write
-    last = turns[-1]
-    open_step = next((step for step in reversed(last.steps) if step.state == "open"), None)
+    turn = turns[-1]
     # An answer behind a call without a result says that the agent went on without it.
-    if open_step is not None and not last.done:
-        return _open_step_status(open_step, age, left=left)
-    if last.interrupted:
-        return Status("interrupted", "by the user")
-    if last.failure is not None:
-        return Status("failed", last.failure.subject or last.failure.verb)
-    if not last.done:
-        if age <= MODEL_SECONDS and not left:
-            return Status("running", "the model is at it")
-        return Status("interrupted", "no answer was recorded")
-    if age <= WAITING_SECONDS and not left:
-        return Status("waiting", "for the next prompt")
-    return Status("finished", "the client was closed" if left else "the last prompt was answered")
+    step = None if turn.done else next((step for step in reversed(turn.steps) if step.state == "open"), None)
+    last: LastMessage = "answer" if turn.done else "prompt"
+    if turn.interrupted or turn.failure is not None:
+        last = "interrupt" if turn.interrupted else "error"
+    ending = ending_of(last, [step.verb] if step is not None else [], left=left, refused=False)
+    age = float("inf") if seconds_since_write is None else seconds_since_write
+    status = cast("StatusName", status_at(ending, age))
+    return Status(
+        status, _step_reason(step, status) if step is not None else _turn_reason(turn, last, status, left=left)
+    )
 
 
-def _open_step_status(step: "Step", age: float, *, left: bool) -> Status:
-    if step.verb in AWAITED_TOOLS and not left:
-        return Status("waiting", "for an answer")
-    if left or age > TOOL_SECONDS:
-        return Status("interrupted", f"in {step.verb}, which gave no result")
-    return Status("running", f"{step.verb} {step.subject}".strip())
+def _step_reason(step: "Step", status: StatusName) -> str:
+    if status == "waiting":
+        return "for an answer"
+    return f"{step.verb} {step.subject}".strip() if status == "running" else f"in {step.verb}, which gave no result"
+
+
+def _turn_reason(turn: "Turn", last: LastMessage, status: StatusName, *, left: bool) -> str:
+    if last == "interrupt":
+        return "by the user"
+    if turn.failure is not None:
+        return turn.failure.subject or turn.failure.verb
+    if last == "prompt":
+        return "the model is at it" if status == "running" else "no answer was recorded"
+    if status == "waiting":
+        return "for the next prompt"
+    return "the client was closed" if left else "the last prompt was answered"

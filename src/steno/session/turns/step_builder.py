@@ -23,7 +23,7 @@ from steno.format.records import Record, read_time
 from steno.format.tool_catalogue import AGENT, AGENT_TOOLS, SHELL
 from steno.session.transcript import Node
 from steno.session.turns.compactions import Compaction
-from steno.session.turns.prompts import CONDITIONAL_ORIGINS, Origin, Prompt, origin_by_tag, prompt_text, tag_content
+from steno.session.turns.prompts import Origin, Prompt, is_tentative, origin_by_tag, prompt_text, tag_content
 from steno.session.turns.steps import RESULT_DELETED, FileTouch, Step, StepDraft, StepKind, one_line
 from steno.session.turns.tool_outcomes import call_outcome, tool_call_subject, touched_file
 from steno.session.turns.usage import UsageCounter
@@ -62,16 +62,19 @@ class TurnDraft:
     # Beginning
 
     @property
+    def origin(self) -> Origin | None:
+        """The origin of its prompt."""
+        return self.prompt.origin if self.prompt is not None else None
+
+    @property
     def is_conditional(self) -> bool:
         """Whether nothing has come of it yet, so that the next prompt may take it over."""
-        conditional = self.prompt is None or self.prompt.origin in CONDITIONAL_ORIGINS
-        return conditional and not self.answered
+        return is_tentative(self.origin, answered=self.answered)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing was asked of the model: a local command, a shell escape."""
-        shell = self.prompt is not None and self.prompt.origin == "shell"
-        return (shell and not self.answered) or self.is_conditional
+        return (self.origin == "shell" and not self.answered) or self.is_conditional
 
     def set_prompt(self, prompt: Prompt) -> None:
         """Put a prompt at its head; one that nothing came of becomes a note."""
