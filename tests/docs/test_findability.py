@@ -77,7 +77,7 @@ HOMES = [
     ("session lookup", "steno.store.session_lookup"),
     ("session summary", "steno.store.summary:SessionSummary"),
     ("archive", "steno.store.archive.archive:Archive"),
-    ("record envelope", "steno.format.envelope:Envelope"),
+    ("record envelope", "steno.format.message:Envelope"),
     ("salvage damaged lines", "steno.format.salvage"),
     ("catalogue", "steno.format.catalogue:Catalogue"),
     ("choose leaf", "steno.session.resume.record_chain:choose_leaf"),

@@ -6,10 +6,19 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.format.envelope import ForkOrigin, RecordFields, projection
 from steno.format.lenient_json import DECODE_ERRORS, as_object, fill_struct
 from steno.format.message import Block as FormatBlock
-from steno.format.message import CacheCreation, Text, Thinking, ToolResult, ToolUse, UnknownBlock
+from steno.format.message import (
+    CacheCreation,
+    ForkOrigin,
+    RecordFields,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    UnknownBlock,
+    projection,
+)
 from steno.format.records import Record, read_time
 
 _COMMON_LENGTH: Final = len("2026-11-15T12:00:00.000Z")

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from steno.format.dialects.record_dialect import Dialect
 from steno.format.lenient_json import valid_duration
 from steno.format.message import CALL_TYPES, SYNTHETIC, THINKING_TYPES
+from steno.format.records import Dialect
 from steno.index.line_decoder import IndexedLine, LineBlock
 from steno.session.session_status import Ending, LastMessage, StepCounts, ending_of
 from steno.session.turns.prompts import Origin, begins_turn, is_tentative, is_unprompted, takes_turn_over

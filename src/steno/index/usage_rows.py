@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from steno.format.envelope import RecordFields
-from steno.format.message import SYNTHETIC
+from steno.format.message import SYNTHETIC, RecordFields
 from steno.index.line_decoder import LineUsage
 from steno.index.price_tiers import TIER_SQL
 from steno.index.session_stats import Row

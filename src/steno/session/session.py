@@ -11,6 +11,7 @@ from steno.format.records import Piece, Record
 from steno.session.resume.clients import LATEST, Client, client_for
 from steno.session.resume.record_chain import LoadedRecords
 from steno.session.resume.replay import ApiMessage, as_resumed, valid_messages
+from steno.session.session_status import Status, status_of
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.branches import (
     Branch,
@@ -21,7 +22,7 @@ from steno.session.turns.branches import (
     load_all_records,
 )
 from steno.session.turns.compactions import Compaction, compactions_of
-from steno.session.turns.session_facts import SessionMetadata, Status, read_metadata, status_of
+from steno.session.turns.session_facts import SessionMetadata, read_metadata
 from steno.session.turns.steps import FileTouch, Step
 from steno.session.turns.subagents import SubagentFile, SubagentSet, Thread, find_subagents, subagent_nodes
 from steno.session.turns.titles import Title, title_of

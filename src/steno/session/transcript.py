@@ -14,10 +14,9 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format.dialects.detection import convert_if_dialect, convert_source, dialect_of_source, is_converted
-from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 from steno.format.lines import LINE_CAP, LineBatch, make_record, read_bytes, read_pieces
 from steno.format.message import SYNTHETIC, ToolResult, ToolUse
-from steno.format.records import Gap, Piece, Record
+from steno.format.records import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect, Gap, Piece, Record
 from steno.format.source import Damage, Source, Span
 
 CONVERSATION: Final = frozenset(("user", "assistant", "system", "attachment"))

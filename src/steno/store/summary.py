@@ -11,13 +11,11 @@ from typing import Final
 
 import msgspec
 
-from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
-from steno.format.envelope import EMPTY_RAW, RecordFields, projection
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.lines import LineBatch, read_line, read_line_batches
-from steno.format.message import SYNTHETIC
+from steno.format.message import EMPTY_RAW, SYNTHETIC, RecordFields, projection
 from steno.format.paths import project_from_slug
-from steno.format.records import Record
+from steno.format.records import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect, Record
 from steno.format.source import Source
 from steno.session.session_status import Ending, LastMessage, SessionStatus, activity_age, ending_of, status_at
 from steno.session.turns.prompts import typed_command

@@ -9,8 +9,8 @@ import msgspec
 from steno.check.evidence import INNER_FIELDS, RecordShape, RecordView
 from steno.check.findings import Findings, Rule
 from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
-from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE, ROLES
 from steno.format.lenient_json import as_object
+from steno.format.records import PUBLISHED_DESCRIPTIONS_PAGE, ROLES
 
 _NO_TYPE: Final = Rule(
     "fields.no-type",

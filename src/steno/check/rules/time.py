@@ -6,8 +6,7 @@ from typing import Final
 
 from steno.check.evidence import Evidence, RecordShape, RecordView, are_usual_times
 from steno.check.findings import Findings, Rule
-from steno.format.dialects.record_dialect import ROLES
-from steno.format.records import read_time
+from steno.format.records import ROLES, read_time
 from steno.session.transcript import Node
 
 _MISSING: Final = Rule(

@@ -16,11 +16,10 @@ from steno.errors import Unreadable
 from steno.format.dialects import dialect_record as client
 from steno.format.dialects.detection import dialect_votes
 from steno.format.dialects.dialect_record import DialectRecord, Json, assign_form, read_dialect_record
-from steno.format.dialects.record_dialect import Dialect
 from steno.format.dialects.record_links import NOTE_KINDS, link_records, plan_compactions
 from steno.format.lenient_json import decode_lenient
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
-from steno.format.records import Gap, Record
+from steno.format.records import Dialect, Gap, Record
 from steno.format.source import CHUNK_SIZE, Source, Span
 
 NO_MODEL: Final = "unknown"

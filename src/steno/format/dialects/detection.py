@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from steno.format.dialects.record_dialect import ROLES, Dialect
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
-from steno.format.records import Piece, Record
+from steno.format.records import ROLES, Dialect, Piece, Record
 from steno.format.source import OpenSource, Source
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
-from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
-from steno.format.records import read_time, time_text
+from steno.format.records import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect, read_time, time_text
 
 Json: TypeAlias = dict[str, Any]
 DialectRecordKind: TypeAlias = Literal[

@@ -18,10 +18,9 @@ from typing import Any, Final
 import msgspec
 
 from steno.errors import Unreadable
-from steno.format.envelope import ForkOrigin, RecordFields, projection
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.lines import LINE_CAP
-from steno.format.message import SYNTHETIC
+from steno.format.message import SYNTHETIC, ForkOrigin, RecordFields, projection
 from steno.format.paths import JSONL_SUFFIX, classify_transcript, is_uuid
 from steno.index.line_decoder import LineUsage, to_millis
 from steno.index.session_stats import FILE_ID_SHIFT, Row

@@ -162,10 +162,10 @@ def client_for(version: str) -> Client:
     try:
         numbers = tuple(int(part) for part in version.split("."))
     except ValueError:
-        raise BadRequest(f"not a client version: {version!r}", hint=_STUDIED_HINT) from None
+        raise BadRequest(f"not a client version: {version!r}", hint=_studied_hint()) from None
     older = [client for client in CLIENTS if _version_numbers(client) <= numbers]
     if not older:
-        raise BadRequest(f"no client as old as {version} was studied", hint=_STUDIED_HINT)
+        raise BadRequest(f"no client as old as {version} was studied", hint=_studied_hint())
     return older[-1]
 
 
@@ -173,4 +173,5 @@ def _version_numbers(client: Client) -> tuple[int, ...]:
     return tuple(int(part) for part in client.version.split("."))
 
 
-_STUDIED_HINT: Final = f"studied: {', '.join(client.version for client in CLIENTS)}"
+def _studied_hint() -> str:
+    return f"studied: {', '.join(client.version for client in CLIENTS)}"

@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steno.format.dialects.record_dialect import ROLES
-from steno.format.records import read_time
+from steno.format.records import ROLES, read_time
 from steno.session.resume.clients import Client
 from steno.session.transcript import CONVERSATION, Node, Transcript
 

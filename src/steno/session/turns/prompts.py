@@ -13,9 +13,18 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.format.envelope import RecordFields, projection
 from steno.format.lenient_json import DECODE_ERRORS, decode_lenient, decode_or_default
-from steno.format.message import Block, Document, Image, Text, ToolResult, UnknownBlock, read_blocks
+from steno.format.message import (
+    Block,
+    Document,
+    Image,
+    RecordFields,
+    Text,
+    ToolResult,
+    UnknownBlock,
+    projection,
+    read_blocks,
+)
 from steno.format.records import Record
 from steno.session.transcript import Node, Transcript
 

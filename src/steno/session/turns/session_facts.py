@@ -1,29 +1,26 @@
-"""Facts about a whole session: its metadata, its counts and its status.
+"""Facts about a whole session: its metadata and its counts.
 
 Each figure is counted here and nowhere else. The index counts along while it reads and uses these
-functions for everything else. A file does not say whether its client is still running; the time
-since the last write is the best sign, and it is passed in: nothing here reads a clock.
+functions for everything else.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from steno.format.envelope import EMPTY_RAW, Envelope, RecordFields, projection
 from steno.format.lenient_json import DECODE_ERRORS, as_object, decode_lenient
-from steno.format.message import SYNTHETIC
+from steno.format.message import EMPTY_RAW, SYNTHETIC, Envelope, RecordFields, projection
 from steno.format.records import Record, read_time
-from steno.session.session_status import LastMessage, ending_of, status_at
 from steno.session.transcript import Node, Transcript
+from steno.session.turns.turn_builder import work_milliseconds
 
 if TYPE_CHECKING:
     from steno.session.session import Session
     from steno.session.turns.branches import Branch
     from steno.session.turns.steps import Step
     from steno.session.turns.subagents import Thread
-    from steno.session.turns.turn_builder import Turn
 
 
 class SessionMetadata(msgspec.Struct, kw_only=True):
@@ -191,11 +188,6 @@ def count_steps(steps: Iterable["Step"]) -> int:
     return sum(step.is_work for step in steps)
 
 
-def work_milliseconds(turns: Iterable["Turn"]) -> int:
-    """Return how many milliseconds some turns took."""
-    return sum(round(turn.duration * 1000) for turn in turns if turn.duration is not None)
-
-
 def working_agents(threads: Iterable["Thread"]) -> list["Thread"]:
     """Return the sub-agents that had something to do."""
     return [thread for thread in threads if not thread.warmup]
@@ -211,52 +203,3 @@ def last_model(nodes: Sequence[Node]) -> str:
     answering = [node for node in nodes if node.model and node.model != SYNTHETIC]
     main_models = (node.model for node in reversed(answering) if not node.sidechain)
     return next(main_models, answering[-1].model if answering else "")
-
-
-StatusName: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed"]
-
-
-class Status(msgspec.Struct, frozen=True):
-    """How a session stands, and why that is thought."""
-
-    standing: StatusName
-    reason: str = ""
-
-    def __str__(self) -> str:
-        return self.standing
-
-
-def status_of(turns: "list[Turn]", *, seconds_since_write: float | None = None, left: bool = False) -> Status:
-    """Return how a session stands after its last turn; `left` when the client closed it itself."""
-    if not turns:
-        return Status("finished", "nothing was said")
-    turn = turns[-1]
-    # An answer behind a call without a result says that the agent went on without it.
-    step = None if turn.done else next((step for step in reversed(turn.steps) if step.state == "open"), None)
-    last: LastMessage = "answer" if turn.done else "prompt"
-    if turn.interrupted or turn.failure is not None:
-        last = "interrupt" if turn.interrupted else "error"
-    ending = ending_of(last, [step.verb] if step is not None else [], left=left, refused=False)
-    age = float("inf") if seconds_since_write is None else seconds_since_write
-    status = cast("StatusName", status_at(ending, age))
-    return Status(
-        status, _step_reason(step, status) if step is not None else _turn_reason(turn, last, status, left=left)
-    )
-
-
-def _step_reason(step: "Step", status: StatusName) -> str:
-    if status == "waiting":
-        return "for an answer"
-    return f"{step.verb} {step.subject}".strip() if status == "running" else f"in {step.verb}, which gave no result"
-
-
-def _turn_reason(turn: "Turn", last: LastMessage, status: StatusName, *, left: bool) -> str:
-    if last == "interrupt":
-        return "by the user"
-    if turn.failure is not None:
-        return turn.failure.subject or turn.failure.verb
-    if last == "prompt":
-        return "the model is at it" if status == "running" else "no answer was recorded"
-    if status == "waiting":
-        return "for the next prompt"
-    return "the client was closed" if left else "the last prompt was answered"

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from steno.format.envelope import RecordFields, projection
 from steno.format.lenient_json import decode_lenient, decode_or_default
-from steno.format.message import Text, ToolUse, read_blocks
+from steno.format.message import RecordFields, Text, ToolUse, projection, read_blocks
 from steno.format.records import Record
 from steno.format.sidecars import AgentMeta
 from steno.format.tool_catalogue import AGENT_TOOLS

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.format.envelope import RecordFields, projection
 from steno.format.lenient_json import DECODE_ERRORS, fill_struct
+from steno.format.message import RecordFields, projection
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.prompts import origin_by_tag, origin_of, prompt_text, typed_command
 

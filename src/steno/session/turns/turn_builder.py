@@ -104,6 +104,11 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
         return self.prompt is not None and self.prompt.by_person
 
 
+def work_milliseconds(turns: Iterable[Turn]) -> int:
+    """Return how many milliseconds some turns took."""
+    return sum(round(turn.duration * 1000) for turn in turns if turn.duration is not None)
+
+
 def build_turns(
     transcript: Transcript,
     nodes: Iterable[Node],

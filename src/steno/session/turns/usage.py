@@ -12,9 +12,8 @@ from typing import Final
 
 import msgspec
 
-from steno.format.envelope import Envelope, RecordFields, projection
 from steno.format.lenient_json import DECODE_ERRORS
-from steno.format.message import SYNTHETIC, Message, Usage
+from steno.format.message import SYNTHETIC, Envelope, Message, RecordFields, Usage, projection
 from steno.format.records import Record
 from steno.session.transcript import Node, Transcript
 
