@@ -132,8 +132,7 @@ def _is_warmup(agent: DiscoveredFile) -> bool:
     """Whether a sub-agent was only started to be ready."""
     from steno.format.lines import read_bytes
     from steno.format.records import Record
-    from steno.session.turns.prompts import prompt_text
-    from steno.session.turns.subagents import WARMUP_PROMPT
+    from steno.session.turns.prompts import WARMUP_PROMPT, prompt_text
 
     with open_file(agent) as source:
         head = source.read(0, min(source.size, _SAMPLE_SIZE))

@@ -67,6 +67,8 @@ other         a kind this version does not know
 TURN_ORIGINS: Final = frozenset(("human", "command", "shell", "notification", "teammate", "agent", "fork", "other"))
 """Origins that begin a turn."""
 PERSON_ORIGINS: Final = frozenset(("human", "command", "shell", "queued"))
+WARMUP_PROMPT: Final = "Warmup"
+"""What 2.0 asks of the idle agents that it starts with every session."""
 CONDITIONAL_ORIGINS: Final = frozenset(("command", "summary", "notification", "fork"))
 """Origins that make a turn only when the model answers."""
 

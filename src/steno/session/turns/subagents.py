@@ -20,7 +20,7 @@ from steno.format.records import Record
 from steno.format.sidecars import AgentMeta
 from steno.format.tool_catalogue import AGENT_TOOLS
 from steno.session.transcript import Node, Transcript
-from steno.session.turns.prompts import tag_content
+from steno.session.turns.prompts import WARMUP_PROMPT, tag_content
 from steno.session.turns.titles import first_prompt
 from steno.session.turns.usage import Totals, UsageCounter
 
@@ -200,10 +200,6 @@ def _add_progress(references: SubagentReferences, raw: bytes) -> None:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-WARMUP_PROMPT: Final = "Warmup"
-"""What 2.0 asks of the idle agents that it starts with every session."""
 
 
 class SubagentFile(msgspec.Struct, frozen=True):
