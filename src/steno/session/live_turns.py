@@ -14,13 +14,13 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from steno.format.dialects.detection import ConvertedFeed
 from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
-from steno.format.lines import LINE_CAP
+from steno.format.lines import LINE_CAP, LineFeed
 from steno.format.message import RedactedThinking, Text, Thinking, read_blocks
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import BytesSource
 from steno.format.tool_catalogue import AGENT_TOOLS, AWAITED_TOOLS
-from steno.session.record_feed import ConvertedFeed, LineFeed
 from steno.session.transcript import Node, Transcript, read_node
 from steno.session.turns.compactions import Compaction, compaction_at, is_compaction
 from steno.session.turns.prompts import Prompt, is_tentative, origin_by_tag
