@@ -22,10 +22,10 @@ from steno.session.turns.branches import (
     load_all_records,
 )
 from steno.session.turns.compactions import Compaction, compactions_of
+from steno.session.turns.prompts import Title, title_of
 from steno.session.turns.session_facts import SessionMetadata, read_metadata
 from steno.session.turns.steps import FileTouch, Step
 from steno.session.turns.subagents import SubagentFile, SubagentSet, Thread, find_subagents, subagent_nodes
-from steno.session.turns.titles import Title, title_of
 from steno.session.turns.turn_builder import Turn, TurnReader, build_turns
 from steno.session.turns.usage import Totals, UsageCounter
 

@@ -18,8 +18,7 @@ from steno.format.paths import project_from_slug
 from steno.format.records import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect, Record
 from steno.format.source import Source
 from steno.session.session_status import Ending, LastMessage, SessionStatus, activity_age, ending_of, status_at
-from steno.session.turns.prompts import typed_command
-from steno.session.turns.titles import shorten_title, summary_for
+from steno.session.turns.prompts import shorten_title, summary_for, typed_command
 from steno.store.archive.file_access import ArchivedFile, open_file
 from steno.store.discovered import DiscoveredFile, peek
 

@@ -34,8 +34,7 @@ from steno.index.usage_rows import (
     update_counted_copies,
     update_daily_sums,
 )
-from steno.session.turns.prompts import WARMUP_PROMPT
-from steno.session.turns.titles import Title, choose_title
+from steno.session.turns.prompts import WARMUP_PROMPT, Title, choose_title
 from steno.store.discovered import Problem
 from steno.store.summary import read_custom_title
 

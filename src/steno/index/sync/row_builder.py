@@ -41,10 +41,10 @@ from steno.session.turns.prompts import (
     origin_by_tag,
     origin_of,
     prompt_text,
+    shorten_title,
     tag_content,
     typed_command,
 )
-from steno.session.turns.titles import shorten_title
 from steno.session.turns.tool_outcomes import call_outcome
 
 

@@ -20,8 +20,7 @@ from steno.format.records import Record
 from steno.format.sidecars import AgentMeta
 from steno.format.tool_catalogue import AGENT_TOOLS
 from steno.session.transcript import Node, Transcript
-from steno.session.turns.prompts import WARMUP_PROMPT, tag_content
-from steno.session.turns.titles import first_prompt
+from steno.session.turns.prompts import WARMUP_PROMPT, first_prompt, tag_content
 from steno.session.turns.usage import Totals, UsageCounter
 
 if TYPE_CHECKING:
