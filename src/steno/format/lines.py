@@ -286,8 +286,6 @@ class LineFeed:
 
 
 class _BytesAtOffset:
-    """Some bytes of a file, at their place in it."""
-
     def __init__(self, data: bytes, start: int) -> None:
         self._data = data
         self._start = start

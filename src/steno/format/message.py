@@ -17,8 +17,6 @@ _DECODED: Final = "read"
 
 
 class _TaggedBlock(msgspec.Struct, frozen=True, tag_field="type"):
-    """A block told apart by its `type`."""
-
     @property
     def type(self) -> str:
         """The block's type as it stands in the file."""

@@ -412,7 +412,6 @@ def dialect_blocks(envelope: Envelope, line: bytes) -> tuple[Block, ...]:
 
 
 def _without_empty_text(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """Return blocks without texts that say nothing."""
     return tuple(block for block in blocks if not isinstance(block, Text) or block.text)
 
 
@@ -425,7 +424,6 @@ def _is_null(message: Any) -> bool:
 
 
 def _has_role(message: Any) -> bool:
-    """Whether a message says whose words it is."""
     if not isinstance(message, msgspec.Raw):
         return message.role is not None
     value = decode_lenient(message)

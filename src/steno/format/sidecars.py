@@ -230,8 +230,6 @@ def parse_backup_name(name: str) -> FileBackup | None:
 
 
 class _FieldNotes:
-    """Gathers the names of the fields that were not as they should be."""
-
     def __init__(self, span: Span) -> None:
         self._span = span
         self._fields: list[str] = []

@@ -211,7 +211,6 @@ def _upgrade_schema(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _run_scripts(connection: sqlite3.Connection, version: int) -> None:
-    """Bring the tables from a version to the newest one."""
     for script in _SCRIPTS[version:]:
         for statement in _script_statements(script):
             connection.execute(statement)

@@ -194,7 +194,6 @@ def count_changed_lines(tool_input: dict[str, Any]) -> tuple[int, int]:
 
 
 def _count_differences(old: list[str], new: list[str]) -> tuple[int, int]:
-    """Return how many lines come and go; those that stay around the change are not counted."""
     head, tail = common_ends(old, new)
     return len(new) - head - tail, len(old) - head - tail
 

@@ -48,7 +48,6 @@ def _folder_or_last(folder: str) -> str:
 
 
 def _is_database_damaged(folder: str) -> bool:
-    """Return whether the schema of an index is incomplete, or its check finds a fault."""
     if not folder:
         return False
     try:

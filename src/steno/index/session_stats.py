@@ -207,7 +207,6 @@ class SessionStats(msgspec.Struct):
 
     @property
     def _joins_previous(self) -> bool:
-        """Whether what goes on belongs to the turn before."""
         return bool(self.turns) and self.scene.is_tentative
 
     def _close_turn(self) -> None:

@@ -285,7 +285,6 @@ class LiveConversation:
             yield self._make_event("note", record, step=step, text=current.output[1])
 
     def _output_tokens(self, draft: StepDraft, current: TurnDraft) -> int | None:
-        """Return what a response cost, with the first step of it that is told."""
         message_id = draft.message_id
         if not message_id or message_id in self._counted_responses or draft.state == "open":
             return None

@@ -120,7 +120,6 @@ class Session:
 
     @cached_property
     def _recorded_id(self) -> str:
-        """The first session id that a record names, or nothing."""
         for node in self.transcript.nodes:
             session_id = self.transcript.record(node).session_id
             if session_id:

@@ -366,7 +366,6 @@ def _load_pieces(transcript: Transcript, start: int, *, keep: bool = False) -> N
 
 
 def _last_line_start(source: Source, end: int) -> int:
-    """Return where the line begins that stands at `end`."""
     while end > 0:
         start = max(0, end - _BLOCK_SIZE)
         newline = source.read(start, end - start).rfind(b"\n")

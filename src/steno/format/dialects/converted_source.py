@@ -30,8 +30,6 @@ _Purpose: TypeAlias = Literal["record", "deleted", "boundary", "summary", "inter
 
 
 class _ConvertedLine(msgspec.Struct, frozen=True, eq=False):
-    """One line of the converted file: where it begins, and what it is made from."""
-
     start: int
     made_from: DialectRecord | Gap
     purpose: _Purpose
@@ -280,7 +278,6 @@ def _is_unchanged(row: DialectRecord, purpose: _Purpose) -> bool:
 def _plan_lines(
     pieces: Sequence[DialectRecord | Gap], rows: Sequence[DialectRecord]
 ) -> Iterator[tuple[DialectRecord | Gap, _Purpose]]:
-    """Yield what each line of the converted file is made from."""
     for piece in pieces:
         if isinstance(piece, Gap):
             yield piece, "gap"
@@ -301,7 +298,6 @@ def _plan_lines(
 
 
 def _active_leaf(rows: Sequence[DialectRecord]) -> DialectRecord | None:
-    """Return the end of the active branch, where another branch is not active."""
     if not any(row.inactive for row in rows):
         return None
     active = (row for row in reversed(rows) if not (row.deleted or row.sidechain or row.inactive))

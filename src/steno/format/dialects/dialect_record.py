@@ -425,7 +425,6 @@ def _has_results(content: list[Any]) -> bool:
 
 
 def _is_result_of(block: Any, calls: tuple[str, ...]) -> bool:
-    """Whether a block is the result of one of some calls."""
     if not calls or not isinstance(block, dict):
         return False
     return str(cast("Json", block).get("tool_use_id")) in calls

@@ -205,7 +205,6 @@ class RowBuilder:
             self._update_stats(line, kind, data, time)
 
     def _count_step_record(self, line: IndexedLine, record: Record | None) -> None:
-        """Count a line of `steps.jsonl`; a record of another form is counted as itself."""
         state = self._state
         if record is not None:
             state.step_counts = count_record(state.step_counts, record)
@@ -214,7 +213,6 @@ class RowBuilder:
             state.step_counts = StepCounts(state.step_counts.records + 1, answered)
 
     def _note_graph_record(self, line: IndexedLine, time: int | None) -> None:
-        """Keep what a record of the graph says about the session."""
         state = self._state
         self.summaries.match_record(line.uuid)
         if not line.is_sidechain:
@@ -231,7 +229,6 @@ class RowBuilder:
             state.ended = time
 
     def _add_documents(self, parts: list[TextPart], line: IndexedLine, message_id: int, time: int | None) -> None:
-        """Have the words of a record searched."""
         project = self._state.project
         branch = line.git_branch or self._state.branch
         model = (line.message.model or "") if line.message is not None else ""
@@ -242,7 +239,6 @@ class RowBuilder:
             self._documents.append(document)
 
     def _tool_of_call(self, call: str) -> str:
-        """Return the name of the tool that a result comes from."""
         row = self._open_calls.get(call)
         if row is not None:
             return row[4]
@@ -277,7 +273,6 @@ class RowBuilder:
     def _add_prompt(
         self, line: IndexedLine, record: Record, message_id: int, time: int | None, *, is_linked: bool
     ) -> None:
-        """Begin a turn, if that is what a user record does."""
         state, previous = self._state, self._state.turn
         is_sidechain = bool(line.is_sidechain)
         origin = origin_of(record, agent=is_sidechain)
@@ -306,7 +301,6 @@ class RowBuilder:
     def _add_message(
         self, line: IndexedLine, message_id: int, time: int | None, source: Record | bytes, *, is_linked: bool
     ) -> None:
-        """Count a message, and follow its calls and results."""
         state, turn, message_body = self._state, self._state.turn, line.message
         if not line.is_sidechain:
             state.main = True
@@ -342,7 +336,6 @@ class RowBuilder:
     def _add_blocks(
         self, line: IndexedLine, blocks: list[LineBlock], message_id: int, time: int | None
     ) -> list[tuple[str, bool]]:
-        """Follow the calls and results of a message; return the results."""
         results: list[tuple[str, bool]] = []
         for position, block in enumerate(blocks):
             if block.type == "tool_use":
@@ -425,7 +418,6 @@ class RowBuilder:
         self._state.course.add_results(time, all_expected=all_expected, failed=failed_count)
 
     def _update_stats(self, line: IndexedLine, kind: str, data: bytes, time: int | None) -> None:
-        """Count what the model says, and what the client notes."""
         stats = self._state.course
         if kind == "assistant":
             stats.add_response_line(line, time)
@@ -444,7 +436,6 @@ class RowBuilder:
             stats.add_note()
 
     def _set_edit_size(self, position: tuple[int, int], sizes: tuple[int, int]) -> None:
-        """Take the lines of a change from what became of it: the call knows only what it asked for."""
         edit = self._edits.get(position)
         if edit is None:
             self._late_edit_sizes.append((*sizes, *position))
@@ -454,7 +445,6 @@ class RowBuilder:
     # Other records
 
     def _add_summary(self, line: IndexedLine, message: int) -> None:
-        """Keep a summary, for whatever session it is."""
         if title := shorten_title(line.summary or ""):
             self._add_link(message, "summary", line.leaf_uuid or "", title)
             self.summaries.add_summary(line.leaf_uuid or "", message, title)
@@ -525,7 +515,6 @@ def _count_tool_results(line: IndexedLine) -> int:
 
 
 def _is_text_answer(line: IndexedLine) -> bool:
-    """Return whether an assistant's line has text and calls no tool."""
     content = line.message.content if line.message is not None else None
     if content.__class__ is str:
         return bool(cast("str", content).strip())

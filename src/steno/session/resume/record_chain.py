@@ -224,7 +224,6 @@ def _latest_descendant(loaded: LoadedRecords, top: Node) -> Node:
 
 
 def _messages_with_descendants(loaded: LoadedRecords, children: dict[str | None, list[Node]]) -> set[str | None]:
-    """Return the ids of all messages and their descendants."""
     uuids: set[str | None] = set()
     queue = [node for node in loaded.nodes.values() if node.is_message]
     while queue:
@@ -289,8 +288,6 @@ def _count_messages(nodes: Iterable[Node]) -> int:
 
 
 class _Insertion:
-    """What is to stand behind one place of the chain."""
-
     def __init__(self) -> None:
         self.calls: list[Node] = []
         self.results: list[Node] = []
@@ -442,7 +439,6 @@ def _children_off_chain(loaded: LoadedRecords, on_chain: set[str | None]) -> dic
 
 
 def _leading_to_messages(children: dict[str | None, list[Node]]) -> set[str | None]:
-    """Return the ids of all records that are, or lead to, a conversation of their own."""
     by_uuid = {node.uuid: node for nodes in children.values() for node in nodes}
     uuids: set[str | None] = set()
     for node in by_uuid.values():
@@ -498,7 +494,6 @@ def preserved_messages(transcript: Transcript, loaded: LoadedRecords, boundary: 
 
 
 def _chain_between(loaded: LoadedRecords, head: Any, tail: Any) -> list[Node]:
-    """Return the records from `head` to `tail`, found by walking back from the tail."""
     chain: list[Node] = []
     seen: set[str | None] = set()
     node = loaded.nodes.get(tail) if isinstance(tail, str) else None

@@ -324,7 +324,6 @@ def unrecorded_queued_prompts(transcript: Transcript) -> list[Node]:
 
 
 def _recorded_queued_prompts(transcript: Transcript) -> set[str]:
-    """Return the queued prompts that the conversation itself holds."""
     texts: set[str] = set()
     for node in transcript.of_type("attachment"):
         if _QUEUED_TYPE not in transcript.source.read(node.offset, node.length):

@@ -49,8 +49,6 @@ class _MetadataLine(RecordFields):
 
 
 class _RecordOrigin(msgspec.Struct, frozen=True, gc=False):
-    """Where a record was written, as far as it says it."""
-
     cwd: str | None
     branch: str | None
     entrypoint: str | None
@@ -106,7 +104,6 @@ def read_metadata(transcript: Transcript) -> SessionMetadata:
 
 
 def _unique(values: Iterable[str | None]) -> tuple[str, ...]:
-    """Return what there is, each once, in order of appearance."""
     return tuple(value for value in dict.fromkeys(values) if value)
 
 

@@ -193,7 +193,6 @@ class TurnDraft:
         return tuple(steps), text, min(before, len(steps))
 
     def _steps_with_output(self) -> list[StepDraft]:
-        """Return the steps, with what a command printed where it was typed."""
         if self.output is None:
             return self.drafts
         node, text = self.output
@@ -236,8 +235,6 @@ _CAVEATS: Final = ("<local-command-caveat>", "Caveat:")
 
 
 class _Attachment(msgspec.Struct, rename="camel"):
-    """What is wanted of an attachment, or of a progress record's data."""
-
     type: str = ""
     hook_name: str = ""
     hook_event: str = ""
@@ -257,8 +254,6 @@ class _ErrorDetail(msgspec.Struct, rename="camel"):
 
 
 class _SystemRecord(msgspec.Struct, rename="camel"):
-    """What is wanted of a system record."""
-
     subtype: str = ""
     content: str = ""
     duration_ms: float | None = None
@@ -565,7 +560,6 @@ def answered_calls(record: Record) -> tuple[str, ...]:
 
 
 def _text_of(value: Any) -> str:
-    """Return the words of a value that may be text or blocks."""
     return "\n\n".join(part.text for part in read_blocks(value) if isinstance(part, Text))
 
 
@@ -575,6 +569,5 @@ def _hook_commands(data: _SystemRecord) -> str:
 
 
 def _command_output(text: str) -> str:
-    """Return what a command printed, without the tags."""
     tags = ("local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr")
     return "\n".join(content for tag in tags if (content := tag_content(text, tag)))

@@ -444,7 +444,6 @@ _ReferencesByOwner = list[tuple[Thread | None, SubagentReferences]]
 
 
 def _match_calls(threads: list[Thread], references: _ReferencesByOwner) -> None:
-    """Find the call that started each."""
     assigned: set[str] = set()
     about, calls = _references_by_id(references)
     for thread in threads:
@@ -500,7 +499,6 @@ _CallsByPrompt = dict[str, deque[tuple[Thread | None, SubagentCall]]]
 
 
 def _calls_by_prompt(references: _ReferencesByOwner) -> _CallsByPrompt:
-    """Return the calls by the words they gave to their agent."""
     offers: _CallsByPrompt = {}
     for owner, file_references in references:
         for spawn in file_references.calls.values():

@@ -267,7 +267,6 @@ class TurnBuilder:
         self.current = before
 
     def _start_turn(self, turn: TurnDraft) -> None:
-        """Go on in a new scene."""
         current = self.current
         turn.compaction = turn.compaction or self._pending_compaction
         self._pending_compaction = None
