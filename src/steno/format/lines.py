@@ -257,7 +257,7 @@ class LineFeed:
             data = b"".join((*self._parts, data))
         self._parts, self.buffered = [], 0
         start, self.offset = self.offset, self.offset + len(data)
-        yield from read_pieces(_BytesAtOffset(data, start), start, cap=self._cap)
+        yield from read_pieces(BytesSource(data, start), start, cap=self._cap)
 
     def _buffer(self, rest: bytes) -> None:
         if not rest:
@@ -283,22 +283,3 @@ class LineFeed:
     def _oversize(self, length: int) -> Gap:
         note = Damage("line.oversize", Span(self.offset, length), f"{length:,} bytes")
         return Gap(self.offset, length, self._parts[0][:_HEAD_SIZE] if self._parts else b"", (note,))
-
-
-class _BytesAtOffset:
-    def __init__(self, data: bytes, start: int) -> None:
-        self._data = data
-        self._start = start
-
-    @property
-    def size(self) -> int:
-        """Where they end."""
-        return self._start + len(self._data)
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Return some of them."""
-        return self._data[offset - self._start : offset - self._start + length]
-
-    def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield them from `start` on."""
-        yield self._data[start - self._start :]

@@ -96,7 +96,8 @@ def open_for_writing(folder: str) -> sqlite3.Connection:
     try:
         make_private_folder(folder)
         path = os.path.join(folder, DATABASE_NAME)
-        _refuse_directory(path)
+        if os.path.isdir(path):
+            raise IndexDamaged(f"{path} is a directory", hint=_REBUILD_HINT)
         # Made here, so that nobody else may read it from the first byte on.
         os.close(open_private(path, os.O_RDWR | os.O_CREAT))
         connection = _connect_database(path)
@@ -164,11 +165,6 @@ def _connect_read_only(path: str) -> sqlite3.Connection:
         address = "file:" + path.replace("?", "%3f").replace("#", "%23") + "?immutable=1"
         connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     return connection
-
-
-def _refuse_directory(path: str) -> None:
-    if os.path.isdir(path):
-        raise IndexDamaged(f"{path} is a directory", hint=_REBUILD_HINT)
 
 
 class IndexDamaged(Unwritable):

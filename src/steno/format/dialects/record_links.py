@@ -158,7 +158,7 @@ def _unnamed_results(
         anchor = anchors.get(id(parent), parent)
         if anchor is not None and anchor.sidechain and not row.sidechain:
             answered = runs.get(id(anchor), (anchor, ()))[1]
-            if not _has_open_calls(anchor, len(answered), parents):
+            if sum(len(line.calls) for line in parents.response_above(anchor)) <= len(answered):
                 # The main conversation goes on behind the sub-agent's records.
                 parent = parents.main_above(anchor)
                 anchor = anchors.get(id(parent), parent)
@@ -171,10 +171,6 @@ def _unnamed_results(
     return runs.values()
 
 
-def _has_open_calls(anchor: DialectRecord, answered: int, parents: _ParentIndex) -> bool:
-    return sum(len(line.calls) for line in parents.response_above(anchor)) > answered
-
-
 def _delete_with_calls(rows: Sequence[DialectRecord], owners: dict[str, DialectRecord]) -> None:
     """A result is deleted with its call: without it, nothing may be sent of it."""
     for row in rows:
@@ -182,16 +178,12 @@ def _delete_with_calls(rows: Sequence[DialectRecord], owners: dict[str, DialectR
             continue
         if row.is_client:
             continue
-        deleted_calls = [call for call in row.results if _is_deleted(owners.get(call))]
+        deleted_calls = [call for call in row.results if (caller := owners.get(call)) is not None and caller.deleted]
         if len(deleted_calls) == len(row.results):
             row.deleted = True
         elif deleted_calls:
             row.deleted_calls = tuple(deleted_calls)
             row.results = tuple(call for call in row.results if call not in deleted_calls)
-
-
-def _is_deleted(caller: DialectRecord | None) -> bool:
-    return caller is not None and caller.deleted
 
 
 def _move_to_call_chain(rows: Sequence[DialectRecord], owners: dict[str, DialectRecord]) -> None:

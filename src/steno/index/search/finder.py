@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from heapq import nsmallest
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -383,7 +384,7 @@ class Finder:
             del messages[message]
         added = {each: at for each, at in joined.items() if each not in messages and each not in excluded}
         if added:
-            key, back = (_oldest_first_key, False) if order == "oldest" else (_value_key, True)
+            key, back = (_oldest_first_key, False) if order == "oldest" else (itemgetter(1), True)
             ordered = sorted([*messages.items(), *added.items()], key=key, reverse=back)
             messages.clear()
             messages.update(ordered)
@@ -394,10 +395,6 @@ def ignored_reason(word: str) -> str:
     if any(letter.isalnum() for letter in word):
         return f"{word[:_MAX_QUOTED_LENGTH]!r}… is longer than any word in the index"
     return f"no letter or digit in {word[:_MAX_QUOTED_LENGTH]!r}"
-
-
-def _value_key(item: tuple[int, float]) -> float:
-    return item[1]
 
 
 def _oldest_first_key(item: tuple[int, float]) -> tuple[bool, float]:

@@ -278,7 +278,8 @@ class RowBuilder:
         origin = origin_of(record, agent=is_sidechain)
         if not is_sidechain:
             state.last.kind = _LAST_MESSAGE_KINDS.get(origin, "other")
-            state.last.left = origin == "command" and _is_exit_command(record)
+            command = tag_content(prompt_text(record), "command-name") if origin == "command" else ""
+            state.last.left = command.strip() in _EXIT_COMMANDS
         if is_linked:
             state.course.add_prompt(origin, time)
         if not begins_turn(origin, tentative=True) or (is_sidechain and state.main):
@@ -548,11 +549,6 @@ def _merge_last_state(previous: LastMessageState, current: LastMessageState) -> 
     if current.kind != "other" or not previous.kind:
         return current
     return LastMessageState(previous.kind, previous.calls, current.left, previous.refused)
-
-
-def _is_exit_command(record: Record) -> bool:
-    """Whether a command closes the client."""
-    return tag_content(prompt_text(record), "command-name").strip() in _EXIT_COMMANDS
 
 
 class _AgentResult(msgspec.Struct, rename="camel", gc=False):

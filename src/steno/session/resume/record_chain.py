@@ -177,7 +177,7 @@ def _last_note(loaded: LoadedRecords, marked: Node) -> Node:
 def _last_record(loaded: LoadedRecords, client: Client) -> Node | None:
     """Return the record that the client takes for the last one, be it a message's or not."""
     if client.leaf == "timestamp":
-        return max(_main_records(loaded), key=_epoch_or_zero, default=None)
+        return max((node for node in loaded.nodes.values() if not node.sidechain), key=_epoch_or_zero, default=None)
     last = loaded.newest
     # Once a client has said where it left the session, it looks no further than the file's end.
     if client.leaf == "last record" or last is None or loaded.marker is not None:
@@ -195,10 +195,6 @@ def _newest_leaf(loaded: LoadedRecords, client: Client) -> Node | None:
     leading = _messages_with_descendants(loaded, children)
     tips = (node for node in reversed(loaded.nodes.values()) if node.uuid not in children)
     return next((tip for tip in tips if tip.converses and tip.uuid in leading), last)
-
-
-def _main_records(loaded: LoadedRecords) -> Iterable[Node]:
-    return (node for node in loaded.nodes.values() if not node.sidechain)
 
 
 def _epoch_or_zero(node: Node) -> float:
