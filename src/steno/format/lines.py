@@ -227,16 +227,16 @@ class LineFeed:
 
     def __init__(self, start: int = 0, *, cap: int = LINE_CAP) -> None:
         self.offset = start
-        """Where the line begins that is not whole yet."""
+        """Offset of the line that is not complete yet."""
         self.buffered = 0
-        """How many bytes of it are there."""
-        # In the middle of a file nobody knows where a line begins.
+        """Number of its bytes so far."""
+        # In the middle of a file the beginning of the first line is unknown.
         self._inside = start > 0
         self._cap = cap
         self._parts: list[bytes] = []
 
     def feed(self, data: bytes) -> Iterator[Piece]:
-        """Take in the next bytes of the file and yield what has become whole."""
+        """Add the next bytes of the file and yield the pieces that they complete."""
         end = data.rfind(b"\n") + 1
         if end:
             yield from self._complete_lines(data[:end])
@@ -271,7 +271,7 @@ class LineFeed:
             self._parts = [b"".join((*self._parts, rest))[:_HEAD_SIZE]]
 
     def _complete_last_line(self) -> Iterator[Piece]:
-        """Yield a last line that wants nothing but its newline: no part of a record is one."""
+        """Yield a last line that lacks only its newline: no part of a record decodes as one."""
         if not self._parts or self.buffered > self._cap or not self._parts[-1].endswith(b"}"):
             return
         record = make_record(LineBatch(b"".join(self._parts), self.offset, ended=False))

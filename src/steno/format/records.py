@@ -60,7 +60,7 @@ PUBLISHED_FORMS: Final = {
 """Kinds of record, and what clients write instead."""
 
 _MIN_MILLISECONDS: Final = 1e11
-# What is nearer to the ends of the calendar cannot be told in every zone, nor counted on from.
+# A time nearer to the ends of the calendar cannot be shown in every zone, nor added to.
 _CALENDAR_EDGE: Final = timedelta(days=2)
 _FIRST_TIME: Final = datetime.min.replace(tzinfo=UTC) + _CALENDAR_EDGE
 _LAST_TIME: Final = datetime.max.replace(tzinfo=UTC) - _CALENDAR_EDGE

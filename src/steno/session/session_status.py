@@ -136,7 +136,7 @@ StatusName: TypeAlias = Literal["running", "waiting", "finished", "interrupted",
 
 
 class Status(msgspec.Struct, frozen=True):
-    """How a session stands, and why that is thought."""
+    """The status of a session, and the reason for it."""
 
     standing: StatusName
     reason: str = ""
@@ -146,11 +146,11 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def status_of(turns: "list[Turn]", *, seconds_since_write: float | None = None, left: bool = False) -> Status:
-    """Return how a session stands after its last turn; `left` when the client closed it itself."""
+    """Return the status after the last turn; `left` says that the client was closed afterwards."""
     if not turns:
         return Status("finished", "nothing was said")
     turn = turns[-1]
-    # An answer behind a call without a result says that the agent went on without it.
+    # An answer after a call without a result shows that the agent continued without it.
     step = None if turn.done else next((step for step in reversed(turn.steps) if step.state == "open"), None)
     last: LastMessage = "answer" if turn.done else "prompt"
     if turn.interrupted or turn.failure is not None:

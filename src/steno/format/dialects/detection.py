@@ -113,7 +113,7 @@ def records_in_dialect(source: object) -> int:
 _FEED_RECORDS: Final = 1000
 _FEED_BYTES: Final = 4 << 20
 _INSERTED: Final = 1 << 62
-"""Records that are inserted have no place in the file: they get numbers from here on."""
+"""Inserted records have no offset in the file: they are numbered from here on."""
 
 
 class ConvertedFeed:
@@ -127,7 +127,7 @@ class ConvertedFeed:
         self._inserted = _INSERTED
 
     def feed(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        """Take in the next pieces; yield them, and what the conversion inserts among them."""
+        """Add the next pieces; yield them and the records that the conversion inserts."""
         pending: list[Record] = []
         for piece in pieces:
             if not isinstance(piece, Record):

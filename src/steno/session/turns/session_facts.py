@@ -166,7 +166,7 @@ class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count_session(session: "Session") -> SessionCounts:
-    """Count a session."""
+    """Return the figures of a session."""
     turns = session.turns()
     return SessionCounts(
         turns=len(turns),
