@@ -84,7 +84,7 @@ HOMES = [
     ("record chain", "steno.session.resume.record_chain"),
     ("replay", "steno.session.resume.replay"),
     ("turn builder", "steno.session.turns.turn_builder:TurnBuilder"),
-    ("session title", "steno.session.turns.titles:Title"),
+    ("session title", "steno.session.turns.prompts:Title"),
     ("drift", "steno.check.drift"),
     ("doctor", "steno.check.doctor"),
     ("repair job", "steno.check.repair.repair_job:RepairJob"),

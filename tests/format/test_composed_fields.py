@@ -8,9 +8,9 @@ import pytest
 
 from steno.errors import BadRequest
 from steno.format.catalogue import catalogue, load_catalogue
-from steno.format.dialects.record_dialect import dialect_blocks, dialect_of, dialect_role
 from steno.format.encode import Composer, SessionContext, encode, full_usage
 from steno.format.message import SYNTHETIC, Block, Text, Thinking, ToolResult, ToolUse, read_envelope
+from steno.format.records import dialect_blocks, dialect_of, dialect_role
 
 USAGE = {"input_tokens": 5, "output_tokens": 6}
 

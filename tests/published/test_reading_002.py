@@ -6,9 +6,9 @@ from tests.published.documented import Check, Json, Open, pieces_of, steps, text
 from tests.published.examples import EXAMPLES
 from tests.published.test_client_fields import drifts, records_of
 
-from steno.format.dialects.record_dialect import PUBLISHED_FORMS
 from steno.format.message import Image
 from steno.format.paths import slug_for_path
+from steno.format.records import PUBLISHED_FORMS
 from steno.format.source import BytesSource
 from steno.report.export.steps_format import session_steps
 from steno.session.session import Session

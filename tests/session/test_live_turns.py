@@ -15,12 +15,11 @@ from tests.session.open_sessions import opened_file
 
 from steno.errors import Unreadable
 from steno.format.encode import encode_line
-from steno.format.lines import read_bytes
+from steno.format.lines import LineFeed, read_bytes
 from steno.format.message import Text
 from steno.format.records import Record
 from steno.session import live_turns
 from steno.session.live_turns import Event, Follower, RecentTurns
-from steno.session.record_feed import LineFeed
 from steno.session.transcript import read_node
 from steno.session.turns.prompts import TURN_ORIGINS, origin_of, read_prompt
 from steno.session.turns.step_builder import TurnDraft

@@ -7,8 +7,7 @@ import pytest
 from tests.builders import Session, session, tool
 from tests.session.open_sessions import opened, sessions_below
 
-from steno.session.session_status import MODEL_SECONDS, TOOL_SECONDS, WAITING_SECONDS
-from steno.session.turns.session_facts import status_of
+from steno.session.session_status import MODEL_SECONDS, TOOL_SECONDS, WAITING_SECONDS, status_of
 
 BASH = tool("Bash", command="make")
 ASK = tool("AskUserQuestion", questions=[{"question": "Which?"}])

@@ -11,7 +11,7 @@ from tests.session.open_sessions import opened, opened_file
 from steno.format.source import BytesSource
 from steno.session.session import Session as Opened
 from steno.session.transcript import load
-from steno.session.turns.titles import UNTITLED, choose_title, first_prompt, summaries_in, summary_for, title_of
+from steno.session.turns.prompts import UNTITLED, choose_title, first_prompt, summaries_in, summary_for, title_of
 
 
 def test_the_order_is_that_of_the_clients_own_list() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from steno.format.dialects.record_dialect import ROLES
+from steno.format.records import ROLES
 from steno.session.resume.clients import CLIENTS, LATEST, Client, client_for
 from steno.session.resume.record_chain import LoadedRecords, choose_leaf, gather, load_records, since_compaction, walk
 from steno.session.transcript import CONVERSATION, Node, Transcript

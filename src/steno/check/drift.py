@@ -37,9 +37,8 @@ from steno.check.drift_model import (
     sort_types,
 )
 from steno.format.catalogue import ANY_MCP, MCP_PREFIX, Catalogue, JsonType, ToolEntry, json_type, version_key
-from steno.format.dialects.record_dialect import COMPACTION_OPERATIONS, PUBLISHED_FORMS, Dialect
 from steno.format.lenient_json import DECODE_ERRORS, as_list, as_object, decode_lenient
-from steno.format.records import Record
+from steno.format.records import COMPACTION_OPERATIONS, PUBLISHED_FORMS, Dialect, Record
 from steno.sanitize.value_shape import is_plain_name, is_plain_value, mask_content, plain_name, shape_of
 
 MAX_OBSERVATIONS: Final = 4096

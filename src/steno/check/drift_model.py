@@ -24,7 +24,7 @@ from steno.format.catalogue import (
     json_type,
     version_key,
 )
-from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE
+from steno.format.records import PUBLISHED_DESCRIPTIONS_PAGE
 from steno.sanitize.value_shape import is_plain_name
 
 CataloguePath: TypeAlias = tuple[str, ...]

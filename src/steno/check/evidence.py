@@ -18,11 +18,10 @@ import msgspec
 from steno.check.findings import Findings, Location, Rule
 from steno.check.record_graph import RecordGraph
 from steno.format.dialects.detection import dialect_of_source, is_converted
-from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 from steno.format.lenient_json import DECODE_ERRORS, as_object
 from steno.format.lines import LINE_CAP, LineBatch, read_line, read_line_batches
 from steno.format.message import CALL_TYPES, Envelope, decode_envelope
-from steno.format.records import Gap, Piece, Record
+from steno.format.records import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect, Gap, Piece, Record
 from steno.format.source import Source, Span
 from steno.session.transcript import Node, Transcript, node_of_fields
 

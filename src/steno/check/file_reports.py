@@ -18,8 +18,8 @@ from steno.check.evidence import Evidence, SubagentFileInfo
 from steno.check.findings import SEVERITIES, Finding, Rule, Severity
 from steno.check.verdict import Verdict, verdicts
 from steno.errors import Unreadable
-from steno.format.dialects.record_dialect import Dialect
 from steno.format.paths import JSONL_SUFFIX, Role
+from steno.format.records import Dialect
 from steno.session.resume.clients import LATEST
 from steno.store.discovered import DiscoveredFile, Problem, problem_from_error
 from steno.store.discovery import Discovery, config_folder_of

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from steno.check.client_readings import ClientReadings
-from steno.format.dialects.record_dialect import ROLES
+from steno.format.records import ROLES
 from steno.session.resume.clients import STENO, Client
 from steno.session.resume.record_chain import LoadedRecords, gather, since_compaction, walk
 from steno.session.transcript import Node, Transcript

@@ -4,9 +4,9 @@ Pure: bytes and values in, values out. From the bottom up:
 
     source          bytes that can be read by span, and notes on damaged bytes
     lenient_json    decodes JSON that strict decoders refuse
-    message         the envelope of a record, its API message and content blocks
+    message         every field of the envelope of a record, its API message and content blocks
     lines, salvage  bytes → pieces that cover the file, damage noted, everything readable kept
-    records         a piece as a record: its raw bytes, its envelope, its lazy views
+    records         a piece as a record: its raw bytes, its dialect, its lazy views
     dialects        published forms that no client writes, read into the same views
     catalogue       every known kind, field and type, by version; record_views: typed views from it
     encode          values → the bytes the real client writes, and new records

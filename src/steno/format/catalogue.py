@@ -24,8 +24,8 @@ from typing import Final, Literal, TypeAlias, TypeVar
 import msgspec
 
 from steno.errors import BadRequest
-from steno.format.dialects.record_dialect import Dialect
 from steno.format.lenient_json import DECODE_ERRORS
+from steno.format.records import Dialect
 
 JsonType: TypeAlias = Literal["str", "num", "bool", "obj", "arr", "null"]
 Family: TypeAlias = Literal["graph", "side"]

@@ -74,7 +74,6 @@ def _mark_floats(value: Any, mark: str) -> tuple[Any, bool]:
 
 
 def _js_number(value: float) -> str:
-    """Write a number as JavaScript does."""
     if not math.isfinite(value):
         return "null"
     if value == int(value) and abs(value) < _MAX_EXACT_INTEGER:
@@ -342,7 +341,6 @@ class Composer:
         self.leaf = leaf
 
     def _user_record(self, **fields: Any) -> dict[str, Any]:
-        """Return a record of the user's side."""
         self._prompt_id = self._prompt_id or self._new_uuid()
         return self._linked_record("user", promptId=self._prompt_id, **fields)
 

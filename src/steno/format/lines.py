@@ -220,3 +220,66 @@ def _all_zero(chunk: bytes) -> bool:
 def _zero_gap(offset: int, length: int) -> Gap:
     note = Damage("line.nul-run", Span(offset, length), f"{length:,} zero bytes")
     return Gap(offset, length, bytes(min(length, _HEAD_SIZE)), (note,))
+
+
+class LineFeed:
+    """Yields the pieces of a growing file, each once it is complete, however its bytes are split."""
+
+    def __init__(self, start: int = 0, *, cap: int = LINE_CAP) -> None:
+        self.offset = start
+        """Offset of the line that is not complete yet."""
+        self.buffered = 0
+        """Number of its bytes so far."""
+        # In the middle of a file the beginning of the first line is unknown.
+        self._inside = start > 0
+        self._cap = cap
+        self._parts: list[bytes] = []
+
+    def feed(self, data: bytes) -> Iterator[Piece]:
+        """Add the next bytes of the file and yield the pieces that they complete."""
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield from self._complete_lines(data[:end])
+        self._buffer(data[end:])
+        yield from self._complete_last_line()
+
+    def _complete_lines(self, data: bytes) -> Iterator[Piece]:
+        if self._inside:
+            begin = data.find(b"\n") + 1
+            self.offset += self.buffered + begin
+            data, self._inside = data[begin:], False
+        elif self.buffered > self._cap:
+            end = data.find(b"\n") + 1
+            yield self._oversize(self.buffered + end)
+            self.offset += self.buffered + end
+            data = data[end:]
+        else:
+            data = b"".join((*self._parts, data))
+        self._parts, self.buffered = [], 0
+        start, self.offset = self.offset, self.offset + len(data)
+        yield from read_pieces(BytesSource(data, start), start, cap=self._cap)
+
+    def _buffer(self, rest: bytes) -> None:
+        if not rest:
+            return
+        self.buffered += len(rest)
+        if self._inside:
+            return
+        if self.buffered <= self._cap:
+            self._parts.append(rest)
+        elif len(self._parts) != 1 or len(self._parts[0]) > _HEAD_SIZE:
+            self._parts = [b"".join((*self._parts, rest))[:_HEAD_SIZE]]
+
+    def _complete_last_line(self) -> Iterator[Piece]:
+        """Yield a last line that lacks only its newline: no part of a record decodes as one."""
+        if not self._parts or self.buffered > self._cap or not self._parts[-1].endswith(b"}"):
+            return
+        record = make_record(LineBatch(b"".join(self._parts), self.offset, ended=False))
+        if record is not None:
+            self.offset += self.buffered
+            self._parts, self.buffered = [], 0
+            yield record
+
+    def _oversize(self, length: int) -> Gap:
+        note = Damage("line.oversize", Span(self.offset, length), f"{length:,} bytes")
+        return Gap(self.offset, length, self._parts[0][:_HEAD_SIZE] if self._parts else b"", (note,))

@@ -1,23 +1,22 @@
-"""The typed parts of a record: its envelope, the API message and the content blocks.
+"""The typed parts of a record: every field of its envelope, the API message and the content blocks.
 
 Known blocks are typed; any other is an `UnknownBlock` that keeps its fields. Bodies other than the
 message stay undecoded `Raw`. Reading never raises.
 """
 
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS, decode_lenient, fill_struct
 
-_NO_RAW: Final = msgspec.Raw()
+EMPTY_RAW: Final = msgspec.Raw()
 _DECODED: Final = "read"
 """What is decoded once it is asked for, and then kept beside the fields."""
 
 
 class _TaggedBlock(msgspec.Struct, frozen=True, tag_field="type"):
-    """A block told apart by its `type`."""
-
     @property
     def type(self) -> str:
         """The block's type as it stands in the file."""
@@ -46,7 +45,7 @@ class RedactedThinking(_TaggedBlock, frozen=True, tag="redacted_thinking"):
 class _CallBlock(_TaggedBlock, frozen=True, dict=True):
     id: str = ""
     name: str = ""
-    raw_input: msgspec.Raw = msgspec.field(name="input", default=_NO_RAW)
+    raw_input: msgspec.Raw = msgspec.field(name="input", default=EMPTY_RAW)
 
     @property
     def input(self) -> dict[str, Any]:
@@ -71,7 +70,7 @@ class ToolResult(_TaggedBlock, frozen=True, tag="tool_result", dict=True):
     """What a tool call gave back: a string, blocks, or an error."""
 
     tool_use_id: str = ""
-    raw_content: msgspec.Raw = msgspec.field(name="content", default=_NO_RAW)
+    raw_content: msgspec.Raw = msgspec.field(name="content", default=EMPTY_RAW)
     is_error: bool | None = None
 
     @property
@@ -98,7 +97,7 @@ CALL_TYPES: Final = frozenset(("tool_use", "server_tool_use"))
 
 
 class _SourceBlock(_TaggedBlock, frozen=True):
-    raw_source: msgspec.Raw = msgspec.field(name="source", default=_NO_RAW)
+    raw_source: msgspec.Raw = msgspec.field(name="source", default=EMPTY_RAW)
 
     @property
     def source(self) -> dict[str, Any]:
@@ -269,17 +268,14 @@ def decode_message(raw: msgspec.Raw) -> Message | None:
     return msgspec.structs.replace(fill_struct(Message, fields), content=content)
 
 
-_EMPTY_RAW: Final = msgspec.Raw()
-
-
 class ForkOrigin(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Where a copied record comes from (`forkedFrom`), for structs that decode it."""
+    """Where a copied record comes from (`forkedFrom`)."""
 
     session_id: str | None = None
 
 
 class Envelope(msgspec.Struct, rename="camel", gc=False):
-    """What stands around a record's body. Every field may be missing."""
+    """The fields around a record's body. Every field may be missing."""
 
     # In the order that clients write them: the decoder looks for the next one first.
     parent_uuid: str | None = None
@@ -294,16 +290,16 @@ class Envelope(msgspec.Struct, rename="camel", gc=False):
     type: str | None = None
     subtype: str | None = None
     message: Any = msgspec.UNSET
-    """Read at once where all in it is known; else its bytes, for `decode_message`."""
+    """The type depends on the reader: a struct, or `Raw`."""
     request_id: str | None = None
-    tool_use_result: msgspec.Raw = _EMPTY_RAW
-    data: msgspec.Raw = _EMPTY_RAW
+    tool_use_result: msgspec.Raw = EMPTY_RAW
+    data: msgspec.Raw = EMPTY_RAW
     is_meta: bool | None = None
     uuid: str | None = None
     timestamp: str | int | float | None = None
     source_tool_assistant_uuid: str | None = msgspec.field(name="sourceToolAssistantUUID", default=None)
     entrypoint: str | None = None
-    attachment: msgspec.Raw = _EMPTY_RAW
+    attachment: msgspec.Raw = EMPTY_RAW
     operation: str | None = None
     leaf_uuid: str | None = None
     explicit: bool | None = None
@@ -311,23 +307,70 @@ class Envelope(msgspec.Struct, rename="camel", gc=False):
     is_compact_summary: bool | None = None
     is_visible_in_transcript_only: bool | None = None
     is_api_error_message: bool | None = None
-    content: msgspec.Raw = _EMPTY_RAW
-    origin: msgspec.Raw = _EMPTY_RAW
+    content: msgspec.Raw = EMPTY_RAW
+    origin: msgspec.Raw = EMPTY_RAW
     # Rare, and worth knowing of at once: to look for them in every line takes longer.
-    lineage: msgspec.Raw = msgspec.field(name="session_id", default=_EMPTY_RAW)
-    forked_from: msgspec.Raw = _EMPTY_RAW
-    relocated_cwd: msgspec.Raw = _EMPTY_RAW
-    is_aborted_mid_stream: msgspec.Raw = _EMPTY_RAW
-    tool_denial_kind: msgspec.Raw = _EMPTY_RAW
-    permission_decision: msgspec.Raw = _EMPTY_RAW
+    lineage: msgspec.Raw = msgspec.field(name="session_id", default=EMPTY_RAW)
+    forked_from: Any = None
+    """`ForkOrigin` or `Raw`."""
+    relocated_cwd: msgspec.Raw = EMPTY_RAW
+    is_aborted_mid_stream: msgspec.Raw = EMPTY_RAW
+    tool_denial_kind: msgspec.Raw = EMPTY_RAW
+    permission_decision: msgspec.Raw = EMPTY_RAW
+
+
+class RecordFields(Envelope, rename="camel", gc=False):
+    """The envelope, and fields of single record types that are decoded without the rest of the body."""
+
+    duration_ms: float | None = None
+    repeats_compact_summary: bool | None = None
+    custom_title: str | None = None
+    ai_title: str | None = None
+    last_prompt: str | None = None
+    summary: str | None = None
+    pr_url: str | None = None
+    prompt_source: str | None = None
+    parent_tool_use_id: str | None = msgspec.field(name="parentToolUseID", default=None)
+
+
+_FieldsT = TypeVar("_FieldsT", bound=RecordFields)
+
+
+def projection(names: str) -> Callable[[type[_FieldsT]], type[_FieldsT]]:
+    """Reduce a subclass of `RecordFields` to the fields named here, and those that it declares itself.
+
+    The result is no subclass at run time: a decoder takes longer for each field of its struct.
+    """
+
+    def reduce_fields(declared: type[_FieldsT]) -> type[_FieldsT]:
+        wanted = {*names.split(), *declared.__annotations__}
+        fields = {field.name: field for field in msgspec.structs.fields(declared) if field.name in wanted}
+        if unknown := wanted - fields.keys():
+            raise TypeError(f"unknown fields: {sorted(unknown)}")
+        reduced: Any = msgspec.defstruct(
+            declared.__name__,
+            [
+                (name, field.type, msgspec.field(name=field.encode_name, default=field.default))
+                for name, field in fields.items()
+            ],
+            namespace={"__doc__": declared.__doc__},
+            module=declared.__module__,
+            gc=False,
+        )
+        return reduced
+
+    return reduce_fields
 
 
 class _StrictEnvelope(Envelope, rename="camel", gc=False):
     message: KnownMessage | msgspec.UnsetType = msgspec.UNSET
+    forked_from: msgspec.Raw = EMPTY_RAW
 
 
 class _LenientEnvelope(Envelope, rename="camel", gc=False):
-    message: msgspec.Raw = _EMPTY_RAW
+    message: msgspec.Raw = EMPTY_RAW
+    """Its bytes, for `decode_message`."""
+    forked_from: msgspec.Raw = EMPTY_RAW
 
 
 _ENVELOPE_DECODER: Final = msgspec.json.Decoder(_StrictEnvelope)

@@ -91,7 +91,6 @@ class PathRewriter:
         return b"".join((*parts, data[at:])), changed
 
     def _replacements(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Yield what is to be something else: where it begins and ends, and what it will be."""
         owners: dict[int, bytes] | None = None
         for start, old in self._folder_matches(data).items():
             folder_end = start + len(old)
@@ -113,7 +112,6 @@ class PathRewriter:
         yield from self._persisted_output_matches(data)
 
     def _folder_matches(self, data: bytes) -> dict[int, bytes]:
-        """Return where strings begin with a folder, and with which."""
         matches: dict[int, bytes] = {}
         for old in self._olds:
             at = data.find(b'"' + old)
@@ -135,8 +133,6 @@ class PathRewriter:
 
 
 class _FolderSpelling(msgspec.Struct, frozen=True):
-    """A folder as it is spelled, and whether its system writes paths the other way."""
-
     name: bytes
     turned: bool
 

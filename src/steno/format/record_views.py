@@ -122,7 +122,6 @@ def _tool_type(tool: str, part: Literal["input", "result"]) -> type[View] | None
 
 
 def _own_fields(entry: KindEntry) -> Fields:
-    """Return the fields of a kind that belong on its view, those of its body lifted out."""
     hidden = {*catalogue().envelopes["claude"]}
     if entry.family == "graph":
         hidden |= _READ_ELSEWHERE

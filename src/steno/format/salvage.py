@@ -130,7 +130,6 @@ def find_flaws(line: bytes, offset: int) -> tuple[Damage, ...]:
 
 
 def _lone_surrogate(line: bytes) -> int | None:
-    """Return where the first escape of half a surrogate pair stands."""
     blanked = _SURROGATE_PAIR.sub(lambda match: b"_" * len(match.group()), line)
     match = _LONE_SURROGATE.search(blanked)
     return match.start(1) if match else None
@@ -187,7 +186,6 @@ def salvage(line: bytes, offset: int, *, ended: bool, after_zeros: bool = False)
 
 
 def _salvage_pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[Piece]:
-    """Yield the pieces of a line without its newline."""
     at = 0
     notes: list[Damage] = []
     if after_zeros:
@@ -285,7 +283,6 @@ def _is_record(fields: dict[str, Any], *, strict: bool) -> bool:
 
 
 def _damaged_gap(line: bytes, offset: int, at: int, stop: int, *, after_record: bool) -> Gap:
-    """Name what kind of wreck the bytes are."""
     body = line[at:stop]
     span = Span(offset + at, len(body))
     if not body.strip(_BLANK):

@@ -230,8 +230,6 @@ def parse_backup_name(name: str) -> FileBackup | None:
 
 
 class _FieldNotes:
-    """Gathers the names of the fields that were not as they should be."""
-
     def __init__(self, span: Span) -> None:
         self._span = span
         self._fields: list[str] = []
@@ -392,17 +390,13 @@ def _mask_secrets(value: object, *, hide: bool, depth: int) -> object:
         return MASK
     if isinstance(value, dict):
         return {
-            name: _mask_secrets(item, hide=hide or name == "env" or _is_secret_name(name), depth=depth + 1)
+            name: _mask_secrets(item, hide=hide or name == "env" or _SECRET.search(name) is not None, depth=depth + 1)
             for name, item in cast("dict[str, object]", value).items()
         }
     if isinstance(value, list):
         items = cast("list[object]", value)
         return [_mask_secrets(item, hide=hide, depth=depth + 1) for item in items]
     return value if not hide or value is None or isinstance(value, bool) else MASK
-
-
-def _is_secret_name(name: str) -> bool:
-    return _SECRET.search(name) is not None
 
 
 def _object_or_empty(value: object) -> Mapping[str, object]:

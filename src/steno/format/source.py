@@ -87,21 +87,23 @@ class OpenSource(Source, Protocol):
 
 
 class BytesSource:
-    """A source over bytes that are already in memory."""
+    """A source over bytes that are already in memory, which begin at the offset `start` of their file."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, start: int = 0) -> None:
         self._data = data
+        self._start = start
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
-        return len(self._data)
+        """The offset at which they end."""
+        return self._start + len(self._data)
 
     def read(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from `offset`."""
+        offset -= self._start
         return self._data[offset : offset + length]
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield everything from `start` on at once: it is in memory as it is."""
-        if start < len(self._data):
-            yield self._data[start:]
+        """Yield everything from `start` on at once."""
+        if start < self.size:
+            yield self._data[start - self._start :]

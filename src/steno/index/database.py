@@ -96,7 +96,8 @@ def open_for_writing(folder: str) -> sqlite3.Connection:
     try:
         make_private_folder(folder)
         path = os.path.join(folder, DATABASE_NAME)
-        _refuse_directory(path)
+        if os.path.isdir(path):
+            raise IndexDamaged(f"{path} is a directory", hint=_REBUILD_HINT)
         # Made here, so that nobody else may read it from the first byte on.
         os.close(open_private(path, os.O_RDWR | os.O_CREAT))
         connection = _connect_database(path)
@@ -166,11 +167,6 @@ def _connect_read_only(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _refuse_directory(path: str) -> None:
-    if os.path.isdir(path):
-        raise IndexDamaged(f"{path} is a directory", hint=_REBUILD_HINT)
-
-
 class IndexDamaged(Unwritable):
     """The index is there, and is none any more."""
 
@@ -211,7 +207,6 @@ def _upgrade_schema(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _run_scripts(connection: sqlite3.Connection, version: int) -> None:
-    """Bring the tables from a version to the newest one."""
     for script in _SCRIPTS[version:]:
         for statement in _script_statements(script):
             connection.execute(statement)

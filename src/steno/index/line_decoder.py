@@ -8,7 +8,17 @@ import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS, as_object, fill_struct
 from steno.format.message import Block as FormatBlock
-from steno.format.message import CacheCreation, ForkOrigin, Text, Thinking, ToolResult, ToolUse, UnknownBlock
+from steno.format.message import (
+    CacheCreation,
+    ForkOrigin,
+    RecordFields,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    UnknownBlock,
+    projection,
+)
 from steno.format.records import Record, read_time
 
 _COMMON_LENGTH: Final = len("2026-11-15T12:00:00.000Z")
@@ -33,9 +43,6 @@ def to_millis(timestamp: str | float | None) -> int | None:
             pass
     time = read_time(timestamp) if timestamp is not None else None
     return round(time.timestamp() * 1000) if time is not None else None
-
-
-_EMPTY_RAW: Final = msgspec.Raw()
 
 
 class ResultPart(msgspec.Struct, gc=False):
@@ -86,39 +93,17 @@ class LineMessage(msgspec.Struct, gc=False):
     usage: LineUsage | None = None
 
 
-class IndexedLine(msgspec.Struct, rename="camel", gc=False):
+@projection(
+    "parent_uuid is_sidechain cwd session_id version git_branch agent_id type subtype request_id "
+    "tool_use_result is_meta uuid timestamp attachment leaf_uuid logical_parent_uuid is_compact_summary "
+    "is_api_error_message content duration_ms repeats_compact_summary custom_title ai_title last_prompt "
+    "summary pr_url"
+)
+class IndexedLine(RecordFields):
     """A record, as far as the index is concerned."""
 
-    # In the order that clients write them: the decoder looks for the next one first.
-    parent_uuid: str | None = None
-    is_sidechain: bool | None = None
-    cwd: str | None = None
-    session_id: str | None = None
-    version: str | None = None
-    git_branch: str | None = None
-    agent_id: str | None = None
-    type: str | None = None
-    subtype: str | None = None
     message: LineMessage | None = None
-    request_id: str | None = None
-    tool_use_result: msgspec.Raw = _EMPTY_RAW
-    duration_ms: float | None = None
-    is_meta: bool | None = None
-    repeats_compact_summary: bool | None = None
-    uuid: str | None = None
-    timestamp: str | int | float | None = None
-    attachment: msgspec.Raw = _EMPTY_RAW
-    logical_parent_uuid: str | None = None
-    is_compact_summary: bool | None = None
-    is_api_error_message: bool | None = None
-    custom_title: str | None = None
-    ai_title: str | None = None
-    last_prompt: str | None = None
-    summary: str | None = None
-    leaf_uuid: str | None = None
-    pr_url: str | None = None
     forked_from: ForkOrigin | None = None
-    content: msgspec.Raw = _EMPTY_RAW
 
 
 decode_lines: Final = msgspec.json.Decoder(IndexedLine).decode_lines
@@ -209,7 +194,6 @@ def count_changed_lines(tool_input: dict[str, Any]) -> tuple[int, int]:
 
 
 def _count_differences(old: list[str], new: list[str]) -> tuple[int, int]:
-    """Return how many lines come and go; those that stay around the change are not counted."""
     head, tail = common_ends(old, new)
     return len(new) - head - tail, len(old) - head - tail
 

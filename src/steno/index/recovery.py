@@ -48,7 +48,6 @@ def _folder_or_last(folder: str) -> str:
 
 
 def _is_database_damaged(folder: str) -> bool:
-    """Return whether the schema of an index is incomplete, or its check finds a fault."""
     if not folder:
         return False
     try:
@@ -56,17 +55,14 @@ def _is_database_damaged(folder: str) -> bool:
         if connection is None:
             return False
         with closing(connection):
-            return not has_schema(connection) or _fails_check(connection)
+            check = "PRAGMA quick_check(1)"
+            return not has_schema(connection) or connection.execute(check).fetchone() != ("ok",)
     except IndexDamaged:
         return True
     except Unreadable:
         return False
     except sqlite3.DatabaseError as error:
         return _contains_any(error, _DAMAGE_MESSAGES)
-
-
-def _fails_check(connection: sqlite3.Connection) -> bool:
-    return connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",)
 
 
 def _exception_chain(error: BaseException) -> list[BaseException]:

@@ -158,7 +158,6 @@ def _joined_part(kind: TextKind, strings: Iterator[str]) -> list[TextPart]:
 
 
 def _text_strings(value: Any) -> Iterator[str]:
-    """Yield the strings in a value, in order, without what is no text."""
     if value.__class__ is str:
         if not is_binary(value):
             yield value

@@ -11,12 +11,12 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from steno.format.dialects.record_dialect import Dialect
 from steno.format.lenient_json import valid_duration
 from steno.format.message import CALL_TYPES, SYNTHETIC, THINKING_TYPES
+from steno.format.records import Dialect
 from steno.index.line_decoder import IndexedLine, LineBlock
 from steno.session.session_status import Ending, LastMessage, StepCounts, ending_of
-from steno.session.turns.prompts import CONDITIONAL_ORIGINS, TURN_ORIGINS, Origin
+from steno.session.turns.prompts import Origin, begins_turn, is_tentative, is_unprompted, takes_turn_over
 from steno.session.turns.session_facts import SessionCounts
 
 _CONVERSATION_TYPES: Final = frozenset(("user", "assistant", "system", "attachment"))
@@ -50,7 +50,7 @@ class TurnStats(msgspec.Struct, gc=False):
     @property
     def is_tentative(self) -> bool:
         """Whether nothing has come of it yet."""
-        return not self.answered and (self.origin is None or self.origin in CONDITIONAL_ORIGINS)
+        return is_tentative(self.origin, answered=self.answered)
 
     @property
     def duration_ms(self) -> int:
@@ -146,8 +146,9 @@ class SessionStats(msgspec.Struct):
     def _continues_turn(self, kind: str) -> bool:
         """Whether a turn goes on behind a compaction, so that it began before what is counted."""
         turn_stats = self.scene
-        is_unprompted = turn_stats.seam and turn_stats.origin in (None, "summary")
-        return is_unprompted and (turn_stats.answered or kind == "assistant")
+        return is_unprompted(turn_stats.origin, after_compaction=turn_stats.seam) and (
+            turn_stats.answered or kind == "assistant"
+        )
 
     def _link(self, line: IndexedLine, uuid: str, kind: str) -> bool:
         """Go on with a record; say whether it hangs on what came last."""
@@ -180,7 +181,7 @@ class SessionStats(msgspec.Struct):
     def add_prompt(self, origin: Origin, time: int | None) -> None:
         """Take in what a person, or the client, says."""
         turn_stats = self.scene
-        if origin in TURN_ORIGINS or (origin == "summary" and turn_stats.is_tentative):
+        if begins_turn(origin, tentative=turn_stats.is_tentative):
             self._begin_turn(origin, time)
             return
         self.add_note()
@@ -189,7 +190,7 @@ class SessionStats(msgspec.Struct):
 
     def _begin_turn(self, origin: Origin, time: int | None) -> None:
         turn_stats = self.scene
-        if turn_stats.is_tentative and (not self.turns or turn_stats.seam):
+        if takes_turn_over(tentative=turn_stats.is_tentative, first=not self.turns, after_compaction=turn_stats.seam):
             self.loose = self.loose or turn_stats.erring
             turn_stats.begun, turn_stats.origin, turn_stats.started, turn_stats.ended = (True, origin, time, None)
             return
@@ -206,7 +207,6 @@ class SessionStats(msgspec.Struct):
 
     @property
     def _joins_previous(self) -> bool:
-        """Whether what goes on belongs to the turn before."""
         return bool(self.turns) and self.scene.is_tentative
 
     def _close_turn(self) -> None:

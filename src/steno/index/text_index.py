@@ -176,7 +176,6 @@ class TextIndex:
 
 @contextmanager
 def _convert_engine_errors() -> Generator[None, None, None]:
-    """Say in our own words what the engine has to complain of."""
     try:
         yield
     except ValueError as error:

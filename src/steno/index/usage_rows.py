@@ -8,9 +8,9 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
-from steno.format.message import SYNTHETIC
+from steno.format.message import SYNTHETIC, RecordFields
 from steno.index.line_decoder import LineUsage
 from steno.index.price_tiers import TIER_SQL
 from steno.index.session_stats import Row
@@ -25,32 +25,6 @@ _FAST_SPEED: Final = "fast"
 _EARLIEST_START: Final = -(1 << 62)
 
 
-class _UsageMessage(Protocol):
-    @property
-    def id(self) -> str | None: ...
-    @property
-    def model(self) -> str | None: ...
-    @property
-    def stop_reason(self) -> str | None: ...
-    @property
-    def usage(self) -> LineUsage | None: ...
-
-
-class _UsageLine(Protocol):
-    """A line, as far as its figures are concerned."""
-
-    @property
-    def uuid(self) -> str | None: ...
-    @property
-    def request_id(self) -> str | None: ...
-    @property
-    def version(self) -> str | None: ...
-    @property
-    def forked_from(self) -> Any: ...
-    @property
-    def message(self) -> _UsageMessage | None: ...
-
-
 class UsageRowBuilder:
     """Gathers the rows of `usage` for one file."""
 
@@ -59,14 +33,14 @@ class UsageRowBuilder:
         self._rows: dict[str, Row] = {}
 
     def add_line(
-        self, line: _UsageLine, message_id: int, turn: int, time: Any, branch: str, agent: str, lines: int = 1
+        self, line: RecordFields, message_id: int, turn: int, time: Any, branch: str, agent: str, lines: int = 1
     ) -> None:
         """Take in the figures of a line, if it has any that count.
 
         It may stand for several `lines` of one response in a row, if none has higher figures.
         """
         message_body = line.message
-        usage = message_body.usage if message_body is not None else None
+        usage: LineUsage | None = message_body.usage if message_body is not None else None
         if message_body is None or usage is None or message_body.model == SYNTHETIC:
             return
         key = response_key(line, message_id)
@@ -103,7 +77,7 @@ class UsageRowBuilder:
         return self._rows
 
 
-def response_key(line: _UsageLine, message_id: int) -> str:
+def response_key(line: RecordFields, message_id: int) -> str:
     """Return what tells one response from another, whatever files its lines are copied to."""
     api_id = line.message.id if line.message is not None else None
     return api_id or line.request_id or line.uuid or f"@{message_id}"

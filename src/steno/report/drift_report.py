@@ -9,9 +9,8 @@ from steno.check.drift import Observer
 from steno.check.drift_model import Code, Drift
 from steno.errors import Unreadable
 from steno.format.catalogue import version_key
-from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE
 from steno.format.lines import read_pieces
-from steno.format.records import Record
+from steno.format.records import PUBLISHED_DESCRIPTIONS_PAGE, Record
 from steno.store.discovered import DiscoveredFile, Problem
 from steno.store.file_source import FileSource
 

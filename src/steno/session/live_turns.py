@@ -14,18 +14,18 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from steno.format.dialects.detection import ConvertedFeed
 from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
-from steno.format.lines import LINE_CAP
+from steno.format.lines import LINE_CAP, LineFeed
 from steno.format.message import RedactedThinking, Text, Thinking, read_blocks
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import BytesSource
 from steno.format.tool_catalogue import AGENT_TOOLS, AWAITED_TOOLS
-from steno.session.record_feed import ConvertedFeed, LineFeed
 from steno.session.transcript import Node, Transcript, read_node
 from steno.session.turns.compactions import Compaction, compaction_at, is_compaction
-from steno.session.turns.prompts import Prompt, origin_by_tag
+from steno.session.turns.prompts import Prompt, is_tentative, origin_by_tag
 from steno.session.turns.step_builder import TurnDraft, answered_calls
-from steno.session.turns.steps import Step, StepDraft, one_line
+from steno.session.turns.steps import WORK_KINDS, Step, StepDraft, one_line
 from steno.session.turns.turn_builder import TurnBuilder
 from steno.session.turns.usage import Totals
 
@@ -99,8 +99,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 T = TypeVar("T")
 
-_CONDITIONAL_PROMPTS: Final = frozenset(("command", "summary", "notification", "fork"))
-"""Prompts that make a turn only when something comes of them."""
 _WORK_KINDS: Final = frozenset(("words", "step", "thought", "error", "unknown"))
 
 
@@ -124,7 +122,7 @@ class RecentTurns:
     def _feed_event(self, event: Event) -> None:
         current = self._turns[-1]
         prompt = event.prompt if event.kind == "turn" and not event.agent else None
-        if prompt is not None and prompt.origin in _CONDITIONAL_PROMPTS:
+        if prompt is not None and is_tentative(prompt.origin, answered=False):
             self._conditional_start = len(current)
         elif prompt is not None or (event.kind in _WORK_KINDS and self._conditional_start is not None):
             start = len(current) if self._conditional_start is None else self._conditional_start
@@ -162,7 +160,7 @@ def remember_newest(entries: dict[str, T], name: str, value: T, limit: int) -> N
 
 
 _FINAL_STOP_REASONS: Final = frozenset(("end_turn", "stop_sequence", "max_tokens", "refusal"))
-_COUNTED_KINDS: Final = frozenset(("tool", "agent", "thought", "error", "unknown"))
+_COUNTED_KINDS: Final = WORK_KINDS | {"thought"}
 _EVENT_KINDS: Final[dict[str, EventKind]] = {
     "tool": "step",
     "agent": "step",
@@ -287,7 +285,6 @@ class LiveConversation:
             yield self._make_event("note", record, step=step, text=current.output[1])
 
     def _output_tokens(self, draft: StepDraft, current: TurnDraft) -> int | None:
-        """Return what a response cost, with the first step of it that is told."""
         message_id = draft.message_id
         if not message_id or message_id in self._counted_responses or draft.state == "open":
             return None

@@ -11,6 +11,7 @@ from steno.format.records import Piece, Record
 from steno.session.resume.clients import LATEST, Client, client_for
 from steno.session.resume.record_chain import LoadedRecords
 from steno.session.resume.replay import ApiMessage, as_resumed, valid_messages
+from steno.session.session_status import Status, status_of
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.branches import (
     Branch,
@@ -21,10 +22,10 @@ from steno.session.turns.branches import (
     load_all_records,
 )
 from steno.session.turns.compactions import Compaction, compactions_of
-from steno.session.turns.session_facts import SessionMetadata, Status, read_metadata, status_of
+from steno.session.turns.prompts import Title, title_of
+from steno.session.turns.session_facts import SessionMetadata, read_metadata
 from steno.session.turns.steps import FileTouch, Step
 from steno.session.turns.subagents import SubagentFile, SubagentSet, Thread, find_subagents, subagent_nodes
-from steno.session.turns.titles import Title, title_of
 from steno.session.turns.turn_builder import Turn, TurnReader, build_turns
 from steno.session.turns.usage import Totals, UsageCounter
 
@@ -119,7 +120,6 @@ class Session:
 
     @cached_property
     def _recorded_id(self) -> str:
-        """The first session id that a record names, or nothing."""
         for node in self.transcript.nodes:
             session_id = self.transcript.record(node).session_id
             if session_id:

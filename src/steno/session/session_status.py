@@ -10,12 +10,16 @@ that count. The steps of `steno show` (tool calls, notes) are a different figure
 """
 
 from collections.abc import Collection
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
 import msgspec
 
 from steno.format.records import Record
 from steno.format.tool_catalogue import AWAITED_TOOLS
+
+if TYPE_CHECKING:
+    from steno.session.turns.steps import Step
+    from steno.session.turns.turn_builder import Turn
 
 Ending: TypeAlias = Literal[
     "", "question", "tool", "prompt", "refused", "answered", "finished", "interrupted", "failed"
@@ -126,6 +130,55 @@ def status_at(ending: Ending, age: float) -> SessionStatus:
     ('running', 'interrupted', 'waiting')
     """
     return _STATUS_WHILE_LIVE[ending] if is_live(ending, age) else _STATUS_AFTERWARDS[ending]
+
+
+StatusName: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed"]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The status of a session, and the reason for it."""
+
+    standing: StatusName
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return self.standing
+
+
+def status_of(turns: "list[Turn]", *, seconds_since_write: float | None = None, left: bool = False) -> Status:
+    """Return the status after the last turn; `left` says that the client was closed afterwards."""
+    if not turns:
+        return Status("finished", "nothing was said")
+    turn = turns[-1]
+    # An answer after a call without a result shows that the agent continued without it.
+    step = None if turn.done else next((step for step in reversed(turn.steps) if step.state == "open"), None)
+    last: LastMessage = "answer" if turn.done else "prompt"
+    if turn.interrupted or turn.failure is not None:
+        last = "interrupt" if turn.interrupted else "error"
+    ending = ending_of(last, [step.verb] if step is not None else [], left=left, refused=False)
+    age = float("inf") if seconds_since_write is None else seconds_since_write
+    status = cast("StatusName", status_at(ending, age))
+    return Status(
+        status, _step_reason(step, status) if step is not None else _turn_reason(turn, last, status, left=left)
+    )
+
+
+def _step_reason(step: "Step", status: StatusName) -> str:
+    if status == "waiting":
+        return "for an answer"
+    return f"{step.verb} {step.subject}".strip() if status == "running" else f"in {step.verb}, which gave no result"
+
+
+def _turn_reason(turn: "Turn", last: LastMessage, status: StatusName, *, left: bool) -> str:
+    if last == "interrupt":
+        return "by the user"
+    if turn.failure is not None:
+        return turn.failure.subject or turn.failure.verb
+    if last == "prompt":
+        return "the model is at it" if status == "running" else "no answer was recorded"
+    if status == "waiting":
+        return "for the next prompt"
+    return "the client was closed" if left else "the last prompt was answered"
 
 
 StepType: TypeAlias = Literal["USER_MESSAGE", "TOOL_RESULT", "ASSISTANT_MESSAGE", "TOOL_CALL"]

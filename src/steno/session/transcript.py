@@ -14,10 +14,9 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format.dialects.detection import convert_if_dialect, convert_source, dialect_of_source, is_converted
-from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 from steno.format.lines import LINE_CAP, LineBatch, make_record, read_bytes, read_pieces
 from steno.format.message import SYNTHETIC, ToolResult, ToolUse
-from steno.format.records import Gap, Piece, Record
+from steno.format.records import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect, Gap, Piece, Record
 from steno.format.source import Damage, Source, Span
 
 CONVERSATION: Final = frozenset(("user", "assistant", "system", "attachment"))
@@ -367,7 +366,6 @@ def _load_pieces(transcript: Transcript, start: int, *, keep: bool = False) -> N
 
 
 def _last_line_start(source: Source, end: int) -> int:
-    """Return where the line begins that stands at `end`."""
     while end > 0:
         start = max(0, end - _BLOCK_SIZE)
         newline = source.read(start, end - start).rfind(b"\n")

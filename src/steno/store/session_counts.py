@@ -35,7 +35,7 @@ def count_turns(file: DiscoveredFile) -> int | None:
     """
     if file.size > _MAX_SCANNED_SIZE:
         return None
-    from steno.session.turns.prompts import CONDITIONAL_ORIGINS
+    from steno.session.turns.prompts import is_tentative
 
     depths: dict[str | None, int] = {}
     turns: list[str | None] = []
@@ -53,7 +53,7 @@ def count_turns(file: DiscoveredFile) -> int | None:
             # Behind a compaction the turn before goes on.
             if origin == "summary" and (turns or starts_inside_turn):
                 continue
-            if origin in CONDITIONAL_ORIGINS and not answers.answered_between(offset, end):
+            if is_tentative(origin, answered=False) and not answers.answered_between(offset, end):
                 continue
             # A rewind hangs the new prompt on the parent of the one it replaces. A prompt without a
             # parent behind a boundary goes on, as one published description has it.
@@ -132,8 +132,7 @@ def _is_warmup(agent: DiscoveredFile) -> bool:
     """Whether a sub-agent was only started to be ready."""
     from steno.format.lines import read_bytes
     from steno.format.records import Record
-    from steno.session.turns.prompts import prompt_text
-    from steno.session.turns.subagents import WARMUP_PROMPT
+    from steno.session.turns.prompts import WARMUP_PROMPT, prompt_text
 
     with open_file(agent) as source:
         head = source.read(0, min(source.size, _SAMPLE_SIZE))
@@ -151,7 +150,7 @@ def _turn_starts(source: Source) -> list[tuple[int, str | None, "Origin"]] | Non
     """
     from steno.format.lines import read_bytes
     from steno.format.records import Record
-    from steno.session.turns.prompts import CONDITIONAL_ORIGINS, TURN_ORIGINS, origin_of
+    from steno.session.turns.prompts import begins_turn, origin_of
 
     starts: list[tuple[int, str | None, Origin]] = []
     for offset, line in _candidate_lines(source, b"user", b"human"):
@@ -163,10 +162,10 @@ def _turn_starts(source: Source) -> list[tuple[int, str | None, "Origin"]] | Non
             if piece.dialect != "claude":
                 return None
             origin = origin_of(piece)
-            if piece.is_sidechain or not (origin in CONDITIONAL_ORIGINS or origin in TURN_ORIGINS):
+            if piece.is_sidechain or not begins_turn(origin, tentative=True):
                 continue
             # Said again behind a compaction, so that it stays in view.
-            if origin in TURN_ORIGINS and _REPEATED_KEY in line and piece.fields.get(_REPEATED_FIELD) is True:
+            if begins_turn(origin) and _REPEATED_KEY in line and piece.fields.get(_REPEATED_FIELD) is True:
                 continue
             starts.append((offset, piece.parent_uuid, origin))
     return starts

@@ -11,16 +11,14 @@ from typing import Final
 
 import msgspec
 
-from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.lines import LineBatch, read_line, read_line_batches
-from steno.format.message import SYNTHETIC
+from steno.format.message import EMPTY_RAW, SYNTHETIC, RecordFields, projection
 from steno.format.paths import project_from_slug
-from steno.format.records import Record
+from steno.format.records import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect, Record
 from steno.format.source import Source
 from steno.session.session_status import Ending, LastMessage, SessionStatus, activity_age, ending_of, status_at
-from steno.session.turns.prompts import typed_command
-from steno.session.turns.titles import shorten_title, summary_for
+from steno.session.turns.prompts import shorten_title, summary_for, typed_command
 from steno.store.archive.file_access import ArchivedFile, open_file
 from steno.store.discovered import DiscoveredFile, peek
 
@@ -46,8 +44,9 @@ def read_custom_title(file: DiscoveredFile) -> str:
         return ""
 
 
-class _UuidRecord(msgspec.Struct, gc=False):
-    uuid: str | None = None
+@projection("uuid")
+class _UuidRecord(RecordFields):
+    pass
 
 
 _decode_uuid: Final = msgspec.json.Decoder(_UuidRecord).decode
@@ -92,12 +91,11 @@ _GENERATED_TEXT: Final = re.compile(
     r"|pre-tool-use-hook|post-tool-use-hook)"
 )
 _LEADING_REMINDERS: Final = re.compile(r"(?:\s*+<system-reminder>.*?</system-reminder>)++\s*+", re.DOTALL)
-_EMPTY_RAW: Final = msgspec.Raw()
 
 
 class _SummaryMessage(msgspec.Struct, gc=False):
     role: str | None = None
-    content: msgspec.Raw = _EMPTY_RAW
+    content: msgspec.Raw = EMPTY_RAW
     model: str | None = None
     stop_reason: str | None = None
 
@@ -110,29 +108,14 @@ class _SummaryBlock(msgspec.Struct, gc=False):
     tool_use_id: str | None = None
 
 
-class _SummaryRecord(msgspec.Struct, rename="camel", gc=False):
+@projection(
+    "type subtype uuid parent_uuid session_id timestamp cwd version git_branch entrypoint is_sidechain is_meta "
+    "is_compact_summary is_api_error_message custom_title ai_title summary leaf_uuid last_prompt"
+)
+class _SummaryRecord(RecordFields):
     """The few fields a listing looks at."""
 
-    type: str | None = None
-    subtype: str | None = None
-    uuid: str | None = None
-    parent_uuid: str | None = None
-    session_id: str | None = None
-    timestamp: str | int | float | None = None
-    cwd: str | None = None
-    version: str | None = None
-    git_branch: str | None = None
-    entrypoint: str | None = None
-    is_sidechain: bool | None = None
-    is_meta: bool | None = None
-    is_compact_summary: bool | None = None
-    is_api_error_message: bool | None = None
-    custom_title: str | None = None
-    ai_title: str | None = None
-    summary: str | None = None
-    leaf_uuid: str | None = None
-    last_prompt: str | None = None
-    message: msgspec.Raw = _EMPTY_RAW
+    message: msgspec.Raw = EMPTY_RAW
 
 
 class SessionSummary(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ import msgspec
 from steno.check.evidence import Evidence, RuleFamily
 from steno.check.findings import error_rule, info_rule, rules_in
 from steno.check.record_graph import RecordGraph
-from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE
+from steno.format.records import PUBLISHED_DESCRIPTIONS_PAGE
 from steno.session.transcript import Node, Transcript
 
 UNSENT_SUMMARY: Final = (

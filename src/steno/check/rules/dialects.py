@@ -16,9 +16,8 @@ from steno.check.findings import Findings, Location, Rule, error_rule, info_rule
 from steno.check.rules.record_format import DIALECT
 from steno.format.catalogue import catalogue
 from steno.format.dialects.converted_source import ConvertedSource
-from steno.format.dialects.record_dialect import COMPACTION_OPERATIONS, PUBLISHED_DESCRIPTIONS_PAGE, ROLES, Dialect
 from steno.format.lines import LINE_CAP, read_pieces
-from steno.format.records import Gap, read_time
+from steno.format.records import COMPACTION_OPERATIONS, PUBLISHED_DESCRIPTIONS_PAGE, ROLES, Dialect, Gap, read_time
 from steno.format.source import Source, Span
 
 MIXED: Final = warning_rule(

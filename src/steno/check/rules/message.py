@@ -8,9 +8,9 @@ from steno.check.evidence import Evidence, RecordShape, RecordView, RuleFamily
 from steno.check.findings import Findings, Location, Rule, error_rule, info_rule, rules_in, warning_rule
 from steno.check.record_graph import RecordGraph, ToolBlock
 from steno.format.catalogue import version_key
-from steno.format.dialects.record_dialect import ROLES
 from steno.format.lenient_json import as_list, as_object, describe_value
 from steno.format.message import SYNTHETIC
+from steno.format.records import ROLES
 from steno.session.resume.api_rules import KNOWN_BLOCKS, MANY_IMAGES, MAX_SIDE_AMONG_MANY, image_flaw
 from steno.session.transcript import Node
 

@@ -11,9 +11,8 @@ import msgspec
 from steno.check.evidence import INNER_FIELDS, Evidence, RecordShape, RecordView, RuleFamily, are_usual_times
 from steno.check.findings import Findings, Location, error_rule, info_rule, rules_in, warning_rule
 from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
-from steno.format.dialects.record_dialect import PUBLISHED_DESCRIPTIONS_PAGE, ROLES
 from steno.format.lenient_json import MAX_DEPTH, as_object
-from steno.format.records import Gap, read_time
+from steno.format.records import PUBLISHED_DESCRIPTIONS_PAGE, ROLES, Gap, read_time
 from steno.format.salvage import find_flaws
 from steno.format.source import Damage
 from steno.session.transcript import Node

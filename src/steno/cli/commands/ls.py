@@ -17,7 +17,7 @@ from steno.report import clock, humanize
 from steno.report.usage.usage_query import matches_project
 from steno.sanitize.terminal import ColourMode, StyledLine, one_line
 from steno.session.session_status import StepCounts, activity_age, is_listed, is_live
-from steno.session.turns.titles import UNTITLED
+from steno.session.turns.prompts import UNTITLED
 from steno.store import environment
 from steno.store.archive.file_access import ArchivedFile
 from steno.store.discovered import DiscoveredFile, Problem, unreadable_problems

@@ -22,12 +22,10 @@ from steno.session.session import Session
 from steno.session.transcript import Transcript
 from steno.session.turns.branches import Branch
 from steno.session.turns.compactions import Compaction, context_sizes, summary_text
-from steno.session.turns.prompts import Prompt
-from steno.session.turns.session_facts import work_milliseconds
+from steno.session.turns.prompts import Prompt, shorten_title
 from steno.session.turns.steps import Step
 from steno.session.turns.subagents import Thread
-from steno.session.turns.titles import shorten_title
-from steno.session.turns.turn_builder import Turn
+from steno.session.turns.turn_builder import Turn, work_milliseconds
 from steno.session.turns.usage import Totals
 from steno.store import environment
 from steno.store.discovered import DiscoveredFile

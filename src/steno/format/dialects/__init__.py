@@ -7,7 +7,6 @@
 
 Files in these dialects exist because tools were built from those descriptions.
 
-    record_dialect    the dialects, and the dialect, role and blocks of one record
     detection         which dialect a file has
     dialect_record    one record: what the conversion needs of it, and its client form
     record_links      how the records of a file relate: calls and results, branches, parents, compactions

@@ -16,11 +16,10 @@ from steno.errors import Unreadable
 from steno.format.dialects import dialect_record as client
 from steno.format.dialects.detection import dialect_votes
 from steno.format.dialects.dialect_record import DialectRecord, Json, assign_form, read_dialect_record
-from steno.format.dialects.record_dialect import Dialect
 from steno.format.dialects.record_links import NOTE_KINDS, link_records, plan_compactions
 from steno.format.lenient_json import decode_lenient
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
-from steno.format.records import Gap, Record
+from steno.format.records import Dialect, Gap, Record
 from steno.format.source import CHUNK_SIZE, Source, Span
 
 NO_MODEL: Final = "unknown"
@@ -31,8 +30,6 @@ _Purpose: TypeAlias = Literal["record", "deleted", "boundary", "summary", "inter
 
 
 class _ConvertedLine(msgspec.Struct, frozen=True, eq=False):
-    """One line of the converted file: where it begins, and what it is made from."""
-
     start: int
     made_from: DialectRecord | Gap
     purpose: _Purpose
@@ -281,7 +278,6 @@ def _is_unchanged(row: DialectRecord, purpose: _Purpose) -> bool:
 def _plan_lines(
     pieces: Sequence[DialectRecord | Gap], rows: Sequence[DialectRecord]
 ) -> Iterator[tuple[DialectRecord | Gap, _Purpose]]:
-    """Yield what each line of the converted file is made from."""
     for piece in pieces:
         if isinstance(piece, Gap):
             yield piece, "gap"
@@ -302,7 +298,6 @@ def _plan_lines(
 
 
 def _active_leaf(rows: Sequence[DialectRecord]) -> DialectRecord | None:
-    """Return the end of the active branch, where another branch is not active."""
     if not any(row.inactive for row in rows):
         return None
     active = (row for row in reversed(rows) if not (row.deleted or row.sidechain or row.inactive))

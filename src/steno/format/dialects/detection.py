@@ -4,14 +4,17 @@ A file of a dialect shows it at its beginning. Any other file is read first, as 
 a record; whoever reads it sees the first one, and reads the file again, converted.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from steno.format.dialects.record_dialect import ROLES, Dialect
+import msgspec
+
+from steno.format.lenient_json import as_object
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
-from steno.format.records import Piece, Record
-from steno.format.source import OpenSource, Source
+from steno.format.records import ROLES, Dialect, Piece, Record
+from steno.format.source import BytesSource, OpenSource, Source
 
 if TYPE_CHECKING:
     from steno.format.dialects.converted_source import ConvertedSource
@@ -103,3 +106,95 @@ def dialect_label(source: object) -> str:
 def records_in_dialect(source: object) -> int:
     """Return how many records of a file are in a form that the real client does not write."""
     return source.records_in_dialect if is_converted(source) else 0
+
+
+# A file that is followed is never read as a whole: a record is converted with those shortly before
+# it, enough to find the call of a result and the response of a line.
+_FEED_RECORDS: Final = 1000
+_FEED_BYTES: Final = 4 << 20
+_INSERTED: Final = 1 << 62
+"""Inserted records have no offset in the file: they are numbered from here on."""
+
+
+class ConvertedFeed:
+    """Converts the pieces of a growing file as they come; yields none twice."""
+
+    def __init__(self) -> None:
+        self._recent: deque[Record] = deque()
+        self._size = 0
+        self._returned: set[tuple[int, str]] = set()
+        self._in_dialect = False
+        self._inserted = _INSERTED
+
+    def feed(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """Add the next pieces; yield them and the records that the conversion inserts."""
+        pending: list[Record] = []
+        for piece in pieces:
+            if not isinstance(piece, Record):
+                yield from self._convert(pending)
+                pending = []
+                yield piece
+                continue
+            self._remember(piece)
+            self._in_dialect = self._in_dialect or piece.dialect != "claude"
+            if self._in_dialect:
+                pending.append(piece)
+                if len(pending) >= _FEED_RECORDS // 2:
+                    yield from self._convert(pending)
+                    pending = []
+            else:
+                self._returned.add((piece.offset, "record"))
+                yield piece
+        yield from self._convert(pending)
+
+    def _remember(self, record: Record) -> None:
+        self._recent.append(record)
+        self._size += record.length
+        while len(self._recent) > 1 and (len(self._recent) > _FEED_RECORDS or self._size > _FEED_BYTES):
+            oldest = self._recent.popleft()
+            self._size -= oldest.length
+            self._returned = {key for key in self._returned if key[0] != oldest.offset}
+
+    def _convert(self, pending: list[Record]) -> Iterator[Record]:
+        if not pending:
+            return
+        lines = [record.line + b"\n" for record in self._recent]
+        starts = list(accumulate(map(len, lines), initial=0))
+        offsets = {start: record.offset for start, record in zip(starts, self._recent, strict=False)}
+        source = convert_source(BytesSource(b"".join(lines)))
+        hidden, undecided = source.hidden_ids(), source.undecided_results()
+        for piece in read_pieces(source):
+            if not isinstance(piece, Record):
+                continue
+            purpose = source.purpose_at(piece.offset)
+            original_offset = source.original_span(piece.offset).offset
+            if original_offset in undecided:
+                continue
+            key = offsets[original_offset], purpose
+            if key in self._returned or purpose == "leaf":
+                continue
+            if purpose == "record" and piece.uuid in hidden:
+                # On a branch that is not active.
+                continue
+            self._returned.add(key)
+            yield self._at_file_offset(piece, key[0], inserted=source.is_inserted(piece.offset))
+
+    def _at_file_offset(self, record: Record, offset: int, *, inserted: bool) -> Record:
+        """Return a record at its place in the file, without an end that may not be one."""
+        if inserted:
+            self._inserted += 1
+            offset = self._inserted
+        line = record.line
+        if record.type == "assistant":
+            from steno.format.encode import encode_line
+
+            fields = record.fields
+            message = as_object(fields.get("message")) or {}
+            if message.get("stop_reason") is not None:
+                # More lines of the response may come.
+                fields["message"] = {**message, "stop_reason": None}
+                line = encode_line(fields).rstrip(b"\n")
+        piece = next(iter(read_pieces(BytesSource(line + b"\n"))))
+        if not isinstance(piece, Record):
+            return record
+        return msgspec.structs.replace(piece, offset=offset)

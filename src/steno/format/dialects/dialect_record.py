@@ -7,8 +7,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
-from steno.format.dialects.record_dialect import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
-from steno.format.records import read_time, time_text
+from steno.format.records import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect, read_time, time_text
 
 Json: TypeAlias = dict[str, Any]
 DialectRecordKind: TypeAlias = Literal[
@@ -426,7 +425,6 @@ def _has_results(content: list[Any]) -> bool:
 
 
 def _is_result_of(block: Any, calls: tuple[str, ...]) -> bool:
-    """Whether a block is the result of one of some calls."""
     if not calls or not isinstance(block, dict):
         return False
     return str(cast("Json", block).get("tool_use_id")) in calls

@@ -46,8 +46,6 @@ def messages_before(row: DialectRecord) -> list[DialectRecord]:
 
 
 class _ParentIndex:
-    """The parents that the records name."""
-
     def __init__(self, rows: Sequence[DialectRecord]) -> None:
         self._by_uuid = {row.uuid: row for row in rows if row.uuid}
         self._parents: dict[int, DialectRecord | None] = {}
@@ -160,7 +158,7 @@ def _unnamed_results(
         anchor = anchors.get(id(parent), parent)
         if anchor is not None and anchor.sidechain and not row.sidechain:
             answered = runs.get(id(anchor), (anchor, ()))[1]
-            if not _has_open_calls(anchor, len(answered), parents):
+            if sum(len(line.calls) for line in parents.response_above(anchor)) <= len(answered):
                 # The main conversation goes on behind the sub-agent's records.
                 parent = parents.main_above(anchor)
                 anchor = anchors.get(id(parent), parent)
@@ -173,11 +171,6 @@ def _unnamed_results(
     return runs.values()
 
 
-def _has_open_calls(anchor: DialectRecord, answered: int, parents: _ParentIndex) -> bool:
-    """Whether the response that ends with a line calls more than was answered."""
-    return sum(len(line.calls) for line in parents.response_above(anchor)) > answered
-
-
 def _delete_with_calls(rows: Sequence[DialectRecord], owners: dict[str, DialectRecord]) -> None:
     """A result is deleted with its call: without it, nothing may be sent of it."""
     for row in rows:
@@ -185,16 +178,12 @@ def _delete_with_calls(rows: Sequence[DialectRecord], owners: dict[str, DialectR
             continue
         if row.is_client:
             continue
-        deleted_calls = [call for call in row.results if _is_deleted(owners.get(call))]
+        deleted_calls = [call for call in row.results if (caller := owners.get(call)) is not None and caller.deleted]
         if len(deleted_calls) == len(row.results):
             row.deleted = True
         elif deleted_calls:
             row.deleted_calls = tuple(deleted_calls)
             row.results = tuple(call for call in row.results if call not in deleted_calls)
-
-
-def _is_deleted(caller: DialectRecord | None) -> bool:
-    return caller is not None and caller.deleted
 
 
 def _move_to_call_chain(rows: Sequence[DialectRecord], owners: dict[str, DialectRecord]) -> None:
@@ -209,7 +198,6 @@ def _move_to_call_chain(rows: Sequence[DialectRecord], owners: dict[str, Dialect
 
 
 def _set_parents(rows: Sequence[DialectRecord], parents: _ParentIndex) -> None:
-    """Give each row the nearest record above it that is in the same conversation."""
     known: dict[int, DialectRecord | None] = {}
     for row in rows:
         if row.is_client:
@@ -242,8 +230,6 @@ def _parent_of_client_record(row: DialectRecord, parents: _ParentIndex) -> Diale
 
 
 class _Response:
-    """A response and its results."""
-
     def __init__(self, first: DialectRecord) -> None:
         self.first = first
         self.answers = [first]
@@ -306,7 +292,6 @@ def _previous_records(rows: Sequence[DialectRecord]) -> dict[int, DialectRecord 
 
 
 def _response_of(row: DialectRecord, current: _Response | None, previous: _Response | None) -> _Response:
-    """Return the response that a line belongs to: the one above it, or one of its own."""
     if current is not None and not current.results:
         current.answers.append(row)
         row.response_start = current.first
@@ -352,12 +337,10 @@ def _first_between(
 
 
 def _calling_record(row: DialectRecord, owners: dict[str, DialectRecord]) -> DialectRecord | None:
-    """Return the record of the call that a result answers."""
     return owners.get(row.results[0]) if row.kind == "result" and row.results else None
 
 
 def _mark_interrupted(row: DialectRecord, cluster: _Response | None) -> None:
-    """Say what the user interrupted with a row."""
     if row.kind == "prompt":
         row.interrupts = "prompt"
     elif row.kind == "answer" and cluster is not None:
@@ -395,7 +378,6 @@ def _mark_inactive(rows: Sequence[DialectRecord]) -> None:
 
 
 def _starts_inactive_branch(row: DialectRecord, active_forks: set[int]) -> bool:
-    """Whether a branch that is not active begins with a row."""
     if row.active is False:
         return True
     # The results of a client's calls hang on them beside what goes on.
@@ -404,7 +386,6 @@ def _starts_inactive_branch(row: DialectRecord, active_forks: set[int]) -> bool:
 
 
 def _descends_from(row: DialectRecord, inactive_starts: set[int], known: dict[int, bool]) -> bool:
-    """Whether a row, or one above it, is among those that are off."""
     path: list[int] = []
     at: DialectRecord | None = row
     answer = False
@@ -424,7 +405,6 @@ def _descends_from(row: DialectRecord, inactive_starts: set[int], known: dict[in
 
 
 def _active_with_ancestors(rows: Sequence[DialectRecord]) -> set[int]:
-    """Return the rows that are active, and all above them."""
     active: set[int] = set()
     for row in rows:
         ancestor: DialectRecord | None = row if row.active else None

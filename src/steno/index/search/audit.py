@@ -189,7 +189,6 @@ def _classify_as(reason: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _iter_strings(value: Any) -> Iterator[str]:
-    """Yield the strings in a value, in any order."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -283,8 +282,6 @@ def _audit_file(connection: sqlite3.Connection, file: int, counter: "_ByteCounte
 
 
 class _ByteCounter:
-    """Counts the bytes of one file."""
-
     def __init__(self, account: FileAudit, message_offsets: set[int]) -> None:
         self.account = account
         self._message_offsets = message_offsets

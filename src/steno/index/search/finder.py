@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from heapq import nsmallest
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -197,7 +198,6 @@ class Finder:
         return Occur.Must, Query.term_set_query(self.schema, "file", sorted(files))
 
     def _query_forms(self, query: Query, *, widen_terms: bool) -> QueryForms:
-        """Return the forms of what is wanted; what is not wanted is never widened."""
         ignored: list[str] = []
 
         def forms(terms: Sequence[Word], *, widen: bool) -> _TermForms:
@@ -368,7 +368,6 @@ class Finder:
         limits: "list[tuple[tantivy.Occur, tantivy.Query]]",
         order: SearchOrder,
     ) -> None:
-        """Join what stands in several parts of one message."""
         from tantivy import Occur, Query
 
         split = (Occur.Must, Query.term_query(self.schema, "tag", SPLIT_TAG))
@@ -385,7 +384,7 @@ class Finder:
             del messages[message]
         added = {each: at for each, at in joined.items() if each not in messages and each not in excluded}
         if added:
-            key, back = (_oldest_first_key, False) if order == "oldest" else (_value_key, True)
+            key, back = (_oldest_first_key, False) if order == "oldest" else (itemgetter(1), True)
             ordered = sorted([*messages.items(), *added.items()], key=key, reverse=back)
             messages.clear()
             messages.update(ordered)
@@ -398,17 +397,12 @@ def ignored_reason(word: str) -> str:
     return f"no letter or digit in {word[:_MAX_QUOTED_LENGTH]!r}"
 
 
-def _value_key(item: tuple[int, float]) -> float:
-    return item[1]
-
-
 def _oldest_first_key(item: tuple[int, float]) -> tuple[bool, float]:
     return item[1] <= 0, item[1]
 
 
 @contextmanager
 def _convert_engine_errors() -> Generator[None]:
-    """Raise what the engine refuses as a query that is too complex."""
     try:
         yield
     except ValueError as error:
@@ -477,8 +471,6 @@ def _count_messages(finder: Finder, clauses: "Sequence[Clause]") -> dict[int, in
 
 
 class _EngineMessages:
-    """Asks the engine for the first ones."""
-
     def __init__(self, finder: Finder, clauses: "Sequence[Clause]", order: SearchOrder) -> None:
         self._finder = finder
         self._clauses = clauses
@@ -492,8 +484,6 @@ class _EngineMessages:
 
 
 class _ListedMessages:
-    """Looks the first ones up."""
-
     def __init__(self, messages: list[int]) -> None:
         self._messages = messages
 
@@ -576,7 +566,6 @@ _SELECT_SESSION = f"SELECT {_SESSION_COLUMNS} FROM sessions s JOIN files f ON f.
 
 
 def _session_rows(connection: sqlite3.Connection, files: set[int]) -> dict[int, _SessionRow]:
-    """Return what is known of some files, asked for all at once."""
     rows = connection.execute(
         f"SELECT s.file, {_SESSION_COLUMNS} FROM sessions s JOIN files f ON f.id = s.file WHERE s.file IN {ARRAY_SQL}",
         (json_array(sorted(files)),),

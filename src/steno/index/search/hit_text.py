@@ -111,7 +111,6 @@ class HitReader:
             return
 
     def _add_tool_names(self, message: int, parts: list[TextPart]) -> list[TextPart]:
-        """Give each result the name of the tool it comes from."""
         if any(part.call and not part.tool for part in parts):
             names = self._tool_names(message >> FILE_ID_SHIFT)
             for part in parts:
@@ -119,7 +118,6 @@ class HitReader:
         return parts
 
     def _tool_names(self, file: int) -> dict[tuple[int, str], str]:
-        """Return which tools the results in a file come from."""
         if file not in self._tools:
             if len(self._tools) >= _MAX_OPEN_FILES:
                 self._tools.pop(next(iter(self._tools)))
@@ -262,7 +260,6 @@ def _snap_to_word(text: str, at: int, start: int) -> int:
 
 
 def _merge_spans(marks: list[Span]) -> list[Span]:
-    """Return the marks without overlaps."""
     merged: list[Span] = []
     for start, end in marks:
         if merged and start < merged[-1][1]:

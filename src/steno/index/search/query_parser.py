@@ -137,7 +137,6 @@ def _split_items(text: str) -> list[_QueryItem]:
 
 
 def _parse_item(text: str, index: int) -> tuple[_QueryItem, int]:
-    """Return the item that begins at a place that is no space, and where it ends."""
     negated = text[index] == "-" and _is_exclusion(text[index + 1 : index + 2])
     index += negated
     name = ""
@@ -160,7 +159,6 @@ def _is_exclusion(character: str) -> bool:
 
 
 def _group_items(items: list[_QueryItem]) -> list[list[_QueryItem]]:
-    """Return the words that are wanted; those joined by OR together."""
     groups: list[list[_QueryItem]] = []
     joins_next = False
     for index, item in enumerate(items):

@@ -9,6 +9,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable
 from fnmatch import translate
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -205,7 +206,7 @@ class _ScopeBuilder:
         folded_value = value.casefold()
         if folded_value == "last":
             visible = [row for row in rows if not row[4]]
-            ids = {max(visible, key=_modification_time)[1]} if visible else set[str]()
+            ids = {max(visible, key=itemgetter(5))[1]} if visible else set[str]()
             return {row[0] for row in rows if row[1] in ids}
         if agents := {row[0] for row in rows if row[2].startswith(folded_value)}:
             return agents
@@ -285,10 +286,6 @@ def _make_path_test(value: str) -> Callable[[str], object]:
 
 def _normalize_path(path: str) -> str:
     return path.replace("\\", "/").casefold()
-
-
-def _modification_time(row: tuple[int, str, str, str, int, int]) -> int:
-    return row[5]
 
 
 def _to_millis(seconds: float) -> int:

@@ -148,7 +148,6 @@ def _open_ends(form: TermForm, *, open_start: bool) -> TermForm:
 
 
 def _with_v_prefix(form: TermForm) -> TermForm:
-    """Return a version as it is also written: `v2.1.42`."""
     (at, piece), *rest = form.tokens
     return TermForm(((at, (f"v{piece[0]}",)), *rest))
 
@@ -246,7 +245,6 @@ def _match_at(
 
 
 def _match_token(token: Token, piece: TokenParts) -> Span | None:
-    """Return which part of a word fits; None if it does not."""
     text, _, start, end = token
     if len(piece) == 1:
         return (start, end) if text == piece[0] else None

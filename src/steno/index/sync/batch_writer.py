@@ -34,8 +34,7 @@ from steno.index.usage_rows import (
     update_counted_copies,
     update_daily_sums,
 )
-from steno.session.turns.subagents import WARMUP_PROMPT
-from steno.session.turns.titles import Title, choose_title
+from steno.session.turns.prompts import WARMUP_PROMPT, Title, choose_title
 from steno.store.discovered import Problem
 from steno.store.summary import read_custom_title
 
@@ -100,7 +99,6 @@ def update_owners(connection: sqlite3.Connection, session_ids: Iterable[str]) ->
 
 
 def _owner_changes(same_id: list[_FileRow]) -> Iterator[tuple[int, int]]:
-    """Yield the owners that are not as they were, of the files that bear one id."""
     sessions = [row for row in same_id if not row[1]]
     for row in same_id:
         owner = _owner_of(row, sessions) if row[1] else row[0]
@@ -196,7 +194,6 @@ class TableWriter:
         self._texts.remove_file(file)
 
     def _note_affected(self, file: int) -> None:
-        """Remember what the figures of a file are part of."""
         rows = self._connection.execute(f"SELECT key, {LOCAL_DAY} FROM usage u WHERE file = ?", (file,))
         for key, day in rows:
             self.keys.add(key)
@@ -346,8 +343,6 @@ _LARGE_BATCH_SIZE: Final = 32 << 20
 
 
 class _FileProgress(msgspec.Struct):
-    """How far a file was read."""
-
     task: ScanTask
     done: int
     state: ExtractionState
@@ -458,7 +453,6 @@ class BatchWriter:
                 yield file
 
     def _finish_batch(self) -> None:
-        """Say that the batch is done, and with it any that was cut off before."""
         self._connection.execute("DELETE FROM batches WHERE id != ?", (self._batch_id,))
         self._connection.execute("UPDATE batches SET open = 0")
 

@@ -16,10 +16,9 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format.dialects.detection import hidden_ids
-from steno.format.dialects.record_dialect import DIALECT_TYPES
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.lines import LINE_CAP, LineBatch, read_line, read_line_batches
-from steno.format.records import Gap, Piece, Record
+from steno.format.records import DIALECT_TYPES, Gap, Piece, Record
 from steno.format.source import OpenSource, Source
 from steno.index.line_decoder import IndexedLine, LineBlock, decode_lines, line_from_record
 from steno.index.session_stats import Extraction, ExtractionState, decode_state, encode_state, is_converted_state

@@ -34,17 +34,17 @@ from steno.index.usage_rows import UsageRowBuilder, response_key
 from steno.session.session_status import LastMessage, StepCounts, count_record, is_step_record
 from steno.session.turns.compactions import RepeatTracker, repeated_id
 from steno.session.turns.prompts import (
-    CONDITIONAL_ORIGINS,
     PERSON_ORIGINS,
-    TURN_ORIGINS,
     Origin,
+    begins_turn,
+    is_tentative,
     origin_by_tag,
     origin_of,
     prompt_text,
+    shorten_title,
     tag_content,
     typed_command,
 )
-from steno.session.turns.titles import shorten_title
 from steno.session.turns.tool_outcomes import call_outcome
 
 
@@ -205,7 +205,6 @@ class RowBuilder:
             self._update_stats(line, kind, data, time)
 
     def _count_step_record(self, line: IndexedLine, record: Record | None) -> None:
-        """Count a line of `steps.jsonl`; a record of another form is counted as itself."""
         state = self._state
         if record is not None:
             state.step_counts = count_record(state.step_counts, record)
@@ -214,7 +213,6 @@ class RowBuilder:
             state.step_counts = StepCounts(state.step_counts.records + 1, answered)
 
     def _note_graph_record(self, line: IndexedLine, time: int | None) -> None:
-        """Keep what a record of the graph says about the session."""
         state = self._state
         self.summaries.match_record(line.uuid)
         if not line.is_sidechain:
@@ -231,7 +229,6 @@ class RowBuilder:
             state.ended = time
 
     def _add_documents(self, parts: list[TextPart], line: IndexedLine, message_id: int, time: int | None) -> None:
-        """Have the words of a record searched."""
         project = self._state.project
         branch = line.git_branch or self._state.branch
         model = (line.message.model or "") if line.message is not None else ""
@@ -242,7 +239,6 @@ class RowBuilder:
             self._documents.append(document)
 
     def _tool_of_call(self, call: str) -> str:
-        """Return the name of the tool that a result comes from."""
         row = self._open_calls.get(call)
         if row is not None:
             return row[4]
@@ -254,7 +250,7 @@ class RowBuilder:
         state, message = self._state, line.message
         if line.repeats_compact_summary:
             record = record or _decode_record(raw, offset)
-            return origin_of(record, agent=bool(line.is_sidechain)) in TURN_ORIGINS
+            return begins_turn(origin_of(record, agent=bool(line.is_sidechain)))
         # Nearly every record is none: only those that may be are looked at.
         if line.type == "user":
             may_repeat = bool(state.repeated_calls)
@@ -277,36 +273,35 @@ class RowBuilder:
     def _add_prompt(
         self, line: IndexedLine, record: Record, message_id: int, time: int | None, *, is_linked: bool
     ) -> None:
-        """Begin a turn, if that is what a user record does."""
         state, previous = self._state, self._state.turn
         is_sidechain = bool(line.is_sidechain)
         origin = origin_of(record, agent=is_sidechain)
         if not is_sidechain:
             state.last.kind = _LAST_MESSAGE_KINDS.get(origin, "other")
-            state.last.left = origin == "command" and _is_exit_command(record)
+            command = tag_content(prompt_text(record), "command-name") if origin == "command" else ""
+            state.last.left = command.strip() in _EXIT_COMMANDS
         if is_linked:
             state.course.add_prompt(origin, time)
-        if (origin not in TURN_ORIGINS and origin != "summary") or (is_sidechain and state.main):
+        if not begins_turn(origin, tentative=True) or (is_sidechain and state.main):
             return
-        is_tentative = origin in CONDITIONAL_ORIGINS
+        tentative = is_tentative(origin, answered=False)
         if origin != "summary":
             state.before = None
         elif previous.number and not previous.faint:
             state.before = previous
         number = previous.number if previous.faint else previous.number + 1
-        state.turn = TurnState(number, message_id, time, time, faint=is_tentative)
+        state.turn = TurnState(number, message_id, time, time, faint=tentative)
         if origin in PERSON_ORIGINS or origin in ("agent", "fork"):
             text = prompt_text(record)
             state.first_command = state.first_command or shorten_title(typed_command(text))
             state.commanded = state.commanded or origin == "command"
-            state.prompted = state.prompted or not is_tentative
+            state.prompted = state.prompted or not tentative
             if not state.first_prompt and not origin_by_tag(text):
                 state.first_prompt = shorten_title(text)
 
     def _add_message(
         self, line: IndexedLine, message_id: int, time: int | None, source: Record | bytes, *, is_linked: bool
     ) -> None:
-        """Count a message, and follow its calls and results."""
         state, turn, message_body = self._state, self._state.turn, line.message
         if not line.is_sidechain:
             state.main = True
@@ -342,7 +337,6 @@ class RowBuilder:
     def _add_blocks(
         self, line: IndexedLine, blocks: list[LineBlock], message_id: int, time: int | None
     ) -> list[tuple[str, bool]]:
-        """Follow the calls and results of a message; return the results."""
         results: list[tuple[str, bool]] = []
         for position, block in enumerate(blocks):
             if block.type == "tool_use":
@@ -425,7 +419,6 @@ class RowBuilder:
         self._state.course.add_results(time, all_expected=all_expected, failed=failed_count)
 
     def _update_stats(self, line: IndexedLine, kind: str, data: bytes, time: int | None) -> None:
-        """Count what the model says, and what the client notes."""
         stats = self._state.course
         if kind == "assistant":
             stats.add_response_line(line, time)
@@ -444,7 +437,6 @@ class RowBuilder:
             stats.add_note()
 
     def _set_edit_size(self, position: tuple[int, int], sizes: tuple[int, int]) -> None:
-        """Take the lines of a change from what became of it: the call knows only what it asked for."""
         edit = self._edits.get(position)
         if edit is None:
             self._late_edit_sizes.append((*sizes, *position))
@@ -454,7 +446,6 @@ class RowBuilder:
     # Other records
 
     def _add_summary(self, line: IndexedLine, message: int) -> None:
-        """Keep a summary, for whatever session it is."""
         if title := shorten_title(line.summary or ""):
             self._add_link(message, "summary", line.leaf_uuid or "", title)
             self.summaries.add_summary(line.leaf_uuid or "", message, title)
@@ -525,7 +516,6 @@ def _count_tool_results(line: IndexedLine) -> int:
 
 
 def _is_text_answer(line: IndexedLine) -> bool:
-    """Return whether an assistant's line has text and calls no tool."""
     content = line.message.content if line.message is not None else None
     if content.__class__ is str:
         return bool(cast("str", content).strip())
@@ -559,11 +549,6 @@ def _merge_last_state(previous: LastMessageState, current: LastMessageState) -> 
     if current.kind != "other" or not previous.kind:
         return current
     return LastMessageState(previous.kind, previous.calls, current.left, previous.refused)
-
-
-def _is_exit_command(record: Record) -> bool:
-    """Whether a command closes the client."""
-    return tag_content(prompt_text(record), "command-name").strip() in _EXIT_COMMANDS
 
 
 class _AgentResult(msgspec.Struct, rename="camel", gc=False):

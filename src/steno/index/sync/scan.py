@@ -68,8 +68,6 @@ class ScanPlan(msgspec.Struct):
 
 
 class _IndexedFile(NamedTuple):
-    """What the index knows of a file."""
-
     path: str | bytes
     id: int
     size: int
@@ -165,7 +163,6 @@ class _Scanner:
                 )
 
     def _find_row(self, path: str) -> _IndexedFile | None:
-        """Return what the index knows of a file, also of one that is gone."""
         return next(self._find_rows("path = ?", path_to_column(path)), None)
 
     def _find_rows(self, where: str, *values: object) -> Iterator[_IndexedFile]:

@@ -208,7 +208,6 @@ class _SyncRun:
         return report
 
     def _store_fact(self, name: str, value: str) -> None:
-        """Keep a fact, if there is one."""
         if value:
             statement = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
             self._connection.execute(statement, (name, value))
@@ -263,7 +262,6 @@ class _SyncRun:
         return BatchWriter(self._connection, self._folder, batch).write(plan, workers, on_progress, unfinished_batches)
 
     def _announce_files(self, tasks: list[ScanTask]) -> None:
-        """Give new files their numbers, and mark those that will be read anew as unread."""
         execute = self._connection.execute
         for task in tasks:
             if task.reread:

@@ -37,8 +37,8 @@ from steno.report.clock import seconds_from_ms, timestamp_of
 from steno.report.usage.usage_query import UsageQuery
 from steno.session.session import Session
 from steno.session.session_status import activity_age
+from steno.session.turns.prompts import shorten_title
 from steno.session.turns.subagents import find_references
-from steno.session.turns.titles import shorten_title
 from steno.session.turns.turn_builder import Turn
 from steno.store import environment
 from steno.store.archive.catalogue import archived_at

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from steno.session.turns.session_facts import StatusName
+from steno.session.session_status import StatusName
 from steno.session.turns.steps import StepState
 
 Timestamp: TypeAlias = Annotated[float, Meta(extra_json_schema={"format": "date-time"})]

@@ -11,7 +11,7 @@ from steno.report.actions.action import Action
 from steno.report.brief.brief_document import OpenItem, WorkSummary
 from steno.report.brief.decisions import COURTESY_QUESTION, is_question
 from steno.report.humanize import relative_to_project
-from steno.session.turns.session_facts import Status
+from steno.session.session_status import Status
 from steno.session.turns.turn_builder import Turn
 
 _CLAUSE_ENDS: Final = re.compile(r"(?<=[.!?:])\s+|(?<=[。\uff01\uff1f\uff1a])\s*")

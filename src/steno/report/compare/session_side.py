@@ -10,9 +10,10 @@ from steno.report.actions.action import Action, SuiteCounts, TestResult, parse_t
 from steno.report.humanize import relative_to_project
 from steno.report.usage.usage_report import UsageFigures
 from steno.session.session import Session
+from steno.session.session_status import StatusName, status_of
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.session_facts import SessionCounts as Counted
-from steno.session.turns.session_facts import StatusName, count_session, find_abandoned_branches, status_of
+from steno.session.turns.session_facts import count_session, find_abandoned_branches
 from steno.session.turns.steps import Step, StepState
 from steno.session.turns.turn_builder import Turn, build_turns
 

@@ -20,7 +20,7 @@ import msgspec
 from steno.errors import Unreadable
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.lines import LINE_CAP
-from steno.format.message import SYNTHETIC, ForkOrigin
+from steno.format.message import SYNTHETIC, ForkOrigin, RecordFields, projection
 from steno.format.paths import JSONL_SUFFIX, classify_transcript, is_uuid
 from steno.index.line_decoder import LineUsage, to_millis
 from steno.index.session_stats import FILE_ID_SHIFT, Row
@@ -51,30 +51,17 @@ class _MessageBody(msgspec.Struct, gc=False):
     usage: LineUsage | None = None
 
 
-class UsageRecord(msgspec.Struct, rename="camel", gc=False):
+@projection("type uuid session_id timestamp agent_id request_id cwd version git_branch is_sidechain")
+class UsageRecord(RecordFields):
     """A line, as far as its figures and the place they belong to are concerned."""
 
-    type: str | None = None
-    uuid: str | None = None
-    session_id: str | None = None
-    timestamp: str | int | float | None = None
-    agent_id: str | None = None
-    request_id: str | None = None
-    cwd: str | None = None
-    version: str | None = None
-    git_branch: str | None = None
-    is_sidechain: bool | None = None
     forked_from: ForkOrigin | None = None
     message: _MessageBody | None = None
 
 
-class _HeadRecord(msgspec.Struct, rename="camel", gc=False):
-    uuid: str | None = None
-    session_id: str | None = None
-    timestamp: str | int | float | None = None
-    agent_id: str | None = None
-    cwd: str | None = None
-    is_sidechain: bool | None = None
+@projection("uuid session_id timestamp agent_id cwd is_sidechain")
+class _HeadRecord(RecordFields):
+    pass
 
 
 class ScannedFile(msgspec.Struct):

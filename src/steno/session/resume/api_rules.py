@@ -288,7 +288,6 @@ def block_flaw(block: _Block, role: str) -> str:
 
 
 def _known_block_flaw(block: _Block) -> str:
-    """Return what is wrong with a block of a known type, or nothing."""
     match block.get("type"):
         case "text":
             return "text is empty" if is_blank(block) else ""
@@ -351,7 +350,6 @@ def result_flaws(result: _Block) -> Iterator[tuple[str, str]]:
 def _pairing_breaches(
     message_index: int, calls: list[str], blocks: list[_Block], results: list[_Block]
 ) -> Iterator[Breach]:
-    """Yield breaches between the calls of one message and the results in the next."""
     answers = [str(block.get("tool_use_id")) for block in results]
     answered, called = frozenset(answers), frozenset(calls)
     for call in calls:

@@ -160,17 +160,18 @@ def client_for(version: str) -> Client:
     '2.1.200'
     """
     try:
-        numbers = tuple(int(part) for part in version.split("."))
+        numbers = _version_numbers(version)
     except ValueError:
-        raise BadRequest(f"not a client version: {version!r}", hint=_STUDIED_HINT) from None
-    older = [client for client in CLIENTS if _version_numbers(client) <= numbers]
+        raise BadRequest(f"not a client version: {version!r}", hint=_studied_hint()) from None
+    older = [client for client in CLIENTS if _version_numbers(client.version) <= numbers]
     if not older:
-        raise BadRequest(f"no client as old as {version} was studied", hint=_STUDIED_HINT)
+        raise BadRequest(f"no client as old as {version} was studied", hint=_studied_hint())
     return older[-1]
 
 
-def _version_numbers(client: Client) -> tuple[int, ...]:
-    return tuple(int(part) for part in client.version.split("."))
+def _version_numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
-_STUDIED_HINT: Final = f"studied: {', '.join(client.version for client in CLIENTS)}"
+def _studied_hint() -> str:
+    return f"studied: {', '.join(client.version for client in CLIENTS)}"

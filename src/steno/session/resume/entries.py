@@ -116,7 +116,6 @@ def entries_of(transcript: Transcript, chain: list[Node], client: Client) -> Ite
 
 
 def _model_for(chain: list[Node], client: Client) -> str:
-    """Return the model whose thinking is sent back; nothing when all of it is."""
     if not client.default_model:
         return ""
     models = (node.model for node in reversed(chain) if node.type == "assistant")
@@ -134,13 +133,11 @@ def _message_entry(transcript: Transcript, node: Node, client: Client) -> Entry:
 
 
 def _is_command(blocks: Blocks) -> bool:
-    """Whether it tells of a command that ran without the model."""
     text = str(blocks[0].get("text", "")) if len(blocks) == 1 else ""
     return text.startswith(_COMMAND_STARTS)
 
 
 def _blocks(message: Any) -> Blocks:
-    """Return the blocks of a message; what has no type, or calls without a name, is left out."""
     fields = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
     content = fields.get("content")
     if isinstance(content, str):
@@ -149,7 +146,6 @@ def _blocks(message: Any) -> Blocks:
 
 
 def _usable_block(block: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a block that can be dealt with, None for one without a type or an id."""
     match block.get("type"):
         case "tool_use":
             return block if isinstance(block.get("id"), str) else None
@@ -281,7 +277,6 @@ def _interrupted_result(call: str) -> dict[str, Any]:
 
 
 def _is_blank(entry: Entry) -> bool:
-    """Whether an assistant entry holds no block, or blank text only."""
     if entry.role != "assistant":
         return False
     return all(block.get("type") == "text" and not str(block.get("text", "")).strip() for block in entry.blocks)

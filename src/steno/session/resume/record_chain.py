@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from steno.format.dialects.record_dialect import ROLES
-from steno.format.records import read_time
+from steno.format.records import ROLES, read_time
 from steno.session.resume.clients import Client
 from steno.session.transcript import CONVERSATION, Node, Transcript
 
@@ -178,7 +177,7 @@ def _last_note(loaded: LoadedRecords, marked: Node) -> Node:
 def _last_record(loaded: LoadedRecords, client: Client) -> Node | None:
     """Return the record that the client takes for the last one, be it a message's or not."""
     if client.leaf == "timestamp":
-        return max(_main_records(loaded), key=_epoch_or_zero, default=None)
+        return max((node for node in loaded.nodes.values() if not node.sidechain), key=_epoch_or_zero, default=None)
     last = loaded.newest
     # Once a client has said where it left the session, it looks no further than the file's end.
     if client.leaf == "last record" or last is None or loaded.marker is not None:
@@ -196,10 +195,6 @@ def _newest_leaf(loaded: LoadedRecords, client: Client) -> Node | None:
     leading = _messages_with_descendants(loaded, children)
     tips = (node for node in reversed(loaded.nodes.values()) if node.uuid not in children)
     return next((tip for tip in tips if tip.converses and tip.uuid in leading), last)
-
-
-def _main_records(loaded: LoadedRecords) -> Iterable[Node]:
-    return (node for node in loaded.nodes.values() if not node.sidechain)
 
 
 def _epoch_or_zero(node: Node) -> float:
@@ -225,7 +220,6 @@ def _latest_descendant(loaded: LoadedRecords, top: Node) -> Node:
 
 
 def _messages_with_descendants(loaded: LoadedRecords, children: dict[str | None, list[Node]]) -> set[str | None]:
-    """Return the ids of all messages and their descendants."""
     uuids: set[str | None] = set()
     queue = [node for node in loaded.nodes.values() if node.is_message]
     while queue:
@@ -290,8 +284,6 @@ def _count_messages(nodes: Iterable[Node]) -> int:
 
 
 class _Insertion:
-    """What is to stand behind one place of the chain."""
-
     def __init__(self) -> None:
         self.calls: list[Node] = []
         self.results: list[Node] = []
@@ -443,7 +435,6 @@ def _children_off_chain(loaded: LoadedRecords, on_chain: set[str | None]) -> dic
 
 
 def _leading_to_messages(children: dict[str | None, list[Node]]) -> set[str | None]:
-    """Return the ids of all records that are, or lead to, a conversation of their own."""
     by_uuid = {node.uuid: node for nodes in children.values() for node in nodes}
     uuids: set[str | None] = set()
     for node in by_uuid.values():
@@ -499,7 +490,6 @@ def preserved_messages(transcript: Transcript, loaded: LoadedRecords, boundary: 
 
 
 def _chain_between(loaded: LoadedRecords, head: Any, tail: Any) -> list[Node]:
-    """Return the records from `head` to `tail`, found by walking back from the tail."""
     chain: list[Node] = []
     seen: set[str | None] = set()
     node = loaded.nodes.get(tail) if isinstance(tail, str) else None

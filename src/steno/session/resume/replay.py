@@ -71,7 +71,6 @@ def output_size(block: dict[str, Any]) -> int:
 
 
 def _content_size(content: Any) -> tuple[int, int]:
-    """Return how many characters and how many other blocks a result holds."""
     if isinstance(content, str):
         return len(content), 0
     inner = [as_object(item) or {} for item in as_list(content) or ()]
@@ -261,7 +260,6 @@ def as_resumed(
 def _messages_of_chain(
     transcript: Transcript, chain: list[Node], client: Client, prompt: str | None = None
 ) -> list[ApiMessage]:
-    """Return what a client sends of the records it goes by."""
     entries = _place_reminders(entries_of(transcript, chain, client))
     entries = fix_entries(entries, client, ends_with_message=_ends_with_message(transcript, chain, client))
     if prompt is not None:
@@ -317,7 +315,6 @@ def valid_messages(transcript: Transcript, leaf: Node | None = None) -> list[Api
 
 
 def _refuses(loaded: LoadedRecords, chain: list[Node], client: Client) -> bool:
-    """Whether something on the chain makes this client fail instead of resuming."""
     if not client.refuses:
         return False
     messages = [node for node in chain if node.is_message]
@@ -427,7 +424,6 @@ def _join_responses(entries: list[Entry], client: Client) -> list[Entry]:
 
 
 def _pair_calls(messages: list[Entry], client: Client) -> list[Entry]:
-    """Make every call be followed by its result, and every result follow its call."""
     if not client.drops_orphans:
         return messages
     paired: list[Entry] = []

@@ -19,7 +19,7 @@ from steno.session.resume.clients import STENO
 from steno.session.resume.record_chain import LeafMarker, LoadedRecords, choose_leaf, gather
 from steno.session.transcript import CONVERSATION, Node, Transcript
 from steno.session.turns.compactions import full_chain
-from steno.session.turns.prompts import TURN_ORIGINS, origin_of, unrecorded_queued_prompts
+from steno.session.turns.prompts import begins_turn, origin_of, unrecorded_queued_prompts
 from steno.session.turns.usage import Totals, totals_of
 
 BranchReason: TypeAlias = Literal["rewind", "edited", "dangling", "second root"]
@@ -54,7 +54,7 @@ class Branch:
     def turns(self) -> int:
         """How many turns begin in it."""
         candidates = (node for node in self.nodes if _may_be_prompt(node))
-        return sum(origin_of(self.transcript.record(node)) in TURN_ORIGINS for node in candidates)
+        return sum(begins_turn(origin_of(self.transcript.record(node))) for node in candidates)
 
     @cached_property
     def usage(self) -> Totals:
@@ -71,8 +71,6 @@ class ConversationLayout:
 
 
 class _ResponseGroups:
-    """The records of a file, those of one response taken together, as a tree."""
-
     def __init__(self, nodes: list[Node]) -> None:
         self.group_of: dict[str | None, int] = {}
         self.members: list[list[Node]] = []
@@ -157,7 +155,6 @@ def _branch_paths(groups: _ResponseGroups, on_conversation: set[int]) -> list[li
 
 
 def _groups_with_messages(groups: _ResponseGroups, on_conversation: set[int]) -> set[int]:
-    """Return the groups off the conversation that are, or lead to, a message."""
     with_messages: set[int] = set()
     for group, members in enumerate(groups.members):
         if group in on_conversation or not any(map(_is_branch_message, members)):
@@ -250,7 +247,6 @@ def _dead_ends(ends: Iterable[Node], children: dict[str | int | None, list[Node]
 
 
 def _is_branch_message(node: Node) -> bool:
-    """Whether a record is a message that makes a branch worth the name."""
     if node.type == "user":
         return not node.meta
     return node.type == "assistant"
@@ -288,7 +284,6 @@ def load_all_records(transcript: Transcript) -> LoadedRecords:
 
 
 def _conversation_records(loaded: LoadedRecords, nodes: Iterable[Node]) -> Iterator[Node]:
-    """Yield what was said, of records with one id the last."""
     return (node for node in nodes if node.converses and loaded.nodes.get(node.uuid) is node)
 
 

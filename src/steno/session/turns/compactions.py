@@ -81,7 +81,6 @@ class TitleCompactions:
 
     @cached_property
     def _by_leaf(self) -> dict[str, Node]:
-        """The first `summary` record of each leaf that one names."""
         titles: dict[str, Node] = {}
         for node in self._transcript.of_type("summary"):
             if leaf := self._leaf(node):
@@ -186,7 +185,6 @@ def _boundary_before_root(transcript: Transcript, first: Node, titles: TitleComp
 
 
 def _record_before(transcript: Transcript, loaded: LoadedRecords, boundary: Node, seen: set[str | None]) -> Node | None:
-    """Return what the conversation had come to when it was compacted."""
     logical = loaded.nodes.get(boundary.logical_parent) if boundary.logical_parent else None
     if logical is not None and logical.uuid not in seen:
         return logical
@@ -320,7 +318,6 @@ def _is_summary(transcript: Transcript, node: Node) -> bool:
 
 
 def _next_record(nodes: list[Node], index: int, matches: Callable[[Node], bool]) -> Node | None:
-    """Return the first record shortly behind a place that is what is wanted."""
     return next(filter(matches, _records_after(nodes, index)), None)
 
 

@@ -1,4 +1,4 @@
-"""Prompts: which user records people wrote and which the client wrote; queued prompts.
+"""Prompts: which user records people wrote and which the client wrote; queued prompts; session titles.
 
 Newer clients record the origin (`origin.kind`, `promptSource`, `isMeta`); otherwise the tags that
 the client puts around its own text decide. Newer clients write a queued prompt into the
@@ -8,13 +8,24 @@ is the only trace of it.
 
 import re
 from collections import OrderedDict, deque
+from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.format.lenient_json import DECODE_ERRORS, decode_lenient, decode_or_default
-from steno.format.message import Block, Document, Image, Text, ToolResult, UnknownBlock, read_blocks
+from steno.format.lenient_json import DECODE_ERRORS, decode_lenient, decode_or_default, fill_struct
+from steno.format.message import (
+    Block,
+    Document,
+    Image,
+    RecordFields,
+    Text,
+    ToolResult,
+    UnknownBlock,
+    projection,
+    read_blocks,
+)
 from steno.format.records import Record
 from steno.session.transcript import Node, Transcript
 
@@ -57,8 +68,33 @@ other         a kind this version does not know
 TURN_ORIGINS: Final = frozenset(("human", "command", "shell", "notification", "teammate", "agent", "fork", "other"))
 """Origins that begin a turn."""
 PERSON_ORIGINS: Final = frozenset(("human", "command", "shell", "queued"))
+WARMUP_PROMPT: Final = "Warmup"
+"""What 2.0 asks of the idle agents that it starts with every session."""
 CONDITIONAL_ORIGINS: Final = frozenset(("command", "summary", "notification", "fork"))
-"""Origins that make a turn only when something comes of them."""
+"""Origins that make a turn only when the model answers."""
+
+# The rules for what a turn is. Whatever counts or builds turns calls these.
+
+
+def is_tentative(origin: Origin | None, *, answered: bool) -> bool:
+    """Whether a turn counts only if the model answers it, and the model has not done so yet."""
+    return not answered and (origin is None or origin in CONDITIONAL_ORIGINS)
+
+
+def begins_turn(origin: Origin, *, tentative: bool = False) -> bool:
+    """Whether a user record begins a turn, where the turn before it is `tentative` or not."""
+    return origin in TURN_ORIGINS or (origin == "summary" and tentative)
+
+
+def takes_turn_over(*, tentative: bool, first: bool, after_compaction: bool) -> bool:
+    """Whether a prompt becomes the prompt of the current turn instead of beginning the next one."""
+    return tentative and (first or after_compaction)
+
+
+def is_unprompted(origin: Origin | None, *, after_compaction: bool) -> bool:
+    """Whether an answer now continues the turn before the compaction."""
+    return after_compaction and origin in (None, "summary")
+
 
 _TAGS: Final[tuple[tuple[str, Origin], ...]] = (
     ("<command-name>", "command"),
@@ -111,12 +147,13 @@ class Prompt(msgspec.Struct, frozen=True):
         return self.origin in PERSON_ORIGINS
 
 
-class _OriginKind(msgspec.Struct, rename="camel"):
+class _OriginKind(msgspec.Struct):
     kind: str | None = None
 
 
-class _PromptSource(msgspec.Struct, rename="camel"):
-    prompt_source: str | None = None
+@projection("prompt_source")
+class _PromptSource(RecordFields):
+    pass
 
 
 def origin_of(record: Record, *, agent: bool = False) -> Origin:
@@ -287,7 +324,6 @@ def unrecorded_queued_prompts(transcript: Transcript) -> list[Node]:
 
 
 def _recorded_queued_prompts(transcript: Transcript) -> set[str]:
-    """Return the queued prompts that the conversation itself holds."""
     texts: set[str] = set()
     for node in transcript.of_type("attachment"):
         if _QUEUED_TYPE not in transcript.source.read(node.offset, node.length):
@@ -300,3 +336,141 @@ def _recorded_queued_prompts(transcript: Transcript) -> set[str]:
         blocks = read_blocks(data.prompt)
         texts.add("\n".join(block.text for block in blocks if isinstance(block, Text)))
     return texts
+
+
+# Titles of sessions, by the rules of the client's own list: the user's own title comes first, then one
+# the model made, then the summary (which old clients wrote into some later session of the project),
+# then the last prompt, then the first one.
+
+UNTITLED: Final = "(session)"
+TitleSource: TypeAlias = Literal["custom", "ai", "summary", "last prompt", "first prompt", "none"]
+_MAX_TITLE_LENGTH: Final = 200
+
+
+class Title(msgspec.Struct, frozen=True):
+    """A session's name, and where it comes from."""
+
+    text: str = UNTITLED
+    source: TitleSource = "none"
+
+    @property
+    def is_given(self) -> bool:
+        """Whether somebody or something gave it; else it is a prompt."""
+        return self.source in ("custom", "ai", "summary")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@projection("custom_title ai_title last_prompt summary leaf_uuid")
+class _TitleFields(RecordFields):
+    """The fields of the records that may name a session."""
+
+
+_TITLE_DECODER: Final = msgspec.json.Decoder(_TitleFields)
+
+
+def choose_title(
+    *, custom: str = "", ai: str = "", summary: str = "", last_prompt: str = "", first: str = "", command: str = ""
+) -> Title:
+    """Return the best of what there is; the first command only where there is no prompt.
+
+    >>> choose_title(ai="Tide tables", first="fix it").text
+    'Tide tables'
+    """
+    choices: tuple[tuple[str, TitleSource], ...] = (
+        (custom, "custom"),
+        (ai, "ai"),
+        (summary, "summary"),
+        (last_prompt, "last prompt"),
+        (first, "first prompt"),
+        (command, "first prompt"),
+    )
+    for text, source in choices:
+        line = shorten_title(text)
+        if line:
+            return Title(line, source)
+    return Title()
+
+
+def shorten_title(text: str) -> str:
+    """Return a text as one line, as long as lists and the index keep it."""
+    return " ".join(text.lstrip()[: 4 * _MAX_TITLE_LENGTH].split())[:_MAX_TITLE_LENGTH].rstrip()
+
+
+def title_of(
+    transcript: Transcript, *, custom_title: str = "", summaries: Iterable[tuple[str, str]] = (), agent: bool = False
+) -> Title:
+    """Return the title of a session.
+
+    `custom_title` is the text of its `custom-title.json`, `summaries` the pairs of leaf and
+    summary found anywhere in the project.
+    """
+    custom = _last_field(transcript, "custom-title", "custom_title") or custom_title
+    ai = "" if custom.strip() else _last_field(transcript, "ai-title", "ai_title")
+    recorded_title = choose_title(custom=custom, ai=ai)
+    if recorded_title.is_given:
+        return recorded_title
+    summary = summary_for(transcript.by_uuid, (*summaries_in(transcript), *summaries))
+    last = _last_field(transcript, "last-prompt", "last_prompt", lambda text: not origin_by_tag(text))
+    first = "" if summary or last.strip() else first_prompt(transcript, transcript.nodes, agent=agent)
+    command = "" if summary or last.strip() or first or agent else first_command(transcript)
+    return choose_title(summary=summary, last_prompt=last, first=first, command=command)
+
+
+def summary_for(uuids: Container[str], summaries: Iterable[tuple[str, str]]) -> str:
+    """Return the last summary whose leaf is one of those records."""
+    last_summary = ""
+    for leaf, summary in summaries:
+        if leaf in uuids and summary.strip():
+            last_summary = summary
+    return last_summary
+
+
+def summaries_in(transcript: Transcript) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of leaf and summary that a file holds, for whatever session they are."""
+    for node in transcript.of_type("summary"):
+        state = _decode_title_fields(transcript, node)
+        yield state.leaf_uuid or "", state.summary or ""
+
+
+def first_prompt(transcript: Transcript, nodes: Iterable[Node], *, agent: bool = False) -> str:
+    """Return what was said first among some records; a sub-agent's words only if asked for."""
+    for node in nodes:
+        if node.type not in ("user", "human") or node.meta or node.results:
+            continue
+        if node.sidechain and not agent:
+            continue
+        record = transcript.record(node)
+        text = prompt_text(record)
+        if text.strip() and (agent or origin_of(record) == "human"):
+            return text
+    return ""
+
+
+def first_command(transcript: Transcript) -> str:
+    """Return the first command of the main conversation as it was typed, or ""."""
+    for node in transcript.nodes:
+        if node.type in ("user", "human") and not (node.meta or node.results or node.sidechain):
+            record = transcript.record(node)
+            if origin_of(record) in ("command", "shell"):
+                return typed_command(prompt_text(record))
+    return ""
+
+
+def _last_field(transcript: Transcript, kind: str, field: str, condition: Callable[[str], bool] = bool) -> str:
+    """Return a field of the last record of a kind that has it, and in which it fits."""
+    for node in reversed(transcript.nodes):
+        if node.type == kind:
+            value: Any = getattr(_decode_title_fields(transcript, node), field)
+            if value and condition(str(value)):
+                return str(value)
+    return ""
+
+
+def _decode_title_fields(transcript: Transcript, node: Node) -> _TitleFields:
+    record = transcript.record(node)
+    try:
+        return _TITLE_DECODER.decode(record.line)
+    except DECODE_ERRORS:
+        return fill_struct(_TitleFields, record.fields)

@@ -1,29 +1,26 @@
-"""Facts about a whole session: its metadata, its counts and its status.
+"""Facts about a whole session: its metadata and its counts.
 
 Each figure is counted here and nowhere else. The index counts along while it reads and uses these
-functions for everything else. A file does not say whether its client is still running; the time
-since the last write is the best sign, and it is passed in: nothing here reads a clock.
+functions for everything else.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from steno.format.lenient_json import DECODE_ERRORS, fill_struct
-from steno.format.message import SYNTHETIC, ForkOrigin
+from steno.format.lenient_json import DECODE_ERRORS, as_object, decode_lenient
+from steno.format.message import EMPTY_RAW, SYNTHETIC, Envelope, RecordFields, projection
 from steno.format.records import Record, read_time
-from steno.format.tool_catalogue import AWAITED_TOOLS
-from steno.session.session_status import MODEL_SECONDS, TOOL_SECONDS, WAITING_SECONDS
 from steno.session.transcript import Node, Transcript
+from steno.session.turns.turn_builder import work_milliseconds
 
 if TYPE_CHECKING:
     from steno.session.session import Session
     from steno.session.turns.branches import Branch
     from steno.session.turns.steps import Step
     from steno.session.turns.subagents import Thread
-    from steno.session.turns.turn_builder import Turn
 
 
 class SessionMetadata(msgspec.Struct, kw_only=True):
@@ -46,20 +43,12 @@ class SessionMetadata(msgspec.Struct, kw_only=True):
     """Whether the client closed the session itself, and nothing was said after that."""
 
 
-class _MetadataLine(msgspec.Struct, rename="camel"):
-    cwd: str | None = None
-    git_branch: str | None = None
-    entrypoint: str | None = None
-    slug: str | None = None
-    session_id: str | None = None
-    lineage: str | None = msgspec.field(name="session_id", default=None)
-    forked_from: ForkOrigin | None = None
-    relocated_cwd: str | None = None
+@projection("cwd session_id git_branch slug entrypoint lineage relocated_cwd")
+class _MetadataLine(RecordFields):
+    forked_from: msgspec.Raw = EMPTY_RAW
 
 
 class _RecordOrigin(msgspec.Struct, frozen=True, gc=False):
-    """Where a record was written, as far as it says it."""
-
     cwd: str | None
     branch: str | None
     entrypoint: str | None
@@ -115,7 +104,6 @@ def read_metadata(transcript: Transcript) -> SessionMetadata:
 
 
 def _unique(values: Iterable[str | None]) -> tuple[str, ...]:
-    """Return what there is, each once, in order of appearance."""
     return tuple(value for value in dict.fromkeys(values) if value)
 
 
@@ -129,25 +117,28 @@ def _was_closed(nodes: list[Node]) -> bool:
 
 
 def _record_origin(transcript: Transcript, node: Node, cached: Record | None) -> _RecordOrigin:
-    if cached is not None:
-        envelope = cached.envelope
-        if not (envelope.lineage or envelope.forked_from or envelope.relocated_cwd):
-            return _RecordOrigin(
-                envelope.cwd, envelope.git_branch, envelope.entrypoint, envelope.slug, envelope.session_id
-            )
+    line: Envelope
     try:
-        line = _LINE_DECODER.decode(transcript.source.read(node.offset, node.length))
+        line = (
+            cached.envelope
+            if cached is not None
+            else _LINE_DECODER.decode(transcript.source.read(node.offset, node.length))
+        )
     except DECODE_ERRORS:
-        line = fill_struct(_MetadataLine, transcript.record(node).fields)
+        line = transcript.record(node).envelope
     return _RecordOrigin(
-        line.cwd or line.relocated_cwd,
+        line.cwd or (_text(decode_lenient(line.relocated_cwd)) if line.relocated_cwd else None),
         line.git_branch,
         line.entrypoint,
         line.slug,
         line.session_id,
-        line.lineage,
-        line.forked_from.session_id if line.forked_from else None,
+        _text(decode_lenient(line.lineage)) if line.lineage else None,
+        _text((as_object(decode_lenient(line.forked_from)) or {}).get("sessionId")) if line.forked_from else None,
     )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 ABANDONED_REASONS: Final = frozenset(("rewind", "edited"))
@@ -175,7 +166,7 @@ class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count_session(session: "Session") -> SessionCounts:
-    """Count a session."""
+    """Return the figures of a session."""
     turns = session.turns()
     return SessionCounts(
         turns=len(turns),
@@ -194,11 +185,6 @@ def count_steps(steps: Iterable["Step"]) -> int:
     return sum(step.is_work for step in steps)
 
 
-def work_milliseconds(turns: Iterable["Turn"]) -> int:
-    """Return how many milliseconds some turns took."""
-    return sum(round(turn.duration * 1000) for turn in turns if turn.duration is not None)
-
-
 def working_agents(threads: Iterable["Thread"]) -> list["Thread"]:
     """Return the sub-agents that had something to do."""
     return [thread for thread in threads if not thread.warmup]
@@ -214,47 +200,3 @@ def last_model(nodes: Sequence[Node]) -> str:
     answering = [node for node in nodes if node.model and node.model != SYNTHETIC]
     main_models = (node.model for node in reversed(answering) if not node.sidechain)
     return next(main_models, answering[-1].model if answering else "")
-
-
-StatusName: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed"]
-
-
-class Status(msgspec.Struct, frozen=True):
-    """How a session stands, and why that is thought."""
-
-    standing: StatusName
-    reason: str = ""
-
-    def __str__(self) -> str:
-        return self.standing
-
-
-def status_of(turns: "list[Turn]", *, seconds_since_write: float | None = None, left: bool = False) -> Status:
-    """Return how a session stands after its last turn; `left` when the client closed it itself."""
-    if not turns:
-        return Status("finished", "nothing was said")
-    age = float("inf") if seconds_since_write is None else seconds_since_write
-    last = turns[-1]
-    open_step = next((step for step in reversed(last.steps) if step.state == "open"), None)
-    # An answer behind a call without a result says that the agent went on without it.
-    if open_step is not None and not last.done:
-        return _open_step_status(open_step, age, left=left)
-    if last.interrupted:
-        return Status("interrupted", "by the user")
-    if last.failure is not None:
-        return Status("failed", last.failure.subject or last.failure.verb)
-    if not last.done:
-        if age <= MODEL_SECONDS and not left:
-            return Status("running", "the model is at it")
-        return Status("interrupted", "no answer was recorded")
-    if age <= WAITING_SECONDS and not left:
-        return Status("waiting", "for the next prompt")
-    return Status("finished", "the client was closed" if left else "the last prompt was answered")
-
-
-def _open_step_status(step: "Step", age: float, *, left: bool) -> Status:
-    if step.verb in AWAITED_TOOLS and not left:
-        return Status("waiting", "for an answer")
-    if left or age > TOOL_SECONDS:
-        return Status("interrupted", f"in {step.verb}, which gave no result")
-    return Status("running", f"{step.verb} {step.subject}".strip())

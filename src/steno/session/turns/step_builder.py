@@ -23,7 +23,7 @@ from steno.format.records import Record, read_time
 from steno.format.tool_catalogue import AGENT, AGENT_TOOLS, SHELL
 from steno.session.transcript import Node
 from steno.session.turns.compactions import Compaction
-from steno.session.turns.prompts import CONDITIONAL_ORIGINS, Origin, Prompt, origin_by_tag, prompt_text, tag_content
+from steno.session.turns.prompts import Origin, Prompt, is_tentative, origin_by_tag, prompt_text, tag_content
 from steno.session.turns.steps import RESULT_DELETED, FileTouch, Step, StepDraft, StepKind, one_line
 from steno.session.turns.tool_outcomes import call_outcome, tool_call_subject, touched_file
 from steno.session.turns.usage import UsageCounter
@@ -62,16 +62,19 @@ class TurnDraft:
     # Beginning
 
     @property
+    def origin(self) -> Origin | None:
+        """The origin of its prompt."""
+        return self.prompt.origin if self.prompt is not None else None
+
+    @property
     def is_conditional(self) -> bool:
         """Whether nothing has come of it yet, so that the next prompt may take it over."""
-        conditional = self.prompt is None or self.prompt.origin in CONDITIONAL_ORIGINS
-        return conditional and not self.answered
+        return is_tentative(self.origin, answered=self.answered)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing was asked of the model: a local command, a shell escape."""
-        shell = self.prompt is not None and self.prompt.origin == "shell"
-        return (shell and not self.answered) or self.is_conditional
+        return (self.origin == "shell" and not self.answered) or self.is_conditional
 
     def set_prompt(self, prompt: Prompt) -> None:
         """Put a prompt at its head; one that nothing came of becomes a note."""
@@ -190,7 +193,6 @@ class TurnDraft:
         return tuple(steps), text, min(before, len(steps))
 
     def _steps_with_output(self) -> list[StepDraft]:
-        """Return the steps, with what a command printed where it was typed."""
         if self.output is None:
             return self.drafts
         node, text = self.output
@@ -233,8 +235,6 @@ _CAVEATS: Final = ("<local-command-caveat>", "Caveat:")
 
 
 class _Attachment(msgspec.Struct, rename="camel"):
-    """What is wanted of an attachment, or of a progress record's data."""
-
     type: str = ""
     hook_name: str = ""
     hook_event: str = ""
@@ -254,8 +254,6 @@ class _ErrorDetail(msgspec.Struct, rename="camel"):
 
 
 class _SystemRecord(msgspec.Struct, rename="camel"):
-    """What is wanted of a system record."""
-
     subtype: str = ""
     content: str = ""
     duration_ms: float | None = None
@@ -562,7 +560,6 @@ def answered_calls(record: Record) -> tuple[str, ...]:
 
 
 def _text_of(value: Any) -> str:
-    """Return the words of a value that may be text or blocks."""
     return "\n\n".join(part.text for part in read_blocks(value) if isinstance(part, Text))
 
 
@@ -572,6 +569,5 @@ def _hook_commands(data: _SystemRecord) -> str:
 
 
 def _command_output(text: str) -> str:
-    """Return what a command printed, without the tags."""
     tags = ("local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr")
     return "\n".join(content for tag in tags if (content := tag_content(text, tag)))

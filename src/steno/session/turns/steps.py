@@ -28,7 +28,8 @@ StepState: TypeAlias = Literal["ok", "failed", "denied", "open", "interrupted", 
 """
 RESULT_DELETED: Final = "result deleted"
 """The outcome of such a call."""
-_WORK_KINDS: Final = frozenset(("tool", "agent", "error", "unknown"))
+WORK_KINDS: Final = frozenset(("tool", "agent", "error", "unknown"))
+"""The kinds of steps that count: something was done, or the API refused."""
 _MAX_LINE_LENGTH = 500
 
 
@@ -81,7 +82,7 @@ class Step(msgspec.Struct, frozen=True):
         """
         if self.kind == "agent" and self.call is not None and self.call.type == "attachment":
             return False
-        return self.kind in _WORK_KINDS
+        return self.kind in WORK_KINDS
 
     @property
     def is_deleted(self) -> bool:

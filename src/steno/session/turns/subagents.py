@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from steno.format.lenient_json import decode_lenient, decode_or_default
-from steno.format.message import Text, ToolUse, read_blocks
+from steno.format.message import RecordFields, Text, ToolUse, projection, read_blocks
 from steno.format.records import Record
 from steno.format.sidecars import AgentMeta
 from steno.format.tool_catalogue import AGENT_TOOLS
 from steno.session.transcript import Node, Transcript
-from steno.session.turns.prompts import tag_content
-from steno.session.turns.titles import first_prompt
+from steno.session.turns.prompts import WARMUP_PROMPT, first_prompt, tag_content
 from steno.session.turns.usage import Totals, UsageCounter
 
 if TYPE_CHECKING:
@@ -85,9 +84,9 @@ class _Progress(msgspec.Struct, rename="camel"):
     agent_id: str = ""
 
 
-class _ProgressLine(msgspec.Struct):
-    data: _Progress | None = None
-    parent_tool_use_id: str = msgspec.field(name="parentToolUseID", default="")
+@projection("data parent_tool_use_id")
+class _ProgressLine(RecordFields):
+    pass
 
 
 def find_references(transcript: Transcript, before: SubagentReferences | None = None) -> SubagentReferences:
@@ -193,16 +192,13 @@ def _queued_text(record: Record) -> str:
 
 def _add_progress(references: SubagentReferences, raw: bytes) -> None:
     line = decode_or_default(raw, _ProgressLine)
-    if line.data is not None and line.data.agent_id and line.parent_tool_use_id:
-        references.calls_by_progress.setdefault(line.data.agent_id, line.parent_tool_use_id)
+    agent = decode_or_default(line.data, _Progress).agent_id
+    if agent and line.parent_tool_use_id:
+        references.calls_by_progress.setdefault(agent, line.parent_tool_use_id)
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-WARMUP_PROMPT: Final = "Warmup"
-"""What 2.0 asks of the idle agents that it starts with every session."""
 
 
 class SubagentFile(msgspec.Struct, frozen=True):
@@ -448,7 +444,6 @@ _ReferencesByOwner = list[tuple[Thread | None, SubagentReferences]]
 
 
 def _match_calls(threads: list[Thread], references: _ReferencesByOwner) -> None:
-    """Find the call that started each."""
     assigned: set[str] = set()
     about, calls = _references_by_id(references)
     for thread in threads:
@@ -504,7 +499,6 @@ _CallsByPrompt = dict[str, deque[tuple[Thread | None, SubagentCall]]]
 
 
 def _calls_by_prompt(references: _ReferencesByOwner) -> _CallsByPrompt:
-    """Return the calls by the words they gave to their agent."""
     offers: _CallsByPrompt = {}
     for owner, file_references in references:
         for spawn in file_references.calls.values():

@@ -137,7 +137,6 @@ def touched_file(tool: str, tool_input: Fields) -> FileTouch | None:
 
 
 def _replaced_lines(edit: Fields) -> tuple[int, int]:
-    """Return how many lines a replacement adds and removes, those in common left out."""
     old = _text(edit.get("old_string")).splitlines()
     new = _text(edit.get("new_string")).splitlines()
     head = 0
@@ -196,7 +195,6 @@ def _failure(text: str, *, refused: bool) -> ToolOutcome:
 
 
 def _with_patch_lines(touch: FileTouch, detail: Fields) -> FileTouch:
-    """Return the touch with the figures of the patch that the client kept."""
     patch = detail.get("structuredPatch")
     if touch.verb == "Read" or not isinstance(patch, list):
         return touch

@@ -16,7 +16,15 @@ import msgspec
 from steno.format.records import Record
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.compactions import Compaction, RepeatTracker, is_compaction, keeps_all
-from steno.session.turns.prompts import TURN_ORIGINS, Origin, Prompt, origin_of, read_prompt
+from steno.session.turns.prompts import (
+    Origin,
+    Prompt,
+    begins_turn,
+    is_unprompted,
+    origin_of,
+    read_prompt,
+    takes_turn_over,
+)
 from steno.session.turns.step_builder import StepBuilder, TurnDraft
 from steno.session.turns.steps import FileTouch, Step, StepDraft
 from steno.session.turns.usage import Totals
@@ -94,6 +102,11 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     def by_person(self) -> bool:
         """Whether a person began it."""
         return self.prompt is not None and self.prompt.by_person
+
+
+def work_milliseconds(turns: Iterable[Turn]) -> int:
+    """Return how many milliseconds some turns took."""
+    return sum(round(turn.duration * 1000) for turn in turns if turn.duration is not None)
 
 
 def build_turns(
@@ -214,7 +227,7 @@ class TurnBuilder:
             self._steps.add_results(self.current, record, node)
             return
         origin = origin_of(record, agent=self._agent)
-        if origin in TURN_ORIGINS or (origin == "summary" and self.current.is_conditional):
+        if begins_turn(origin, tentative=self.current.is_conditional):
             self._begin_turn(record, node, origin)
             self.current.nodes.append(node)
             return
@@ -223,8 +236,9 @@ class TurnBuilder:
 
     def _begin_turn(self, record: Record, node: Node, origin: Origin) -> None:
         current = self.current
-        keeps_turn = current.is_conditional and (not self.finished or current.compaction is not None)
-        if not keeps_turn:
+        if not takes_turn_over(
+            tentative=current.is_conditional, first=not self.finished, after_compaction=current.compaction is not None
+        ):
             self._start_turn(TurnDraft())
         self.current.set_prompt(read_prompt(record, node, origin))
 
@@ -236,14 +250,14 @@ class TurnBuilder:
             return self._repeats.is_repeated_answer(node.parent, node.message_id, node.uses)
         if node.results:
             return self._repeats.are_repeated_results(node.results)
-        return node.repeats and origin_of(record, agent=self._agent) in TURN_ORIGINS
+        return node.repeats and begins_turn(origin_of(record, agent=self._agent))
 
     def _continue_previous(self) -> None:
         """Go on in the turn before, if the model goes on behind a compaction unasked."""
         current = self.current
-        if current.compaction is None or not current.is_conditional or not self.finished:
+        if current.compaction is None or current.answered or not self.finished:
             return
-        if current.prompt is not None and current.prompt.origin != "summary":
+        if not is_unprompted(current.origin, after_compaction=True):
             return
         before = self.finished.pop()
         before.continue_after(current.compaction)
@@ -253,7 +267,6 @@ class TurnBuilder:
         self.current = before
 
     def _start_turn(self, turn: TurnDraft) -> None:
-        """Go on in a new scene."""
         current = self.current
         turn.compaction = turn.compaction or self._pending_compaction
         self._pending_compaction = None

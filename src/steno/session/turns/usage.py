@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS
-from steno.format.message import SYNTHETIC, Envelope, Message, Usage
+from steno.format.message import SYNTHETIC, Envelope, Message, RecordFields, Usage, projection
 from steno.format.records import Record
 from steno.session.transcript import Node, Transcript
 
@@ -67,10 +67,8 @@ class _MessageUsage(msgspec.Struct, gc=False):
     usage: Usage | None = None
 
 
-class _UsageLine(msgspec.Struct, rename="camel", gc=False):
-    uuid: str | None = None
-    request_id: str | None = None
-    version: str | None = None
+@projection("uuid request_id version")
+class _UsageLine(RecordFields):
     message: _MessageUsage | None = None
 
 
@@ -109,7 +107,7 @@ class UsageCounter:
             else:
                 self._count(line, line.message, node.offset)
 
-    def _count(self, line: Envelope | _UsageLine, message: Message | _MessageUsage | None, offset: int) -> None:
+    def _count(self, line: Envelope, message: Message | _MessageUsage | None, offset: int) -> None:
         usage = message.usage if message is not None else None
         if message is None or usage is None or message.model == SYNTHETIC:
             return

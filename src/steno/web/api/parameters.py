@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from steno.errors import BadRequest
-from steno.format.dialects.record_dialect import Dialect
+from steno.format.records import Dialect
 from steno.index.database import SessionIndex
 from steno.report import clock
 from steno.report.humanize import MS_PER_SECOND

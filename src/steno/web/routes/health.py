@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from steno.report.diagnoses import DIAGNOSIS_CATEGORIES, AffectedSession, DiagnosisCategory, HealthDiagnosis
 from steno.report.health_report import HealthReport
 from steno.sanitize.html import escape_markup as shown
-from steno.session.turns.titles import UNTITLED
+from steno.session.turns.prompts import UNTITLED
 from steno.store.archive.catalogue import archived_count
 from steno.web.state.app_state import AppState
 from steno.web.templating import links, render_page

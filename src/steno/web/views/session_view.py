@@ -17,21 +17,12 @@ from steno.report.pricing import PriceTable
 from steno.report.session_list import usage_by_session
 from steno.report.session_lookup import SessionIndexRow, count_copied_responses, neighbour_keys, session_index_row
 from steno.session.session import Session
-from steno.session.session_status import activity_age
+from steno.session.session_status import Status, activity_age, status_of
 from steno.session.transcript import Node, Transcript
 from steno.session.turns.branches import Branch
-from steno.session.turns.session_facts import (
-    SessionCounts,
-    Status,
-    count_session,
-    count_steps,
-    last_model,
-    status_of,
-    work_milliseconds,
-    working_agents,
-)
+from steno.session.turns.session_facts import SessionCounts, count_session, count_steps, last_model, working_agents
 from steno.session.turns.subagents import Thread
-from steno.session.turns.turn_builder import Turn, build_turns
+from steno.session.turns.turn_builder import Turn, build_turns, work_milliseconds
 from steno.web.templating import format_duration
 
 if TYPE_CHECKING:
