@@ -36,7 +36,7 @@ from steno.format.paths import PathInfo as FilePlace
 from steno.format.records import read_time, time_text
 from steno.format.source import BytesSource, Span
 from steno.session.transcript import load
-from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import DiscoveredFile
 
 RULE = Rule("line.torn", "error", "a title", "a hint")
 

@@ -11,7 +11,7 @@ from tests.conftest import NOW, WriteConfig
 from steno.check import doctor
 from steno.check.doctor import Diagnosis, collect_files, inspect_files
 from steno.store.client_folders import cleanup_days
-from steno.store.discovered import Problem
+from steno.store.discovery import Problem
 from steno.store.environment import parse_time
 
 DAY = 86_400

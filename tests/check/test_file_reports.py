@@ -9,8 +9,7 @@ from tests.conftest import WriteConfig
 from steno.check.checkup import RULES, Policy, make_policy
 from steno.check.file_reports import FileReport, check_file, check_files, find_all_files, total_bytes, with_agents
 from steno.errors import BadRequest, Unreadable
-from steno.store.discovered import Problem
-from steno.store.discovery import discover_file
+from steno.store.discovery import Problem, discover_file
 
 
 def talk(seed: str = "one") -> Session:

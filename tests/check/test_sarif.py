@@ -11,7 +11,7 @@ from tests.conftest import WriteConfig
 
 from steno.check.checkup import RULES
 from steno.check.file_reports import FileReport, check_files, file_uri, find_all_files, sarif_log
-from steno.store.discovered import Problem
+from steno.store.discovery import Problem
 
 LEVELS = {"none", "note", "warning", "error"}
 

@@ -25,7 +25,7 @@ from steno.index.sync import extract, updater
 from steno.index.sync.batch_writer import BatchWriter
 from steno.index.sync.scan import ScanPlan, scan_changes
 from steno.index.text_index import TEXT_FOLDER, TextIndex
-from steno.store.discovered import Problem
+from steno.store.discovery import Problem
 
 
 def _answer(name: str, stamp: str, output: int = 5) -> bytes:

@@ -21,7 +21,7 @@ from steno.report.export.steps_folder import StepsJob, sync_steps
 from steno.report.export.steps_format import session_steps
 from steno.sanitize.secret_masker import Masker
 from steno.session.resume.api_rules import find_breaches
-from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import DiscoveredFile
 from steno.store.session_lookup import find, sessions_newest_first
 
 KEY = "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f"

@@ -13,7 +13,7 @@ from steno.report.usage.usage_query import Grouping, UsageQuery, with_clock_name
 from steno.report.usage.usage_report import UsageReport, build_report
 
 if TYPE_CHECKING:
-    from steno.store.discovered import Problem
+    from steno.store.discovery import Problem
 
 MODEL = "claude-opus-4-5-20251101"
 SESSION = "11111111-2222-4333-8444-{:012}"

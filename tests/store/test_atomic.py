@@ -11,7 +11,7 @@ import pytest
 
 from steno.errors import BadRequest, Unreadable
 from steno.store.atomic import make_private_folder, open_private, read_all, sync_folder, write_all, write_atomic
-from steno.store.discovered import read_regular_file
+from steno.store.discovery import read_regular_file
 from steno.store.file_source import PathSource
 from steno.store.watch.incremental import reload_transcript
 

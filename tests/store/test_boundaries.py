@@ -22,8 +22,7 @@ from steno.store.atomic import TempFile, file_identity
 from steno.store.client_folders import find_copies, tool_result_path
 from steno.store.config import parse_config
 from steno.store.dirfd import Directory
-from steno.store.discovered import MAX_DEPTH, DiscoveredFile, Problem
-from steno.store.discovery import discover, discover_file
+from steno.store.discovery import MAX_DEPTH, DiscoveredFile, Problem, discover, discover_file
 from steno.store.file_source import FileSource, PathSource
 from steno.store.relocate.transfer import is_transferable
 from steno.store.safe_output import write_output_file

@@ -12,7 +12,7 @@ from tests.recorded_answers import assert_recorded, plain
 from steno.errors import BadRequest, StenoError, Unreadable, Unwritable
 from steno.store.atomic import read_cache, read_private, write_cache, write_private
 from steno.store.config import Config, parse_config, read_config, set_config
-from steno.store.discovered import read_regular_file
+from steno.store.discovery import read_regular_file
 from steno.store.environment import config_dir, demo_dir, home_dir, steno_home
 
 ANSWERS: Final = Path(__file__).with_name("answers")

@@ -17,8 +17,7 @@ from steno.store.archive.catalogue import MovedSession, record_moves
 from steno.store.archive.file_access import open_file, open_transcript
 from steno.store.atomic import TempFile, file_identity, read_all
 from steno.store.dirfd import Directory
-from steno.store.discovered import peek
-from steno.store.discovery import discover_file
+from steno.store.discovery import discover_file, peek
 from steno.store.file_lock import FileLock
 from steno.store.file_source import FileSource, PathSource
 from steno.store.replace import exchange, swap, undo

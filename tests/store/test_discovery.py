@@ -11,8 +11,18 @@ from tests.builders.paths import agent_path, todo_name
 
 from steno.errors import Unreadable
 from steno.format.paths import meta_path, session_path
-from steno.store.discovered import MAX_DEPTH, DiscoveredFile, Problem, is_transcript, session_id_in
-from steno.store.discovery import Discovery, config_folder_of, discover, discover_agents, discover_file
+from steno.store.discovery import (
+    MAX_DEPTH,
+    DiscoveredFile,
+    Discovery,
+    Problem,
+    config_folder_of,
+    discover,
+    discover_agents,
+    discover_file,
+    is_transcript,
+    session_id_in,
+)
 
 ONE = "11111111-2222-4333-8444-555555555555"
 TWO = "22222222-2222-4333-8444-555555555555"

@@ -17,8 +17,7 @@ from steno.store.archive import copies
 from steno.store.archive.archive import Archive
 from steno.store.atomic import TempFile, file_identity
 from steno.store.dirfd import Directory
-from steno.store.discovered import is_folder, list_folder
-from steno.store.discovery import discover_file
+from steno.store.discovery import discover_file, is_folder, list_folder
 from steno.store.file_source import FileSource
 from steno.store.relocate import execution
 from steno.store.replace import list_backups, swap

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from steno.store import append, atomic, client_folders, dirfd, discovered, file_source
+from steno.store import append, atomic, client_folders, dirfd, discovery, file_source
 
 pytestmark: Final = pytest.mark.skipif(sys.platform != "linux", reason="the flags of Linux")
 
@@ -15,7 +15,7 @@ def test_every_file_is_opened_with_the_flags_that_keep_it_safe() -> None:
     closed, no_link, no_wait = os.O_CLOEXEC, os.O_NOFOLLOW, os.O_NONBLOCK
     flags = {
         "append": (vars(append)["_FLAGS"], os.O_RDWR | os.O_APPEND | closed),
-        "found": (vars(discovered)["_PEEK_FLAGS"], os.O_RDONLY | no_wait | os.O_NOCTTY),
+        "found": (vars(discovery)["_PEEK_FLAGS"], os.O_RDONLY | no_wait | os.O_NOCTTY),
         "read": (vars(file_source)["_FLAGS"], os.O_RDONLY | no_wait | os.O_NOCTTY | closed),
         "project": (vars(client_folders)["_READ_FLAGS"], os.O_RDONLY | no_link | no_wait),
         "scratch": (vars(atomic)["_CREATE_FLAGS"], os.O_RDWR | os.O_CREAT | os.O_EXCL | no_link | closed),

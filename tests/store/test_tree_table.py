@@ -18,10 +18,16 @@ from steno.store.client_folders import (
     is_config_folder,
     tool_result_path,
 )
-from steno.store.discovered import (
+from steno.store.discovery import (
     MAX_DEPTH,
     DiscoveredFile,
+    Discovery,
     Problem,
+    config_folder_of,
+    discover,
+    discover_agents,
+    discover_file,
+    files_below,
     is_transcript,
     list_folder,
     path_context,
@@ -30,7 +36,6 @@ from steno.store.discovered import (
     session_id_in,
     watched_folders,
 )
-from steno.store.discovery import Discovery, config_folder_of, discover, discover_agents, discover_file, files_below
 from steno.store.session_lookup import (
     find,
     foreign_titles,

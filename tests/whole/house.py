@@ -49,7 +49,7 @@ from steno.store.file_source import FileSource
 if TYPE_CHECKING:
     from steno.agent.tool_executor import Approval
     from steno.permissions.permission_rules import Decision
-    from steno.store.discovered import Problem
+    from steno.store.discovery import Problem
 
 KEY: Final = "canary-key-of-nobody"
 PROOF: Final = "What was said so far?"

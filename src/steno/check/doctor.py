@@ -18,7 +18,7 @@ from steno.store.client_folders import (
     find_leftovers,
     is_config_folder,
 )
-from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovery import DiscoveredFile, Problem
 
 LARGE_FILE: Final = 50_000_000
 LARGE_LINE: Final = 10_000_000

@@ -21,8 +21,7 @@ from steno.errors import Unreadable
 from steno.format.paths import JSONL_SUFFIX, Role
 from steno.format.records import Dialect
 from steno.session.resume.clients import LATEST
-from steno.store.discovered import DiscoveredFile, Problem, problem_from_error
-from steno.store.discovery import Discovery, config_folder_of
+from steno.store.discovery import DiscoveredFile, Discovery, Problem, config_folder_of, problem_from_error
 from steno.store.file_source import FileSource
 
 VerdictScope = Literal["all", "troubled"]

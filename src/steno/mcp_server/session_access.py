@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from steno.index.database import SessionIndex
     from steno.report.usage.usage_query import Grouping
     from steno.session.session import Session
-    from steno.store.discovered import DiscoveredFile
+    from steno.store.discovery import DiscoveredFile
     from steno.store.summary import SessionSummary
 
 

@@ -21,7 +21,7 @@ from steno.report.file_history.text_edits import normalize_newlines
 from steno.report.file_history.touch_finder import SessionOpener
 from steno.report.humanize import MS_PER_SECOND
 from steno.report.session_references import printable_path
-from steno.store.discovered import read_regular_file
+from steno.store.discovery import read_regular_file
 from steno.store.git import AnnotatedLine, Commit, FormerName, Repository, find_repository, is_in_work_tree
 
 OriginKind: TypeAlias = Literal["session", "commit", "outside", "before", "unknown"]

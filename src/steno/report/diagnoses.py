@@ -12,7 +12,7 @@ from steno.report import humanize
 from steno.report.drift_report import CODE_DESCRIPTIONS, DriftRow
 from steno.report.session_references import SessionReferences, shell_argument
 from steno.store.client_folders import CLEANUP_WARNING_DAYS, Leftover
-from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovery import DiscoveredFile, Problem
 
 DiagnosisCategory = Literal["damage", "risk", "drift", "clutter"]
 DIAGNOSIS_CATEGORIES: Final[tuple[DiagnosisCategory, ...]] = ("damage", "risk", "drift", "clutter")

@@ -11,7 +11,7 @@ from steno.errors import Unreadable
 from steno.format.catalogue import version_key
 from steno.format.lines import read_pieces
 from steno.format.records import PUBLISHED_DESCRIPTIONS_PAGE, Record
-from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovery import DiscoveredFile, Problem
 from steno.store.file_source import FileSource
 
 CODE_DESCRIPTIONS: Final[dict[Code, str]] = {

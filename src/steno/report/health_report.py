@@ -17,7 +17,7 @@ from steno.format.catalogue import Catalogue, version_key
 from steno.report.diagnoses import DiagnosisBuilder, HealthDiagnosis, SessionInspection
 from steno.report.drift_report import drift_rows, merge_drift, observe_files
 from steno.report.session_references import SessionReferences
-from steno.store.discovered import DiscoveredFile, Problem, problem_from_error, unreadable_problems
+from steno.store.discovery import DiscoveredFile, Problem, problem_from_error, unreadable_problems
 
 
 class ClientVersion(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ import msgspec
 from steno.errors import BadRequest, Unreadable
 from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
 from steno.report.pricing import CATALOGUE, Price, PriceTable, Rates
-from steno.store.discovered import Problem, peek
+from steno.store.discovery import Problem, peek
 
 # How clouds decorate the names: eu.anthropic.claude-x-v1:0, anthropic/claude-x, claude-x[1m].
 _CLAUDE_NAME: Final = re.compile(r"(?:^|[./])(claude-[a-z0-9.@-]*?)(?:-v\d+(?::\d+)?)?(?:\[[^\]]*\])?$")

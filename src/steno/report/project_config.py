@@ -17,7 +17,7 @@ from steno.report.session_list import SessionRow
 from steno.sanitize.display_masking import hide_secrets
 from steno.store.archive.file_access import open_transcript
 from steno.store.client_folders import ConfigFolder, ProjectFolder
-from steno.store.discovered import HEAD_SIZE, DiscoveredFile, peek
+from steno.store.discovery import HEAD_SIZE, DiscoveredFile, peek
 
 _MAX_NOTES: Final = 24
 _MAX_NOTE_LENGTH: Final = 60_000

@@ -8,7 +8,7 @@ from steno.format.paths import JSONL_SUFFIX
 from steno.sanitize.terminal import clean
 
 if TYPE_CHECKING:
-    from steno.store.discovered import DiscoveredFile
+    from steno.store.discovery import DiscoveredFile
 
 
 _MIN_ID_LENGTH: Final = 4

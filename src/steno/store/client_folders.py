@@ -29,8 +29,16 @@ from steno.format.sidecars import (
     read_settings,
 )
 from steno.format.source import Damage
-from steno.store.discovered import DiscoveredFile, Problem, is_folder, list_folder, peek
-from steno.store.discovery import config_folder_of, discover, files_below
+from steno.store.discovery import (
+    DiscoveredFile,
+    Problem,
+    config_folder_of,
+    discover,
+    files_below,
+    is_folder,
+    list_folder,
+    peek,
+)
 from steno.store.file_source import FileSource
 
 T = TypeVar("T")

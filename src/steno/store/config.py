@@ -27,7 +27,7 @@ import msgspec
 
 from steno.errors import BadRequest, Unreadable, Unwritable
 from steno.store.atomic import write_private
-from steno.store.discovered import Problem, peek
+from steno.store.discovery import Problem, peek
 from steno.store.environment import CONFIG_FILE, steno_home
 
 ARCHIVE_LEVEL: Final = 3

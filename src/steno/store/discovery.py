@@ -11,28 +11,386 @@ A root may be a config folder, its `projects`, one project, any folder with tran
 changed on disk, and a session file whose name is conclusive is not opened.
 """
 
+import errno
 import os
-from collections.abc import Iterator
-from typing import Final
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from typing import Final, Literal
 
 import msgspec
 
-from steno.errors import Unreadable
-from steno.format.paths import JSONL_SUFFIX, classify_path, classify_transcript
-from steno.store.archive.file_access import ArchivedFile
-from steno.store.discovered import (
-    HEAD_SIZE,
-    MAX_DEPTH,
-    DiscoveredFile,
-    Problem,
-    TranscriptWalk,
-    discover_entry,
-    is_folder,
-    list_folder,
-    path_context,
-    peek,
-    session_id_in,
+from steno.errors import BadRequest, Unreadable
+from steno.format.paths import CONFIG_FOLDERS, JSONL_SUFFIX, PathInfo, classify_path, classify_transcript, is_uuid
+
+ProblemKind = Literal[
+    "dangling",  # a link to nothing
+    "denied",  # no permission
+    "loop",  # a link back to a folder it lies in
+    "missing",  # nothing of that name
+    "not-a-file",  # a folder named like a transcript
+    "special",  # a pipe, socket or device named like a transcript
+    "too-deep",  # more folders inside each other than any client makes
+    "unreadable",  # the system could not read it
+]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something on disk that was skipped, and why."""
+
+    kind: ProblemKind
+    path: str
+    message: str = ""
+
+
+def unreadable_problems(problems: Iterable[Problem], *more_kinds: ProblemKind) -> list[Problem]:
+    """Return the problems of what is there and could not be read, and those of more kinds."""
+    kinds = ("denied", "unreadable", *more_kinds)
+    return [problem for problem in problems if problem.kind in kinds]
+
+
+class DiscoveredFile(msgspec.Struct, frozen=True, gc=False):
+    """A file that was found, as it was at that moment.
+
+    `path` may hold bytes that are not UTF-8 (as lone surrogates): use `os.fsencode` on it, and `steno.sanitize` before
+    showing it.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    place: PathInfo
+    root: str
+    agents: tuple["DiscoveredFile", ...] = ()
+
+
+HEAD_SIZE: Final = 1 << 16
+_entry_name: Final = attrgetter("name")
+_PEEK_FLAGS: Final = (
+    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 )
+_PROBLEM_KINDS: Final[dict[int | None, ProblemKind]] = {
+    errno.ENOENT: "missing",
+    errno.EACCES: "denied",
+    errno.EPERM: "denied",
+    errno.ELOOP: "loop",
+}
+# A quote behind a backslash belongs to JSON inside a string, so it opens no key.
+_KEY_PATTERN: Final = rb'(?<!\\)"(?:%s)"\s*:'
+_GRAPH_KEYS: Final = _KEY_PATTERN % rb"parentUuid|isSidechain"
+_TYPE_KEY: Final = _KEY_PATTERN % rb"type"
+_STATE_KEYS: Final = _KEY_PATTERN % rb"sessionId|leafUuid|messageId"
+_HISTORY_KEY: Final = _KEY_PATTERN % rb"pastedContents"
+_SESSION_ID_PATTERN: Final = _KEY_PATTERN % rb"sessionId" + rb'\s*"([^"\\\x00-\x1f]{1,200})"'
+
+
+class ArchivedFile(DiscoveredFile, frozen=True, gc=False):
+    """A file that is gone from the disk and still in the archive; `path` is where it was."""
+
+    folder: str = ""
+    """The folder of the archive that holds it."""
+    copy_number: int = 0
+    """Which of the folder's files it is."""
+
+
+class _SessionIds(msgspec.Struct, rename="camel"):
+    session_id: str = ""
+
+
+def problem_from_error(path: str, error: OSError | ValueError) -> Problem:
+    """Say what an error of the system means; a ValueError is a name that no file can have."""
+    if isinstance(error, OSError):
+        return Problem(_PROBLEM_KINDS.get(error.errno, "unreadable"), path, error.strerror or "")
+    return Problem("missing", path, "no file can have that name")
+
+
+def list_folder(folder: str, problems: list[Problem]) -> list[os.DirEntry[str]]:
+    """Return what lies in a folder, by name; nothing, and a problem, if it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=_entry_name)
+    except OSError as error:
+        problems.append(problem_from_error(folder, error))
+        return []
+
+
+def is_folder(entry: os.DirEntry[str], *, links: bool) -> bool:
+    """Say whether an entry is a folder, or with `links` also a link to one."""
+    try:
+        return entry.is_dir(follow_symlinks=links)
+    except OSError:
+        return False
+
+
+def discover_entry(
+    entry: os.DirEntry[str], location: PathInfo, root: str, problems: list[Problem]
+) -> DiscoveredFile | None:
+    """Return the regular file behind an entry (links followed), or None and a problem."""
+    try:
+        status = entry.stat()
+    except FileNotFoundError as error:
+        # Either a link to nothing, or a file that went away since the folder was listed.
+        if entry.is_symlink():
+            problems.append(Problem("dangling", entry.path, "a link to nothing"))
+        else:
+            problems.append(problem_from_error(entry.path, error))
+        return None
+    except OSError as error:
+        problems.append(problem_from_error(entry.path, error))
+        return None
+    if stat.S_ISREG(status.st_mode):
+        return DiscoveredFile(entry.path, status.st_size, status.st_mtime_ns, location, root)
+    if stat.S_ISDIR(status.st_mode):
+        problems.append(Problem("not-a-file", entry.path, "a folder where a file should be"))
+    else:
+        problems.append(Problem("special", entry.path, "a pipe, socket or device"))
+    return None
+
+
+def unreadable_problem(path: str, error: Unreadable) -> Problem:
+    """Return what the system said of a file that could not be read."""
+    cause = error.__cause__
+    return problem_from_error(path, cause) if isinstance(cause, OSError) else Problem("unreadable", path)
+
+
+def peek(path: str, limit: int, problems: list[Problem]) -> bytes | None:
+    """Return the first `limit` bytes of a regular file; None and a problem for anything else.
+
+    Opened without blocking, so a pipe put in place of a file cannot hold us up.
+    """
+    try:
+        handle = os.open(path, _PEEK_FLAGS)
+    except (OSError, ValueError) as error:
+        problems.append(problem_from_error(path, error))
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            problems.append(Problem("special", path, "not a regular file"))
+            return None
+        return b"".join(_read_up_to(handle, limit))
+    except OSError as error:
+        problems.append(problem_from_error(path, error))
+        return None
+    finally:
+        os.close(handle)
+
+
+def _read_up_to(handle: int, limit: int) -> Iterator[bytes]:
+    while limit > 0 and (piece := os.read(handle, min(limit, 1 << 20))):
+        limit -= len(piece)
+        yield piece
+
+
+def is_transcript(head: bytes) -> bool:
+    """Say whether the first bytes of a file are those of a session, whole or damaged."""
+    if re.search(_HISTORY_KEY, head):
+        return False
+    if re.search(_GRAPH_KEYS, head):
+        return True
+    return re.search(_TYPE_KEY, head) is not None and re.search(_STATE_KEYS, head) is not None
+
+
+def session_id_in(head: bytes) -> str:
+    """Return the session id in the first bytes of a transcript, or nothing."""
+    for line in head.split(b"\n"):
+        try:
+            ids = msgspec.json.decode(line, type=_SessionIds)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+        if ids.session_id:
+            return ids.session_id
+    # A first record longer than the head: its id stands before its message.
+    match = re.search(_SESSION_ID_PATTERN, head)
+    return match[1].decode("utf-8", "replace") if match else ""
+
+
+MAX_DEPTH: Final = 24
+IGNORED_FOLDERS: Final = frozenset({".git", "node_modules", "tool-results"})
+_SESSION_FOLDERS: Final = frozenset({"projects", "conversations"})
+_PATH_PARTS: Final = 6
+
+
+def list_entries(folder: str) -> list[os.DirEntry[str]]:
+    """Return what is in a folder; nothing where it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def is_below(path: str, folder: str, *, or_equal: bool = False) -> bool:
+    """Whether a path lies in a folder, at any depth, or is the folder `or_equal`."""
+    return path.startswith(folder.rstrip(os.sep) + os.sep) or (or_equal and path == folder)
+
+
+def path_context(path: str) -> tuple[str, ...]:
+    """Return the names of a folder and the few above it, which say what a file in it is."""
+    names = os.path.abspath(path).split(os.sep)
+    return tuple(name for name in names[-_PATH_PARTS:] if name)
+
+
+def watched_folders(root: str) -> tuple[str, ...]:
+    """Return the folders that a walk looks into: of a config folder those that hold transcripts."""
+    entries = list_folder(root, [])
+    if not any(entry.name in _SESSION_FOLDERS for entry in entries):
+        return (root,)
+    ignored = IGNORED_FOLDERS | CONFIG_FOLDERS
+    return tuple(e.path for e in entries if e.name not in ignored and is_folder(e, links=True))
+
+
+class TranscriptWalk:
+    """One walk from one root. Every folder is read once, however many links lead to it.
+
+    Links to folders are followed after everything else, so a folder inside the tree is found under its own name; a link
+    to a folder above itself is never followed.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        problems: list[Problem],
+        *,
+        agents: bool,
+        is_known: Callable[[os.DirEntry[str]], bool] | None = None,
+    ) -> None:
+        """Take `is_known` to pass over files that the caller has nothing to ask about."""
+        self._root = root
+        self._is_known = is_known
+        self._problems = problems
+        self._agents = agents
+        self._visited: set[tuple[int, int]] = set()
+        self._folders: list[tuple[str, tuple[str, ...], int]] = []
+        self._links: list[tuple[str, tuple[str, ...], int]] = []
+
+    def run(self) -> Iterator[DiscoveredFile]:
+        """Yield what there is, folder by folder, by name."""
+        try:
+            status = os.stat(self._root)
+        except (OSError, ValueError) as error:
+            self._problems.append(problem_from_error(self._root, error))
+            return
+        if not stat.S_ISDIR(status.st_mode):
+            yield from self._single_file(status)
+            return
+        self._folders.append((self._root, path_context(self._root), 0))
+        while self._folders or self._links:
+            if self._folders:
+                yield from self._walk_folder(*self._folders.pop())
+            else:
+                self._follow_link(*self._links.pop(0))
+
+    def _single_file(self, status: os.stat_result) -> Iterator[DiscoveredFile]:
+        if not stat.S_ISREG(status.st_mode):
+            self._problems.append(Problem("special", self._root, "not a regular file"))
+            return
+        location = classify_transcript(path_context(self._root))
+        if location.role != "agent":
+            # Whoever names one file means it to be read.
+            location = msgspec.structs.replace(location, role="session")
+        yield DiscoveredFile(self._root, status.st_size, status.st_mtime_ns, location, self._root)
+
+    def _walk_folder(self, path: str, names: tuple[str, ...], depth: int) -> Iterator[DiscoveredFile]:
+        if not self._is_first_visit(path):
+            return
+        entries = list_folder(path, self._problems)
+        entry_names = {entry.name for entry in entries}
+        config = not _SESSION_FOLDERS.isdisjoint(entry_names)
+        is_known = self._is_known
+        subfolders: list[tuple[str, tuple[str, ...], int]] = []
+        for entry in entries:
+            name = entry.name
+            if name.endswith(JSONL_SUFFIX):
+                if is_known is not None and is_known(entry):
+                    continue
+                file = self._transcript_file(entry, names)
+                if file is not None:
+                    yield file
+            elif self._is_walked(name, entry_names, config=config):
+                subfolders += self._subfolder(entry, names, depth)
+        self._folders += reversed(subfolders)
+
+    def _is_walked(self, name: str, entry_names: set[str], *, config: bool) -> bool:
+        if name in IGNORED_FOLDERS or (config and name in CONFIG_FOLDERS):
+            return False
+        if self._agents:
+            return True
+        # The folder beside a session holds what belongs to it, but no other session.
+        return name != "subagents" and not (name + JSONL_SUFFIX in entry_names and is_uuid(name))
+
+    def _subfolder(
+        self, entry: os.DirEntry[str], names: tuple[str, ...], depth: int
+    ) -> list[tuple[str, tuple[str, ...], int]]:
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                subfolder = (entry.path, (*names, entry.name), depth + 1)
+                if depth < MAX_DEPTH:
+                    return [subfolder]
+                self._problems.append(Problem("too-deep", entry.path, "too many folders deep"))
+            elif entry.is_symlink():
+                if entry.is_dir():
+                    self._links.append((entry.path, (*names, entry.name), depth + 1))
+                else:
+                    entry.stat()
+        except FileNotFoundError:
+            self._problems.append(Problem("dangling", entry.path, "a link to nothing"))
+        except OSError as error:
+            self._problems.append(problem_from_error(entry.path, error))
+        return []
+
+    def _follow_link(self, path: str, names: tuple[str, ...], depth: int) -> None:
+        target = os.path.realpath(path)
+        parent = os.path.realpath(os.path.dirname(path))
+        if (parent + os.sep).startswith(target.rstrip(os.sep) + os.sep):
+            self._problems.append(Problem("loop", path, "a link to a folder it lies in"))
+        elif depth <= MAX_DEPTH:
+            self._folders.append((path, names, depth))
+
+    def _is_first_visit(self, path: str) -> bool:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            self._problems.append(problem_from_error(path, error))
+            return False
+        identity = (status.st_dev, status.st_ino)
+        if identity in self._visited:
+            return False
+        self._visited.add(identity)
+        return True
+
+    def _transcript_file(self, entry: os.DirEntry[str], names: tuple[str, ...]) -> DiscoveredFile | None:
+        location = classify_transcript((*names, entry.name))
+        if location.role == "session" or (location.role == "agent" and self._agents):
+            return discover_entry(entry, location, self._root, self._problems)
+        return self._inspect_file(entry, location) if location.role == "unknown" else None
+
+    def _inspect_file(self, entry: os.DirEntry[str], location: PathInfo) -> DiscoveredFile | None:
+        """Look inside a file whose name says nothing."""
+        file = discover_entry(entry, location, self._root, self._problems)
+        if file is None or not file.size:
+            return None
+        head = peek(file.path, HEAD_SIZE, self._problems)
+        if head is None or not is_transcript(head):
+            return None
+        return msgspec.structs.replace(file, place=msgspec.structs.replace(location, role="session"))
+
+
+def read_regular_file(path: str, max_size: int) -> bytes:
+    """Return what is in a file.
+
+    Raises BadRequest if there is more in it than `max_size` bytes, or Unreadable if it is not there, is no plain file, or
+    cannot be read.
+    """
+    problems: list[Problem] = []
+    data = peek(path, max_size + 1, problems)
+    if data is None:
+        reason = problems[0].message.lower() if problems else ""
+        raise Unreadable(f"cannot read {path}: {reason or 'no such file'}")
+    if len(data) > max_size:
+        raise BadRequest(f"{path} is larger than {max_size >> 20} MB")
+    return data
+
 
 _FIRST_READ_SIZE: Final = 4096
 

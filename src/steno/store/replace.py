@@ -36,7 +36,7 @@ from steno.store.atomic import (
     unwritable_error,
     writing,
 )
-from steno.store.discovered import peek
+from steno.store.discovery import peek
 from steno.store.environment import now
 from steno.store.file_source import FileSource
 from steno.store.session_lock import SessionLock, current_identity, refuse_if_written

@@ -7,7 +7,7 @@ from steno.format.dialects.detection import convert_if_dialect, convert_source, 
 from steno.format.source import Source
 from steno.session.session_status import StepCounts, count_record
 from steno.store.archive.file_access import open_file
-from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import DiscoveredFile
 
 if TYPE_CHECKING:
     from steno.session.turns.prompts import Origin

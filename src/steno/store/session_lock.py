@@ -36,7 +36,7 @@ from steno.store.atomic import (
     writing,
 )
 from steno.store.client_folders import ConfigFolder
-from steno.store.discovered import path_context
+from steno.store.discovery import path_context
 from steno.store.environment import now, steno_home
 from steno.store.file_lock import lock_descriptor
 

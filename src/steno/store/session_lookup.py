@@ -14,9 +14,16 @@ import msgspec
 from steno.errors import Ambiguous, BadRequest, NotFound, Unreadable
 from steno.format.paths import JSONL_SUFFIX, is_agent_id
 from steno.store import environment
-from steno.store.archive.file_access import ArchivedFile, archive_exists
-from steno.store.discovered import DiscoveredFile, Problem, unreadable_problem
-from steno.store.discovery import Discovery, discover, discover_file
+from steno.store.archive.file_access import archive_exists
+from steno.store.discovery import (
+    ArchivedFile,
+    DiscoveredFile,
+    Discovery,
+    Problem,
+    discover,
+    discover_file,
+    unreadable_problem,
+)
 from steno.store.environment import CONFIG_FILE, config_dir, steno_home
 from steno.store.session_counts import count_turns
 from steno.store.summary import SessionSummary, read_custom_title, summarize

@@ -19,8 +19,8 @@ from steno.format.records import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect,
 from steno.format.source import Source
 from steno.session.session_status import Ending, LastMessage, SessionStatus, activity_age, ending_of, status_at
 from steno.session.turns.prompts import shorten_title, summary_for, typed_command
-from steno.store.archive.file_access import ArchivedFile, open_file
-from steno.store.discovered import DiscoveredFile, peek
+from steno.store.archive.file_access import open_file
+from steno.store.discovery import ArchivedFile, DiscoveredFile, peek
 
 _MAX_TITLE_SIZE: Final = 1 << 16
 

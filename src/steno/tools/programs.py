@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from steno.store.dirfd import Directory
-from steno.store.discovered import is_below
+from steno.store.discovery import is_below
 from steno.tools.output import file_error
 
 FindRipgrep: TypeAlias = Callable[..., str | None]

@@ -16,7 +16,7 @@ from steno.check.file_reports import FileReport, VerdictScope, check_files, find
 from steno.errors import BadRequest
 
 if TYPE_CHECKING:
-    from steno.store.discovered import Problem
+    from steno.store.discovery import Problem
 
 __all__ = ["Folder", "Ruled", "cases"]
 

@@ -29,7 +29,7 @@ from steno.format.lenient_json import as_object
 from steno.format.paths import file_history_name
 from steno.store.append import Appender
 from steno.store.atomic import make_private_folder, sync_folder, unwritable_error
-from steno.store.discovered import is_below
+from steno.store.discovery import is_below
 
 SNAPSHOT_TYPE: Final = "file-history-snapshot"
 """The type of a record that tells of all files at a prompt."""

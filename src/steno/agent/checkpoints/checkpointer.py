@@ -42,7 +42,7 @@ from steno.agent.recorder import Recorder, increasing_clock, new_uuid
 from steno.errors import Busy, NotFound, Unreadable, Unwritable
 from steno.format.tool_catalogue import SHELL
 from steno.session.transcript import Transcript
-from steno.store.discovered import is_below
+from steno.store.discovery import is_below
 from steno.store.environment import steno_home
 
 

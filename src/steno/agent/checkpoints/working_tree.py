@@ -30,7 +30,7 @@ from steno.agent.checkpoints.file_state import (
 )
 from steno.errors import Unreadable
 from steno.store.atomic import TEMP_SUFFIX, make_private_folder, write_atomic
-from steno.store.discovered import list_entries
+from steno.store.discovery import list_entries
 
 IGNORE_FILE: Final = ".gitignore"
 """The name of a file of rules."""

@@ -38,7 +38,7 @@ from steno.store import environment
 if TYPE_CHECKING:
     from steno.index.database import SessionIndex
     from steno.report.pricing import PriceTable
-    from steno.store.discovered import DiscoveredFile
+    from steno.store.discovery import DiscoveredFile
 
 
 _MAX_TABLE_ROWS: Final = 15

@@ -16,8 +16,7 @@ from steno.cli.output.screen import print_error, write_json
 from steno.errors import BadRequest, Busy, StenoError, Unreadable
 from steno.index.database import IndexLocation, locate_index
 from steno.sanitize.terminal import ColourMode
-from steno.store.discovered import Problem, peek
-from steno.store.discovery import discover
+from steno.store.discovery import Problem, discover, peek
 from steno.store.environment import demo_dir
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from steno.report.export.export_options import FORMATS, LEVELS, ExportFormat, Ex
 from steno.report.export.steps_folder import StepsJob, StepsReport, sync_steps
 from steno.report.session_references import printable_path
 from steno.sanitize.terminal import ColourMode, StyledLine
-from steno.store.discovered import unreadable_problems
+from steno.store.discovery import unreadable_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from steno.report.export.session_export import ExportJob
     from steno.sanitize.secret_masker import Receipt
-    from steno.store.discovered import DiscoveredFile
+    from steno.store.discovery import DiscoveredFile
 
 
 _MAX_PRINTED_FAILURES: Final = 5

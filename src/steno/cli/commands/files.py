@@ -291,7 +291,7 @@ def _find_version(file_history: "History", text: str) -> "Version":
 
 def _version_on_disk(file_history: "History") -> "Version":
     from steno.report.file_history.file_versions import Version
-    from steno.store.discovered import read_regular_file
+    from steno.store.discovery import read_regular_file
 
     data = read_regular_file(file_history.path, _MAX_FILE_SIZE)
     text = data.decode("utf-8", "replace")

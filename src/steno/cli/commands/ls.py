@@ -19,9 +19,7 @@ from steno.sanitize.terminal import ColourMode, StyledLine, one_line
 from steno.session.session_status import StepCounts, activity_age, is_listed, is_live
 from steno.session.turns.prompts import UNTITLED
 from steno.store import environment
-from steno.store.archive.file_access import ArchivedFile
-from steno.store.discovered import DiscoveredFile, Problem, unreadable_problems
-from steno.store.discovery import Discovery
+from steno.store.discovery import ArchivedFile, DiscoveredFile, Discovery, Problem, unreadable_problems
 from steno.store.session_counts import count_agents, count_step_records, count_turns
 from steno.store.session_lookup import resolve_roots, sessions_newest_first, summarize_files
 from steno.store.summary import SessionSummary

@@ -17,7 +17,7 @@ from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import ColourMode, clean
 from steno.sanitize.terminal import display_width as width_of
 from steno.session.session import Session
-from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import DiscoveredFile
 from steno.store.session_lookup import find, open_file_session, sessions_newest_first
 
 if TYPE_CHECKING:

@@ -33,8 +33,7 @@ from steno.session.session_status import WAITING_SECONDS
 from steno.session.transcript import Transcript
 from steno.session.turns.steps import Step
 from steno.store import environment
-from steno.store.discovered import DiscoveredFile
-from steno.store.discovery import Discovery
+from steno.store.discovery import DiscoveredFile, Discovery
 from steno.store.file_source import PathSource
 from steno.store.session_lookup import find, resolve_roots, sessions_newest_first, summarize_files
 from steno.store.watch.watcher import FollowedFile, MultiTail, SourcedEvent

@@ -14,12 +14,12 @@ from steno.report.pricing import PriceTable
 from steno.report.usage.usage_query import GROUP_PARTS, GROUPINGS, Grouping, UsageQuery, parse_period, with_clock_names
 from steno.report.usage.usage_report import ReportRow, UsageFigures, UsageReport, build_report, report_json, row_json
 from steno.store import environment
-from steno.store.discovered import unreadable_problems
+from steno.store.discovery import unreadable_problems
 
 if TYPE_CHECKING:
     from steno.index.database import SessionIndex
     from steno.report.usage.usage_explanation import UsageExplanation
-    from steno.store.discovered import Problem
+    from steno.store.discovery import Problem
 
 
 _HEAT_MAP_GROUPINGS: Final[dict[str, Grouping]] = {"hours": "hour", "days": "day"}

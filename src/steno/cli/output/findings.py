@@ -21,7 +21,7 @@ from steno.format.source import BytesSource
 from steno.report import humanize
 from steno.report.session_references import json_encodable, session_title
 from steno.sanitize.terminal import StyledLine, one_line, pad, truncate, wrap
-from steno.store.discovered import Problem
+from steno.store.discovery import Problem
 from steno.store.file_source import FileSource
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from steno.sanitize.terminal import ColourMode, StyledLine, StyledText, Terminal
 if TYPE_CHECKING:
     from re import Match
 
-    from steno.store.discovered import Problem
+    from steno.store.discovery import Problem
 
 
 _DEFAULT_WIDTH: Final = 80

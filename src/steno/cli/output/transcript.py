@@ -28,7 +28,7 @@ from steno.session.turns.subagents import Thread
 from steno.session.turns.turn_builder import Turn, work_milliseconds
 from steno.session.turns.usage import Totals
 from steno.store import environment
-from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import DiscoveredFile
 from steno.store.summary import SessionSummary, summarize
 
 _GUTTER_WIDTH: Final = 11

@@ -24,7 +24,7 @@ from steno.store import environment
 
 if TYPE_CHECKING:
     from steno.console.chat import Chat
-    from steno.store.discovered import DiscoveredFile
+    from steno.store.discovery import DiscoveredFile
     from steno.store.summary import SessionSummary
 
 

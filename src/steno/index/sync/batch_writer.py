@@ -35,7 +35,7 @@ from steno.index.usage_rows import (
     update_daily_sums,
 )
 from steno.session.turns.prompts import WARMUP_PROMPT, Title, choose_title
-from steno.store.discovered import Problem
+from steno.store.discovery import Problem
 from steno.store.summary import read_custom_title
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format.paths import PathInfo
-from steno.store.discovered import DiscoveredFile, Problem, TranscriptWalk, is_below
+from steno.store.discovery import DiscoveredFile, Problem, TranscriptWalk, is_below
 
 _EDGE_SIZE: Final = 4_096
 

@@ -20,7 +20,7 @@ from steno.errors import StenoError, Unwritable
 from steno.index.database import IndexDamaged, IndexLocation, open_for_writing, transaction
 from steno.index.session_stats import EXTRACTION_RULES
 from steno.index.sync.scan import ScanPlan, ScanTask, is_below_roots, path_from_column, path_to_column, scan_changes
-from steno.store.discovered import Problem
+from steno.store.discovery import Problem
 from steno.store.file_lock import FileLock
 
 if TYPE_CHECKING:

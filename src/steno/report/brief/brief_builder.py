@@ -42,8 +42,7 @@ from steno.session.turns.subagents import find_references
 from steno.session.turns.turn_builder import Turn
 from steno.store import environment
 from steno.store.archive.catalogue import archived_at
-from steno.store.discovered import DiscoveredFile
-from steno.store.discovery import discover_file
+from steno.store.discovery import DiscoveredFile, discover_file
 from steno.store.session_lookup import open_file_session
 
 _CLIENT_ORIGINS: Final = frozenset(("summary", "meta"))

@@ -18,8 +18,7 @@ from steno.report.usage.usage_query import UsageQuery
 from steno.report.usage.usage_report import build_report
 from steno.session.session import Session
 from steno.session.turns.session_facts import SessionCounts
-from steno.store.discovered import DiscoveredFile
-from steno.store.discovery import discover_agents
+from steno.store.discovery import DiscoveredFile, discover_agents
 from steno.store.session_counts import count_turns
 
 SideName: TypeAlias = Literal["a", "b", ""]

@@ -39,8 +39,7 @@ from steno.session.session import Session
 from steno.session.transcript import Transcript, load
 from steno.session.turns.steps import Step, one_line
 from steno.session.turns.turn_builder import Turn
-from steno.store.discovered import DiscoveredFile
-from steno.store.discovery import discover_agents
+from steno.store.discovery import DiscoveredFile, discover_agents
 from steno.store.session_lookup import open_file_session
 
 _QUIET_STEP_KINDS: Final = frozenset(("note", "hook"))

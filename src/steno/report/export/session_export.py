@@ -21,8 +21,7 @@ from steno.sanitize.secret_masker import Masker
 from steno.session.session import Session
 from steno.store import environment
 from steno.store.archive.catalogue import archived_at
-from steno.store.discovered import DiscoveredFile
-from steno.store.discovery import discover_file
+from steno.store.discovery import DiscoveredFile, discover_file
 from steno.store.session_lookup import sessions_newest_first
 from steno.store.summary import project_in_listing
 

@@ -22,7 +22,7 @@ from steno.session.session import Session
 from steno.session.transcript import Node, Transcript, load
 from steno.session.turns.subagents import SubagentFile
 from steno.store.archive.file_access import open_file
-from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import DiscoveredFile
 from steno.store.session_lookup import foreign_titles
 from steno.store.summary import read_custom_title
 from steno.store.watch.incremental import agent_files

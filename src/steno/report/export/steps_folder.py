@@ -41,9 +41,8 @@ from steno.report.export.steps_format import (
 from steno.sanitize.secret_masker import Masker
 from steno.session.session_status import StepCounts, is_listed
 from steno.store import atomic, environment
-from steno.store.archive.file_access import ArchivedFile, open_file
-from steno.store.discovered import DiscoveredFile, Problem, is_below
-from steno.store.discovery import Discovery
+from steno.store.archive.file_access import open_file
+from steno.store.discovery import ArchivedFile, DiscoveredFile, Discovery, Problem, is_below
 from steno.store.environment import config_dir
 from steno.store.safe_output import OutputFolder
 

@@ -31,7 +31,7 @@ from steno.session.session_status import (
     step_type,
 )
 from steno.session.transcript import load
-from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import DiscoveredFile
 from steno.store.summary import find_ending
 
 STEPS_FILE: Final = "steps.jsonl"

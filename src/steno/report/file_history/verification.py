@@ -20,7 +20,7 @@ from steno.store.discovery import Discovery
 from steno.store.file_source import FileSource
 
 if TYPE_CHECKING:
-    from steno.store.discovered import DiscoveredFile
+    from steno.store.discovery import DiscoveredFile
 
 
 _RECORDED_FIELDS: Final = frozenset(("originalFile", "structuredPatch", "originalFileContents", "original_file"))

@@ -48,7 +48,7 @@ from steno.report.usage.usage_query import (
 )
 from steno.report.usage.usage_report import UsageFigures, UsageReport, apportion_micros, build_report
 from steno.store.archive.file_access import open_transcript
-from steno.store.discovered import Problem
+from steno.store.discovery import Problem
 
 if TYPE_CHECKING:
     from steno.report.usage.usage_query import Buckets

@@ -35,7 +35,7 @@ from steno.report.usage.usage_query import (
     add_counts,
     aggregate_rows,
 )
-from steno.store.discovered import Problem, TranscriptWalk, path_context
+from steno.store.discovery import Problem, TranscriptWalk, path_context
 
 _USAGE_KEY: Final = '"usage"'
 _NEWLINE: Final = "\n"

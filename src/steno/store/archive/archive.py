@@ -23,8 +23,7 @@ from steno.store.archive.file_access import SESSIONS_FOLDER
 from steno.store.archive.journal import JOURNAL_FILE, ArchiveSource, FileGeneration, FrameReader, Journal, read_journal
 from steno.store.atomic import TempFile, make_private_folder, unwritable_error, writing
 from steno.store.config import ARCHIVE_LEVEL, read_config
-from steno.store.discovered import DiscoveredFile, Problem, unreadable_problem
-from steno.store.discovery import Discovery, config_folder_of
+from steno.store.discovery import DiscoveredFile, Discovery, Problem, config_folder_of, unreadable_problem
 from steno.store.environment import ARCHIVE_FOLDER, CATALOGUE_PATH, now, steno_home
 from steno.store.file_lock import FileLock
 from steno.store.file_source import FileSource

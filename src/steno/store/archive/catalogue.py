@@ -13,7 +13,7 @@ import msgspec
 from steno.errors import Unreadable
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.paths import JSONL_SUFFIX, classify_transcript, is_uuid
-from steno.store.archive.file_access import SESSIONS_FOLDER, ArchivedFile
+from steno.store.archive.file_access import SESSIONS_FOLDER
 from steno.store.archive.journal import (
     UNSAFE_NAME,
     ArchiveSource,
@@ -26,7 +26,7 @@ from steno.store.archive.journal import (
     read_journal,
 )
 from steno.store.atomic import TempFile, append_lines, read_all, reading, remove_stale_temp_files, sync_file, writing
-from steno.store.discovered import DiscoveredFile, is_below, path_context
+from steno.store.discovery import ArchivedFile, DiscoveredFile, is_below, path_context
 from steno.store.environment import CATALOGUE_PATH, steno_home
 
 _MAX_STEM_LENGTH: Final = 80

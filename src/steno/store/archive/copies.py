@@ -43,7 +43,7 @@ from steno.store.atomic import (
     write_all,
     writing,
 )
-from steno.store.discovered import DiscoveredFile, list_folder
+from steno.store.discovery import DiscoveredFile, list_folder
 from steno.store.environment import now
 from steno.store.file_lock import FileLock
 from steno.store.file_source import FileSource

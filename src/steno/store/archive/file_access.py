@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from steno.errors import BadRequest, Unreadable
 from steno.format.dialects.detection import convert_open
 from steno.format.source import OpenSource
-from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import ArchivedFile, DiscoveredFile
 from steno.store.environment import CATALOGUE_PATH, steno_home
 from steno.store.file_source import FileSource, PathSource
 
@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 
 
 SESSIONS_FOLDER: Final = "sessions"
-
-
-class ArchivedFile(DiscoveredFile, frozen=True, gc=False):
-    """A file that is gone from the disk and still in the archive; `path` is where it was."""
-
-    folder: str = ""
-    """The folder of the archive that holds it."""
-    copy_number: int = 0
-    """Which of the folder's files it is."""
 
 
 def archive_exists() -> bool:

@@ -31,7 +31,7 @@ from steno.store.atomic import (
     unwritable_error,
     writing,
 )
-from steno.store.discovered import peek
+from steno.store.discovery import peek
 from steno.store.environment import now, steno_home
 from steno.store.file_lock import FileLock
 from steno.store.file_source import FileSource

@@ -18,7 +18,7 @@ from steno.format.path_rewriter import PathRewriter
 from steno.format.paths import JSONL_SUFFIX, SLUG_LIMIT, classify_transcript, slug_by_same_rule, slug_candidates
 from steno.store.atomic import TEMP_SUFFIX
 from steno.store.client_folders import ConfigFolder
-from steno.store.discovered import HEAD_SIZE, is_folder, list_folder, peek, session_id_in
+from steno.store.discovery import HEAD_SIZE, is_folder, list_folder, peek, session_id_in
 from steno.store.environment import home_dir
 from steno.store.file_source import FileSource
 from steno.store.session_lock import current_identity, is_recently_written, is_running, refuse_if_locked

@@ -22,8 +22,7 @@ from steno.format.lenient_json import DECODE_ERRORS, decode_lenient
 from steno.format.path_rewriter import PathRewriter
 from steno.format.paths import Role, classify_path, is_uuid
 from steno.store.atomic import TempFile, make_private_folder, unwritable_error
-from steno.store.discovered import is_folder, list_folder
-from steno.store.discovery import files_below
+from steno.store.discovery import files_below, is_folder, list_folder
 from steno.store.environment import now, steno_home
 from steno.store.file_source import FileSource
 from steno.store.relocate.execution import RECEIPTS_FOLDER, compress_chunks, relocation_lock

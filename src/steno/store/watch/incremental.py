@@ -9,9 +9,8 @@ from steno.format.sidecars import AgentMeta, read_agent_meta
 from steno.format.source import BytesSource
 from steno.session.transcript import Transcript, load, load_growth
 from steno.session.turns.subagents import SubagentFile
-from steno.store.archive.file_access import ArchivedFile, lazy_source
-from steno.store.discovered import DiscoveredFile, peek
-from steno.store.discovery import discover_agents
+from steno.store.archive.file_access import lazy_source
+from steno.store.discovery import ArchivedFile, DiscoveredFile, discover_agents, peek
 from steno.store.file_source import FileSource, PathSource
 
 if TYPE_CHECKING:

@@ -21,17 +21,18 @@ import msgspec
 from steno.format.paths import JSONL_SUFFIX, PathInfo, classify_transcript, meta_path
 from steno.format.sidecars import AgentMeta, read_agent_meta
 from steno.session.live_turns import Event, Follower, RecentTurns, SubagentTask
-from steno.store.discovered import (
+from steno.store.discovery import (
     HEAD_SIZE,
     IGNORED_FOLDERS,
     DiscoveredFile,
+    Discovery,
+    discover_agents,
     is_transcript,
     path_context,
     peek,
     session_id_in,
     watched_folders,
 )
-from steno.store.discovery import Discovery, discover_agents
 from steno.store.watch.incremental import IncrementalReader
 
 if TYPE_CHECKING:

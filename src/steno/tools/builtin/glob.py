@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.permissions.paths import resolve_glob
-from steno.store.discovered import list_entries
+from steno.store.discovery import list_entries
 from steno.tools.context import ToolContext
 from steno.tools.file_content import approved_real_path, resolve_tool_path
 from steno.tools.output import json_safe_name, quote_name

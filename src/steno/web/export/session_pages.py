@@ -19,7 +19,7 @@ from steno.sanitize.html import escape_markup
 from steno.session.transcript import Transcript
 from steno.session.turns.session_facts import count_steps
 from steno.session.turns.steps import one_line
-from steno.store.discovered import DiscoveredFile
+from steno.store.discovery import DiscoveredFile
 from steno.web.export.page_frame import DeferredPieces, FileLinks, assemble_page
 from steno.web.render.code import without_highlighting
 from steno.web.render.markdown import markdown_markup

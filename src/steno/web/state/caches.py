@@ -17,9 +17,7 @@ from steno.errors import NotFound
 from steno.format.paths import JSONL_SUFFIX
 from steno.session.session import Session
 from steno.store.archive.catalogue import archived_at
-from steno.store.archive.file_access import ArchivedFile
-from steno.store.discovered import DiscoveredFile
-from steno.store.discovery import discover_file
+from steno.store.discovery import ArchivedFile, DiscoveredFile, discover_file
 from steno.store.session_lookup import open_file_session
 
 

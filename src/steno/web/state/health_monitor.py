@@ -17,7 +17,7 @@ from steno.errors import StenoError
 from steno.report.check_policy import load_check_policy
 from steno.report.diagnoses import SessionInspection
 from steno.report.health_report import HealthReport, health_of, inspect_session
-from steno.store.discovered import DiscoveredFile, Problem
+from steno.store.discovery import DiscoveredFile, Problem
 
 _MIN_INTERVAL: Final = 5.0
 """Seconds: a round that ended less than that ago still counts."""

@@ -14,8 +14,7 @@ from steno.errors import NotFound
 from steno.index.sync.scan import path_from_column
 from steno.report import humanize
 from steno.report.session_references import SessionReferences, shell_argument
-from steno.store.discovered import DiscoveredFile, Problem
-from steno.store.discovery import discover_file
+from steno.store.discovery import DiscoveredFile, Problem, discover_file
 from steno.web.state.app_state import AppState
 from steno.web.state.caches import SessionRef
 from steno.web.urls import Links

@@ -21,9 +21,8 @@ from steno.sanitize.terminal import ColourMode, StyledLine, one_line
 from steno.store.archive.archive import Archive, ArchiveReport, RestoreResult, SessionGroup, session_groups
 from steno.store.archive.catalogue import CatalogueEntry
 from steno.store.archive.copies import VerificationFailure
-from steno.store.archive.file_access import ArchivedFile
 from steno.store.archive.journal import FileGeneration
-from steno.store.discovered import Problem, unreadable_problems
+from steno.store.discovery import ArchivedFile, Problem, unreadable_problems
 from steno.store.session_lookup import find, resolve_roots
 
 _NANOSECONDS: Final = 1e9

@@ -22,7 +22,7 @@ from steno.report import humanize
 from steno.report.check_policy import load_check_policy
 from steno.report.session_references import SessionReferences, session_title, shell_argument
 from steno.sanitize.terminal import ColourMode, StyledLine
-from steno.store.discovered import DiscoveredFile, Problem, unreadable_problems
+from steno.store.discovery import DiscoveredFile, Problem, unreadable_problems
 from steno.store.session_lookup import find, resolve_roots
 
 _SERIOUS_SEVERITIES: Final[tuple[Severity, ...]] = SEVERITIES[:2]

@@ -32,7 +32,7 @@ from steno.report.session_references import SessionReferences, printable_path, s
 from steno.sanitize.terminal import ColourMode, StyledLine, display_width, one_line, shorten_path, wrap
 from steno.store import environment
 from steno.store.client_folders import CLEANUP_WARNING_DAYS, Leftover
-from steno.store.discovered import DiscoveredFile, Problem, unreadable_problems
+from steno.store.discovery import DiscoveredFile, Problem, unreadable_problems
 from steno.store.session_lookup import resolve_roots
 
 ItemT = TypeVar("ItemT")

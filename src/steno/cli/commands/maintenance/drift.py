@@ -16,8 +16,7 @@ from steno.cli.output.table_layout import Column, layout_columns, wrap_line
 from steno.errors import BadRequest, NotFound, Unreadable
 from steno.report import humanize
 from steno.sanitize.terminal import ColourMode, StyledLine
-from steno.store.discovered import DiscoveredFile, Problem, ProblemKind, unreadable_problems
-from steno.store.discovery import Discovery, discover_agents
+from steno.store.discovery import DiscoveredFile, Discovery, Problem, ProblemKind, discover_agents, unreadable_problems
 from steno.store.session_lookup import find, resolve_roots
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from steno.session.resume.api_rules import Breach
 from steno.session.resume.clients import LATEST, Client, client_for
 from steno.session.transcript import load
 from steno.store.atomic import FileIdentity, TempFile, file_identity
-from steno.store.discovered import DiscoveredFile
-from steno.store.discovery import discover_agents
+from steno.store.discovery import DiscoveredFile, discover_agents
 from steno.store.file_source import FileSource
 from steno.store.replace import StagingArea, make_owner_writable, place_new, swap, undo
 from steno.store.session_lock import is_being_written

@@ -18,7 +18,7 @@ from steno.report import humanize
 from steno.sanitize.terminal import ColourMode, StyledLine
 from steno.store import environment
 from steno.store.config import read_config
-from steno.store.discovered import unreadable_problems
+from steno.store.discovery import unreadable_problems
 
 if TYPE_CHECKING:
     from steno.report.retention import Retention
