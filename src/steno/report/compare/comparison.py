@@ -6,9 +6,9 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from steno.format.line_diff import Alignment, align
 from steno.format.tool_catalogue import tool_facts
 from steno.report import humanize
-from steno.report.compare.alignment import Alignment, align
 from steno.report.compare.session_side import CommandRuns, FileTouches, IndexedFacts, PathItem, SessionSide
 from steno.report.humanize import MINUS_SIGN
 from steno.report.pricing import PriceTable
@@ -87,12 +87,7 @@ def compare(a: SessionSide, b: SessionSide) -> Comparison:
     """Lay two sides beside each other."""
     prompts_a, prompts_b = _indexed_prompts(a), _indexed_prompts(b)
     prompts = align([item.key for _, item in prompts_a], [item.key for _, item in prompts_b])
-    anchors = [
-        (prompts_a[index_a][0], prompts_b[index_b][0])
-        for part in prompts.parts
-        if part.common
-        for index_a, index_b in zip(part.a, part.b, strict=True)
-    ]
+    anchors = [(prompts_a[index_a][0], prompts_b[index_b][0]) for index_a, index_b in prompts.pairs]
     path = align([item.key for item in a.path], [item.key for item in b.path], anchors=anchors)
     shared = _shared_records(a, b, path)
     fork: SideName = "a" if b.id in a.continues else "b" if a.id in b.continues else ""
