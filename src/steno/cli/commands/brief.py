@@ -295,7 +295,7 @@ class _BriefRenderer:
     def _work_lines(self, work: "WorkSummary") -> Iterator[StyledLine]:
         success_mark = ("✓", "green")
         for commit in work.commits:
-            size = f"{humanize.count(commit.files, 'file')} +{commit.added:,} {MINUS_SIGN}{commit.removed:,}"
+            size = f"{humanize.count(commit.files, 'file')} {humanize.line_changes(commit.added, commit.removed)}"
             parts = (commit.hash, size if commit.files else "", "pushed" if commit.pushed else "")
             yield self._item_line(success_mark, f"commit {commit.subject}", *parts)
         for pull in work.pulls:

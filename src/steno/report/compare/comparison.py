@@ -10,7 +10,6 @@ from steno.format.line_diff import Alignment, align
 from steno.format.tool_catalogue import tool_facts
 from steno.report import humanize
 from steno.report.compare.session_side import CommandRuns, FileTouches, IndexedFacts, PathItem, SessionSide
-from steno.report.humanize import MINUS_SIGN
 from steno.report.pricing import PriceTable
 from steno.report.session_list import SessionRow, usage_by_session
 from steno.report.usage.usage_from_files import FilePartition
@@ -350,14 +349,10 @@ def _difference_text(figure: Figure) -> str:
         return ""
     if figure.unit == "share":
         points = round(b * 100) - round(a * 100)
-        return f"{_signed_number(points)} points" if points else ""
+        return f"{humanize.signed(points)} points" if points else ""
     if figure.unit == "count" and max(a, b) <= _SMALL_COUNT:
-        return _signed_number(int(b - a))
-    return f"{_signed_number(round((b - a) / a * 100))}%" if a else ""
-
-
-def _signed_number(number: int) -> str:
-    return f"+{number:,}" if number >= 0 else f"{MINUS_SIGN}{-number:,}"
+        return humanize.signed(int(b - a))
+    return f"{humanize.signed(round((b - a) / a * 100))}%" if a else ""
 
 
 def _model_names(side: SessionSide) -> str:
@@ -392,7 +387,7 @@ def _abandoned_text(side: SessionSide) -> str:
 def _changed_files_text(side: SessionSide) -> str:
     changed = side.changed.values()
     added, removed = sum(touch.added for touch in changed), sum(each.removed for each in changed)
-    return f"{len(changed):,}, +{added:,} {MINUS_SIGN}{removed:,}" if changed else "none"
+    return f"{len(changed):,}, {humanize.line_changes(added, removed)}" if changed else "none"
 
 
 RELATION_TEXTS: Final[dict[Relation, str]] = {

@@ -15,7 +15,7 @@ from steno.report import clock
 from steno.report.export.export_formats import api_messages, lossless_json, render_markdown, render_plain_text
 from steno.report.export.export_options import ExportFormat, ExportLevel
 from steno.report.export.session_masking import MaskedSession, open_masked
-from steno.report.humanize import SHORT_ID_LENGTH
+from steno.report.humanize import SHORT_ID_LENGTH, local_date
 from steno.report.usage.usage_query import UsageQuery
 from steno.sanitize.secret_masker import Masker
 from steno.session.session import Session
@@ -37,7 +37,7 @@ _NON_ALPHANUMERIC: Final = re.compile(r"[^a-z0-9]+")
 def export_name(session: Session, used_names: set[str]) -> str:
     """Return a name that is safe on every file system, and add it to those taken."""
     started = session.started
-    day = f"{started.astimezone():%Y-%m-%d}" if started is not None else ""
+    day = local_date(started)
     short_id = _slug(session.id[:SHORT_ID_LENGTH])
     stem = "-".join(part for part in (day, _slug(session.title.text), short_id) if part) or "session"
     return unused_name(stem, used_names)

@@ -278,20 +278,4 @@ def time_text(version: Version) -> str:
 
 
 def _entry_day(version: Version, now: float) -> str:
-    return "Undated" if version.time is None else short_weekday(version.time / MS_PER_SECOND, now)
-
-
-def weekday_and_time(seconds: float, now: float) -> str:
-    """Return a day in a word, and the time of day."""
-    return f"{short_weekday(seconds, now)} {humanize.time_of_day(seconds)}"
-
-
-def short_weekday(seconds: float, now: float) -> str:
-    """Return a day in a word: Today, Yesterday, Fri, 9 Nov, 3 Sep 2025."""
-    name = humanize.day_name(seconds, now)
-    first_word, *other_words = name.split()
-    if not other_words:
-        return name
-    if not first_word.isdecimal():
-        return first_word[:_ABBREVIATION_LENGTH]
-    return " ".join([first_word, other_words[0][:_ABBREVIATION_LENGTH], *other_words[1:]])
+    return "Undated" if version.time is None else humanize.short_weekday(version.time / MS_PER_SECOND, now)
