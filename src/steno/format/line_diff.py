@@ -333,3 +333,17 @@ def signed_runs(ranges: Iterable[DiffRange], a: Sequence[str], b: Sequence[str])
         yield " " if part.common else "-", a[part.a.start : part.a.stop]
         if not part.common:
             yield "+", b[part.b.start : part.b.stop]
+
+
+def numbered_changes(lines: Iterable[str], old: int, new: int) -> Iterator[tuple[int, str, str]]:
+    """Yield number, sign and text of the changed lines of a hunk, and of one line around each change."""
+    text_lines = [line for line in lines if not line.startswith("\\")]
+    changed = {place for place, line in enumerate(text_lines) if line[:1] in {"+", "-"}}
+    for place, line in enumerate(text_lines):
+        sign = line[:1]
+        if sign == "-":
+            yield old, sign, line[1:]
+        elif not changed.isdisjoint((place - 1, place, place + 1)):
+            yield new, sign if sign == "+" else " ", line[1:]
+        old += sign != "+"
+        new += sign != "-"
