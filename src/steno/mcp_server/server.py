@@ -232,7 +232,6 @@ def _record_lines(session: "Session", name: str) -> Iterator[str]:
 
 
 def _find_record(session: "Session", name: str) -> "Record":
-    """Return a record of the session, or of one of its sub-agents."""
     try:
         return session.record(name)
     except NotFound:

@@ -322,7 +322,6 @@ def _read_text(path: str) -> str:
 
 
 def _line_range(requested_lines: tuple[int, int] | None, total: int, path: str) -> range:
-    """Return the places that are asked for."""
     if requested_lines is None:
         return range(total)
     first, last = requested_lines

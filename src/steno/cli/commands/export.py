@@ -209,8 +209,6 @@ gone are removed, and nothing else in it is touched. `steno sync --steps` does t
 
 
 class _ExportOptions(msgspec.Struct):
-    """What was asked for, beside the sessions."""
-
     format: ExportFormat = "html"
     level: ExportLevel | None = None
     out: str = ""

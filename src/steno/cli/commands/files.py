@@ -55,8 +55,6 @@ by first, last and disk.
 
 
 class _FilesOptions(msgspec.Struct):
-    """What was asked for, beside the name."""
-
     name: str | None = None
     at: str | None = None
     diff: tuple[str, str] | None = None

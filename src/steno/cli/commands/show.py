@@ -37,8 +37,6 @@ _VIEW_OPTIONS: Final = {
 
 
 class _ShowOptions(msgspec.Struct):
-    """What was asked for, beside the session's name."""
-
     view: str | None = None
     client: str | None = None
     prompt: str | None = None

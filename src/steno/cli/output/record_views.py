@@ -22,7 +22,7 @@ from steno.cli.output.transcript import (
 )
 from steno.errors import Ambiguous, NotFound
 from steno.format.lines import read_pieces
-from steno.format.records import Gap, Piece, Record
+from steno.format.records import Piece, Record
 from steno.format.source import Damage, Source
 from steno.index.line_decoder import line_from_record
 from steno.index.searchable_text import text_parts
@@ -48,12 +48,8 @@ def numbered_pieces(source: Source) -> Iterator[tuple[int, Piece]]:
     number = 1
     for piece in read_pieces(source):
         yield number, piece
-        end = piece.ending if isinstance(piece, Record) else _last_byte(source, piece)
+        end = piece.ending if isinstance(piece, Record) else source.read(piece.offset + piece.length - 1, 1)
         number += end.endswith(b"\n")
-
-
-def _last_byte(source: Source, gap: Gap) -> bytes:
-    return source.read(gap.offset + gap.length - 1, 1)
 
 
 def piece_json(number: int, piece: Piece) -> dict[str, Any]:
@@ -466,7 +462,6 @@ def _lines_around_step(
 
 
 def _with_arrow(line: StyledLine) -> StyledLine:
-    """Return the line with an arrow in its margin."""
     text, style = first if isinstance(first := line[0], tuple) else (first, "")
     return [("→ ", "bold yellow"), (text.removeprefix("  "), style), *line[1:]]
 

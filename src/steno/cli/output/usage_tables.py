@@ -298,8 +298,6 @@ def _day_map_lines(costs: dict[tuple[str, int], int], screen: Screen) -> Iterato
 
 
 class _ShadeScale:
-    """Which amounts have which shade."""
-
     def __init__(self, costs: Iterable[int], screen: Screen) -> None:
         self._costs = sorted(cost for cost in costs if cost > 0)
         self._shades = _UNICODE_SHADES if screen.styler.unicode else _ASCII_SHADES

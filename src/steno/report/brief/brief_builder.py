@@ -174,7 +174,6 @@ def _working_seconds(turns: Sequence[Turn]) -> float:
 
 
 def _session_work(session: Session, turns: Sequence[Turn], actions: list[Action]) -> WorkSummary:
-    """Return all that was done; what only the whole session tells is found here, once."""
     project = session.project
     api_answered = not turns or turns[-1].failure is None
     failures, minor_failures = find_failures(actions, project, api_answered=api_answered)
@@ -208,7 +207,6 @@ def _work_of_turns(
 def _select_work(
     session_work: WorkSummary, actions: Sequence[Action], turns: set[int] | None, project: str
 ) -> WorkSummary:
-    """Return the work of some turns, of all where none are named."""
 
     def is_selected(turn: int) -> bool:
         return turns is None or turn in turns

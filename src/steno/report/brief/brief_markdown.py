@@ -136,7 +136,7 @@ def _call_item(call: ToolCall, limits: TextLimits) -> str:
 
 def _parameter_text(call: ToolCall, name: str, value: Any, limits: TextLimits) -> tuple[str, bool]:
     """Return a parameter, and whether it is a block of its own."""
-    text = value if isinstance(value, str) else _compact_json(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     size = call.cut.get(name, len(text))
     label = code_span(name, _MAX_NAME_LENGTH) or "parameter"
     if limits.blocks and (len(text) > _MAX_INLINE_LENGTH or "\n" in text):
@@ -144,10 +144,6 @@ def _parameter_text(call: ToolCall, name: str, value: Any, limits: TextLimits) -
         return "\n".join([f"  {label}:", "", *(f"  {line}".rstrip() for line in lines)]), True
     size_note = f" [{size:,} characters]" if size > limits.value else ""
     return f"{label} {code_span(text, limits.value) or '(empty)'}{size_note}", False
-
-
-def _compact_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 # Sub-agents
