@@ -13,10 +13,10 @@ from tests.conftest import WriteConfig
 
 from steno.errors import BadRequest, NotFound, StenoError
 from steno.mcp_server.server import TOOLS, answer_tool
-from steno.mcp_server.session_access import SessionAccess
 from steno.mcp_server.tool_io import (
     MAX_PAGE,
     NOTICE,
+    SessionAccess,
     ShowInput,
     input_schema,
     paginate,

@@ -12,7 +12,7 @@ from tests.mcp_server.test_answers import outside
 
 from steno.errors import NotFound, StenoError
 from steno.mcp_server.server import TOOLS, answer_tool
-from steno.mcp_server.session_access import SessionAccess
+from steno.mcp_server.tool_io import SessionAccess
 
 HERE = "/home/ada/api"
 THERE = "/home/ada/vault"

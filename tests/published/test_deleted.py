@@ -12,9 +12,8 @@ from tests.published.forms import Client, Flat, Nested, call
 from tests.published.surfaces import every_surface, steno
 from tests.web.explorer import Explorer, explorer
 
-from steno.mcp_server.session_access import SessionAccess
-from steno.mcp_server.tool_answers import show_answer
-from steno.mcp_server.tool_io import ShowInput
+from steno.mcp_server.server import show_answer
+from steno.mcp_server.tool_io import SessionAccess, ShowInput
 
 NAME: Final = "0c9be80c-c704-4d9f-928e-22f500ed824f"
 _CANARY: Final = re.compile(rb"ZAP\w*")

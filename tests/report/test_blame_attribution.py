@@ -14,7 +14,6 @@ from steno.report.blame import (
     BEFORE_FIRST_VERSION,
     NamedHistory,
     attribute_lines,
-    common_lines,
     merge_origins,
     split_lines,
 )
@@ -28,14 +27,6 @@ _LINES: Final = st.lists(st.sampled_from(["", "a", "b", "}", "\tc", "é"]), max_
 def _version(place: int, verb: VersionEvent, text: str | None, before: str | None = None) -> Version:
     known = "unknown" if text is None else "exact"
     return Version(name=f"1.{place}.0", verb=verb, tool="Edit", known=known, text=text, before=before)
-
-
-@given(_LINES, _LINES)
-def test_common_lines_are_common_and_rise(one: list[str], other: list[str]) -> None:
-    pairs = common_lines(one, other)
-    assert all(one[a] == other[b] for a, b in pairs)
-    assert pairs == sorted(set(pairs))
-    assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["read", "edit", "write", "outside"]), _LINES)), _LINES)

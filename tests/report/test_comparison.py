@@ -1,12 +1,8 @@
 """Two sessions side by side: what they share, and where they part."""
 
-from collections.abc import Sequence
-from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.builders.builder import Session as Made
 from tests.builders.stories import invoice, tidegauge
 from tests.builders.stories.kit import bash, begin
@@ -15,7 +11,6 @@ from tests.web.compared_sessions import CWD, PROMPT, first_try, second_try
 from steno.format.source import BytesSource
 from steno.report.actions.action import SuiteCounts, parse_test_counts
 from steno.report.compare import Comparison, IndexedFacts, SessionSide, build_side, compare
-from steno.report.compare.alignment import Alignment, align
 from steno.report.compare.comparison import current_action_text
 from steno.report.humanize import relative_to_project
 from steno.session.session import Session
@@ -23,8 +18,6 @@ from steno.session.transcript import load
 from steno.session.turns.session_facts import SessionCounts
 from steno.store.discovery import discover_file
 from steno.store.session_lookup import open_file_session
-
-_ROWS = st.lists(st.sampled_from("abcdef"), max_size=40)
 
 
 def _opened(made: Made) -> Session:
@@ -38,81 +31,6 @@ def _side(made: Made, project: str = CWD, nodes: int = 60_000) -> SessionSide:
 @pytest.fixture(scope="module")
 def tries() -> Comparison:
     return compare(_side(first_try()), _side(second_try()))
-
-
-# Alignment
-
-
-def _assert_whole(found: Alignment, a: Sequence[str], b: Sequence[str]) -> None:
-    """Both rows come out again, and what is called common is."""
-    assert [place for part in found.parts for place in part.a] == list(range(len(a)))
-    assert [place for part in found.parts for place in part.b] == list(range(len(b)))
-    for part in found.parts:
-        assert part.a or part.b
-        if part.common:
-            assert [a[place] for place in part.a] == [b[place] for place in part.b]
-    kinds = [part.common for part in found.parts]
-    assert all(one != other for one, other in pairwise(kinds))
-
-
-def _longest(a: Sequence[str], b: Sequence[str]) -> int:
-    """The length of the longest common row, by the textbook."""
-    best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
-    for one, mine in enumerate(a):
-        for other, theirs in enumerate(b):
-            best[one + 1][other + 1] = (
-                best[one][other] + 1 if mine == theirs else max(best[one][other + 1], best[one + 1][other])
-            )
-    return best[-1][-1]
-
-
-def _common(found: Alignment) -> int:
-    return sum(len(part.a) for part in found.parts if part.common)
-
-
-@given(_ROWS, _ROWS)
-def test_aligned_parts_give_both_rows_again_and_miss_nothing_common(a: list[str], b: list[str]) -> None:
-    found = align(a, b)
-    _assert_whole(found, a, b)
-    assert _common(found) == _longest(a, b)
-    assert found.loose == 0
-
-
-@given(_ROWS, _ROWS, st.integers(0, 60))
-def test_rows_stay_whole_when_there_is_no_time_to_look(a: list[str], b: list[str], cells: int) -> None:
-    found = align(a, b, max_pairs=cells)
-    _assert_whole(found, a, b)
-    both = zip(a, b, strict=False)
-    same = next((place for place, (x, y) in enumerate(both) if x != y), min(len(a), len(b)))
-    first = found.parts[0] if found.parts else None
-    assert (len(first.a) if first is not None and first.common else 0) >= same
-
-
-@given(_ROWS, _ROWS, st.data())
-def test_ties_are_kept_whatever_stands_between(a: list[str], b: list[str], data: st.DataObject) -> None:
-    pairs = [(one, other) for one in range(len(a)) for other in range(len(b)) if a[one] == b[other]]
-    tie = data.draw(st.sampled_from(pairs)) if pairs else None
-    found = align(a, b, anchors=[tie] if tie else [])
-    _assert_whole(found, a, b)
-    tied = {pair for part in found.parts if part.common for pair in zip(part.a, part.b, strict=True)}
-    assert tie is None or tie in tied
-
-
-def test_rows_of_many_thousands_are_aligned_by_what_they_have_once() -> None:
-    a = [f"{place}" if place % 5 == 0 else "again" for place in range(12_000)]
-    b = [*a[:3000], *("new" for _ in range(800)), *a[3500:]]
-    found = align(a, b)
-    _assert_whole(found, a, b)
-    assert _common(found) >= 11_500
-    assert found.loose == 0
-
-
-def test_what_has_no_handle_is_left_apart_and_counted() -> None:
-    a = [letter for word in product("ab", repeat=8) for letter in word]
-    b = a[::-1]
-    found = align(["x", *a], ["x", *b])
-    _assert_whole(found, ["x", *a], ["x", *b])
-    assert found.loose > 4000
 
 
 # Sessions

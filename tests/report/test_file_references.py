@@ -11,11 +11,11 @@ from tests.builders import session, tool
 from tests.conftest import WriteConfig
 from tests.report.file_history_cases import PATH, edit, history_of, read, transcript_of, write
 
+from steno.cli.commands.files import restore_version
 from steno.errors import Ambiguous, BadRequest, NotFound, Unwritable
 from steno.index.database import open_index
-from steno.report.file_history.file_versions import FileTouch, Version, find_version, version_number
+from steno.report.file_history.file_versions import FileTouch, Version, find_version, version_bytes, version_number
 from steno.report.file_history.history import unified_diff
-from steno.report.file_history.restore import restore_version, version_bytes
 from steno.report.file_history.touch_finder import touches_in
 from steno.report.file_history.touched_files import files_of_session, find_paths_by_suffix, find_touched_path
 from steno.report.file_history.verification import VerificationReport, verify_file, verify_folders
@@ -179,9 +179,9 @@ def test_no_path_can_add_lines_to_a_difference() -> None:
 
 def test_only_what_is_known_as_a_whole_is_put_on_the_disk(tmp_path: Path) -> None:
     whole = Version(name="1", verb="write", tool="Write", known="exact", text="a\r\né\n")
-    done = restore_version(whole, str(tmp_path / "new"))
+    _, size = restore_version(whole, str(tmp_path / "new"))
     assert (tmp_path / "new").read_bytes() == b"a\r\n\xc3\xa9\n"
-    assert done.size == 6
+    assert size == 6
     with pytest.raises(NotFound):
         restore_version(msgspec.structs.replace(whole, text=None), str(tmp_path / "other"))
     with pytest.raises(BadRequest):

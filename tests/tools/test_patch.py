@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.tools.patch import diff_lines, structured_patch
+from steno.format.line_diff import recorded_diff
+from steno.tools.patch import structured_patch
 
 _TEXTS = st.lists(st.sampled_from(["a", "b", "c", "", "  d"]), max_size=14).map("\n".join)
 
@@ -61,7 +62,7 @@ def test_a_patch_is_no_longer_than_it_must_be(old: str, new: str) -> None:
         for j, other in enumerate(after):
             same = table[i][j] + 1
             table[i + 1][j + 1] = same if one == other else max(table[i][j + 1], table[i + 1][j])
-    said = sum(b - a + d - c for a, b, c, d in diff_lines(before, after))
+    said = sum(len(part.a) + len(part.b) for part in recorded_diff(before, after) if not part.common)
     assert said == len(before) + len(after) - 2 * table[-1][-1]
 
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steno.format.line_diff import Hunk
 from steno.web.render.ansi import ansi_to_html, render_screen
 from steno.web.render.code import code_block, highlighted_lines, language_of
 from steno.web.render.diff import (
     ChangeMarker,
-    Hunk,
     count_changes,
     diff_rows,
     diff_table,

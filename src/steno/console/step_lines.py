@@ -9,6 +9,7 @@ import msgspec
 from steno.format.catalogue import MCP_PREFIX
 from steno.format.encode import encode_line
 from steno.format.lenient_json import as_list, as_object
+from steno.format.line_diff import numbered_changes
 from steno.format.lines import read_bytes
 from steno.format.records import Record
 from steno.format.tool_catalogue import AGENT_TOOLS, FILE_TOOLS, SHELL, TEXT_EDITING_TOOLS
@@ -33,6 +34,7 @@ _FIGURES_WIDTH: Final = 17
 _MAX_DIFF_LINES: Final = 10
 _MAX_OUTPUT_LINES: Final = 8
 _LINE_NUMBER_WIDTH: Final = 5
+_DIFF_MARKS: Final = {"+": ("+", "green"), "-": (MINUS_SIGN, "red")}
 _CHARACTERS_PER_TOKEN: Final = 4
 _STATE_MARKS: Final = {"failed": ("✗", "red"), "denied": ("!", "yellow"), "interrupted": ("◻", "")}
 
@@ -176,14 +178,14 @@ def diff_lines(
 
     Long ones are cut, or `wrapped` where a change must be seen in full.
     """
-    rows = [row for hunk in hunks for row in _diff_rows(as_object(hunk) or {})]
+    rows = [row for hunk in hunks for row in _hunk_rows(as_object(hunk) or {})]
     shown = rows if max_lines is None else rows[:max_lines]
     text_width = max(columns - _LINE_NUMBER_WIDTH - 6, 8)
     for number, sign, text in shown:
-        style = {"+": "green", MINUS_SIGN: "red"}.get(sign, "")
+        mark, style = _DIFF_MARKS.get(sign, (sign, ""))
         full_text = clean(text.expandtabs(4))
         first, *rest = _fold_line(full_text, text_width) if wrapped else [truncate(full_text, text_width)]
-        yield [(f"  {number:>{_LINE_NUMBER_WIDTH}} ", "dim"), (f"{sign} {first}", style)]
+        yield [(f"  {number:>{_LINE_NUMBER_WIDTH}} ", "dim"), (f"{mark} {first}", style)]
         yield from ([" " * (_LINE_NUMBER_WIDTH + 5), (part, style)] for part in rest)
     if len(shown) < len(rows):
         count_text = f"{len(shown)} of {humanize.count(len(rows), 'line')}"
@@ -202,18 +204,9 @@ def _fold_line(text: str, columns: int) -> list[str]:
     return [text[start:end] for start, end in pairwise((*ends, len(text)))]
 
 
-def _diff_rows(hunk: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
-    lines = [str(line) for line in as_list(hunk.get("lines")) or [] if not str(line).startswith("\\")]
-    changed = {index for index, line in enumerate(lines) if line[:1] in {"+", "-"}}
-    old_number, new_number = int(hunk.get("oldStart") or 1), int(hunk.get("newStart") or 1)
-    for at, line in enumerate(lines):
-        sign = line[:1]
-        if sign == "-":
-            yield old_number, MINUS_SIGN, line[1:]
-        elif not changed.isdisjoint((at - 1, at, at + 1)):
-            yield new_number, sign if sign == "+" else " ", line[1:]
-        old_number += sign != "+"
-        new_number += sign != "-"
+def _hunk_rows(hunk: dict[str, Any]) -> Iterator[tuple[int, str, str]]:
+    lines = map(str, as_list(hunk.get("lines")) or [])
+    return numbered_changes(lines, int(hunk.get("oldStart") or 1), int(hunk.get("newStart") or 1))
 
 
 def _output_lines(text: str, columns: int, *, show_all: bool) -> Iterator[StyledLine]:

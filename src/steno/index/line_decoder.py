@@ -1,12 +1,12 @@
 """Transcript lines as the index decodes them: fields in one pass, times, and sizes of edits."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, cast
 
 import msgspec
 
 from steno.format.lenient_json import DECODE_ERRORS, as_object, fill_struct
+from steno.format.line_diff import common_ends
 from steno.format.message import Block as FormatBlock
 from steno.format.message import (
     CacheCreation,
@@ -196,17 +196,6 @@ def count_changed_lines(tool_input: dict[str, Any]) -> tuple[int, int]:
 def _count_differences(old: list[str], new: list[str]) -> tuple[int, int]:
     head, tail = common_ends(old, new)
     return len(new) - head - tail, len(old) - head - tail
-
-
-def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """Return how many lines two texts have in common at their beginning, and at their end."""
-    max_length = min(len(old), len(new))
-    head = tail = 0
-    while head < max_length and old[head] == new[head]:
-        head += 1
-    while tail < max_length - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    return head, tail
 
 
 def _split_lines(text: Any) -> list[str]:

@@ -1,31 +1,362 @@
-"""The tools as an MCP server on standard input and output, by the official SDK."""
+"""The MCP server on standard input and output, by the official SDK, and the answers of its tools."""
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from steno._version import __version__
-from steno.errors import Ambiguous, StenoError
+from steno.errors import Ambiguous, BadRequest, NotFound, StenoError
 from steno.extras import require
-from steno.mcp_server.session_access import SessionAccess
+from steno.index.line_decoder import line_from_record
+from steno.index.search.finder import HitGroup, group_hits, open_finder
+from steno.index.search.hit_text import HitReader, HitText, best_excerpt
+from steno.index.search.query_parser import Filter, Query, parse_query
+from steno.index.searchable_text import text_parts
+from steno.index.session_stats import FILE_ID_SHIFT
 from steno.mcp_server.tool_io import (
     BriefInput,
     FilesInput,
     SearchInput,
+    SessionAccess,
     ShowInput,
     UsageInput,
     input_schema,
     paginate,
     parse_input,
     quote,
+    quote_passage,
     quote_path,
 )
+from steno.report import clock, humanize
+from steno.report.clock import iso_time_from_ms
+from steno.report.file_history.file_versions import History, Version
+from steno.report.file_history.history import diff_texts, history, normalized_text
+from steno.report.file_history.touched_files import TouchedFilter, list_touched_files, touched_projects
+from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
+from steno.report.usage.usage_report import ReportRow, UsageFigures, build_report
+from steno.session.turns.session_facts import count_steps
+from steno.session.turns.steps import Step
+from steno.session.turns.turn_builder import Turn
+from steno.store import environment
+from steno.store.session_lookup import open_session
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
+
+    from steno.format.records import Record
+    from steno.index.search.finder import Finder, SearchResult
+    from steno.session.session import Session
+    from steno.session.transcript import Transcript
+
+
+_MAX_SESSIONS: Final = 400
+"""How many sessions are gone through, however far somebody pages."""
+_TEXT_UNAVAILABLE: Final = "(The words are gone with their file, or it was changed since.)"
+
+
+def search_answer(tool_input: SearchInput, access: SessionAccess) -> Generator[str, None, None]:
+    """Yield what was found, session by session."""
+    with access.index() as index:
+        finder = open_finder(index, lambda text: clock.parse_time_range(text, environment.now()))
+        search_result = finder.find(_build_query(tool_input), "rank" if tool_input.rank else "newest")
+        groups = [
+            group
+            for group in group_hits(index.connection, search_result.messages)
+            if access.includes_project(group.project)
+        ]
+        hits = humanize.count(sum(len(group.messages) for group in groups), "hit")
+        yield f"{hits} in {humanize.count(len(groups), 'session')}."
+        if not groups:
+            yield "Fewer words, `part*` or `this OR that` may find more."
+        with HitReader(index.connection) as reader:
+            for group in groups[:_MAX_SESSIONS]:
+                yield from _session_hits(reader, finder, search_result, group, tool_input.each)
+
+
+def _build_query(tool_input: SearchInput) -> Query:
+    query = parse_query(tool_input.query)
+    filter_values = {"project": tool_input.project, "since": tool_input.since, "until": tool_input.until}
+    extra_filters = [Filter(name, value) for name, value in filter_values.items() if value]
+    return msgspec.structs.replace(query, filters=(*query.filters, *extra_filters))
+
+
+def _session_hits(
+    reader: HitReader, finder: "Finder", search_result: "SearchResult", group: HitGroup, hits_per_session: int
+) -> Iterator[str]:
+    last_written = iso_time_from_ms(group.ended) or "at an unknown time"
+    hits = humanize.count(len(group.messages), "hit")
+    summary = f"project {quote_path(group.project)}, last written {last_written}, {hits}"
+    yield f"### Session {quote_path(group.id)}: {quote(group.title)}\n{summary}"
+    for text in reader.read_texts(group.messages[:hits_per_session]):
+        excerpt = best_excerpt(text, search_result.query_forms, search_result.scope, finder.tokenize)
+        yield _hit_location(group, text, excerpt.part.kind if excerpt else "")
+        if excerpt is None:
+            yield _TEXT_UNAVAILABLE
+            continue
+        ellipses = ("" if excerpt.is_at_start else "…", "" if excerpt.is_at_end else "…")
+        yield from quote_passage(f"{ellipses[0]}{excerpt.text}{ellipses[1]}")
+    if len(group.messages) > hits_per_session:
+        yield f"{len(group.messages) - hits_per_session:,} more in this session; `each` shows more of them."
+
+
+def _hit_location(group: HitGroup, text: HitText, kind: str) -> str:
+    agent = group.agents.get(text.message >> FILE_ID_SHIFT, "")
+    turn = "" if group.has_rewound_turns else f"turn {text.turn}"
+    parts = [kind, turn if not agent else f"sub-agent {quote_path(agent)}"]
+    if text.uuid:
+        parts.append(f"record {quote_path(text.uuid)}")
+    return ", ".join(filter(None, parts)) + ":"
+
+
+_SKIPPED_STEPS: Final = frozenset(("note", "hook"))
+"""Steps that say nothing of what was done."""
+_MAX_PROMPT: Final = 240
+_MAX_STEP: Final = 2_000
+"""How many letters of what a step was given, or gave, stand in its turn."""
+
+
+def brief_answer(tool_input: BriefInput, access: SessionAccess) -> Generator[str, None, None]:
+    """Yield sessions in brief: one block, which keeps to its budget."""
+    from steno.report.brief.brief_builder import build_briefs, select_sessions, session_file_of
+    from steno.report.brief.brief_markdown import as_markdown
+
+    usage_filter = access.usage_filter(tool_input.project, tool_input.since, tool_input.until)
+    more_count = 0
+    if tool_input.session:
+        places = [session_file_of(access.find(tool_input.session))]
+    else:
+        with access.index() as index:
+            places = select_sessions(index.connection, usage_filter)
+        limit = tool_input.last if tool_input.project or usage_filter.is_bounded else 1
+        places, more_count = places[:limit], max(0, len(places) - limit)
+    briefs = build_briefs(places, usage_filter if usage_filter.is_bounded else None, unreadable=[])
+    if not briefs:
+        raise NotFound("no session has a turn like that", hint="`search` finds words in all of them")
+    yield as_markdown(briefs, tool_input.budget, unread_sessions=more_count)
+    yield "For more: a larger `budget`, one `session`, or `show` with a session and a turn."
+
+
+def show_answer(tool_input: ShowInput, access: SessionAccess) -> Generator[str, None, None]:
+    """Yield the newest sessions, the turns of one, one turn, or one record."""
+    if not tool_input.session:
+        yield from _newest_sessions(tool_input, access)
+        return
+    with access.session(tool_input.session) as session:
+        yield f"# Session {quote_path(session.id)}: {quote(session.title.text)}"
+        if tool_input.record:
+            yield from _record_lines(session, tool_input.record)
+            return
+        turns = session.turns()
+        if tool_input.turn:
+            yield from _turn_lines(session, turns, tool_input)
+            return
+        yield f"{humanize.count(len(turns), 'turn')}. `turn` = N shows one."
+        for turn in turns:
+            yield _turn_line(turn)
+
+
+def _newest_sessions(tool_input: ShowInput, access: SessionAccess) -> Iterator[str]:
+    yield "The newest sessions first. `session` = an id shows one."
+    for summary in access.newest_sessions(tool_input.project):
+        last_written = clock.iso_time(summary.ended) or "at an unknown time"
+        details = f"last written {last_written}, {summary.status}"
+        yield f"- {quote_path(summary.id)} {quote(summary.title)} in {quote_path(summary.project)}, {details}"
+
+
+def _turn_line(turn: Turn) -> str:
+    prompt = turn.prompt.text if turn.prompt else ""
+    parts = [humanize.count(count_steps(turn.steps), "step")]
+    changed_paths = {touch.path for touch in turn.files if touch.changes}
+    if changed_paths:
+        parts.append(f"{humanize.count(len(changed_paths), 'file')} changed")
+    if turn.errors:
+        parts.append(f"{turn.errors:,} failed")
+    if turn.interrupted:
+        parts.append("interrupted")
+    started = f", {turn.started:%Y-%m-%d %H:%M}" if turn.started else ""
+    return f"- Turn {turn.number}{started}: {quote(prompt, _MAX_PROMPT)} ({', '.join(parts)})"
+
+
+def _turn_lines(session: "Session", turns: list[Turn], tool_input: ShowInput) -> Iterator[str]:
+    turn = next((candidate for candidate in turns if candidate.number == tool_input.turn), None)
+    if turn is None:
+        turn_count = humanize.count(len(turns), "turn")
+        raise NotFound(f"there is no turn {tool_input.turn}", hint=f"the session has {turn_count}")
+    yield _turn_line(turn)
+    if turn.prompt is not None:
+        yield f"Asked, by {turn.prompt.origin}:"
+        yield from quote_passage(turn.prompt.text)
+    for step in turn.steps:
+        if step.kind in _SKIPPED_STEPS:
+            continue
+        yield _step_line(step)
+        if tool_input.detail:
+            yield from _step_details(session.transcript, step)
+    if turn.answer:
+        yield "Answered:"
+        yield from quote_passage(turn.answer)
+
+
+def _step_line(step: Step) -> str:
+    subject = f" {quote(step.subject)}" if step.subject else ""
+    outcome = f" → {quote(step.outcome)}" if step.outcome else ""
+    state = "" if step.state == "ok" else f" ({step.state})"
+    record = f", record {quote_path(step.call.uuid)}" if step.call and step.call.uuid else ""
+    return f"- {quote(step.verb)}{subject}{outcome}{state}{record}"
+
+
+def _step_details(transcript: "Transcript", step: Step) -> Iterator[str]:
+    for node in (step.call, step.result):
+        if node is None:
+            continue
+        record = transcript.record(node)
+        for part in text_parts(line_from_record(record), record.line):
+            if part.call == step.call_id or not part.call:
+                yield f"{part.kind}:"
+                yield from quote_passage(part.text, _MAX_STEP)
+
+
+def _record_lines(session: "Session", name: str) -> Iterator[str]:
+    record = _find_record(session, name)
+    yield f"Record {quote_path(record.uuid or '')}, {quote_path(record.kind)}, {quote_path(str(record.timestamp or ''))}"
+    parts = text_parts(line_from_record(record), record.line)
+    if not parts:
+        yield "There are no words in it."
+    for part in parts:
+        yield f"{part.kind}{f' of {quote(part.tool)}' if part.tool else ''}:"
+        yield from quote_passage(part.text)
+
+
+def _find_record(session: "Session", name: str) -> "Record":
+    try:
+        return session.record(name)
+    except NotFound:
+        for thread in session.all_agents:
+            node = thread.transcript.by_uuid.get(name)
+            if node is not None:
+                return thread.transcript.record(node)
+        raise
+
+
+def files_answer(tool_input: FilesInput, access: SessionAccess) -> Generator[str, None, None]:
+    """Yield files, the versions of a file, or a version."""
+    if not tool_input.path:
+        if tool_input.version or tool_input.diff:
+            raise BadRequest("`version` and `diff` need the `path` of a file")
+        yield from _file_lines(tool_input, access)
+        return
+    with access.index() as index:
+        file_history = history(index.connection, tool_input.path, open_session, access.includes_project)
+    if file_history is None:
+        raise NotFound(f"no session touched {tool_input.path!r}", hint="`words` finds part of a path")
+    yield f"# File {quote_path(file_history.path)}"
+    if tool_input.version:
+        yield from _version_lines(file_history, tool_input)
+        return
+    if file_history.lost:
+        yield f"{humanize.count(file_history.lost, 'touch', 'touches')} cannot be read any more."
+    for version in file_history.versions:
+        yield _version_line(version)
+
+
+def _file_lines(tool_input: FilesInput, access: SessionAccess) -> Iterator[str]:
+    since = access.usage_filter("", tool_input.since, "").since
+    with access.index() as index:
+        included_projects = _included_projects(index.connection, access) if access.is_limited else None
+        choice = TouchedFilter(words=tool_input.words, changed=tool_input.changed, since=since, among=included_projects)
+        files = list_touched_files(index.connection, choice)
+    yield f"{humanize.count(len(files), 'file')}, the last touched first. `path` = one shows its versions."
+    for file in files:
+        counts = f"{file.edits:,} changes (+{file.added:,} -{file.removed:,}), {file.reads:,} reads"
+        if file.source == "snapshot":
+            counts = f"{humanize.count(file.backups, 'backup')} by the client, no call names it"
+        sessions = humanize.count(file.sessions, "session")
+        yield f"- {quote_path(file.path)}: {counts}, in {sessions}, last {_format_time(file.last)}"
+
+
+def _included_projects(connection: Connection, access: SessionAccess) -> tuple[str, ...]:
+    return tuple(project.path for project in touched_projects(connection) if access.includes_project(project.path))
+
+
+def _format_time(moment: int | None) -> str:
+    return iso_time_from_ms(moment) or "unknown"
+
+
+def _version_line(version: Version) -> str:
+    parts = [f"{version.verb} by {quote(version.tool)}", version.known, _format_time(version.time)]
+    if version.added or version.removed:
+        parts.append(f"+{version.added:,} -{version.removed:,}")
+    if version.abandoned:
+        parts.append("on an abandoned branch")
+    if version.note:
+        parts.append(quote(version.note))
+    location = f"session {quote_path(version.session)} turn {version.turn}"
+    return f"- Version {quote_path(version.name)}: {', '.join(parts)}; {location}: {quote(version.prompt)}"
+
+
+def _version_lines(file_history: History, tool_input: FilesInput) -> Iterator[str]:
+    version = file_history.version_named(tool_input.version)
+    if version is None:
+        names = ", ".join(known_version.name for known_version in file_history.versions[-5:])
+        raise NotFound(f"there is no version {tool_input.version!r}", hint=f"the last are {names}")
+    yield _version_line(version)
+    if not tool_input.diff:
+        text = normalized_text(version)
+        if text is None:
+            yield "Its text is not known as a whole."
+            for piece in version.pieces:
+                yield f"From line {piece.start}:"
+                yield from quote_passage("\n".join(piece.lines))
+            return
+        yield from quote_passage(text)
+        return
+    earlier = file_history.version_before(version)
+    before = version.before if version.before is not None else normalized_text(earlier) if earlier else ""
+    if version.text is None or before is None:
+        yield "What it changed cannot be told: one of the two texts is not known."
+        return
+    for hunk in diff_texts(before, version.text):
+        yield f"From line {hunk.new}:"
+        yield from quote_passage("\n".join(hunk.lines))
+
+
+def usage_answer(tool_input: UsageInput, access: SessionAccess) -> Generator[str, None, None]:
+    """Yield the total, and row by row what it is made of."""
+    from steno.report.price_sources import load_price_table
+    from steno.report.usage.usage_from_index import add_row_details, count_indexed_usage
+    from steno.report.usage.usage_query import with_clock_names
+
+    usage_filter = access.usage_filter(tool_input.project, tool_input.since, tool_input.until, tool_input.by)
+    prices = load_price_table("")
+    with access.index() as index:
+        cells = with_clock_names(count_indexed_usage(index.connection, usage_filter, prices), usage_filter.by)
+        report = build_report(cells, usage_filter.by, prices)
+        add_row_details(index.connection, usage_filter, report.lines)
+    yield f"In all: {_format_figures(report.totals, report.cost)}."
+    yield f"By {tool_input.by}:"
+    for row in report.lines:
+        yield f"- {_row_name(row)}: {_format_figures(row.figures, row.cost)}"
+
+
+def _row_name(row: ReportRow) -> str:
+    names = " ".join(quote_path(name) for name in row.names) or "(none)"
+    return f"{names} {quote(row.title)}" if row.title else names
+
+
+def _format_figures(figures: UsageFigures, cost: int) -> str:
+    parts = [
+        humanize.count(figures.responses, "response"),
+        f"{figures.input:,} input",
+        f"{figures.output:,} output",
+        f"{figures.cache_read:,} cache read",
+        f"{figures.cache_write:,} cache written",
+    ]
+    parts.append(f"${cost / MICRO_DOLLARS_PER_DOLLAR:,.4f}" if figures.has_cost else "no price known")
+    return ", ".join(parts)
 
 
 _INSTRUCTIONS: Final = (
@@ -39,42 +370,12 @@ _MAX_ERROR_TEXT: Final = 500
 _MAX_CANDIDATES: Final = 6
 
 
-def _answer_search(tool_input: SearchInput, access: SessionAccess) -> Generator[str, None, None]:
-    from steno.mcp_server.tool_answers import search_answer
-
-    return search_answer(tool_input, access)
-
-
-def _answer_brief(tool_input: BriefInput, access: SessionAccess) -> Generator[str, None, None]:
-    from steno.mcp_server.tool_answers import brief_answer
-
-    return brief_answer(tool_input, access)
-
-
-def _answer_show(tool_input: ShowInput, access: SessionAccess) -> Generator[str, None, None]:
-    from steno.mcp_server.tool_answers import show_answer
-
-    return show_answer(tool_input, access)
-
-
-def _answer_files(tool_input: FilesInput, access: SessionAccess) -> Generator[str, None, None]:
-    from steno.mcp_server.tool_answers import files_answer
-
-    return files_answer(tool_input, access)
-
-
-def _answer_usage(tool_input: UsageInput, access: SessionAccess) -> Generator[str, None, None]:
-    from steno.mcp_server.tool_answers import usage_answer
-
-    return usage_answer(tool_input, access)
-
-
 TOOLS: Final[dict[str, tuple[type[msgspec.Struct], Callable[[Any, SessionAccess], Generator[str, None, None]]]]] = {
-    "search": (SearchInput, _answer_search),
-    "brief": (BriefInput, _answer_brief),
-    "show": (ShowInput, _answer_show),
-    "files": (FilesInput, _answer_files),
-    "usage": (UsageInput, _answer_usage),
+    "search": (SearchInput, search_answer),
+    "brief": (BriefInput, brief_answer),
+    "show": (ShowInput, show_answer),
+    "files": (FilesInput, files_answer),
+    "usage": (UsageInput, usage_answer),
 }
 """Each tool: what it takes, and what answers it."""
 

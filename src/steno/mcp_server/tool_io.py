@@ -1,4 +1,4 @@
-"""Input of each tool, and text from sessions in answers: masked, fenced, in pages.
+"""Input of each tool, access to the index and the sessions, and text in answers: masked, fenced, in pages.
 
 The schema that a client sees is made from the input classes.
 
@@ -6,16 +6,31 @@ The schema that a client sees is made from the input classes.
 '`` rm -rf `x` ``'
 """
 
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from steno.errors import BadRequest
+from steno.report import clock
+from steno.report.usage.usage_query import UsageQuery
 from steno.sanitize.display_masking import hide_known_secrets, hide_secrets
 from steno.sanitize.markdown import code_span, fenced_block
+from steno.store import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from steno.index.database import SessionIndex
+    from steno.report.usage.usage_query import Grouping
+    from steno.session.session import Session
+    from steno.store.discovery import DiscoveredFile
+    from steno.store.summary import SessionSummary
+
 
 _Text: TypeAlias = Annotated[str, Meta(max_length=2_000)]
 _Name: TypeAlias = Annotated[str, Meta(max_length=1_000)]
@@ -213,3 +228,74 @@ def _join_blocks(blocks: list[str]) -> str:
         items = previous.startswith(_LIST_MARKER) and block.startswith(_LIST_MARKER)
         parts += ("\n" if items else "\n\n", block)
     return "".join(parts)
+
+
+class SessionAccess:
+    """The sessions below some folders, those of the client without any; of some projects or of all."""
+
+    def __init__(self, roots: tuple[str, ...] | None, project: str = "") -> None:
+        self.roots = roots
+        self._project_filter = UsageQuery(limit=project, here=os.getcwd())
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether some projects are not told about."""
+        return not self._project_filter.is_everywhere
+
+    def includes_project(self, project: str) -> bool:
+        """Whether a project is told about."""
+        return self._project_filter.matches_project(project)
+
+    @contextmanager
+    def index(self) -> "Generator[SessionIndex, None, None]":
+        """Open the index; each question has a connection of its own."""
+        from steno.index.database import open_index
+
+        with open_index(self.roots) as index:
+            yield index
+
+    def find(self, name: str) -> "DiscoveredFile":
+        """Return the session that goes by a name, also one that is only in the archive.
+
+        Raises:
+            NotFound: none does.
+            Ambiguous: several do.
+        """
+        from steno.store.session_lookup import find
+
+        # Agents name sessions, not files of this machine: with `among`, no name is a path.
+        return find(name, self.roots, session_filter=lambda summary: self.includes_project(summary.project))
+
+    @contextmanager
+    def session(self, name: str) -> "Generator[Session, None, None]":
+        """Open a session by its name."""
+        from steno.store.session_lookup import open_file_session
+
+        with open_file_session(self.find(name)) as session:
+            yield session
+
+    def newest_sessions(self, project: str) -> "Iterator[SessionSummary]":
+        """Yield the sessions of some projects, the newest first."""
+        from steno.store.session_lookup import sessions_newest_first, summarize_files
+
+        selection = self.usage_filter(project, "", "")
+        for _, summary in summarize_files(sessions_newest_first(self.roots, archived=True)):
+            if not summary.hidden and selection.matches_project(summary.project):
+                yield summary
+
+    def usage_filter(self, project: str, since: str, until: str, by: "Grouping" = "day") -> UsageQuery:
+        """Return which time and which projects are meant.
+
+        Raises:
+            BadRequest: a time means nothing.
+        """
+        now = environment.now()
+        start = clock.parse_time_range(since, now)[0] if since else None
+        end = clock.parse_time_range(until, now)[1] if until else None
+        return msgspec.structs.replace(
+            self._project_filter,
+            by=by,
+            since=None if start is None else round(start * 1000),
+            until=None if end is None else round(end * 1000),
+            project=project,
+        )

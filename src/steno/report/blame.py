@@ -13,11 +13,10 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from steno.errors import BadRequest
-from steno.index.line_decoder import common_ends
-from steno.report.compare.alignment import align
+from steno.format.line_diff import align
 from steno.report.file_history.file_versions import Version
 from steno.report.file_history.history import history
-from steno.report.file_history.text_edits import normalize_newlines
+from steno.report.file_history.text_edits import normalize_newlines, text_lines
 from steno.report.file_history.touch_finder import SessionOpener
 from steno.report.humanize import MS_PER_SECOND
 from steno.report.session_references import printable_path
@@ -91,28 +90,8 @@ class Attribution(msgspec.Struct, frozen=True):
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Return the lines of a text; the newline at its end begins no line.
-
-    >>> split_lines("a\r\nb\n"), split_lines("")
-    (['a', 'b'], [])
-    """
-    lines = normalize_newlines(text).removeprefix(_BOM).split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
-
-
-def common_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the places of the lines that two texts share, in rising order."""
-    common_head, common_tail = common_ends(old, new)
-    pairs = [(at, at) for at in range(common_head)]
-    inner = align(old[common_head : len(old) - common_tail], new[common_head : len(new) - common_tail])
-    for part in inner.parts:
-        if part.common:
-            index_pairs = zip(part.a, part.b, strict=True)
-            pairs += [(old_index + common_head, new_index + common_head) for old_index, new_index in index_pairs]
-    ends = len(old) - common_tail, len(new) - common_tail
-    return pairs + [(ends[0] + at, ends[1] + at) for at in range(common_tail)]
+    """Return the lines of a file as editors show them."""
+    return text_lines(text.removeprefix(_BOM))
 
 
 def attribute_lines(versions: Sequence[Version], current_text: str) -> Attribution:
@@ -180,7 +159,7 @@ class _LineAttributor:
         if old_lines is not None and old_lines == lines:
             return
         marks = [mark] * len(lines)
-        for old_index, new_index in common_lines(old_lines or (), lines):
+        for old_index, new_index in align(old_lines or (), lines).pairs:
             marks[new_index] = self.marks[old_index]
         if self._unplaced_lines:
             self._assign_loose_lines(lines, marks, mark)
@@ -205,7 +184,7 @@ class NamedHistory(msgspec.Struct, frozen=True):
 def commits_by_line(head_lines: Sequence[AnnotatedLine], lines: Sequence[str]) -> list[Commit | None]:
     """Return for each line of now the commit that has it; None for what is not committed."""
     commits: list[Commit | None] = [None] * len(lines)
-    for old_index, new_index in common_lines([row.text.removesuffix("\r") for row in head_lines], lines):
+    for old_index, new_index in align([row.text.removesuffix("\r") for row in head_lines], lines).pairs:
         commits[new_index] = head_lines[old_index].commit
     return commits
 
@@ -343,7 +322,6 @@ def _read_text(path: str) -> str:
 
 
 def _line_range(requested_lines: tuple[int, int] | None, total: int, path: str) -> range:
-    """Return the places that are asked for."""
     if requested_lines is None:
         return range(total)
     first, last = requested_lines

@@ -161,7 +161,7 @@ def _weights_of_record(record: Record, node: Node, calls: dict[str, str]) -> Ite
             else:
                 yield "prompts", _token_weight(block)
     elif role == "user":
-        yield _source_of_prompt(record), sum(map(_token_weight, record.blocks))
+        yield _ORIGINS.get(origin_of(record), "prompts"), sum(map(_token_weight, record.blocks))
     elif record.type == "attachment":
         yield (_source_of_attachment(record), len(record.envelope.attachment or b"") / _CHARACTERS_PER_TOKEN)
 
@@ -179,10 +179,6 @@ def _token_weight(block: Block) -> float:
     if isinstance(block, Thinking):
         return len(block.thinking) / _CHARACTERS_PER_TOKEN
     return _IMAGE_TOKENS if isinstance(block, Image | Document) else 0.0
-
-
-def _source_of_prompt(record: Record) -> ContextSource:
-    return _ORIGINS.get(origin_of(record), "prompts")
 
 
 def _source_of_attachment(record: Record) -> ContextSource:

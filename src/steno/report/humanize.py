@@ -7,7 +7,11 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from datetime import date, datetime
 
 _MODEL_DATE: Final = r"-\d{8}$"
 _MINUTE: Final = 60
@@ -24,6 +28,8 @@ SHORT_ID_LENGTH: Final = 8
 """How much of an id people need to see."""
 MINUS_SIGN: Final = "\N{MINUS SIGN}"
 _MICROS_PER_CENT: Final = 10_000
+_BILLION: Final = 1_000_000_000
+_NAME_LETTERS: Final = 3
 _DAY_NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTH_NAMES: Final = (
     *("January", "February", "March", "April", "May", "June"),
@@ -88,6 +94,30 @@ def tokens(number: int) -> str:
     return f"{number / 1000:.1f}k" if number < _MILLION_FROM else f"{number / 1e6:.2f}M"
 
 
+def tokens_or_billions(number: int) -> str:
+    """Return a sum of tokens, short, however many they are.
+
+    >>> tokens_or_billions(38_210), tokens_or_billions(6_584_380_000)
+    ('38.2k', '6.58B')
+    """
+    return f"{number / _BILLION:.2f}B" if number >= _BILLION else tokens(number)
+
+
+def line_changes(added: int, removed: int) -> str:
+    """Return how many lines were added and removed."""
+    return f"+{added:,} {MINUS_SIGN}{removed:,}"
+
+
+def signed(number: int) -> str:
+    """Return a number with its sign."""
+    return f"+{number:,}" if number >= 0 else f"{MINUS_SIGN}{-number:,}"
+
+
+def percentage(part: int, total: int) -> str:
+    """Return a share of a total in percent: `12%`, `<1%`."""
+    return f"{part / total:.0%}" if part * 200 >= total else "<1%"
+
+
 def money(micro: int | None) -> str:
     """Return an amount of micro-dollars.
 
@@ -99,6 +129,22 @@ def money(micro: int | None) -> str:
     if 0 < micro < _MICROS_PER_CENT // 2:
         return "<$0.01"
     return f"${micro / MICRO_DOLLARS_PER_DOLLAR:,.2f}"
+
+
+def cents(micro: int) -> str:
+    """Return micro-dollars in cents; what is there and less than one is not nothing.
+
+    >>> cents(12_345_678), cents(4_999), cents(0)
+    ('$12.35', '<$0.01', '$0.00')
+    """
+    if 0 < micro < _MICROS_PER_CENT // 2:
+        return "<$0.01"
+    return f"${(micro + _MICROS_PER_CENT // 2) // _MICROS_PER_CENT / 100:,.2f}"
+
+
+def dollars(micro: int, digits: int) -> str:
+    """Return micro-dollars with some decimal places: `$0.0312`."""
+    return f"${micro / MICRO_DOLLARS_PER_DOLLAR:.{digits}f}"
 
 
 def duration(seconds: float | None) -> str:
@@ -121,6 +167,38 @@ def duration(seconds: float | None) -> str:
     if total_seconds < _DAY:
         return f"{total_seconds // _HOUR}h{total_seconds % _HOUR // _MINUTE:02}"
     return f"{total_seconds // _DAY}d{total_seconds % _DAY // _HOUR:02}h"
+
+
+def spaced_duration(seconds: float | None) -> str:
+    """Return how long something took, with room between number and unit.
+
+    >>> spaced_duration(6720), spaced_duration(108), spaced_duration(2880), spaced_duration(2.4)
+    ('1 h 52', '1 m 48', '48 m', '2.4 s')
+    """
+    short = duration(seconds)
+    if short.endswith("s"):
+        return short
+    for unit in "dhm":
+        short = short.replace(unit, f" {unit} ")
+    return short.strip()
+
+
+def ago(seconds: float) -> str:
+    """Return how long something is past, as people say it.
+
+    >>> ago(59), ago(500), ago(7300), ago(180_000)
+    ('just now', '8 minutes ago', '2 hours ago', '2 days ago')
+    """
+    for length, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= length:
+            return f"{count(int(seconds // length), unit)} ago"
+    return "just now"
+
+
+def time_left(seconds: float) -> str:
+    """Return how long something will take; below a minute, seconds in full."""
+    whole_seconds = ceil(seconds)
+    return f"{whole_seconds} s" if whole_seconds < _MINUTE else duration(whole_seconds)
 
 
 def time_of_day(seconds: float | None) -> str:
@@ -158,8 +236,49 @@ def short_day_name(seconds: float, current: float) -> str:
     if name in ("Today", "Yesterday"):
         return name
     local, today = time.localtime(seconds), time.localtime(current)
-    date = f"{local.tm_mday} {_MONTH_NAMES[local.tm_mon - 1][:3]}"
+    date = f"{local.tm_mday} {_MONTH_NAMES[local.tm_mon - 1][:_NAME_LETTERS]}"
     return date if local.tm_year == today.tm_year else f"{date} {local.tm_year}"
+
+
+def weekday_and_time(seconds: float, current: float) -> str:
+    """Return a day in a word, and the time of day."""
+    return f"{short_weekday(seconds, current)} {time_of_day(seconds)}"
+
+
+def short_weekday(seconds: float, current: float) -> str:
+    """Return a day in a word: Today, Yesterday, Fri, 9 Nov, 3 Sep 2025."""
+    name = day_name(seconds, current)
+    first_word, *other_words = name.split()
+    if not other_words:
+        return name
+    if not first_word.isdecimal():
+        return first_word[:_NAME_LETTERS]
+    return " ".join([first_word, other_words[0][:_NAME_LETTERS], *other_words[1:]])
+
+
+def short_date(day: "date", *, year: bool = False) -> str:
+    """Return a day as people say it.
+
+    >>> from datetime import date
+    >>> short_date(date(2026, 11, 5)), short_date(date(2026, 11, 5), year=True)
+    ('5 Nov', '5 Nov 2026')
+    """
+    return f"{day.day} {day:%b}{f' {day.year}' if year else ''}"
+
+
+def local_date(when: "datetime | None") -> str:
+    """Return a local date: `2026-11-07`."""
+    return f"{when.astimezone():%Y-%m-%d}" if when is not None else ""
+
+
+def local_minute(when: "datetime | None") -> str:
+    """Return a local date and time: `2026-11-07 09:14`."""
+    return f"{when.astimezone():%Y-%m-%d %H:%M}" if when is not None else ""
+
+
+def local_second(when: "datetime | None") -> str:
+    """Return the local time of day, to the second: `09:14:03`."""
+    return f"{when.astimezone():%H:%M:%S}" if when is not None else ""
 
 
 def model_name(model: str) -> str:

@@ -41,8 +41,8 @@ def _environment() -> "Environment":
     )
     environment.filters.update(
         tokens=humanize.tokens,
-        duration=format_duration,
-        ago=format_ago,
+        duration=humanize.spaced_duration,
+        ago=humanize.ago,
         size=humanize.size,
         money=money,
         clock=humanize.time_of_day,
@@ -128,32 +128,6 @@ def static_bytes(name: str) -> bytes:
 def sprite() -> Markup:
     """Return every icon, to be named by a page."""
     return Markup(static_bytes("icons.svg").decode())
-
-
-def format_ago(seconds: float) -> str:
-    """Return how long something is past, as people say it.
-
-    >>> format_ago(59), format_ago(500), format_ago(7300), format_ago(180_000)
-    ('just now', '8 minutes ago', '2 hours ago', '2 days ago')
-    """
-    for length, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
-        if seconds >= length:
-            return f"{humanize.count(int(seconds // length), unit)} ago"
-    return "just now"
-
-
-def format_duration(seconds: float | None) -> str:
-    """Return how long something took, with room between number and unit.
-
-    >>> format_duration(6720), format_duration(108), format_duration(2880), format_duration(2.4)
-    ('1 h 52', '1 m 48', '48 m', '2.4 s')
-    """
-    short = humanize.duration(seconds)
-    if short.endswith("s"):
-        return short
-    for unit in "dhm":
-        short = short.replace(unit, f" {unit} ")
-    return short.strip()
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from tests.cli.conftest import Steno
 from tests.conftest import WriteConfig
 
 from steno.demo.recording import DemoReport
-from steno.report.export.parquet_tables import PARQUET_TABLES
+from steno.report.export.session_export import PARQUET_TABLES
 
 pytestmark = pytest.mark.usefixtures("demo")
 

@@ -15,7 +15,7 @@ from steno.index.search.finder import HitGroup
 from steno.index.search.hit_text import HitText
 from steno.index.session_stats import FILE_ID_SHIFT
 from steno.mcp_server.server import answer_tool
-from steno.mcp_server.session_access import SessionAccess
+from steno.mcp_server.tool_io import SessionAccess
 from steno.sanitize.terminal import display_width
 
 

@@ -17,7 +17,6 @@ from steno.report import clock, humanize
 from steno.report.blame import FileBlame, LineOrigin
 from steno.report.clock import iso_time_from_ms, seconds_from_ms
 from steno.report.file_history.file_versions import Version
-from steno.report.file_history.history import short_weekday, weekday_and_time
 from steno.report.humanize import SHORT_ID_LENGTH
 from steno.sanitize.terminal import ColourMode, StyledLine, clean, display_width, one_line, pad, truncate
 from steno.store import environment
@@ -88,7 +87,7 @@ def _version_label(version: Version) -> str:
 
 def _origin_day(origin: LineOrigin, now: float) -> str:
     seconds = _origin_timestamp(origin)
-    return "" if seconds is None else short_weekday(seconds, now)
+    return "" if seconds is None else humanize.short_weekday(seconds, now)
 
 
 def _origin_timestamp(origin: LineOrigin) -> float | None:
@@ -107,7 +106,7 @@ def _legend_lines(result: FileBlame, columns: int, now: float) -> Iterator[Style
     for label, origins in ranked:
         origin = origins[0]
         number = sum(item.lines for item in origins)
-        head = f"{humanize.count(number, 'line')}, {_percentage(number, total)}"
+        head = f"{humanize.count(number, 'line')}, {humanize.percentage(number, total)}"
         details = " · ".join(
             part for part in (_origin_time(origin, now), _origin_title(origin, git=result.git)) if part
         )
@@ -127,13 +126,9 @@ def _legend_lines(result: FileBlame, columns: int, now: float) -> Iterator[Style
             yield ["    ", (truncate(f"committed as {commit_texts}", columns - 4), "yellow")]
 
 
-def _percentage(part: int, total: int) -> str:
-    return f"{part / total:.0%}" if part * 200 >= total else "<1%"
-
-
 def _origin_time(origin: LineOrigin, now: float) -> str:
     seconds = _origin_timestamp(origin)
-    return "" if seconds is None else weekday_and_time(seconds, now)
+    return "" if seconds is None else humanize.weekday_and_time(seconds, now)
 
 
 def _origin_title(origin: LineOrigin, *, git: bool) -> str:

@@ -114,7 +114,7 @@ def _call_lines(call: "ToolCall", indent: str, columns: int) -> Iterator[StyledL
     state = "" if call.state == "ok" else f"{call.state}  "
     yield _heading_with_details(indent, mark, call.tool, state + call.outcome, columns)
     for name, value in call.input.items():
-        text = value if isinstance(value, str) else _value_json(value)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         size = call.cut.get(name)
         truncation = f" … [{size:,} characters]" if size is not None else ""
         yield from _text_lines(f"{name}: {text}{truncation}", f"{indent}    ", columns, "dim")
@@ -131,10 +131,6 @@ def _heading_with_details(indent: str, mark: tuple[str, str], name: str, details
         f" {visible_name}",
         (f"  {one_line(details, details_width)}" if details_width > 1 and details else "", "dim"),
     ]
-
-
-def _value_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _subagent_lines(agent: "Subagent", indent: str, columns: int) -> Iterator[StyledLine]:
@@ -295,7 +291,7 @@ class _BriefRenderer:
     def _work_lines(self, work: "WorkSummary") -> Iterator[StyledLine]:
         success_mark = ("✓", "green")
         for commit in work.commits:
-            size = f"{humanize.count(commit.files, 'file')} +{commit.added:,} {MINUS_SIGN}{commit.removed:,}"
+            size = f"{humanize.count(commit.files, 'file')} {humanize.line_changes(commit.added, commit.removed)}"
             parts = (commit.hash, size if commit.files else "", "pushed" if commit.pushed else "")
             yield self._item_line(success_mark, f"commit {commit.subject}", *parts)
         for pull in work.pulls:

@@ -87,7 +87,6 @@ def _text_block_lines(block: dict[str, Any], columns: int) -> Iterator[StyledLin
 
 
 def _call_subject(tool_input: Any) -> str:
-    """Return what a call is about."""
     fields = as_object(tool_input) or {}
     return next((str(fields[key]) for key in _SUBJECT_FIELDS if key in fields), "")
 
@@ -219,7 +218,6 @@ def _prepare_session(chat_options: "ChatOptions") -> "AgentSetup":
 
 
 def _recent_turn_lines(path: str, turns: int, columns: int) -> Iterator[StyledLine]:
-    """Yield the last turns of a session."""
     from steno.cli.output.transcript import RenderOptions, turn_lines
     from steno.session.session import Session
     from steno.session.transcript import load

@@ -454,8 +454,6 @@ session and what it was made from are told apart from sessions that only share a
 
 
 class _CompareOptions(msgspec.Struct):
-    """What was asked for, beside the two names."""
-
     everything: bool = False
     style: str = "text"
     as_json: bool = False

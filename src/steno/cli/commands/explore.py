@@ -149,7 +149,6 @@ def _has_sessions(home: IndexLocation) -> bool:
 
 
 def _write_demo_sessions() -> tuple[str, ...]:
-    """Write the demo and return where it is."""
     from steno.demo.recording import write_demo
 
     folder = demo_dir()

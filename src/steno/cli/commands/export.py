@@ -209,8 +209,6 @@ gone are removed, and nothing else in it is touched. `steno sync --steps` does t
 
 
 class _ExportOptions(msgspec.Struct):
-    """What was asked for, beside the sessions."""
-
     format: ExportFormat = "html"
     level: ExportLevel | None = None
     out: str = ""
@@ -269,7 +267,7 @@ def command(
         raise click.UsageError("name sessions, or a --project, or a --query; one of them")
     _check_options(command_options)
     if command_options.format == "parquet":
-        from steno.report.export.parquet_tables import require_pyarrow
+        from steno.report.export.session_export import require_pyarrow
 
         require_pyarrow()
     files = _selected_files(names, project, query, root, demo=demo) if selection_count else None
@@ -413,8 +411,7 @@ def _write_parquet_tables(
     files: "list[DiscoveredFile]", job: "ExportJob", root: tuple[str, ...], *, demo: bool
 ) -> list[str]:
     from steno.cli.fresh_index import open_fresh_index
-    from steno.report.export.parquet_tables import write_parquet_tables
-    from steno.report.export.session_export import index_ids_of
+    from steno.report.export.session_export import index_ids_of, write_parquet_tables
 
     with open_fresh_index(root, demo=demo) as index:
         return write_parquet_tables(index.connection, index_ids_of(index, files), job)

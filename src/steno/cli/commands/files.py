@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -54,8 +55,6 @@ by first, last and disk.
 
 
 class _FilesOptions(msgspec.Struct):
-    """What was asked for, beside the name."""
-
     name: str | None = None
     at: str | None = None
     diff: tuple[str, str] | None = None
@@ -301,7 +300,7 @@ def _version_on_disk(file_history: "History") -> "Version":
 def _print_version(file_history: "History", version: "Version", options: _FilesOptions, screen: Screen) -> None:
     from steno.cli.output.file_history_lines import version_json, version_lines
     from steno.cli.output.screen import print_paged
-    from steno.report.file_history.restore import version_bytes
+    from steno.report.file_history.file_versions import version_bytes
 
     if options.as_json:
         write_json(version_json(file_history, version, with_text=True))
@@ -317,7 +316,7 @@ def _print_version(file_history: "History", version: "Version", options: _FilesO
 def _print_diff(file_history: "History", names: tuple[str, str], options: _FilesOptions, screen: Screen) -> None:
     from steno.cli.output.file_history_lines import diff_json, diff_lines, diff_text
     from steno.cli.output.screen import print_paged
-    from steno.report.file_history.restore import version_bytes
+    from steno.report.file_history.file_versions import version_bytes
 
     old_version, new_version = (_find_version(file_history, name) for name in names)
     for version in (old_version, new_version):
@@ -332,7 +331,6 @@ def _print_diff(file_history: "History", names: tuple[str, str], options: _Files
 
 def _restore_version(index: "SessionIndex", file_history: "History", options: _FilesOptions, screen: Screen) -> None:
     from steno.report.file_history.file_versions import version_number
-    from steno.report.file_history.restore import restore_version
 
     known_versions = (
         known_version for known_version in reversed(file_history.versions) if known_version.text is not None
@@ -342,13 +340,32 @@ def _restore_version(index: "SessionIndex", file_history: "History", options: _F
         raise BadRequest("what is on the disk need not be restored")
     number = version_number(file_history, version)
     output = options.output or _default_output(file_history, number, options)
-    restored = restore_version(version, output, force=options.force, roots=index.location.roots)
+    path, size = restore_version(version, output, force=options.force, roots=index.location.roots)
     if version.note:
         print_error(f"version {number} is doubtful: {version.note}")
     if options.as_json:
-        write_json({"version": number, "path": restored.path, "bytes": restored.size})
+        write_json({"version": number, "path": path, "bytes": size})
     else:
-        screen.print_lines([[f"version {number} is now {restored.path} ({restored.size:,} bytes)"]])
+        screen.print_lines([[f"version {number} is now {path} ({size:,} bytes)"]])
+
+
+def restore_version(
+    version: "Version", output: str, *, force: bool = False, roots: Sequence[str] = ()
+) -> tuple[str, int]:
+    """Write a version to a file, never below the folders of sessions; return its path and size.
+
+    Raises:
+        NotFound: not all of the version is known.
+        BadRequest: the path names no file, or the version cannot be text of a file.
+        Unwritable: a file is there, or it cannot be written.
+    """
+    from steno.report.file_history.file_versions import version_bytes
+    from steno.store.environment import config_dir, home_dir, steno_home
+    from steno.store.safe_output import write_output_file
+
+    data = version_bytes(version)
+    forbidden_folders = (*roots, config_dir(), steno_home(), os.path.join(home_dir(), ".claude"))
+    return write_output_file(output, data, force=force, protected=forbidden_folders), len(data)
 
 
 def _default_output(file_history: "History", number: int, options: _FilesOptions) -> str:

@@ -44,7 +44,7 @@ def command(
 ) -> None:
     """Serve until the other side goes, or tell what is served."""
     from steno.mcp_server.server import serve, tool_descriptions
-    from steno.mcp_server.session_access import SessionAccess
+    from steno.mcp_server.tool_io import SessionAccess
 
     if not tools:
         if as_json:

@@ -34,8 +34,6 @@ _DRIFT_TEXTS: Final = {
 
 
 class _ReplayOptions(msgspec.Struct):
-    """What was asked for, beside the sessions' names."""
-
     script: str | None = None
     port: int = 0
     key: str | None = None
@@ -179,8 +177,6 @@ class _ReplayReporter:
 
 
 class _TextReporter(_ReplayReporter):
-    """Tells it to people."""
-
     def __init__(self, screen: Screen) -> None:
         super().__init__()
         self._screen = screen

@@ -67,8 +67,6 @@ def _mark_exclusions(args: list[str], value_options: set[str]) -> Iterable[str]:
 
 
 class _SearchOptions(msgspec.Struct):
-    """What was asked for, beside the words."""
-
     project: str | None = None
     since: str | None = None
     until: str | None = None
@@ -157,7 +155,6 @@ def _run_search(index: "SessionIndex", text: str, options: _SearchOptions, scree
 
 
 def _build_query(text: str, options: _SearchOptions) -> "Query":
-    """Return what was asked for, in words and in options."""
     from steno.index.search.query_parser import Filter, parse_query
 
     query = parse_query(text)
@@ -167,7 +164,6 @@ def _build_query(text: str, options: _SearchOptions) -> "Query":
 
 
 def _filter_by_pattern(index: "SessionIndex", result: "SearchResult", pattern: "RegexPattern") -> None:
-    """Leave only the messages that the pattern fits."""
     from steno.cli.output.progress import ProgressBar
     from steno.index.database import json_array
     from steno.index.search.hit_text import HitReader

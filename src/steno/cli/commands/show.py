@@ -37,8 +37,6 @@ _VIEW_OPTIONS: Final = {
 
 
 class _ShowOptions(msgspec.Struct):
-    """What was asked for, beside the session's name."""
-
     view: str | None = None
     client: str | None = None
     prompt: str | None = None
@@ -224,7 +222,7 @@ def _print_transcript(file: DiscoveredFile, session: Session, screen: Screen, op
 def _print_record_context(
     transcript: "SessionTranscript", session: Session, screen: Screen, options: _ShowOptions, record_reference: str
 ) -> None:
-    from steno.cli.output.record_context import locate_record, record_context_lines
+    from steno.cli.output.record_views import locate_record, record_context_lines
 
     location = locate_record(session, record_reference, options.agent)
     render_options = transcript.render_options(thinking=options.thinking, show_all=options.everything)

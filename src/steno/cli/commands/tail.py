@@ -52,8 +52,6 @@ _SourceKey = tuple[str, str, str]
 
 
 class _EventContext(msgspec.Struct):
-    """How one event is told."""
-
     render_options: RenderOptions
     transcript: Transcript
     is_waiting: bool = True
@@ -315,8 +313,6 @@ def event_json(sourced: SourcedEvent) -> dict[str, Any]:
 
 
 class _TailOptions(msgspec.Struct):
-    """What was asked for, beside the session's name."""
-
     everyone: bool = False
     last: int | None = None
     since: str | None = None
@@ -413,8 +409,6 @@ def _follow_source(
 
 
 class _SingleSessionSource:
-    """One session and its sub-agents."""
-
     def __init__(self, file: DiscoveredFile, options: _TailOptions) -> None:
         self._file = file
         self._options = options
@@ -454,8 +448,6 @@ class _SingleSessionSource:
 
 
 class _AllSessionsSource:
-    """Every session below the roots."""
-
     def __init__(self, folders: tuple[str, ...] | None, options: _TailOptions) -> None:
         self.roots = resolve_roots(folders)
         self._options = options
@@ -520,7 +512,6 @@ def _event_time_key(timed: tuple[float, SourcedEvent]) -> float:
 
 
 def _seconds_since_write(path: str, now: float) -> float:
-    """Return how many seconds ago a file was written."""
     try:
         return now - os.stat(path).st_mtime
     except OSError:
@@ -528,8 +519,6 @@ def _seconds_since_write(path: str, now: float) -> float:
 
 
 class _TextTailReporter:
-    """Tells it to people."""
-
     def __init__(self, screen: Screen, options: _TailOptions) -> None:
         from steno.cli.output.transcript import RenderOptions
 

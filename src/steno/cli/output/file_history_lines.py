@@ -15,7 +15,6 @@ from steno.report.file_history.history import (
     event_text,
     timeline_entries,
     unified_diff,
-    weekday_and_time,
 )
 from steno.report.file_history.touched_files import SessionFileTouches, TouchedFile
 from steno.report.file_history.verification import VerificationReport
@@ -79,7 +78,7 @@ def _file_table_lines(
 def _last_touch_time(last: int | None, now: float) -> str:
     if last is None:
         return ""
-    return weekday_and_time(last / MS_PER_SECOND, now)
+    return humanize.weekday_and_time(last / MS_PER_SECOND, now)
 
 
 def session_file_lines(
@@ -138,7 +137,7 @@ def _touch_summary(file_touches: Iterable[SessionFileTouches]) -> str:
     added, removed = sum(each.added for each in touches), sum(each.removed for each in touches)
     text = f"{humanize.count(len(changed), 'file')} changed"
     if changed:
-        text += f", +{added:,} {MINUS_SIGN}{removed:,}"
+        text += f", {humanize.line_changes(added, removed)}"
     if backup_only:
         text += f"; {humanize.count(backup_only, 'more file')} backed up by the client, named by no call"
     read = len(touches) - len(changed) - backup_only
@@ -259,7 +258,7 @@ def _number_range(numbers: dict[int, int], entry: TimelineEntry) -> str:
 def _version_time(version: Version, now: float) -> str:
     if version.time is None:
         return "undated"
-    return weekday_and_time(version.time / MS_PER_SECOND, now)
+    return humanize.weekday_and_time(version.time / MS_PER_SECOND, now)
 
 
 def _certainty_note(version: Version) -> str:

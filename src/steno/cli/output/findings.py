@@ -102,7 +102,6 @@ def _verdict_style(verdict: Verdict) -> str:
 
 
 def _group_findings(file: FileReport, severities: Sequence[Severity]) -> list[list[Finding]]:
-    """Return the findings of a file by rule, the gravest first."""
     groups: dict[tuple[int, str], list[Finding]] = {}
     for finding in file.findings:
         if finding.severity in severities:

@@ -1,6 +1,5 @@
 """Progress bar: one line on a terminal's standard error, removed at the end."""
 
-import math
 import os
 import sys
 import time
@@ -88,7 +87,7 @@ class ProgressBar:
             parts.append(humanize.size(done_bytes))
         parts.append(f"{humanize.size(round(rate))}/s")
         if self._total_bytes and rate and done_bytes < self._total_bytes:
-            parts.append(f"{_time_left((self._total_bytes - done_bytes) / rate)} left")
+            parts.append(f"{humanize.time_left((self._total_bytes - done_bytes) / rate)} left")
         return "  ".join(parts)
 
 
@@ -107,11 +106,6 @@ def progress_factory(label: str) -> Generator[Callable[[int], Callable[[int], No
     finally:
         for bar in bars:
             bar.clear()
-
-
-def _time_left(seconds: float) -> str:
-    whole_seconds = math.ceil(seconds)
-    return f"{whole_seconds} s" if whole_seconds < _SECONDS_PER_MINUTE else humanize.duration(whole_seconds)
 
 
 def _can_redraw(stream: TextIO | None) -> bool:

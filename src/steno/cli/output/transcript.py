@@ -10,14 +10,27 @@ from typing import Any, Final
 import msgspec
 
 from steno.cli.output.screen import Screen
-from steno.cli.output.step_body import step_body_lines
 from steno.errors import NotFound
 from steno.format.dialects.detection import dialect_label, records_in_dialect
-from steno.format.tool_catalogue import FILE_TOOLS, SHELL
+from steno.format.line_diff import numbered_changes
+from steno.format.message import ToolUse
+from steno.format.records import Record
+from steno.format.tool_catalogue import FILE_TOOLS, SHELL, TEXT_EDITING_TOOLS
 from steno.report import humanize
-from steno.report.humanize import SHORT_ID_LENGTH
+from steno.report.humanize import MINUS_SIGN, SHORT_ID_LENGTH
 from steno.report.markdown_renderer import markdown_lines
-from steno.sanitize.terminal import StyledLine, StyledText, display_width, one_line, pad, shorten_path, truncate, wrap
+from steno.sanitize.terminal import (
+    StyledLine,
+    StyledText,
+    clean,
+    display_width,
+    one_line,
+    pad,
+    shorten_path,
+    strip_colours,
+    truncate,
+    wrap,
+)
 from steno.session.session import Session
 from steno.session.transcript import Transcript
 from steno.session.turns.branches import Branch
@@ -37,6 +50,10 @@ _RIGHT_WIDTH: Final = 17
 _MAX_PROMPT_LINES: Final = 30
 _MAX_VERB_WIDTH: Final = 15
 _MAX_DEPTH: Final = 4
+_MAX_DIFF_LINES: Final = 10
+_MAX_OUTPUT_LINES: Final = 8
+_LINE_NUMBER_WIDTH: Final = 5
+_DIFF_MARKS: Final = {"+": ("+", "green"), "-": (MINUS_SIGN, "red")}
 AGENT_STYLES: Final = ("magenta", "cyan")
 _STATE_MARKS: Final = {
     "failed": ("✗", "red"),
@@ -182,7 +199,7 @@ def compaction_lines(
         yield []
 
 
-def branch_lines(branches: Iterable[tuple[int, Branch]], options: RenderOptions) -> Iterator[StyledLine]:
+def _branch_lines(branches: Iterable[tuple[int, Branch]], options: RenderOptions) -> Iterator[StyledLine]:
     """Yield a line or two about each branch that leaves the conversation here."""
     for number, branch in branches:
         usage = humanize.tokens(branch.usage.output) + " out" if branch.usage.output else ""
@@ -258,7 +275,12 @@ class StepRenderer:
                 for line in wrap(transcript.record(step.call).thinking, min(available - 5, _MAX_PROSE_WIDTH)):
                     yield ["   ", ("│ ", "dim"), (line, "dim")]
             return
-        yield from step_body_lines(transcript, step, available, show_all=self._options.show_all)
+        show_all = self._options.show_all
+        if step.verb in TEXT_EDITING_TOOLS and step.state in ("ok", "open"):
+            rows = list(_diff_rows(transcript, step))
+            yield from _diff_row_lines(rows, available, len(rows) if show_all else _MAX_DIFF_LINES)
+        elif step.result is not None and (step.state == "failed" or (show_all and step.verb == SHELL)):
+            yield from _output_lines(transcript.record(step.result), step, available, show_all=show_all)
 
     def _agent_lines(self, step: Step, column: int) -> Iterator[StyledLine]:
         agent_style = AGENT_STYLES[self._agent_count % len(AGENT_STYLES)]
@@ -388,21 +410,15 @@ class SessionTranscript:
         """Yield the story, or the part of it that was asked for."""
         transcript, turns = self._transcript_and_turns(branch, agent)
         chosen = _select_turn(_with_deleted(turns, show_all=options.show_all), turn)
-        yield from self._header_lines(turns, branch, agent)
+        yield from self.header_lines(turns, branch=branch, agent=agent)
         main = branch is None and agent is None
         for selected_turn in chosen:
             yield []
             yield from turn_lines(transcript, selected_turn, options)
             if main:
-                leaving = list(self._branches_after(selected_turn))
-                if leaving:
-                    yield []
-                yield from branch_lines(leaving, options)
+                yield from _with_blank_line(_branch_lines(self._branches_after(selected_turn), options))
         if main and turn is None:
-            unplaced = list(self._unplaced_branches(turns))
-            if unplaced:
-                yield []
-            yield from branch_lines(unplaced, options)
+            yield from _with_blank_line(_branch_lines(self._unplaced_branches(turns), options))
             yield from self._unlisted_lines()
 
     def _unlisted_lines(self) -> Iterator[StyledLine]:
@@ -455,9 +471,6 @@ class SessionTranscript:
         self, turns: list[Turn], *, branch: int | None = None, agent: str | None = None
     ) -> Iterator[StyledLine]:
         """Yield what the session is called, and the figures of some turns."""
-        return self._header_lines(turns, branch, agent)
-
-    def _header_lines(self, turns: list[Turn], branch: int | None, agent: str | None) -> Iterator[StyledLine]:
         summary, width = self._summary, self._screen.width
         yield [(one_line(self._title(turns), width), "bold")]
         if agent:
@@ -548,7 +561,6 @@ def _branch_json(branch: Branch) -> dict[str, Any]:
 
 def _turn_json(turn: Turn) -> dict[str, Any]:
     prompt = turn.prompt
-    compaction = turn.compaction
     return {
         "number": turn.number,
         "prompt": prompt
@@ -563,36 +575,78 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
         "commands": turn.commands,
         "errors": turn.errors,
         "interrupted": turn.interrupted,
-        "compaction": compaction and compaction_json(compaction),
+        "compaction": turn.compaction and compaction_json(turn.compaction),
         "closing": turn.closing and compaction_json(turn.closing),
     }
 
 
 def compaction_json(compaction: Compaction) -> dict[str, Any]:
     """Return a compaction for programs."""
-    return {
-        "kind": compaction.kind,
-        "trigger": compaction.trigger,
-        "pre_tokens": compaction.pre_tokens,
-        "post_tokens": compaction.post_tokens,
-        "messages_before": compaction.messages_before,
-        "messages_kept": compaction.messages_kept,
-        "ratio": compaction.ratio,
-    }
+    names = ("kind", "trigger", "pre_tokens", "post_tokens", "messages_before", "messages_kept", "ratio")
+    return {name: getattr(compaction, name) for name in names}
 
 
 def step_json(step: Step) -> dict[str, Any]:
     """Return a step for programs."""
+    names = ("kind", "verb", "subject", "outcome", "state", "started", "duration", "tokens")
     return {
-        "kind": step.kind,
-        "verb": step.verb,
-        "subject": step.subject,
-        "outcome": step.outcome,
-        "state": step.state,
-        "started": step.started,
-        "duration": step.duration,
-        "tokens": step.tokens,
+        **{name: getattr(step, name) for name in names},
         "call": step.call.uuid if step.call else None,
         "result": step.result.uuid if step.result else None,
         "agent": step.agent.agent_id if step.agent else None,
     }
+
+
+def _diff_row_lines(rows: list[tuple[int | None, str, str]], width: int, max_rows: int) -> Iterator[StyledLine]:
+    for number, sign, text in rows[:max_rows]:
+        mark, style = _DIFF_MARKS.get(sign, (sign, ""))
+        visible = truncate(clean(text.expandtabs(4)), width - _LINE_NUMBER_WIDTH - 4)
+        count = "" if number is None else str(number)
+        yield [(f"{count:>{_LINE_NUMBER_WIDTH}} ", "dim"), (f"{mark} {visible}", style)]
+    if len(rows) > max_rows:
+        yield [" " * (_LINE_NUMBER_WIDTH + 3), (f"{max_rows} of {humanize.count(len(rows), 'line')}", "dim")]
+
+
+def _diff_rows(transcript: Transcript, step: Step) -> Iterator[tuple[int | None, str, str]]:
+    from steno.format.record_views import result_view
+
+    raw = transcript.record(step.result).envelope.tool_use_result if step.result is not None else None
+    hunks = getattr(result_view(step.verb, bytes(raw)) if raw else None, "structured_patch", None)
+    for index, hunk in enumerate(hunks or ()):
+        if index:
+            yield None, " ", "…"
+        yield from numbered_changes(hunk.lines or (), int(hunk.old_start or 1), int(hunk.new_start or 1))
+    if hunks:
+        return
+    for old, new in _replaced_strings(transcript, step):
+        yield from ((None, "-", line) for line in old.splitlines())
+        yield from ((None, "+", line) for line in new.splitlines())
+
+
+def _replaced_strings(transcript: Transcript, step: Step) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of old and new words that the call itself names."""
+    if step.call is None:
+        return
+    from steno.format.record_views import input_view
+
+    for block in transcript.record(step.call).blocks:
+        if not isinstance(block, ToolUse) or block.id != step.call_id or not block.raw_input:
+            continue
+        tool_input = input_view(block.name, bytes(block.raw_input))
+        for edit in getattr(tool_input, "edits", None) or (tool_input,):
+            old = getattr(edit, "old_string", None) or ""
+            new = getattr(edit, "new_string", None) or getattr(edit, "content", None) or ""
+            yield str(old), str(new)
+
+
+def _output_lines(record: Record, step: Step, width: int, *, show_all: bool) -> Iterator[StyledLine]:
+    text = next((r.text for r in record.tool_results if r.tool_use_id == step.call_id), "")
+    text = text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
+    lines = [line.rstrip() for line in strip_colours(text).split("\n") if line.strip()]
+    if lines and lines[0].startswith("Exit code"):
+        lines = lines[1:]
+    visible = lines if show_all else lines[-_MAX_OUTPUT_LINES:]
+    for line in visible:
+        yield ["     ", (truncate(clean(line.expandtabs(4)), width - 5), "dim")]
+    if len(visible) < len(lines):
+        yield ["     ", (f"the last {len(visible)} of {humanize.count(len(lines), 'line')}", "dim")]

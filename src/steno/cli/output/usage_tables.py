@@ -191,18 +191,7 @@ def format_cost(micro: int, figures: UsageFigures) -> str:
     if not figures.has_cost:
         return "?"
     prefix = "≈" if figures.estimated else ""
-    return f"{prefix}{format_dollars(micro or bool(figures.exact))}{'+?' if figures.unpriced else ''}"
-
-
-def format_dollars(micro: int) -> str:
-    """Return micro-dollars in cents; what is there and less than one is not nothing.
-
-    >>> format_dollars(12_345_678), format_dollars(4_999), format_dollars(0)
-    ('$12.35', '<$0.01', '$0.00')
-    """
-    if 0 < micro < _MICROS_PER_CENT // 2:
-        return "<$0.01"
-    return f"${(micro + _MICROS_PER_CENT // 2) // _MICROS_PER_CENT / 100:,.2f}"
+    return f"{prefix}{humanize.cents(micro or bool(figures.exact))}{'+?' if figures.unpriced else ''}"
 
 
 def bar_text(value: int, max_value: int, width: int, *, unicode: bool) -> str:
@@ -268,7 +257,7 @@ def _hour_map_lines(costs: dict[tuple[str, int], int], screen: Screen) -> Iterat
     for (day, hour), cost in costs.items():
         cost_grid[date.fromisoformat(day).weekday()][hour] += cost
     color_scale = _ShadeScale((cost for row in cost_grid for cost in row), screen)
-    row_totals = [format_dollars(sum(row)) for row in cost_grid]
+    row_totals = [humanize.cents(sum(row)) for row in cost_grid]
     available = screen.width - _LEFT_MARGIN - 2 - max(map(display_width, row_totals))
     cell_width = 2 if available >= 2 * _HOURS_PER_DAY else 1
     heads = "".join(f"{hour:<{3 * cell_width}}" for hour in range(0, _HOURS_PER_DAY, 3))
@@ -309,8 +298,6 @@ def _day_map_lines(costs: dict[tuple[str, int], int], screen: Screen) -> Iterato
 
 
 class _ShadeScale:
-    """Which amounts have which shade."""
-
     def __init__(self, costs: Iterable[int], screen: Screen) -> None:
         self._costs = sorted(cost for cost in costs if cost > 0)
         self._shades = _UNICODE_SHADES if screen.styler.unicode else _ASCII_SHADES
@@ -326,7 +313,7 @@ class _ShadeScale:
 
     def legend_lines(self, unit: str) -> Iterator[StyledLine]:
         """Say what the shades mean."""
-        max_amount = format_dollars(self._costs[-1]) if self._costs else format_dollars(0)
+        max_amount = humanize.cents(self._costs[-1]) if self._costs else humanize.cents(0)
         legend_text = f"a quarter each, up to {max_amount} for {unit}"
         first: StyledLine = [(" " * _LEFT_MARGIN + "none ", "dim"), (self._shades, "blue")]
         available = self._width - _LEFT_MARGIN
@@ -400,7 +387,7 @@ def _total_cost(members: list[ExplainedResponse]) -> str:
 
 
 def _response_lines(response: ExplainedResponse, columns: int) -> Iterator[StyledLine]:
-    price = "no price known" if response.cost is None else f"${response.cost / 1e6:.6f}"
+    price = "no price known" if response.cost is None else humanize.dollars(response.cost, 6)
     stamp = iso_time_from_ms(response.time) or "time unknown"
     pieces = [
         (one_line(response.key, min(40, columns - 1)), "bold"),

@@ -1,12 +1,9 @@
 """Brief of a session: prompts, work, decisions and open items.
 
 brief_document   data model of a brief
-brief_builder    builds briefs, and selects sessions
-turn_reader      texts, calls, backups, compactions and queue operations of each turn
-brief_subagents  sub-agents of each turn
+brief_builder    builds briefs with what is open at the end, and selects sessions
+turn_reader      texts, calls, backups, compactions, queue operations and decisions of each turn
 work_summary     tools, files, commands, tests, sub-agents, commits, failures
-decisions        plans, answers, denials, and decisions stated in text
-open_items       open items at the end
 brief_reduction  cuts long inputs, masks secrets, fits a token budget
 brief_markdown   a brief as Markdown
 brief_json       a brief as JSON

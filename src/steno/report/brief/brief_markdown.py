@@ -34,7 +34,6 @@ from steno.report.brief.brief_document import (
     WorkSummary,
 )
 from steno.report.brief.brief_reduction import fit_to_budget, mask_brief, shorten_inputs
-from steno.report.humanize import MINUS_SIGN
 from steno.sanitize.markdown import QUOTE_NOTICE, code_span, estimate_tokens, fenced_block
 
 STATE_TEXTS: Final = {
@@ -137,7 +136,7 @@ def _call_item(call: ToolCall, limits: TextLimits) -> str:
 
 def _parameter_text(call: ToolCall, name: str, value: Any, limits: TextLimits) -> tuple[str, bool]:
     """Return a parameter, and whether it is a block of its own."""
-    text = value if isinstance(value, str) else _compact_json(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     size = call.cut.get(name, len(text))
     label = code_span(name, _MAX_NAME_LENGTH) or "parameter"
     if limits.blocks and (len(text) > _MAX_INLINE_LENGTH or "\n" in text):
@@ -145,10 +144,6 @@ def _parameter_text(call: ToolCall, name: str, value: Any, limits: TextLimits) -
         return "\n".join([f"  {label}:", "", *(f"  {line}".rstrip() for line in lines)]), True
     size_note = f" [{size:,} characters]" if size > limits.value else ""
     return f"{label} {code_span(text, limits.value) or '(empty)'}{size_note}", False
-
-
-def _compact_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 # Sub-agents
@@ -455,7 +450,7 @@ def _work_section(work: WorkSummary) -> Iterator[str]:
 
 def _commit_text(commit: Commit) -> str:
     name = f"{code_span(commit.hash, 40)} " if commit.hash else ""
-    size = f"{humanize.count(commit.files, 'file')}, +{commit.added:,} {MINUS_SIGN}{commit.removed:,}"
+    size = f"{humanize.count(commit.files, 'file')}, {humanize.line_changes(commit.added, commit.removed)}"
     details = ", ".join(part for part in (size if commit.files else "", "pushed" if commit.pushed else "") if part)
     return f"Commit {name}{code_span(commit.subject, _MAX_SPAN_LENGTH)}" + (f" ({details})" if details else "")
 
@@ -467,10 +462,10 @@ def _pull_request_text(pull_request: PullRequest) -> str:
 
 def _files_text(work: WorkSummary, max_files: int) -> str:
     names = [
-        f"{code_span(changed_file.path, _MAX_PATH_LENGTH)} +{changed_file.added:,} {MINUS_SIGN}{changed_file.removed:,}"
+        f"{code_span(changed_file.path, _MAX_PATH_LENGTH)} {humanize.line_changes(changed_file.added, changed_file.removed)}"
         for changed_file in work.files[:max_files]
     ]
-    lines = f"+{work.added:,} {MINUS_SIGN}{work.removed:,}"
+    lines = humanize.line_changes(work.added, work.removed)
     return f"{humanize.count(work.changed, 'file')} changed, {lines}: {_joined_names(names, work.changed)}"
 
 

@@ -64,7 +64,6 @@ def _is_deep(value: Any) -> bool:
 
 
 def _children(value: Any) -> list[Any]:
-    """Return what a list or an object holds."""
     if isinstance(value, dict):
         return list(cast("dict[str, Any]", value).values())
     return cast("list[Any]", value) if isinstance(value, list) else []

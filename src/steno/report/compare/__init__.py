@@ -1,6 +1,5 @@
 """Compares two sessions.
 
-alignment              common and differing items of two sequences
 session_side           one session of a comparison
 comparison             the differences, as data, table and text
 comparison_candidates  sessions to compare one with

@@ -6,11 +6,10 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from steno.format.line_diff import Alignment, align
 from steno.format.tool_catalogue import tool_facts
 from steno.report import humanize
-from steno.report.compare.alignment import Alignment, align
 from steno.report.compare.session_side import CommandRuns, FileTouches, IndexedFacts, PathItem, SessionSide
-from steno.report.humanize import MINUS_SIGN
 from steno.report.pricing import PriceTable
 from steno.report.session_list import SessionRow, usage_by_session
 from steno.report.usage.usage_from_files import FilePartition
@@ -86,12 +85,7 @@ def compare(a: SessionSide, b: SessionSide) -> Comparison:
     """Lay two sides beside each other."""
     prompts_a, prompts_b = _indexed_prompts(a), _indexed_prompts(b)
     prompts = align([item.key for _, item in prompts_a], [item.key for _, item in prompts_b])
-    anchors = [
-        (prompts_a[index_a][0], prompts_b[index_b][0])
-        for part in prompts.parts
-        if part.common
-        for index_a, index_b in zip(part.a, part.b, strict=True)
-    ]
+    anchors = [(prompts_a[index_a][0], prompts_b[index_b][0]) for index_a, index_b in prompts.pairs]
     path = align([item.key for item in a.path], [item.key for item in b.path], anchors=anchors)
     shared = _shared_records(a, b, path)
     fork: SideName = "a" if b.id in a.continues else "b" if a.id in b.continues else ""
@@ -354,14 +348,10 @@ def _difference_text(figure: Figure) -> str:
         return ""
     if figure.unit == "share":
         points = round(b * 100) - round(a * 100)
-        return f"{_signed_number(points)} points" if points else ""
+        return f"{humanize.signed(points)} points" if points else ""
     if figure.unit == "count" and max(a, b) <= _SMALL_COUNT:
-        return _signed_number(int(b - a))
-    return f"{_signed_number(round((b - a) / a * 100))}%" if a else ""
-
-
-def _signed_number(number: int) -> str:
-    return f"+{number:,}" if number >= 0 else f"{MINUS_SIGN}{-number:,}"
+        return humanize.signed(int(b - a))
+    return f"{humanize.signed(round((b - a) / a * 100))}%" if a else ""
 
 
 def _model_names(side: SessionSide) -> str:
@@ -396,7 +386,7 @@ def _abandoned_text(side: SessionSide) -> str:
 def _changed_files_text(side: SessionSide) -> str:
     changed = side.changed.values()
     added, removed = sum(touch.added for touch in changed), sum(each.removed for each in changed)
-    return f"{len(changed):,}, +{added:,} {MINUS_SIGN}{removed:,}" if changed else "none"
+    return f"{len(changed):,}, {humanize.line_changes(added, removed)}" if changed else "none"
 
 
 RELATION_TEXTS: Final[dict[Relation, str]] = {

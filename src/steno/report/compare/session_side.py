@@ -326,13 +326,8 @@ def _last_tests(turns: list[Turn], transcript: Transcript) -> TestResult | None:
 def _tool_calls(steps: list[Step]) -> dict[str, tuple[int, int]]:
     tools: dict[str, tuple[int, int]] = {}
     for step in steps:
-        if step.kind in ("tool", "agent") and _starts_with_call(step.call):
+        if step.kind in ("tool", "agent") and (step.call is not None and step.call.type == "assistant"):
             name = "Agent" if step.kind == "agent" else step.verb
             calls, failed = tools.get(name, (0, 0))
             tools[name] = (calls + 1, failed + (step.state == "failed"))
     return tools
-
-
-def _starts_with_call(node: Node | None) -> bool:
-    """Whether a step begins with a call; a report that came later is no call."""
-    return node is not None and node.type == "assistant"

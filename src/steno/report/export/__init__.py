@@ -3,10 +3,9 @@
 export_options   names of the formats and levels
 export_formats   Markdown, plain text, lossless JSON, messages for the API
 session_masking  masks a session before it is read; lists secrets
-session_export   selects sessions and writes files
+session_export   selects sessions and writes files; tables of the index
 steps_format     steps.jsonl and metadata.json
 steps_folder     keeps a folder of steps in sync
-parquet_tables   tables of the index
 
 HTML is rendered in `steno.web.export`, with the templates of the explorer.
 """

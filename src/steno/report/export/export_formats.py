@@ -122,8 +122,8 @@ def session_facts(session: Session) -> list[tuple[str, str]]:
         ("branch", session.branch),
         ("model", ", ".join(model for model in session.models if not model.startswith("<"))),
         ("client", ", ".join(session.versions)),
-        ("started", f"{started.astimezone():%Y-%m-%d %H:%M}" if started else ""),
-        ("ended", f"{ended.astimezone():%Y-%m-%d %H:%M}" if ended else ""),
+        ("started", humanize.local_minute(started)),
+        ("ended", humanize.local_minute(ended)),
         ("turns", str(len(session.turns()))),
         ("tokens", f"{usage.context:,} in, {usage.output:,} out" if usage.messages else ""),
     ]

@@ -42,7 +42,7 @@ def open_masked(session_file: DiscoveredFile, masker: Masker | None) -> MaskedSe
     Raises:
         Unreadable: it cannot be read.
     """
-    name = _file_stem(session_file)
+    name = session_file.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
 
     def agent(agent_file: DiscoveredFile) -> Transcript:
         try:
@@ -63,10 +63,6 @@ def open_masked(session_file: DiscoveredFile, masker: Masker | None) -> MaskedSe
         summaries=[(leaf, _mask_text(title, masker, name)) for leaf, title in foreign_titles(session_file, version)],
     )
     return MaskedSession(session, session_file, session_file.size)
-
-
-def _file_stem(session_file: DiscoveredFile) -> str:
-    return session_file.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
 
 
 def read_bytes_of(session_file: DiscoveredFile) -> bytes:

@@ -290,7 +290,6 @@ class _SyncRun:
     # One session
 
     def _sync_source(self, source: Source, *, sync_all: bool) -> None:
-        """Write a session if it changed."""
         try:
             self._update_source(source, sync_all=sync_all)
         except Unreadable as error:
@@ -499,7 +498,6 @@ def _by_path(source: Source) -> str:
 
 
 def _size(session_file: DiscoveredFile) -> int:
-    """Return how large a file is now."""
     if isinstance(session_file, ArchivedFile):
         return session_file.size
     try:

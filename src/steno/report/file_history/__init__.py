@@ -6,6 +6,5 @@ touch_finder     touches of a file, from the index, the records behind it, and b
 version_builder  touches in order → versions, with gaps where nothing is recorded
 history          history of one file: versions, diffs, timeline
 touched_files    all touched files, filtered and sorted, and those of one session
-restore          writes a version to disk
 verification     checks rebuilt files against what the client recorded
 """

@@ -190,3 +190,20 @@ def _version_after_turn(history: History, session: str, turn: int | None) -> Ver
     if not earlier:
         raise NotFound(f"the session had not touched it by turn {turn}")
     return earlier[-1]
+
+
+def version_bytes(version: Version) -> bytes:
+    """Return a version as it would lie on the disk, with the line endings that are known of it.
+
+    Raises:
+        NotFound: not all of it is known.
+        BadRequest: it holds what no text file can hold.
+    """
+    if version.text is None:
+        known_lines = sum(len(piece.lines) for piece in version.pieces)
+        reason = f"only {known_lines:,} of its lines are known" if known_lines else "nobody recorded it"
+        raise NotFound(f"this version cannot be rebuilt: {reason}", hint=version.note)
+    try:
+        return version.text.encode()
+    except UnicodeEncodeError as error:
+        raise BadRequest("this version holds half letters, which no file can hold") from error

@@ -2,30 +2,21 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
-from steno.index.line_decoder import common_ends
+from steno.format.line_diff import Hunk, make_hunks, readable_diff
 from steno.report import humanize
 from steno.report.file_history.file_versions import History, Version
-from steno.report.file_history.text_edits import normalize_newlines
+from steno.report.file_history.text_edits import normalize_newlines, text_lines
 from steno.report.file_history.touch_finder import SessionOpener, TouchFinder
 from steno.report.file_history.version_builder import build_versions
 from steno.report.humanize import MS_PER_SECOND
 from steno.session.turns.steps import one_line
 
 _MAX_LINE_PAIRS: Final = 50_000_000
-
-
-class DiffHunk(msgspec.Struct, frozen=True):
-    """Some lines of a diff with their signs: a space, `-` or `+`."""
-
-    old: int
-    new: int
-    lines: tuple[str, ...]
 
 
 def history(
@@ -64,68 +55,16 @@ def normalized_text(version: Version) -> str | None:
     return None if version.text is None else normalize_newlines(version.text)
 
 
-_DiffOpcode: TypeAlias = tuple[str, int, int, int, int]
-"""What became of some lines, as `difflib` says it."""
-
-
-def diff_texts(before: str, after: str, context: int = 3) -> list[DiffHunk]:
+def diff_texts(before: str, after: str, context: int = 3) -> list[Hunk]:
     """Return what changed from one text to another."""
-    old, new = _text_lines(before), _text_lines(after)
-    if old == new:
-        return []
-    # What is alike at the ends is no part of the search, so that lines are counted as elsewhere.
-    common_head, common_tail = common_ends(old, new)
-    start, before_tail = max(0, common_head - context), max(0, common_tail - context)
-    opcodes = _diff_opcodes(
-        old[common_head : len(old) - common_tail], new[common_head : len(new) - common_tail], common_head - start
-    )
-    old, new = old[start : len(old) - before_tail], new[start : len(new) - before_tail]
-    hunks: list[DiffHunk] = []
-    for group in _group_opcodes(opcodes, len(old), len(new), context):
-        lines: list[str] = []
-        for tag, a, b, c, d in group:
-            if tag == "equal":
-                lines += [f" {line}" for line in old[a:b]]
-                continue
-            lines += [f"-{line}" for line in old[a:b]]
-            lines += [f"+{line}" for line in new[c:d]]
-        hunks.append(DiffHunk(group[0][1] + start + 1, group[0][3] + start + 1, tuple(lines)))
-    return hunks
-
-
-def _diff_opcodes(old: Sequence[str], new: Sequence[str], offset: int) -> list[_DiffOpcode]:
-    """Return what became of the lines between the ends that are alike."""
-    if len(old) * len(new) > _MAX_LINE_PAIRS:
-        # To find what stayed the same between such texts takes longer than anybody waits.
-        return [("replace", offset, offset + len(old), offset, offset + len(new))]
-    return [
-        (tag, a + offset, b + offset, c + offset, d + offset)
-        for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    ]
-
-
-def _group_opcodes(
-    opcodes: list[_DiffOpcode], old_count: int, new_count: int, context: int
-) -> Iterable[list[_DiffOpcode]]:
-    """Yield changes that stand near each other, with the lines around them."""
-    first, last = opcodes[0], opcodes[-1]
-    group: list[_DiffOpcode] = [("equal", 0, first[1], 0, first[3])] if first[1] else []
-    for opcode in opcodes:
-        tag, a, b, c, d = opcode
-        if tag == "equal" and b - a > 2 * context:
-            yield [*group, (tag, a, a + context, c, c + context)]
-            group = [(tag, b - context, b, d - context, d)]
-        else:
-            group.append(opcode)
-    if last[2] < old_count:
-        group.append(("equal", last[2], old_count, last[4], new_count))
-    yield group
+    old, new = text_lines(before), text_lines(after)
+    return make_hunks(old, new, readable_diff(old, new, max_pairs=_MAX_LINE_PAIRS), context)
 
 
 def count_surviving_lines(before: str, after: str, last: str) -> tuple[int, int]:
     """Return how many of the lines that a change put in still stand, and how many it put in."""
     remaining: dict[str, int] = {}
-    for line in _text_lines(last):
+    for line in text_lines(last):
         remaining[line] = remaining.get(line, 0) + 1
     added = [
         line[1:]
@@ -139,13 +78,6 @@ def count_surviving_lines(before: str, after: str, last: str) -> tuple[int, int]
             remaining[line] -= 1
             surviving_count += 1
     return surviving_count, len(added)
-
-
-def _text_lines(text: str) -> list[str]:
-    lines = normalize_newlines(text).split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
 
 
 _NO_NEWLINE_SIGN: Final = "\0"
@@ -190,7 +122,7 @@ def _mark_missing_newline(text: str) -> str:
     return normalized if not normalized or normalized.endswith("\n") else f"{normalized}{_NO_NEWLINE_SIGN}"
 
 
-def _hunk_lines(hunk: DiffHunk) -> Iterator[str]:
+def _hunk_lines(hunk: Hunk) -> Iterator[str]:
     old_count = sum(not line.startswith("+") for line in hunk.lines)
     new_count = sum(not line.startswith("-") for line in hunk.lines)
     # A side without lines is told by the line before it.
@@ -346,20 +278,4 @@ def time_text(version: Version) -> str:
 
 
 def _entry_day(version: Version, now: float) -> str:
-    return "Undated" if version.time is None else short_weekday(version.time / MS_PER_SECOND, now)
-
-
-def weekday_and_time(seconds: float, now: float) -> str:
-    """Return a day in a word, and the time of day."""
-    return f"{short_weekday(seconds, now)} {humanize.time_of_day(seconds)}"
-
-
-def short_weekday(seconds: float, now: float) -> str:
-    """Return a day in a word: Today, Yesterday, Fri, 9 Nov, 3 Sep 2025."""
-    name = humanize.day_name(seconds, now)
-    first_word, *other_words = name.split()
-    if not other_words:
-        return name
-    if not first_word.isdecimal():
-        return first_word[:_ABBREVIATION_LENGTH]
-    return " ".join([first_word, other_words[0][:_ABBREVIATION_LENGTH], *other_words[1:]])
+    return "Undated" if version.time is None else humanize.short_weekday(version.time / MS_PER_SECOND, now)

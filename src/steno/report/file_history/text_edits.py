@@ -1,16 +1,16 @@
 """Applies edits and recorded patches to text, and holds partially known text."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Final, Self
 
 import msgspec
 
+from steno.format.line_diff import readable_diff
 from steno.report.file_history.file_versions import KnownLines
 
 _NO_NEWLINE_MARK: Final = "\\"
 _MAX_COMPARED_PAIRS: Final = 4_000_000
-"""So many pairs of lines are compared to tell what changed; with more it is only estimated."""
+"""Pairs of lines; with more, what changed is only estimated."""
 _TAB_SPACES: Final = "  "
 
 
@@ -48,6 +48,18 @@ class PatchHunk(msgspec.Struct, frozen=True):
 def normalize_newlines(text: str) -> str:
     """Return a text with the line endings that clients keep."""
     return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def text_lines(text: str) -> list[str]:
+    r"""Return the lines of a text; the newline at its end begins no line.
+
+    >>> text_lines("a\r\nb\n"), text_lines("")
+    (['a', 'b'], [])
+    """
+    lines = normalize_newlines(text).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def equal_texts(first: str, second: str) -> bool:
@@ -129,24 +141,11 @@ def _expand_hunk_tabs(hunk: PatchHunk) -> PatchHunk:
 
 
 def count_changed_lines(before: str, after: str) -> tuple[int, int]:
-    """Return how many lines came and how many went."""
-    old, new = normalize_newlines(before).split("\n"), normalize_newlines(after).split("\n")
-    if old and not old[-1]:
-        old.pop()
-    if new and not new[-1]:
-        new.pop()
-    common_head = 0
-    shorter = min(len(old), len(new))
-    while common_head < shorter and old[common_head] == new[common_head]:
-        common_head += 1
-    common_tail = 0
-    while common_tail < shorter - common_head and old[-1 - common_tail] == new[-1 - common_tail]:
-        common_tail += 1
-    old, new = old[common_head : len(old) - common_tail], new[common_head : len(new) - common_tail]
-    if not old or not new or len(old) * len(new) > _MAX_COMPARED_PAIRS:
-        return len(new), len(old)
-    unchanged = sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
-    return len(new) - unchanged, len(old) - unchanged
+    """Return how many lines were added, and how many removed."""
+    changes = readable_diff(text_lines(before), text_lines(after), max_pairs=_MAX_COMPARED_PAIRS)
+    return sum(len(part.b) for part in changes if not part.common), sum(
+        len(part.a) for part in changes if not part.common
+    )
 
 
 class PartialText:

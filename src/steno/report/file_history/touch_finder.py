@@ -244,7 +244,6 @@ class TouchFinder:
         return self._with_owner(touch, message >> FILE_ID_SHIFT, message & _OFFSET_MASK, turn)
 
     def _with_owner(self, touch: FileTouch, file: int, offset: int, turn: int) -> FileTouch:
-        """Say whose touch it is."""
         owner = self.owners[file]
         abandoned, numbers = self._abandoned_and_turns(owner)
         return msgspec.structs.replace(
@@ -258,7 +257,6 @@ class TouchFinder:
         )
 
     def _is_included(self, file: int) -> bool:
-        """Whether a session is of a project that counts."""
         self._load_owner(file)
         owner = self.owners.get(file)
         if owner is None or self._includes_project is None or self._includes_project(owner.project):
@@ -295,7 +293,7 @@ class TouchFinder:
             return
         backups = FileBackups(owner.path, owner.id, self._path, owner.project)
         backup_prefix = file_history_name(self._path, 1).partition("@")[0]
-        needles = [_json_text(self._name), backup_prefix.encode()]
+        needles = [msgspec.json.encode(self._name)[1:-1], backup_prefix.encode()]
         for offset, line in _lines_containing(source, needles):
             if not any(relevant_mark in line for relevant_mark in _RELEVANT_MARKS):
                 continue
@@ -306,7 +304,12 @@ class TouchFinder:
                 time = to_millis(record.timestamp) if touch.time is None else touch.time
                 turn = self._turn_at(file, offset)
                 placed = self._with_owner(touch, file, offset, turn)
-                yield msgspec.structs.replace(placed, time=time, order=offset, agent=owner.agent or _agent_id(record))
+                yield msgspec.structs.replace(
+                    placed,
+                    time=time,
+                    order=offset,
+                    agent=owner.agent or ((record.envelope.agent_id or "") if record.is_sidechain else ""),
+                )
 
     def _touches_in_record(self, record: Record, message: int, backups: FileBackups) -> Iterator[FileTouch]:
         if record.type == "assistant":
@@ -329,7 +332,6 @@ class TouchFinder:
             yield from backups.in_record(record)
 
     def _was_run(self, message: int, call: str) -> bool:
-        """Whether a command was let run."""
         row = self._connection.execute(
             "SELECT t.result, r.length, t.failed FROM tool_calls t "
             "JOIN messages r ON r.id = t.result WHERE t.message = ? AND t.call = ?",
@@ -428,15 +430,6 @@ def _branch_offsets(session: Session) -> tuple[frozenset[int], dict[int, int]]:
     abandoned = frozenset(node.offset for branch in session.branches for node in branch.nodes)
     turns = {node.offset: turn.number for turn in session.turns() for node in turn.nodes}
     return abandoned, turns
-
-
-def _agent_id(record: Record) -> str:
-    return (record.envelope.agent_id or "") if record.is_sidechain else ""
-
-
-def _json_text(name: str) -> bytes:
-    """Return a name as it stands inside a JSON string."""
-    return msgspec.json.encode(name)[1:-1]
 
 
 def _lines_containing(source: OpenSource, needles: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -276,7 +276,6 @@ class _VersionBuilder:
             self._add_version(touch, "outside", known, note=note)
 
     def _add_lost_backup(self, touch: FileTouch) -> None:
-        """Take in a backup that is not there any more."""
         if self._backups_only:
             self._set_state(None, "unknown")
             self._add_version(touch, "outside", "unknown", note=_NOTE_BACKUP_LOST)
@@ -327,7 +326,6 @@ class _VersionBuilder:
         self._pending_commands = []
 
     def _settle_commands(self) -> None:
-        """Say of commands that they changed nothing."""
         for place in self._pending_commands:
             settled = msgspec.structs.replace(
                 self.versions[place],
@@ -356,7 +354,6 @@ class _VersionBuilder:
         return _NOTE_COMMAND_BEFORE if self._pending_commands and self._known != "unknown" else ""
 
     def _add_lines(self, touch: FileTouch, evidence: TouchEvidence) -> None:
-        """Take in some lines of the file."""
         if not evidence.lines:
             return
         if self._text is not None:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from steno.report.export.export_options import ExportLevel
 from steno.report.export.session_export import ExportJob, export_name
 from steno.report.export.session_masking import MaskedSession, open_masked
-from steno.report.humanize import project_name
+from steno.report.humanize import local_date, project_name
 from steno.report.price_sources import load_price_table
 from steno.report.pricing import PriceTable
 from steno.report.session_lookup import SessionIndexRow
@@ -151,7 +151,7 @@ class _SessionExporter:
         return ExportedSession(
             head.title,
             self.session.project,
-            f"{started.astimezone():%Y-%m-%d}" if started is not None else "",
+            local_date(started),
             started.timestamp() if started is not None else 0.0,
             self.view.figures.turns,
             self.view.figures.steps,

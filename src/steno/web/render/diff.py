@@ -6,13 +6,13 @@ The work is bounded: what is too large to compare is shown as removed and added 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import islice, zip_longest
 from typing import Final
 
 import msgspec
 from markupsafe import Markup
 
+from steno.format.line_diff import Hunk, count_equal_pairs, group_changes, matching_ranges, readable_diff, signed_runs
 from steno.sanitize.html import SafeHtml, escape_text, trusted_markup
 from steno.web.render.code import client_highlight_class, highlighted_lines
 
@@ -68,16 +68,13 @@ class ChangeMarker:
             return None
         self._comparisons_left -= 1
         a, b = _TOKEN.findall(old), _TOKEN.findall(new)
-        if max(len(a), len(b)) > _MOST_WORDS or _equal_pairs(a, b) > _MOST_PAIRS:
+        if max(len(a), len(b)) > _MOST_WORDS or count_equal_pairs(a, b) > _MOST_PAIRS:
             return None
-        matcher = SequenceMatcher(None, a, b, autojunk=False)
-        if matcher.ratio() < _MIN_SIMILARITY:
+        ranges = matching_ranges(a, b)
+        if 2 * sum([len(part.a) for part in ranges if part.common]) < _MIN_SIMILARITY * (len(a) + len(b)):
             return None
-        left: list[str] = []
-        right: list[str] = []
-        for tag, i, j, k, m in matcher.get_opcodes():
-            left.append(_words_html(a[i:j], marked=tag != "equal"))
-            right.append(_words_html(b[k:m], marked=tag != "equal"))
+        left = [_words_html(a[part.a.start : part.a.stop], marked=not part.common) for part in ranges]
+        right = [_words_html(b[part.b.start : part.b.stop], marked=not part.common) for part in ranges]
         return "".join(left), "".join(right)
 
 
@@ -89,14 +86,6 @@ def _change_blocks(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]
             places = range(*match.span())
             removed = [place for place in places if signs[place] == "-"]
             yield removed, [place for place in places if signs[place] == "+"]
-
-
-def _equal_pairs(a: Sequence[str], b: Sequence[str]) -> int:
-    """Return how many pairs of equal words there are at most; counted where that is needed."""
-    if len(a) * len(b) <= _MOST_PAIRS:
-        return len(a) * len(b)
-    counts = Counter(b)
-    return sum([count * counts[word] for word, count in Counter(a).items()])
 
 
 def _similarity(a: Counter[str], b: Counter[str]) -> float:
@@ -128,17 +117,8 @@ _REMOVED_ROW: Final = '<tr class="del"><td class="no">'
 _REMOVED_CELLS: Final = '</td><td class="no"></td><td class="sg">\N{MINUS SIGN}</td><td>'
 _NOTE_ROW: Final = '<tr class="rem"><td class="no"></td><td class="no"></td><td class="sg"> </td><td>'
 _GAP_ROW: Final = '<tr class="gap"><td colspan="4">{}</td></tr>'
-_MAX_PAIRS: Final = 300_000
-"""Pairs of equal lines that may be looked at to find out what changed."""
-
-
-class Hunk(msgspec.Struct, frozen=True):
-    """A stretch of a diff: where it begins in the old and in the new text, and its lines."""
-
-    old: int
-    new: int
-    lines: tuple[str, ...]
-    """Each with its sign: a space, `-` or `+`; `\\` begins a remark."""
+_MAX_EQUAL_LINES: Final = 300_000
+"""Pairs of equal lines in two texts."""
 
 
 class DiffRow(msgspec.Struct, frozen=True):
@@ -160,18 +140,18 @@ class RowPair(msgspec.Struct, frozen=True):
 # Comparing
 
 
-def diff_texts(old: str, new: str, *, context: int = 3, start: int = 1) -> list[Hunk]:
-    """Return what changed from one text to another; line numbers count from `start`."""
+def diff_texts(old: str, new: str, *, context: int = 3) -> list[Hunk]:
+    """Return what changed from one text to another."""
     before, after = _lines(old, new), _lines(new, old)
+    ranges = readable_diff(before, after, max_equal_pairs=_MAX_EQUAL_LINES)
     hunks: list[Hunk] = []
-    for group in _group_changes(_line_changes(before, after), context):
+    for group in group_changes(ranges, context):
         lines: list[str] = []
-        for is_equal, a, b, c, d in group:
-            for sign, changed_lines in ((" ", before[a:b]),) if is_equal else (("-", before[a:b]), ("+", after[c:d])):
-                lines += [f"{sign}{line}" for line in changed_lines]
-                if changed_lines and changed_lines[-1].endswith(_NO_NEWLINE):
-                    lines[-1:] = [lines[-1].removesuffix(_NO_NEWLINE), _NO_NEWLINE_NOTE]
-        hunks.append(Hunk(group[0][1] + start, group[0][3] + start, tuple(lines)))
+        for sign, run in signed_runs(group, before, after):
+            lines += [f"{sign}{line}" for line in run]
+            if run and run[-1].endswith(_NO_NEWLINE):
+                lines[-1:] = [lines[-1].removesuffix(_NO_NEWLINE), _NO_NEWLINE_NOTE]
+        hunks.append(Hunk(group[0].a.start + 1, group[0].b.start + 1, tuple(lines)))
     return hunks
 
 
@@ -181,59 +161,6 @@ def _lines(text: str, other: str) -> list[str]:
         return []
     alone = bool(other) and other.endswith("\n") and not text.endswith("\n")
     return (text + _NO_NEWLINE * alone).removesuffix("\n").split("\n")
-
-
-_LineChange = tuple[bool, int, int, int, int]
-"""Whether lines are the same, and which they are in the old and in the new text."""
-
-
-def _line_changes(before: Sequence[str], after: Sequence[str]) -> list[_LineChange]:
-    """Return how one text becomes the other."""
-    head = _common_prefix(before, after)
-    tail = _common_prefix(before[head:][::-1], after[head:][::-1])
-    a, b = before[head : len(before) - tail], after[head : len(after) - tail]
-    codes: list[_LineChange] = [(True, 0, head, 0, head)] if head else []
-    if a or b:
-        codes += [(s, i + head, j + head, k + head, m + head) for s, i, j, k, m in _match_middle(a, b)]
-    if tail:
-        codes.append((True, head + len(a), len(before), head + len(b), len(after)))
-    return codes
-
-
-def _common_prefix(a: Sequence[str], b: Sequence[str]) -> int:
-    return next((position for position, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
-def _match_middle(a: Sequence[str], b: Sequence[str]) -> list[_LineChange]:
-    old_counts, new_counts = Counter(a), Counter(b)
-    if sum(count * new_counts[line] for line, count in old_counts.items()) > _MAX_PAIRS:
-        return [(False, 0, len(a), 0, len(b))]
-    codes = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
-    return [(tag == "equal", i, j, k, m) for tag, i, j, k, m in codes]
-
-
-def _group_changes(codes: Sequence[_LineChange], context: int) -> Iterator[list[_LineChange]]:
-    """Yield what belongs together: changes, and a few lines around them."""
-    group: list[_LineChange] = []
-    for position, (is_equal, a, b, c, d) in enumerate(codes):
-        if not is_equal:
-            group.append((is_equal, a, b, c, d))
-            continue
-        before, after = ((0 if position == 0 else context), (0 if position == len(codes) - 1 else context))
-        if position and position < len(codes) - 1 and b - a <= 2 * context:
-            group.append((is_equal, a, b, c, d))
-            continue
-        if before:
-            end = min(before, b - a)
-            group.append((is_equal, a, a + end, c, c + end))
-        if any(not code[0] for code in group):
-            yield group
-        group = []
-        if after:
-            length = min(after, b - a)
-            group.append((is_equal, b - length, b, d - length, d))
-    if any(not code[0] for code in group):
-        yield group
 
 
 def count_changes(hunks: Sequence[Hunk]) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from steno.report.compare.comparison_candidates import comparison_candidates, se
 from steno.report.session_list import SessionRow
 from steno.web.state.app_state import AppState
 from steno.web.state.caches import SessionRef
-from steno.web.templating import format_duration, links, render_page
+from steno.web.templating import links, render_page
 from steno.web.urls import path_tag
 from steno.web.views.comparison import cached_side, compare_paths, session_choices
 
@@ -82,7 +82,7 @@ def _comparison(
         "found": comparison,
         "heads": heads,
         "alike": RELATION_TEXTS[comparison.relation],
-        "rows": comparison_rows(comparison, format_duration),
+        "rows": comparison_rows(comparison, humanize.spaced_duration),
         "said": divergence_text(comparison),
         "asked": list(prompts_of_both(comparison)),
         "both_files": sum(one is not None and other is not None for _, one, other in comparison.files),

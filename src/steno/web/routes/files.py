@@ -12,14 +12,7 @@ from steno.index.database import SessionIndex
 from steno.report import humanize
 from steno.report.clock import local_midnight
 from steno.report.file_history.file_versions import History, Version
-from steno.report.file_history.history import (
-    TimelineEntry,
-    event_text,
-    origin_text,
-    short_weekday,
-    time_text,
-    timeline_entries,
-)
+from steno.report.file_history.history import TimelineEntry, event_text, origin_text, time_text, timeline_entries
 from steno.report.file_history.touched_files import (
     TouchedFile,
     TouchedFilter,
@@ -194,7 +187,9 @@ def _file_row(file: TouchedFile, params: _FilesPageParams, bases: Sequence[str],
 
 def _format_time(seconds: float, now: float) -> str:
     return (
-        humanize.time_of_day(seconds) if local_midnight(seconds) == local_midnight(now) else short_weekday(seconds, now)
+        humanize.time_of_day(seconds)
+        if local_midnight(seconds) == local_midnight(now)
+        else humanize.short_weekday(seconds, now)
     )
 
 
@@ -410,7 +405,7 @@ def _version_options(history: History, now: float) -> list[_VersionOption]:
     ]
     options: list[_VersionOption] = []
     for each in versions[:_MAX_VERSION_OPTIONS]:
-        day = "" if each.time is None else short_weekday(each.time / MS_PER_SECOND, now)
+        day = "" if each.time is None else humanize.short_weekday(each.time / MS_PER_SECOND, now)
         change = "".join(
             f" {sign}{number}" for sign, number in (("+", each.added), (MINUS_SIGN, each.removed)) if number
         )

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from steno.errors import BadRequest
 from steno.index.database import SessionIndex
 from steno.report import humanize
-from steno.report.palette_items import find_palette_files, find_palette_projects, find_palette_sessions
+from steno.report.session_lookup import find_palette_files, find_palette_projects, find_palette_sessions
 from steno.web.state.app_state import AppState, NotReady
 from steno.web.templating import links, render_page
 from steno.web.urls import Links, path_tag

@@ -29,7 +29,7 @@ from steno.report.usage.usage_report import ReportRow
 from steno.web.state.app_state import AppState
 from steno.web.templating import links, render_page
 from steno.web.urls import path_for_tag
-from steno.web.views.usage_figures import DateRange, cache_share, format_amount, format_day, format_days, parse_day
+from steno.web.views.usage_figures import DateRange, cache_share, format_amount, format_days, parse_day
 
 _RESPONSES_PER_PAGE: Final = 25
 _CALLS_PER_PAGE: Final = 50
@@ -220,10 +220,10 @@ def _days_filter(query_params: QueryParams, link_name: str) -> tuple[DateRange, 
 def _format_days(days: DateRange) -> str:
     first, last = days.first, days.last
     if first == last and first is not None:
-        return f"{first:%A} {format_day(first, year=True)}"
+        return f"{first:%A} {humanize.short_date(first, year=True)}"
     if first is None:
-        return f"up to {format_day(last or date.max, year=True)}"
-    return format_days(first, last) if last else f"since {format_day(first, year=True)}"
+        return f"up to {humanize.short_date(last or date.max, year=True)}"
+    return format_days(first, last) if last else f"since {humanize.short_date(first, year=True)}"
 
 
 def _response_filter(index: SessionIndex, query_params: QueryParams) -> tuple[ResponseFilter, list[_FilterChip]]:
@@ -234,7 +234,7 @@ def _response_filter(index: SessionIndex, query_params: QueryParams) -> tuple[Re
         until = since + BLOCK_MILLIS
         clock = humanize.time_of_day(until / 1000)
         day = date(*time.localtime(since / 1000)[:3])
-        start_label = f"{day:%A} {format_day(day, year=True)} {humanize.time_of_day(since / 1000)}"
+        start_label = f"{day:%A} {humanize.short_date(day, year=True)} {humanize.time_of_day(since / 1000)}"
         chips.append(_FilterChip(f"{start_label} to {clock}", _remove_url(query_params, "block")))
     undated = query_params.get("undated") == "1"
     if undated:
@@ -338,7 +338,7 @@ def _response_view(response: Answered, locations: dict[str, TranscriptOrigin | N
     return _ResponseView(
         response,
         _format_moment(response.time),
-        "no price known" if response.cost is None else f"${response.cost / 1e6:.4f}",
+        "no price known" if response.cost is None else humanize.dollars(response.cost, 4),
         first.session_url,
         first.location.title if first.location is not None else "",
         line_views,
@@ -363,7 +363,7 @@ def _format_moment(moment: int | None) -> str:
     if moment is None:
         return "time unknown"
     local = time.localtime(moment / 1000)
-    return f"{format_day(date(*local[:3]), year=True)} {time.strftime('%H:%M:%S', local)}"
+    return f"{humanize.short_date(date(*local[:3]), year=True)} {time.strftime('%H:%M:%S', local)}"
 
 
 def _call_values(tool_call: ToolCallRow, location: TranscriptOrigin | None) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """HTML components of views: boxes, facts, tables, links, excerpts of long texts."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 
@@ -322,11 +321,6 @@ def path_list(names: Sequence[str], context: ViewContext, *, offset: int | None 
         excerpt = Excerpt("", extent_label=f"{len(visible):,} of {len(names):,}", links=doors)
     rows = "".join([f"<li>{path_html(clip(name))}</li>" for name in visible])
     return SafeHtml(f'<ul class="names">{rows}</ul>\n'), excerpt
-
-
-def time_of_day(when: datetime | None) -> str:
-    """Return the local time of day, to the second."""
-    return f"{when.astimezone():%H:%M:%S}" if when is not None else ""
 
 
 def record_links(context: ViewContext, *offsets: int | None) -> tuple[Link, ...]:

@@ -11,7 +11,7 @@ from steno.sanitize.html import SafeHtml, trusted_markup
 from steno.session.transcript import Node
 from steno.session.turns.prompts import tag_content
 from steno.session.turns.steps import Step, one_line
-from steno.web.templating import format_duration, render_part
+from steno.web.templating import render_part
 from steno.web.tool_views.components import (
     Excerpt,
     Fact,
@@ -25,7 +25,6 @@ from steno.web.tool_views.components import (
     record_links,
     table,
     terminal_output,
-    time_of_day,
 )
 from steno.web.tool_views.generic_view import json_view, object_view
 from steno.web.tool_views.record_images import image_gallery
@@ -132,8 +131,8 @@ def queued_prompt_view(step: Step, context: ViewContext) -> SafeHtml:
     text = record_text(record)
     queued_at = read_time(as_text(attached.get("timestamp"))) or record.time
     queue = attached or envelope.operation
-    head = f"Queued {time_of_day(queued_at)}".strip() if queue else "Said meanwhile"
-    taken_label = f", taken in {time_of_day(record.time)}" if attached else ""
+    head = f"Queued {say.local_second(queued_at)}".strip() if queue else "Said meanwhile"
+    taken_label = f", taken in {say.local_second(record.time)}" if attached else ""
     mode = as_text(attached.get("commandMode"))
     body = markdown_html(text, context, offset=record.offset)
     tagline = f"{head}{taken_label}" + (f", as {mode}" if mode and mode != "prompt" else "")
@@ -276,9 +275,9 @@ def _retry_row(record: Record) -> tuple[Any, ...]:
     of = f" of {max_retries}" if max_retries is not None else ""
     return (
         f"{attempt}{of}" if attempt is not None else "",
-        time_of_day(record.time),
+        say.local_second(record.time),
         _error_message(fields.get("error")),
-        format_duration(waited / MS_PER_SECOND) if waited is not None else "",
+        say.spaced_duration(waited / MS_PER_SECOND) if waited is not None else "",
     )
 
 
@@ -393,7 +392,7 @@ def _run_footer(data: Fields, kind: str) -> list[Fact]:
     if code is not None:
         footer.append(Fact("exit", str(code), "bad" if code else ""))
     if duration_ms is not None:
-        footer.append(Fact("", format_duration(duration_ms / MS_PER_SECOND)))
+        footer.append(Fact("", say.spaced_duration(duration_ms / MS_PER_SECOND)))
     return footer
 
 
@@ -448,4 +447,4 @@ def _stop_summary_view(record: Record, context: ViewContext) -> SafeHtml:
 
 def _format_milliseconds(value: Any) -> str:
     milliseconds = as_number(value)
-    return format_duration(milliseconds / MS_PER_SECOND) if milliseconds is not None else ""
+    return say.spaced_duration(milliseconds / MS_PER_SECOND) if milliseconds is not None else ""

@@ -10,11 +10,12 @@ from typing import Final
 import msgspec
 
 from steno.format.lenient_json import decode_lenient
+from steno.format.line_diff import Hunk
 from steno.format.tool_catalogue import tool_facts
 from steno.report import humanize as say
 from steno.sanitize.html import SafeHtml
 from steno.web.render.code import language_of
-from steno.web.render.diff import Hunk, count_changes, diff_table, diff_texts, slice_hunks
+from steno.web.render.diff import count_changes, diff_table, diff_texts, slice_hunks
 from steno.web.render.markdown import markdown_to_html
 from steno.web.tool_views.components import (
     Excerpt,

@@ -11,7 +11,7 @@ from steno.report.humanize import MS_PER_SECOND
 from steno.sanitize.html import SafeHtml
 from steno.session.turns.prompts import tag_content
 from steno.session.turns.steps import Step
-from steno.web.templating import format_duration, render_part
+from steno.web.templating import render_part
 from steno.web.tool_views.components import (
     Fact,
     Link,
@@ -222,7 +222,7 @@ def _figures_html(call: ToolCall) -> SafeHtml:
         Fact("steps", f"{steps:,}" if steps is not None else ""),
         Fact("tokens", say.tokens(token_count) if token_count is not None else ""),
         Fact("out", say.tokens(output_tokens) if output_tokens is not None else ""),
-        Fact("time", format_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""),
+        Fact("time", say.spaced_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""),
         Fact("output", first_text(fields, "outputFile")),
     )
 

@@ -10,7 +10,7 @@ import msgspec
 from steno.report import humanize as say
 from steno.report.humanize import MS_PER_SECOND
 from steno.sanitize.html import SafeHtml, escape_text
-from steno.web.templating import format_duration, path_html, render_part
+from steno.web.templating import path_html, render_part
 from steno.web.tool_views.components import (
     Fact,
     Link,
@@ -207,7 +207,7 @@ def web_fetch_view(call: ToolCall) -> SafeHtml:
     footer = (
         Fact("", status, "bad" if code is not None and code >= _FIRST_ERROR_STATUS else ""),
         Fact("", say.size(size) if size is not None else ""),
-        Fact("", format_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""),
+        Fact("", say.spaced_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""),
     )
     body = join_html(
         fact_list(Fact("asked", as_text(call.tool_input.get("prompt")))),

@@ -5,7 +5,6 @@ from typing import Final
 
 from steno.report import humanize as say
 from steno.sanitize.html import SafeHtml, escape_html
-from steno.web.templating import format_duration
 from steno.web.tool_views.components import Fact, box, call_links, join_html, terminal_output
 from steno.web.tool_views.generic_view import result_images
 from steno.web.tool_views.view_context import Fields, ToolCall, as_fields, as_number, as_text, first_text
@@ -83,7 +82,7 @@ def _split_saved_output(text: str) -> tuple[str, str]:
 
 def _exit_facts(call: ToolCall, result_fields: Fields, code: str) -> tuple[Fact, ...]:
     """Return how it ended."""
-    seconds = format_duration(call.step.duration) if call.step.duration is not None else ""
+    seconds = say.spaced_duration(call.step.duration) if call.step.duration is not None else ""
     state = call.step.state
     if state == "interrupted" or result_fields.get("interrupted") is True:
         return Fact("", "interrupted", "warn"), Fact("", seconds)

@@ -16,7 +16,6 @@ from steno.report.compare.session_side import PathItem
 from steno.report.session_list import SessionRow, usage_by_session
 from steno.session.session import Session
 from steno.web.state.app_state import AppState
-from steno.web.templating import format_duration
 from steno.web.urls import Links, path_tag
 
 _VISIBLE_HEAD: Final = 5
@@ -180,7 +179,7 @@ def _path_line(item: PathItem, key: str, links: Links) -> PathLine:
         item=item,
         icon="say" if item.is_prompt else icon,
         subject=subject,
-        time=format_duration(item.seconds),
+        time=humanize.spaced_duration(item.seconds),
         tokens=humanize.tokens(item.tokens) if item.tokens is not None else "",
         state=_STATE_LABELS[item.state] if not item.is_prompt else "",
         href=links.inside(key, step_path) if has_step else links.session(key, anchor, turn=item.turn),

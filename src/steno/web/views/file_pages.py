@@ -32,7 +32,7 @@ from steno.report.file_history.touched_files import (
 )
 from steno.sanitize.html import trusted_markup
 from steno.web.render.code import code_block, language_of
-from steno.web.render.diff import Hunk, diff_table
+from steno.web.render.diff import diff_table
 from steno.web.state.app_state import AppState
 from steno.web.urls import path_tag
 
@@ -307,8 +307,7 @@ def _diff_html(old: str, new: str, language: str) -> Markup:
     stretches = diff_texts(old, new)
     if not stretches:
         return _note_html("Not a line is different.")
-    hunks = [Hunk(hunk.old, hunk.new, hunk.lines) for hunk in stretches]
-    return trusted_markup(diff_table(hunks, language))
+    return trusted_markup(diff_table(stretches, language))
 
 
 def _full_text_html(version: Version | None, language: str, *, full: bool) -> tuple[Markup, int]:

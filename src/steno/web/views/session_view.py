@@ -23,7 +23,6 @@ from steno.session.turns.branches import Branch
 from steno.session.turns.session_facts import SessionCounts, count_session, count_steps, last_model, working_agents
 from steno.session.turns.subagents import Thread
 from steno.session.turns.turn_builder import Turn, build_turns, work_milliseconds
-from steno.web.templating import format_duration
 
 if TYPE_CHECKING:
     from steno.index.database import SessionIndex
@@ -213,7 +212,7 @@ class SessionView:
     def price_date(self) -> str:
         """The day whose prices hold."""
         first = next((turn.started for turn in self.turns if turn.started is not None), None)
-        return first.astimezone().strftime("%Y-%m-%d") if first is not None else ""
+        return humanize.local_date(first)
 
     def turn_cost(self, turn: Turn) -> Cost:
         """Return what a turn cost, without its sub-agents."""
@@ -430,7 +429,7 @@ def _header_facts(view: SessionView, metadata: SessionIndexRow, now: float) -> l
     return [
         humanize.model_name(figures.model or metadata.model),
         when[:1].lower() + when[1:] if when.startswith(("Today", "Yesterday")) else when,
-        format_duration(figures.worked / 1000) if figures.worked else "",
+        humanize.spaced_duration(figures.worked / 1000) if figures.worked else "",
         f"{humanize.count(figures.turns, 'turn')}, {humanize.count(figures.steps, 'step')}",
         view.subagent.kind if view.subagent is not None else "",
         dialect_label(view.transcript.source),

@@ -20,7 +20,7 @@ from steno.session.turns.compactions import Compaction, context_sizes, summary_t
 from steno.session.turns.session_facts import count_steps
 from steno.session.turns.steps import Step, StepKind
 from steno.web.render.markdown import markdown_markup
-from steno.web.templating import format_duration, icon_html, path_html, render_part
+from steno.web.templating import icon_html, path_html, render_part
 from steno.web.tool_views import ViewContext, step_content
 from steno.web.urls import Links
 from steno.web.views.session_params import DETAIL_LEVELS, SessionPageParams
@@ -97,7 +97,7 @@ def step_line_html(
     return SafeHtml(
         f'<details class="step {classes}" data-stop data-place="{step_key}"{source}{opened}>'
         f"<summary>{_line_head(kind, step.verb[:_MAX_VERB])}{description}"
-        f'<span class="fig">{format_duration(step.duration) if step.duration is not None else ""}</span>'
+        f'<span class="fig">{humanize.spaced_duration(step.duration) if step.duration is not None else ""}</span>'
         f'<span>{state_html}</span></summary><div class="in">'
     )
 
@@ -211,7 +211,7 @@ def _step_link(step_key: str, view: "SessionView", options: "RenderOptions", cla
 
 def _queued_prompt_html(step: Step, step_key: str, view: "SessionView", options: "RenderOptions") -> SafeHtml:
     """Return a prompt that came while the agent was busy."""
-    clock = f" {step.started.astimezone():%H:%M:%S}" if step.started else ""
+    clock = f" {humanize.local_second(step.started)}" if step.started else ""
     link = _step_link(step_key, view, options, "link end", "Open")
     return SafeHtml(
         f'<div class="prompt queued" data-stop data-place="{step_key}" '
@@ -253,7 +253,7 @@ def compaction_box(
     """Return a compaction; `before` is the turn that it came behind."""
     record = view.transcript.record(compaction.boundary)
     trigger = {"auto": "automatic", "manual": "asked for"}.get(compaction.trigger, compaction.trigger)
-    duration_label = f"took {format_duration(compaction.duration)}" if compaction.duration else ""
+    duration_label = f"took {humanize.spaced_duration(compaction.duration)}" if compaction.duration else ""
     number = view.compaction_numbers.get(compaction.boundary.index)
     box = CompactionBox(
         f"c{number}" if number else "",

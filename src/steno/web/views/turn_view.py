@@ -24,7 +24,7 @@ from steno.session.turns.steps import one_line
 from steno.session.turns.turn_builder import Turn
 from steno.web.render.code import code_block
 from steno.web.render.markdown import markdown_to_html
-from steno.web.templating import format_duration, icon_html
+from steno.web.templating import icon_html
 from steno.web.tool_views.record_images import ImageView, thumbnails
 from steno.web.views.session_view import AbandonedBranch, SessionView
 from steno.web.views.step_view import (
@@ -259,7 +259,7 @@ def _add_figures(box: TurnView, turn: Turn, view: SessionView) -> None:
             (f"{own_steps + subagent_steps:,}", unit + (f", {subagent_steps:,} by sub-agents" * bool(subagent_steps)))
         )
     if turn.duration is not None:
-        figures.append((format_duration(turn.duration), ""))
+        figures.append((humanize.spaced_duration(turn.duration), ""))
     usage = turn.usage
     if usage.messages:
         cached = f", {usage.cache_read * 100 // usage.context}% cached" if usage.context else ""
@@ -322,7 +322,7 @@ def branch_view(
     facts = [
         humanize.count(branch.turns, "turn") if branch.turns else "",
         humanize.count(calls, "step") if calls else humanize.count(len(branch.nodes), "record"),
-        format_duration(elapsed) if elapsed else "",
+        humanize.spaced_duration(elapsed) if elapsed else "",
     ]
     prime = PRIME * abandoned.depth
     last = abandoned.first_turn + max(branch.turns, 1) - 1

@@ -18,7 +18,7 @@ from steno.report.usage.usage_report import ReportRow, UsageFigures, UsageReport
 from steno.web.render import charts
 from steno.web.templating import links
 from steno.web.urls import path_tag
-from steno.web.views.usage_figures import DateRange, UsagePageParams, cache_share, format_amount, format_day
+from steno.web.views.usage_figures import DateRange, UsagePageParams, cache_share, format_amount
 
 _WEEK: Final = 7
 _YEAR_WEEKS: Final = 52
@@ -94,11 +94,11 @@ def year_chart(costs: dict[str, ReportRow], last: date) -> YearView:
         # A quarter of the days each: by the amounts a single dear day would leave all others alike.
         rank = bisect_right(ranked, line.cost)
         level = -(-rank * _LEVELS // len(ranked)) if line.cost > 0 else 1
-        title = f"{day:%a} {format_day(day)}: {format_amount(line.cost, line.figures)}"
+        title = f"{day:%a} {humanize.short_date(day)}: {format_amount(line.cost, line.figures)}"
         squares.append(charts.HeatmapDay(day, level, title, _lines_url(DateRange(day, day))))
         months.setdefault(f"{day:%B} {day.year}", []).append((day, line))
     chart = charts.year_heatmap(
-        squares, f"Cost by day, {format_day(first, year=True)} to {format_day(last, year=True)}"
+        squares, f"Cost by day, {humanize.short_date(first, year=True)} to {humanize.short_date(last, year=True)}"
     )
     table = [
         (
@@ -155,8 +155,8 @@ def _format_range(days: DateRange, step: ChartInterval) -> str:
     if first is None or last is None:
         return ""
     if step == "day":
-        return f"{first:%a} {format_day(first)}"
-    return f"{format_day(first)} to {format_day(last, year=True)}"
+        return f"{first:%a} {humanize.short_date(first)}"
+    return f"{humanize.short_date(first)} to {humanize.short_date(last, year=True)}"
 
 
 def _axis_label(days: DateRange, step: ChartInterval, *, named: bool) -> str:
@@ -165,7 +165,7 @@ def _axis_label(days: DateRange, step: ChartInterval, *, named: bool) -> str:
         return ""
     if step == "month":
         return f"{first:%b} {first.year}" if first.month == 1 or named else f"{first:%b}"
-    return format_day(first) if named or first.day <= _WEEK or step == "week" else str(first.day)
+    return humanize.short_date(first) if named or first.day <= _WEEK or step == "week" else str(first.day)
 
 
 def stacked_chart(stack: CostChart, split: ChartSeries, first: date, last: date) -> tuple[Markup, list[LegendEntry]]:
@@ -305,7 +305,7 @@ def blocks_chart(block_reports: Sequence[tuple[int, UsageReport]], params: Usage
         items.append(charts.TimeBlock(start, share, _short_cost(report.cost), title, href, is_now))
         rows.append((start_label, end_label, cost, humanize.count(report.totals.responses, "response"), href))
     days = [params.last - timedelta(days=back) for back in range(6, -1, -1)]
-    midnights = [(DateRange(day).since or 0, f"{day:%a} {format_day(day)}") for day in days]
+    midnights = [(DateRange(day).since or 0, f"{day:%a} {humanize.short_date(day)}") for day in days]
     end = DateRange(None, params.last).until or 0
     chart = charts.time_blocks(items, midnights, end, moment, "Five-hour blocks of seven days")
     rows.reverse()
@@ -335,7 +335,7 @@ def _current_block(current: tuple[int, UsageReport] | None, moment: int) -> tupl
 def _format_moment(moment: int) -> str:
     local = time.localtime(moment / 1000)
     day = date(*local[:3])
-    return f"{day:%a} {format_day(day)} {local.tm_hour:02}:{local.tm_min:02}"
+    return f"{day:%a} {humanize.short_date(day)} {local.tm_hour:02}:{local.tm_min:02}"
 
 
 def _block_parameter(moment: int) -> str:

@@ -168,18 +168,9 @@ def parse_day(text: str) -> date | None:
     return day
 
 
-def format_day(day: date, *, year: bool = False) -> str:
-    """Return a day as people say it.
-
-    >>> format_day(date(2026, 11, 5)), format_day(date(2026, 11, 5), year=True)
-    ('5 Nov', '5 Nov 2026')
-    """
-    return f"{day.day} {day:%b}{f' {day.year}' if year else ''}"
-
-
 def format_days(first: date, last: date) -> str:
     """Return a range of days; the year stands once, unless there are two."""
-    return f"{format_day(first, year=first.year != last.year)} to {format_day(last, year=True)}"
+    return f"{humanize.short_date(first, year=first.year != last.year)} to {humanize.short_date(last, year=True)}"
 
 
 _MAX_ROWS: Final = 8
@@ -252,15 +243,6 @@ def format_amount(cost: int, figures: UsageFigures) -> str:
     return f"{about}{money(cost or int(bool(figures.exact)))}{'+?' if figures.unpriced else ''}"
 
 
-def format_tokens(number: int) -> str:
-    """Return a number of tokens, short, however many there are.
-
-    >>> format_tokens(38_210), format_tokens(6_584_380_000)
-    ('38.2k', '6.58B')
-    """
-    return f"{number / _BILLION:.2f}B" if number >= _BILLION else humanize.tokens(number)
-
-
 def cache_share(figures: UsageFigures) -> float | None:
     """Return how much of what was read came from the cache."""
     return figures.cache_read / figures.context if figures.context else None
@@ -280,14 +262,14 @@ def summary_figures(
     """Return the six figures. `before` is what the days before cost, `days` what each day did."""
     totals, query = report.totals, params.days.query
     lines = links().usage_lines(**query)
-    output_tokens = f"{'≈' if totals.estimated else ''}{format_tokens(totals.output)}"
+    output_tokens = f"{'≈' if totals.estimated else ''}{humanize.tokens_or_billions(totals.output)}"
     responses = humanize.count(totals.responses, "response")
     return [
         SummaryFigure(
             "Cost", format_amount(report.cost, totals), _comparison_note(params, report.cost, previous_cost), lines
         ),
         SummaryFigure("Sessions", f"{sessions:,}", responses, links().usage_sessions(**query)),
-        SummaryFigure("Tokens out", output_tokens, f"{format_tokens(totals.context)} in", lines),
+        SummaryFigure("Tokens out", output_tokens, f"{humanize.tokens_or_billions(totals.context)} in", lines),
         _cache_figure(cache_share(totals), lines),
         _savings_figure(saved, lines),
         _forecast_figure(params, daily_costs),

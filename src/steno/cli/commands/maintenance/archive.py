@@ -86,7 +86,7 @@ def archive_table_lines(entries: list[CatalogueEntry], width: int) -> list[Style
     generation_counts = [f"{entry.generations:,} generations" if entry.generations > 1 else "" for entry in entries]
     columns = [
         Column("ID", [one_line(stem_of(e.path)[:SHORT_ID_LENGTH], SHORT_ID_LENGTH) for e in entries], "bold"),
-        Column("FOLDER", [one_line(_folder_name(e.path), 200) for e in entries], flexible=True),
+        Column("FOLDER", [one_line(os.path.basename(os.path.dirname(e.path)), 200) for e in entries], flexible=True),
         Column("FILES", [f"{e.files:,}" for e in entries], align_right=True),
         Column("SIZE", [humanize.size(e.total) for e in entries], align_right=True),
         Column("PACKED", [humanize.size(e.packed) for e in entries], align_right=True),
@@ -95,10 +95,6 @@ def archive_table_lines(entries: list[CatalogueEntry], width: int) -> list[Style
     ]
     heads, cells = layout_columns(columns, width)
     return [heads, *cells]
-
-
-def _folder_name(path: str) -> str:
-    return os.path.basename(os.path.dirname(path))
 
 
 def is_archived_only(entry: CatalogueEntry) -> bool:
@@ -114,12 +110,13 @@ def archived_file_lines(archive: Archive, entry: CatalogueEntry) -> Iterator[Sty
         count = len(index.generations(file.path))
         generation = f"  generation {file.generation} of {count}" if count > 1 else ""
         sizes = f"{humanize.size(file.size)} in {humanize.size(file.packed)}{generation}"
-        yield ["  ", one_line(_relative_path(file.path, entry.path), _MAX_PATH_WIDTH), "  ", (sizes, "dim")]
+        yield [
+            "  ",
+            one_line(file.path.removeprefix(os.path.dirname(entry.path) + os.sep), _MAX_PATH_WIDTH),
+            "  ",
+            (sizes, "dim"),
+        ]
     yield [(f"  in {one_line(archive.folder_of(entry), _MAX_PATH_WIDTH)}", "dim")]
-
-
-def _relative_path(path: str, session: str) -> str:
-    return path.removeprefix(os.path.dirname(session) + os.sep)
 
 
 def entry_json(archive: Archive, entry: CatalogueEntry, *, with_contents: bool) -> dict[str, Any]:
@@ -162,8 +159,6 @@ _RESTORE_STATES: Final = {
 
 
 class _ArchiveOptions(msgspec.Struct):
-    """What was asked for."""
-
     names: tuple[str, ...] = ()
     everyone: bool = False
     mode: str | None = None
@@ -353,7 +348,10 @@ def _verify_archived(
         summary = {"sessions": len(entries_to_print), "size": size, "sound": not failures}
         write_json({**summary, "failures": [_failure_json(failure) for failure in failures]})
     else:
-        screen.print_lines(_failure_line(each) for each in failures)
+        screen.print_lines(
+            [("✗ ", "red"), one_line(f"{each.path or each.copy}: {each.message}", _MAX_TEXT_LENGTH)]
+            for each in failures
+        )
         summary = f"{session_count_text(len(entries_to_print))}, {humanize.size(size)}"
         if failures:
             screen.print_lines([[f"{humanize.count(len(failures), 'failure')} in {summary}."]])
@@ -362,10 +360,6 @@ def _verify_archived(
             screen.print_lines([[("✓", "green"), f" Every byte is what was kept: {summary}."]])
     if failures:
         raise click.exceptions.Exit(1)
-
-
-def _failure_line(failure: VerificationFailure) -> StyledLine:
-    return [("✗ ", "red"), one_line(f"{failure.path or failure.copy}: {failure.message}", _MAX_TEXT_LENGTH)]
 
 
 def _hint_lines(failures: list[VerificationFailure], width: int) -> Iterator[StyledLine]:

@@ -31,8 +31,6 @@ _EXIT_UNREADABLE: Final = 3
 
 
 class _CheckOptions(msgspec.Struct):
-    """What was asked for, beside the names."""
-
     as_json: bool = False
     sarif: bool = False
     everything: bool = False
@@ -141,8 +139,6 @@ def _check_option_combinations(options: _CheckOptions, names: tuple[str, ...]) -
 
 
 class _CheckRun:
-    """One check of some files, and what it came to."""
-
     def __init__(self, options: _CheckOptions, policy: Policy, screen: Screen, *, root_options: str) -> None:
         self._options = options
         self._policy = policy
@@ -310,7 +306,7 @@ class _CheckRun:
             if not is_single_file and not report.number(*severities):
                 continue
             bar.clear()
-            if not report.sound and not _has_no_conversation(report):
+            if not report.sound and not any(rule == "chain.empty" for rule, _ in report.counts):
                 self._broken_paths.append(report.path)
             short = self._references.short_id(report.path) if self._checks_everything else ""
             title = session_title(report.found)
@@ -362,13 +358,7 @@ class _CheckRun:
         self._screen.print_next_steps(steps)
 
 
-def _has_no_conversation(report: FileReport) -> bool:
-    """Say whether there is nothing in a file to mend."""
-    return any(rule == "chain.empty" for rule, _ in report.counts)
-
-
 def _without_silenced(report: FileReport, silence: frozenset[str]) -> FileReport:
-    """Return a report without the rules that are silenced."""
     return msgspec.structs.replace(
         report,
         findings=tuple(finding for finding in report.findings if finding.id not in silence),

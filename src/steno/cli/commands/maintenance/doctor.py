@@ -97,8 +97,6 @@ def _sandbox_lines(sandbox_support: SandboxSupport | None, columns: int) -> Iter
 
 
 class _DiagnosisReport:
-    """A diagnosis for people."""
-
     def __init__(self, diagnosis: Diagnosis, names: SessionReferences, columns: int, root_options: str) -> None:
         self._diagnosis = diagnosis
         self._references = names

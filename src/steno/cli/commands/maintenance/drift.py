@@ -122,7 +122,7 @@ def _collect_files(
             try:
                 files.update(_files_by_real_path(_files_of_session(name, folders_to_search, problems)))
             except Unreadable as error:
-                problems.append(Problem("unreadable", name, _error_reason(name, error)))
+                problems.append(Problem("unreadable", name, str(error).removeprefix(f"{name}: ")))
     for folder in folders:
         # Not to have a config folder yet is the usual case on a new machine.
         if names or os.path.lexists(folder):
@@ -132,10 +132,6 @@ def _collect_files(
         folder_names = ", ".join(folders)
         raise NotFound(f"there is no session in {folder_names}", hint="a PATH may be a file or a folder")
     return list(files.values())
-
-
-def _error_reason(name: str, error: Unreadable) -> str:
-    return str(error).removeprefix(f"{name}: ")
 
 
 def _files_by_real_path(files: Iterable[DiscoveredFile]) -> dict[str, DiscoveredFile]:
@@ -233,24 +229,19 @@ def _drift_columns(rows: "list[DriftRow]", width: int) -> list[Column]:
         Column("COUNT", [f"{row.count:,}" for row in rows], align_right=True),
         Column(
             "IN" if rows[0].path else "NAME",
-            [_kinds_text(row.kinds) for row in rows],
+            [(row.kinds[0] if len(row.kinds) == 1 else f"{row.kinds[0]} +{len(row.kinds) - 1}") for row in rows],
             max_width=width * 28 // 100 if rows[0].path else width // 2,
         ),
         Column("FIELD", [row.path for row in rows], "bold", max_width=width * 38 // 100),
         Column(
             "VERSIONS",
-            [_version_range(row.versions) for row in rows],
+            [
+                (row.versions[0] if len(row.versions) == 1 else f"{row.versions[0]} to {row.versions[-1]}")
+                for row in rows
+            ],
             "dim",
             max_width=20,
             min_flexible_width=min_width,
         ),
         Column("SAMPLE", [row.sample for row in rows], "dim", flexible=True, min_flexible_width=8),
     ]
-
-
-def _kinds_text(kinds: list[str]) -> str:
-    return kinds[0] if len(kinds) == 1 else f"{kinds[0]} +{len(kinds) - 1}"
-
-
-def _version_range(versions: list[str]) -> str:
-    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"

@@ -58,8 +58,6 @@ refused, 3 a client is at work in it, or something cannot be read or written.
 
 
 class _RelocateOptions(msgspec.Struct):
-    """What was asked for."""
-
     folders: tuple[str, ...] = ()
     apply: bool = False
     undo: str | None = None
@@ -161,7 +159,6 @@ def _with_progress(size: int, label: str, work: Callable[[Callable[[int], None]]
 
 
 def _apply_command(options: _RelocateOptions, plan: RelocationPlan) -> str:
-    """Return the command that does it."""
     if options.from_machine is not None:
         arguments = ["--from-machine", options.from_machine, options.folders[0]]
     else:
@@ -332,15 +329,11 @@ def _plan_lines(plan: RelocationPlan, width: int, *, show_all: bool) -> Iterator
 
 
 def _step_line(step: RelocationStep, plan: RelocationPlan) -> StyledLine:
-    target = _relative_to_config(step.target, plan.config)
+    target = step.target.removeprefix(plan.config + os.sep)
     details = humanize.size(step.before.size)
     if step.paths:
         details += f", {humanize.count(step.paths, 'path')}"
     return [f"  {_ACTION_MARKS[step.action]} ", one_line(target, _MAX_TEXT_LENGTH), "  ", (details, "dim")]
-
-
-def _relative_to_config(path: str, config: str) -> str:
-    return path.removeprefix(config + os.sep)
 
 
 def _note_lines(notes: tuple[str, ...], width: int) -> Iterator[StyledLine]:

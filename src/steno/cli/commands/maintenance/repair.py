@@ -214,8 +214,6 @@ _STDOUT_PATH: Final = "-"
 
 
 class _RepairCommandOptions(msgspec.Struct):
-    """What was asked for."""
-
     name: str = ""
     output: str | None = None
     in_place: bool = False
@@ -363,15 +361,11 @@ def _write_output(
         for chunk in repair.chunks():
             write_bytes(chunk)
         return _STDOUT_PATH
-    path = options.output or os.path.join(os.path.dirname(file.path), _new_file_name(repair))
+    path = options.output or os.path.join(os.path.dirname(file.path), f"{repair.options.name or uuid4()}{JSONL_SUFFIX}")
     if os.path.isdir(path):
         raise BadRequest(f"{path} is a folder", hint="name a file that is not there yet")
     with TempFile(path) as scratch:
         return make_owner_writable(place_new(scratch.write(repair.chunks()), path, template=file.path))
-
-
-def _new_file_name(repair: RepairJob) -> str:
-    return f"{repair.options.name or uuid4()}{JSONL_SUFFIX}"
 
 
 def _print_result(
