@@ -23,6 +23,7 @@ HOMES = [
     ("token estimate", "steno.agent.context.token_estimate"),
     ("usage meter", "steno.agent.context.token_usage:UsageMeter"),
     ("compaction", "steno.agent.context.compaction:ContextCompactor"),
+    ("hook event", "steno.agent.hooks.hook_events:HookEvent"),
     ("hook dispatcher", "steno.agent.hooks.dispatcher:HookDispatcher"),
     ("hook outcome", "steno.agent.hooks.outcomes:HookOutcome"),
     ("file checkpointer", "steno.agent.checkpoints.checkpointer:FileCheckpointer"),

@@ -37,7 +37,7 @@ from steno.agent.context.token_usage import PriceResponse, UsageMeter
 from steno.agent.conversation import Conversation
 from steno.agent.events import Event, Notice, TurnEnded
 from steno.agent.hooks.dispatcher import HookContext, HookDispatcher, HookEnvironmentFile
-from steno.agent.hooks.outcomes import TurnEvents
+from steno.agent.hooks.hook_events import HookEvent, TurnEvents
 from steno.agent.loop import Agent, ModelClient, RequestConfig
 from steno.agent.mcp.connections import McpConnections, mcp_record_fields
 from steno.agent.mcp.server_config import ServerConfig, find_servers
@@ -91,20 +91,19 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
 
     async def open(self) -> None:
         """Let hooks know that the session begins; what they say stands before the first prompt."""
-        agent = self.agent
+        agent, hooks = self.agent, self.agent.executor.hooks
         self.presence.open()
         for memory_file in self.memory.files:
-            await agent.executor.dispatch_hooks("InstructionsLoaded", memory_file.hook_facts())
-        facts = {"source": self.start_source, "model": agent.request_config.model}
+            await hooks.dispatch(HookEvent("InstructionsLoaded", memory_file.hook_fields()))
+        start = HookEvent("SessionStart", {"source": self.start_source, "model": agent.request_config.model})
         context = agent.executor.context
-        if self.hook_dispatcher.matching_hooks("SessionStart", facts):
+        if self.hook_dispatcher.matching_hooks(start):
             self.env_file.prepare()
-        outcome = await agent.executor.dispatch_hooks("SessionStart", facts)
+        outcome = await hooks.dispatch(start)
         await self.env_file.read(context.cwd, context.env)
         context.env.update(self.env_file.variables)
         self.command_runner.extra_variables.update(self.env_file.variables)
-        for notice in outcome.notices:
-            agent.emit(Notice(notice))
+        agent.emit_notices(outcome)
         agent.pending_attachments += outcome.records
 
     async def submit(self, prompt: str | list[Block]) -> TurnEnded:
@@ -113,7 +112,7 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
 
     async def close(self, reason: str = "other") -> None:
         """End everything that still runs, and let the session's file go."""
-        await self.agent.executor.dispatch_hooks("SessionEnd", {"reason": reason})
+        await self.agent.executor.hooks.dispatch(HookEvent("SessionEnd", {"reason": reason}))
         await self.agent_tool.close()
         await self.agent.executor.context.background.close()
         await self.command_runner.close()
@@ -282,10 +281,13 @@ class _SessionBuilder:
         self.command_runner = self._build_runner()
         self.checkpointer = open_checkpointer(writable_session, options)
         self.hook_dispatcher = HookDispatcher(
-            self.settings.hooks, trusted=options.trusted, matches_rule=self.permissions.matches_rule
+            self.settings.hooks,
+            lambda: self._hook_context(self.main_context, self.permissions.mode, {}),
+            trusted=options.trusted,
+            matches_rule=self.permissions.matches_rule,
+            emit=callbacks.emit,
         )
         configured_servers = load_servers(options, self.settings, self.notes)
-        self.hook_dispatcher.emit = self.callbacks.emit
         self.mcp_connections = McpConnections(configured_servers, cwd=options.cwd, env=self._environment())
         self.definitions = load_definitions(options, self.notes)
         self.main_context = self._build_tool_context()
@@ -390,7 +392,7 @@ class _SessionBuilder:
             context=context,
             permission_checker=permissions,
             emit=self.callbacks.emit,
-            dispatch_hooks=self.hook_dispatcher.bind(lambda: self._hook_context(context, permissions, agent_facts)),
+            hooks=self.hook_dispatcher.for_agent(lambda: self._hook_context(context, permissions.mode, agent_facts)),
             result_fields=lambda call: mcp_record_fields(context, call),
             add_rules=self._add_rules,
         )
@@ -545,15 +547,13 @@ class _SessionBuilder:
         """Return what programs see: without the key, which is nobody's business."""
         return remove_keys({**self.options.env, **self.settings.env, **self.env_file.variables})
 
-    def _hook_context(
-        self, context: ToolContext, permissions: TurnPermissions, agent_facts: dict[str, str]
-    ) -> HookContext:
+    def _hook_context(self, context: ToolContext, mode: str, agent_facts: dict[str, str]) -> HookContext:
         return HookContext(
             session_id=self.writable_session.id,
             transcript_path=self.writable_session.conversation.recorder.path,
             cwd=context.cwd,
             project=self.options.cwd,
-            permission_mode=permissions.mode,
+            permission_mode=mode,
             env=self._environment(),
             env_file=self.env_file.path,
             agent=agent_facts,

@@ -14,8 +14,7 @@ import msgspec
 
 from steno.agent.context.token_estimate import estimate_blocks, estimate_messages
 from steno.agent.context.token_usage import message_text
-from steno.agent.hooks.outcomes import AttachmentRecord
-from steno.agent.recorder import Recorder, new_uuid, plan_slug, session_slug
+from steno.agent.recorder import AttachmentRecord, Recorder, new_uuid, plan_slug, session_slug
 from steno.errors import StenoError
 from steno.format.encode import Timings
 from steno.llm.messages_api import Block, Message, Response, encode_message

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal, TypeAlias
 from steno.agent import events
 from steno.agent.context.token_usage import MICRODOLLARS_PER_DOLLAR, context_tokens, context_window
 from steno.agent.events import EndReason, Event
-from steno.agent.hooks.outcomes import hook_error_name
 from steno.agent.recorder import VERSION
 from steno.format.message import SYNTHETIC
 from steno.format.tool_catalogue import AGENT, older_names
@@ -83,7 +82,7 @@ def failure_line(failure: events.RequestFailed) -> dict[str, Any]:
         request_id=error.request_id,
     )
     (line,) = response_lines(response)
-    error_fields = {"is_api_error_message": True, "error": hook_error_name(error)}
+    error_fields = {"is_api_error_message": True, "error": error.category}
     if error.status:
         error_fields |= {"api_error_status": error.status, "api_error_type": error.kind}
     return {**line, **error_fields}

@@ -16,7 +16,7 @@ from steno.agent.context.token_estimate import CHARACTERS_PER_TOKEN, estimate_bl
 from steno.agent.context.token_usage import context_window, message_text, transcript_lines
 from steno.agent.conversation import RetainedTail, content_blocks
 from steno.agent.events import Compacted, Notice, Trimmed
-from steno.agent.hooks.outcomes import HookOutcome, is_context_overflow
+from steno.agent.hooks.hook_events import HookEvent
 from steno.agent.loop import Agent
 from steno.agent.side_query import ask_model
 from steno.format.tool_catalogue import tool_facts
@@ -174,9 +174,10 @@ class ContextCompactor:
         messages = agent.conversation.messages()
         if not messages:
             return False
-        facts = {"trigger": trigger, "custom_instructions": instructions}
-        outcome = await agent.executor.dispatch_hooks("PreCompact", facts)
-        _emit_notices(agent, outcome)
+        hooks = agent.executor.hooks
+        fields: dict[str, Any] = {"trigger": trigger, "custom_instructions": instructions}
+        outcome = await hooks.dispatch(HookEvent("PreCompact", fields))
+        agent.emit_notices(outcome)
         if outcome.blocked or outcome.ends_turn:
             return False
         instructions = " ".join(text for text in (instructions, *outcome.context) if text)
@@ -203,11 +204,11 @@ class ContextCompactor:
         agent.meter.context_size = fixed_tokens(agent) + agent.conversation.tokens
         agent.conversation.uncounted_tokens = 0
         agent.emit(Compacted(trigger, tokens_before, agent.meter.context_size, summary))
-        facts = {"trigger": trigger, "compact_summary": summary}
-        _emit_notices(agent, await agent.executor.dispatch_hooks("PostCompact", facts))
-        start_facts = {"source": "compact", "model": agent.request_config.model}
-        outcome = await agent.executor.dispatch_hooks("SessionStart", start_facts)
-        _emit_notices(agent, outcome)
+        fields = {"trigger": trigger, "compact_summary": summary}
+        agent.emit_notices(await hooks.dispatch(HookEvent("PostCompact", fields)))
+        fields = {"source": "compact", "model": agent.request_config.model}
+        outcome = await hooks.dispatch(HookEvent("SessionStart", fields))
+        agent.emit_notices(outcome)
         agent.conversation.add_attachments(outcome.records)
         return True
 
@@ -223,7 +224,7 @@ class ContextCompactor:
                 response = await ask_model(agent, _SUMMARIZER, prompt)
             except ApiError as error:
                 # Some texts have far more tokens than letters let guess.
-                if not is_context_overflow(error) or piece_size <= _MIN_PIECE:
+                if not error.is_context_overflow or piece_size <= _MIN_PIECE:
                     raise
                 piece_size = min(piece_size, len(remaining)) // 2
                 continue
@@ -263,11 +264,6 @@ async def _count_context(agent: Agent, limit: float) -> int:
         return await agent.model.count_tokens(agent.build_request())
     except ApiError:
         return estimated
-
-
-def _emit_notices(agent: Agent, outcome: HookOutcome) -> None:
-    for message in outcome.notices:
-        agent.emit(Notice(message))
 
 
 def _split_messages(messages: list[Message], budget: int) -> tuple[list[Message], list[Message]]:

@@ -1,9 +1,8 @@
 """Runs the hooks of an event and combines their outcomes.
 
-    dispatch = dispatcher.bind(get_context)
-    outcome = await dispatch("PreToolUse", facts)      # a HookOutcome
+    outcome = await hooks.dispatch(HookEvent("PreToolUse", fields))      # a HookOutcome
 
-At an event every matching hook runs, all at once, with the facts as JSON on its standard input.
+At an event every matching hook runs, all at once, with the fields as JSON on its standard input.
 It returns an exit code (0 success, 2 block, anything else an error that blocks nothing) or, with
 0, JSON on its standard output. Hooks of a project run only if the directory is trusted. Some
 hooks get an environment file: lines such as `export NODE_ENV=test` that they append set variables
@@ -17,6 +16,7 @@ import re
 import shutil
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from copy import copy
 from typing import Any, Final
 
 import msgspec
@@ -24,15 +24,8 @@ import msgspec
 from steno.agent.child_process import run_program
 from steno.agent.config.settings import PROJECT_LAYERS, Hook
 from steno.agent.events import Event, HookEnded, HookStarted
-from steno.agent.hooks.outcomes import (
-    CombinedHookResult,
-    DispatchHooks,
-    HookOutcome,
-    HookRun,
-    HookStatus,
-    build_outcome,
-    combine_runs,
-)
+from steno.agent.hooks.hook_events import HookEvent
+from steno.agent.hooks.outcomes import HookOutcome, HookRun, HookStatus, combine_runs, parse_run
 from steno.format.lenient_json import as_object
 from steno.format.tool_catalogue import AGENT_TOOLS
 
@@ -44,18 +37,18 @@ _PRIVATE_MODE: Final = 0o700
 
 
 class HookEnvironmentFile(msgspec.Struct):
-    """The file, and what was found in it."""
+    """The environment file of a session, and the variables read from it."""
 
     path: str
     variables: dict[str, str] = {}
 
     def prepare(self) -> None:
-        """Make room for the file, which hooks make themselves."""
+        """Create the directory of the file; hooks create the file."""
         with suppress(OSError):
             os.makedirs(os.path.dirname(self.path), mode=_PRIVATE_MODE, exist_ok=True)
 
     async def read(self, cwd: str, env: Mapping[str, str]) -> None:
-        """Take what hooks have left."""
+        """Read the variables that hooks have exported."""
         bash = shutil.which("bash", path=env.get("PATH"))
         if bash is None or not self._exists():
             return
@@ -70,55 +63,17 @@ class HookEnvironmentFile(msgspec.Struct):
         return os.path.isfile(self.path)
 
     def remove(self) -> None:
-        """Take the file away."""
+        """Delete the file."""
         with suppress(OSError):
             os.unlink(self.path)
 
 
-EVENT_MATCH_FACTS: Final[Mapping[str, str]] = {
-    "SessionStart": "source",
-    "SessionEnd": "reason",
-    "Setup": "trigger",
-    "UserPromptSubmit": "",
-    "UserPromptExpansion": "command_name",
-    "PreToolUse": "tool_name",
-    "PermissionRequest": "tool_name",
-    "PermissionDenied": "tool_name",
-    "PostToolUse": "tool_name",
-    "PostToolUseFailure": "tool_name",
-    "PostToolBatch": "",
-    "Stop": "",
-    "StopFailure": "error",
-    "SubagentStart": "agent_type",
-    "SubagentStop": "agent_type",
-    "PreCompact": "trigger",
-    "PostCompact": "trigger",
-    "Notification": "notification_type",
-    "ConfigChange": "source",
-    "InstructionsLoaded": "load_reason",
-    "CwdChanged": "",
-    "TaskCreated": "",
-    "TaskCompleted": "",
-    "TeammateIdle": "",
-    "WorktreeCreate": "",
-    "WorktreeRemove": "",
-}
-"""Every event, and which of its facts a matcher is compared with."""
-
-_ENV_FILE_EVENTS: Final = frozenset({"SessionStart", "Setup", "CwdChanged"})
-# The events with something to match that sessions do not name them by.
-_UNQUALIFIED_EVENTS: Final = frozenset({"SubagentStop", "UserPromptExpansion"})
-# At these no mode is told: the session has not begun, is over, or is about to be summed up.
-_MODELESS_EVENTS: Final = frozenset(
-    {"SessionStart", "SessionEnd", "InstructionsLoaded", "PreCompact", "PostCompact", "SubagentStart"}
-)
-_TOOL_EVENTS: Final = frozenset(name for name, fact in EVENT_MATCH_FACTS.items() if fact == "tool_name")
 _PLAIN_MATCHER: Final = re.compile(r"[\w\- ,|]*")
 _BLOCK_EXIT_CODE: Final = 2
 
 
 class HookContext(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a hook runs: what every hook is told, whatever the event."""
+    """Where a hook runs: the same for every event."""
 
     session_id: str
     transcript_path: str
@@ -137,88 +92,83 @@ class HookDispatcher:
 
     Args:
         hooks: those of the settings, in order.
+        get_context: returns where a hook runs now.
         trusted: whether the project may run its own.
-        matches_rule: says whether the call at hand fits a permission rule; without it a hook with a
+        matches_rule: whether a tool call matches a permission rule; without it a hook with a
             condition always runs.
+        emit: receives an event when a hook starts and ends.
     """
 
     def __init__(
         self,
         hooks: tuple[Hook, ...],
+        get_context: Callable[[], HookContext],
         *,
         trusted: bool,
         matches_rule: Callable[[str, str, dict[str, Any]], bool] | None = None,
+        emit: Callable[[Event], None] = lambda _event: None,
     ) -> None:
         self._hooks = tuple(hook for hook in hooks if trusted or hook.layer not in PROJECT_LAYERS)
         self._matches_rule = matches_rule
+        self._emit = emit
+        self.get_context = get_context
         self._background: set[asyncio.Task[HookRun]] = set()
-        self.emit: Callable[[Event], None] = lambda _event: None
-        """Hears when a hook begins and ends."""
 
-    def matching_hooks(self, event: str, facts: Mapping[str, Any]) -> tuple[Hook, ...]:
-        """Return the hooks that an event concerns, each command once."""
-        value = str(facts.get(EVENT_MATCH_FACTS.get(event, "")) or "")
+    def for_agent(self, get_context: Callable[[], HookContext]) -> "HookDispatcher":
+        """Return the dispatcher of one agent of the session; background hooks are those of the session."""
+        dispatcher = copy(self)
+        dispatcher.get_context = get_context
+        return dispatcher
+
+    def matching_hooks(self, event: HookEvent) -> tuple[Hook, ...]:
+        """Return the hooks of an event, each command once."""
         hooks_by_command: dict[tuple[str, tuple[str, ...] | None], Hook] = {}
         for hook in self._hooks:
-            if hook.event != event or not self._applies(hook, value, facts):
-                continue
-            hooks_by_command.setdefault((hook.command, hook.args), hook)
+            if hook.event == event.name and self._applies(hook, event):
+                hooks_by_command.setdefault((hook.command, hook.args), hook)
         return tuple(hooks_by_command.values())
 
-    def _applies(self, hook: Hook, value: str, facts: Mapping[str, Any]) -> bool:
-        if EVENT_MATCH_FACTS.get(hook.event) and not matches(hook.matcher, value):
+    def _applies(self, hook: Hook, event: HookEvent) -> bool:
+        match_field = event.spec.match_field
+        if match_field and not matches(hook.matcher, event.matched_value):
             return False
         if not hook.condition:
             return True
-        if hook.event not in _TOOL_EVENTS:
+        if match_field != "tool_name":
             return False
-        if self._matches_rule is None:
-            return True
-        tool_input = as_object(facts.get("tool_input")) or {}
-        return self._matches_rule(hook.condition, str(facts.get("tool_name")), tool_input)
+        tool_input = as_object(event.fields.get("tool_input")) or {}
+        return self._matches_rule is None or self._matches_rule(hook.condition, event.matched_value, tool_input)
 
-    async def run_hooks(self, event: str, facts: Mapping[str, Any], context: HookContext) -> CombinedHookResult:
-        """Run the hooks of an event and return what they said."""
-        hooks = self.matching_hooks(event, facts)
+    async def dispatch(self, event: HookEvent, /) -> HookOutcome:
+        """Run the hooks of an event and return what they decided."""
+        hooks = self.matching_hooks(event)
         if not hooks:
-            return CombinedHookResult()
-        hook_input = _hook_input(event, facts, context)
-        match_fact = EVENT_MATCH_FACTS.get(event, "")
-        name = f"{event}:{facts[match_fact]}" if facts.get(match_fact) and event not in _UNQUALIFIED_EVENTS else event
-        foreground: list[Hook] = []
+            return HookOutcome()
+        context = self.get_context()
+        hook_input = _hook_input(event, context)
+        foreground: list[Coroutine[None, None, HookRun]] = []
         for hook in hooks:
+            run = self._run(hook, event, hook_input, context)
             if hook.background:
-                task = asyncio.create_task(self._run_and_emit(hook, name, hook_input, context))
+                task = asyncio.create_task(run)
                 self._background.add(task)
                 task.add_done_callback(self._background.discard)
             else:
-                foreground.append(hook)
-        ran = await _run_all([self._run_and_emit(hook, name, hook_input, context) for hook in foreground])
-        return combine_runs(event, ran)
+                foreground.append(run)
+        # A cancelled dispatch cancels all of its hooks.
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run) for run in foreground]
+        return combine_runs(event, [parse_run(task.result()) for task in tasks])
 
-    async def _run_and_emit(self, hook: Hook, name: str, hook_input: bytes, context: HookContext) -> HookRun:
-        """Run one hook, and let those who watch know."""
-        self.emit(HookStarted(name, hook.command))
+    async def _run(self, hook: Hook, event: HookEvent, hook_input: bytes, context: HookContext) -> HookRun:
+        self._emit(HookStarted(event.label, hook.command))
         try:
-            return await _run_hook(hook, name, hook_input, context)
+            return await _run_hook(hook, event, hook_input, context)
         finally:
-            self.emit(HookEnded(name, hook.command))
-
-    def bind(
-        self, get_context: Callable[[], HookContext], on_result: Callable[[str, CombinedHookResult], None] | None = None
-    ) -> DispatchHooks:
-        """Return them as the loop asks them; `on_result` gets every verdict, for the record."""
-
-        async def dispatch(event: str, facts: dict[str, Any]) -> HookOutcome:
-            combined = await self.run_hooks(event, facts, get_context())
-            if on_result is not None:
-                on_result(event, combined)
-            return build_outcome(event, facts, combined)
-
-        return dispatch
+            self._emit(HookEnded(event.label, hook.command))
 
     async def close(self) -> None:
-        """End the hooks that nobody waited for."""
+        """Cancel the hooks that run in the background."""
         tasks = list(self._background)
         for task in tasks:
             task.cancel()
@@ -226,14 +176,14 @@ class HookDispatcher:
 
 
 def matches(matcher: str, value: str) -> bool:
-    """Return whether a matcher names a value.
+    """Whether a matcher matches a value.
 
-    Nothing and `*` name all; letters, digits, `_`, `-`, spaces, `,` and `|` are names, one or a
+    Empty and `*` match all; letters, digits, `_`, `-`, spaces, `,` and `|` are names, one or a
     list; anything else is a regular expression that may match anywhere.
     """
     if matcher in {"", "*"}:
         return True
-    # Both names of one tool fit, whichever version the settings were written for.
+    # Both names of a renamed tool match, whichever version the settings were written for.
     values = AGENT_TOOLS if value in AGENT_TOOLS else {value}
     if _PLAIN_MATCHER.fullmatch(matcher):
         return bool(values & {name.strip() for name in re.split(r"[|,]", matcher)})
@@ -243,33 +193,23 @@ def matches(matcher: str, value: str) -> bool:
         return matcher in values
 
 
-def _hook_input(event: str, facts: Mapping[str, Any], context: HookContext) -> bytes:
+def _hook_input(event: HookEvent, context: HookContext) -> bytes:
     fields = {
         "session_id": context.session_id,
         "transcript_path": context.transcript_path,
         "cwd": context.cwd,
-        **({} if event in _MODELESS_EVENTS else {"permission_mode": context.permission_mode}),
+        **({"permission_mode": context.permission_mode} if event.spec.has_mode else {}),
         **context.agent,
-        "hook_event_name": event,
-        **facts,
+        "hook_event_name": event.name,
+        **event.fields,
     }
-    # What a model says may hold half a character, which only escapes can spell.
+    # The text of a model may hold a lone surrogate, which only escapes can encode.
     return json.dumps(fields, default=str).encode() + b"\n"
 
 
-# Running
-
-
-async def _run_all(coroutines: list[Coroutine[None, None, HookRun]]) -> list[HookRun]:
-    """Run all at once, and end all when one is cancelled."""
-    async with asyncio.TaskGroup() as group:
-        tasks: list[asyncio.Task[HookRun]] = [group.create_task(coroutine) for coroutine in coroutines]
-    return [task.result() for task in tasks]
-
-
-async def _run_hook(hook: Hook, name: str, hook_input: bytes, context: HookContext) -> HookRun:
+async def _run_hook(hook: Hook, event: HookEvent, hook_input: bytes, context: HookContext) -> HookRun:
     env = {**context.env, "CLAUDE_PROJECT_DIR": context.project}
-    if context.env_file and hook.event in _ENV_FILE_EVENTS:
+    if context.env_file and event.spec.has_env_file:
         env["CLAUDE_ENV_FILE"] = context.env_file
     shell = shutil.which("bash", path=env.get("PATH")) or "/bin/sh"
     command = (shell, "-c", hook.command) if hook.args is None else (hook.command, *hook.args)
@@ -279,8 +219,7 @@ async def _run_hook(hook: Hook, name: str, hook_input: bytes, context: HookConte
     else:
         status = "blocked" if finished.code == _BLOCK_EXIT_CODE else "failed" if finished.code else "success"
     return HookRun(
-        event=hook.event,
-        name=name,
+        event=event,
         command=" ".join((hook.command, *(hook.args or ()))),
         status=status,
         exit_code=finished.code,
