@@ -21,6 +21,7 @@ from steno.agent.loop import Agent
 from steno.agent.side_query import ask_model
 from steno.format.tool_catalogue import tool_facts
 from steno.llm.messages_api import ApiError, Message, Request
+from steno.session.resume.api_rules import is_prompt
 from steno.session.resume.replay import output_size
 
 _TRIM_FROM_SHARE: Final = 0.7
@@ -187,7 +188,7 @@ class ContextCompactor:
         if not summary:
             agent.emit(Notice("The model gave no summary: nothing was compacted.", "warning"))
             return False
-        last_prompt = "" if tail and _is_prompt(tail[0]) else self._last_prompt_text(agent)
+        last_prompt = "" if tail and is_prompt(tail[0]) else self._last_prompt_text(agent)
         summary_message = "\n\n".join(part for part in (_SUMMARY_HEADER, summary, last_prompt) if part)
         agent.conversation.replace_by_summary(
             summary_message,
@@ -268,7 +269,7 @@ async def _count_context(agent: Agent, limit: float) -> int:
 
 def _split_messages(messages: list[Message], budget: int) -> tuple[list[Message], list[Message]]:
     """Return what is summed up and what stays: the last turn, or as much of its end as has room."""
-    start = max((index for index, message in enumerate(messages) if _is_prompt(message)), default=len(messages))
+    start = max((index for index, message in enumerate(messages) if is_prompt(message)), default=len(messages))
     if estimate_messages(messages[start:]) <= budget:
         # Where there is only one turn all of it is summed up: to say it again would be no gain.
         return (messages[:start], messages[start:]) if start else (messages, [])
@@ -278,11 +279,6 @@ def _split_messages(messages: list[Message], budget: int) -> tuple[list[Message]
         if messages[place]["role"] == "assistant" and estimate_messages(tail) <= budget:
             return messages[:place], tail
     return messages, []
-
-
-def _is_prompt(message: Message) -> bool:
-    blocks: list[dict[str, Any]] = message["content"]
-    return message["role"] == "user" and all(block.get("type") != "tool_result" for block in blocks)
 
 
 def _recent_files(agent: Agent, budget: int) -> str:
