@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import pytest
 
-from steno.agent.config.settings import Hook, SettingsLayer
 from steno.agent.hooks.dispatcher import HookContext, HookDispatcher, matches
 from steno.agent.hooks.hook_events import HOOK_EVENTS, HookEvent
 from steno.agent.hooks.outcomes import HookOutcome
+from steno.format.client_settings import HookCommand, SettingsLayer
 
 READ = {"tool_name": "Read", "tool_input": {"file_path": "/x"}, "tool_use_id": "toolu_1"}
-STOP_FEEDBACK: Final = dict.fromkeys(("Stop", "SubagentStop"), "Stop hook feedback:\n{}")
+STOP_FEEDBACK: Final[dict[str, str]] = dict.fromkeys(("Stop", "SubagentStop"), "Stop hook feedback:\n{}")
 
 
-def hook(event: str, command: str, **more: Any) -> Hook:
-    return Hook(event=event, command=command, **more)
+def hook(event: str, command: str, **more: Any) -> HookCommand:
+    return HookCommand(event=event, command=command, **more)
 
 
 def scene(tmp_path: Path, **more: Any) -> HookContext:
@@ -32,11 +32,13 @@ def scene(tmp_path: Path, **more: Any) -> HookContext:
     return HookContext(**{**given, **more})
 
 
-def dispatcher(tmp_path: Path, *hooks: Hook, trusted: bool = True, **more: Any) -> HookDispatcher:
+def dispatcher(tmp_path: Path, *hooks: HookCommand, trusted: bool = True, **more: Any) -> HookDispatcher:
     return HookDispatcher(hooks, lambda: scene(tmp_path, **more), trusted=trusted)
 
 
-def run(tmp_path: Path, hooks: Hook | list[Hook], fields: dict[str, Any] | None = None, **more: Any) -> HookOutcome:
+def run(
+    tmp_path: Path, hooks: HookCommand | list[HookCommand], fields: dict[str, Any] | None = None, **more: Any
+) -> HookOutcome:
     hooks = hooks if isinstance(hooks, list) else [hooks]
     event = HookEvent(hooks[0].event, READ if fields is None else fields)
     return asyncio.run(dispatcher(tmp_path, *hooks, **more).dispatch(event))
@@ -277,7 +279,7 @@ def test_the_older_words_for_a_decision_still_count(tmp_path: Path, older: str, 
 
 
 def test_the_strictest_decision_counts(tmp_path: Path) -> None:
-    def decide(what: str) -> Hook:
+    def decide(what: str) -> HookCommand:
         return hook("PreToolUse", own("PreToolUse", permissionDecision=what))
 
     assert run(tmp_path, [decide("allow"), decide("ask")]).verdict == "ask"
@@ -362,7 +364,7 @@ def test_what_is_no_json_object_is_plain_words(tmp_path: Path, text: str) -> Non
 # What a session keeps
 
 
-def kept(tmp_path: Path, one: Hook) -> list[dict[str, Any]]:
+def kept(tmp_path: Path, one: HookCommand) -> list[dict[str, Any]]:
     found = run(tmp_path, one).runs[0].attachments("toolu_1")
     return [{**entry, "durationMs": 1} if "durationMs" in entry else entry for entry in found]
 

@@ -30,6 +30,7 @@ HOMES = [
     ("slash commands", "steno.agent.config.skills:SlashCommand"),
     ("slash dispatch", "steno.agent.slash_dispatch:SlashDispatcher"),
     ("skills", "steno.agent.config.skills:Skill"),
+    ("client settings", "steno.format.client_settings"),
     ("settings", "steno.agent.config.settings:Settings"),
     ("mcp connections", "steno.agent.mcp.connections:McpConnections"),
     ("command sandbox", "steno.agent.command_sandbox:CommandSandbox"),

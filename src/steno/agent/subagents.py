@@ -19,18 +19,10 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import msgspec
 
 from steno.agent import events
-from steno.agent.config.project_files import (
-    ConfigNote,
-    get_text,
-    list_markdown_files,
-    parse_json,
-    read_text,
-    split_front_matter,
-    string_items,
-)
+from steno.agent.config.project_files import ConfigNote, list_markdown_files, parse_json, read_text, split_front_matter
 from steno.agent.loop import Agent
 from steno.format.encode import encode, full_usage
-from steno.format.lenient_json import as_object
+from steno.format.lenient_json import as_object, get_text, string_items
 from steno.format.tool_catalogue import AGENT, AGENT_TOOLS
 from steno.store.environment import config_dir
 from steno.tools.context import ToolContext

@@ -22,10 +22,10 @@ from typing import Any, Final
 import msgspec
 
 from steno.agent.child_process import run_program
-from steno.agent.config.settings import PROJECT_LAYERS, Hook
 from steno.agent.events import Event, HookEnded, HookStarted
 from steno.agent.hooks.hook_events import HookEvent
 from steno.agent.hooks.outcomes import HookOutcome, HookRun, HookStatus, combine_runs, parse_run
+from steno.format.client_settings import PROJECT_LAYERS, HookCommand
 from steno.format.lenient_json import as_object
 from steno.format.tool_catalogue import AGENT_TOOLS
 
@@ -101,7 +101,7 @@ class HookDispatcher:
 
     def __init__(
         self,
-        hooks: tuple[Hook, ...],
+        hooks: tuple[HookCommand, ...],
         get_context: Callable[[], HookContext],
         *,
         trusted: bool,
@@ -120,15 +120,15 @@ class HookDispatcher:
         dispatcher.get_context = get_context
         return dispatcher
 
-    def matching_hooks(self, event: HookEvent) -> tuple[Hook, ...]:
+    def matching_hooks(self, event: HookEvent) -> tuple[HookCommand, ...]:
         """Return the hooks of an event, each command once."""
-        hooks_by_command: dict[tuple[str, tuple[str, ...] | None], Hook] = {}
+        hooks_by_command: dict[tuple[str, tuple[str, ...] | None], HookCommand] = {}
         for hook in self._hooks:
             if hook.event == event.name and self._applies(hook, event):
                 hooks_by_command.setdefault((hook.command, hook.args), hook)
         return tuple(hooks_by_command.values())
 
-    def _applies(self, hook: Hook, event: HookEvent) -> bool:
+    def _applies(self, hook: HookCommand, event: HookEvent) -> bool:
         match_field = event.spec.match_field
         if match_field and not matches(hook.matcher, event.matched_value):
             return False
@@ -160,7 +160,7 @@ class HookDispatcher:
             tasks = [group.create_task(run) for run in foreground]
         return combine_runs(event, [parse_run(task.result()) for task in tasks])
 
-    async def _run(self, hook: Hook, event: HookEvent, hook_input: bytes, context: HookContext) -> HookRun:
+    async def _run(self, hook: HookCommand, event: HookEvent, hook_input: bytes, context: HookContext) -> HookRun:
         self._emit(HookStarted(event.label, hook.command))
         try:
             return await _run_hook(hook, event, hook_input, context)
@@ -207,7 +207,7 @@ def _hook_input(event: HookEvent, context: HookContext) -> bytes:
     return json.dumps(fields, default=str).encode() + b"\n"
 
 
-async def _run_hook(hook: Hook, event: HookEvent, hook_input: bytes, context: HookContext) -> HookRun:
+async def _run_hook(hook: HookCommand, event: HookEvent, hook_input: bytes, context: HookContext) -> HookRun:
     env = {**context.env, "CLAUDE_PROJECT_DIR": context.project}
     if context.env_file and event.spec.has_env_file:
         env["CLAUDE_ENV_FILE"] = context.env_file

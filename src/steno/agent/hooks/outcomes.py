@@ -9,10 +9,10 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from steno.agent.config.project_files import get_object, get_text, truncate
+from steno.agent.config.project_files import truncate
 from steno.agent.hooks.hook_events import HookEvent
 from steno.agent.recorder import AttachmentRecord, new_uuid
-from steno.format.lenient_json import as_object
+from steno.format.lenient_json import as_object, get_object, get_text
 from steno.permissions.permission_rules import Verdict
 
 PermissionChoice: TypeAlias = Literal["", "allow", "ask", "defer", "deny"]

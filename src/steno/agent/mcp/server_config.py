@@ -13,9 +13,16 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.agent.config.project_files import ConfigNote, get_object, parse_json, read_text, string_items
-from steno.agent.config.settings import PROJECT_LAYERS, Settings
-from steno.format.lenient_json import as_object
+from steno.agent.config.project_files import ConfigNote, parse_json, read_text
+from steno.agent.config.settings import Settings
+from steno.format.client_settings import (
+    PROJECT_LAYERS,
+    PROJECT_SERVERS_FILE,
+    STATE_FILE,
+    ServerEntry,
+    project_state,
+    read_servers,
+)
 from steno.store.environment import config_dir, home_dir
 
 ServerScope: TypeAlias = Literal["flags", "local", "project", "user", "settings", "managed"]
@@ -73,12 +80,12 @@ def find_servers(
             layers += _file_layers(project, settings, environment, notes, trusted=trusted)
     servers: dict[str, ServerConfig] = {}
     for scope, path, config in layers:
-        for name, value in get_object(config, "mcpServers").items():
-            if name in servers or not _is_approved(name, scope, settings, notes, path):
+        for entry in read_servers(config):
+            if entry.name in servers or not _is_approved(entry.name, scope, settings, notes, path):
                 continue
-            server = _parse_server(name, scope, as_object(value) or {}, environment, path, notes)
+            server = _resolve_server(entry, scope, environment, path, notes)
             if server is not None:
-                servers[name] = server
+                servers[entry.name] = server
     return tuple(servers.values()), tuple(notes)
 
 
@@ -87,11 +94,10 @@ def _file_layers(
 ) -> list[tuple[ServerScope, str, dict[str, Any]]]:
     layers: list[tuple[ServerScope, str, dict[str, Any]]] = []
     folder = config_dir(env) if env.get("CLAUDE_CONFIG_DIR") else home_dir(env)
-    user_file = Path(folder, ".claude.json")
+    user_file = Path(folder, STATE_FILE)
     user_config = parse_json(read_text(user_file, notes, 64 << 20) or "", str(user_file), notes)
-    project_config = get_object(get_object(user_config, "projects"), str(Path(project).absolute()))
-    layers.append(("local", str(user_file), project_config))
-    project_file = Path(project, ".mcp.json")
+    layers.append(("local", str(user_file), project_state(user_config, str(Path(project).absolute()))))
+    project_file = Path(project, PROJECT_SERVERS_FILE)
     text = read_text(project_file, notes)
     if text is not None and not trusted:
         notes.append(ConfigNote(str(project_file), "left out: the folder is not trusted"))
@@ -128,40 +134,40 @@ def _is_approved(name: str, scope: ServerScope, settings: Settings, notes: list[
     return False
 
 
-def _parse_server(
-    name: str, scope: ServerScope, value: dict[str, Any], env: Mapping[str, str], path: str, notes: list[ConfigNote]
+def _resolve_server(
+    entry: ServerEntry, scope: ServerScope, env: Mapping[str, str], path: str, notes: list[ConfigNote]
 ) -> ServerConfig | None:
+    """Return a server with its variables replaced; None if it has neither a command nor an address."""
+
     def fill(text: object) -> str:
         filled_text, missing = expand_variables(str(text), env, hide_keys=scope == "project")
         notes.extend(
-            ConfigNote(path, f"the server `{name}` wants ${{{variable}}}, which is not set") for variable in missing
+            ConfigNote(path, f"the server `{entry.name}` wants ${{{variable}}}, which is not set")
+            for variable in missing
         )
         return filled_text
 
-    kind: object = value.get("type") or ("http" if "url" in value else "stdio")
-    kind = "http" if kind == "streamable-http" else kind
-    command, url, timeout = value.get("command"), value.get("url"), value.get("timeout")
-    seconds = timeout / 1000 if isinstance(timeout, int | float) and timeout > 0 else 0.0
-    if kind == "stdio" and isinstance(command, str) and command:
+    kind = entry.declared_type or ("http" if entry.has_url else "stdio")
+    if kind == "stdio" and entry.command:
         return ServerConfig(
-            name=name,
+            name=entry.name,
             kind="stdio",
             scope=scope,
-            command=fill(command),
-            args=tuple(fill(item) for item in string_items(value.get("args"))),
-            env={key: fill(one) for key, one in get_object(value, "env").items()},
-            timeout=seconds,
+            command=fill(entry.command),
+            args=tuple(map(fill, entry.args)),
+            env={key: fill(value) for key, value in entry.env.items()},
+            timeout=entry.timeout,
         )
-    if kind in {"http", "sse"} and isinstance(url, str) and url:
+    if kind in ("http", "streamable-http", "sse") and entry.url:
         return ServerConfig(
-            name=name,
+            name=entry.name,
             kind="sse" if kind == "sse" else "http",
             scope=scope,
-            url=fill(url),
-            headers={key: fill(one) for key, one in get_object(value, "headers").items()},
-            timeout=seconds,
+            url=fill(entry.url),
+            headers={key: fill(value) for key, value in entry.headers.items()},
+            timeout=entry.timeout,
         )
-    notes.append(ConfigNote(path, f"the server `{name}` is left out: no command and no address"))
+    notes.append(ConfigNote(path, f"the server `{entry.name}` is left out: no command and no address"))
     return None
 
 
