@@ -8,7 +8,7 @@ from typing import Any
 from steno.agent.context.token_usage import TurnLimits, UsageMeter
 from steno.agent.conversation import Conversation
 from steno.agent.events import Event, TurnEnded
-from steno.agent.hooks.outcomes import Hooks, NullHooks
+from steno.agent.hooks.dispatcher import Hooks, NullHooks
 from steno.agent.loop import Agent, Compactor, RequestConfig
 from steno.agent.tool_executor import Approval, RequestApproval, ToolExecutor
 from steno.agent.writable_session import WritableSession, new_session, resume_session

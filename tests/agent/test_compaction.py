@@ -8,9 +8,9 @@ from tests.notation import notation
 
 from steno.agent import events
 from steno.agent.context.compaction import ContextCompactor
-from steno.agent.context.token_estimate import estimate_messages
+from steno.agent.context.token_usage import estimate_messages
+from steno.agent.hooks.dispatcher import HookOutcome
 from steno.agent.hooks.hook_events import HookEvent
-from steno.agent.hooks.outcomes import HookOutcome
 from steno.agent.loop import Agent
 from steno.llm.testserver.responders import Reply, text, tool
 from steno.llm.testserver.scripted_responder import ScriptedResponder

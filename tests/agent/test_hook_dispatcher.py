@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from steno.agent.hooks.dispatcher import HookContext, HookDispatcher, matches
+from steno.agent.hooks.dispatcher import HookContext, HookDispatcher, HookOutcome, matches
 from steno.agent.hooks.hook_events import HOOK_EVENTS, HookEvent
-from steno.agent.hooks.outcomes import HookOutcome
 from steno.format.client_settings import HookCommand, SettingsLayer
 
 READ = {"tool_name": "Read", "tool_input": {"file_path": "/x"}, "tool_use_id": "toolu_1"}

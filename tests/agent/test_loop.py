@@ -10,8 +10,8 @@ from tests.notation import notation
 
 from steno.agent import events
 from steno.agent.context.token_usage import TurnLimits
+from steno.agent.hooks.dispatcher import HookOutcome
 from steno.agent.hooks.hook_events import HookEvent
-from steno.agent.hooks.outcomes import HookOutcome
 from steno.agent.loop import Agent
 from steno.agent.tool_executor import Approval
 from steno.llm.messages_api import Block

@@ -39,15 +39,13 @@ from steno.agent.events import Event, Notice, TurnEnded
 from steno.agent.hooks.dispatcher import HookContext, HookDispatcher, HookEnvironmentFile
 from steno.agent.hooks.hook_events import HookEvent, TurnEvents
 from steno.agent.loop import Agent, ModelClient, RequestConfig
-from steno.agent.mcp.connections import McpConnections, mcp_record_fields
-from steno.agent.mcp.server_config import ServerConfig, find_servers
-from steno.agent.permission_store import GrantedRules, RuleScope
+from steno.agent.mcp.connections import McpConnections, ServerConfig, find_servers, mcp_record_fields
+from steno.agent.permission_store import GrantedRules, TurnGrants, TurnPermissions, take_skill_messages
 from steno.agent.recorder import VERSION, Recorder, session_slug
-from steno.agent.side_query import WebSearch, ask_model_text
+from steno.agent.side_query import ask_model_text, search_web
 from steno.agent.slash_dispatch import SlashDispatcher, shell_for
 from steno.agent.subagents import AgentTool, SubagentDefinition, SubagentType, discover_definitions
-from steno.agent.tool_executor import SubagentCheckpointer, ToolExecutor
-from steno.agent.turn_permissions import TurnGrants, TurnPermissions, take_skill_messages
+from steno.agent.tool_executor import RuleScope, SubagentCheckpointer, ToolExecutor
 from steno.agent.writable_session import WritableSession
 from steno.errors import BadRequest, StenoError
 from steno.format.paths import plan_path
@@ -377,7 +375,7 @@ class _SessionBuilder:
         grants = TurnGrants(agent, permissions, resolve_model)
         executor.take_companions = lambda: take_skill_messages(context, grants)
         context.ask_model = partial(ask_model_text, agent)
-        context.search_web = WebSearch(agent)
+        context.search_web = partial(search_web, agent)
         context.run_shell_line = shell_for(executor)
         return agent, grants
 

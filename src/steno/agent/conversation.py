@@ -12,8 +12,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.agent.context.token_estimate import estimate_blocks, estimate_messages
-from steno.agent.context.token_usage import message_text
+from steno.agent.context.token_usage import estimate_blocks, estimate_messages, message_text
 from steno.agent.recorder import AttachmentRecord, Recorder, new_uuid, plan_slug, session_slug
 from steno.errors import StenoError
 from steno.format.encode import Timings

@@ -18,8 +18,8 @@ from steno.agent.config.agent_options import AgentCallbacks, AgentOptions
 from steno.agent.context.token_usage import PriceResponse
 from steno.agent.events import Event, Notice, TurnEnded
 from steno.agent.headless_output import HeadlessPrinter
+from steno.agent.hooks.dispatcher import HookOutcome, Hooks
 from steno.agent.hooks.hook_events import HookEvent
-from steno.agent.hooks.outcomes import HookOutcome, Hooks
 from steno.agent.loop import Agent, ModelClient
 from steno.agent.slash_dispatch import CLEAR, parse_slash_prompt
 from steno.agent.writable_session import WritableSession, new_session

@@ -17,8 +17,8 @@ from steno.agent.config.models import api_model_name, can_enable_thinking
 from steno.agent.context.token_usage import UsageMeter, message_text
 from steno.agent.conversation import Conversation, sanitize_response
 from steno.agent.events import EndReason, Event
+from steno.agent.hooks.dispatcher import HookOutcome
 from steno.agent.hooks.hook_events import HookEvent, TurnEvents
-from steno.agent.hooks.outcomes import HookOutcome
 from steno.agent.recorder import AttachmentRecord, save_error_message, session_slug
 from steno.agent.stream_accumulator import StreamAccumulator, retry_record_fields
 from steno.agent.tool_executor import ToolExecutor, group_calls

@@ -4,14 +4,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from steno.agent.events import CallDenied, Event, ToolOutput, ToolStarted
+from steno.agent.hooks.dispatcher import HookOutcome, Hooks, NullHooks
 from steno.agent.hooks.hook_events import HookEvent
-from steno.agent.hooks.outcomes import HookOutcome, Hooks, NullHooks
-from steno.agent.permission_store import RuleScope
 from steno.agent.recorder import AttachmentRecord
 from steno.agent.user_input import CompanionMessage
 from steno.errors import StenoError
@@ -66,6 +65,10 @@ class SubagentCheckpointer:
 _MAX_EXCERPT: Final = 200
 """The modes in which the user is asked to let a command run unconfined."""
 _NOBODY_TO_APPROVE: Final = "Nobody is there to ask, so it was not done."
+
+
+RuleScope: TypeAlias = Literal["session", "local", "project", "user"]
+"""Where a rule is kept, and so how long: until the end of the session, or in a settings file."""
 
 
 class Approval(msgspec.Struct, frozen=True):

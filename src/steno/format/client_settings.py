@@ -1,7 +1,7 @@
 """The client's settings files and MCP configuration, one file at a time: permission rules, hooks, servers.
 
 Values of another type than expected count as missing. Which layer wins, what a project may set and which
-servers start is decided by the agent (`agent/config/settings.py`, `agent/mcp/server_config.py`). To show a
+servers start is decided by the agent (`agent/config/settings.py`, `agent/mcp/connections.py`). To show a
 file, `read_settings` masks its secrets.
 """
 

@@ -21,15 +21,13 @@ import msgspec
 
 from steno.agent.checkpoints.backup_store import (
     DELTA_TYPE,
+    MODE_BITS,
     SNAPSHOT_TYPE,
     Backup,
     BackupStore,
+    ContentState,
     Journal,
     SnapshotHistory,
-)
-from steno.agent.checkpoints.file_state import (
-    MODE_BITS,
-    ContentState,
     is_encodable,
     link_atomically,
     missing_parents,

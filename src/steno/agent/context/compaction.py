@@ -12,8 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from steno.agent.context.token_estimate import CHARACTERS_PER_TOKEN, estimate_blocks, estimate_messages
-from steno.agent.context.token_usage import context_window, message_text, transcript_lines
+from steno.agent.context.token_usage import (
+    CHARACTERS_PER_TOKEN,
+    context_window,
+    estimate_blocks,
+    estimate_messages,
+    message_text,
+    transcript_lines,
+)
 from steno.agent.conversation import RetainedTail, content_blocks
 from steno.agent.events import Compacted, Notice, Trimmed
 from steno.agent.hooks.hook_events import HookEvent
