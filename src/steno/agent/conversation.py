@@ -174,7 +174,6 @@ class MessageBuffer:
                 self._tokens += estimate_messages(valid_messages)
 
     def _open_messages(self) -> list[Message]:
-        """Return the messages that can still change."""
         # An answer to which something was said is settled.
         entries = [self._last_answer] if self._last_answer is not None else join_user_entries(self._user_entries, STENO)
         return [message for entry in entries if entry.blocks for message in self._validator.preview(_to_message(entry))]

@@ -168,7 +168,6 @@ class Agent:
         return self._end_turn(reason, text)
 
     async def _wait_for_turn(self, turn_task: "asyncio.Task[tuple[EndReason, str]]") -> tuple[EndReason, str]:
-        """Wait for a turn; return why it ended and what was said last."""
         try:
             return await turn_task
         except asyncio.CancelledError:
@@ -354,7 +353,6 @@ class Agent:
         )
 
     def _request_record_fields(self) -> dict[str, str]:
-        """Return how answers are asked for, as their records tell it."""
         effort = self.request_config.effort
         effort_fields = {"effort": effort, "perTurnEffort": effort} if effort else {}
         return {"requestedModel": api_model_name(self.request_config.model), **effort_fields}

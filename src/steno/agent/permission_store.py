@@ -77,7 +77,6 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _with_list_item(value: dict[str, Any], keys: tuple[str, ...], item: str) -> dict[str, Any]:
-    """Return the object as it is to become, as a value."""
     first, *rest = keys
     if not rest:
         items = as_list(value.get(first, []))
@@ -110,7 +109,6 @@ def _skip_blank(text: str, position: int) -> int:
 
 
 def _children(text: str, position: int) -> Iterator[_Value]:
-    """Yield what is in the container that begins there."""
     is_object = text[position] == "{"
     position = _skip_blank(text, position + 1)
     while text[position] not in "]}":
@@ -126,7 +124,6 @@ def _children(text: str, position: int) -> Iterator[_Value]:
 
 
 def _value_end(text: str, position: int) -> int:
-    """Return where the value ends that begins there."""
     if text[position] not in "[{":
         match = (_STRING if text[position] == '"' else _PLAIN_VALUE).match(text, position)
         return match.end() if match else position + 1
@@ -142,7 +139,6 @@ def _value_end(text: str, position: int) -> int:
 
 
 def _insert(text: str, position: int, key: str | None, value: Any) -> str:
-    """Return the text with one more value at the end of the container that begins at a place."""
     line_end = "\r\n" if "\r\n" in text else "\n"
     unit_match = _INDENT_UNIT.search(text)
     unit = unit_match[1] if unit_match else "  "
@@ -164,7 +160,6 @@ def _insert(text: str, position: int, key: str | None, value: Any) -> str:
 
 
 def _indent(text: str, position: int) -> str:
-    """Return the blanks that the line of a place begins with."""
     line = text[text.rfind("\n", 0, position) + 1 : position]
     return line[: len(line) - len(line.lstrip(" \t"))]
 

@@ -336,7 +336,6 @@ async def submit_prompt(agent: "Agent", user_input: UserInput) -> str:
 
 
 def _record_prompt(agent: "Agent", content: str | list[Block], typed: str) -> str:
-    """Take down a prompt; what a sub-agent is told is nobody's prompt."""
     if agent.turn_events.agent_facts:
         return agent.conversation.add_prompt(content, typed=typed)
     mode, interactive = agent.executor.permission_checker.mode, agent.interactive

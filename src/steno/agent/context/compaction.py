@@ -242,12 +242,10 @@ class ContextCompactor:
         return summary
 
     def _last_prompt_text(self, agent: Agent) -> str:
-        """Return what the user said last, which nothing may take the place of."""
         prompt_text = agent.conversation.last_prompt[: self._character_budget(agent, _PIECE_SHARE)]
         return f"The user's last words were:\n\n{prompt_text}" if prompt_text else ""
 
     def _character_budget(self, agent: Agent, share: float) -> int:
-        """Return how many characters fill a part of the window."""
         return round(self.window(agent) * share) * CHARACTERS_PER_TOKEN
 
 

@@ -306,7 +306,6 @@ def _build_records(event: HookEvent, outcome: HookOutcome) -> tuple[AttachmentRe
 
 
 def _blocked_prompt_record(event: HookEvent, outcome: HookOutcome) -> AttachmentRecord:
-    """Return the record of a prompt that is not answered, and why."""
     if outcome.ends_turn:
         ending, reason = "stopped_by_hook", _stop_reason(outcome.runs)
         text = f"Operation stopped by hook{reason and f': {reason}'}"

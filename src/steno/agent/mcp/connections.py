@@ -595,7 +595,6 @@ def mcp_tool_name(server: str, tool: str) -> str:
 
 
 def _innermost_error(error: BaseException) -> BaseException:
-    """Return the error that the library has wrapped in groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error

@@ -314,7 +314,6 @@ def _shape_problems(body: dict[str, Any], betas: frozenset[str], *, count_only: 
 
 
 def _request_problems(body: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with a request as a whole."""
     yield from _system_problems(body.get("system"))
     yield from check_tools(body)
     yield from _thinking_problems(body)
@@ -359,7 +358,6 @@ def _cache_control_problems(body: dict[str, Any]) -> Iterator[str]:
 
 
 def _cache_controls(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the marks for the cache in the order that the API reads them."""
     for item in (*(body.get("tools") or ()), *(as_list(body.get("system")) or ())):
         if cache_control := item.get("cache_control"):
             yield cache_control
