@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from steno import extras
-from steno.agent.mcp.connections import McpConnections
-from steno.agent.mcp.server_config import ServerConfig
+from steno.agent.mcp.connections import McpConnections, ServerConfig
 from steno.errors import BadRequest
 
 ROOT = Path(__file__).resolve().parents[1]

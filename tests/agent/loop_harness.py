@@ -8,7 +8,7 @@ from typing import Any
 from steno.agent.context.token_usage import TurnLimits, UsageMeter
 from steno.agent.conversation import Conversation
 from steno.agent.events import Event, TurnEnded
-from steno.agent.hooks.outcomes import DispatchHooks, dispatch_no_hooks
+from steno.agent.hooks.dispatcher import Hooks, NullHooks
 from steno.agent.loop import Agent, Compactor, RequestConfig
 from steno.agent.tool_executor import Approval, RequestApproval, ToolExecutor
 from steno.agent.writable_session import WritableSession, new_session, resume_session
@@ -83,7 +83,7 @@ class Stage:
         self.events: list[Event] = []
         self.tools: list[Tool] = [Does("Shout", shout), Does("Look", shout, reads_only=True), Does("Fail", fail)]
         self.guard = Says()
-        self.gates: DispatchHooks = dispatch_no_hooks
+        self.hooks: Hooks = NullHooks()
         self.consent: RequestApproval = self._agree
         self.limits = TurnLimits()
         self.fit: Compactor | None = None
@@ -112,7 +112,7 @@ class Stage:
             context=context,
             permission_checker=self.guard,
             emit=self.events.append,
-            dispatch_hooks=self.gates,
+            hooks=self.hooks,
             request_approval=self.consent,
         )
         meter = UsageMeter(self.limits, price=lambda _model, _usage: 1000, clock=lambda: 0.0)

@@ -13,7 +13,7 @@ from tests.agent.hostile_project import KEY as HOSTILE_KEY
 from tests.agent.hostile_project import Chat
 from tests.agent.session_harness import KEY, Whole
 
-from steno.agent.config.settings import LayerSource, SettingsLayer, merge_settings
+from steno.agent.config.settings import LayerSource, merge_settings
 from steno.errors import BadRequest
 from steno.llm.testserver.responders import tool
 from steno.llm.testserver.scripted_responder import ScriptedResponder
@@ -347,9 +347,7 @@ def test_the_settings_of_the_user_confine_a_whole_session(tmp_path: Path) -> Non
 
 
 def _merged(**layers: dict[str, Any]) -> Any:
-    sources = [
-        LayerSource(cast("SettingsLayer", name), name, json.dumps({"sandbox": part})) for name, part in layers.items()
-    ]
+    sources = [LayerSource(cast("Any", name), name, json.dumps({"sandbox": part})) for name, part in layers.items()]
     return merge_settings(sources, trusted=True)
 
 

@@ -1,7 +1,6 @@
 """Compaction: a summary for what was said, the last turn word for word, and nothing lost on disk."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.agent.loop_harness import Stage
@@ -9,8 +8,9 @@ from tests.notation import notation
 
 from steno.agent import events
 from steno.agent.context.compaction import ContextCompactor
-from steno.agent.context.token_estimate import estimate_messages
-from steno.agent.hooks.outcomes import HookOutcome
+from steno.agent.context.token_usage import estimate_messages
+from steno.agent.hooks.dispatcher import HookOutcome
+from steno.agent.hooks.hook_events import HookEvent
 from steno.agent.loop import Agent
 from steno.llm.testserver.responders import Reply, text, tool
 from steno.llm.testserver.scripted_responder import ScriptedResponder
@@ -111,11 +111,12 @@ def test_a_conversation_far_longer_than_the_window_is_summed_up_in_pieces(tmp_pa
 
 @pytest.mark.parametrize("said", [(), ("Hello.",)])
 def test_what_a_hook_forbids_or_nobody_said_is_not_compacted(tmp_path: Path, said: tuple[str, ...]) -> None:
-    async def gates(event: str, _facts: dict[str, Any]) -> HookOutcome:
-        return HookOutcome(blocked=event == "PreCompact")
+    class Gates:
+        async def dispatch(self, event: HookEvent, /) -> HookOutcome:
+            return HookOutcome(blocked=event.name == "PreCompact")
 
     stage = Stage(tmp_path, talkative())
-    stage.gates = gates
+    stage.hooks = Gates()
 
     async def act(agent: Agent) -> None:
         for prompt in said:

@@ -8,15 +8,16 @@ from typing import Any, Final
 
 import pytest
 
-from steno.agent.config.settings import Hook, SettingsLayer
-from steno.agent.hooks.dispatcher import EVENT_MATCH_FACTS, HookContext, HookDispatcher, matches
-from steno.agent.hooks.outcomes import CombinedHookResult, build_outcome
+from steno.agent.hooks.dispatcher import HookContext, HookDispatcher, HookOutcome, matches
+from steno.agent.hooks.hook_events import HOOK_EVENTS, HookEvent
+from steno.format.client_settings import HookCommand, SettingsLayer
 
 READ = {"tool_name": "Read", "tool_input": {"file_path": "/x"}, "tool_use_id": "toolu_1"}
+STOP_FEEDBACK: Final[dict[str, str]] = dict.fromkeys(("Stop", "SubagentStop"), "Stop hook feedback:\n{}")
 
 
-def hook(event: str, command: str, **more: Any) -> Hook:
-    return Hook(event=event, command=command, **more)
+def hook(event: str, command: str, **more: Any) -> HookCommand:
+    return HookCommand(event=event, command=command, **more)
 
 
 def scene(tmp_path: Path, **more: Any) -> HookContext:
@@ -30,13 +31,25 @@ def scene(tmp_path: Path, **more: Any) -> HookContext:
     return HookContext(**{**given, **more})
 
 
+def dispatcher(tmp_path: Path, *hooks: HookCommand, trusted: bool = True, **more: Any) -> HookDispatcher:
+    return HookDispatcher(hooks, lambda: scene(tmp_path, **more), trusted=trusted)
+
+
 def run(
-    tmp_path: Path, hooks: Hook | list[Hook], facts: dict[str, Any] | None = None, **more: Any
-) -> CombinedHookResult:
+    tmp_path: Path, hooks: HookCommand | list[HookCommand], fields: dict[str, Any] | None = None, **more: Any
+) -> HookOutcome:
     hooks = hooks if isinstance(hooks, list) else [hooks]
-    facts = READ if facts is None else facts
-    all_hooks = HookDispatcher(tuple(hooks), trusted=True)
-    return asyncio.run(all_hooks.run_hooks(hooks[0].event, facts, scene(tmp_path, **more)))
+    event = HookEvent(hooks[0].event, READ if fields is None else fields)
+    return asyncio.run(dispatcher(tmp_path, *hooks, **more).dispatch(event))
+
+
+def contexts(outcome: HookOutcome) -> list[str]:
+    """What the model reads, of events that are recorded and of others."""
+    read = [one.model_text for one in outcome.runs if one.model_text]
+    recorded = [each.text for each in outcome.records if each.text]
+    assert list(outcome.context) == ([] if outcome.runs[0].event.spec.is_recorded else read)
+    assert all(any(text in each for each in recorded) for text in read if not outcome.context)
+    return read
 
 
 def says(value: dict[str, Any]) -> str:
@@ -85,21 +98,20 @@ def test_a_matcher_names_values(matcher: str, value: str, *, fit: bool) -> None:
     assert matches(matcher, value) is fit
 
 
-@pytest.mark.parametrize(("event", "fact"), sorted(EVENT_MATCH_FACTS.items()))
-def test_each_event_is_matched_by_its_own_fact(event: str, fact: str) -> None:
-    hooks = HookDispatcher((hook(event, "x", matcher="yes"),), trusted=True)
-    assert len(hooks.matching_hooks(event, {fact: "yes"} if fact else {})) == 1
+@pytest.mark.parametrize(("event", "field"), sorted((name, spec.match_field) for name, spec in HOOK_EVENTS.items()))
+def test_each_event_is_matched_by_its_own_field(tmp_path: Path, event: str, field: str) -> None:
+    hooks = dispatcher(tmp_path, hook(event, "x", matcher="yes"))
+    assert len(hooks.matching_hooks(HookEvent(event, {field: "yes"} if field else {}))) == 1
     # An event with nothing to match runs all of its hooks.
-    assert len(hooks.matching_hooks(event, {fact: "no"})) == (0 if fact else 1)
-    assert not hooks.matching_hooks("Other", {fact: "yes"})
+    assert len(hooks.matching_hooks(HookEvent(event, {field: "no"}))) == (0 if field else 1)
+    assert not hooks.matching_hooks(HookEvent("Other", {field: "yes"}))
 
 
 @pytest.mark.parametrize("layer", ["project", "local"])
 def test_nothing_runs_from_a_project_that_is_not_trusted(tmp_path: Path, layer: SettingsLayer) -> None:
     mark = tmp_path / "ran"
     both = (hook("Stop", f"touch {mark}", layer=layer), hook("Stop", "echo mine", layer="user"))
-    hooks = HookDispatcher(both, trusted=False)
-    verdict = asyncio.run(hooks.run_hooks("Stop", {}, scene(tmp_path)))
+    verdict = asyncio.run(dispatcher(tmp_path, *both, trusted=False).dispatch(HookEvent("Stop")))
     assert [one.command for one in verdict.runs] == ["echo mine"]
     assert not mark.exists()
 
@@ -109,7 +121,7 @@ def test_the_same_command_runs_once(tmp_path: Path) -> None:
     assert [one.command for one in verdict.runs] == ["echo a", "echo b"]
 
 
-def test_a_condition_is_asked_of_the_guard_and_only_for_tools() -> None:
+def test_a_condition_is_asked_of_the_guard_and_only_for_tools(tmp_path: Path) -> None:
     both = (hook("PreToolUse", "a", condition="Bash(git *)"), hook("Stop", "b", condition="Bash"))
     asked: list[str] = []
 
@@ -117,12 +129,12 @@ def test_a_condition_is_asked_of_the_guard_and_only_for_tools() -> None:
         asked.append(rule)
         return tool == "Bash" and given == {}
 
-    hooks = HookDispatcher(both, trusted=True, matches_rule=fitting)
-    assert hooks.matching_hooks("PreToolUse", {"tool_name": "Bash"})
-    assert not hooks.matching_hooks("PreToolUse", READ)
-    assert not hooks.matching_hooks("Stop", {})
+    hooks = HookDispatcher(both, lambda: scene(tmp_path), trusted=True, matches_rule=fitting)
+    assert hooks.matching_hooks(HookEvent("PreToolUse", {"tool_name": "Bash"}))
+    assert not hooks.matching_hooks(HookEvent("PreToolUse", READ))
+    assert not hooks.matching_hooks(HookEvent("Stop"))
     assert asked == ["Bash(git *)", "Bash(git *)"]
-    assert HookDispatcher(both, trusted=True).matching_hooks("PreToolUse", READ)
+    assert dispatcher(tmp_path, *both).matching_hooks(HookEvent("PreToolUse", READ))
 
 
 # What they get
@@ -153,9 +165,9 @@ def test_a_hook_in_a_sub_agent_is_told_which(tmp_path: Path) -> None:
 def test_only_some_events_get_a_file_for_the_environment(tmp_path: Path) -> None:
     command = 'echo "<$CLAUDE_ENV_FILE>"'
     at_start = run(tmp_path, hook("SessionStart", command), {"source": "startup"}, env_file="/e")
-    assert at_start.contexts == ("</e>",)
+    assert contexts(at_start) == ["</e>"]
     later = run(tmp_path, hook("UserPromptSubmit", command), {"prompt": "hi"}, env_file="/e")
-    assert later.contexts == ("<>",)
+    assert contexts(later) == ["<>"]
 
 
 def test_a_hook_that_reads_nothing_is_no_trouble_even_with_much_to_read(tmp_path: Path) -> None:
@@ -187,7 +199,7 @@ def test_exit_0_is_recorded_as_sessions_do(tmp_path: Path) -> None:
     assert ran.duration_ms >= 0
     assert not verdict.blocked
     # Plain words before a tool call are not for the model.
-    assert verdict.contexts == ()
+    assert contexts(verdict) == []
 
 
 @pytest.mark.parametrize(
@@ -209,17 +221,16 @@ def test_a_hook_has_the_name_that_sessions_give_it(
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
 def test_plain_words_at_the_start_and_at_a_prompt_are_for_the_model(tmp_path: Path, event: str) -> None:
-    assert run(tmp_path, hook(event, "echo know this"), {}).contexts == ("know this",)
+    assert contexts(run(tmp_path, hook(event, "echo know this"), {})) == ["know this"]
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "UserPromptSubmit", "Stop", "PreCompact"])
 def test_exit_2_blocks_and_says_why(tmp_path: Path, event: str) -> None:
     verdict = run(tmp_path, hook(event, "echo '{}'; echo no-bash >&2; exit 2"), {})
     assert verdict.blocked
-    assert verdict.reason == "no-bash"
+    assert verdict.reason == STOP_FEEDBACK.get(event, "{}").format("no-bash")
     assert verdict.runs[0].status == "blocked"
     assert verdict.runs[0].exit_code == 2
-    assert build_outcome(event, {}, verdict).blocked
 
 
 def test_exit_2_without_words_still_has_a_reason(tmp_path: Path) -> None:
@@ -230,7 +241,7 @@ def test_exit_2_without_words_still_has_a_reason(tmp_path: Path) -> None:
 def test_exit_2_stops_nothing_where_nothing_can_be_stopped(tmp_path: Path, event: str) -> None:
     verdict = run(tmp_path, hook(event, "echo oh >&2; exit 2"), {})
     assert not verdict.blocked
-    assert verdict.messages == ("oh",)
+    assert verdict.notices == ("oh",)
 
 
 @pytest.mark.parametrize("code", [1, 3, 127])
@@ -239,7 +250,7 @@ def test_any_other_exit_code_is_told_to_the_user_and_stops_nothing(tmp_path: Pat
     assert not verdict.blocked
     assert verdict.runs[0].status == "failed"
     assert verdict.runs[0].exit_code == code
-    assert "broken" in verdict.messages[0]
+    assert "broken" in verdict.notices[0]
 
 
 def test_a_program_that_is_not_there_is_a_fault_and_no_error(tmp_path: Path) -> None:
@@ -247,7 +258,7 @@ def test_a_program_that_is_not_there_is_a_fault_and_no_error(tmp_path: Path) -> 
     assert verdict.runs[0].exit_code == 127
     gone = run(tmp_path, hook("Stop", "true"), {}, cwd=str(tmp_path / "gone"))
     assert gone.runs[0].status == "failed"
-    assert "started" in gone.messages[0]
+    assert "started" in gone.notices[0]
 
 
 # JSON
@@ -257,37 +268,34 @@ def test_a_program_that_is_not_there_is_a_fault_and_no_error(tmp_path: Path) -> 
 def test_a_hook_decides_about_a_call(tmp_path: Path, decision: str) -> None:
     command = own("PreToolUse", permissionDecision=decision, permissionDecisionReason="because")
     verdict = run(tmp_path, hook("PreToolUse", command))
-    assert verdict.decision == decision
-    assert verdict.decision_reason == "because"
-    gate = build_outcome("PreToolUse", {}, verdict)
-    assert (gate.verdict, gate.reason) == (decision, "because")
+    assert (verdict.verdict, verdict.reason) == (decision, "because")
 
 
 @pytest.mark.parametrize(("older", "decision"), [("approve", "allow"), ("block", "deny")])
 def test_the_older_words_for_a_decision_still_count(tmp_path: Path, older: str, decision: str) -> None:
     verdict = run(tmp_path, hook("PreToolUse", says({"decision": older, "reason": "r"})))
-    assert (verdict.decision, verdict.decision_reason) == (decision, "r")
+    assert (verdict.verdict, verdict.reason) == (decision, "r")
 
 
 def test_the_strictest_decision_counts(tmp_path: Path) -> None:
-    def decide(what: str) -> Hook:
+    def decide(what: str) -> HookCommand:
         return hook("PreToolUse", own("PreToolUse", permissionDecision=what))
 
-    assert run(tmp_path, [decide("allow"), decide("ask")]).decision == "ask"
-    assert run(tmp_path, [decide("deny"), decide("allow"), decide("ask")]).decision == "deny"
-    assert run(tmp_path, [decide("allow"), hook("PreToolUse", "exit 2")]).decision == "deny"
+    assert run(tmp_path, [decide("allow"), decide("ask")]).verdict == "ask"
+    assert run(tmp_path, [decide("deny"), decide("allow"), decide("ask")]).verdict == "deny"
+    assert run(tmp_path, [decide("allow"), hook("PreToolUse", "exit 2")]).verdict == "deny"
 
 
 def test_a_hook_changes_the_input_unless_another_denies(tmp_path: Path) -> None:
     change = hook("PreToolUse", own("PreToolUse", updatedInput={"file_path": "/y"}))
-    assert run(tmp_path, change).updated_input == {"file_path": "/y"}
-    assert run(tmp_path, [change, hook("PreToolUse", "exit 2")]).updated_input is None
+    assert run(tmp_path, change).tool_input == {"file_path": "/y"}
+    assert run(tmp_path, [change, hook("PreToolUse", "exit 2")]).tool_input is None
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "SessionStart", "SubagentStart"])
 def test_a_hook_adds_what_the_model_should_know(tmp_path: Path, event: str) -> None:
     verdict = run(tmp_path, hook(event, own(event, additionalContext="extra")), {})
-    assert verdict.contexts == ("extra",)
+    assert contexts(verdict) == ["extra"]
     assert verdict.runs[0].context == "extra"
     assert verdict.runs[0].stdout_text == ""
 
@@ -296,38 +304,37 @@ def test_a_hook_adds_what_the_model_should_know(tmp_path: Path, event: str) -> N
 def test_block_is_a_no_with_a_reason(tmp_path: Path, event: str) -> None:
     verdict = run(tmp_path, hook(event, says({"decision": "block", "reason": "go on"})), {})
     assert verdict.blocked
-    assert verdict.reason == "go on"
+    assert verdict.reason == STOP_FEEDBACK.get(event, "{}").format("go on")
 
 
 def test_a_hook_may_end_everything(tmp_path: Path) -> None:
     value = {"continue": False, "stopReason": "enough", "systemMessage": "hear"}
     verdict = run(tmp_path, hook("PostToolUse", says(value)))
-    assert verdict.ends_session
-    assert verdict.stop_reason == "enough"
-    assert verdict.messages == ("hear",)
-    assert build_outcome("PostToolUse", {}, verdict).ends_turn
+    assert verdict.ends_turn
+    assert verdict.reason == "enough"
+    assert verdict.notices == ("hear",)
 
 
 def test_a_hook_answers_a_question_about_a_permission(tmp_path: Path) -> None:
     decision = {"behavior": "deny", "message": "never", "interrupt": True}
     verdict = run(tmp_path, hook("PermissionRequest", own("PermissionRequest", decision=decision)))
-    assert (verdict.decision, verdict.decision_reason) == ("deny", "never")
-    assert verdict.ends_session
+    assert (verdict.verdict, verdict.reason) == ("deny", "never")
+    assert verdict.ends_turn
     decision = {"behavior": "allow", "updatedInput": {"a": 1}}
     verdict = run(tmp_path, hook("PermissionRequest", own("PermissionRequest", decision=decision)))
-    assert (verdict.decision, verdict.updated_input) == ("allow", {"a": 1})
+    assert (verdict.verdict, verdict.tool_input) == ("allow", {"a": 1})
 
 
 def test_a_hook_replaces_the_output_of_a_tool(tmp_path: Path) -> None:
     verdict = run(tmp_path, hook("PostToolUse", own("PostToolUse", updatedToolOutput="clean")))
-    assert verdict.updated_output == "clean"
+    assert verdict.output == "clean"
 
 
 def test_json_with_exit_2_is_not_looked_at(tmp_path: Path) -> None:
     command = own("PreToolUse", permissionDecision="allow") + "\nexit 2"
     verdict = run(tmp_path, hook("PreToolUse", command))
     assert verdict.blocked
-    assert verdict.decision == "deny"
+    assert verdict.verdict == "deny"
 
 
 @pytest.mark.parametrize(
@@ -343,20 +350,20 @@ def test_json_with_exit_2_is_not_looked_at(tmp_path: Path) -> None:
 def test_json_that_means_nothing_is_a_fault(tmp_path: Path, value: dict[str, Any]) -> None:
     verdict = run(tmp_path, hook("PreToolUse", says(value)))
     assert verdict.runs[0].status == "failed"
-    assert verdict.messages
-    assert verdict.decision == ""
+    assert verdict.notices
+    assert verdict.verdict is None
 
 
 @pytest.mark.parametrize("text", ["{not json", "[1]", "{} and more", "null"])
 def test_what_is_no_json_object_is_plain_words(tmp_path: Path, text: str) -> None:
     verdict = run(tmp_path, hook("UserPromptSubmit", f"echo '{text}'"), {})
-    assert verdict.contexts == (text,)
+    assert contexts(verdict) == [text]
 
 
 # What a session keeps
 
 
-def kept(tmp_path: Path, one: Hook) -> list[dict[str, Any]]:
+def kept(tmp_path: Path, one: HookCommand) -> list[dict[str, Any]]:
     found = run(tmp_path, one).runs[0].attachments("toolu_1")
     return [{**entry, "durationMs": 1} if "durationMs" in entry else entry for entry in found]
 
@@ -398,8 +405,8 @@ def test_what_is_kept_has_the_form_of_real_sessions(tmp_path: Path, shared: Path
         if real.get("type") != "hook_success":
             continue
         event = real["hookEvent"]
-        fact = {EVENT_MATCH_FACTS[event]: real["hookName"].partition(":")[2]}
-        ran = run(tmp_path, hook(event, real["command"]), fact).runs[0]
+        fields = {HOOK_EVENTS[event].match_field: real["hookName"].partition(":")[2]}
+        ran = run(tmp_path, hook(event, real["command"]), fields).runs[0]
         (ours,) = ran.attachments(real["toolUseID"])
         assert list(ours) == list(real)
         assert {**ours, "durationMs": 0} == {**real, "durationMs": 0}
@@ -429,7 +436,7 @@ def test_a_hook_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path)
     (ran,) = verdict.runs
     assert ran.status == "timeout"
     assert ran.stdout == "early\n"
-    assert "0.5 s" in verdict.messages[0]
+    assert "0.5 s" in verdict.notices[0]
     assert gone(int((tmp_path / "child").read_text("utf-8")))
 
 
@@ -450,21 +457,21 @@ def test_output_is_kept_up_to_a_cap_and_context_up_to_a_smaller_one(tmp_path: Pa
     verdict = run(tmp_path, hook("UserPromptSubmit", "yes | head -c 3000000"), {})
     assert verdict.runs[0].status == "success"
     assert len(verdict.runs[0].stdout) == 1 << 20
-    assert len(verdict.contexts[0]) < 10_100
-    assert "left out" in verdict.contexts[0]
+    assert len(contexts(verdict)[0]) < 10_100
+    assert "left out" in contexts(verdict)[0]
 
 
 def test_output_that_is_no_text_is_no_trouble(tmp_path: Path) -> None:
     verdict = run(tmp_path, hook("UserPromptSubmit", r"printf '\377ok\000'"), {})
-    assert "ok" in verdict.contexts[0]
+    assert "ok" in contexts(verdict)[0]
 
 
 def test_a_cancel_ends_the_hooks(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "started")
 
     async def main() -> int:
-        hooks = HookDispatcher((hook("Stop", "echo $$ > started; exec sleep 600"),), trusted=True)
-        task = asyncio.create_task(hooks.run_hooks("Stop", {}, scene(tmp_path)))
+        hooks = dispatcher(tmp_path, hook("Stop", "echo $$ > started; exec sleep 600"))
+        task = asyncio.create_task(hooks.dispatch(HookEvent("Stop")))
         number = await asyncio.to_thread((tmp_path / "started").read_text, "utf-8")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -479,8 +486,8 @@ def test_nobody_waits_for_a_hook_in_the_background_and_closing_ends_it(tmp_path:
 
     async def main() -> int:
         background = hook("Stop", "echo $$ > started; exec sleep 600", background=True)
-        hooks = HookDispatcher((background,), trusted=True)
-        verdict = await hooks.run_hooks("Stop", {}, scene(tmp_path))
+        hooks = dispatcher(tmp_path, background)
+        verdict = await hooks.for_agent(lambda: scene(tmp_path)).dispatch(HookEvent("Stop"))
         assert verdict.runs == ()
         number = await asyncio.to_thread((tmp_path / "started").read_text, "utf-8")
         await hooks.close()
@@ -489,20 +496,16 @@ def test_nobody_waits_for_a_hook_in_the_background_and_closing_ends_it(tmp_path:
     assert gone(asyncio.run(main()))
 
 
-def test_the_loop_gets_gates_and_the_recorder_hears_every_verdict(tmp_path: Path) -> None:
-    heard: list[tuple[str, CombinedHookResult]] = []
-
+def test_each_agent_of_a_session_has_its_own_place(tmp_path: Path) -> None:
     async def main() -> None:
-        hooks = HookDispatcher((hook("PreToolUse", "echo no >&2; exit 2"),), trusted=True)
-        gates = hooks.bind(lambda: scene(tmp_path), lambda event, verdict: heard.append((event, verdict)))
-        gate = await gates("PreToolUse", READ)
-        assert gate.blocked
-        assert gate.reason == "no"
-        assert not (await gates("PostToolUse", READ)).blocked
+        hooks = dispatcher(tmp_path, hook("PreToolUse", "pwd >&2; exit 2"))
+        (tmp_path / "sub").mkdir()
+        sub_agent = hooks.for_agent(lambda: scene(tmp_path / "sub"))
+        assert (await hooks.dispatch(HookEvent("PreToolUse", READ))).reason == str(tmp_path)
+        assert (await sub_agent.dispatch(HookEvent("PreToolUse", READ))).reason == str(tmp_path / "sub")
+        assert not (await hooks.dispatch(HookEvent("PostToolUse", READ))).blocked
 
     asyncio.run(main())
-    assert [event for event, _ in heard] == ["PreToolUse", "PostToolUse"]
-    assert heard[0][1].runs[0].stderr == "no\n"
 
 
 def _open_files() -> int:
@@ -511,11 +514,11 @@ def _open_files() -> int:
 
 def test_no_file_stays_open_after_many_hooks(tmp_path: Path) -> None:
     async def main() -> int:
-        hooks = HookDispatcher((hook("Stop", "true"),), trusted=True)
-        await hooks.run_hooks("Stop", {}, scene(tmp_path))
+        hooks = dispatcher(tmp_path, hook("Stop", "true"))
+        await hooks.dispatch(HookEvent("Stop"))
         before = _open_files()
         for _ in range(10):
-            await hooks.run_hooks("Stop", {}, scene(tmp_path))
+            await hooks.dispatch(HookEvent("Stop"))
         return _open_files() - before
 
     assert asyncio.run(main()) <= 1

@@ -10,7 +10,8 @@ from tests.notation import notation
 
 from steno.agent import events
 from steno.agent.context.token_usage import TurnLimits
-from steno.agent.hooks.outcomes import HookOutcome
+from steno.agent.hooks.dispatcher import HookOutcome
+from steno.agent.hooks.hook_events import HookEvent
 from steno.agent.loop import Agent
 from steno.agent.tool_executor import Approval
 from steno.llm.messages_api import Block
@@ -83,16 +84,17 @@ def test_what_is_not_allowed_is_not_done(tmp_path: Path, mode: str) -> None:
 
 
 def test_a_hook_may_change_refuse_and_add(tmp_path: Path) -> None:
-    async def gates(event: str, facts: dict[str, Any]) -> HookOutcome:
-        if event == "PreToolUse" and facts["tool_input"]["what"] == "a":
-            return HookOutcome(tool_input={"what": "changed"}, context=("Mind the gap.",))
-        if event == "PreToolUse":
-            return HookOutcome(blocked=True, reason="Not that.")
-        return HookOutcome()
+    class Gates:
+        async def dispatch(self, event: HookEvent, /) -> HookOutcome:
+            if event.name == "PreToolUse" and event.fields["tool_input"]["what"] == "a":
+                return HookOutcome(tool_input={"what": "changed"}, context=("Mind the gap.",))
+            if event.name == "PreToolUse":
+                return HookOutcome(blocked=True, reason="Not that.")
+            return HookOutcome()
 
     script = ScriptedResponder().on("go", [tool("Shout", what="a"), tool("Shout", what="b")]).then("Done.")
     stage = Stage(tmp_path, script)
-    stage.gates = gates
+    stage.hooks = Gates()
     stage.say("go")
     sent = notation(stage.server.requests[-1].body["messages"])[-1]
     assert "CHANGED" in sent
@@ -104,14 +106,15 @@ def test_a_hook_may_change_refuse_and_add(tmp_path: Path) -> None:
 def test_a_stop_hook_makes_it_go_on(tmp_path: Path) -> None:
     asked: list[bool] = []
 
-    async def gates(event: str, facts: dict[str, Any]) -> HookOutcome:
-        if event != "Stop":
-            return HookOutcome()
-        asked.append(facts["stop_hook_active"])
-        return HookOutcome(blocked=not facts["stop_hook_active"], reason="Run the tests.")
+    class Gates:
+        async def dispatch(self, event: HookEvent, /) -> HookOutcome:
+            if event.name != "Stop":
+                return HookOutcome()
+            asked.append(event.fields["stop_hook_active"])
+            return HookOutcome(blocked=not event.fields["stop_hook_active"], reason="Run the tests.")
 
     stage = Stage(tmp_path, ScriptedResponder().on("go", "Done.").on("Run the tests", "They pass."))
-    stage.gates = gates
+    stage.hooks = Gates()
     assert stage.say("go")[0].text == "They pass."
     assert asked == [False, True]
     stage.check()

@@ -17,8 +17,15 @@ import pytest
 from tests.agent.headless_harness import House
 
 from steno.agent.config.settings import Settings
-from steno.agent.mcp.connections import McpConnections, McpTool, mcp_tool_name, take_metadata
-from steno.agent.mcp.server_config import ServerConfig, expand_variables, find_servers
+from steno.agent.mcp.connections import (
+    McpConnections,
+    McpTool,
+    ServerConfig,
+    expand_variables,
+    find_servers,
+    mcp_tool_name,
+    take_metadata,
+)
 from steno.llm.testserver.responders import tool
 from steno.tools.context import ToolContext
 from steno.tools.protocol import ToolFailure, ToolResult

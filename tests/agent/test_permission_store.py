@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.agent.config.settings import load_settings
-from steno.agent.permission_store import GrantedRules, insert_list_item, save_rule, settings_path
+from steno.agent.permission_store import GrantedRules, TurnPermissions, insert_list_item, save_rule, settings_path
 from steno.agent.tool_executor import Approval, ToolExecutor
-from steno.agent.turn_permissions import TurnPermissions
 from steno.errors import BadRequest, Unwritable
 from steno.llm.messages_api import Block
 from steno.permissions.permission_checker import PermissionChecker

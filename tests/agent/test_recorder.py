@@ -8,8 +8,8 @@ import pytest
 from tests.agent.loop_harness import Stage
 
 from steno.agent.events import Event, TurnEnded
+from steno.agent.permission_store import TurnPermissions
 from steno.agent.recorder import increasing_clock
-from steno.agent.turn_permissions import TurnPermissions
 from steno.llm.testserver.scripted_responder import ScriptedResponder
 from steno.permissions.permission_checker import PermissionChecker
 from steno.permissions.permission_rules import parse_rules

@@ -12,7 +12,7 @@ from steno.agent import events
 from steno.agent.conversation import Conversation
 from steno.agent.loop import Agent
 from steno.agent.recorder import Recorder
-from steno.agent.subagents import AgentTool, SubagentType
+from steno.agent.subagents import AgentTool, SubagentDefinition
 from steno.agent.tool_executor import ToolExecutor
 from steno.check.checkup import check
 from steno.format.source import BytesSource
@@ -22,7 +22,10 @@ from steno.store.session_lookup import sessions
 from steno.tools.context import ToolContext
 from steno.tools.registry import ToolRegistry
 
-KINDS = (SubagentType("helper", "Helps."), SubagentType("looker", "Looks.", is_built_in=False))
+KINDS = (
+    SubagentDefinition(name="helper", description="Helps.", prompt="", origin="built-in"),
+    SubagentDefinition(name="looker", description="Looks.", prompt=""),
+)
 
 
 def with_agents(stage: Stage, agent: Agent, depth: int = 0) -> AgentTool:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.agent.checkpoints import file_state, working_tree
+from steno.agent.checkpoints import backup_store, working_tree
 from steno.agent.checkpoints import working_tree as trees
-from steno.agent.checkpoints.file_state import content_state, read_chunks
+from steno.agent.checkpoints.backup_store import content_state, read_chunks
 from steno.agent.checkpoints.working_tree import (
     TreeLimits,
     TreeSnapshot,
@@ -207,7 +207,7 @@ def test_what_has_not_changed_is_not_read_again(project: Path, home: str, monkey
         read.append(Path(path).name)
         return read_chunks(path)
 
-    monkeypatch.setattr(file_state, "_TIME_RESOLUTION_NS", -(10**18))
+    monkeypatch.setattr(backup_store, "_TIME_RESOLUTION_NS", -(10**18))
     for module in (trees, working_tree, working_tree):
         monkeypatch.setattr(module, "read_chunks", watched)
     tree = WorkingTree(str(project), home=home)

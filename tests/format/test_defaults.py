@@ -9,9 +9,9 @@ import pytest
 
 import steno.format
 from steno.format import message, sidecars
+from steno.format.client_settings import MASK, Settings, read_settings
 from steno.format.lenient_json import decode_lenient
 from steno.format.salvage import find_flaws
-from steno.format.sidecars import MASK, Settings, read_settings
 from steno.format.source import Span
 
 

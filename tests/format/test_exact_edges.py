@@ -7,6 +7,7 @@ import pytest
 
 from steno.format import lenient_json as loose_module
 from steno.format import salvage
+from steno.format.client_settings import MASK, read_settings
 from steno.format.lenient_json import decode_lenient
 from steno.format.lines import LineBatch, make_record, read_bytes, read_line, read_line_batches
 from steno.format.path_rewriter import PathRewriter
@@ -14,7 +15,6 @@ from steno.format.paths import PathInfo, classify_transcript
 from steno.format.record_views import GenericView, view_of
 from steno.format.records import Gap, Record
 from steno.format.salvage import ObjectScanner
-from steno.format.sidecars import MASK, read_settings
 from steno.format.source import BytesSource
 
 GOOD = b'{"type":"user","uuid":"a","sessionId":"s"}'

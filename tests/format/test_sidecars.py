@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.format import sidecars
+from steno.format.client_settings import MASK, Hook, read_settings
 from steno.format.paths import file_history_name
-from steno.format.sidecars import MASK, FileBackup, HistoryEntry, Hook, Paste, ReadResult, TodoItem, read_settings
+from steno.format.sidecars import FileBackup, HistoryEntry, Paste, ReadResult, TodoItem
 
 SID = "62ecc684-5437-43ff-95cf-5c331fca7ea1"
 READERS = (

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from steno.errors import StenoError
+from steno.format.client_settings import SettingsLayer
 from steno.permissions.file_permissions import denied_paths
 from steno.permissions.git_repository import git_folders
 from steno.permissions.paths import (
@@ -43,7 +44,7 @@ from steno.permissions.program_environment import (
     program_folders,
     sandbox_environment,
 )
-from steno.permissions.project_trust import SettingsSource, effective_files, filter_settings
+from steno.permissions.project_trust import effective_files, filter_settings
 from steno.permissions.sandbox.launcher import _affects_folders
 from steno.permissions.sandbox.mount_namespace import _mount_plan
 from steno.permissions.sandbox.path_plan import (
@@ -167,7 +168,7 @@ def _denied(project: Path, kind: str, tool: str, most: str, *texts: str) -> Iter
     yield from sorted(denied_paths(rules, folders, tool=tool, max_entries=int(most)))
 
 
-def _settings(_: Path, source: SettingsSource, text: str) -> Iterator[str]:
+def _settings(_: Path, source: SettingsLayer, text: str) -> Iterator[str]:
     for trusted in (False, True):
         effect = filter_settings(json.loads(text), source, trusted=trusted)
         taken = json.dumps(effect.settings, sort_keys=True)

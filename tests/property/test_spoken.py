@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steno.agent.context.token_estimate import estimate_messages
+from steno.agent.context.token_usage import estimate_messages
 from steno.agent.conversation import MessageBuffer
 from steno.llm.messages_api import Request, encode_request
 from steno.session.resume.api_rules import NO_CONTENT, fix_block

@@ -174,7 +174,6 @@ class PermissionDialogs:
         return {"answers": answers}
 
     async def _choose(self, tool_call: ToolCallUpdate, choices: Iterable[_Choice]) -> str:
-        """Return what the user chose; nothing when they chose nothing."""
         options = [PermissionOption(option_id=option_id, name=label, kind=kind) for option_id, label, kind in choices]
         try:
             reply = await self._client.request_permission(self._session_id, tool_call, options)

@@ -255,7 +255,6 @@ class UpdateBuilder:
                 yield tool_call_start(block, self.cwd)
 
     def _subagent_updates(self, event: Event) -> Iterator[Update]:
-        """Yield what a sub-agent does; what it says it says to who asked it."""
         match event:
             case events.ResponseReceived(response, _):
                 yield from self._requested_calls(response)

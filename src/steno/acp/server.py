@@ -111,7 +111,6 @@ class JsonRpcStream:
         await self.send({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
 
     async def _skip_line(self) -> None:
-        """Read past a line that is too long, without keeping it."""
         while True:
             try:
                 await self._reader.readuntil(b"\n")
@@ -381,7 +380,6 @@ def _mcp_config(servers: list[McpServer]) -> str:
 
 
 def _find_session_file(session_id: str, options: AgentOptions) -> str:
-    """Return the file of a session."""
     from steno.store.session_lookup import find
 
     if not is_uuid(session_id):

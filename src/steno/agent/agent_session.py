@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -37,17 +37,15 @@ from steno.agent.context.token_usage import PriceResponse, UsageMeter
 from steno.agent.conversation import Conversation
 from steno.agent.events import Event, Notice, TurnEnded
 from steno.agent.hooks.dispatcher import HookContext, HookDispatcher, HookEnvironmentFile
-from steno.agent.hooks.outcomes import TurnEvents
+from steno.agent.hooks.hook_events import HookEvent, TurnEvents
 from steno.agent.loop import Agent, ModelClient, RequestConfig
-from steno.agent.mcp.connections import McpConnections, mcp_record_fields
-from steno.agent.mcp.server_config import ServerConfig, find_servers
-from steno.agent.permission_store import GrantedRules, RuleScope
+from steno.agent.mcp.connections import McpConnections, find_servers, mcp_record_fields
+from steno.agent.permission_store import GrantedRules, TurnGrants, TurnPermissions, take_skill_messages
 from steno.agent.recorder import VERSION, Recorder, session_slug
-from steno.agent.side_query import WebSearch, ask_model_text
+from steno.agent.side_query import ask_model_text, search_web
 from steno.agent.slash_dispatch import SlashDispatcher, shell_for
-from steno.agent.subagents import AgentTool, SubagentDefinition, SubagentType, discover_definitions
-from steno.agent.tool_executor import SubagentCheckpointer, ToolExecutor
-from steno.agent.turn_permissions import TurnGrants, TurnPermissions, take_skill_messages
+from steno.agent.subagents import AgentTool, SubagentDefinition, discover_definitions
+from steno.agent.tool_executor import RuleScope, SubagentCheckpointer, ToolExecutor
 from steno.agent.writable_session import WritableSession
 from steno.errors import BadRequest, StenoError
 from steno.format.paths import plan_path
@@ -91,20 +89,19 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
 
     async def open(self) -> None:
         """Let hooks know that the session begins; what they say stands before the first prompt."""
-        agent = self.agent
+        agent, hooks = self.agent, self.agent.executor.hooks
         self.presence.open()
         for memory_file in self.memory.files:
-            await agent.executor.dispatch_hooks("InstructionsLoaded", memory_file.hook_facts())
-        facts = {"source": self.start_source, "model": agent.request_config.model}
+            await hooks.dispatch(HookEvent("InstructionsLoaded", memory_file.hook_fields()))
+        start = HookEvent("SessionStart", {"source": self.start_source, "model": agent.request_config.model})
         context = agent.executor.context
-        if self.hook_dispatcher.matching_hooks("SessionStart", facts):
+        if self.hook_dispatcher.matching_hooks(start):
             self.env_file.prepare()
-        outcome = await agent.executor.dispatch_hooks("SessionStart", facts)
+        outcome = await hooks.dispatch(start)
         await self.env_file.read(context.cwd, context.env)
         context.env.update(self.env_file.variables)
         self.command_runner.extra_variables.update(self.env_file.variables)
-        for notice in outcome.notices:
-            agent.emit(Notice(notice))
+        agent.emit_notices(outcome)
         agent.pending_attachments += outcome.records
 
     async def submit(self, prompt: str | list[Block]) -> TurnEnded:
@@ -113,7 +110,7 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
 
     async def close(self, reason: str = "other") -> None:
         """End everything that still runs, and let the session's file go."""
-        await self.agent.executor.dispatch_hooks("SessionEnd", {"reason": reason})
+        await self.agent.executor.hooks.dispatch(HookEvent("SessionEnd", {"reason": reason}))
         await self.agent_tool.close()
         await self.agent.executor.context.background.close()
         await self.command_runner.close()
@@ -125,63 +122,6 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
         self.presence.close()
         # Last: whoever gets the session now finds nobody at work on it.
         self.agent.conversation.recorder.close()
-
-
-def hook_environment_file(options: AgentOptions, session: str) -> HookEnvironmentFile:
-    """Return the file in which hooks leave variables for a session."""
-    return HookEnvironmentFile(os.path.join(steno_home(options.env), "hook-env", f"{session}.sh"))
-
-
-def load_agent_settings(options: AgentOptions, notes: list[str]) -> Settings:
-    """Return the settings that count."""
-    loaded_settings = load_settings(options.cwd, trusted=options.trusted, flags=options.settings, env=options.env)
-    notes += map(str, loaded_settings.notes)
-    return loaded_settings
-
-
-def choose_thinking(options: AgentOptions, loaded_settings: Settings) -> dict[str, Any] | None:
-    """Return how the model is to think."""
-    return thinking_parameter(
-        options.thinking,
-        {**options.env, **loaded_settings.env},
-        by_default=loaded_settings.always_thinking,
-        max_tokens=options.max_tokens,
-    )
-
-
-def choose_effort(options: AgentOptions, loaded_settings: Settings) -> str:
-    """Return how hard the model is to try.
-
-    Raises:
-        BadRequest: in a way that there is none of.
-    """
-    requested = options.effort or loaded_settings.effort
-    if requested and requested not in EFFORT_LEVELS:
-        raise BadRequest(f"there is no effort {requested!r}", hint=f"one of {', '.join(EFFORT_LEVELS)}")
-    return requested
-
-
-def load_servers(options: AgentOptions, loaded_settings: Settings, notes: list[str]) -> tuple[ServerConfig, ...]:
-    """Return the servers whose tools can be used."""
-    configured, server_notes = find_servers(
-        options.cwd,
-        loaded_settings,
-        trusted=options.trusted,
-        flags=options.mcp_config,
-        strict=options.strict_mcp,
-        env=options.env,
-    )
-    notes += map(str, server_notes)
-    return configured
-
-
-def load_definitions(options: AgentOptions, notes: list[str]) -> tuple[SubagentDefinition, ...]:
-    """Return the kinds of sub-agents."""
-    loaded, definition_notes = discover_definitions(
-        options.cwd, trusted=options.trusted, agents_json=options.agents, env=options.env
-    )
-    notes += map(str, definition_notes)
-    return loaded
 
 
 def build_permissions(
@@ -272,22 +212,47 @@ class _SessionBuilder:
         self.skills: tuple[Skill, ...] = ()
         self.memory = Memory()
         # Each of these needs those before it.
-        self.env_file = hook_environment_file(options, writable_session.id)
-        self.settings = load_agent_settings(options, self.notes)
-        self.thinking = choose_thinking(options, self.settings)
-        self.effort = choose_effort(options, self.settings)
+        env_file = os.path.join(steno_home(options.env), "hook-env", f"{writable_session.id}.sh")
+        self.env_file = HookEnvironmentFile(env_file)
+        self.settings = settings = load_settings(
+            options.cwd, trusted=options.trusted, flags=options.settings, env=options.env
+        )
+        self.notes += map(str, settings.notes)
+        self.thinking = thinking_parameter(
+            options.thinking,
+            {**options.env, **settings.env},
+            by_default=settings.always_thinking,
+            max_tokens=options.max_tokens,
+        )
+        self.effort = options.effort or settings.effort
+        if self.effort and self.effort not in EFFORT_LEVELS:
+            raise BadRequest(f"there is no effort {self.effort!r}", hint=f"one of {', '.join(EFFORT_LEVELS)}")
         self.permissions = build_permissions(options, self.settings.permissions, self._environment())
         self.granted_rules = GrantedRules(options.cwd, options.env)
         self.sandbox = self._build_sandbox()
         self.command_runner = self._build_runner()
         self.checkpointer = open_checkpointer(writable_session, options)
         self.hook_dispatcher = HookDispatcher(
-            self.settings.hooks, trusted=options.trusted, matches_rule=self.permissions.matches_rule
+            self.settings.hooks,
+            lambda: self._hook_context(self.main_context, self.permissions.mode, {}),
+            trusted=options.trusted,
+            matches_rule=self.permissions.matches_rule,
+            emit=callbacks.emit,
         )
-        configured_servers = load_servers(options, self.settings, self.notes)
-        self.hook_dispatcher.emit = self.callbacks.emit
-        self.mcp_connections = McpConnections(configured_servers, cwd=options.cwd, env=self._environment())
-        self.definitions = load_definitions(options, self.notes)
+        servers, notes = find_servers(
+            options.cwd,
+            settings,
+            trusted=options.trusted,
+            flags=options.mcp_config,
+            strict=options.strict_mcp,
+            env=options.env,
+        )
+        self.notes += map(str, notes)
+        self.mcp_connections = McpConnections(servers, cwd=options.cwd, env=self._environment())
+        self.definitions, notes = discover_definitions(
+            options.cwd, trusted=options.trusted, agents_json=options.agents, env=options.env
+        )
+        self.notes += map(str, notes)
         self.main_context = self._build_tool_context()
 
     def build(self) -> AgentSession:
@@ -375,7 +340,7 @@ class _SessionBuilder:
         grants = TurnGrants(agent, permissions, resolve_model)
         executor.take_companions = lambda: take_skill_messages(context, grants)
         context.ask_model = partial(ask_model_text, agent)
-        context.search_web = WebSearch(agent)
+        context.search_web = partial(search_web, agent)
         context.run_shell_line = shell_for(executor)
         return agent, grants
 
@@ -390,7 +355,7 @@ class _SessionBuilder:
             context=context,
             permission_checker=permissions,
             emit=self.callbacks.emit,
-            dispatch_hooks=self.hook_dispatcher.bind(lambda: self._hook_context(context, permissions, agent_facts)),
+            hooks=self.hook_dispatcher.for_agent(lambda: self._hook_context(context, permissions.mode, agent_facts)),
             result_fields=lambda call: mcp_record_fields(context, call),
             add_rules=self._add_rules,
         )
@@ -441,17 +406,10 @@ class _SessionBuilder:
         return self._available_tools(tools)
 
     def _build_agent_tool(self, emit: Callable[[Event], None], depth: int) -> AgentTool:
-        kinds = tuple(
-            SubagentType(
-                definition.name, definition.description, definition.origin == "built-in", definition.background
-            )
-            for definition in self.definitions
-        )
-
         def spawn(agent_id: str, kind: str, model: str, context: ToolContext) -> Agent:
             return self._build_subagent(agent_id, kind, model, context, depth + 1)
 
-        return AgentTool(spawn, kinds, emit, depth=depth)
+        return AgentTool(spawn, self.definitions, emit, depth=depth)
 
     def _build_subagent(self, agent_id: str, agent_type: str, model: str, context: ToolContext, depth: int) -> Agent:
         definition = next(candidate for candidate in self.definitions if candidate.name == agent_type)
@@ -483,7 +441,6 @@ class _SessionBuilder:
         return agent
 
     def _preloaded_skills(self, definition: SubagentDefinition) -> Iterator[str]:
-        """Yield the skills that a sub-agent has from the beginning."""
         skills_by_name = {skill.name: skill for skill in self.skills}
         for name in definition.skills:
             skill_prompt = read_skill_text(skills_by_name[name]) if name in skills_by_name else ""
@@ -535,7 +492,6 @@ class _SessionBuilder:
         return context
 
     def _set_plan_file(self, slug: str) -> None:
-        """Name the file of the plan after the session."""
         self.main_context.plan.file = self._plan_path(slug)
 
     def _plan_path(self, slug: str) -> str:
@@ -545,15 +501,13 @@ class _SessionBuilder:
         """Return what programs see: without the key, which is nobody's business."""
         return remove_keys({**self.options.env, **self.settings.env, **self.env_file.variables})
 
-    def _hook_context(
-        self, context: ToolContext, permissions: TurnPermissions, agent_facts: dict[str, str]
-    ) -> HookContext:
+    def _hook_context(self, context: ToolContext, mode: str, agent_facts: dict[str, str]) -> HookContext:
         return HookContext(
             session_id=self.writable_session.id,
             transcript_path=self.writable_session.conversation.recorder.path,
             cwd=context.cwd,
             project=self.options.cwd,
-            permission_mode=permissions.mode,
+            permission_mode=mode,
             env=self._environment(),
             env_file=self.env_file.path,
             agent=agent_facts,

@@ -15,8 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.agent.config.settings import PROJECT_LAYERS, SandboxSettings, Settings
+from steno.agent.config.settings import SandboxSettings, Settings
 from steno.errors import BadRequest
+from steno.format.client_settings import PROJECT_LAYERS
 from steno.format.tool_catalogue import SHELL
 from steno.permissions.file_permissions import denied_paths
 from steno.permissions.git_repository import git_folders, git_run_folders

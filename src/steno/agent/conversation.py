@@ -12,10 +12,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.agent.context.token_estimate import estimate_blocks, estimate_messages
-from steno.agent.context.token_usage import message_text
-from steno.agent.hooks.outcomes import AttachmentRecord
-from steno.agent.recorder import Recorder, new_uuid, plan_slug, session_slug
+from steno.agent.context.token_usage import estimate_blocks, estimate_messages, message_text
+from steno.agent.recorder import AttachmentRecord, Recorder, new_uuid, plan_slug, session_slug
 from steno.errors import StenoError
 from steno.format.encode import Timings
 from steno.llm.messages_api import Block, Message, Response, encode_message
@@ -176,7 +174,6 @@ class MessageBuffer:
                 self._tokens += estimate_messages(valid_messages)
 
     def _open_messages(self) -> list[Message]:
-        """Return the messages that can still change."""
         # An answer to which something was said is settled.
         entries = [self._last_answer] if self._last_answer is not None else join_user_entries(self._user_entries, STENO)
         return [message for entry in entries if entry.blocks for message in self._validator.preview(_to_message(entry))]

@@ -18,7 +18,8 @@ from steno.agent.config.agent_options import AgentCallbacks, AgentOptions
 from steno.agent.context.token_usage import PriceResponse
 from steno.agent.events import Event, Notice, TurnEnded
 from steno.agent.headless_output import HeadlessPrinter
-from steno.agent.hooks.outcomes import DispatchHooks, HookOutcome
+from steno.agent.hooks.dispatcher import HookOutcome, Hooks
+from steno.agent.hooks.hook_events import HookEvent
 from steno.agent.loop import Agent, ModelClient
 from steno.agent.slash_dispatch import CLEAR, parse_slash_prompt
 from steno.agent.writable_session import WritableSession, new_session
@@ -224,18 +225,21 @@ class StructuredOutputTool:
         self.value = tool_input
         return ToolResult("The answer was taken.", tool_input)
 
-    def require_answer(self, agent: Agent) -> DispatchHooks:
-        """Return an agent's gates such that no turn ends without an answer."""
-        dispatch_hooks = agent.executor.dispatch_hooks
 
-        async def dispatch(event: str, facts: dict[str, Any]) -> HookOutcome:
-            outcome = await dispatch_hooks(event, facts)
-            if event == "Stop" and self.value is None and not outcome.blocked:
-                agent.force_tool(_TOOL_NAME)
-                return HookOutcome(blocked=True, reason=_CALL_TOOL_PROMPT)
-            return outcome
+class _AnswerRequired:
+    """The hooks of an agent, and one that blocks the end of a turn without a structured answer."""
 
-        return dispatch
+    def __init__(self, agent: Agent, output_tool: StructuredOutputTool) -> None:
+        self._agent = agent
+        self._hooks: Hooks = agent.executor.hooks
+        self._output_tool = output_tool
+
+    async def dispatch(self, event: HookEvent, /) -> HookOutcome:
+        outcome = await self._hooks.dispatch(event)
+        if event.name == "Stop" and self._output_tool.value is None and not outcome.blocked:
+            self._agent.force_tool(_TOOL_NAME)
+            return HookOutcome(blocked=True, reason=_CALL_TOOL_PROMPT)
+        return outcome
 
 
 def parse_prompt_line(line: str) -> str | list[Block] | None:
@@ -303,7 +307,7 @@ class _HeadlessRun:
         self.session = session
         session.start_source = source or session.start_source
         if self.output_tool is not None:
-            session.agent.executor.dispatch_hooks = self.output_tool.require_answer(session.agent)
+            session.agent.executor.hooks = _AnswerRequired(session.agent, self.output_tool)
         # Nobody is there later to whom they could say what they found.
         session.agent.wait_for_background = session.agent_tool.wait
         await session.mcp_connections.wait_until_ready(0 if not options.mcp_config else _SERVER_TIMEOUT)

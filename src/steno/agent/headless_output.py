@@ -12,7 +12,6 @@ from typing import Any, Final, Literal, TypeAlias
 from steno.agent import events
 from steno.agent.context.token_usage import MICRODOLLARS_PER_DOLLAR, context_tokens, context_window
 from steno.agent.events import EndReason, Event
-from steno.agent.hooks.outcomes import hook_error_name
 from steno.agent.recorder import VERSION
 from steno.format.message import SYNTHETIC
 from steno.format.tool_catalogue import AGENT, older_names
@@ -31,23 +30,6 @@ _INIT_FIELDS: Final[dict[str, Any]] = {
 """What every session here begins with; the version is that of the format that is written."""
 _OLDER_TOOL_NAMES: Final = {AGENT: older_names(AGENT)[0]}
 """The tools that are told under the names they had, as others look for these."""
-
-
-def init_line(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return what a session begins with."""
-    names = [_OLDER_TOOL_NAMES.get(name, name) for name in facts["tools"]]
-    return {**_system_fields("init"), **facts, "tools": names, **_INIT_FIELDS}
-
-
-def status_line() -> dict[str, Any]:
-    """Return that a request goes out."""
-    return {**_system_fields("status"), "status": "requesting"}
-
-
-def partial_line(event: dict[str, Any], message_id: str) -> dict[str, Any]:
-    """Return an event of the API as it came."""
-    line = {"type": "stream_event", "event": event, "parent_tool_use_id": None}
-    return {**line, "api_message_id": message_id}
 
 
 def response_lines(response: Response) -> list[dict[str, Any]]:
@@ -83,16 +65,10 @@ def failure_line(failure: events.RequestFailed) -> dict[str, Any]:
         request_id=error.request_id,
     )
     (line,) = response_lines(response)
-    error_fields = {"is_api_error_message": True, "error": hook_error_name(error)}
+    error_fields = {"is_api_error_message": True, "error": error.category}
     if error.status:
         error_fields |= {"api_error_status": error.status, "api_error_type": error.kind}
     return {**line, **error_fields}
-
-
-def prompt_line(text: str) -> dict[str, Any]:
-    """Return what a sub-agent is told."""
-    content = [{"type": "text", "text": text}]
-    return {"type": "user", "message": {"role": "user", "content": content}, **_timestamp_fields()}
 
 
 def tool_result_line(ended: events.ToolEnded, *, denied: bool) -> dict[str, Any]:
@@ -111,12 +87,6 @@ def tool_result_line(ended: events.ToolEnded, *, denied: bool) -> dict[str, Any]
     }
 
 
-def denial_line(denial: events.CallDenied) -> dict[str, Any]:
-    """Return that a call was not allowed."""
-    call = {"tool_name": denial.call.get("name"), "tool_use_id": denial.call.get("id")}
-    return {**_system_fields("permission_denied"), **call, "message": denial.decision.reason}
-
-
 def blocked_prompt_line(blocked: events.PromptBlocked) -> dict[str, Any]:
     """Return that a hook kept a prompt from being answered."""
     fields = blocked.fields
@@ -127,12 +97,6 @@ def blocked_prompt_line(blocked: events.PromptBlocked) -> dict[str, Any]:
         submit_outcome = {**submit_ending["ending"], "prompt_kept": submit_ending["promptKept"]}
         line["prompt_submit_outcome"] = submit_outcome
     return line
-
-
-def compaction_line(compacted: events.Compacted) -> dict[str, Any]:
-    """Return that a summary took the place of the conversation."""
-    facts = {"trigger": compacted.trigger, "pre_tokens": compacted.tokens_before}
-    return {**_system_fields("compact_boundary"), "compact_metadata": facts}
 
 
 # Sub-agents
@@ -293,7 +257,8 @@ class HeadlessPrinter:
         self._sandbox = facts.get("sandbox")
         self._session_id = session_id or self._session_id
         if self._format == "stream-json":
-            self._write_line(init_line(facts))
+            names = [_OLDER_TOOL_NAMES.get(name, name) for name in facts["tools"]]
+            self._write_line({**_system_fields("init"), **facts, "tools": names, **_INIT_FIELDS})
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -317,7 +282,6 @@ class HeadlessPrinter:
         self._structured_output_missing = value is None
 
     def _update_state(self, event: Event) -> None:
-        """Remember what the end has to tell."""
         match event:
             case events.CallDenied(call, _):
                 denial = {"tool_name": call.get("name"), "tool_use_id": call.get("id")}
@@ -345,11 +309,13 @@ class HeadlessPrinter:
                 denied = any(denial["tool_use_id"] == call.get("id") for denial in self._denials)
                 self._write_message(tool_result_line(event, denied=denied), line_id)
             case events.CallDenied():
-                self._write_line(denial_line(event))
+                call = {"tool_name": event.call.get("name"), "tool_use_id": event.call.get("id")}
+                self._write_line({**_system_fields("permission_denied"), **call, "message": event.decision.reason})
             case events.PromptBlocked(_, line_id):
                 self._write_line(blocked_prompt_line(event), line_id)
             case events.Compacted():
-                self._write_line(compaction_line(event))
+                metadata = {"trigger": event.trigger, "pre_tokens": event.tokens_before}
+                self._write_line({**_system_fields("compact_boundary"), "compact_metadata": metadata})
             case events.RequestSent() | events.RawStreamEvent() if self._partial and self._parent_call_id is None:
                 self._write_partial(event)
             case _:
@@ -358,11 +324,12 @@ class HeadlessPrinter:
     def _write_partial(self, event: events.RequestSent | events.RawStreamEvent) -> None:
         """Tell of an answer while it comes in; those of sub-agents are told when they are whole."""
         if isinstance(event, events.RequestSent):
-            self._write_line(status_line())
+            self._write_line({**_system_fields("status"), "status": "requesting"})
             return
         if event.event.get("type") == "message_start":
             self._message_id = str(event.event["message"].get("id", ""))
-        self._write_line(partial_line(event.event, self._message_id))
+        line = {"type": "stream_event", "event": event.event, "parent_tool_use_id": None}
+        self._write_line({**line, "api_message_id": self._message_id})
 
     def _write_task_event(self, event: Event) -> None:
         task = self._tasks.get(self._parent_call_id or "")
@@ -373,12 +340,12 @@ class HeadlessPrinter:
             case events.SubagentEnded():
                 self._write_line(subagent_ended_line(event))
             case events.PromptSubmitted(text, line_id) if task is not None:
-                self._write_message(prompt_line(text), line_id)
+                message = {"role": "user", "content": [{"type": "text", "text": text}]}
+                self._write_message({"type": "user", "message": message, **_timestamp_fields()}, line_id)
             case _:
                 pass
 
     def _write_message(self, line: dict[str, Any], line_id: str) -> None:
-        """Print what somebody said: the model, the user, or a tool."""
         task = self._tasks.get(self._parent_call_id or "")
         line["parent_tool_use_id"] = self._parent_call_id
         if task is not None:

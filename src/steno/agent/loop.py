@@ -17,15 +17,9 @@ from steno.agent.config.models import api_model_name, can_enable_thinking
 from steno.agent.context.token_usage import UsageMeter, message_text
 from steno.agent.conversation import Conversation, sanitize_response
 from steno.agent.events import EndReason, Event
-from steno.agent.hooks.outcomes import (
-    AttachmentRecord,
-    HookOutcome,
-    TurnEvents,
-    hook_call_facts,
-    hook_error_name,
-    is_context_overflow,
-)
-from steno.agent.recorder import save_error_message, session_slug
+from steno.agent.hooks.dispatcher import HookOutcome
+from steno.agent.hooks.hook_events import HookEvent, TurnEvents
+from steno.agent.recorder import AttachmentRecord, save_error_message, session_slug
 from steno.agent.stream_accumulator import StreamAccumulator, retry_record_fields
 from steno.agent.tool_executor import ToolExecutor, group_calls
 from steno.agent.user_input import PromptInput, UserInput, submit_companion, submit_prompt
@@ -174,7 +168,6 @@ class Agent:
         return self._end_turn(reason, text)
 
     async def _wait_for_turn(self, turn_task: "asyncio.Task[tuple[EndReason, str]]") -> tuple[EndReason, str]:
-        """Wait for a turn; return why it ended and what was said last."""
         try:
             return await turn_task
         except asyncio.CancelledError:
@@ -192,11 +185,10 @@ class Agent:
             return reason, ""
         except ApiError as error:
             text = f"API Error: {error}"
-            error_name = hook_error_name(error)
-            uuid = self.conversation.add_failure(text, kind=error_name, status=error.status, error_type=error.kind)
+            uuid = self.conversation.add_failure(text, kind=error.category, status=error.status, error_type=error.kind)
             self.emit(events.RequestFailed(text, error, uuid))
-            facts = {"error": error_name, "last_assistant_message": text}
-            await self.executor.dispatch_hooks("StopFailure", facts)
+            fields = {"error": error.category, "last_assistant_message": text}
+            await self.executor.hooks.dispatch(HookEvent("StopFailure", fields))
             return "error", text
 
     def _reload_conversation(self) -> bool:
@@ -312,9 +304,8 @@ class Agent:
         if await self._submit_inbox():
             return None
         answer = message_text(response.blocks)
-        outcome = await self.executor.dispatch_hooks(
-            *self.turn_events.end_event(answer, already_blocked=counts.stop_blocks > 0)
-        )
+        event = self.turn_events.end_event(answer, already_blocked=counts.stop_blocks > 0)
+        outcome = await self.executor.hooks.dispatch(event)
         self.emit_notices(outcome)
         is_blocked = outcome.blocked and not outcome.ends_turn and counts.stop_blocks < _MAX_CONTINUATIONS
         self.conversation.add_attachments(record for record in outcome.records if not record.subtype)
@@ -362,7 +353,6 @@ class Agent:
         )
 
     def _request_record_fields(self) -> dict[str, str]:
-        """Return how answers are asked for, as their records tell it."""
         effort = self.request_config.effort
         effort_fields = {"effort": effort, "perTurnEffort": effort} if effort else {}
         return {"requestedModel": api_model_name(self.request_config.model), **effort_fields}
@@ -389,7 +379,7 @@ class Agent:
             return await self._stream_response()
         except ApiError as error:
             # What the figures did not say the API does.
-            if not is_context_overflow(error) or not await self.compactor.make_room(self):
+            if not error.is_context_overflow or not await self.compactor.make_room(self):
                 raise
         return await self._stream_response()
 
@@ -436,8 +426,15 @@ class Agent:
                 if hook_outcome.blocked and hook_outcome.reason and not (hook_outcome.records or result.is_error):
                     context.append(hook_outcome.reason)
                 ends_turn = ends_turn or hook_outcome.ends_turn
-                batch.append(hook_call_facts(call, result))
-        hook_outcome = await self.executor.dispatch_hooks("PostToolBatch", {"tool_calls": batch})
+                batch.append(
+                    {
+                        "tool_name": call.get("name"),
+                        "tool_input": call.get("input"),
+                        "tool_use_id": call.get("id"),
+                        "tool_response": result.content,
+                    }
+                )
+        hook_outcome = await self.executor.hooks.dispatch(HookEvent("PostToolBatch", {"tool_calls": batch}))
         self.emit_notices(hook_outcome)
         self.conversation.add_attachments(hook_outcome.records)
         ends_turn = ends_turn or hook_outcome.ends_turn or hook_outcome.blocked

@@ -24,6 +24,7 @@ import msgspec
 from steno.errors import Busy, StenoError, Unwritable
 from steno.format.encode import Composer, SessionContext, encode_line
 from steno.format.records import read_time
+from steno.llm.messages_api import Block
 from steno.session.resume.clients import LATEST
 from steno.store.append import Appender, FileState
 from steno.store.session_lock import SessionLock
@@ -103,6 +104,25 @@ def _digest_bytes(session_id: str) -> tuple[int, int, int, int]:
 
 def _pick(choices: tuple[str, ...], index: int) -> str:
     return choices[index % len(choices)]
+
+
+class AttachmentRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that is not a message: what happened around the conversation, and what the model reads of it."""
+
+    fields: dict[str, Any]
+    """The attachment, or the fields of a note."""
+    text: str = ""
+    """What the model reads in its place; empty for nothing."""
+    parts: tuple[str, ...] = ()
+    """The same in several parts, which are the user's."""
+    image: Block | None = None
+    """An image that the model sees after them."""
+    role: str = "system"
+    """The role of the text, for clients that distinguish it."""
+    subtype: str = ""
+    """If set, it is not an attachment but a note of this kind."""
+    call_id: str = ""
+    """The call that it is attached to, off the main chain; else it is a link of the chain."""
 
 
 VERSION: Final = LATEST.version

@@ -12,27 +12,28 @@ from steno.agent.loop import Agent
 from steno.agent.stream_accumulator import StreamAccumulator
 from steno.format.lenient_json import as_list, as_object
 from steno.llm.messages_api import Block, Message, Request, Response, StreamInterrupted
+from steno.session.resume.entries import text_block
 
 _MAX_ATTEMPTS: Final = 3
 
 
-async def ask_model_text(agent: "Agent", system: str, question: str) -> str:
+async def ask_model_text(agent: Agent, system: str, question: str) -> str:
     """Ask an agent's model something; return what it says."""
     return message_text((await ask_model(agent, system, question)).blocks)
 
 
-async def ask_model(agent: "Agent", system: str, question: str) -> Response:
+async def ask_model(agent: Agent, system: str, question: str) -> Response:
     """Ask an agent's model something; return its whole answer."""
     request = Request(
         model=api_model_name(agent.request_config.model),
         max_tokens=agent.request_config.max_tokens,
-        messages=[{"role": "user", "content": [{"type": "text", "text": question}]}],
-        system=[{"type": "text", "text": system}],
+        messages=[{"role": "user", "content": [text_block(question)]}],
+        system=[text_block(system)],
     )
     return await send_side_request(agent, request)
 
 
-async def send_side_request(agent: "Agent", request: Request) -> Response:
+async def send_side_request(agent: Agent, request: Request) -> Response:
     """Return the answer to a request; what is cut off is asked for again."""
     cut_count = 0
     while True:
@@ -60,46 +61,35 @@ _SEARCH_SYSTEM_PROMPT: Final = (
 _SEARCH_PROMPT: Final = "Perform a web search for the query: {}"
 
 
-class WebSearch:
-    """Searches through an agent's own model."""
+async def search_web(agent: Agent, query: str, allowed: list[str], blocked: list[str]) -> list[Any]:
+    """Search through an agent's own model; return text, and `{"tool_use_id", "content": [{"title", "url"}]}`.
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    async def __call__(self, query: str, allowed: list[str], blocked: list[str]) -> list[Any]:
-        """Return what was found: words, and `{"tool_use_id", "content": [{"title", "url"}]}`.
-
-        Raises:
-            ApiError: the API refused, or did not answer.
-        """
-        tool: Block = {"type": _TOOL_TYPE, "name": "web_search", "max_uses": _MAX_USES}
-        if allowed:
-            tool["allowed_domains"] = allowed
-        if blocked:
-            tool["blocked_domains"] = blocked
-        question: Message = {"role": "user", "content": [_text_block(_SEARCH_PROMPT.format(query))]}
-        return parse_search_results(await self._request_blocks(question, tool))
-
-    async def _request_blocks(self, question: Message, tool: Block) -> list[Block]:
-        """Return all that is answered; a turn that pauses goes on."""
-        config = self._agent.request_config
-        blocks: list[Block] = []
-        for _ in range(_MAX_PAUSES):
-            partial_answer: list[Message] = [{"role": "assistant", "content": blocks}] if blocks else []
-            response = await send_side_request(
-                self._agent,
-                Request(
-                    model=api_model_name(config.model),
-                    max_tokens=config.max_tokens,
-                    messages=[question, *partial_answer],
-                    system=[_text_block(_SEARCH_SYSTEM_PROMPT)],
-                    tools=[tool],
-                ),
-            )
-            blocks = [*blocks, *response.blocks]
-            if response.stop_reason != "pause_turn":
-                break
-        return blocks
+    Raises:
+        ApiError: the API refused, or did not answer.
+    """
+    tool: Block = {"type": _TOOL_TYPE, "name": "web_search", "max_uses": _MAX_USES}
+    if allowed:
+        tool["allowed_domains"] = allowed
+    if blocked:
+        tool["blocked_domains"] = blocked
+    config = agent.request_config
+    question: Message = {"role": "user", "content": [text_block(_SEARCH_PROMPT.format(query))]}
+    blocks: list[Block] = []
+    # A turn that pauses goes on.
+    for _ in range(_MAX_PAUSES):
+        partial_answer: list[Message] = [{"role": "assistant", "content": blocks}] if blocks else []
+        request = Request(
+            model=api_model_name(config.model),
+            max_tokens=config.max_tokens,
+            messages=[question, *partial_answer],
+            system=[text_block(_SEARCH_SYSTEM_PROMPT)],
+            tools=[tool],
+        )
+        response = await send_side_request(agent, request)
+        blocks = [*blocks, *response.blocks]
+        if response.stop_reason != "pause_turn":
+            break
+    return parse_search_results(blocks)
 
 
 def parse_search_results(blocks: list[Block]) -> list[Any]:
@@ -133,7 +123,3 @@ def _search_result(block: Block) -> Any:
     pages = [as_object(page) or {} for page in as_list(block.get("content")) or ()]
     links = [{"title": str(each.get("title")), "url": str(each.get("url"))} for each in pages]
     return {"tool_use_id": str(block.get("tool_use_id")), "content": links}
-
-
-def _text_block(text: str) -> Block:
-    return {"type": "text", "text": text}

@@ -22,14 +22,18 @@ from steno.agent.config.skills import (
     parse_invocation,
 )
 from steno.agent.context.compaction import ContextCompactor
-from steno.agent.context.token_estimate import CHARACTERS_PER_TOKEN, estimate_messages
-from steno.agent.context.token_usage import MICRODOLLARS_PER_DOLLAR, message_text
+from steno.agent.context.token_usage import (
+    CHARACTERS_PER_TOKEN,
+    MICRODOLLARS_PER_DOLLAR,
+    estimate_messages,
+    message_text,
+)
 from steno.agent.events import EndReason, Notice, TurnEnded
-from steno.agent.hooks.outcomes import AttachmentRecord
+from steno.agent.hooks.hook_events import HookEvent
 from steno.agent.loop import Agent
-from steno.agent.recorder import new_uuid
+from steno.agent.permission_store import TurnGrants
+from steno.agent.recorder import AttachmentRecord, new_uuid
 from steno.agent.tool_executor import ToolExecutor
-from steno.agent.turn_permissions import TurnGrants
 from steno.agent.user_input import CompanionMessage, UserInput, permissions_record
 from steno.format.encode import encode
 from steno.format.tool_catalogue import SHELL
@@ -204,14 +208,14 @@ class SlashDispatcher:
     async def _expand_input(self, command: SlashCommand | Skill, typed: str, arguments: str) -> UserInput:
         """Fill in what was called; what it may use it may use from now on."""
         agent = self._agent
-        facts = {
+        fields = {
             "expansion_type": "slash_command",
             "command_name": command.name,
             "command_args": arguments,
             "command_source": f"{command.scope}Settings",
             "prompt": typed,
         }
-        outcome = await agent.executor.dispatch_hooks("UserPromptExpansion", facts)
+        outcome = await agent.executor.hooks.dispatch(HookEvent("UserPromptExpansion", fields))
         if outcome.blocked or outcome.ends_turn:
             refusal = outcome.reason or "A hook kept the command out."
             return UserInput(content=typed, refusal=refusal, records=outcome.records)

@@ -71,7 +71,6 @@ class StreamAccumulator:
                 self._handle_delta(event)
 
     def _record_timing(self, index: int, block: Block) -> None:
-        """Note how long a block took to come in, where records say it."""
         now = time.monotonic()
         milliseconds = round((now - self._block_started_at.get(index, now)) * 1000)
         match block.get("type"):

@@ -19,18 +19,10 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import msgspec
 
 from steno.agent import events
-from steno.agent.config.project_files import (
-    ConfigNote,
-    get_text,
-    list_markdown_files,
-    parse_json,
-    read_text,
-    split_front_matter,
-    string_items,
-)
+from steno.agent.config.project_files import ConfigNote, list_markdown_files, parse_json, read_text, split_front_matter
 from steno.agent.loop import Agent
 from steno.format.encode import encode, full_usage
-from steno.format.lenient_json import as_object
+from steno.format.lenient_json import as_object, get_text, string_items
 from steno.format.tool_catalogue import AGENT, AGENT_TOOLS
 from steno.store.environment import config_dir
 from steno.tools.context import ToolContext
@@ -228,16 +220,6 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-class SubagentType(msgspec.Struct, frozen=True):
-    """A kind of sub-agent that can be asked for."""
-
-    name: str
-    description: str
-    is_built_in: bool = True
-    runs_in_background: bool = False
-    """Whether nobody waits for it unless they say so."""
-
-
 class SpawnSubagent(Protocol):
     """Makes the agent for a task."""
 
@@ -257,7 +239,7 @@ class AgentTool:
     def __init__(
         self,
         spawn: SpawnSubagent,
-        types: tuple[SubagentType, ...],
+        types: tuple[SubagentDefinition, ...],
         emit: Callable[[events.Event], None],
         *,
         depth: int = 0,
@@ -274,7 +256,7 @@ class AgentTool:
         return list(self._types)
 
     @property
-    def types(self) -> tuple[SubagentType, ...]:
+    def types(self) -> tuple[SubagentDefinition, ...]:
         """The kinds that there are."""
         return tuple(self._types.values())
 
@@ -311,7 +293,7 @@ class AgentTool:
         task = _SubagentTask(agent, agent_id, agent_type, tool_input, call)
         self._write_meta(task)
         agent.executor.emit = lambda event: self._forward_event(task, event)
-        background = bool(tool_input.get("run_in_background", self._types[agent_type].runs_in_background))
+        background = bool(tool_input.get("run_in_background", self._types[agent_type].background))
         self._emit(task.started_event(background=background, depth=self._depth + 1))
         if not background:
             return await self._finish(task)
@@ -352,7 +334,7 @@ class AgentTool:
         agent_type = self._types[task.agent_type]
         meta = {
             "agentType": agent_type.name,
-            "isBuiltIn": agent_type.is_built_in,
+            "isBuiltIn": agent_type.origin == "built-in",
             "description": task.description,
             "toolUseId": task.call_id,
             "spawnDepth": self._depth + 1,

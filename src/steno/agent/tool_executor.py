@@ -4,13 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from steno.agent.events import CallDenied, Event, ToolOutput, ToolStarted
-from steno.agent.hooks.outcomes import AttachmentRecord, DispatchHooks, HookOutcome, dispatch_no_hooks
-from steno.agent.permission_store import RuleScope
+from steno.agent.hooks.dispatcher import HookOutcome, Hooks, NullHooks
+from steno.agent.hooks.hook_events import HookEvent
+from steno.agent.recorder import AttachmentRecord
 from steno.agent.user_input import CompanionMessage
 from steno.errors import StenoError
 from steno.format.lenient_json import as_list, as_object
@@ -66,6 +67,10 @@ _MAX_EXCERPT: Final = 200
 _NOBODY_TO_APPROVE: Final = "Nobody is there to ask, so it was not done."
 
 
+RuleScope: TypeAlias = Literal["session", "local", "project", "user"]
+"""Where a rule is kept, and so how long: until the end of the session, or in a settings file."""
+
+
 class Approval(msgspec.Struct, frozen=True):
     """What the user says when asked."""
 
@@ -119,7 +124,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
     context: ToolContext
     permission_checker: CallPermissionChecker
     emit: Callable[[Event], None]
-    dispatch_hooks: DispatchHooks = dispatch_no_hooks
+    hooks: Hooks = NullHooks()
     request_approval: RequestApproval = _deny_without_user
     add_rules: AddRules = lambda _rules, _place: None
     checkpointer: Checkpointer = msgspec.field(default_factory=NullCheckpointer)
@@ -144,8 +149,8 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         )
         if input_error:
             return _error_result(input_error), HookOutcome()
-        facts = {"tool_name": name, "tool_input": tool_input, "tool_use_id": call.get("id")}
-        hook_outcome = await self.dispatch_hooks("PreToolUse", facts)
+        fields = {"tool_name": name, "tool_input": tool_input, "tool_use_id": call.get("id")}
+        hook_outcome = await self.hooks.dispatch(HookEvent("PreToolUse", fields))
         tool_input = hook_outcome.tool_input if hook_outcome.tool_input is not None else tool_input
         approval = await self._authorize({**call, "input": tool_input}, hook_outcome)
         hook_outcome = msgspec.structs.replace(hook_outcome, records=(*hook_outcome.records, *approval.records))
@@ -162,7 +167,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
             self.context.approved_paths.pop(str(call.get("id")), None)
             self.context.executions.pop(str(call.get("id")), None)
         timing = {"duration_ms": round((time.monotonic() - started_at) * 1000)}
-        after_outcome = await self._run_after_hooks({**facts, "tool_input": tool_input, **timing}, result)
+        after_outcome = await self._run_after_hooks({**fields, "tool_input": tool_input, **timing}, result)
         if after_outcome.output is not None:
             result = msgspec.structs.replace(result, content=_hook_output_content(after_outcome.output))
         return result, msgspec.structs.replace(
@@ -172,13 +177,13 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
             notices=(*hook_outcome.notices, *after_outcome.notices),
         )
 
-    async def _run_after_hooks(self, facts: dict[str, Any], result: ToolResult) -> HookOutcome:
+    async def _run_after_hooks(self, fields: dict[str, Any], result: ToolResult) -> HookOutcome:
         if result.is_error:
             error_text = result.content if isinstance(result.content, str) else result.detail
-            error_facts = {"error": str(error_text), "is_interrupt": False}
-            return await self.dispatch_hooks("PostToolUseFailure", {**facts, **error_facts})
-        response = result.detail or result.content
-        return await self.dispatch_hooks("PostToolUse", {**facts, "tool_response": response})
+            fields = {**fields, "error": str(error_text), "is_interrupt": False}
+            return await self.hooks.dispatch(HookEvent("PostToolUseFailure", fields))
+        fields = {**fields, "tool_response": result.detail or result.content}
+        return await self.hooks.dispatch(HookEvent("PostToolUse", fields))
 
     def report_output(self, call_id: str, text: str) -> None:
         """Pass on what a call prints while it runs."""
@@ -260,8 +265,8 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
     async def _ask_user(self, call: Block, decision: Decision) -> Approval:
         """Return what the user says, or a hook in their place."""
         name, tool_input = str(call["name"]), call["input"]
-        facts = {"tool_name": name, "tool_input": tool_input, "tool_use_id": call.get("id")}
-        hook_outcome = await self.dispatch_hooks("PermissionRequest", facts)
+        fields = {"tool_name": name, "tool_input": tool_input, "tool_use_id": call.get("id")}
+        hook_outcome = await self.hooks.dispatch(HookEvent("PermissionRequest", fields))
         if hook_outcome.blocked or hook_outcome.ends_turn or hook_outcome.verdict == "deny":
             message = hook_outcome.reason or "A hook refused it."
             return Approval(granted=False, message=message, records=hook_outcome.records)
@@ -270,7 +275,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         if self.request_approval is not _deny_without_user:
             message = f"Your permission is needed to use {name}"
             notification = {"message": message, "notification_type": "permission_prompt"}
-            await self.dispatch_hooks("Notification", notification)
+            await self.hooks.dispatch(HookEvent("Notification", notification))
         return await self.request_approval(call, decision)
 
     async def _start_tool(self, tool: Tool, call: Block) -> ToolResult:

@@ -19,8 +19,7 @@ from steno.agent import events
 from steno.agent.context.token_usage import message_text
 from steno.agent.conversation import content_blocks
 from steno.agent.events import Notice
-from steno.agent.hooks.outcomes import AttachmentRecord
-from steno.agent.recorder import new_uuid
+from steno.agent.recorder import AttachmentRecord, new_uuid
 from steno.errors import StenoError
 from steno.format.encode import encode
 from steno.format.tool_catalogue import SHELL
@@ -310,7 +309,7 @@ async def submit_prompt(agent: "Agent", user_input: UserInput) -> str:
         return _record_refusal(agent, user_input.records, user_input.refusal)
     conversation = agent.conversation
     typed = user_input.typed or message_text(user_input.content)
-    outcome = await agent.executor.dispatch_hooks(*agent.turn_events.start_event(typed))
+    outcome = await agent.executor.hooks.dispatch(agent.turn_events.start_event(typed))
     agent.emit_notices(outcome)
     if outcome.blocked and not outcome.ends_turn:
         return _record_refusal(agent, outcome.records, outcome.reason)
@@ -337,7 +336,6 @@ async def submit_prompt(agent: "Agent", user_input: UserInput) -> str:
 
 
 def _record_prompt(agent: "Agent", content: str | list[Block], typed: str) -> str:
-    """Take down a prompt; what a sub-agent is told is nobody's prompt."""
     if agent.turn_events.agent_facts:
         return agent.conversation.add_prompt(content, typed=typed)
     mode, interactive = agent.executor.permission_checker.mode, agent.interactive

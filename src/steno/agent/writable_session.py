@@ -238,7 +238,6 @@ def _lock_new_session(path: str) -> SessionLock:
 
 
 def _new_session_path(config: str, cwd: str, session_id: str) -> tuple[str, str]:
-    """Return the id of a new session and where its file will be."""
     new_session_id = session_id or new_uuid()
     # It becomes a part of paths, and no client resumes another name.
     if not is_uuid(new_session_id):
@@ -282,7 +281,6 @@ def _resumed_chain(transcript: Transcript, path: str) -> list[Node]:
 def _session_at(
     transcript: Transcript, path: str, cwd: str, chain: list[Node], lock: SessionLock, state: FileState
 ) -> WritableSession:
-    """Return a session that goes on behind the last record of a chain."""
     leaf = chain[-1] if chain else None
     session_name = os.path.splitext(os.path.basename(path))[0]
     recorder = Recorder(
@@ -309,7 +307,6 @@ def _session_at(
 
 
 def _session_slug(transcript: Transcript) -> str:
-    """Return a session's name in words: once it has one, every record carries it."""
     for node in reversed(transcript.nodes):
         if node.converses and node.uuid is not None:
             slug = transcript.record(node).envelope.slug or ""

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from steno.agent.permission_store import RuleScope, settings_path
-from steno.agent.tool_executor import Approval
+from steno.agent.permission_store import settings_path
+from steno.agent.tool_executor import Approval, RuleScope
 from steno.console.dialog import Choice, Dialog, Reply
 from steno.console.step_lines import call_label, diff_lines
 from steno.errors import StenoError

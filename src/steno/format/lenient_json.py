@@ -165,6 +165,27 @@ def as_list(value: Any) -> list[Any] | None:
     return value if value.__class__ is list else None
 
 
+def get_object(data: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the object under a key; an empty one for any other value."""
+    return as_object(data.get(key)) or {}
+
+
+def get_text(data: dict[str, Any], key: str) -> str:
+    """Return the text under a key; empty for any other value."""
+    value = data.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def object_items(value: Any) -> list[dict[str, Any]]:
+    """Return the items of a list, with an empty object for any that is not one."""
+    return [as_object(item) or {} for item in as_list(value) or ()]
+
+
+def string_items(value: Any) -> tuple[str, ...]:
+    """Return the strings of a list."""
+    return tuple(item for item in as_list(value) or () if isinstance(item, str))
+
+
 def valid_duration(milliseconds: float | None) -> float | None:
     """Return how long something took; None for what no client measures, such as `1e400`.
 

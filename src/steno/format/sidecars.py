@@ -1,8 +1,8 @@
-"""The small files around a session, its settings and its file backups: bytes → typed values.
+"""The small files around a session, and its file backups: bytes → typed values.
 
 Every reader returns the value and the damage it met. A field of the wrong type keeps its default
 and is noted (`sidecar.shape`); bytes that are not JSON give None or nothing (`sidecar.not-json`,
-`sidecar.not-object`). Nothing raises. Secrets in settings are masked.
+`sidecar.not-object`). Nothing raises.
 
 `file-history-snapshot` and `file-history-delta` records name the backups of files: a name, a
 version and a time for each. Two published descriptions have the original content of the file there,
@@ -324,95 +324,6 @@ _FIELD_READERS: Final[dict[Any, Callable[[Any, _FieldNotes, str], Any]]] = {
     tuple[Paste, ...]: _pastes,
     tuple[IndexEntry, ...]: lambda value, notes, name: _build_structs(value, IndexEntry, notes, name),
 }
-
-
-MASK: Final = "<masked>"
-_SECRET: Final = re.compile(r"token|key|secret|passw|passphrase|credential|authorization|cookie", re.IGNORECASE)
-_MAX_DEPTH: Final = 64
-
-
-class Hook(msgspec.Struct, frozen=True):
-    """One command that the client runs at an event."""
-
-    event: str
-    matcher: str = ""
-    command: str = ""
-
-
-class Settings(msgspec.Struct, frozen=True):
-    """The parts of a settings file that people ask about, and all of it as masked JSON text."""
-
-    model: str = ""
-    allow: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    hooks: tuple[Hook, ...] = ()
-    env_names: tuple[str, ...] = ()
-    masked: str = "{}"
-
-
-def read_settings(raw: bytes) -> ReadResult[Settings | None]:
-    """Read a settings file. Values of `env` and of keys that sound secret never get out of here."""
-    value = decode_json(raw)
-    if not isinstance(value, dict):
-        message = "not JSON" if value is None else "JSON, but not an object"
-        kind = "sidecar.not-json" if value is None else "sidecar.not-object"
-        return None, (Damage(kind, Span(0, len(raw)), message),)
-    top = cast("dict[str, object]", value)
-    rules = _object_or_empty(top.get("permissions"))
-    masked = msgspec.json.encode(_mask_secrets(top, hide=False, depth=0))
-    return (
-        Settings(
-            model=_string_or_empty(top.get("model")),
-            allow=_string_items(rules.get("allow")),
-            ask=_string_items(rules.get("ask")),
-            deny=_string_items(rules.get("deny")),
-            hooks=tuple(_read_hooks(_object_or_empty(top.get("hooks")))),
-            env_names=tuple(_object_or_empty(top.get("env"))),
-            masked=msgspec.json.format(masked, indent=2).decode(),
-        ),
-        (),
-    )
-
-
-def _read_hooks(events: Mapping[str, object]) -> list[Hook]:
-    return [
-        Hook(event, _string_or_empty(group.get("matcher")), _string_or_empty(hook.get("command")))
-        for event, groups in events.items()
-        for group in map(_object_or_empty, _list_or_empty(groups))
-        for hook in map(_object_or_empty, _list_or_empty(group.get("hooks")))
-    ]
-
-
-def _mask_secrets(value: object, *, hide: bool, depth: int) -> object:
-    """Copy a JSON value; below a key that sounds secret every string and number is masked."""
-    if depth > _MAX_DEPTH:
-        return MASK
-    if isinstance(value, dict):
-        return {
-            name: _mask_secrets(item, hide=hide or name == "env" or _SECRET.search(name) is not None, depth=depth + 1)
-            for name, item in cast("dict[str, object]", value).items()
-        }
-    if isinstance(value, list):
-        items = cast("list[object]", value)
-        return [_mask_secrets(item, hide=hide, depth=depth + 1) for item in items]
-    return value if not hide or value is None or isinstance(value, bool) else MASK
-
-
-def _object_or_empty(value: object) -> Mapping[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
-
-
-def _list_or_empty(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []
-
-
-def _string_or_empty(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _string_items(value: object) -> tuple[str, ...]:
-    return tuple(item for item in _list_or_empty(value) if isinstance(item, str))
 
 
 BACKUP_TYPES: Final = frozenset(("file-history-snapshot", "file-history-delta"))

@@ -12,7 +12,7 @@ same bytes every time, so that the prompt cache of the API hits.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
 import msgspec
 
@@ -139,7 +139,6 @@ _OK: Final = 200
 # A page of somebody in between, or an error that calls itself a success. Others are looked into:
 # not every server says right what it sends.
 _UNEXPECTED_TYPES: Final = frozenset({"text/html", "application/json"})
-_T = TypeVar("_T")
 
 
 class _CountBody(msgspec.Struct):
@@ -179,8 +178,6 @@ class ApiClient:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
-
-    # The three things one can ask
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
         """Ask and give what comes, as it comes; the last event is `Ended`.
@@ -223,20 +220,12 @@ class ApiClient:
         Raises:
             ApiError: the API refused, or did not answer for longer than patience lasts.
         """
-        count, _ = await self._send_with_retries(COUNT_PATH, encode_count_request(request), _CountBody)
-        return count.input_tokens
-
-    # How it is done
-
-    def _retry_delay(self, error: ApiError, attempt: int, elapsed: float) -> float | None:
-        return retry_delay(error, attempt, policy=self.retry_policy, random=self._random, elapsed=elapsed)
-
-    async def _send_with_retries(self, path: str, body: bytes, kind: type[_T]) -> tuple[_T, str]:
+        body = encode_count_request(request)
         started = _loop_time()
         attempt = 1
         while True:
             try:
-                return await self._send_once(path, body, kind)
+                return await self._count_once(body)
             except ApiError as error:
                 delay = self._retry_delay(error, attempt, _loop_time() - started)
                 if delay is None:
@@ -244,15 +233,18 @@ class ApiClient:
             await self._sleep(delay)
             attempt += 1
 
-    async def _send_once(self, path: str, body: bytes, kind: type[_T]) -> tuple[_T, str]:
+    def _retry_delay(self, error: ApiError, attempt: int, elapsed: float) -> float | None:
+        return retry_delay(error, attempt, policy=self.retry_policy, random=self._random, elapsed=elapsed)
+
+    async def _count_once(self, body: bytes) -> int:
         endpoint = self.endpoint
-        async with self._open_response(path, body, "application/json") as response:
+        async with self._open_response(COUNT_PATH, body, "application/json") as response:
             with translate_errors(endpoint, f"{endpoint.host} stopped in the middle of its answer"):
                 async with asyncio.timeout(endpoint.timeout):
                     raw = await read_limited(response, _MAX_RESPONSE)
         request_id = response.headers.get("request-id", "")
         try:
-            return msgspec.json.decode(raw, type=kind), request_id
+            return msgspec.json.decode(raw, type=_CountBody).input_tokens
         except DECODE_ERRORS as error:
             is_truncated = not isinstance(error, msgspec.ValidationError) and raw[:1] in b"{"
         if is_truncated:
@@ -263,7 +255,6 @@ class ApiClient:
         raise ApiError(message, status=_OK, kind="bad_answer", request_id=request_id)
 
     async def _stream_once(self, body: bytes, assembler: ResponseAssembler) -> AsyncGenerator[StreamEvent, None]:
-        """Make one try, and give the events of its stream."""
         parser = SseParser()
         async with self._open_response(MESSAGES_PATH, body, "text/event-stream") as response:
             assembler.request_id = response.headers.get("request-id", "")
@@ -299,7 +290,6 @@ class ApiClient:
             raise
 
     async def _chunks(self, response: "httpx2.Response") -> AsyncGenerator[bytes, None]:
-        """Give the bytes of an answer; a silence that is too long is a failure."""
         endpoint = self.endpoint
         size = 0
         async with aclosing(response.aiter_bytes()) as chunks:
@@ -336,12 +326,9 @@ class ApiClient:
             await response.aclose()
 
     def _get_client(self) -> "httpx2.AsyncClient":
-        """Return the client with its connections, made when it is first needed."""
         if self._client is None:
             self._client = create_http_client(self.endpoint, self.betas)
         return self._client
-
-    # What went wrong
 
     async def _refusal_error(self, response: "httpx2.Response") -> ApiError:
         raw = b""

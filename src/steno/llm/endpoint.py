@@ -180,7 +180,6 @@ def _auth_headers(api_key: str, auth_token: str) -> dict[str, str]:
 
 
 def _parse_header_lines(text: str) -> dict[str, str]:
-    """Read `Name: value` lines."""
     headers: dict[str, str] = {}
     for number, line in enumerate(text.replace("\r", "\n").split("\n"), start=1):
         name, separator, value = line.partition(":")

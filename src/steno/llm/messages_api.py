@@ -14,6 +14,20 @@ MESSAGES_PATH: Final = "/v1/messages"
 COUNT_PATH: Final = "/v1/messages/count_tokens"
 RETRY_STATUSES: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 """The statuses that are worth another try."""
+_ERROR_CATEGORIES: Final = {
+    "rate_limit_error": "rate_limit",
+    "authentication_error": "authentication_failed",
+    "permission_error": "authentication_failed",
+    "billing_error": "billing_error",
+    "invalid_request_error": "invalid_request",
+    "request_too_large": "invalid_request",
+    "not_found_error": "invalid_request",
+    "api_error": "server_error",
+    "overloaded_error": "server_error",
+    "timeout_error": "server_error",
+}
+_REJECTED_STATUSES: Final = (400, 413)
+_OVERFLOW_MESSAGES: Final = ("prompt is too long", "exceed context limit", "exceeds the maximum size")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -64,6 +78,17 @@ class ApiError(StenoError):
     def is_transient(self) -> bool:
         """Whether the same request may succeed later."""
         return self.status in RETRY_STATUSES or (not self.status and self.kind != "cancelled")
+
+    @property
+    def category(self) -> str:
+        """The kind of error as hooks and records name it, such as `rate_limit`."""
+        return _ERROR_CATEGORIES.get(self.kind, "unknown")
+
+    @property
+    def is_context_overflow(self) -> bool:
+        """Whether the request was refused because it does not fit into the context window."""
+        message = str(self).lower()
+        return self.status in _REJECTED_STATUSES and any(pattern in message for pattern in _OVERFLOW_MESSAGES)
 
 
 class StreamInterrupted(ApiError):

@@ -7,11 +7,12 @@ they may do more, but never choose where requests and keys go, or which programs
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, cast
 
 import msgspec
 
 from steno.errors import BadRequest, Unwritable
+from steno.format.client_settings import PROJECT_LAYERS, SettingsLayer
 from steno.format.lenient_json import as_object
 from steno.permissions.paths import ResolvedPath, relative_parts
 from steno.permissions.shell.command import word_set
@@ -33,9 +34,6 @@ _EFFECTIVE_FILES: Final = (
     ".claude/rules",
 )
 """What of a project has an effect once its folder is trusted."""
-SettingsSource: TypeAlias = Literal["managed", "flags", "user", "project", "local"]
-PROJECT_SOURCES: Final[frozenset[SettingsSource]] = frozenset({"project", "local"})
-"""The sources that whoever wrote the project has a say in."""
 _RESTRICTING_KEYS: Final = frozenset({"deny", "ask"})
 # These run something, or say who is talked to with which key: never a project's business.
 _NEVER_FROM_PROJECT: Final = word_set(
@@ -137,9 +135,9 @@ def _holds_home(resolved_path: ResolvedPath) -> bool:
     return relative_parts(ResolvedPath.of(home_dir()).real_parts, resolved_path.real_parts) is not None
 
 
-def filter_settings(settings: Mapping[str, Any], source: SettingsSource, *, trusted: bool) -> TrustedSettings:
+def filter_settings(settings: Mapping[str, Any], source: SettingsLayer, *, trusted: bool) -> TrustedSettings:
     """Return what of a settings file takes effect, by where it lies and whether that is trusted."""
-    if source not in PROJECT_SOURCES:
+    if source not in PROJECT_LAYERS:
         return TrustedSettings(dict(settings))
     effective: dict[str, Any] = {}
     ignored: list[str] = []

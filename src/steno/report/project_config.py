@@ -7,12 +7,23 @@ import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from steno.errors import Unreadable
-from steno.format.sidecars import Hook, Settings, TaskItem, TodoItem, decode_json, read_settings
+from steno.format.client_settings import (
+    PROJECT_SERVERS_FILE,
+    PROJECT_SETTINGS_FILES,
+    STATE_FILE,
+    Hook,
+    Settings,
+    project_state,
+    read_servers,
+    read_settings,
+)
+from steno.format.lenient_json import as_object
+from steno.format.sidecars import TaskItem, TodoItem, decode_json
 from steno.report.session_list import SessionRow
 from steno.sanitize.display_masking import hide_secrets
 from steno.store.archive.file_access import open_transcript
@@ -241,48 +252,36 @@ def hooks_of_settings(settings_files: Iterable[SettingsFile]) -> list[tuple[Hook
 def user_servers(folder: ConfigFolder, project: str) -> list[McpServer]:
     """Return the servers in the client's own state file: for all projects, and for this one."""
     servers: list[McpServer] = []
-    parent_folder = os.path.dirname(os.path.abspath(folder.path))
-    state_paths = [os.path.join(folder.path, ".claude.json")]
-    if os.path.basename(os.path.abspath(folder.path)) == ".claude":
-        state_paths.append(os.path.join(parent_folder, ".claude.json"))
+    config_folder = os.path.abspath(folder.path)
+    state_paths = [os.path.join(folder.path, STATE_FILE)]
+    if os.path.basename(config_folder) == ".claude":
+        state_paths.append(os.path.join(os.path.dirname(config_folder), STATE_FILE))
     for path in state_paths:
         raw = peek(path, _MAX_SIDECAR_SIZE, [])
-        if raw is None:
-            continue
-        top = _as_object(decode_json(raw))
-        servers += servers_in_object(top, path)
-        servers += servers_in_object(_as_object(_as_object(top.get("projects")).get(project)), f"{path}, this project")
+        if raw is not None:
+            state = as_object(decode_json(raw)) or {}
+            servers += describe_servers(state, path)
+            servers += describe_servers(project_state(state, project), f"{path}, this project")
     return servers
 
 
-def servers_in_file(raw: bytes, source: str) -> list[McpServer]:
-    """Return the servers of a `.mcp.json`."""
-    return servers_in_object(_as_object(decode_json(raw)), source)
-
-
-def servers_in_object(document: dict[str, Any], source: str) -> list[McpServer]:
-    """Return the servers that an object names."""
+def describe_servers(config: dict[str, Any], source: str) -> list[McpServer]:
+    """Return the servers that a configuration names, without their arguments."""
     servers: list[McpServer] = []
-    for name, value in _as_object(document.get("mcpServers")).items():
-        fields = _as_object(value)
-        command, url = fields.get("command"), fields.get("url")
-        kind = fields.get("type")
-        transport = kind if isinstance(kind, str) else "http" if url else "stdio"
+    for entry in read_servers(config)[:_MAX_DEFINITIONS]:
+        transport = entry.declared_type
+        if not isinstance(transport, str):
+            transport = "http" if entry.url else "stdio"
         target = ""
-        if isinstance(command, str):
-            target = os.path.basename(command.split(" ")[0])
-        elif isinstance(url, str) and (host := _HOST.match(url)):
+        if entry.command:
+            target = os.path.basename(entry.command.split(" ")[0])
+        elif host := _HOST.match(entry.url):
             target = host[1]
-        servers.append(McpServer(hide_secrets(name), transport[:24], hide_secrets(target)[:120], source))
-    return servers[:_MAX_DEFINITIONS]
-
-
-def _as_object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        servers.append(McpServer(hide_secrets(entry.name), transport[:24], hide_secrets(target)[:120], source))
+    return servers
 
 
 _INSTRUCTION_FILES: Final = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "AGENTS.md")
-_SETTINGS: Final = (".claude/settings.json", ".claude/settings.local.json")
 _DEFINITION_FOLDERS: Final = (
     ("agent", ".claude/agents", ".md"),
     ("skill", ".claude/skills", "/SKILL.md"),
@@ -315,17 +314,18 @@ def read_project_folder(path: str) -> ProjectFolderContent:
             texts.setdefault(instruction_file.text, []).append(instruction_file.name)
     notes = [make_note(", ".join(names), names[0], text) for text, names in texts.items()]
     settings_files: list[SettingsFile] = []
-    for name in _SETTINGS:
+    for name in PROJECT_SETTINGS_FILES.values():
         raw_settings = folder.read(name)
         instruction_file = parse_settings(raw_settings[0], name) if raw_settings is not None else None
         if instruction_file is not None:
             settings_files.append(instruction_file)
-    mcp_file = folder.read(".mcp.json")
+    servers_file = folder.read(PROJECT_SERVERS_FILE)
+    servers_config = as_object(decode_json(servers_file[0])) if servers_file is not None else None
     return ProjectFolderContent(
         there=True,
         notes=notes,
         settings=settings_files,
-        servers=servers_in_file(mcp_file[0], ".mcp.json") if mcp_file is not None else [],
+        servers=describe_servers(servers_config or {}, PROJECT_SERVERS_FILE),
         defined=_folder_definitions(folder)[:_MAX_FOLDER_DEFINITIONS],
         refused=folder.refused_names,
     )

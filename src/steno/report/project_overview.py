@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from steno.format.sidecars import Hook
+from steno.format.client_settings import Hook
 from steno.index.sync.scan import path_from_column
 from steno.report.file_history import touched_files
 from steno.report.file_history.touched_files import TouchedFile

@@ -14,6 +14,7 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format import sidecars
+from steno.format.client_settings import Settings, read_settings
 from steno.format.lenient_json import DECODE_ERRORS
 from steno.format.paths import JSONL_SUFFIX, Role, is_uuid, meta_path
 from steno.format.sidecars import (
@@ -23,10 +24,8 @@ from steno.format.sidecars import (
     LiveProcess,
     ReadResult,
     SessionsIndex,
-    Settings,
     TaskItem,
     TodoItem,
-    read_settings,
 )
 from steno.format.source import Damage
 from steno.store.discovery import (

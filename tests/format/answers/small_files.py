@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steno.format.client_settings import read_settings
 from steno.format.sidecars import (
     AgentMeta,
     CustomTitle,
@@ -23,7 +24,6 @@ from steno.format.sidecars import (
     read_history,
     read_live_process,
     read_sessions_index,
-    read_settings,
     read_task,
     read_text,
     read_todos,

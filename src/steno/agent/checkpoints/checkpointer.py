@@ -21,15 +21,13 @@ import msgspec
 
 from steno.agent.checkpoints.backup_store import (
     DELTA_TYPE,
+    MODE_BITS,
     SNAPSHOT_TYPE,
     Backup,
     BackupStore,
+    ContentState,
     Journal,
     SnapshotHistory,
-)
-from steno.agent.checkpoints.file_state import (
-    MODE_BITS,
-    ContentState,
     is_encodable,
     link_atomically,
     missing_parents,
@@ -389,11 +387,9 @@ class FileCheckpointer:
         return backups
 
     def _back_up(self, path: str) -> Backup:
-        """Make a backup of what a file is now."""
         return self._backups.back_up(path, self._history.next_version(path))
 
     def _record_delta(self, path: str, backup: Backup) -> None:
-        """Note a file that is changed for the first time."""
         history = self._history
         history.add_backup(path, history.prompt_numbers[history.last_prompt], backup)
         self.recorder.write(history.delta_record(path, backup, self.recorder.leaf, self._now()))

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from steno.agent.checkpoints.file_state import (
+from steno.agent.checkpoints.backup_store import (
     MODE_BITS,
     FileEntry,
     content_digest,

@@ -4,8 +4,8 @@ from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from steno.errors import BadRequest
-from steno.format.message import THINKING_TYPES
-from steno.llm.messages_api import Block, Message
+from steno.llm.messages_api import Message
+from steno.session.resume.api_rules import answer_without_thinking
 
 DEFAULT_MODEL: Final = "claude-opus-4-5-20251101"
 LARGE_WINDOW_SUFFIX: Final = "[1m]"
@@ -97,14 +97,5 @@ def can_enable_thinking(messages: list[Message], thinking_call_ids: Container[st
     before thinking was switched on goes on without. `thinking_call_ids` has the calls that were asked for with
     thinking on, be it that the model had no thought.
     """
-    start = max((index + 1 for index, message in enumerate(messages) if _is_prompt(message)), default=0)
-    answers: list[list[Block]] = [each["content"] for each in messages[start:] if each["role"] == "assistant"]
-    calls = [block for blocks in answers for block in blocks if block.get("type") == "tool_use"]
-    if not calls or answers[0][0].get("type") in THINKING_TYPES:
-        return True
-    return any(str(block.get("id")) in thinking_call_ids for block in answers[0])
-
-
-def _is_prompt(message: Message) -> bool:
-    blocks: list[Block] = message["content"]
-    return message["role"] == "user" and all(block.get("type") != "tool_result" for block in blocks)
+    index = answer_without_thinking(messages)
+    return index is None or any(str(block.get("id")) in thinking_call_ids for block in messages[index]["content"])

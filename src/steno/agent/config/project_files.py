@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from steno.format.lenient_json import as_list, as_object
+from steno.format.lenient_json import as_object
 
 MAX_FILE_BYTES: Final = 1 << 20
 """How many bytes of one file are read."""
@@ -86,22 +86,6 @@ def is_inside(path: Path, folder: Path) -> bool:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError, ValueError):
         return False
-
-
-def get_object(data: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return the object under a key, or an empty one in the place of anything else."""
-    return as_object(data.get(key)) or {}
-
-
-def get_text(data: dict[str, Any], key: str) -> str:
-    """Return the text under a key; nothing in the place of anything else."""
-    value = data.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def string_items(value: object) -> tuple[str, ...]:
-    """Return the strings of a JSON array."""
-    return tuple(item for item in as_list(value) or () if isinstance(item, str))
 
 
 def parse_json(text: str, path: str, notes: list[ConfigNote]) -> dict[str, Any]:

@@ -13,23 +13,29 @@ JSON is noted, and its layer is empty.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from steno.agent.config.project_files import ConfigNote, get_object, get_text, parse_json, read_text, string_items
-from steno.format.lenient_json import as_list, as_object
-from steno.permissions import project_trust
+from steno.agent.config.project_files import ConfigNote, parse_json, read_text
+from steno.format.client_settings import (
+    PROJECT_LAYERS,
+    PROJECT_SETTINGS_FILES,
+    USER_SETTINGS_FILE,
+    HookCommand,
+    PermissionRules,
+    SettingsLayer,
+    read_hooks,
+    read_rules,
+)
+from steno.format.lenient_json import get_object, string_items
 from steno.permissions.project_trust import filter_settings
 from steno.store.environment import config_dir
 
-SettingsLayer: TypeAlias = project_trust.SettingsSource
 LAYER_ORDER: tuple[SettingsLayer, ...] = ("managed", "flags", "local", "project", "user")
 MANAGED_SETTINGS_FILE: Final = "/etc/claude-code/managed-settings.json"
-PROJECT_LAYERS: Final = project_trust.PROJECT_SOURCES
-"""The layers that whoever wrote the project has a say in."""
 
 
 class LayerSource(msgspec.Struct, frozen=True):
@@ -52,9 +58,9 @@ def read_sources(
     sources: list[LayerSource] = []
     paths: dict[SettingsLayer, Path] = {
         "managed": Path(managed),
-        "local": Path(project, ".claude", "settings.local.json"),
-        "project": Path(project, ".claude", "settings.json"),
-        "user": Path(config_dir(os.environ if env is None else env), "settings.json"),
+        "local": Path(project, PROJECT_SETTINGS_FILES["local"]),
+        "project": Path(project, PROJECT_SETTINGS_FILES["project"]),
+        "user": Path(config_dir(os.environ if env is None else env), USER_SETTINGS_FILE),
     }
     for layer in LAYER_ORDER:
         if layer == "flags":
@@ -80,64 +86,6 @@ def _read_flags(flags: str, notes: list[ConfigNote]) -> list[LayerSource]:
         notes.append(ConfigNote(flags, "there is no such settings file"))
         return []
     return [LayerSource("flags", flags, text)]
-
-
-_DEFAULT_TIMEOUT: Final = 60.0
-
-
-class Hook(msgspec.Struct, frozen=True, kw_only=True):
-    """One program that runs at an event."""
-
-    event: str
-    command: str
-    matcher: str = ""
-    args: tuple[str, ...] | None = None
-    """Where given, the command is run with these and without a shell."""
-    timeout: float = _DEFAULT_TIMEOUT
-    layer: SettingsLayer = "user"
-    condition: str = ""
-    """A permission rule (`if`) that the tool call must fit."""
-    background: bool = False
-    """Whether nobody waits for it (`async`)."""
-
-
-def parse_hooks(source: LayerSource, events: dict[str, Any], notes: list[ConfigNote]) -> list[Hook]:
-    """Return the hooks of a layer, in order; what cannot be run is noted."""
-    hooks: list[Hook] = []
-    for event, groups in events.items():
-        for group in _object_items(groups):
-            for entry in _object_items(group.get("hooks")):
-                hook = _parse_hook(source, event, group, entry)
-                if hook is None:
-                    kind = entry.get("type", "command")
-                    message = f"a hook of `{event}` is left out: nothing to run of type `{kind}`"
-                    notes.append(ConfigNote(source.path, message))
-                else:
-                    hooks.append(hook)
-    return hooks
-
-
-def _parse_hook(source: LayerSource, event: str, group: dict[str, Any], entry: dict[str, Any]) -> Hook | None:
-    command = get_text(entry, "command")
-    if entry.get("type", "command") != "command" or not command:
-        return None
-    timeout: Any = entry.get("timeout")
-    args = entry.get("args")
-    is_valid = isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0
-    return Hook(
-        event=event,
-        command=command,
-        matcher=get_text(group, "matcher"),
-        args=None if args is None else string_items(args),
-        timeout=float(timeout) if is_valid else _DEFAULT_TIMEOUT,
-        layer=source.layer,
-        condition=get_text(entry, "if"),
-        background=entry.get("async") is True,
-    )
-
-
-def _object_items(value: Any) -> list[dict[str, Any]]:
-    return [as_object(item) or {} for item in as_list(value) or ()]
 
 
 _ALL_DOMAINS: Final = "*"
@@ -283,7 +231,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     permissions: PermissionSettings = PermissionSettings()
     model: str = ""
     env: dict[str, str] = {}
-    hooks: tuple[Hook, ...] = ()
+    hooks: tuple[HookCommand, ...] = ()
     output_style: str = ""
     language: str = ""
     """What the model answers in; empty for what it is asked in."""
@@ -380,27 +328,29 @@ class _SettingsMerger:
         )
 
     def _permissions(self) -> PermissionSettings:
-        layers = self.layers
-        if any(
-            layer_settings.get("allowManagedPermissionRulesOnly") is True for layer_settings in self._managed_layers()
-        ):
-            layers = [pair for pair in layers if pair[0].layer == "managed"]
+        only_managed = any(top.get("allowManagedPermissionRulesOnly") is True for top in self._managed_layers())
+        layers: list[tuple[SettingsLayer, PermissionRules]] = [
+            (source.layer, read_rules(top))
+            for source, top in self.layers
+            if source.layer == "managed" or not only_managed
+        ]
 
-        def rules(key: str) -> tuple[LayeredRule, ...]:
+        def all_rules(select: Callable[[PermissionRules], tuple[str, ...]]) -> tuple[LayeredRule, ...]:
+            # Of equal rules the one of the highest layer counts.
             rules_by_text: dict[str, LayeredRule] = {}
-            for source, layer_settings in layers:
-                for text in string_items(get_object(layer_settings, "permissions").get(key)):
-                    rules_by_text.setdefault(text, LayeredRule(text, source.layer))
+            for layer, rules in layers:
+                for text in select(rules):
+                    rules_by_text.setdefault(text, LayeredRule(text, layer))
             return tuple(rules_by_text.values())
 
         bypass_disabled = any(
             get_object(top, "permissions").get("disableBypassPermissionsMode") == "disable" for _, top in self.layers
         )
         return PermissionSettings(
-            allow=rules("allow"),
-            ask=rules("ask"),
-            deny=rules("deny"),
-            directories=rules("additionalDirectories"),
+            allow=all_rules(lambda rules: rules.allow),
+            ask=all_rules(lambda rules: rules.ask),
+            deny=all_rules(lambda rules: rules.deny),
+            directories=all_rules(lambda rules: rules.directories),
             default_mode=self._default_mode(),
             bypass_disabled=bypass_disabled,
         )
@@ -426,7 +376,7 @@ class _SettingsMerger:
     def _managed_layers(self) -> list[dict[str, Any]]:
         return [layer_settings for source, layer_settings in self.layers if source.layer == "managed"]
 
-    def _hooks(self) -> tuple[Hook, ...]:
+    def _hooks(self) -> tuple[HookCommand, ...]:
         """Return the hooks that run: what a manager wants run nobody below can switch off."""
         only_managed = any(
             layer_settings.get("allowManagedHooksOnly") is True for layer_settings in self._managed_layers()
@@ -434,12 +384,17 @@ class _SettingsMerger:
         if any(top.get("disableAllHooks") is True for top in self._managed_layers()):
             return ()
         all_disabled = any(top.get("disableAllHooks") is True for _, top in self.layers)
-        return tuple(
-            hook
-            for source, top in self.layers
-            if source.layer == "managed" or not (all_disabled or only_managed)
-            for hook in parse_hooks(source, get_object(top, "hooks"), self.notes)
-        )
+        hooks: list[HookCommand] = []
+        for source, top in self.layers:
+            if source.layer != "managed" and (all_disabled or only_managed):
+                continue
+            for hook in read_hooks(top, source.layer):
+                if hook.can_run:
+                    hooks.append(hook)
+                else:
+                    message = f"a hook of `{hook.event}` is left out: nothing to run of type `{hook.kind}`"
+                    self.notes.append(ConfigNote(source.path, message))
+        return tuple(hooks)
 
     def _status_line(self) -> str:
         if any(layer_settings.get("disableAllHooks") is True for _, layer_settings in self.layers):

@@ -12,15 +12,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from steno.agent.context.token_estimate import CHARACTERS_PER_TOKEN, estimate_blocks, estimate_messages
-from steno.agent.context.token_usage import context_window, message_text, transcript_lines
+from steno.agent.context.token_usage import (
+    CHARACTERS_PER_TOKEN,
+    context_window,
+    estimate_blocks,
+    estimate_messages,
+    message_text,
+    transcript_lines,
+)
 from steno.agent.conversation import RetainedTail, content_blocks
 from steno.agent.events import Compacted, Notice, Trimmed
-from steno.agent.hooks.outcomes import HookOutcome, is_context_overflow
+from steno.agent.hooks.hook_events import HookEvent
 from steno.agent.loop import Agent
 from steno.agent.side_query import ask_model
 from steno.format.tool_catalogue import tool_facts
 from steno.llm.messages_api import ApiError, Message, Request
+from steno.session.resume.api_rules import is_prompt
 from steno.session.resume.replay import output_size
 
 _TRIM_FROM_SHARE: Final = 0.7
@@ -174,9 +181,10 @@ class ContextCompactor:
         messages = agent.conversation.messages()
         if not messages:
             return False
-        facts = {"trigger": trigger, "custom_instructions": instructions}
-        outcome = await agent.executor.dispatch_hooks("PreCompact", facts)
-        _emit_notices(agent, outcome)
+        hooks = agent.executor.hooks
+        fields: dict[str, Any] = {"trigger": trigger, "custom_instructions": instructions}
+        outcome = await hooks.dispatch(HookEvent("PreCompact", fields))
+        agent.emit_notices(outcome)
         if outcome.blocked or outcome.ends_turn:
             return False
         instructions = " ".join(text for text in (instructions, *outcome.context) if text)
@@ -186,7 +194,7 @@ class ContextCompactor:
         if not summary:
             agent.emit(Notice("The model gave no summary: nothing was compacted.", "warning"))
             return False
-        last_prompt = "" if tail and _is_prompt(tail[0]) else self._last_prompt_text(agent)
+        last_prompt = "" if tail and is_prompt(tail[0]) else self._last_prompt_text(agent)
         summary_message = "\n\n".join(part for part in (_SUMMARY_HEADER, summary, last_prompt) if part)
         agent.conversation.replace_by_summary(
             summary_message,
@@ -203,11 +211,11 @@ class ContextCompactor:
         agent.meter.context_size = fixed_tokens(agent) + agent.conversation.tokens
         agent.conversation.uncounted_tokens = 0
         agent.emit(Compacted(trigger, tokens_before, agent.meter.context_size, summary))
-        facts = {"trigger": trigger, "compact_summary": summary}
-        _emit_notices(agent, await agent.executor.dispatch_hooks("PostCompact", facts))
-        start_facts = {"source": "compact", "model": agent.request_config.model}
-        outcome = await agent.executor.dispatch_hooks("SessionStart", start_facts)
-        _emit_notices(agent, outcome)
+        fields = {"trigger": trigger, "compact_summary": summary}
+        agent.emit_notices(await hooks.dispatch(HookEvent("PostCompact", fields)))
+        fields = {"source": "compact", "model": agent.request_config.model}
+        outcome = await hooks.dispatch(HookEvent("SessionStart", fields))
+        agent.emit_notices(outcome)
         agent.conversation.add_attachments(outcome.records)
         return True
 
@@ -223,7 +231,7 @@ class ContextCompactor:
                 response = await ask_model(agent, _SUMMARIZER, prompt)
             except ApiError as error:
                 # Some texts have far more tokens than letters let guess.
-                if not is_context_overflow(error) or piece_size <= _MIN_PIECE:
+                if not error.is_context_overflow or piece_size <= _MIN_PIECE:
                     raise
                 piece_size = min(piece_size, len(remaining)) // 2
                 continue
@@ -234,12 +242,10 @@ class ContextCompactor:
         return summary
 
     def _last_prompt_text(self, agent: Agent) -> str:
-        """Return what the user said last, which nothing may take the place of."""
         prompt_text = agent.conversation.last_prompt[: self._character_budget(agent, _PIECE_SHARE)]
         return f"The user's last words were:\n\n{prompt_text}" if prompt_text else ""
 
     def _character_budget(self, agent: Agent, share: float) -> int:
-        """Return how many characters fill a part of the window."""
         return round(self.window(agent) * share) * CHARACTERS_PER_TOKEN
 
 
@@ -265,14 +271,9 @@ async def _count_context(agent: Agent, limit: float) -> int:
         return estimated
 
 
-def _emit_notices(agent: Agent, outcome: HookOutcome) -> None:
-    for message in outcome.notices:
-        agent.emit(Notice(message))
-
-
 def _split_messages(messages: list[Message], budget: int) -> tuple[list[Message], list[Message]]:
     """Return what is summed up and what stays: the last turn, or as much of its end as has room."""
-    start = max((index for index, message in enumerate(messages) if _is_prompt(message)), default=len(messages))
+    start = max((index for index, message in enumerate(messages) if is_prompt(message)), default=len(messages))
     if estimate_messages(messages[start:]) <= budget:
         # Where there is only one turn all of it is summed up: to say it again would be no gain.
         return (messages[:start], messages[start:]) if start else (messages, [])
@@ -282,11 +283,6 @@ def _split_messages(messages: list[Message], budget: int) -> tuple[list[Message]
         if messages[place]["role"] == "assistant" and estimate_messages(tail) <= budget:
             return messages[:place], tail
     return messages, []
-
-
-def _is_prompt(message: Message) -> bool:
-    blocks: list[dict[str, Any]] = message["content"]
-    return message["role"] == "user" and all(block.get("type") != "tool_result" for block in blocks)
 
 
 def _recent_files(agent: Agent, budget: int) -> str:

@@ -47,8 +47,8 @@ class MemoryFile(msgspec.Struct, frozen=True):
     importer: str = ""
     """The file that brought it in; empty for one that was found."""
 
-    def hook_facts(self) -> dict[str, str]:
-        """Return what hooks are told of it."""
+    def hook_fields(self) -> dict[str, str]:
+        """Return the fields that hooks get."""
         fields = {"file_path": self.path, "memory_type": self.kind.capitalize()}
         if not self.importer:
             return {**fields, "load_reason": "session_start"}

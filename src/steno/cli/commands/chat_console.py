@@ -27,9 +27,11 @@ from steno.store.config import read_config
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
+    from steno.agent.config.agent_options import AgentOptions
     from steno.agent.loop import ModelClient
     from steno.cli.commands.chat import ChatOptions
     from steno.console.chat import AgentSetup, ChatConfig
+    from steno.llm.testserver.scripted_responder import ScriptedResponder
 
 
 _SUBJECT_FIELDS: Final = ("file_path", "notebook_path", "command", "pattern", "url", "query", "description")
@@ -102,23 +104,22 @@ def run_plain_demo(color: ColourMode) -> int:
     import asyncio
 
     from steno.agent.agent_session import build_session
-    from steno.agent.chat_demo import PROMPT, build_script, prepare_demo
     from steno.agent.config.agent_options import AgentCallbacks
     from steno.agent.writable_session import new_session
     from steno.llm.client import ApiClient
     from steno.llm.endpoint import Endpoint
     from steno.llm.testserver.server import Server
 
-    options = prepare_demo()
+    options = _prepare_demo()
     options.mode, folder = "acceptEdits", options.cwd
     work = new_session(options.config, folder)
     screen = Screen(color)
 
     async def run_demo() -> None:
-        async with Server(build_script(folder)) as server, open_api(server.url) as api:
+        async with Server(_demo_script(folder)) as server, open_api(server.url) as api:
             people = AgentCallbacks(emit=lambda event: screen.print_lines(event_lines(event, screen.width)))
             started = build_session(options, work, api, people, lambda _model, _usage: 0)
-            await started.agent.run_turn(PROMPT)
+            await started.agent.run_turn(_DEMO_PROMPT)
             await started.close()
 
     def open_api(url: str) -> ApiClient:
@@ -248,15 +249,14 @@ def _demo_settings() -> "ChatConfig":
 
 def _prepare_demo_session() -> "AgentSetup":
     """Lay out a small project in a folder of its own, and let a script think."""
-    from steno.agent.chat_demo import build_script, prepare_demo
     from steno.agent.writable_session import new_session
     from steno.console.chat import AgentSetup
 
-    engine_options = prepare_demo()
+    engine_options = _prepare_demo()
     folder = engine_options.cwd
 
     def model() -> "AbstractAsyncContextManager[ModelClient]":
-        return _open_scripted_model(build_script(folder), os.path.dirname(folder))
+        return _open_scripted_model(_demo_script(folder), os.path.dirname(folder))
 
     return AgentSetup(
         options=engine_options,
@@ -280,3 +280,82 @@ async def _open_scripted_model(responder: Any, folder: str) -> "AsyncGenerator[M
         finally:
             # Nothing of a demonstration is to be gone on with.
             shutil.rmtree(folder, ignore_errors=True)
+
+
+_DEMO_PROMPT: Final = "The test of the temperature table fails. Find out why and mend it."
+_MODULE_SOURCE: Final = '''\
+"""Temperatures, as people write them."""
+
+
+def to_fahrenheit(celsius: float) -> float:
+    """Return the same temperature in degrees Fahrenheit."""
+    return celsius * 5 / 9 + 32
+'''
+_TEST_SOURCE: Final = """\
+import unittest
+
+from temperature import to_fahrenheit
+
+
+class Table(unittest.TestCase):
+    def test_known_points(self) -> None:
+        for celsius, fahrenheit in ((0, 32), (100, 212), (-40, -40)):
+            self.assertEqual(to_fahrenheit(celsius), fahrenheit)
+
+
+if __name__ == "__main__":
+    unittest.main()
+"""
+
+
+def _prepare_demo() -> "AgentOptions":
+    """Make a folder with a project and a config folder; return the options to work on it."""
+    import tempfile
+
+    from steno.agent.config.agent_options import AgentOptions
+
+    demo_folder = tempfile.mkdtemp(prefix="steno-demo-")
+    folder, config = os.path.join(demo_folder, "project"), os.path.join(demo_folder, "config")
+    os.mkdir(folder)
+    _write_project(folder)
+    options = AgentOptions(cwd=folder, config=config, env=dict(os.environ))
+    options.allowed = (f"Bash({sys.executable} -m unittest:*)",)
+    return options
+
+
+def _write_project(folder: str) -> None:
+    for name, content in (("temperature.py", _MODULE_SOURCE), ("test_temperature.py", _TEST_SOURCE)):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(content)
+
+
+def _demo_script(folder: str) -> "ScriptedResponder":
+    """Return what the model says; what the tools find is real."""
+    from steno.llm.testserver.responders import text, thinking, tool
+    from steno.llm.testserver.scripted_responder import ScriptedResponder
+
+    path = os.path.join(folder, "temperature.py")
+    test_command = f"{sys.executable} -m unittest -q"
+    return (
+        ScriptedResponder()
+        .on(
+            "temperature table",
+            [
+                text("I run the test and look at the code beside it."),
+                tool("Bash", command=test_command, description="Run the tests"),
+                tool("Read", file_path=path),
+                tool("Grep", pattern="to_fahrenheit", output_mode="files_with_matches"),
+            ],
+        )
+        .then(
+            [
+                thinking("A degree Celsius is 9/5 of a degree Fahrenheit. The fraction is upside down."),
+                text("The fraction is upside down: it should be 9 / 5."),
+                tool("Edit", file_path=path, old_string="celsius * 5 / 9 + 32", new_string="celsius * 9 / 5 + 32"),
+            ]
+        )
+        .then(tool("Bash", command=test_command, description="Run the tests again"))
+        .then(
+            "Mended: `to_fahrenheit` multiplied by 5/9 instead of 9/5. The test passes now; nothing else was changed."
+        )
+    )

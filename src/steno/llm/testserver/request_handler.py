@@ -409,7 +409,6 @@ class RequestHandler:
         )
 
     def _with_ids(self, item: ReplyItem, *, omit_thinking: bool) -> ReplyItem:
-        """Return an item with the name or the signature that it lacks."""
         if not isinstance(item, ReplyBlock):
             return item
         block, pieces = item.block, item.pieces

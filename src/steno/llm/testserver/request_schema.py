@@ -9,12 +9,13 @@ from typing import Any, Final, TypeAlias
 
 from steno.format.lenient_json import as_list, as_object
 from steno.session.resume.api_rules import (
-    MANY_IMAGES,
     MAX_BYTES,
-    MAX_SIDE,
     MAX_SIDE_AMONG_MANY,
     ImageHeader,
+    blocks_of,
     decoded_size,
+    error_result_flaw,
+    max_image_side,
     read_header,
 )
 
@@ -340,19 +341,22 @@ MESSAGE_CONTENT: Final = text_or(str, list_of(tagged_union(_BLOCKS)))
 
 
 def message_blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the blocks of a message; plain text is one block."""
-    message_content = message.get("content")
-    if isinstance(message_content, str):
-        return [{"type": "text", "text": message_content}] if message_content else []
-    return [as_object(item) or {} for item in as_list(message_content) or ()]
+    """Return the blocks of a message; empty text is no block."""
+    return [] if message.get("content") == "" else blocks_of(message)
+
+
+_ERROR_RESULT_FLAWS: Final = {
+    "empty": "content cannot be empty if `is_error` is true",
+    "not text": 'all content must be type "text" if `is_error` is true',
+}
 
 
 def check_text(block: dict[str, Any], path: str) -> Iterator[str]:
     """Yield what is wrong with the words of a block whose shape is right."""
     if block.get("type") == "tool_result":
-        inner = as_list(block.get("content")) or []
-        yield from _check_error_result(block, inner, path)
-        for index, item in enumerate(inner):
+        if flaw := error_result_flaw(block):
+            yield f"{path}.tool_result: {_ERROR_RESULT_FLAWS[flaw]}"
+        for index, item in enumerate(as_list(block.get("content")) or ()):
             yield from check_text(item, f"{path}.content.{index}")
     elif block.get("type") == "text":
         text = block.get("text") or ""
@@ -364,18 +368,9 @@ def check_text(block: dict[str, Any], path: str) -> Iterator[str]:
             yield "messages: text content blocks must contain non-whitespace text"
 
 
-def _check_error_result(block: dict[str, Any], inner: list[Any], path: str) -> Iterator[str]:
-    if block.get("is_error") is not True:
-        return
-    if not block.get("content"):
-        yield f"{path}.tool_result: content cannot be empty if `is_error` is true"
-    if any(item.get("type") != "text" for item in inner):
-        yield f'{path}.tool_result: all content must be type "text" if `is_error` is true'
-
-
 def check_images(images: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
     """Yield what is wrong with the pictures of a request, each given with its path."""
-    max_side = MAX_SIDE_AMONG_MANY if len(images) > MANY_IMAGES else MAX_SIDE
+    max_side = max_image_side(len(images))
     for path, block in images:
         source = as_object(block.get("source")) or {}
         if source.get("type") != "base64":

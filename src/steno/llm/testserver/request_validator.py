@@ -35,16 +35,22 @@ from steno.llm.testserver.request_schema import (
     text_value,
 )
 from steno.llm.testserver.responders import Refusal
+from steno.session.resume.api_rules import BLOCK_ROLES, answer_without_thinking, pair_calls, unpaired_server_blocks
 
 _Block = dict[str, Any]
 _Message = dict[str, Any]
 
 _ROLE_OF_BLOCK: Final = {
-    **dict.fromkeys(("tool_result", "image", "document", "search_result"), "user"),
-    **dict.fromkeys(("tool_use", "server_tool_use", "web_search_tool_result", *THINKING_TYPES), "assistant"),
+    **{
+        kind: BLOCK_ROLES[kind]
+        for kind in (
+            *("tool_result", "image", "document", "search_result"),
+            *("tool_use", "server_tool_use", "web_search_tool_result", *THINKING_TYPES),
+        )
+    },
     **dict.fromkeys(("tool_addition", "tool_removal"), "system"),
 }
-"""The role that a kind of block belongs to."""
+"""The kinds of block that are refused in a message of another role than this."""
 _EMPTY_CONTENT: Final = (
     "messages.{}: all messages must have non-empty content except for the optional final assistant message"
 )
@@ -105,9 +111,10 @@ def check_turns(body: dict[str, Any], history: ThinkingHistory, *, alternating: 
         yield from _check_message(messages, index, message_content)
     yield from _check_tool_pairs(messages, blocks)
     yield from _check_signatures(messages, blocks, history)
-    has_thinking = (as_object(body.get("thinking")) or {}).get("type") == "enabled"
-    if has_thinking:
-        yield from _check_turn_start(messages, blocks, history)
+    if (as_object(body.get("thinking")) or {}).get("type") == "enabled":
+        index = answer_without_thinking(messages)
+        if index is not None and not history.had_no_thinking(blocks[index]):
+            yield _MISSING_THINKING.format(index, blocks[index][0].get("type"))
     yield from _check_last_message(messages, blocks)
 
 
@@ -141,54 +148,35 @@ def _check_message(messages: list[_Message], position: int, message_content: lis
 
 
 def _check_tool_pairs(messages: list[_Message], blocks: list[list[_Block]]) -> Iterator[str]:
-    seen: set[str] = set()
-    calls: list[str] = []
-    for position, message_content in enumerate(blocks):
-        results = [
-            (index, str(block.get("tool_use_id")))
-            for index, block in enumerate(message_content)
-            if block.get("type") == "tool_result"
-        ]
-        yield from _check_results(position, calls, results)
-        calls = [str(block.get("id")) for block in message_content if block.get("type") == "tool_use"]
-        if seen.intersection(calls) or len(set(calls)) < len(calls):
+    for position, pairing in enumerate(pair_calls(blocks)):
+        if pairing.unanswered:
+            yield _MISSING_RESULT.format(position - 1, ", ".join(pairing.unanswered))
+        for result in pairing.results:
+            if not result.is_called:
+                yield _UNEXPECTED_RESULT.format(position, result.index, result.call_id)
+            elif result.is_repeated:
+                yield _DUPLICATE_RESULT.format(position, result.index, result.call_id)
+            elif result.index != result.number:
+                yield _RESULT_AFTER_CONTENT.format(position, result.index)
+        if pairing.repeated_calls:
             yield f"messages.{position}: `tool_use` ids must be unique"
-        seen.update(calls)
-        if messages[position]["role"] == "assistant" and position < len(messages) - 1:
-            yield from _check_server_tools(position, message_content)
-    if calls:
-        yield _MISSING_RESULT.format(len(messages) - 1, ", ".join(calls))
-
-
-def _check_results(position: int, calls: list[str], results: list[tuple[int, str]]) -> Iterator[str]:
-    """Yield what is wrong between the calls of one message and the results in the next."""
-    answered = [call for _, call in results]
-    missing = [call for call in calls if call not in answered]
-    if missing:
-        yield _MISSING_RESULT.format(position - 1, ", ".join(missing))
-    for number, (index, call) in enumerate(results):
-        if call not in calls:
-            yield _UNEXPECTED_RESULT.format(position, index, call)
-        elif call in answered[:number]:
-            yield _DUPLICATE_RESULT.format(position, index, call)
-        elif index != number:
-            yield _RESULT_AFTER_CONTENT.format(position, index)
+        # At the very end, a server that paused goes on with its call.
+        if position < len(messages) - 1 and messages[position]["role"] == "assistant":
+            yield from _check_server_tools(position, blocks[position])
 
 
 def _check_server_tools(position: int, message_content: list[_Block]) -> Iterator[str]:
-    """Yield the calls of the server's own tools without a result beside them, and the reverse."""
-    calls = {block.get("id") for block in message_content if block.get("type") == "server_tool_use"}
-    for index, block in enumerate(message_content):
-        call = block.get("tool_use_id")
-        if block.get("type") == "web_search_tool_result" and call not in calls:
+    """Yield the calls of the server's own tools without a result in the message, and the reverse."""
+    unpaired = [(index, message_content[index]) for index in unpaired_server_blocks(message_content)]
+    for index, block in unpaired:
+        if block.get("type") == "web_search_tool_result":
             yield (
                 f"messages.{position}.content.{index}: unexpected `tool_use_id` found in "
-                f"`web_search_tool_result` blocks: {call}. Each `web_search_tool_result` block "
+                f"`web_search_tool_result` blocks: {block.get('tool_use_id')}. Each `web_search_tool_result` block "
                 "must have a corresponding `server_tool_use` block before it."
             )
-    results = {block.get("tool_use_id") for block in message_content}
-    for block in message_content:
-        if block.get("type") == "server_tool_use" and block.get("id") not in results:
+    for _, block in unpaired:
+        if block.get("type") == "server_tool_use":
             name = block.get("name")
             yield (
                 f"messages.{position}: `{name}` tool use with id `{block.get('id')}` was found "
@@ -212,21 +200,6 @@ def _check_signatures(messages: list[_Message], blocks: list[list[_Block]], hist
                     yield (f"messages.{position}.content.{index}: Invalid `signature` in `thinking` block")
                 case _:
                     continue
-
-
-def _check_turn_start(messages: list[_Message], blocks: list[list[_Block]], history: ThinkingHistory) -> Iterator[str]:
-    """Yield that the turn which is under way, with tool calls, does not begin with thinking."""
-    turn_start = 0
-    for position, message_content in enumerate(blocks):
-        is_prompt = messages[position]["role"] == "user" and not any(
-            block.get("type") == "tool_result" for block in message_content
-        )
-        turn_start = position + 1 if is_prompt else turn_start
-    turn = [index for index in range(turn_start, len(messages)) if messages[index]["role"] == "assistant"]
-    calls = any(block.get("type") == "tool_use" for at in turn for block in blocks[at])
-    first = blocks[turn[0]] if turn else []
-    if calls and first[0].get("type") not in THINKING_TYPES and not history.had_no_thinking(first):
-        yield _MISSING_THINKING.format(turn[0], first[0].get("type"))
 
 
 def _check_last_message(messages: list[_Message], blocks: list[list[_Block]]) -> Iterator[str]:
@@ -341,7 +314,6 @@ def _shape_problems(body: dict[str, Any], betas: frozenset[str], *, count_only: 
 
 
 def _request_problems(body: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with a request as a whole."""
     yield from _system_problems(body.get("system"))
     yield from check_tools(body)
     yield from _thinking_problems(body)
@@ -386,7 +358,6 @@ def _cache_control_problems(body: dict[str, Any]) -> Iterator[str]:
 
 
 def _cache_controls(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the marks for the cache in the order that the API reads them."""
     for item in (*(body.get("tools") or ()), *(as_list(body.get("system")) or ())):
         if cache_control := item.get("cache_control"):
             yield cache_control

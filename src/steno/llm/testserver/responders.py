@@ -388,7 +388,6 @@ def _block_events(reply_block: ReplyBlock, index: int) -> Iterator[bytes | Wait]
 
 
 def _block_start(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block as it begins, before the first piece of it."""
     match block.get("type"):
         case "text":
             return {**block, "text": ""}

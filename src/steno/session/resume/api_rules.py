@@ -4,13 +4,14 @@ An image header gives kind, width and height from the first bytes of its base64.
 """
 
 import binascii
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from steno.format.lenient_json import as_list, as_object, decode_lenient, describe_value
+from steno.format.message import THINKING_TYPES
 
 MEDIA_TYPES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
 """The kinds of image the API takes."""
@@ -33,6 +34,11 @@ _WEBP_HEADER: Final = 30
 _MARKER_PREFIX: Final = 0xFF
 _START_OF_FRAME: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _MARKERS_WITHOUT_LENGTH: Final = frozenset((0x01, *range(0xD0, 0xD9)))  # JPEG markers that no length follows
+
+
+def max_image_side(image_count: int) -> int:
+    """Return the most pixels of a side in a request with so many images."""
+    return MAX_SIDE_AMONG_MANY if image_count > MANY_IMAGES else MAX_SIDE
 
 
 class ImageHeader(msgspec.Struct, frozen=True):
@@ -209,6 +215,10 @@ _BLOCKS_BY_ROLE: Final = {
 }
 KNOWN_BLOCKS: Final = _RESULT_BLOCKS.union(*_BLOCKS_BY_ROLE.values())
 """Every kind of block the API knows, wherever it may stand."""
+BLOCK_ROLES: Final = {kind: role for role, kinds in _BLOCKS_BY_ROLE.items() for kind in kinds if kind != "text"}
+"""The role of every kind of block; text may be in a message of any."""
+_SERVER_CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
+"""Calls that the server makes itself: their results are in the same message."""
 NO_CONTENT: Final = "(no content)"
 """What stands in a message of which nothing else is left."""
 _CALL_FLAW: Final = "id, name or input"
@@ -233,23 +243,61 @@ class Breach(msgspec.Struct, frozen=True):
 def find_breaches(messages: list[_Message]) -> list[Breach]:
     """Return every breach of the API's rules, in order; an empty list means it can be sent."""
     problems: list[Breach] = []
-    calls_before: list[str] = []
-    seen_calls: set[str] = set()
-    for index, message in enumerate(messages):
-        role, blocks = message.get("role"), blocks_of(message)
-        problems.extend(_block_breaches(index, role, blocks))
-        results = [block for block in blocks if block.get("type") == "tool_result"]
-        problems.extend(_pairing_breaches(index, calls_before, blocks, results))
-        calls_before = [str(b.get("id")) for b in blocks if b.get("type") == "tool_use"]
-        for call in calls_before:
-            if call in seen_calls:
-                problems.append(Breach("tool_use.unique", index, None, call))
-            seen_calls.add(call)
-    if calls_before:
-        problems.append(Breach("tool_use.answered", len(messages) - 1, None, ", ".join(calls_before)))
+    *pairings, end = pair_calls(map(blocks_of, messages))
+    for index, (message, pairing) in enumerate(zip(messages, pairings, strict=True)):
+        problems.extend(_block_breaches(index, message.get("role"), blocks_of(message)))
+        problems.extend(_pairing_breaches(index, pairing))
+    if end.unanswered:
+        problems.append(Breach("tool_use.answered", len(messages) - 1, None, ", ".join(end.unanswered)))
     if messages and messages[0].get("role") != "user":
         problems.insert(0, Breach("role.first", 0, None, "the first message must be the user's"))
     return problems
+
+
+class ToolResultPlace(msgspec.Struct, frozen=True):
+    """A tool result in a message, and how it fits the calls of the message before."""
+
+    call_id: str
+    index: int
+    """Which block of the message it is."""
+    number: int
+    """Which result of the message it is."""
+    is_called: bool
+    """Whether the message before has the call."""
+    is_repeated: bool
+    """Whether an earlier result of the message has the same call."""
+
+
+class CallPairing(msgspec.Struct, frozen=True):
+    """How the results of a message fit the calls of the message before, and which ids its own calls repeat."""
+
+    unanswered: list[str]
+    results: list[ToolResultPlace]
+    repeated_calls: list[str]
+
+
+def pair_calls(contents: Iterable[list[_Block]]) -> Iterator[CallPairing]:
+    """Yield the pairing of every message, given by its blocks, and that of the end behind the last."""
+    calls: list[str] = []
+    seen: set[str] = set()
+    for blocks in contents:
+        called = frozenset(calls)
+        results: list[ToolResultPlace] = []
+        answered: set[str] = set()
+        for index, block in enumerate(blocks):
+            if block.get("type") == "tool_result":
+                call = str(block.get("tool_use_id"))
+                results.append(ToolResultPlace(call, index, len(results), call in called, call in answered))
+                answered.add(call)
+        unanswered = [call for call in calls if call not in answered]
+        calls = [str(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
+        repeated: list[str] = []
+        for call in calls:
+            if call in seen:
+                repeated.append(call)
+            seen.add(call)
+        yield CallPairing(unanswered, results, repeated)
+    yield CallPairing(calls, [], [])
 
 
 def _block_breaches(message_index: int, role: Any, blocks: list[_Block]) -> Iterator[Breach]:
@@ -347,23 +395,46 @@ def result_flaws(result: _Block) -> Iterator[tuple[str, str]]:
             yield kind, flaw
 
 
-def _pairing_breaches(
-    message_index: int, calls: list[str], blocks: list[_Block], results: list[_Block]
-) -> Iterator[Breach]:
-    answers = [str(block.get("tool_use_id")) for block in results]
-    answered, called = frozenset(answers), frozenset(calls)
-    for call in calls:
-        if call not in answered:
-            yield Breach("tool_use.answered", message_index - 1, None, call)
-    seen: set[str] = set()
-    for index, answer in enumerate(answers):
-        if answer not in called:
-            yield Breach("tool_result.called", message_index, index, answer)
-        elif answer in seen:
-            yield Breach("tool_result.once", message_index, index, answer)
-        seen.add(answer)
-    if results and any(block.get("type") != "tool_result" for block in blocks[: len(results)]):
-        yield Breach("tool_result.first", message_index, None, "results must come before other blocks")
+def _pairing_breaches(index: int, pairing: CallPairing) -> Iterator[Breach]:
+    for call in pairing.unanswered:
+        yield Breach("tool_use.answered", index - 1, None, call)
+    for result in pairing.results:
+        if not result.is_called:
+            yield Breach("tool_result.called", index, result.number, result.call_id)
+        elif result.is_repeated:
+            yield Breach("tool_result.once", index, result.number, result.call_id)
+    if any(result.index != result.number for result in pairing.results):
+        yield Breach("tool_result.first", index, None, "results must come before other blocks")
+    for call in pairing.repeated_calls:
+        yield Breach("tool_use.unique", index, None, call)
+
+
+def unpaired_server_blocks(blocks: list[_Block]) -> list[int]:
+    """Return the indexes of calls of the server's own tools without a result in their message, and the reverse."""
+    calls = {str(block.get("id")) for block in blocks if _kind(block) in _SERVER_CALLS}
+    results = {str(block.get("tool_use_id")) for block in blocks if _kind(block).endswith("_tool_result")}
+    return [
+        index
+        for index, block in enumerate(blocks)
+        if (_kind(block) in _SERVER_CALLS and str(block.get("id")) not in results)
+        or (_kind(block).endswith("_tool_result") and str(block.get("tool_use_id")) not in calls)
+    ]
+
+
+def is_prompt(message: _Message) -> bool:
+    """Whether a message is the user's own: it begins a turn and has no tool results."""
+    return message["role"] == "user" and all(block.get("type") != "tool_result" for block in blocks_of(message))
+
+
+def answer_without_thinking(messages: list[_Message]) -> int | None:
+    """Return the index of the first answer of the current turn if the turn has calls and it starts without thinking.
+
+    With thinking on a budget the API refuses such a turn, unless thinking was off when the answer was given.
+    """
+    start = max((index + 1 for index, message in enumerate(messages) if is_prompt(message)), default=0)
+    answers = [index for index in range(start, len(messages)) if messages[index]["role"] == "assistant"]
+    has_calls = any(block.get("type") == "tool_use" for index in answers for block in blocks_of(messages[index]))
+    return answers[0] if has_calls and blocks_of(messages[answers[0]])[0].get("type") not in THINKING_TYPES else None
 
 
 def fix_block(block: _Block, role: str) -> _Block | None:
@@ -372,7 +443,7 @@ def fix_block(block: _Block, role: str) -> _Block | None:
     if kind not in _BLOCKS_BY_ROLE.get(role, ()):
         return None
     flaw = _known_block_flaw(block)
-    if not flaw and not (kind == "tool_result" and _lacks_error_text(block)):
+    if not flaw and not (kind == "tool_result" and error_result_flaw(block)):
         return block
     match kind:
         case "image":
@@ -411,18 +482,20 @@ def _fix_result(block: _Block) -> _Block:
         del fixed["is_error"]
     if any(result_flaws(fixed)):
         fixed["content"] = _fix_content(block.get("content"))
-    if _lacks_error_text(fixed):
+    if error_result_flaw(fixed):
         fixed["content"] = _as_text_blocks(as_list(fixed.get("content")) or [])
     return fixed
 
 
-def _lacks_error_text(result: _Block) -> bool:
-    """Whether a result is an error that does not say which, or not in words, as errors must."""
+def error_result_flaw(result: _Block) -> Literal["", "empty", "not text"]:
+    """Return what is wrong with the content of a result that is an error: it must be text."""
     content = result.get("content")
     if result.get("is_error") is not True or (isinstance(content, str) and content):
-        return False
+        return ""
     inner = [as_object(item) or {} for item in as_list(content) or ()]
-    return not inner or any(item.get("type") != "text" for item in inner)
+    if not inner:
+        return "empty"
+    return "not text" if any(item.get("type") != "text" for item in inner) else ""
 
 
 def _as_text_blocks(content: list[Any]) -> list[_Block]:

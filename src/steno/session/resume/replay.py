@@ -18,6 +18,7 @@ from steno.session.resume.api_rules import (
     blocks_of,
     fix_block,
     image_flaw,
+    unpaired_server_blocks,
 )
 from steno.session.resume.clients import LATEST, STENO, Client
 from steno.session.resume.entries import Blocks, Entry, entries_of, fix_entries, text_block
@@ -125,8 +126,6 @@ def flaw_among_many_images(block: _ContentBlock) -> str:
 
 
 MISSING_BEGINNING: Final = "(the beginning of this conversation is missing)"
-_SERVER_CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
-"""Calls that the server itself makes: their results stand beside them."""
 _ID_FIELDS: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
 
 _Block = dict[str, Any]
@@ -177,7 +176,8 @@ class MessageValidator:
         fixed = [replacement for block in blocks if (replacement := fix_block(block, role)) is not None]
         # At the very end, a server that paused goes on with its call.
         if role == "assistant" and followed:
-            fixed = _without_unpaired_server_calls(fixed)
+            unpaired = unpaired_server_blocks(fixed)
+            fixed = [block for index, block in enumerate(fixed) if index not in unpaired]
         if role == "user":
             # The API takes results before words alone.
             fixed.sort(key=lambda block: block.get("type") != "tool_result")
@@ -203,22 +203,6 @@ class MessageValidator:
             names.setdefault(name, []).append(new)
             calls.add(new)
         return {name: new for name, new in names.items() if new != [name]}, calls
-
-
-def _without_unpaired_server_calls(blocks: list[_Block]) -> list[_Block]:
-    """Return blocks without calls of the server's own tools that lack a result, and the reverse."""
-    calls = {str(block.get("id")) for block in blocks if block.get("type") in _SERVER_CALLS}
-    results = {str(each.get("tool_use_id")) for each in blocks if _is_server_result(each)}
-    return [
-        each
-        for each in blocks
-        if not (each.get("type") in _SERVER_CALLS and str(each.get("id")) not in results)
-        and not (_is_server_result(each) and str(each.get("tool_use_id")) not in calls)
-    ]
-
-
-def _is_server_result(block: _Block) -> bool:
-    return str(block.get("type")).endswith("_tool_result")
 
 
 def _with_renamed_ids(blocks: list[_Block], renamed: dict[str, list[str]]) -> list[_Block]:
