@@ -17,7 +17,7 @@ def main() -> None:
     # Code is no garbage: to look through it again and again while it is imported is in vain.
     gc.set_threshold(_OFTEN_ENOUGH)
     try:
-        from steno.cli.entry_point import run
+        from steno.cli.main import run
     except KeyboardInterrupt:
         os._exit(130)  # nothing has begun, so there is nothing to say or to tidy
     try:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from steno.cli.entry_point import run
+from steno.cli.main import run
 from steno.demo.recording import DemoReport, write_demo
 from steno.store.environment import demo_dir
 

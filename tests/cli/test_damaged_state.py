@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import Steno
 from tests.web.hostile_queries import App
 
-from steno.cli.entry_point import run
+from steno.cli.main import run
 from steno.demo.recording import write_demo
 from steno.index.database import locate_index
 from steno.web.state.app_state import AppState

@@ -83,7 +83,7 @@ def test_sessions_are_completed_by_id_with_their_titles(demo: DemoReport) -> Non
 def test_listing_imports_nothing_it_does_not_need(demo: DemoReport) -> None:
     assert demo.sessions
     code = (
-        "import sys\nfrom steno.cli.entry_point import run\n"
+        "import sys\nfrom steno.cli.main import run\n"
         "try:\n    run(['ls', '--demo'])\nexcept SystemExit:\n    pass\n"
         "sys.stderr.write(' '.join(sys.modules))"
     )
@@ -95,7 +95,7 @@ def test_listing_imports_nothing_it_does_not_need(demo: DemoReport) -> None:
 
 
 def test_help_imports_no_command() -> None:
-    code = "import sys\nfrom steno.cli.entry_point import run\ntry:\n    run(['-h'])\nexcept SystemExit:\n    pass\nsys.stderr.write(' '.join(sys.modules))"
+    code = "import sys\nfrom steno.cli.main import run\ntry:\n    run(['-h'])\nexcept SystemExit:\n    pass\nsys.stderr.write(' '.join(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, check=True)
     assert not {"msgspec", "steno.cli.commands.ls", "rich"} & set(ran.stderr.decode().split())
 

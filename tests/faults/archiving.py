@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 
 from tests.faults.steps import Fault, strike_every_step
 
-from steno.cli.entry_point import run
+from steno.cli.main import run
 
 __all__ = ["AFTER", "BEFORE", "NAME", "home"]
 

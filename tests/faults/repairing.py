@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 from tests.builders import session, tool
 from tests.faults.steps import Fault, in_a_child
 
-from steno.cli.entry_point import run
+from steno.cli.main import run
 
 __all__ = ["MENDED", "NAME", "OLD", "main"]
 

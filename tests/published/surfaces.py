@@ -12,7 +12,7 @@ import pytest
 from tests.published.example import Example
 from tests.web.explorer import Explorer
 
-from steno.cli.entry_point import run
+from steno.cli.main import run
 from steno.index.search.finder import group_hits
 from steno.index.session_stats import FILE_ID_SHIFT
 from steno.report.brief.brief_builder import SessionFile, build_briefs

@@ -11,8 +11,7 @@ from steno.report.export.session_export import ExportJob
 from steno.sanitize.html import SafeHtml
 from steno.store.session_lookup import sessions_newest_first
 from steno.web.export import session_pages as folder
-from steno.web.export.page_frame import DeferredPieces
-from steno.web.export.session_pages import render_pages
+from steno.web.export.session_pages import DeferredPieces, render_pages
 
 _NASTY = "\0" + "0\0" + "a\0b" + "\x000\x00"
 

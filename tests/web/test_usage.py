@@ -13,7 +13,7 @@ import pytest
 from tests.report.usage_cases import MODEL, SESSION, answer, path_of, usage, write
 from tests.web.explorer import Explorer, explorer
 
-from steno.cli.entry_point import run
+from steno.cli.main import run
 from steno.report.humanize import money
 from steno.report.usage.usage_from_index import count_indexed_usage
 from steno.report.usage.usage_query import UsageQuery

@@ -1,16 +1,24 @@
-"""The `steno` command group: its help, its options, and the table of commands.
+"""The `steno` command group, its table of commands, and the entry point of the process.
 
 Commands are imported when they are called, so that each one pays only for its own imports.
 """
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import Final
 
 import click
 
-from steno.cli.entry_point import COMPLETION_VARIABLE, INTERRUPTED_EXIT_CODE
 from steno.cli.output.screen import print_error
+from steno.errors import Ambiguous, BadRequest, Busy, NotFound, StenoError, Unreadable, Unwritable
+
+COMPLETION_VARIABLE: Final = "_STENO_COMPLETE"
+"""The variable by which a shell asks what could come next."""
+INTERRUPTED_EXIT_CODE: Final = 130
+_MAX_ERROR_LENGTH: Final = 300
+_MAX_RECOVERIES: Final = 2
+"""How often a command is started again after a damaged index was set aside."""
 
 COMMANDS: Final = {
     "explore": ("steno.cli.commands.explore", "Look at everything in a browser."),
@@ -65,6 +73,13 @@ Exit codes:  0 fine, 1 nothing found or findings, 2 wrong usage, 3 cannot read o
 _SHELLS: Final = ("bash", "zsh", "fish")
 
 
+def import_command(name: str) -> click.Command:
+    """Import a command of the table."""
+    from importlib import import_module
+
+    return import_module(COMMANDS[name][0]).command
+
+
 class _LazyGroup(click.Group):
     """A group that imports a command when it is wanted."""
 
@@ -76,9 +91,7 @@ class _LazyGroup(click.Group):
         """Import one command."""
         if cmd_name not in COMMANDS:
             return super().get_command(ctx, cmd_name)
-        from importlib import import_module
-
-        return import_module(COMMANDS[cmd_name][0]).command
+        return import_command(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""
@@ -132,9 +145,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: object) -
 def cli(ctx: click.Context) -> None:
     """Run a command; without one, open the explorer."""
     if ctx.invoked_subcommand is None:
-        from steno.cli.commands.explore import command
-
-        ctx.invoke(command)
+        ctx.invoke(import_command("explore"))
 
 
 def run_command(arguments: list[str]) -> int:
@@ -164,3 +175,88 @@ def run_command(arguments: list[str]) -> int:
 def _help_hint(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"`{context.command_path} --help` says what there is" if context else ""
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code."""
+    sys.exit(_run_and_report(arguments))
+
+
+def _run_and_report(arguments: list[str] | None) -> int:
+    if getattr(sys, "stdout", None) is None:
+        print_error("cannot write: the standard output is closed")
+        return 3
+    for stream in (sys.stdout, sys.stderr):
+        # A letter the terminal does not have is written as its number.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _call_with_recovery(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED_EXIT_CODE
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. Python must not try to flush the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print_error(f"cannot read or write: {error.strerror or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 3
+    except Exception as error:
+        return _report_internal_error(error)
+    return code
+
+
+def _report_internal_error(error: Exception) -> int:
+    """Say in one line that steno itself is at fault; where it is at fault only when asked."""
+    from steno.sanitize.terminal import clean, one_line
+
+    if os.environ.get("STENO_DEBUG"):
+        from traceback import format_exception
+
+        sys.stderr.write(clean("".join(format_exception(error)), newlines=True))
+    print_error(
+        f"internal error: {type(error).__name__}: {one_line(str(error), _MAX_ERROR_LENGTH)}",
+        "a fault of steno's own; STENO_DEBUG=1 shows where",
+    )
+    return 3
+
+
+def _call_with_recovery(arguments: list[str]) -> int:
+    from steno.store.damaged_files import add_damage_listener
+
+    add_damage_listener(print_error)
+    try:
+        for _ in range(_MAX_RECOVERIES):
+            try:
+                return run_command(arguments)
+            except Exception as error:
+                if not _was_index_recovered(error, arguments):
+                    raise
+            # What was damaged has been set aside, and is made anew.
+        return run_command(arguments)
+    except StenoError as error:
+        print_error(str(error), error.hint)
+        return _exit_code(error)
+
+
+def _was_index_recovered(error: Exception, arguments: list[str]) -> bool:
+    """Whether an index was damaged, and set aside; a command that does not sync leaves it."""
+    if "sqlite3" not in sys.modules or "--no-sync" in arguments:
+        return False
+    from steno.index.recovery import recover
+
+    return recover(error)
+
+
+def _exit_code(error: StenoError) -> int:
+    match error:
+        case NotFound():
+            return 1
+        case Ambiguous() | BadRequest():
+            return 2
+        case Unreadable() | Unwritable() | Busy():
+            return 3
+        case _:
+            return 1

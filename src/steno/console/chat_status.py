@@ -121,6 +121,36 @@ def _parts_width(parts: list[tuple[int, StyledLine]]) -> int:
     return sum(map(display_width, texts)) + 3 * (len(parts) - 1) + 1
 
 
+def status_command_input(session: "AgentSession") -> dict[str, Any]:
+    """Return what a status line command reads: the facts of a session at this moment."""
+    from steno.agent.recorder import VERSION
+
+    agent = session.agent
+    context, recorder, meter = agent.executor.context, agent.conversation.recorder, agent.meter
+    window = session.compactor.window(agent)
+    used_percentage = round(100 * meter.context_size / window) if window else 0
+    return {
+        "hook_event_name": "Status",
+        "session_id": recorder.session_id,
+        "transcript_path": recorder.path,
+        "cwd": context.cwd,
+        "model": {"id": agent.request_config.model, "display_name": humanize.model_name(agent.request_config.model)},
+        "workspace": {"current_dir": context.cwd, "project_dir": context.project},
+        "version": VERSION,
+        "output_style": {"name": session.settings.output_style or "default"},
+        "permission_mode": session.permission_mode(),
+        "git_branch": recorder.composer.context.git_branch,
+        "cost": {"total_cost_usd": meter.total_cost / MICRO_DOLLARS_PER_DOLLAR},
+        "context_window": {
+            "total_input_tokens": meter.usage.get("input_tokens", 0),
+            "total_output_tokens": meter.usage.get("output_tokens", 0),
+            "context_window_size": window,
+            "used_percentage": used_percentage,
+            "remaining_percentage": 100 - used_percentage,
+        },
+    }
+
+
 class StatusCommand:
     """The user's own command for the line: run when something has changed, never twice at once."""
 
@@ -311,8 +341,6 @@ class ChatStatus:
         """Bring everything that is seen up to date."""
         session = self._chat.session
         if self._status_command is not None and session is not None:
-            from steno.console.commands.info import status_command_input
-
             self._status_command.request_update(status_command_input(session), self._chat.screen.refresh)
         self._chat.screen.refresh()
 

@@ -366,7 +366,7 @@ def test_a_report_of_the_index_imports_nothing_heavy(steno: Steno) -> None:
     assert steno("usage").code == 0
     heavy = ["genai_prices", "rich", "stringzilla", "tantivy", "zstandard", "multiprocessing", "asyncio"]
     code = (
-        "import sys\nfrom steno.cli.entry_point import run\n"
+        "import sys\nfrom steno.cli.main import run\n"
         "try:\n    run(['usage', '--json', '--no-sync'])\n"
         f"finally:\n    sys.stderr.write(' '.join(sys.modules.keys() & set({heavy})))"
     )

@@ -13,7 +13,7 @@ from tests.builders import session
 from tests.conftest import WriteConfig
 from tests.llm.testserver.asking import body, send, user
 
-_RUN = "from steno.cli.entry_point import run; run()"
+_RUN = "from steno.cli.main import run; run()"
 _SCRIPT = '[[scene]]\non = "high"\nanswer = [{ text = "3 m." }]\n'
 
 

@@ -1,9 +1,8 @@
 """Commands that show information: help, keys, status, cost, context, tasks."""
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from steno.agent.recorder import VERSION
 from steno.console.chat_status import MODE_DESCRIPTIONS
 from steno.console.commands import ConsoleCommand, description_rows, with_session
 from steno.console.key_bindings import KEY_HELP
@@ -14,34 +13,6 @@ from steno.sanitize.terminal import StyledLine, one_line, pad
 if TYPE_CHECKING:
     from steno.agent.agent_session import AgentSession
     from steno.console.chat import Chat
-
-
-def status_command_input(session: "AgentSession") -> dict[str, Any]:
-    """Return the facts of a session at this moment."""
-    agent = session.agent
-    context, recorder, meter = agent.executor.context, agent.conversation.recorder, agent.meter
-    window = session.compactor.window(agent)
-    used_percentage = round(100 * meter.context_size / window) if window else 0
-    return {
-        "hook_event_name": "Status",
-        "session_id": recorder.session_id,
-        "transcript_path": recorder.path,
-        "cwd": context.cwd,
-        "model": {"id": agent.request_config.model, "display_name": humanize.model_name(agent.request_config.model)},
-        "workspace": {"current_dir": context.cwd, "project_dir": context.project},
-        "version": VERSION,
-        "output_style": {"name": session.settings.output_style or "default"},
-        "permission_mode": session.permission_mode(),
-        "git_branch": recorder.composer.context.git_branch,
-        "cost": {"total_cost_usd": meter.total_cost / MICRO_DOLLARS_PER_DOLLAR},
-        "context_window": {
-            "total_input_tokens": meter.usage.get("input_tokens", 0),
-            "total_output_tokens": meter.usage.get("output_tokens", 0),
-            "context_window_size": window,
-            "used_percentage": used_percentage,
-            "remaining_percentage": 100 - used_percentage,
-        },
-    }
 
 
 _BAR_WIDTH: Final = 30

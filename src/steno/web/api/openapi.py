@@ -76,7 +76,7 @@ ENDPOINTS: Final = (
     Endpoint(
         path=f"{API_V1_PREFIX}/sessions/{{key}}/turns",
         name="list_turns",
-        handler="turn_endpoints:list_turns",
+        handler="session_endpoints:list_turns",
         summary="List the turns of a session",
         parameters=queries.TurnParameters,
         response=TurnList,
@@ -85,7 +85,7 @@ ENDPOINTS: Final = (
     Endpoint(
         path=f"{API_V1_PREFIX}/sessions/{{key}}/steps",
         name="list_steps",
-        handler="turn_endpoints:list_steps",
+        handler="session_endpoints:list_steps",
         summary="List the steps of a session, as `steno export --format steps` writes them",
         parameters=queries.Paged,
         response=StepList,

@@ -32,8 +32,7 @@ from steno.web.api.parameters import (
     require_integers,
 )
 from steno.web.api.schemas import Step, StepType, TaskDetail, TaskItem, TaskList, TaskStep, TaskSummary, ToolUse
-from steno.web.api.session_endpoints import open_session_by_key
-from steno.web.api.turn_endpoints import published_steps
+from steno.web.api.session_endpoints import open_session_by_key, published_steps
 from steno.web.state.app_state import AppState
 from steno.web.state.caches import LruCache, discover_path
 

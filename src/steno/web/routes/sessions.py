@@ -16,8 +16,15 @@ from steno.web.routes.search import SESSIONS_PER_PAGE, search_sessions, title_ma
 from steno.web.sse import KEEPALIVE, QUIET_SECONDS, RETRY, encode_event, pause_since, stream_response
 from steno.web.state.app_state import AppState
 from steno.web.templating import links, render_page, render_part
-from steno.web.views.session_facets import build_facets, limit_to_files
-from steno.web.views.session_list import VIEWS, SessionListParams, session_list_params, session_rows, session_sections
+from steno.web.views.session_list import (
+    VIEWS,
+    SessionListParams,
+    build_facets,
+    limit_to_files,
+    session_list_params,
+    session_rows,
+    session_sections,
+)
 
 _EMPTY_LISTING: Final = SessionListPage([], 0, more=False)
 

@@ -1,7 +1,6 @@
 """What pages show, as values for templates.
 
-session_list     session list: parameters, rows, sections
-session_facets   filters of the session list with counts
+session_list     session list: parameters, rows, sections, filters with counts
 session_params   parameters of a session page URL
 session_view     one session with branches, sub-agents, costs; its header
 opened_session   opens a session for a request; tail preview of large files

@@ -31,7 +31,7 @@ def test_a_sync_of_little_imports_nothing_it_does_not_need(steno: Steno, config:
     file = next(folder.glob("projects/*/*.jsonl"))
     file.write_bytes(session(seed="one").user("Why?").assistant("So.").bytes())
     code = (
-        "import sys\nfrom steno.cli.entry_point import run\n"
+        "import sys\nfrom steno.cli.main import run\n"
         "try:\n    run(['sync'])\nexcept SystemExit:\n    pass\n"
         "sys.stderr.write(' '.join(sys.modules))"
     )
