@@ -16,7 +16,7 @@ from steno.format.source import BytesSource
 from steno.llm.testserver.replay_responder import ReplayResponder
 from steno.llm.testserver.responders import ResponderRequest, error_reply, search, text, tool
 from steno.llm.testserver.scripted_responder import ScriptedResponder
-from steno.report.cost import response_cost_function
+from steno.report.pricing import response_cost_function
 from steno.session.session import Session
 from steno.session.transcript import load
 

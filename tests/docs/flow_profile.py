@@ -2,7 +2,7 @@
 
     python flow_profile.py OUTPUT ARGUMENT…
 
-Class bodies and module bodies are left out: they run when a module is imported.
+What runs while a module is imported is left out: class bodies, module bodies and the functions they call.
 """
 
 import inspect
@@ -20,9 +20,14 @@ _SOURCE = str(Path(steno.__file__).parent) + "/"
 
 def main(output: Path, arguments: list[str]) -> None:
     modules: set[str] = set()
+    imports = threading.local()
 
     def note_call(frame: FrameType, event: str, _argument: Any) -> None:
         code = frame.f_code
+        if code.co_name == "<module>" and event in ("call", "return"):
+            imports.depth = getattr(imports, "depth", 0) + (1 if event == "call" else -1)
+        if getattr(imports, "depth", 0) > 0:
+            return
         if event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_filename.startswith(_SOURCE):
             modules.add(code.co_filename.removeprefix(_SOURCE))
 

@@ -78,20 +78,28 @@ def read_hooks(settings: dict[str, Any], layer: SettingsLayer = "user") -> list[
 
 
 def _read_hook(event: str, matcher: str, entry: dict[str, Any], layer: SettingsLayer) -> HookCommand:
-    timeout: Any = entry.get("timeout")
     args = entry.get("args")
-    is_valid = isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0
     return HookCommand(
         event=event,
         command=get_text(entry, "command"),
         matcher=matcher,
         args=None if args is None else string_items(args),
-        timeout=float(timeout) if is_valid else _DEFAULT_TIMEOUT,
+        timeout=_positive_number(entry.get("timeout")) or _DEFAULT_TIMEOUT,
         layer=layer,
         condition=get_text(entry, "if"),
         background=entry.get("async") is True,
         kind=entry.get("type", "command"),
     )
+
+
+def _positive_number(value: Any) -> float:
+    """Return a number above zero; 0 for anything else, and for an integer that no float can hold."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+        return 0.0
+    try:
+        return float(value)
+    except OverflowError:
+        return 0.0
 
 
 class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +123,6 @@ def read_servers(config: dict[str, Any]) -> list[ServerEntry]:
     servers: list[ServerEntry] = []
     for name, value in get_object(config, "mcpServers").items():
         fields = as_object(value) or {}
-        timeout = fields.get("timeout")
         servers.append(
             ServerEntry(
                 name=name,
@@ -126,7 +133,7 @@ def read_servers(config: dict[str, Any]) -> list[ServerEntry]:
                 env=get_object(fields, "env"),
                 url=get_text(fields, "url"),
                 headers=get_object(fields, "headers"),
-                timeout=timeout / 1000 if isinstance(timeout, int | float) and timeout > 0 else 0.0,
+                timeout=_positive_number(fields.get("timeout")) / 1000,
             )
         )
     return servers

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from sqlite3 import Connection
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -11,12 +10,6 @@ import msgspec
 from steno._version import __version__
 from steno.errors import Ambiguous, BadRequest, NotFound, StenoError
 from steno.extras import require
-from steno.index.line_decoder import line_from_record
-from steno.index.search.finder import HitGroup, group_hits, open_finder
-from steno.index.search.hit_text import HitReader, HitText, best_excerpt
-from steno.index.search.query_parser import Filter, Query, parse_query
-from steno.index.searchable_text import text_parts
-from steno.index.session_stats import FILE_ID_SHIFT
 from steno.mcp_server.tool_io import (
     BriefInput,
     FilesInput,
@@ -33,24 +26,25 @@ from steno.mcp_server.tool_io import (
 )
 from steno.report import clock, humanize
 from steno.report.clock import iso_time_from_ms
-from steno.report.file_history.file_versions import History, Version
-from steno.report.file_history.history import diff_texts, history, normalized_text
-from steno.report.file_history.touched_files import TouchedFilter, list_touched_files, touched_projects
 from steno.report.humanize import MICRO_DOLLARS_PER_DOLLAR
-from steno.report.usage.usage_report import ReportRow, UsageFigures, build_report
-from steno.session.turns.session_facts import count_steps
-from steno.session.turns.steps import Step
-from steno.session.turns.turn_builder import Turn
 from steno.store import environment
-from steno.store.session_lookup import open_session
 
+# What an answer needs is imported when it is asked for: a client lists the tools first.
 if TYPE_CHECKING:
+    from sqlite3 import Connection
+
     from mcp.server.lowlevel import Server
 
     from steno.format.records import Record
-    from steno.index.search.finder import Finder, SearchResult
+    from steno.index.search.finder import Finder, HitGroup, SearchResult
+    from steno.index.search.hit_text import HitReader, HitText
+    from steno.index.search.query_parser import Query
+    from steno.report.file_history.file_versions import History, Version
+    from steno.report.usage.usage_report import ReportRow, UsageFigures
     from steno.session.session import Session
     from steno.session.transcript import Transcript
+    from steno.session.turns.steps import Step
+    from steno.session.turns.turn_builder import Turn
 
 
 _MAX_SESSIONS: Final = 400
@@ -60,6 +54,9 @@ _TEXT_UNAVAILABLE: Final = "(The words are gone with their file, or it was chang
 
 def search_answer(tool_input: SearchInput, access: SessionAccess) -> Generator[str, None, None]:
     """Yield what was found, session by session."""
+    from steno.index.search.finder import group_hits, open_finder
+    from steno.index.search.hit_text import HitReader
+
     with access.index() as index:
         finder = open_finder(index, lambda text: clock.parse_time_range(text, environment.now()))
         search_result = finder.find(_build_query(tool_input), "rank" if tool_input.rank else "newest")
@@ -77,7 +74,9 @@ def search_answer(tool_input: SearchInput, access: SessionAccess) -> Generator[s
                 yield from _session_hits(reader, finder, search_result, group, tool_input.each)
 
 
-def _build_query(tool_input: SearchInput) -> Query:
+def _build_query(tool_input: SearchInput) -> "Query":
+    from steno.index.search.query_parser import Filter, parse_query
+
     query = parse_query(tool_input.query)
     filter_values = {"project": tool_input.project, "since": tool_input.since, "until": tool_input.until}
     extra_filters = [Filter(name, value) for name, value in filter_values.items() if value]
@@ -85,8 +84,10 @@ def _build_query(tool_input: SearchInput) -> Query:
 
 
 def _session_hits(
-    reader: HitReader, finder: "Finder", search_result: "SearchResult", group: HitGroup, hits_per_session: int
+    reader: "HitReader", finder: "Finder", search_result: "SearchResult", group: "HitGroup", hits_per_session: int
 ) -> Iterator[str]:
+    from steno.index.search.hit_text import best_excerpt
+
     last_written = iso_time_from_ms(group.ended) or "at an unknown time"
     hits = humanize.count(len(group.messages), "hit")
     summary = f"project {quote_path(group.project)}, last written {last_written}, {hits}"
@@ -103,7 +104,9 @@ def _session_hits(
         yield f"{len(group.messages) - hits_per_session:,} more in this session; `each` shows more of them."
 
 
-def _hit_location(group: HitGroup, text: HitText, kind: str) -> str:
+def _hit_location(group: "HitGroup", text: "HitText", kind: str) -> str:
+    from steno.index.session_stats import FILE_ID_SHIFT
+
     agent = group.agents.get(text.message >> FILE_ID_SHIFT, "")
     turn = "" if group.has_rewound_turns else f"turn {text.turn}"
     parts = [kind, turn if not agent else f"sub-agent {quote_path(agent)}"]
@@ -167,7 +170,9 @@ def _newest_sessions(tool_input: ShowInput, access: SessionAccess) -> Iterator[s
         yield f"- {quote_path(summary.id)} {quote(summary.title)} in {quote_path(summary.project)}, {details}"
 
 
-def _turn_line(turn: Turn) -> str:
+def _turn_line(turn: "Turn") -> str:
+    from steno.session.turns.session_facts import count_steps
+
     prompt = turn.prompt.text if turn.prompt else ""
     parts = [humanize.count(count_steps(turn.steps), "step")]
     changed_paths = {touch.path for touch in turn.files if touch.changes}
@@ -181,7 +186,7 @@ def _turn_line(turn: Turn) -> str:
     return f"- Turn {turn.number}{started}: {quote(prompt, _MAX_PROMPT)} ({', '.join(parts)})"
 
 
-def _turn_lines(session: "Session", turns: list[Turn], tool_input: ShowInput) -> Iterator[str]:
+def _turn_lines(session: "Session", turns: "list[Turn]", tool_input: ShowInput) -> Iterator[str]:
     turn = next((candidate for candidate in turns if candidate.number == tool_input.turn), None)
     if turn is None:
         turn_count = humanize.count(len(turns), "turn")
@@ -201,7 +206,7 @@ def _turn_lines(session: "Session", turns: list[Turn], tool_input: ShowInput) ->
         yield from quote_passage(turn.answer)
 
 
-def _step_line(step: Step) -> str:
+def _step_line(step: "Step") -> str:
     subject = f" {quote(step.subject)}" if step.subject else ""
     outcome = f" → {quote(step.outcome)}" if step.outcome else ""
     state = "" if step.state == "ok" else f" ({step.state})"
@@ -209,7 +214,10 @@ def _step_line(step: Step) -> str:
     return f"- {quote(step.verb)}{subject}{outcome}{state}{record}"
 
 
-def _step_details(transcript: "Transcript", step: Step) -> Iterator[str]:
+def _step_details(transcript: "Transcript", step: "Step") -> Iterator[str]:
+    from steno.index.line_decoder import line_from_record
+    from steno.index.searchable_text import text_parts
+
     for node in (step.call, step.result):
         if node is None:
             continue
@@ -221,6 +229,9 @@ def _step_details(transcript: "Transcript", step: Step) -> Iterator[str]:
 
 
 def _record_lines(session: "Session", name: str) -> Iterator[str]:
+    from steno.index.line_decoder import line_from_record
+    from steno.index.searchable_text import text_parts
+
     record = _find_record(session, name)
     yield f"Record {quote_path(record.uuid or '')}, {quote_path(record.kind)}, {quote_path(str(record.timestamp or ''))}"
     parts = text_parts(line_from_record(record), record.line)
@@ -244,6 +255,9 @@ def _find_record(session: "Session", name: str) -> "Record":
 
 def files_answer(tool_input: FilesInput, access: SessionAccess) -> Generator[str, None, None]:
     """Yield files, the versions of a file, or a version."""
+    from steno.report.file_history.history import history
+    from steno.store.session_lookup import open_session
+
     if not tool_input.path:
         if tool_input.version or tool_input.diff:
             raise BadRequest("`version` and `diff` need the `path` of a file")
@@ -264,6 +278,8 @@ def files_answer(tool_input: FilesInput, access: SessionAccess) -> Generator[str
 
 
 def _file_lines(tool_input: FilesInput, access: SessionAccess) -> Iterator[str]:
+    from steno.report.file_history.touched_files import TouchedFilter, list_touched_files
+
     since = access.usage_filter("", tool_input.since, "").since
     with access.index() as index:
         included_projects = _included_projects(index.connection, access) if access.is_limited else None
@@ -278,7 +294,9 @@ def _file_lines(tool_input: FilesInput, access: SessionAccess) -> Iterator[str]:
         yield f"- {quote_path(file.path)}: {counts}, in {sessions}, last {_format_time(file.last)}"
 
 
-def _included_projects(connection: Connection, access: SessionAccess) -> tuple[str, ...]:
+def _included_projects(connection: "Connection", access: SessionAccess) -> tuple[str, ...]:
+    from steno.report.file_history.touched_files import touched_projects
+
     return tuple(project.path for project in touched_projects(connection) if access.includes_project(project.path))
 
 
@@ -286,7 +304,7 @@ def _format_time(moment: int | None) -> str:
     return iso_time_from_ms(moment) or "unknown"
 
 
-def _version_line(version: Version) -> str:
+def _version_line(version: "Version") -> str:
     parts = [f"{version.verb} by {quote(version.tool)}", version.known, _format_time(version.time)]
     if version.added or version.removed:
         parts.append(f"+{version.added:,} -{version.removed:,}")
@@ -298,7 +316,9 @@ def _version_line(version: Version) -> str:
     return f"- Version {quote_path(version.name)}: {', '.join(parts)}; {location}: {quote(version.prompt)}"
 
 
-def _version_lines(file_history: History, tool_input: FilesInput) -> Iterator[str]:
+def _version_lines(file_history: "History", tool_input: FilesInput) -> Iterator[str]:
+    from steno.report.file_history.history import diff_texts, normalized_text
+
     version = file_history.version_named(tool_input.version)
     if version is None:
         names = ", ".join(known_version.name for known_version in file_history.versions[-5:])
@@ -329,6 +349,7 @@ def usage_answer(tool_input: UsageInput, access: SessionAccess) -> Generator[str
     from steno.report.price_sources import load_price_table
     from steno.report.usage.usage_from_index import add_row_details, count_indexed_usage
     from steno.report.usage.usage_query import with_clock_names
+    from steno.report.usage.usage_report import build_report
 
     usage_filter = access.usage_filter(tool_input.project, tool_input.since, tool_input.until, tool_input.by)
     prices = load_price_table("")
@@ -342,12 +363,12 @@ def usage_answer(tool_input: UsageInput, access: SessionAccess) -> Generator[str
         yield f"- {_row_name(row)}: {_format_figures(row.figures, row.cost)}"
 
 
-def _row_name(row: ReportRow) -> str:
+def _row_name(row: "ReportRow") -> str:
     names = " ".join(quote_path(name) for name in row.names) or "(none)"
     return f"{names} {quote(row.title)}" if row.title else names
 
 
-def _format_figures(figures: UsageFigures, cost: int) -> str:
+def _format_figures(figures: "UsageFigures", cost: int) -> str:
     parts = [
         humanize.count(figures.responses, "response"),
         f"{figures.input:,} input",

@@ -271,7 +271,7 @@ def describe_servers(config: dict[str, Any], source: str) -> list[McpServer]:
     for entry in read_servers(config)[:_MAX_DEFINITIONS]:
         transport = entry.declared_type
         if not isinstance(transport, str):
-            transport = "http" if entry.url else "stdio"
+            transport = "http" if entry.has_url else "stdio"
         target = ""
         if entry.command:
             target = os.path.basename(entry.command.split(" ")[0])

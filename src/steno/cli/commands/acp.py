@@ -100,8 +100,7 @@ def _acp_settings(chat_options: "ChatOptions") -> "ServerConfig":
     from steno.llm.endpoint import Endpoint, MissingKey
     from steno.permissions.program_environment import scrub_environment
     from steno.permissions.project_trust import is_trusted
-    from steno.report.cost import response_cost_function
-    from steno.report.pricing import PriceTable
+    from steno.report.pricing import PriceTable, response_cost_function
 
     endpoint: Endpoint | MissingKey
     try:

@@ -473,8 +473,7 @@ def _run_headless(chat_options: ChatOptions) -> int:
     from steno.llm.client import ApiClient
     from steno.llm.endpoint import Endpoint
     from steno.permissions.program_environment import scrub_environment
-    from steno.report.cost import response_cost_function
-    from steno.report.pricing import PriceTable
+    from steno.report.pricing import PriceTable, response_cost_function
 
     piped = _read_piped_input() if chat_options.input_format == "text" else ""
     prompt = _compose_prompt(chat_options.words, piped) if chat_options.input_format == "text" else ""

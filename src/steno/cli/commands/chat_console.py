@@ -202,8 +202,7 @@ def _prepare_session(chat_options: "ChatOptions") -> "AgentSetup":
     from steno.llm.client import ApiClient
     from steno.llm.endpoint import Endpoint
     from steno.permissions.program_environment import scrub_environment
-    from steno.report.cost import response_cost_function
-    from steno.report.pricing import PriceTable
+    from steno.report.pricing import PriceTable, response_cost_function
 
     endpoint = Endpoint.from_environment(os.environ)
     scrub_environment(variables_with_keys(os.environ))

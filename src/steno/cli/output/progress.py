@@ -15,7 +15,6 @@ _DELAY_SECONDS: Final = 0.5
 """What is done sooner than this needs no bar."""
 _BAR_WIDTH: Final = 20
 _DEFAULT_COLUMNS: Final = 80
-_SECONDS_PER_MINUTE: Final = 60
 _MAX_LABEL_WIDTH: Final = 40
 
 

@@ -29,7 +29,6 @@ from steno.report.usage.usage_report import (
 from steno.sanitize.terminal import StyledLine, display_width, one_line, shorten_path, wrap
 
 _DEFAULT_ROWS: Final = 30
-_MICROS_PER_CENT: Final = 10_000
 _TIME_GROUPINGS: Final = ("day", "week", "month", "hour", "block5h")
 _HEADINGS: Final = {"block5h": "FIVE HOURS FROM", "project": "PROJECT", "tool": "FIRST TOOL"}
 _EIGHTH_BLOCKS: Final = " ▏▎▍▌▋▊▉"

@@ -148,7 +148,6 @@ def _file_header(side: str, path: str) -> str:
 
 
 _MAX_PROMPT_LENGTH: Final = 160
-_ABBREVIATION_LENGTH: Final = 3
 _MAX_TITLE_LENGTH: Final = 80
 _EVENT_TEXTS: Final = {"write": "Written", "edit": "Edited", "read": "Read", "command": "May have changed"}
 

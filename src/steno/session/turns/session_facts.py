@@ -14,7 +14,6 @@ from steno.format.lenient_json import DECODE_ERRORS, as_object, decode_lenient
 from steno.format.message import EMPTY_RAW, SYNTHETIC, Envelope, RecordFields, projection
 from steno.format.records import Record, read_time
 from steno.session.transcript import Node, Transcript
-from steno.session.turns.turn_builder import work_milliseconds
 
 if TYPE_CHECKING:
     from steno.session.session import Session
@@ -167,6 +166,9 @@ class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 def count_session(session: "Session") -> SessionCounts:
     """Return the figures of a session."""
+    # Imported here: an index counts on its own, and needs no turns.
+    from steno.session.turns.turn_builder import work_milliseconds
+
     turns = session.turns()
     return SessionCounts(
         turns=len(turns),

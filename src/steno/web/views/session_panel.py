@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from steno.report import humanize
 from steno.report.context_usage import CONTEXT_SOURCES, ContextSource, ContextUsage, context_usage
-from steno.report.cost import Cost, ModelCost, costs_by_model
 from steno.report.humanize import money
+from steno.report.pricing import Cost, ModelCost, costs_by_model
 from steno.session.turns.compactions import Compaction, context_sizes
 from steno.session.turns.session_facts import count_steps
 from steno.session.turns.steps import FileTouch, one_line

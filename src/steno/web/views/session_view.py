@@ -11,9 +11,8 @@ import msgspec
 from steno.errors import NotFound
 from steno.format.dialects.detection import dialect_label
 from steno.report import humanize
-from steno.report.cost import Cost, cost_of_nodes
 from steno.report.humanize import SHORT_ID_LENGTH, money
-from steno.report.pricing import PriceTable
+from steno.report.pricing import Cost, PriceTable, cost_of_nodes
 from steno.report.session_list import usage_by_session
 from steno.report.session_lookup import SessionIndexRow, count_copied_responses, neighbour_keys, session_index_row
 from steno.session.session import Session

@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 from steno.format.records import read_time
 from steno.report import humanize
-from steno.report.cost import Cost
 from steno.report.humanize import money
+from steno.report.pricing import Cost
 from steno.sanitize.html import SafeHtml, escape_html, trusted_markup
 from steno.session.transcript import Node
 from steno.session.turns.prompts import Prompt

@@ -175,7 +175,6 @@ def format_days(first: date, last: date) -> str:
 
 _MAX_ROWS: Final = 8
 _MAX_ALL_ROWS: Final = 500
-_BILLION: Final = 1_000_000_000
 _MIN_CHANGE: Final = 0.005
 _HIGH_FAILURE_RATE: Final = 0.05
 _LOW_CACHE_SHARE: Final = 0.8

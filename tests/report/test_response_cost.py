@@ -3,8 +3,7 @@
 from tests.builders import Session, session, tool
 from tests.session.open_sessions import opened
 
-from steno.report.cost import Cost, cost_of_nodes, costs_by_model
-from steno.report.pricing import Price, PriceTable, Rates
+from steno.report.pricing import Cost, Price, PriceTable, Rates, cost_of_nodes, costs_by_model
 from steno.session.turns.usage import UsageCounter
 
 _RATES = Rates(1_000_000, 5_000_000, 1_250_000, 2_000_000, 100_000, 0)
