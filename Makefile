@@ -26,6 +26,8 @@ PYTEST := $(BIN)/python -m pytest
 # As pip does for what it installs: a start should not compile, even where Python may not write.
 COMPILE := $(BIN)/python -m compileall -q src
 
+CHECK_PYTHON := $(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("steno needs Python 3.11 or newer, this is %s: name another, as in make PYTHON=python3.13" % sys.version.split()[0])'
+
 # A home of its own that is gone afterwards: nothing below comes near the user's sessions.
 ALONE := home=$$(mktemp -d) || exit 1; \
 	trap 'rm -rf "$$home"' EXIT; trap 'exit 130' INT TERM; \
@@ -34,18 +36,25 @@ ALONE := home=$$(mktemp -d) || exit 1; \
 # Exit 5 is pytest's word for "nothing selected".
 OR_NONE := || test $$? -eq 5
 
-GENERATORS := make_demo make_prices make_format_docs make_cli_docs make_findings_docs make_published_items make_brief_schema make_api_docs make_dependency_docs make_examples make_screens make_checklist_docs campaign.page
+GENERATORS := make_demo make_prices make_format_docs make_cli_docs make_shell_files make_findings_docs make_published_items make_brief_schema make_api_docs make_dependency_docs make_examples make_screens make_checklist_docs campaign.page
 
 ANSWERS := permissions.recorded_answers sanitize.recording check.cases format.answers session.test_resumed_answers
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check bench interop interop-quick faults campaign fuzz mutation answers docs pins audit clean
+.PHONY: help venv run install dist test check bench interop interop-quick faults campaign fuzz mutation answers docs pins audit clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: $(VENV)/.runtime ## install into .venv and start steno on your own sessions
 	@$(BIN)/steno $(ARGS)
+
+install: ## install the commands steno and stenolog for your user, with pipx or uv where present
+	@$(CHECK_PYTHON)
+	@$(PYTHON) tools/install.py
+
+dist: $(VENV)/.dev ## build wheel and sdist, and try both in clean environments
+	@$(BIN)/python -m tools.try_packages
 
 # Pages are tested in a real browser, and the sandbox with bubblewrap; where they are missing and may be
 # installed, they are.
@@ -124,7 +133,7 @@ INSTALL := $(PIP) install --require-hashes
 INSTALL_STENO := $(PIP) install --no-deps --no-build-isolation -e .
 
 $(VENV)/.python:
-	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("steno needs Python 3.11 or newer, this is %s: name another, as in make PYTHON=python3.13" % sys.version.split()[0])'
+	@$(CHECK_PYTHON)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@touch $@
 

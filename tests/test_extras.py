@@ -41,7 +41,7 @@ def command(monkeypatch: pytest.MonkeyPatch, record: Any, installer: str = "pip\
     """Return the words of the install command for a record of a direct URL."""
     text = record if isinstance(record, str) else json.dumps(record)
     installed = Installed(direct_url=text, INSTALLER=installer)
-    monkeypatch.setattr(importlib.metadata, "distribution", {"steno": installed}.__getitem__)
+    monkeypatch.setattr(importlib.metadata, "distribution", {"stenolog": installed}.__getitem__)
     return shlex.split(extras.install_command("agent"))
 
 
@@ -81,7 +81,7 @@ def test_an_active_environment_needs_no_path(monkeypatch: pytest.MonkeyPatch, ch
 
 
 def test_a_wheel_is_named_by_its_path_or_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    wheel = tmp_path / "steno-0.1.0-py3-none-any.whl"
+    wheel = tmp_path / "stenolog-0.1.0-py3-none-any.whl"
     record = {"url": wheel.as_uri(), "archive_info": {"hash": "sha256=0"}}
     assert command(monkeypatch, record) == pip(f"./{wheel.name}[agent]")
     wheel.touch()
@@ -89,14 +89,14 @@ def test_a_wheel_is_named_by_its_path_or_by_its_name(monkeypatch: pytest.MonkeyP
 
 
 def test_a_url_and_a_commit_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    url = "https://example.org/steno-0.1.0.tar.gz"
-    assert command(monkeypatch, {"url": url, "archive_info": {}}) == pip(f"steno[agent] @ {url}")
+    url = "https://example.org/stenolog-0.1.0.tar.gz"
+    assert command(monkeypatch, {"url": url, "archive_info": {}}) == pip(f"stenolog[agent] @ {url}")
     record = {
         "url": "https://example.org/steno.git",
         "subdirectory": "python",
         "vcs_info": {"vcs": "git", "commit_id": "c0ffee"},
     }
-    expected = "steno[agent] @ git+https://example.org/steno.git@c0ffee#subdirectory=python"
+    expected = "stenolog[agent] @ git+https://example.org/steno.git@c0ffee#subdirectory=python"
     assert command(monkeypatch, record) == pip(expected)
 
 
@@ -104,6 +104,36 @@ def test_what_uv_installed_uv_installs(monkeypatch: pytest.MonkeyPatch, checkout
     record = {"url": checkout.as_uri(), "dir_info": {}}
     expected = ["uv", "pip", "install", "--python", sys.executable, f"{checkout}[agent]"]
     assert command(monkeypatch, record, "uv") == expected
+
+
+@pytest.mark.parametrize(
+    ("marker", "command_before", "command_after"),
+    [
+        ("pipx_metadata.json", ["pipx", "install", "--force"], []),
+        ("uv-receipt.toml", ["uv", "tool", "install"], []),
+        (None, ["uvx", "--from"], ["steno"]),
+    ],
+)
+def test_a_tool_that_manages_the_environment_installs_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    checkout: Path,
+    marker: str | None,
+    command_before: list[str],
+    command_after: list[str],
+) -> None:
+    environment = tmp_path / "cache" / "archive-v0" / "x1_-Y"
+    environment.mkdir(parents=True)
+    if marker:
+        (environment / marker).touch()
+    monkeypatch.setattr(sys, "prefix", str(environment))
+    record = {"url": checkout.as_uri(), "dir_info": {}}
+    assert command(monkeypatch, record, "uv") == [*command_before, f"{checkout}[agent]", *command_after]
+
+
+def test_an_installation_from_an_index_names_the_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "distribution", {"stenolog": Installed(INSTALLER="pip")}.__getitem__)
+    assert shlex.split(extras.install_command("mcp")) == pip("stenolog[mcp]")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """Optional dependencies: which packages an extra brings, and how to install it here.
 
-The install command depends on how steno itself was installed. It never asks a registry for the name
-`steno`, which belongs to another project there.
+The install command depends on how steno was installed: from a checkout, a wheel or an index, with pip,
+uv or pipx.
 """
 
 import os
+import re
 import sys
 from importlib.util import find_spec
 from shlex import quote
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 
+DISTRIBUTION: Final = "stenolog"
+"""Name of the package in an index. The name `steno` belongs to another project."""
+_UVX: Final = "uvx --from"
+_UV_CACHE: Final = re.compile(r"[/\\](archive|environments)-v\d+[/\\][^/\\]+$")
+"""The environments that `uvx` runs programs in are directories of its cache."""
 EXTRAS: Final = {
     "agent": {
         "agent-client-protocol": "acp",
@@ -56,16 +62,27 @@ def install_command(extra: str) -> str:
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        installed = distribution("steno")
+        installed = distribution(DISTRIBUTION)
     except PackageNotFoundError:
-        installed = None
-    target = _target(installed, extra) if installed else ""
-    target = target or _checkout_target(extra) or " ".join(map(quote, missing(extra)))
-    return f"{_installer(installed)} {target}"
+        target = _checkout_target(extra)
+        installer = _pip_command(None)
+    else:
+        target = _target(installed, extra)
+        installer = _tool_command() or _pip_command(installed)
+    command = f"{installer} {target or ' '.join(map(quote, missing(extra)))}"
+    return f"{command} steno" if installer == _UVX else command
 
 
-def _installer(installed: "Distribution | None") -> str:
-    """Return the command of the installer that put steno here, for the Python that runs it."""
+def _tool_command() -> str:
+    """Return the command of the tool that manages this environment: pipx or uv; "" for a plain environment."""
+    if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
+        return "pipx install --force"
+    if os.path.exists(os.path.join(sys.prefix, "uv-receipt.toml")):
+        return "uv tool install"
+    return _UVX if _UV_CACHE.search(sys.prefix) else ""
+
+
+def _pip_command(installed: "Distribution | None") -> str:
     python = quote(_relative(sys.executable))
     if installed and (installed.read_text("INSTALLER") or "").strip() == "uv":
         return f"uv pip install --python {python}"
@@ -74,13 +91,19 @@ def _installer(installed: "Distribution | None") -> str:
 
 
 def _target(installed: "Distribution", extra: str) -> str:
-    """Return what to install, by the record that installers leave of a direct URL; "" for none."""
+    """Return the requirement to install, read from the installer's record of a direct URL.
+
+    Without a record the installation came from an index. Returns "" if the record is unusable.
+    """
     import json
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
+    text = installed.read_text("direct_url.json")
+    if text is None:
+        return quote(f"{DISTRIBUTION}[{extra}]")
     try:
-        record: Any = json.loads(installed.read_text("direct_url.json") or "")
+        record: Any = json.loads(text)
         url: str = record["url"]
         parts = urlsplit(url)
         folder = record.get("subdirectory")
@@ -93,7 +116,7 @@ def _target(installed: "Distribution", extra: str) -> str:
             url = f"{record['vcs_info']['vcs']}+{url}@{record['vcs_info']['commit_id']}"
     except (ValueError, KeyError, TypeError, AttributeError):
         return ""
-    return quote(f"steno[{extra}] @ {url}" + (f"#subdirectory={folder}" if folder else ""))
+    return quote(f"{DISTRIBUTION}[{extra}] @ {url}" + (f"#subdirectory={folder}" if folder else ""))
 
 
 def _folder_target(path: str, extra: str, *, editable: bool) -> str:
