@@ -128,7 +128,10 @@ def test_a_tool_that_manages_the_environment_installs_the_extra(
         (environment / marker).touch()
     monkeypatch.setattr(sys, "prefix", str(environment))
     record = {"url": checkout.as_uri(), "dir_info": {}}
-    assert command(monkeypatch, record, "uv") == [*command_before, f"{checkout}[agent]", *command_after]
+    monkeypatch.setitem(sys.modules, "acp", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    # The extra `mcp` is installed and stays so; `parquet` is not.
+    assert command(monkeypatch, record, "uv") == [*command_before, f"{checkout}[agent,mcp]", *command_after]
 
 
 def test_an_installation_from_an_index_names_the_distribution(monkeypatch: pytest.MonkeyPatch) -> None:

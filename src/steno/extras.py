@@ -67,8 +67,11 @@ def install_command(extra: str) -> str:
         target = _checkout_target(extra)
         installer = _pip_command(None)
     else:
-        target = _target(installed, extra)
-        installer = _tool_command() or _pip_command(installed)
+        tool = _tool_command()
+        # pipx and uv build the environment again, so the extras that are installed must be named too.
+        extras = [name for name in EXTRAS if name == extra or not missing(name)] if tool else [extra]
+        target = _target(installed, ",".join(extras))
+        installer = tool or _pip_command(installed)
     command = f"{installer} {target or ' '.join(map(quote, missing(extra)))}"
     return f"{command} steno" if installer == _UVX else command
 
