@@ -17,7 +17,7 @@ from steno.index.search.query_parser import FILTERS, parse_query
 from steno.index.search.scope import ROLES, SearchScope, build_scope
 from steno.index.searchable_text import TEXT_KINDS, TextPart
 from steno.index.session_stats import FILE_ID_SHIFT
-from steno.report.clock import time_range
+from steno.report.clock import parse_time_range
 
 ANSWERS: Final = Path(__file__).with_name("answers")
 _OFFSET: Final = (1 << FILE_ID_SHIFT) - 1
@@ -251,7 +251,9 @@ def test_a_pattern_looks_only_at_the_beginning_of_a_text_without_end() -> None:
 def test_a_pattern_chooses_among_messages(four: Searched) -> None:
     every = four.finder.find(parse_query(""), require_terms=False).messages
     steps: list[int] = []
-    scope = build_scope(four.index.connection, parse_query("in:prompt").filters, lambda word: time_range(word, NOW))
+    scope = build_scope(
+        four.index.connection, parse_query("in:prompt").filters, lambda word: parse_time_range(word, NOW)
+    )
     place = _place(four)
     with HitReader(four.index.connection) as reader, RegexPattern("relay") as pattern:
         fitting = pattern.filter_messages(reader, every, scope, steps.append)
@@ -326,6 +328,6 @@ def test_words_of_an_unfinished_batch_are_left_out_of_counts_and_hits(tmp_path: 
     connection = found.index.connection
     connection.execute("PRAGMA query_only = OFF")
     connection.execute("UPDATE batches SET open = 1")
-    finder = Finder(connection, found.index.texts, lambda word: time_range(word, NOW))
+    finder = Finder(connection, found.index.texts, lambda word: parse_time_range(word, NOW))
     assert finder.find(parse_query("alpha")).messages == []
     assert count_hits(finder, parse_query("alpha")).counts_by_file == {}

@@ -25,7 +25,7 @@ from steno.index.search.query_parser import parse_query
 from steno.index.sync.updater import sync
 from steno.llm.messages_api import Response
 from steno.report.brief import build_brief
-from steno.report.clock import time_range
+from steno.report.clock import parse_time_range
 from steno.session.session import Session
 from steno.session.transcript import load
 from steno.store.discovery import discover_file
@@ -159,7 +159,7 @@ def counts_of(root: Path, path: Path, last: str) -> dict[str, int]:
     with connection:
         asked_for = "SELECT turns, steps, title FROM sessions WHERE agent = ''"
         (row,) = connection.execute(asked_for).fetchall()
-        finder = Finder(connection, SessionIndex(home, connection).texts, lambda word: time_range(word, NOW))
+        finder = Finder(connection, SessionIndex(home, connection).texts, lambda word: parse_time_range(word, NOW))
         with HitReader(connection) as reader:
             hits = reader.read_texts(finder.find(parse_query(last), "newest").messages)
     found = Session(load(FileSource(str(path))))

@@ -59,7 +59,7 @@ def test_days(back: int, said: str) -> None:
     ],
 )
 def test_what_people_mean_by_a_time(text: str, start: str, end: str) -> None:
-    assert tuple(map(clock.iso_time, clock.time_range(text, NOW))) == (start, end)
+    assert tuple(map(clock.iso_time, clock.parse_time_range(text, NOW))) == (start, end)
 
 
 def test_days_are_local(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_days_are_local(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("the zone cannot be changed here")
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
-    assert clock.iso_time(clock.time_range("today", NOW)[0]) == "2026-11-14T15:00:00.000Z"
+    assert clock.iso_time(clock.parse_time_range("today", NOW)[0]) == "2026-11-14T15:00:00.000Z"
     assert humanize.time_of_day(NOW) == "21:00"
 
 
@@ -76,13 +76,13 @@ def test_a_day_of_23_hours_ends_at_midnight(monkeypatch: pytest.MonkeyPatch) -> 
         pytest.skip("the zone cannot be changed here")
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
-    start, end = clock.time_range("2026-03-29", NOW)
+    start, end = clock.parse_time_range("2026-03-29", NOW)
     assert end - start == 23 * 3600
 
 
 def test_nonsense_is_refused() -> None:
     with pytest.raises(BadRequest):
-        clock.time_range("soon", NOW)
+        clock.parse_time_range("soon", NOW)
 
 
 def test_now_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,9 @@ Commands are imported when they are called, so that each one pays only for its o
 """
 
 import os
+import re
 import sys
+from collections.abc import Iterable
 from io import TextIOWrapper
 from typing import Final
 
@@ -71,6 +73,51 @@ Completion:  eval "$(steno --completion bash)" in ~/.bashrc; also zsh, fish
 Exit codes:  0 fine, 1 nothing found or findings, 2 wrong usage, 3 cannot read or write
 """
 _SHELLS: Final = ("bash", "zsh", "fish")
+_ALIASES: Final = {"list": "ls", "stats": "usage"}
+"""Names of commands in similar programs that run a command here; not listed."""
+_SYNONYMS: Final = {
+    "ls": ("history", "log", "sessions", "projects", "recent"),
+    "usage": ("cost", "costs", "spend", "tokens", "blocks", "daily", "monthly", "weekly"),
+    "search": ("find", "grep", "query"),
+    "explore": ("open", "serve", "web", "ui", "browse", "dashboard", "start"),
+    "show": ("view", "cat", "read", "print", "inspect"),
+    "brief": ("summary", "summarize", "recap"),
+    "compare": ("diff",),
+    "repair": ("fix", "recover", "salvage"),
+    "check": ("validate", "verify", "lint"),
+    "doctor": ("health", "status", "diagnose"),
+    "tail": ("watch", "follow", "live", "monitor"),
+    "archive": ("backup", "save", "store"),
+    "relocate": ("move", "mv", "rename"),
+    "sync": ("index", "reindex", "update", "refresh"),
+    "chat": ("resume", "continue", "run", "agent", "ask", "code"),
+    "export": ("convert", "share", "html", "markdown"),
+    "files": ("changes", "edits"),
+}
+"""Names that similar programs use, by the command that does this here; suggested, not run."""
+_MAX_SUGGESTIONS: Final = 3
+
+
+def _similar(word: str, choices: Iterable[str]) -> list[str]:
+    from difflib import get_close_matches
+
+    by_lower = {choice.lower(): choice for choice in choices}
+    return [by_lower[match] for match in get_close_matches(word.lower(), by_lower, _MAX_SUGGESTIONS)]
+
+
+def _suggest_commands(name: str) -> list[str]:
+    synonyms = [command for command, words in _SYNONYMS.items() if name.lower() in words]
+    return synonyms or list(
+        dict.fromkeys(_ALIASES.get(match, match) for match in _similar(name, [*COMMANDS, *_ALIASES]))
+    )
+
+
+class NoSuchCommand(click.UsageError):
+    """A name that is not a command; the message suggests similar ones."""
+
+    def __init__(self, name: str, ctx: click.Context) -> None:
+        super().__init__(f"No such command '{name}'.", ctx)
+        self.suggestions = _suggest_commands(name)
 
 
 def import_command(name: str) -> click.Command:
@@ -89,9 +136,18 @@ class _LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command."""
-        if cmd_name not in COMMANDS:
-            return super().get_command(ctx, cmd_name)
-        return import_command(cmd_name)
+        name = _ALIASES.get(cmd_name, cmd_name)
+        if name in COMMANDS:
+            return import_command(name)
+        return _HIDDEN_COMMANDS.get(name) or super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first argument names."""
+        if not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise NoSuchCommand(args[0], ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""
@@ -100,22 +156,62 @@ class _LazyGroup(click.Group):
 
 
 def _print_completion(ctx: click.Context, _param: click.Parameter, shell: str | None) -> None:
-    if not shell:
-        return
+    if shell:
+        _write_completion(ctx.command, shell)
+        ctx.exit()
+
+
+def _write_completion(command: click.Command, shell: str) -> None:
     from click.shell_completion import get_completion_class
 
     completion_class = get_completion_class(shell)
     if completion_class is not None:
-        sys.stdout.write(completion_class(ctx.command, {}, "steno", COMPLETION_VARIABLE).source() + "\n")
-    ctx.exit()
+        sys.stdout.write(completion_class(command, {}, "steno", COMPLETION_VARIABLE).source() + "\n")
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: object) -> None:
     if value:
-        from steno._version import __version__
-
-        sys.stdout.write(f"steno {__version__}\n")
+        _write_version()
         ctx.exit()
+
+
+def _write_version() -> None:
+    from steno._version import __version__
+
+    sys.stdout.write(f"steno {__version__}\n")
+
+
+@click.command("help", hidden=True)
+@click.argument("names", nargs=-1)
+@click.pass_context
+def _help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
+    """Show the help of steno or of a command."""
+    context, command = ctx.find_root(), ctx.find_root().command
+    for name in names:
+        child = command.get_command(context, name) if isinstance(command, click.Group) else None
+        if child is None:
+            raise NoSuchCommand(name, ctx=context)
+        context, command = click.Context(child, context, name, **child.context_settings), child
+    sys.stdout.write(command.get_help(context) + "\n")
+
+
+@click.command("completion", hidden=True)
+@click.argument("shell", type=click.Choice(_SHELLS), required=False)
+@click.pass_context
+def _completion_command(ctx: click.Context, shell: str | None) -> None:
+    """Print the completion script for a shell, by default that of the SHELL variable."""
+    default = os.path.basename(os.environ.get("SHELL", ""))
+    _write_completion(ctx.find_root().command, shell or (default if default in _SHELLS else "bash"))
+
+
+@click.command("version", hidden=True)
+def _version_command() -> None:
+    """Print the version."""
+    _write_version()
+
+
+_HIDDEN_COMMANDS: Final = {command.name: command for command in (_help_command, _completion_command, _version_command)}
+"""Commands that other programs have where steno has options."""
 
 
 @click.group(
@@ -167,9 +263,22 @@ def run_command(arguments: list[str]) -> int:
     except click.Abort:
         return INTERRUPTED_EXIT_CODE
     except click.ClickException as error:
-        print_error(error.format_message(), _help_hint(error))
+        print_error(error.format_message(), _error_hint(error))
         return error.exit_code
     return 0
+
+
+def _error_hint(error: click.ClickException) -> str:
+    """Return the next step after a usage error: what was probably meant, and where the help is."""
+    help_hint = _help_hint(error)
+    if isinstance(error, NoSuchCommand) and error.suggestions:
+        return f"Did you mean {' or '.join(f'`steno {name}`' for name in error.suggestions)}?"
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        choices = getattr(error.param.type, "choices", ())
+        value = re.match(r"'([^']*)'", error.message)
+        if value and (similar := _similar(value[1], map(str, choices))):
+            return f"Did you mean {' or '.join(similar)}?"
+    return help_hint
 
 
 def _help_hint(error: click.ClickException) -> str:

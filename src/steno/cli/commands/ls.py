@@ -143,10 +143,10 @@ def _collect_sessions(options: _ListOptions, folders: tuple[str, ...] | None, no
     total = len(files)
     names = sorted(os.path.basename(file.path) for file in files)
     if options.since:
-        start = clock.time_range(options.since, now)[0]
+        start = clock.parse_time_range(options.since, now)[0]
         files = [found for found in files if found.mtime_ns >= start * 1e9]
     if options.until:
-        end = clock.time_range(options.until, now)[1]
+        end = clock.parse_time_range(options.until, now)[1]
         files = [found for found in files if found.mtime_ns < end * 1e9]
     listing = _Listing([], total, problems)
     listing.is_filtered = bool(

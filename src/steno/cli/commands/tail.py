@@ -457,7 +457,7 @@ class _AllSessionsSource:
     def initial_events(self) -> list[SourcedEvent]:
         """Return the last turns of the sessions that are alive, or were written since then."""
         now = environment.now()
-        since = clock.time_range(self._options.since, now)[0] if self._options.since else now - WAITING_SECONDS
+        since = clock.parse_time_range(self._options.since, now)[0] if self._options.since else now - WAITING_SECONDS
         files = list(self._transcripts())
         for file in files:
             self.multi_tail.ignore(file)
@@ -490,7 +490,7 @@ class _AllSessionsSource:
 
 def _recent_turns(options: _TailOptions) -> RecentTurns:
     if options.since is not None:
-        return RecentTurns(since=clock.time_range(options.since, environment.now())[0])
+        return RecentTurns(since=clock.parse_time_range(options.since, environment.now())[0])
     return RecentTurns(1 if options.last is None else options.last)
 
 
