@@ -13,7 +13,7 @@ from steno.index.search.finder import Finder, SearchOrder, SearchResult
 from steno.index.search.hit_text import Excerpt, HitReader, HitText, best_excerpt
 from steno.index.search.query_parser import parse_query
 from steno.index.sync.updater import sync
-from steno.report.clock import time_range
+from steno.report.clock import parse_time_range
 from steno.store.environment import parse_time
 
 NOW: Final = parse_time("2026-11-15T12:00:00Z") or 0.0
@@ -56,7 +56,7 @@ class Searched:
         connection = open_for_reading(self.home.folder)
         assert connection is not None
         self.index = SessionIndex(self.home, connection)
-        self.finder = Finder(connection, self.index.texts, lambda word: time_range(word, NOW))
+        self.finder = Finder(connection, self.index.texts, lambda word: parse_time_range(word, NOW))
 
     def found(self, query: str, order: SearchOrder = "newest") -> SearchResult:
         return self.finder.find(parse_query(query), order)

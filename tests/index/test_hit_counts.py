@@ -12,7 +12,7 @@ from steno.errors import BadRequest
 from steno.index.search.finder import Finder, SearchOrder, count_hits
 from steno.index.search.query_parser import parse_query
 from steno.index.session_stats import FILE_ID_SHIFT
-from steno.report.clock import time_range
+from steno.report.clock import parse_time_range
 
 _QUERIES = (
     "relay",
@@ -118,4 +118,4 @@ def test_whoever_types_on_need_not_wait_for_what_is_not_there(tmp_path: Path) ->
 
 
 def _finder(made: Searched, absent: set[str]) -> Finder:
-    return Finder(made.index.connection, made.index.texts, lambda word: time_range(word, 0.0), absent)
+    return Finder(made.index.connection, made.index.texts, lambda word: parse_time_range(word, 0.0), absent)
