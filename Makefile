@@ -41,7 +41,7 @@ GENERATORS := make_demo make_prices make_format_docs make_cli_docs make_shell_fi
 ANSWERS := permissions.recorded_answers sanitize.recording check.cases format.answers session.test_resumed_answers
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run install dist test check bench interop interop-quick faults campaign fuzz mutation answers docs pins audit clean
+.PHONY: help venv run install dist test check bench interop interop-quick faults campaign fuzz mutation answers docs docs-site pins audit clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -111,6 +111,9 @@ answers: $(VENV)/.dev ## record the answers that tests compare with anew, and pr
 docs: $(VENV)/.dev ## write everything that is generated again
 	@$(ALONE) set -e; for tool in $(GENERATORS); do $(BIN)/python -m tools.$$tool; done
 
+docs-site: $(VENV)-docs/.docs ## build the documentation site into site/, and fail on any warning
+	@NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --quiet && echo "built site/index.html"
+
 pins: $(VENV)-tools/.tools ## write requirements/ again from pyproject.toml
 	@$(VENV)-tools/bin/python tools/pin_requirements.py $(ARGS)
 
@@ -121,7 +124,7 @@ audit: $(VENV)/.dev ## look for known vulnerabilities, and list licences
 venv: $(VENV)/.dev ## build the environment with the tools for development
 
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) $(VENV)-tools build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-tools $(VENV)-docs build dist site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools bench fuzz docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are newer than what they were made from, so a second run installs nothing.
@@ -153,6 +156,11 @@ $(VENV)/.dev: $(VENV)/.python pyproject.toml requirements/build.txt requirements
 $(VENV)-tools/.tools: $(VENV)/.python requirements/tools.txt
 	@test -x $(VENV)-tools/bin/python || $(PYTHON) -m venv $(VENV)-tools
 	@$(VENV)-tools/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements/tools.txt
+	@touch $@
+
+$(VENV)-docs/.docs: $(VENV)/.python requirements/docs.txt
+	@test -x $(VENV)-docs/bin/python || $(PYTHON) -m venv $(VENV)-docs
+	@$(VENV)-docs/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements/docs.txt
 	@touch $@
 
 # There is no atheris for every Python and system: without it nothing is fuzzed, and that is said.

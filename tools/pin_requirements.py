@@ -31,6 +31,8 @@ EDITABLE: Final = "editables>=0.5"
 """What hatchling needs to install a checkout in place; it asks for it only while it builds."""
 TOOLS: Final = ("pip-audit>=2.9", "uv>=0.9")
 """What `make pins` and `make audit` run, in an environment of their own."""
+DOCS: Final = ("mkdocs>=1.6,<2", "mkdocs-material>=9.6")
+"""What `make docs-site` runs, in the same environment."""
 _PIN: Final = re.compile(
     r"(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>[\w.!+]+)\s*(?:;\s*(?P<marker>[^\\#]+?))?\s*"
     r"(?P<hashes>(?:--hash=sha256:[0-9a-f]{64}\s*)+)"
@@ -88,6 +90,7 @@ def groups(project: dict[str, Any]) -> list[Group]:
         ),
         Group("fuzz", "Fuzzing (`make fuzz`).", (*extras["fuzz"],)),
         Group("tools", "Runs `make pins` and `make audit`, in its own environment.", TOOLS),
+        Group("docs", "Builds the documentation site (`make docs-site`).", DOCS),
     ]
 
 
