@@ -56,15 +56,15 @@ install: ## install the commands steno and stenolog for your user, with pipx or 
 dist: $(VENV)/.dev ## build wheel and sdist, and try both in clean environments
 	@$(BIN)/python -m tools.try_packages
 
-# Pages are tested in a real browser, and the sandbox with bubblewrap; where they are missing and may be
-# installed, they are.
+# Tests of pages need Chromium, tests of one sandbox bubblewrap. Both are installed as root on Debian and
+# Ubuntu; elsewhere the tests that need them are skipped, and the command that installs them is printed.
 APT_INSTALL := test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get -qq update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -qq install -y
 CHROMIUM := command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	command -v google-chrome >/dev/null || { $(APT_INSTALL) chromium >/dev/null; } || \
-	echo "no Chromium: the tests of pages will fail" >&2
+	echo "Chromium is not installed: browser tests are skipped. Install it with: sudo apt-get install chromium (macOS: brew install --cask chromium)" >&2
 BUBBLEWRAP := command -v bwrap >/dev/null || test "$$(uname)" != Linux || { $(APT_INSTALL) bubblewrap >/dev/null; } || \
-	echo "no bubblewrap: the tests of the sandbox with it are skipped" >&2
+	echo "bubblewrap is not installed: its sandbox tests are skipped. Install it with: sudo apt-get install bubblewrap" >&2
 
 test: $(VENV)/.dev ## run the test suite
 	@$(CHROMIUM)

@@ -17,10 +17,10 @@ _PATIENCE: Final = 60_000
 
 @contextmanager
 def chromium(*arguments: str) -> Generator[Browser]:
-    """Give the system's Chromium; a test that needs one fails where there is none."""
+    """Give the system's Chromium; without one, the tests that need it are skipped."""
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
-        pytest.fail("there is no Chromium; `make test` installs it where it may")
+        pytest.skip("Chromium is not installed; `make test` prints how to install it")
     expect.set_options(timeout=_PATIENCE)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *arguments])
