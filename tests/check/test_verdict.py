@@ -40,7 +40,7 @@ def test_clients_of_the_same_habits_are_judged_together() -> None:
 def test_a_plain_session_is_resumed_fully_by_all(version: str) -> None:
     found = judged(plain(version))
     assert {(each.outcome, each.sent, each.there) for each in found.values()} == {("fully", 4, 4)}
-    assert found["2.1.325"].words == "2.1.325 resumes it fully"
+    assert found["2.1.325"].words == "2.1.325 resumes all messages"
 
 
 def test_what_a_lost_link_costs_is_told_by_lines() -> None:
@@ -150,7 +150,7 @@ def test_what_the_api_would_refuse_is_told() -> None:
     data = made.bytes().replace(b'"signature":', b'"formerly":')
     found = judged(data)["2.1.325"]
     assert found.outcome == "fully"
-    assert found.words == "2.1.325 resumes it fully, but the API would refuse it"
+    assert found.words == "2.1.325 resumes all messages, but the API would refuse it"
     assert found.rejected.startswith("block.thinking")
 
 
@@ -259,4 +259,4 @@ def test_a_late_result_is_lost_where_the_client_puts_an_error_in_its_place() -> 
     line = 1 + next(n for n, each in enumerate(records) if "toolUseResult" in each)
     for client in ("2.1.200", "2.1.325"):
         assert LineRange(line, line) in found[client].lost
-        assert "resumes it fully" not in found[client].words
+        assert "resumes all messages" not in found[client].words
