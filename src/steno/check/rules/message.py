@@ -158,7 +158,7 @@ _THINKING_ONLY: Final = warning_rule(
 )
 _IMAGE: Final = error_rule(
     "message.image",
-    "Image that the API rejects",
+    "Invalid image",
     "Every request with this image fails. Run `steno repair SESSION` to replace it with a note.",
     "The API accepts PNG, JPEG, GIF and WebP as base64, up to 5 MB and 8,000 pixels a side, or 2,000 pixels if "
     "a request contains more than 20 images. The media type must match the data. An invalid image stays in the "
