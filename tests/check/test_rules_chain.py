@@ -46,7 +46,9 @@ def test_a_missing_parent_is_a_warning() -> None:
 def test_a_missing_parent_that_the_newest_client_cannot_bridge_is_an_error_too() -> None:
     found = look(late().retarget(2, GHOST))
     assert ids(found, "chain")[:2] == [("unreachable", "error", 1), ("dangling", "warning", 3)]
-    assert messages(found, "chain.unreachable") == ["2 of 4 messages are unreachable; Claude Code 2.1.325 would load 2 (50 %)"]
+    assert messages(found, "chain.unreachable") == [
+        "2 of 4 messages are unreachable; Claude Code 2.1.325 would load 2 (50 %)"
+    ]
 
 
 def test_a_note_without_its_parent_is_harmless() -> None:
@@ -97,7 +99,9 @@ def test_a_compaction_is_no_second_beginning() -> None:
 def test_an_answer_without_a_parent_was_cut_off() -> None:
     found = look(plain().retarget(3, None))
     assert ids(found, "chain") == [("unreachable", "error", 1), ("lost-parent", "error", 4)]
-    assert messages(found, "chain.unreachable") == ["3 of 4 messages are unreachable; Claude Code 2.1.325 would load 1 (25 %)"]
+    assert messages(found, "chain.unreachable") == [
+        "3 of 4 messages are unreachable; Claude Code 2.1.325 would load 1 (25 %)"
+    ]
 
 
 def test_a_result_without_a_parent_was_cut_off() -> None:

@@ -93,4 +93,6 @@ def test_a_single_record_of_another_session_is_told_wherever_it_stands() -> None
     assert ids(found, "ids") == [("several-sessions", "info", 2)]
     lines[3] = lines[3].replace(made.session_id.encode(), NAME[::-1].encode())
     found = look(joined(*lines), made.session_id)
-    assert messages(found, "ids.several-sessions") == [f"Records have the session IDs {made.session_id!r}, {NAME!r} and 1 more"]
+    assert messages(found, "ids.several-sessions") == [
+        f"Records have the session IDs {made.session_id!r}, {NAME!r} and 1 more"
+    ]

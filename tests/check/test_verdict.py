@@ -116,7 +116,9 @@ def test_a_session_of_sub_agents_alone_is_resumed_by_nobody() -> None:
 def test_a_file_with_a_bad_name_is_resumed_by_nobody() -> None:
     made = plain()
     data = made.bytes().replace(made.session_id.encode(), b"sess-001")
-    assert set(words(data, "sess-001")) == {"No version of Claude Code resumes this file: the file name is a session ID that is not a UUID"}
+    assert set(words(data, "sess-001")) == {
+        "No version of Claude Code resumes this file: the file name is a session ID that is not a UUID"
+    }
 
 
 def test_a_sub_agents_file_is_not_judged() -> None:

@@ -365,7 +365,7 @@ def test_a_note_stands_for_output_that_is_longer_than_the_note() -> None:
     assert "1 characters and 1 images or documents" in noted[2]["content"]
     assert noted[3] == words("w")
     assert trim_message(message, {"d"}) is message
-    length = len(trim_message(user(result("a", "x" * 1000)), {"a"})["content"][0]["content"]) - 2
+    length = len(trim_message(user(result("a", "x" * 1000)), {"a"})["content"][0]["content"]) - 3
     for size, stays in ((length, True), (length + 1, False)):
         block = result("a", "x" * size)
         assert (trim_message(user(block), {"a"})["content"] == [block]) == stays, size

@@ -345,7 +345,7 @@ def test_what_to_do_next_is_called_as_steno_was(
     assert ".venv/bin/steno repair" in steno("doctor").out
     ran = steno("check", "--no-pager")
     assert "Run `.venv/bin/steno repair SESSION` to remove the fragment" in ran.out
-    assert "`.venv/bin/steno repair`" in steno("check", "--explain", "line.glued").out
+    assert "`.venv/bin/steno repair SESSION`" in steno("check", "--explain", "line.glued").out
     assert "`.venv/bin/steno check --rules`" in steno("check", "--explain", "line.*").err
     assert steno("drift").code == 1
     assert len(offered) == 4
