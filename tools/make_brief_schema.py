@@ -32,7 +32,7 @@ JSON Schema (2020-12). [Turn sessions into memory](../howto/turn-sessions-into-m
 - Every field is always there. What is not known is `null`, `""` or an empty list.
 - Times are ISO 8601 in UTC, durations are seconds, sizes are characters.
 - Without `--budget` everything is there. With one, what is worth least is left out or shortened; `omitted` counts
-  what is left out, by name, and a shortened text ends in `[N more letters]`. Texts that are part of an `answer` are
+  what is left out, by name, and a shortened text ends in `[N more characters]`. Texts that are part of an `answer` are
   then only there. `answers` counts those of turns that are there. Turns that are `idle` are then left out uncounted.
 - Parameters of calls longer than 2,000 characters are cut, and `cut` has their whole size; `--full` leaves them whole.
 - What looks like a secret is masked, unless `--no-redact` is given.

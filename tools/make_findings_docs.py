@@ -1,7 +1,7 @@
-"""Write the reference of findings from the rules themselves: `docs/reference/findings/`.
+"""Generate the reference of findings from the rules: `docs/reference/findings/`.
 
-python -m tools.make_findings_docs            write it
-python -m tools.make_findings_docs --check    exit 1 when it is out of date
+python -m tools.make_findings_docs            write the pages
+python -m tools.make_findings_docs --check    exit 1 if a page is out of date
 """
 
 import sys
@@ -20,23 +20,23 @@ INTRO: Final = f"""\
 
 {MARK}
 
-Every rule of `steno check`, by family. Ids do not change. How to use them stands in
-[check sessions](../../howto/check-sessions.md).
+All rules of `steno check`, by family. IDs are stable. For usage, see
+[Check sessions](../../howto/check-sessions.md).
 
-| severity | meaning |
+| Severity | Meaning |
 |---|---|
-| error | something is lost, or refused by the newest client or the API |
-| warning | a client has to guess, or an older one fails |
-| info | odd and harmless; `steno check --all` shows it |
+| error | Content is lost, or the latest Claude Code or the API rejects it |
+| warning | Claude Code has to guess, or an older version fails |
+| info | Unusual but harmless; shown by `steno check --all` |
 
-Where a record is no part of the current conversation (compacted away, abandoned, of a sub-agent),
-many findings weigh only as info. What a rule weighs, and whether it says anything at all, can be
-set: see [configuration](../configuration.md).
+Many findings become info if the record is not part of the current conversation (compacted away,
+abandoned, or of a sub-agent). Rules can be silenced and their severities changed: see
+[configuration](../configuration.md).
 """
 
 
 def build() -> dict[str, str]:
-    """Return every page by its name."""
+    """Return the content of every page by file name."""
     families = [family for family in FAMILIES if family.rules]
     made = {f"{_name(family)}.md": _family(family) for family in families}
     return {"index.md": "\n".join([INTRO, *map(_listing, families)]), **made}
@@ -48,7 +48,7 @@ def _name(family: type[RuleFamily]) -> str:
 
 def _listing(family: type[RuleFamily]) -> str:
     name = _name(family)
-    rows = [f"## [{name}]({name}.md)\n", _about(family), "| id | severity | |", "|---|---|---|"]
+    rows = [f"## [{name}]({name}.md)\n", _about(family), "| ID | Severity | Problem |", "|---|---|---|"]
     rows += [
         f"| [`{rule.id}`]({name}.md#{_anchor(rule)}) | {rule.severity} | {_cell(rule.title)} |" for rule in family.rules
     ]
@@ -66,20 +66,19 @@ def _family(family: type[RuleFamily]) -> str:
 
 
 def _rule(rule: Rule) -> str:
-    parts = [f"## {rule.id}\n", f"**{rule.severity}**: {_text(rule.title)}.\n"]
+    parts = [f"## {rule.id}\n", f"**{rule.severity}**: {_text(rule.title)}.\n", f"{_text(rule.hint)}\n"]
     if rule.why:
         parts.append(f"{_text(rule.why)}\n")
-    parts.append(f"In short: {_text(rule.hint).rstrip('.')}.\n")
     return "\n".join(parts)
 
 
 def _anchor(rule: Rule) -> str:
-    """Return the name that a page gives to the heading of a rule."""
+    """Return the anchor of a rule's heading."""
     return rule.id.replace(".", "")
 
 
 def _text(text: str) -> str:
-    """Return words as Markdown; what looks like a tag outside of code would vanish."""
+    """Return a text as Markdown, with `<` outside code escaped so that it is not read as a tag."""
     parts = text.split("`")
     return "`".join(part if at % 2 else part.replace("<", "&lt;") for at, part in enumerate(parts))
 
@@ -89,9 +88,9 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: list[str], folder: Path = FOLDER) -> int:
-    """Write the pages, or with `--check` say whether one is out of date."""
+    """Write the pages, or with `--check` report whether one is out of date."""
     if not RULES:
-        print("there are no rules")
+        print("no rules found")
         return 1
     pages = build()
     there = {path.name for path in folder.glob("*.md")} if folder.is_dir() else set[str]()

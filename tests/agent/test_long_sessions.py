@@ -186,5 +186,5 @@ def test_a_session_that_goes_on_knows_how_full_its_window_is(tmp_path: Path) -> 
     # Room is made before the first request, which would be too long otherwise.
     first = stage.server.requests[-1].body["messages"]
     assert len(first) > before
-    assert "was left out to save room" in str(first)
+    assert "removed to save context" in str(first)
     stage.check()

@@ -16,7 +16,7 @@ from steno.session.resume.replay import as_resumed
 from steno.session.transcript import load
 
 WINDOW = 20_000
-LEFT_OUT = "was left out to save room"
+LEFT_OUT = "removed to save context"
 
 
 async def print_much(given: dict[str, Any]) -> str:

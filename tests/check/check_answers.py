@@ -83,7 +83,7 @@ def _verdicts(judged: Sequence[Verdict]) -> list[str]:
 def _verdict(each: Verdict) -> str:
     words = each.words.replace(each.client, "it", 1)
     counts = f"{each.sent}/{each.there}"
-    if words == "it resumes it fully":
+    if words == "it resumes all messages":
         assert (each.outcome, each.lost, each.refused, each.rejected) == ("fully", (), "", "")
         return f"fully {counts}"
     lost = ",".join(f"{part.first}-{part.last}" for part in each.lost)

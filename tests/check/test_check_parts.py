@@ -190,10 +190,10 @@ def test_a_record_is_named_by_the_only_beginning_that_fits() -> None:
     records = [prompt(1, uuid="abc"), reply(2, uuid="abd"), prompt(3, uuid="ab"), reply(4, uuid="x")]
     transcript = load(BytesSource(data_of(records)))
     assert [find_record(transcript, name).index for name in ("abc", "abd", "ab", "x")] == [0, 1, 2, 3]
-    with pytest.raises(NotFound, match="2 records begin with 'abc'"):
+    with pytest.raises(NotFound, match="2 records match 'abc'"):
         find_record(load(BytesSource(data_of([prompt(1, uuid="abcd"), reply(2, uuid="abce")]))), "abc")
     for name in ("", "y"):
-        with pytest.raises(NotFound, match=f"no record is called '{name}'"):
+        with pytest.raises(NotFound, match=f"no record matches '{name}'"):
             find_record(transcript, name)
 
 

@@ -61,7 +61,7 @@ def test_nothing_is_cut_for_a_result_that_goes_to_its_call() -> None:
         said(7, 3, 6, "B.", "c"),
     )
     (edit,) = done.edits
-    assert edit.what == "hang it on its call: its parent is not in the file"
+    assert edit.what == "relink to its tool call: parent missing"
     assert parents(done) == {1: 0, 2: 1, 3: 6, 4: 2, 5: 4, 6: 5, 7: 3}
 
 

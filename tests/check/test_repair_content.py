@@ -31,8 +31,8 @@ def test_a_poisoned_image_becomes_a_note_wherever_it_is(*, inside: bool) -> None
     assert [edit.finding for edit in done.edits] == ["message.image"]
     messages = json.dumps([each["message"] for each in records])
     assert "no base64!" not in messages
-    assert "image left out" in messages
-    assert "put a note in place of what the API refuses" in done.lost[0]
+    assert "Image omitted" in messages
+    assert "replace content that the API rejects with a note" in done.lost[0]
 
 
 def test_thinking_without_a_signature_is_taken_out_and_named() -> None:
@@ -223,7 +223,7 @@ def test_a_second_result_in_one_message_is_taken_out_and_named() -> None:
 
     records, done = broken(talk(), twice)
     assert [edit.finding for edit in done.edits] == ["tools.duplicate-result"]
-    assert "a second result of a call" in done.lost[0]
+    assert "a second tool result" in done.lost[0]
     assert [block["content"] for block in at(records, 2)["message"]["content"]] == ["a.py"]
 
 

@@ -17,7 +17,7 @@ def test_results_beside_their_calls_are_hung_on_them_all_at_once(count: int) -> 
     assert done.settled
     assert not done.endless
     assert parents(done) == {n: n - 1 for n in range(1, 2 * count + 3)}
-    assert {edit.what for edit in done.edits} == {"hang the result on its call"}
+    assert {edit.what for edit in done.edits} == {"relink the tool result to its call"}
 
 
 def test_two_results_that_lead_to_each_others_calls_make_no_ring() -> None:

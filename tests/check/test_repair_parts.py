@@ -91,7 +91,7 @@ def test_a_repair_that_does_not_end_with_the_record_is_not_proven() -> None:
 
 
 def test_a_record_that_is_not_there_is_refused() -> None:
-    with pytest.raises(NotFound, match="no record is called"):
+    with pytest.raises(NotFound, match="no record matches"):
         mended(talk().bytes(), RepairOptions(until="no-such-record"))
 
 
@@ -168,8 +168,8 @@ def test_slimming_says_what_it_saved() -> None:
     made.result("y\n" * 5000).assistant("All.")
     job = check_slim(made.bytes())
     (edit,) = job.edits
-    assert edit.what == "leave out the client's own copies of what tools gave back (1; 14,972 bytes)"
-    assert job.lost == ["the client's own copies of what tools gave back (1)"]
+    assert edit.what == "remove copies of tool output (1; 14,972 bytes)"
+    assert job.lost == ["copies of tool output (1)"]
     assert job.before.size - job.after.size > 9000
     assert "y\\ny\\n" in json.dumps(as_resumed(load(job.source), CLIENTS[-1]))
 

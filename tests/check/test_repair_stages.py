@@ -47,9 +47,9 @@ def test_glued_records_are_parted_and_nothing_else_changes() -> None:
 @pytest.mark.parametrize(
     ("odd", "finding", "lost"),
     [
-        (b'"\xff"', "line.utf8", "bytes that are no UTF-8, in line 1"),
-        (b'"\\ud83d"', "line.surrogate", "half a surrogate pair, in line 1"),
-        (b"NaN", "line.number", "a number that JSON does not have (NaN or an infinity), in line 1"),
+        (b'"\xff"', "line.utf8", "invalid UTF-8 bytes, in line 1"),
+        (b'"\\ud83d"', "line.surrogate", "an unpaired surrogate, in line 1"),
+        (b"NaN", "line.number", "a number that JSON does not allow (NaN or an infinity), in line 1"),
         (b'"\x01"', "line.control", ""),
     ],
 )
@@ -70,7 +70,7 @@ def test_an_earlier_value_of_a_key_that_is_there_twice_is_named() -> None:
     number = line_of(records, 2)
     lines[number - 1] = b'{"slug":"early","slug":"late",' + lines[number - 1][1:]
     done = repair_bytes(b"".join(lines))
-    assert any(f"keys that line {number} has twice" in each for each in done.lost)
+    assert any(f"duplicate keys in line {number}" in each for each in done.lost)
 
 
 # Shape

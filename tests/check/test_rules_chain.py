@@ -46,7 +46,9 @@ def test_a_missing_parent_is_a_warning() -> None:
 def test_a_missing_parent_that_the_newest_client_cannot_bridge_is_an_error_too() -> None:
     found = look(late().retarget(2, GHOST))
     assert ids(found, "chain")[:2] == [("unreachable", "error", 1), ("dangling", "warning", 3)]
-    assert messages(found, "chain.unreachable") == ["2 of 4 messages cannot be reached; 2.1.325 would load 2, 50 %"]
+    assert messages(found, "chain.unreachable") == [
+        "2 of 4 messages are unreachable; Claude Code 2.1.325 would load 2 (50 %)"
+    ]
 
 
 def test_a_note_without_its_parent_is_harmless() -> None:
@@ -69,7 +71,7 @@ def test_a_record_that_is_its_own_parent_is_an_error() -> None:
 def test_parents_in_a_circle_are_an_error_on_the_first_of_them() -> None:
     found = look(plain().cycle())
     assert ("cycle", "error", 1) in ids(found, "chain")
-    assert messages(found, "chain.cycle") == ["the parents of 4 records lead round in a circle"]
+    assert messages(found, "chain.cycle") == ["The parents of 4 records form a cycle"]
 
 
 def test_a_circle_beside_the_conversation_cuts_messages_off() -> None:
@@ -81,7 +83,7 @@ def test_a_circle_beside_the_conversation_cuts_messages_off() -> None:
 def test_records_before_their_parents_are_told_once() -> None:
     made = plain()
     found = look(joined(*reversed(made.lines())), made.session_id)
-    assert messages(found, "chain.forward") == ["3 of 4 records stand before their parents"]
+    assert messages(found, "chain.forward") == ["3 of 4 records come before their parents"]
 
 
 def test_a_second_beginning_is_told() -> None:
@@ -97,7 +99,9 @@ def test_a_compaction_is_no_second_beginning() -> None:
 def test_an_answer_without_a_parent_was_cut_off() -> None:
     found = look(plain().retarget(3, None))
     assert ids(found, "chain") == [("unreachable", "error", 1), ("lost-parent", "error", 4)]
-    assert messages(found, "chain.unreachable") == ["3 of 4 messages cannot be reached; 2.1.325 would load 1, 25 %"]
+    assert messages(found, "chain.unreachable") == [
+        "3 of 4 messages are unreachable; Claude Code 2.1.325 would load 1 (25 %)"
+    ]
 
 
 def test_a_result_without_a_parent_was_cut_off() -> None:
@@ -115,7 +119,7 @@ def test_clients_that_go_on_from_different_messages_are_told() -> None:
     made.rewind(1).user("B2").assistant("B2A")
     lines = [line for line in made.lines() if b"last-prompt" not in line]
     found = look(joined(*lines[:2], *lines[4:], *lines[2:4]), made.session_id)
-    assert messages(found, "chain.leaf") == ["2.1.325 goes on from line 6, 2.1.42 from line 4"]
+    assert messages(found, "chain.leaf") == ["2.1.325 resumes from line 6, 2.1.42 from line 4"]
 
 
 def test_a_session_left_at_a_sub_agents_record_cannot_be_reached() -> None:
@@ -124,7 +128,7 @@ def test_a_session_left_at_a_sub_agents_record_cannot_be_reached() -> None:
     made.side(side).side({"type": "last-prompt", "leafUuid": GHOST, "explicit": True})
     found = look(made)
     assert ("unreachable", "error", 1) in ids(found, "chain")
-    assert messages(found, "chain.unreachable")[0].endswith("would load 0, 0 %")
+    assert messages(found, "chain.unreachable")[0].endswith("would load 0 (0 %)")
 
 
 def test_an_unknown_type_in_the_chain_is_told() -> None:
@@ -163,7 +167,7 @@ def test_what_is_lost_and_what_is_loaded_add_up(at: int) -> None:
     made.turn("Three.", "Third.").wait(60).turn("Four.", "Fourth.")
     found = look(made.retarget(at, GHOST))
     for said in messages(found, "chain.unreachable"):
-        figures = re.fullmatch(r"(\d+) of (\d+) .* would load (\d+), \d+ %", said)
+        figures = re.fullmatch(r"(\d+) of (\d+) .* would load (\d+) \(\d+ %\)", said)
         assert figures is not None
         lost, there, loaded = map(int, figures.groups())
         assert lost + loaded == there

@@ -67,7 +67,7 @@ def test_a_summary_in_the_form_of_a_title_is_an_error() -> None:
     made.tip = None
     found = look(made.user("Q2").assistant("A2"))
     assert ids(found, "compaction") == [("title-form", "error", 4)]
-    assert messages(found, "compaction.title-form") == ["line 3 has the summary"]
+    assert messages(found, "compaction.title-form") == ["The summary is on line 3"]
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -84,7 +84,7 @@ def test_a_prompt_behind_a_boundary_is_no_summary_where_a_title_is(*, named: boo
     found = look(data)
     assert ids(found, "compaction") == [("title-form", "error", 4)]
     words = {each.words.partition("; ")[2] for each in verdicts(found)}
-    assert words == {"the summary of what was compacted is not sent"}
+    assert words == {"the compaction summary is not sent"}
     done = repair_bytes(data)
     assert ids(look(done.data), "compaction") == []
     sent = [each["content"] for each in as_resumed(done.transcript, LATEST) or []]

@@ -59,7 +59,7 @@ def test_a_dialect_is_said_once(dialect: str) -> None:
 def test_a_dialect_is_judged_by_its_own_description() -> None:
     made = session(dialect="spec-000").turn("One.", "First.")
     data = changed(made, lambda records: records[1].pop("sessionId"))
-    assert [each.message for each in found(data, "dialect")] == ["a required field is missing: sessionId"]
+    assert [each.message for each in found(data, "dialect")] == ["Required field missing: sessionId"]
 
 
 def test_a_number_for_a_time_makes_no_dialect() -> None:

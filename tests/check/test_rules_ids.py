@@ -24,7 +24,7 @@ def test_the_same_words_at_another_time_are_a_duplicate() -> None:
 
 def test_a_duplicate_under_another_parent_says_so() -> None:
     found = look(plain().duplicate_uuid(3, parentUuid=None))
-    assert messages(found, "ids.duplicate") == ["the same record is on line 5 again, with another parent"]
+    assert messages(found, "ids.duplicate") == ["The same record is also on line 5, with a different parent"]
 
 
 def test_other_words_under_one_id_are_an_error() -> None:
@@ -58,7 +58,7 @@ def test_ids_that_are_no_uuids_are_told_once() -> None:
         data = data.replace(uuid.encode(), b"record-%d" % number)
     found = look(data, made.session_id)
     assert ids(found, "ids") == [("bad-uuid", "info", 1)]
-    assert messages(found, "ids.bad-uuid") == ["the id 'record-0' and 3 more are no UUIDs"]
+    assert messages(found, "ids.bad-uuid") == ["Record ID 'record-0' and 3 more are not UUIDs"]
 
 
 @pytest.mark.parametrize(("name", "found"), [("sess-001", [("file-name", "error", 1)]), ("x", [])])
@@ -93,4 +93,6 @@ def test_a_single_record_of_another_session_is_told_wherever_it_stands() -> None
     assert ids(found, "ids") == [("several-sessions", "info", 2)]
     lines[3] = lines[3].replace(made.session_id.encode(), NAME[::-1].encode())
     found = look(joined(*lines), made.session_id)
-    assert messages(found, "ids.several-sessions") == [f"records name {made.session_id!r}, {NAME!r} and 1 more"]
+    assert messages(found, "ids.several-sessions") == [
+        f"Records have the session IDs {made.session_id!r}, {NAME!r} and 1 more"
+    ]

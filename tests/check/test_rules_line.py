@@ -92,7 +92,7 @@ def test_lines_of_another_writer_are_no_damage() -> None:
 
 
 def test_zero_bytes_are_said_once_though_a_record_follows() -> None:
-    assert [each.message for each in found(four().nul_run(2, 16), "line")] == ["zero bytes stand in the file: 16 bytes"]
+    assert [each.message for each in found(four().nul_run(2, 16), "line")] == ["Zero bytes in the file: 16 bytes"]
 
 
 def test_a_torn_last_line_is_not_also_a_missing_newline() -> None:

@@ -122,7 +122,7 @@ def test_an_image_in_a_tool_result_is_looked_at_too() -> None:
     made = session().user("One.").assistant(tool("Read", file_path="/a.png"))
     made.result([image(b"no image")]).assistant("Seen.")
     (finding,) = found(made, "message")
-    assert finding.message == "an image cannot be sent in a tool result: the bytes are no image"
+    assert finding.message == "Invalid image in a tool result: not an image"
 
 
 def test_among_many_images_the_sides_may_be_less_long() -> None:

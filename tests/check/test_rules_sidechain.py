@@ -50,7 +50,7 @@ def test_a_sub_agents_file_without_marks_is_a_warning() -> None:
     lines[1] = lines[1].replace(SIDE, MAIN)
     found = look(joined(*lines), "agent-a1")
     assert ids(found, "sidechain") == [("flag", "warning", 2)]
-    assert messages(found, "sidechain.flag") == ["1 of 4 records of a sub-agent's file are not marked"]
+    assert messages(found, "sidechain.flag") == ["1 of 4 records of a sub-agent file are not flagged"]
 
 
 def test_a_session_of_sub_agents_alone_is_an_error() -> None:

@@ -79,7 +79,7 @@ def test_more_than_a_minute_back_is_an_info() -> None:
     assert named(shifted(60), "time") == []
     (finding,) = found(shifted(61), "time")
     assert (finding.id, finding.severity) == ("time.backwards", "info")
-    assert finding.message == "the clock went back by 61 seconds"
+    assert finding.message == "Timestamp is 61 seconds before the previous one"
 
 
 @pytest.mark.parametrize("stamp", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])

@@ -53,7 +53,7 @@ def test_figures_that_grow_or_stay_are_fine() -> None:
 def test_figures_that_fall_are_said_once_per_response() -> None:
     (finding,) = found(figures(215, 4, 3), "usage")
     assert (finding.id, finding.severity) == ("usage.conflict", "info")
-    assert "fall from 215 to 4" in finding.message
+    assert "decreases from 215 to 4" in finding.message
 
 
 @pytest.mark.parametrize("usage", [None, 7, [], {"output_tokens": "many"}])

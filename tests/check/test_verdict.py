@@ -40,7 +40,7 @@ def test_clients_of_the_same_habits_are_judged_together() -> None:
 def test_a_plain_session_is_resumed_fully_by_all(version: str) -> None:
     found = judged(plain(version))
     assert {(each.outcome, each.sent, each.there) for each in found.values()} == {("fully", 4, 4)}
-    assert found["2.1.325"].words == "2.1.325 resumes it fully"
+    assert found["2.1.325"].words == "2.1.325 resumes all messages"
 
 
 def test_what_a_lost_link_costs_is_told_by_lines() -> None:
@@ -105,18 +105,20 @@ def test_records_behind_damage_are_lost() -> None:
 def test_a_file_without_a_message_is_resumed_by_nobody() -> None:
     found = judged(b"")
     assert {each.outcome for each in found.values()} == {"not at all"}
-    assert found["2.1.42"].words == "no client resumes it: the file has no message"
+    assert found["2.1.42"].words == "No version of Claude Code resumes this file: the file has no message"
 
 
 def test_a_session_of_sub_agents_alone_is_resumed_by_nobody() -> None:
     data = plain().bytes().replace(b'"isSidechain":false', b'"isSidechain":true')
-    assert set(words(data)) == {"no client resumes it: every message is a sub-agent's"}
+    assert set(words(data)) == {"No version of Claude Code resumes this file: all messages are sub-agent messages"}
 
 
 def test_a_file_with_a_bad_name_is_resumed_by_nobody() -> None:
     made = plain()
     data = made.bytes().replace(made.session_id.encode(), b"sess-001")
-    assert set(words(data, "sess-001")) == {"no client resumes it: the file is named by an id that is no UUID"}
+    assert set(words(data, "sess-001")) == {
+        "No version of Claude Code resumes this file: the file name is a session ID that is not a UUID"
+    }
 
 
 def test_a_sub_agents_file_is_not_judged() -> None:
@@ -125,7 +127,7 @@ def test_a_sub_agents_file_is_not_judged() -> None:
 
 def test_a_circle_stops_the_oldest_clients_only() -> None:
     found = judged(session().user("Q1").assistant("A1").user("Q2").assistant("A2").cycle())
-    assert found["2.0.76"].refused == "it hangs, as the parents lead round in a circle"
+    assert found["2.0.76"].refused == "it hangs on a parent cycle"
     assert found["2.1.42"].outcome == found["2.1.325"].outcome == "fully"
 
 
@@ -150,7 +152,7 @@ def test_what_the_api_would_refuse_is_told() -> None:
     data = made.bytes().replace(b'"signature":', b'"formerly":')
     found = judged(data)["2.1.325"]
     assert found.outcome == "fully"
-    assert found.words == "2.1.325 resumes it fully, but the API would refuse it"
+    assert found.words == "2.1.325 resumes all messages, but the API would reject the request"
     assert found.rejected.startswith("block.thinking")
 
 
@@ -259,4 +261,4 @@ def test_a_late_result_is_lost_where_the_client_puts_an_error_in_its_place() -> 
     line = 1 + next(n for n, each in enumerate(records) if "toolUseResult" in each)
     for client in ("2.1.200", "2.1.325"):
         assert LineRange(line, line) in found[client].lost
-        assert "resumes it fully" not in found[client].words
+        assert "resumes all messages" not in found[client].words

@@ -122,7 +122,7 @@ def answered_by_000() -> Client:
 def test_a_result_in_a_dialect_pairs_with_the_clients_call(made: Callable[[], Client]) -> None:
     data = made().data()
     (turn,) = Session(load(BytesSource(data))).turns()
-    assert [(step.verb, step.state) for step in turn.steps] == [("Said", "ok"), ("Read", "ok")]
+    assert [(step.verb, step.state) for step in turn.steps] == [("Text", "ok"), ("Read", "ok")]
     assert severe(data) == [("fields.dialect", 3)]
 
 

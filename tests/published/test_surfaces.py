@@ -165,7 +165,7 @@ def test_a_clients_session_with_records_of_a_dialect_goes_on_in_a_copy(tmp_path:
     assert sent_in_order(list(server.requests)[-1].body["messages"], home.known)
 
 
-UNSENT = "the summary of what was compacted is not sent"
+UNSENT = "the compaction summary is not sent"
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def broken(*messages: Block) -> list[tuple[str, int, int | None, str]]:
     return [(one.rule, one.message, one.block, one.detail) for one in found]
 
 
-FIRST = "the first message must be the user's"
+FIRST = "the first message must have the role user"
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def test_each_breach_is_named_by_its_place(
         ({"type": "document", "source": {"type": 5}}, "user", "a source of type 5"),
         ({"type": "image"}, "user", "no source"),
         (result(), "user", ""),
-        (result(""), "user", "no id of a call"),
-        (result(is_error=1), "user", "is_error is no truth value"),
+        (result(""), "user", "no tool call ID"),
+        (result(is_error=1), "user", "is_error is not a boolean"),
         (result(is_error=True), "user", ""),
         (result(content=5), "user", "content is neither text nor blocks"),
         (result(content=None), "user", ""),
         (result(content=[words("")]), "user", "text is empty"),
-        (result(content=[call()]), "user", "holds 'tool_use'"),
-        (result(content=[5]), "user", "holds None"),
+        (result(content=[call()]), "user", "contains 'tool_use'"),
+        (result(content=[5]), "user", "contains None"),
         (result(content=[{"type": "tool_reference"}]), "user", ""),
         (words("x"), "robot", "a block of type 'text'"),
         ({"type": "odd"}, "user", "a block of type 'odd'"),
@@ -152,11 +152,11 @@ def test_each_flaw_of_a_block_is_said(block: Block, role: str, flaw: str) -> Non
 def test_flaws_inside_of_a_result_are_named_by_the_block_they_are_in() -> None:
     odd = result("", [words(""), {"type": "image"}, {"type": "odd"}], is_error="x")
     assert list(result_flaws(odd)) == [
-        ("tool_result", "no id of a call"),
-        ("tool_result", "is_error is no truth value"),
+        ("tool_result", "no tool call ID"),
+        ("tool_result", "is_error is not a boolean"),
         ("text", "text is empty"),
         ("image", "no source"),
-        ("odd", "holds 'odd'"),
+        ("odd", "contains 'odd'"),
     ]
 
 
@@ -189,8 +189,8 @@ EMPTY = {"type": "text", "text": NO_CONTENT}
         ({**call(), "id": 5}, "assistant", {**call(), "id": "toolu_5"}),
         ({**call(), "id": "", "name": "B"}, "assistant", {**call(), "id": "toolu_", "name": "B"}),
         ({**call(), "id": ["ü-7"]}, "assistant", {**call(), "id": "toolu_7"}),
-        ({"type": "image"}, "user", words("[image left out: no source]")),
-        ({"type": "document"}, "user", words("[document left out: no source]")),
+        ({"type": "image"}, "user", words("[Image omitted: no source]")),
+        ({"type": "document"}, "user", words("[Document omitted: no source]")),
         ({**result(), "tool_use_id": {"a": 1}}, "user", result("toolu_a1")),
         (result(is_error="x"), "user", result()),
         (result(is_error=False, content=[]), "user", result(is_error=False, content=[])),
@@ -200,7 +200,7 @@ EMPTY = {"type": "text", "text": NO_CONTENT}
         (
             result(content=[{"type": "image"}, {"type": "tool_reference"}]),
             "user",
-            result(content=[words("[image left out: no source]"), {"type": "tool_reference"}]),
+            result(content=[words("[Image omitted: no source]"), {"type": "tool_reference"}]),
         ),
         (result(is_error=True, content=""), "user", result(is_error=True, content=[EMPTY])),
         (result(is_error=True, content="x"), "user", result(is_error=True, content="x")),
@@ -210,7 +210,7 @@ EMPTY = {"type": "text", "text": NO_CONTENT}
         (
             result(is_error=True, content=[words("x"), {"type": "tool_reference"}]),
             "user",
-            result(is_error=True, content=[words("x"), words("[tool_reference left out of an error]")]),
+            result(is_error=True, content=[words("x"), words("[tool_reference omitted from an error result]")]),
         ),
     ],
 )
@@ -360,12 +360,12 @@ def test_a_note_stands_for_output_that_is_longer_than_the_note() -> None:
     picture = result("c", [{"type": "image"}, words("z")])
     message = user(long, short, picture, words("w"))
     noted = trim_message(message, {"a", "b", "c"})["content"]
-    assert "300 characters, was left out" in noted[0]["content"]
+    assert "(300 characters) removed" in noted[0]["content"]
     assert noted[1] == short
-    assert "1 characters and 1 pictures or documents" in noted[2]["content"]
+    assert "1 characters and 1 images or documents" in noted[2]["content"]
     assert noted[3] == words("w")
     assert trim_message(message, {"d"}) is message
-    length = len(trim_message(user(result("a", "x" * 1000)), {"a"})["content"][0]["content"]) - 2
+    length = len(trim_message(user(result("a", "x" * 1000)), {"a"})["content"][0]["content"]) - 3
     for size, stays in ((length, True), (length + 1, False)):
         block = result("a", "x" * size)
         assert (trim_message(user(block), {"a"})["content"] == [block]) == stays, size
@@ -380,7 +380,7 @@ def picture(side: int) -> Block:
 
 def test_more_than_twenty_images_have_sides_of_two_thousand_at_most() -> None:
     assert flaw_among_many_images(picture(2000)) == ""
-    assert flaw_among_many_images(picture(2001)) == ("2,001 pixels a side, 2,000 allowed among more than 20")
+    assert flaw_among_many_images(picture(2001)) == ("2,001 pixels a side; the limit is 2,000 with more than 20 images")
     small, large = picture(10), picture(2001)
     inside = result("c", [large, words("x"), small])
     assert list(images_in([small, inside, words("y")])) == [small, large, small]
@@ -392,7 +392,7 @@ def test_more_than_twenty_images_have_sides_of_two_thousand_at_most() -> None:
     assert [one["type"] for one in first["content"][19]["content"]] == ["text", "text", "image"]
     assert second == many[1]
     assert without_large_images([user(*[small] * 30)]) == [user(*[small] * 30)]
-    assert without_images([small, words("x")], lambda _block: "why") == [words("[image left out: why]"), words("x")]
+    assert without_images([small, words("x")], lambda _block: "why") == [words("[Image omitted: why]"), words("x")]
 
 
 @pytest.mark.parametrize("twins", [1, 2, 3, 4])

@@ -27,7 +27,7 @@ def test_an_answered_session_waits_while_it_is_fresh() -> None:
 def test_a_session_that_was_closed_is_finished_at_once() -> None:
     made = session(full=True).turn("go", "done").exit()
     found = opened(made).status(1)
-    assert (found.standing, found.reason) == ("finished", "the client was closed")
+    assert (found.standing, found.reason) == ("finished", "Claude Code was closed")
     assert standing(made.user("more"), 1) == "running"
 
 
@@ -74,7 +74,7 @@ def test_an_answer_behind_a_call_without_a_result_finishes_the_session() -> None
 
 
 def test_an_empty_session_is_finished() -> None:
-    assert opened(session()).status().reason == "nothing was said"
+    assert opened(session()).status().reason == "no messages"
 
 
 @pytest.mark.corpus
@@ -98,7 +98,7 @@ def test_a_call_is_not_open_any_more_when_the_client_was_closed(call: Any, age: 
     turns = opened(session("2.1.42").user("go").assistant(call)).turns()
     found = status_of(turns, seconds_since_write=age, left=True)
     assert found.standing == "interrupted"
-    assert "gave no result" in found.reason
+    assert "returned no result" in found.reason
 
 
 def test_a_model_is_not_at_work_any_more_when_the_client_was_closed() -> None:

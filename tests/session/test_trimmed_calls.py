@@ -30,7 +30,7 @@ def message(*blocks: dict[str, Any]) -> dict[str, Any]:
     [
         (LONG, "500 characters"),
         ([{"type": "text", "text": LONG}, {"type": "text", "text": LONG}], "1,000 characters"),
-        ([PICTURE, {"type": "text", "text": "x"}], "1 characters and 1 pictures or documents"),
+        ([PICTURE, {"type": "text", "text": "x"}], "1 characters and 1 images or documents"),
     ],
 )
 def test_a_note_says_how_much_was_left_out(content: Any, told: str) -> None:

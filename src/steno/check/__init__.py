@@ -1,5 +1,6 @@
-"""What is wrong with a session, what the catalogue does not know in it, and how to fix it. Pure.
+"""Session checks: findings, catalogue drift, resume verdicts and repairs. Pure.
 
-findings are what a check returns; evidence is what the rules read; rules/ has the families of rules, run by checkup;
-verdict says what each client would resume; drift compares with the catalogue; repair/ plans and applies edits.
+findings defines rules and findings; evidence holds the data that rules read; rules/ contains the rule families; checkup
+runs them; verdict describes what each client version resumes; drift compares records with the catalogue; repair/ plans
+and applies edits.
 """

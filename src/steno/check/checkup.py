@@ -1,4 +1,4 @@
-"""Runs all rules on a file, and applies a policy: silenced rules and changed severities."""
+"""Run all rules on a file, and apply a policy of silenced rules and changed severities."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,11 +41,11 @@ FAMILIES: Final[tuple[type[RuleFamily], ...]] = (
     DialectRules,
 )
 RULES: Final[dict[str, Rule]] = {rule.id: rule for family in FAMILIES for rule in family.rules}
-"""Every rule by its id."""
+"""All rules by ID."""
 
 
 def _families_with(name: str) -> tuple[int, ...]:
-    """Return the indexes of the families with a method: determined once, not for every file."""
+    """Return the indexes of the families that define a method, computed once at import."""
     return tuple(index for index, family in enumerate(FAMILIES) if hasattr(family, name))
 
 
@@ -58,7 +58,7 @@ _ON_END: Final = _families_with("on_end")
 def check(
     source: Source, *, name: str = "", agents: Sequence[SubagentFileInfo] | None = None, cap: int = LINE_CAP
 ) -> Evidence:
-    """Look at one file with every rule; the result's `findings` say what is wrong."""
+    """Check one file with every rule and return the evidence, including its `findings`."""
     if begins_in_dialect(source, cap=cap):
         return _check_converted(source, name, agents, cap)
     checkers = _new_checkers()
@@ -81,11 +81,11 @@ def _new_checkers() -> list[Any]:
 
 
 def _check_converted(source: Source, name: str, agents: Sequence[SubagentFileInfo] | None, cap: int) -> Evidence:
-    """Look at a file with records that no client wrote.
+    """Check a file that contains records in a published dialect.
 
-    Lines are judged as they are, records in a dialect by the rules of its description. In a file of the real client all
-    else is judged by the client's rules, on the converted file. The result has the converted file as its transcript,
-    and places in the file as it is.
+    Lines are checked as written, and dialect records by the rules of their dialect. In a Claude Code file, the
+    converted records are also checked by all other rules. The result has the converted transcript, with locations in
+    the original file.
     """
     line_checker = LineRules()
     hooks = RuleHooks((), (line_checker.on_irregular,), (line_checker.on_gap,))
@@ -122,7 +122,7 @@ def _check_converted(source: Source, name: str, agents: Sequence[SubagentFileInf
 
 
 def _for_client_records(converted: ConvertedSource, rule: OnRecord) -> OnRecord:
-    """Return what looks at records of the real client only."""
+    """Wrap a hook so that it receives only records written by Claude Code."""
 
     def on_record(view: RecordView, findings: Findings) -> None:
         if converted.is_client(view.node.offset):
@@ -132,21 +132,21 @@ def _for_client_records(converted: ConvertedSource, rule: OnRecord) -> OnRecord:
 
 
 Counts = dict[tuple[str, Severity], int]
-"""How often each rule was met, by its id and how much it weighs there."""
+"""Number of findings by rule ID and effective severity."""
 _MAX_SUGGESTIONS: Final = 3
 _FAMILY_SUFFIX: Final = ".*"
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """Rules that say nothing, and severities other than the rules' own. Made by `make_policy`."""
+    """Silenced rules and changed severities, created by `make_policy`."""
 
     silence: frozenset[str] = frozenset()
     severity: dict[str, Severity] = {}
 
     def severity_of(self, rule_id: str, severity: Severity) -> Severity | None:
-        """Return how much a finding weighs; None when nothing is to be said of it.
+        """Return the effective severity of a finding, or None if its rule is silenced.
 
-        Where a rule does no harm and is told as info, it stays so.
+        A finding that was already downgraded to info stays info.
         """
         if rule_id in self.silence:
             return None
@@ -156,7 +156,7 @@ class Policy(msgspec.Struct, frozen=True):
         return self.severity.get(rule_id, severity)
 
     def apply(self, findings: Findings) -> tuple[tuple[Finding, ...], Counts]:
-        """Return the findings that are left, as they weigh now, and how many there were."""
+        """Return the findings that remain, with effective severities, and their counts."""
         remaining: list[Finding] = []
         for finding in findings:
             severity = self.severity_of(finding.id, finding.severity)
@@ -171,12 +171,12 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def make_policy(silence: Iterable[str] = (), severity: Mapping[str, str] | None = None) -> Policy:
-    """Return the policy for rule ids as people write them; `family.*` is all of a family.
+    """Return a policy for rule IDs as users write them; `family.*` selects a whole family.
 
-    Raises BadRequest if there is no such rule, or no such severity.
+    Raises BadRequest for an unknown rule or severity.
     """
     weights: dict[str, Severity] = {}
-    # The more particular name has the last word.
+    # A rule ID overrides the setting of its family.
     for name, level in sorted((severity or {}).items(), key=lambda each: not _is_family(each[0])):
         weights.update(dict.fromkeys(_rule_ids(name), _parse_severity(name, level)))
     return Policy(frozenset(rule_id for name in silence for rule_id in _rule_ids(name)), weights)
@@ -193,7 +193,7 @@ def _rule_ids(name: str) -> list[str]:
         family = name.removesuffix(_FAMILY_SUFFIX)
         if ids := [rule.id for rule in RULES.values() if rule.family == family]:
             return ids
-    raise BadRequest(f"there is no rule {name!r}", hint=_suggestion(name))
+    raise BadRequest(f"unknown rule {name!r}", hint=_suggestion(name))
 
 
 def _suggestion(name: str) -> str:
@@ -203,11 +203,11 @@ def _suggestion(name: str) -> str:
     matches = get_close_matches(name, [*RULES, *families], _MAX_SUGGESTIONS)
     same_name = [rule for rule in RULES if rule.partition(".")[2] == name.rpartition(".")[2]]
     names = list(dict.fromkeys([*same_name, *matches]))[:_MAX_SUGGESTIONS]
-    return f"perhaps {' or '.join(names)}" if names else "`steno check --rules` lists them"
+    return f"Did you mean {' or '.join(names)}?" if names else "Run `steno check --rules` to list all rules."
 
 
 def _parse_severity(name: str, level: str) -> Severity:
     for severity in SEVERITIES:
         if level == severity:
             return severity
-    raise BadRequest(f"{name} cannot be {level!r}", hint=f"a severity is one of {', '.join(SEVERITIES)}")
+    raise BadRequest(f"invalid severity for {name}: {level!r}", hint=f"Use one of {', '.join(SEVERITIES)}.")

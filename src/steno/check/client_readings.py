@@ -1,7 +1,7 @@
-"""How each generation of the client reads a file: its leaf, and the records it resumes.
+"""How each client generation reads a file: its leaf and the records that it resumes.
 
-The same as `resumed_chain` of `steno.session.resume.replay`, but for all clients at once: what two of them read alike
-is read once.
+Equivalent to `resumed_chain` of `steno.session.resume.replay` for every client version, but shares the work between
+versions that read the file in the same way.
 """
 
 import re
@@ -26,9 +26,9 @@ _has_message: Final = attrgetter("has_message")
 
 
 def _generations() -> tuple[tuple[str, ...], ...]:
-    """Return the versions of the clients, those that read a file alike together, oldest first.
+    """Return the client versions grouped by identical reading behaviour, oldest first.
 
-    What they say themselves behind the last record says nothing about the file.
+    The text that a client appends after the last record does not affect how it reads the file.
     """
     groups: dict[Client, list[str]] = {}
     for client in CLIENTS:
@@ -38,36 +38,36 @@ def _generations() -> tuple[tuple[str, ...], ...]:
 
 
 GENERATIONS: Final = _generations()
-"""The versions that were studied, those of the same habits together, oldest first."""
+"""Studied client versions, grouped by identical behaviour, oldest first."""
 NEWEST_CLIENTS: Final = {versions: client_for(versions[-1]) for versions in GENERATIONS}
-"""For each generation the habits of the newest."""
+"""Behaviour of the newest version of each generation."""
 
 
 class ClientReading(msgspec.Struct, frozen=True):
-    """How one client reads a file."""
+    """How one client version reads a file."""
 
     leaf: Node | None
-    """The record it would hang the next prompt on."""
+    """Parent of the next prompt."""
     last: Node | None
-    """The message it would go on from: the leaf, or the nearest message above it."""
+    """Message from which the conversation continues: the leaf, or its nearest ancestor that is a message."""
     chain: list[Node] | None
-    """The records it goes by; None when it refuses the file. Of the order nothing is said, and notes that are no link
-    of the chain may be missing."""
+    """Records that the client resumes, or None if it refuses the file. The order is unspecified, and records that are
+    not links of the chain may be missing."""
     refused: str = ""
-    """Why: `no message`, `no leaf`, `no content`, `no model`, `no time`, `cycle`."""
+    """Reason for refusal: `no message`, `no leaf`, `no content`, `no model`, `no time` or `cycle`."""
 
 
 class ClientReadings:
-    """The readings of one file."""
+    """Readings of one file by all client versions."""
 
     def __init__(
         self, transcript: Transcript, all_records: LoadedRecords | None = None, parent_chain: Sequence[Node] = ()
     ) -> None:
         self.transcript = transcript
         self._all_records = all_records
-        """All records with an id, where that is known already."""
+        """All records with an ID, if already loaded."""
         self._parent_chain = list(parent_chain)
-        """The parents of one leaf, where that is known already, and none of them odd."""
+        """Parent chain of one leaf, if already known and without irregular parents."""
         self._loaded: dict[Hashable, LoadedRecords] = {}
         self._walks: dict[Hashable, list[Node]] = {}
         self._flaws: dict[int, list[str]] = {}
@@ -100,7 +100,7 @@ class ClientReadings:
         return ClientReading(leaf, last, self._resumed_chain(loaded, walked, client))
 
     def _key(self, client: Client) -> Hashable:
-        """Return what the client's habits come down to on this file, as to what is taken in."""
+        """Return a key of the client behaviour that affects which records of this file are loaded."""
         differences = self._differences
         return (
             client.splits_glued or "glued" not in differences,
@@ -112,9 +112,9 @@ class ClientReadings:
 
     @cached_property
     def _common_records(self) -> LoadedRecords | None:
-        """What all clients take in of a file with nothing odd in it; None of any other.
+        """Records that every client version loads from a regular file; None for any other file.
 
-        That is every record with an id, but for progress: nothing but more of it hangs on that.
+        All records with an ID except progress records, which only have progress records as children.
         """
         if self._all_records is None or "left out" in self._differences:
             return None
@@ -126,7 +126,7 @@ class ClientReadings:
 
     @cached_property
     def _differences(self) -> set[str]:
-        """What in the file the clients differ about."""
+        """Properties of the file on which client versions differ."""
         nodes = self.transcript.nodes
         messages = [node for node in nodes if node.type in ROLES]
         progress = {node.uuid for node in nodes if node.type == "progress"}
@@ -143,7 +143,7 @@ class ClientReadings:
         return differences
 
     def _is_all_loaded(self, messages: list[Node]) -> bool:
-        """Whether the records with an id are those that clients make a conversation of."""
+        """Return whether all records with an ID are conversation records that every version loads."""
         nodes = self.transcript.nodes
         if not all(map(_is_whole, nodes)) or not all(map(_has_message, messages)):
             return False
@@ -172,7 +172,7 @@ class ClientReadings:
             known = loaded is self._common_records and self._parent_chain and self._parent_chain[-1] is leaf
             self._walks[start] = self._parent_chain if known else walk(loaded, leaf, _UNBRIDGED)
         plain = self._walks[start]
-        # A walk that ends at a beginning met no parent that is missing or was passed already.
+        # A walk that ends at a root did not meet a missing parent or a cycle, so bridging does not change it.
         if client.bridge_seconds is None or loaded.parent(plain[0]) is None:
             return plain
         habits = (*start, client.bridge_seconds)
@@ -199,7 +199,7 @@ class ClientReadings:
 
 
 def _latest_record(loaded: LoadedRecords) -> Node | None:
-    """Return the record of the main conversation with the latest time, if times compare as text."""
+    """Return the latest record of the main conversation, or None if times do not compare as text."""
     record, latest_time = None, ""
     for node in loaded.nodes.values():
         time = node.timestamp
@@ -213,12 +213,12 @@ def _latest_record(loaded: LoadedRecords) -> Node | None:
 
 
 def is_conversation(node: Node) -> bool:
-    """Whether clients take a record for part of what was said."""
+    """Return whether clients treat a record as part of the conversation."""
     return node.is_message or node.subtype == "local_command"
 
 
 def _refusal_reasons(loaded: LoadedRecords, chain: list[Node]) -> list[str]:
-    """Return what on a chain makes some client fail instead of resuming, the gravest first."""
+    """Return the reasons on a chain for which some client version refuses to resume, most severe first."""
     messages = [node for node in chain if node.type in ROLES]
     parent = loaded.parent(chain[0])
     reasons: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""Diagnoses a config folder: broken sessions, sessions to be deleted soon, large files, leftovers."""
+"""Diagnose a config directory: broken sessions, sessions about to be deleted, large files, leftovers."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -27,67 +27,67 @@ _EMPTY_RULE: Final = "chain.empty"
 
 
 class BrokenSession(msgspec.Struct, frozen=True):
-    """A session that clients have trouble with."""
+    """A session that Claude Code cannot resume completely."""
 
     found: DiscoveredFile
     lost: int
-    """How many messages the newest client would not send."""
+    """Number of messages that the latest Claude Code would not send."""
     total: int
     errors: int
     warnings: int
     words: str = ""
-    """What the newest client makes of it."""
+    """Verdict for the latest Claude Code."""
     mendable: bool = True
-    """Whether there is a conversation in it, so that a repair is worth trying."""
+    """Whether the file contains a conversation that a repair could restore."""
 
 
 class ExpiringSession(msgspec.Struct, frozen=True):
-    """A session that the client's cleanup will delete."""
+    """A session that Claude Code's cleanup will delete."""
 
     found: DiscoveredFile
     days: float
-    """How many days from now; less than none when it is overdue."""
+    """Days until deletion; negative if overdue."""
     archived: bool = False
-    """Whether the archive has it, just as it is."""
+    """Whether the archive has a current copy."""
 
 
 class LargeFile(msgspec.Struct, frozen=True):
-    """A file, or a line of it, that is hard to work with."""
+    """A large file, or a file with a very long line."""
 
     found: DiscoveredFile
     longest: int
-    """The bytes of its longest line."""
+    """Length of the longest line in bytes."""
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """What is kept of a look at one file; the findings themselves are let go."""
+    """Summary of the check of one file, without its findings."""
 
     found: DiscoveredFile
     sound: bool
     empty: bool
-    """Whether there is nothing to resume in it and nothing wrong either."""
+    """Whether the file has nothing to resume and no other problem."""
     records: int
     gaps: int
     counts: Counts
-    """How often each rule was met, sub-agents' files included."""
+    """Number of findings by rule, including sub-agent files."""
     broken: BrokenSession | None
     large: tuple[LargeFile, ...]
 
 
 class InspectionScope(msgspec.Struct, frozen=True):
-    """What there is to examine."""
+    """Directories and files to inspect."""
 
     roots: tuple[str, ...]
     files: tuple[DiscoveredFile, ...]
 
     @property
     def size(self) -> int:
-        """How many bytes will be read."""
+        """Total size of the files in bytes."""
         return sum(map(total_bytes, self.files))
 
 
 class Diagnosis(msgspec.Struct):
-    """What was found; empty lists where there is nothing to say."""
+    """Results of a diagnosis; a list without results is empty."""
 
     sessions: int = 0
     sound: int = 0
@@ -95,7 +95,7 @@ class Diagnosis(msgspec.Struct):
     cleanup_days: float = 0
     broken: list[BrokenSession] = []
     empty: list[DiscoveredFile] = []
-    """Files in which there is nothing to resume and nothing wrong either."""
+    """Files with nothing to resume and no other problem."""
     due: list[ExpiringSession] = []
     large: list[LargeFile] = []
     leftovers: list[Leftover] = []
@@ -103,12 +103,12 @@ class Diagnosis(msgspec.Struct):
 
     @property
     def healthy(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether no action is needed."""
         return not (self.broken or self.due or self.large or self.leftovers or self.copies)
 
 
 def collect_files(roots: Sequence[str], problems: list[Problem]) -> InspectionScope:
-    """Find what there is in some folders."""
+    """Collect the files to inspect in several directories."""
     files: dict[str, DiscoveredFile] = {}
     for root in roots:
         files.update((session_file.path, session_file) for session_file in find_all_files(root, problems))
@@ -123,7 +123,7 @@ def inspect_files(
     policy: Policy | None = None,
     done: ProgressCallback | None = None,
 ) -> Diagnosis:
-    """Look at everything. What cannot be read goes to `problems`."""
+    """Check all files and return a diagnosis. Unreadable files are added to `problems`."""
     reports = check_files(scope.files, problems=problems, policy=policy, judge="troubled", done=done)
     return diagnose(scope, map(inspection_of, reports), now, problems)
 
@@ -131,7 +131,7 @@ def inspect_files(
 def diagnose(
     scope: InspectionScope, inspections: Iterable[Inspection], now: float, problems: list[Problem]
 ) -> Diagnosis:
-    """Put together what was seen in each file, and what is only seen from above."""
+    """Combine the inspections of single files with checks across files."""
     diagnosis = Diagnosis(size=scope.size)
     for inspection in inspections:
         _add_inspection(diagnosis, inspection)
@@ -147,7 +147,7 @@ def diagnose(
 
 
 def expiring_sessions(scope: InspectionScope, now: float) -> tuple[float, list[ExpiringSession]]:
-    """Return for how long the client keeps sessions, and which it deletes soon, the first first."""
+    """Return the cleanup period in days, and the sessions that expire soon, earliest first."""
     days, due = 0.0, list[ExpiringSession]()
     for config in filter(is_config_folder, scope.roots):
         days = cleanup_days(config)
@@ -157,7 +157,7 @@ def expiring_sessions(scope: InspectionScope, now: float) -> tuple[float, list[E
 
 
 def inspection_of(report: FileReport) -> Inspection:
-    """Keep of a report what will be told."""
+    """Summarize a report."""
     counts = Counter[tuple[str, Severity]]()
     for file in report.files:
         counts.update(file.counts)
@@ -176,12 +176,12 @@ def inspection_of(report: FileReport) -> Inspection:
     return Inspection(
         report.found,
         report.sound,
-        # Clients leave these behind when they never get to a prompt: nothing is lost.
+        # Claude Code leaves such files if no prompt is sent; no data is lost.
         empty=bool(empty) and report.number("error", "warning") == empty,
         records=sum(file.records for file in report.files),
         gaps=sum(file.gaps for file in report.files),
         counts=dict(counts),
-        # An interrupted or half-known session works; only what is lost or refused is broken.
+        # Warnings alone do not make a session broken, only lost messages or errors.
         broken=broken if not report.sound and (broken.lost or broken.errors) else None,
         large=tuple(LargeFile(file.found, file.longest) for file in large),
     )

@@ -1,4 +1,4 @@
-"""Compares session files with the catalogue, per client version, and proposes a patch for it.
+"""Compare session files with the catalogue per client version, and propose a catalogue patch.
 
     observer = Observer(catalogue())
     for file in files:
@@ -6,13 +6,13 @@
         observer.end_file()
     observer.drifts()
 
-Nothing of the content of a session is kept: only names of the format, types, counts and masked samples. Names that are
-not plain names are masked as well. Memory is bounded: from `MAX_OBSERVATIONS` different observations on, new ones are
-only counted, in `left_out`.
+Session content is not kept, only format names, types, counts and masked samples. Names that are not plain identifiers
+are masked as well. Memory is bounded: after `MAX_OBSERVATIONS` distinct observations, new ones are only counted in
+`left_out`.
 
-The patch is a JSON merge patch (RFC 7386) and holds names, types and versions only. Whatever it adds is optional: once
-many sessions were seen, a field can be made required by hand. Names that are not plain are left out, as they may be
-free keys.
+The patch is a JSON merge patch (RFC 7386) with names, types and versions only. Every added field is optional; mark a
+field as required by hand once enough sessions confirm it. Names that are not plain identifiers are left out, because
+they may be free-form keys.
 """
 
 import re
@@ -58,11 +58,11 @@ _STRICT: Final = msgspec.json.Decoder()
 
 
 _PendingDrift: TypeAlias = tuple[str, Code, tuple[str, str], CataloguePath, Any, tuple[JsonType, ...], str, str]
-"""What was odd about a call that is not answered yet: the version, and the arguments of `_add_observation`."""
+"""Observation about an unanswered tool call: the version and the arguments of `_add_observation`."""
 
 
 class Observer:
-    """Judges records by a catalogue, file after file."""
+    """Compares records with a catalogue, file by file."""
 
     def __init__(self, facts: Catalogue, since: str = "") -> None:
         self.facts = facts
@@ -84,10 +84,10 @@ class Observer:
         self._known_names: frozenset[str] | None = None
 
     def feed(self, record: Record) -> None:
-        """Take in the next record of a file.
+        """Compare the next record of a file with the catalogue.
 
-        Records without a version of their own count for the one before them; those at the head of a file wait for the
-        first that has one.
+        A record without a version is counted for the version of the record before it. Records at the start of a file
+        wait for the first record that has a version.
         """
         version = record.envelope.version
         if version and version != self._recorded_version:
@@ -104,7 +104,7 @@ class Observer:
         self._compare(record)
 
     def end_file(self) -> None:
-        """Say that the next record is of another file."""
+        """End the current file."""
         self._compare_waiting()
         for pending in self._pending.values():
             self._count_pending(pending)
@@ -113,7 +113,7 @@ class Observer:
         self._recorded_version, self._version = None, ""
 
     def drifts(self) -> list[Drift]:
-        """Return what was observed: by code, then the most frequent first."""
+        """Return the observed drifts by code, then by descending count."""
         return sort_drifts(make_drift(key, tally) for key, tally in self.tallies.items())
 
     def _compare_waiting(self) -> None:
@@ -138,7 +138,7 @@ class Observer:
             self._settle_calls()
         name, dialect = record.kind, record.dialect
         if dialect != "claude" and record.envelope.cwd is not None:
-            # No published dialect has a folder: this is the client's own record, changed.
+            # No published dialect has a working directory, so this is a modified Claude Code record.
             dialect = "claude"
         shape = self.shapes.kind(name, dialect)
         operation = self._fields.get("message") if name == "compact_system" else None
@@ -146,7 +146,7 @@ class Observer:
             self._unknown(f"{name}/{operation}", dialect)
         elif shape is not None:
             if name == "compact_system" and operation is None:
-                # The document's own rule, which no file changes: nothing is learned of it.
+                # The dialect requires this field, so no catalogue change follows.
                 self._add_observation("MISSING_FIELD", (name, "message"), (*shape.place, _ANY_NAME), None)
             self._compare_object(shape, self._fields)
         else:
@@ -201,7 +201,7 @@ class Observer:
                 if isinstance(item, dict):
                     self._compare_object(slot.values, cast("dict[str, Any]", item))
                 else:
-                    # The names of such values are anybody's words: nothing is learned of them.
+                    # Keys of such values are free-form, so they are not added to the catalogue.
                     key, path = (slot.owner, f"{slot.path}.{_ANY_NAME}"), (*slot.place, _ANY_NAME)
                     self._add_observation("TYPE_MISMATCH", key, path, item, known=("obj",))
 
@@ -247,10 +247,10 @@ class Observer:
         self._current_call = ""
 
     def _settle_calls(self) -> None:
-        """Count what was odd about calls that are now answered, unless they failed.
+        """Count the observations about tool calls that are now answered, unless they failed.
 
-        Names and arguments of calls are the model's. A call to a tool that is not there, or with arguments that it does
-        not take, says nothing about the client: it is answered by an error.
+        The model chooses names and arguments of calls. A call with an unknown tool or unaccepted arguments is answered
+        by an error and is not evidence of format drift.
         """
         for block in _content_blocks(self._fields):
             call = block.get("tool_use_id")
@@ -279,7 +279,7 @@ class Observer:
     def _compare_known_result(self, name: str, entry: ToolEntry, value: Any) -> None:
         if json_type(value) not in entry.result_types:
             if isinstance(value, str) and any(b.get("is_error") for b in _content_blocks(self._fields)):
-                # Whatever the tool, the result of a call that failed is what went wrong.
+                # The result of a failed call is an error text for every tool.
                 return
             shown = _tool_name(name)
             path = ("tools", shown, "result_types")
@@ -359,7 +359,7 @@ class Observer:
             self._known_names = frozenset(_field_names(self.facts))
         names = self._known_names
         if code in _NAMED_CODES and isinstance(value, dict):
-            # The names of a record's own fields belong to the format, not to what it says.
+            # Field names of a record belong to the format and are safe to show.
             fields = cast("dict[str, Any]", value)
             names = names.union(fields)
             envelope = self.facts.envelopes["claude"]
@@ -369,7 +369,7 @@ class Observer:
 
 
 def _field_names(facts: Catalogue) -> set[str]:
-    """Return every name of a field in the catalogue."""
+    """Return all field names in the catalogue."""
     queue = [facts.fields(kind) for kind in facts.kinds()]
     queue += [entry.fields for entry in facts.blocks.values()]
     queue += [part for tool in facts.tools.values() for part in (tool.input, tool.result)]
@@ -383,14 +383,14 @@ def _field_names(facts: Catalogue) -> set[str]:
 
 
 def _content_blocks(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the blocks of a record's message that are objects."""
+    """Return the content blocks of a record's message that are objects."""
     message = as_object(fields.get("message")) or {}
     objects = map(as_object, as_list(message.get("content")) or ())
     return [block for block in objects if block is not None]
 
 
 def _answered_call(fields: dict[str, Any]) -> str:
-    """Return the id of the call that a record's first result answers."""
+    """Return the ID of the call that a record's first tool result answers."""
     calls = (block.get("tool_use_id") for block in _content_blocks(fields))
     return next((call for call in calls if isinstance(call, str)), "")
 
@@ -400,7 +400,7 @@ def _tool_name(name: str) -> str:
 
 
 def _plain_version(version: str) -> str:
-    """Return a version if it is one; what else stands there is nobody's version."""
+    """Return the version if it is well-formed, else an empty string."""
     return version if _VERSION.fullmatch(version) else ""
 
 
@@ -408,7 +408,7 @@ _FIELD_PATH_LENGTH: Final = 4  # records, kind, fields, name
 
 
 def apply_merge_patch(document: Any, patch: Any) -> Any:
-    """Return a document with a merge patch applied; neither of the two is changed.
+    """Return a document with a merge patch applied, without modifying either.
 
     >>> apply_merge_patch({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": [3]}})
     {'b': {'c': 2, 'd': [3]}}
@@ -425,7 +425,7 @@ def apply_merge_patch(document: Any, patch: Any) -> Any:
 
 
 def propose_patch(observer: Observer) -> CatalogueEntry:
-    """Return the merge patch on the observer's catalogue that makes it silent on what can be learned."""
+    """Return a merge patch that adds the observed drift to the observer's catalogue."""
     return _PatchBuilder(observer).patch
 
 
@@ -473,7 +473,7 @@ class _PatchBuilder:
             case "NEW_VALUE":
                 self._value(tally.enum, key[3])
             case "MISSING_FIELD" | "PUBLISHED_FORM":
-                # No client writes such a form of a description.
+                # Claude Code does not write published forms, so they are not added to the catalogue.
                 pass
 
     def _value(self, enum: str, value: str) -> None:
@@ -484,7 +484,7 @@ class _PatchBuilder:
         lists[enum] = [*values, value] if value not in values else values
 
     def _learn_envelope(self) -> None:
-        """Gather new fields that stand on records of several types: those belong to all."""
+        """Collect new fields found on records of several types; they belong to the envelope."""
         types: dict[str, set[str]] = {}
         for (code, kind, _, _), tally in self._observer.tallies.items():
             if code == "NEW_FIELD" and _is_record_field(tally.place) and self._is_graph(kind):
@@ -531,7 +531,7 @@ class _PatchBuilder:
         entry[name] = sort_types({*known_types, *tally.known, *tally.sketch.types})
 
     def _extend_versions(self) -> None:
-        """Say of everything that clients newer than the catalogue wrote that it is still there."""
+        """Extend version ranges of known fields and kinds to client versions newer than the catalogue."""
         for shape in self._observer.shapes.created():
             newer_versions: set[str] = set()
             for plan in shape.plans.values():
@@ -552,7 +552,7 @@ class _PatchBuilder:
         if version_key(last) > version_key(versions[-1]):
             entry["versions"] = [field.versions[0], last]
         if not field.optional and version_key(field.versions[-1]) < self._newest:
-            # It was gone for a while, so it is not always there.
+            # The field was absent in some versions, so it is optional.
             entry["optional"] = True
 
     def _extend_seen(self, path: CataloguePath, versions: set[str]) -> None:

@@ -1,9 +1,9 @@
-"""The data of drift detection: catalogue shapes, sketches of unknown values, tallies, drifts.
+"""Data of drift detection: catalogue shapes, sketches of unknown values, tallies and drifts.
 
-A shape belongs to one path of the catalogue. Objects with the same names in the same order share a plan, made once, so
-that checking the next one is a comparison of types. A sketch says of an unknown field what the catalogue would say: its
-types, the fields inside it, the versions. It keeps names and types and never a value, and its size is bounded: an
-object with too many names, or with names that are not plain, is a map with free keys.
+A shape describes one path of the catalogue. Objects with the same names in the same order share a cached plan, so that
+checking another one only compares types. A sketch describes an unknown field as the catalogue would: its types, inner
+fields and versions. Sketches keep names and types but no values, and their size is bounded: an object with too many
+names, or with names that are not plain identifiers, counts as a map with free-form keys.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from steno.format.records import PUBLISHED_DESCRIPTIONS_PAGE
 from steno.sanitize.value_shape import is_plain_name
 
 CataloguePath: TypeAlias = tuple[str, ...]
-"""Where something stands in `catalogue.json`, key by key."""
+"""Path in `catalogue.json`, key by key."""
 
 _MAX_PLANS: Final = 512
 _PYTHON_TYPES: Final[dict[JsonType, tuple[type, ...]]] = {
@@ -43,7 +43,7 @@ _ALL_TYPES: Final = frozenset(kind for kinds in _PYTHON_TYPES.values() for kind 
 
 
 class Slot:
-    """One field of a shape; `field` is None for a name that the catalogue does not have."""
+    """One field of a shape; `field` is None for a name that is not in the catalogue."""
 
     __slots__ = (
         "elements",
@@ -78,7 +78,7 @@ class Slot:
 
 
 class ShapePlan:
-    """What is to be looked at in objects with the same names in the same order."""
+    """Slots to compare for objects with the same names in the same order."""
 
     __slots__ = ("missing", "slots")
 
@@ -88,7 +88,7 @@ class ShapePlan:
 
 
 class CatalogueShape:
-    """The fields that an object at one place of the catalogue has."""
+    """Fields of an object at one catalogue path."""
 
     __slots__ = ("_newest", "owner", "path", "place", "plans", "slots")
 
@@ -113,7 +113,7 @@ class CatalogueShape:
         return Slot(self.owner, self.path, name, (*self.place, name))
 
     def missing(self, plan: ShapePlan, version: str) -> tuple[Slot, ...]:
-        """Return what a client of that version always wrote and these objects lack."""
+        """Return the required fields of a client version that these objects lack."""
         names = {slot.name for slot in plan.slots}
         key = version_key(version)
         lacking = tuple(
@@ -125,7 +125,7 @@ class CatalogueShape:
         return lacking
 
     def _is_required(self, field: Field, version: tuple[int, ...]) -> bool:
-        """Say whether a field is always there; one seen up to the newest client is there since."""
+        """Return whether a field is required in a version; a field seen in the newest one stays required."""
         if field.optional or not field.versions or not version:
             return False
         first, last = version_key(field.versions[0]), version_key(field.versions[-1])
@@ -133,7 +133,7 @@ class CatalogueShape:
 
 
 class CatalogueShapes:
-    """Every shape of a catalogue, each made when it is first wanted."""
+    """All shapes of a catalogue, created on demand."""
 
     def __init__(self, facts: Catalogue) -> None:
         self.facts = facts
@@ -143,7 +143,7 @@ class CatalogueShapes:
         self.usage = self._shape("usage", "", ("usage",), facts.usage, "usage.")
 
     def created(self) -> list[CatalogueShape]:
-        """Return every shape that was wanted so far, those inside others included."""
+        """Return all shapes created so far, including nested ones."""
         shapes = [self.usage, *self._kinds.values(), *self._parts.values()]
         queue = [shape for shape in shapes if shape is not None]
         all_shapes: list[CatalogueShape] = []
@@ -159,7 +159,7 @@ class CatalogueShapes:
         return all_shapes
 
     def kind(self, name: str, dialect: Any) -> CatalogueShape | None:
-        """Return the shape of a kind of record, its envelope included."""
+        """Return the shape of a record kind, including its envelope."""
         key = (name, dialect)
         if key not in self._kinds:
             entry = self.facts.kind(name, dialect)
@@ -167,7 +167,7 @@ class CatalogueShapes:
         return self._kinds[key]
 
     def block(self, name: str) -> CatalogueShape | None:
-        """Return the shape of a kind of content block."""
+        """Return the shape of a content block type."""
         path = ("blocks", name, "fields")
         if path not in self._parts:
             entry = self.facts.block(name)
@@ -176,7 +176,7 @@ class CatalogueShapes:
         return self._parts[path]
 
     def tool(self, name: str, entry: ToolEntry, part: str) -> CatalogueShape | None:
-        """Return the shape of a tool's `input` or `result`; None when nobody recorded any."""
+        """Return the shape of a tool's `input` or `result`, or None if the catalogue has none."""
         path = ("tools", ANY_MCP if name.startswith(MCP_PREFIX) else name, part)
         if path not in self._parts:
             name = path[1]
@@ -240,7 +240,7 @@ class CatalogueShapes:
         return slot
 
     def _set_enum_values(self, slot: Slot, prefix: str, *, shorter: bool) -> None:
-        """Find the listed values of a field: its whole path, or in a record also the end of it."""
+        """Find the enum of a field by its full path or, in records, by a suffix of the path."""
         plain = slot.path.replace("[]", "").replace("{}", "")
         names = [prefix + plain] if prefix else []
         while shorter and plain:
@@ -253,7 +253,7 @@ class CatalogueShapes:
 
 
 CatalogueEntry: TypeAlias = dict[str, Any]
-"""A field as it stands in `catalogue.json`."""
+"""A catalogue entry as in `catalogue.json`."""
 
 _MAX_DEPTH: Final = 6
 _MAX_NAMES: Final = 48
@@ -261,7 +261,7 @@ _TYPE_ORDER: Final[tuple[JsonType, ...]] = ("str", "num", "bool", "obj", "arr", 
 
 
 class Sketch:
-    """One value, as it was met in one or many places."""
+    """Description of a value from one or more observations."""
 
     __slots__ = ("first", "free", "items", "last", "named", "of", "sub", "types")
 
@@ -274,10 +274,10 @@ class Sketch:
         self.last = ""
         self.free = False
         self.named = False
-        """Whether its names are the format's own, whatever they look like, and it is no map."""
+        """Whether names always belong to the format, so that the object is never a map with free-form keys."""
 
     def add(self, value: Any, version: str, depth: int = 0) -> None:
-        """Take in one more value."""
+        """Add one observed value."""
         kind = json_type(value)
         self.types.add(kind)
         self._extend_versions(version)
@@ -314,7 +314,7 @@ class Sketch:
             sketch.add(item, version, depth + 1)
 
     def merge(self, other: "Sketch") -> None:
-        """Take in all that another sketch has met."""
+        """Merge another sketch into this one."""
         self.types |= other.types
         self.of |= other.of
         self._extend_versions(other.first)
@@ -327,7 +327,7 @@ class Sketch:
             self.sub, self.items = {}, {}
 
     def entry(self, known: tuple[JsonType, ...] = ()) -> CatalogueEntry:
-        """Return it as the catalogue would have it; optional, for it may be missing elsewhere."""
+        """Return the catalogue entry, marked optional because other records may lack the field."""
         entry: CatalogueEntry = {"types": sort_types({*self.types, *known}), "optional": True}
         if self.first:
             entry["versions"] = [self.first, self.last]
@@ -340,12 +340,12 @@ class Sketch:
 
 
 def sketch_fields(sketches: dict[str, Sketch]) -> CatalogueEntry:
-    """Return several fields, sorted as the catalogue is."""
+    """Return the entries of several fields, sorted as in the catalogue."""
     return {name: sketches[name].entry() for name in sorted(sketches)}
 
 
 def sort_types(types: set[JsonType]) -> list[JsonType]:
-    """Return types in the catalogue's order."""
+    """Return types in catalogue order."""
     return [kind for kind in _TYPE_ORDER if kind in types]
 
 
@@ -369,14 +369,14 @@ CODES: Final[tuple[Code, ...]] = (
     "TYPE_MISMATCH",
     "MISSING_FIELD",
 )
-"""What may be observed, in the order of a report."""
+"""Codes in report order."""
 
 Key: TypeAlias = tuple[Code, str, str, str]
-"""Code, kind, path, name."""
+"""Code, kind, path and name."""
 
 
 class Tally:
-    """One thing observed: how often, by which versions, what it looked like the first time."""
+    """One kind of observation: count, versions and the first sample."""
 
     __slots__ = ("count", "enum", "known", "place", "result", "sample", "sketch", "versions")
 
@@ -388,16 +388,16 @@ class Tally:
         self.versions: dict[str, int] = {}
         self.sketch = Sketch()
         self.result = Sketch()
-        """Of an unknown tool: what its results look like."""
+        """Results of an unknown tool."""
         self.enum = ""
-        """Of a new value: the list it is not in."""
+        """Enum that lacks a new value."""
 
 
 class Drift(msgspec.Struct, frozen=True):
     """One difference between the files and the catalogue.
 
-    `kind` is a kind of record, or `block …`, `tool …`, `usage`; `path` the field in it; `name` the new value. `types`
-    are the JSON types seen, `known` those of the catalogue.
+    `kind` is a record kind, `block …`, `tool …` or `usage`; `path` is the field in it; `name` is the new value. `types`
+    are the observed JSON types, `known` the types in the catalogue.
     """
 
     code: Code
@@ -410,16 +410,16 @@ class Drift(msgspec.Struct, frozen=True):
     known: tuple[str, ...]
     sample: str
     docs: str | None = None
-    """The page of the documentation that explains it, where one does."""
+    """URL of the documentation page, if any."""
 
 
 def sort_drifts(drifts: Iterable[Drift]) -> list[Drift]:
-    """Return differences by code, then the most frequent first."""
+    """Sort drifts by code, then by descending count."""
     return sorted(drifts, key=lambda drift: (CODES.index(drift.code), -drift.count, drift.kind, drift.path, drift.name))
 
 
 def make_drift(key: Key, tally: Tally) -> Drift:
-    """Return one difference as it was observed."""
+    """Return the drift for a tally."""
     code, kind, path, name = key
     return Drift(
         code=code,

@@ -1,7 +1,7 @@
-"""What the rules read: one file, decoded once, record by record and then as a whole.
+"""The data that rules read: a file decoded once, first record by record, then as a whole.
 
-Nearly all lines are plain: a decoder and an encoder agree on them, so they need no closer look. Many lines, and many
-texts of one form, are checked at once, which costs a fraction of checking each.
+Most lines are plain: decoding and encoding again yields the same bytes, so they need no further checks. Lines and
+timestamps are checked in batches, which is much faster than one by one.
 """
 
 import re
@@ -27,14 +27,14 @@ from steno.session.transcript import Node, Transcript, node_of_fields
 
 _BATCH_SIZE: Final = 4_096
 _TIME_LENGTH: Final = 24
-# Possessive: nothing is remembered to go back to.
+# Possessive quantifier: no backtracking state.
 _TIMES: Final = re.compile(r"(?:[0-9]{4}-(?:0[1-9]|1[0-2])-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z\n)*+")
 _UUID: Final = b"00000000-0000-0000-0000-000000000000\n"
 _DIGITS_TO_ZERO: Final = bytes(ord("0") if chr(byte) in hexdigits else byte for byte in range(1 << 8))
 
 
 def are_usual_times(texts: Sequence[str]) -> bool:
-    """Say whether all are times as clients write them, which compare like the moments they name.
+    """Return whether all texts are timestamps as Claude Code writes them, which sort as text.
 
     >>> are_usual_times(["2025-11-15T12:00:00.000Z"]), are_usual_times(["2025-11-15"])
     (True, False)
@@ -42,14 +42,14 @@ def are_usual_times(texts: Sequence[str]) -> bool:
     for start in range(0, len(texts), _BATCH_SIZE):
         batch = texts[start : start + _BATCH_SIZE]
         lines = "\n".join(chain(batch, ("",)))
-        # One with a newline in it could pass for two, but then there is more than there should be.
+        # A text that contains a newline could match as two lines, but changes the total length.
         if len(lines) != len(batch) * (_TIME_LENGTH + 1) or _TIMES.fullmatch(lines) is None:
             return False
     return True
 
 
 def are_uuids(texts: Sequence[str]) -> bool:
-    """Say whether all are UUIDs written the usual way, of any version.
+    """Return whether all texts are UUIDs of any version in the usual notation.
 
     >>> are_uuids(["62ecc684-5437-43ff-95cf-5c331fca7ea1"]), are_uuids(["62ecc684"])
     (True, False)
@@ -57,13 +57,13 @@ def are_uuids(texts: Sequence[str]) -> bool:
     for start in range(0, len(texts), _BATCH_SIZE):
         batch = texts[start : start + _BATCH_SIZE]
         lines = "\n".join(chain(batch, ("",)))
-        # With zeros for digits all are the same; one with a newline in it makes more lines.
+        # With every digit replaced by zero, all UUIDs are equal; a text with a newline adds a line.
         if not lines.isascii() or lines.encode().translate(_DIGITS_TO_ZERO) != _UUID * len(batch):
             return False
     return True
 
 
-# Each level doubles what the decoder has to know, and few records nest deeper.
+# Each level doubles the decoder's schema, and few records nest deeper.
 _LEVELS: Final = 8
 _MAX_EXACT_INTEGER: Final = 2**53
 _MAX_SHAPES: Final = 4_096
@@ -76,7 +76,7 @@ _ENCODE_LINES: Final = msgspec.json.Encoder().encode_lines
 
 @cache
 def _decoder() -> msgspec.json.Decoder[dict[str, Any]]:
-    """Return a decoder that refuses deep nesting, and integers JavaScript cannot hold exactly."""
+    """Return a decoder that rejects deep nesting and integers that JavaScript cannot represent exactly."""
     value: Any = _Scalar
     for _ in range(_LEVELS):
         value = _union(_union(_Scalar, dict[str, value]), list[value])
@@ -88,16 +88,16 @@ def _union(first: Any, second: Any) -> Any:
 
 
 class PlainBatch(msgspec.Struct, frozen=True, eq=False):
-    """Lines that certainly have no flaw, and the fields of each."""
+    """Lines without flaws, and the fields of each."""
 
     stretch: LineBatch
     fields: list[dict[str, Any]]
 
 
 def read_plain(source: Source, *, cap: int = LINE_CAP) -> Iterator[PlainBatch | Piece]:
-    """Yield a file as batches of plain lines, and the pieces of all others.
+    """Yield a file as batches of plain lines, and all other pieces one by one.
 
-    Many lines are decoded at once. Where one of them takes a closer look, each gets its own.
+    Lines are decoded in batches. If one line of a batch needs further checks, the batch is split into single pieces.
     """
     for stretch in read_line_batches(source, cap=cap):
         if isinstance(stretch, Gap):
@@ -116,10 +116,10 @@ def read_plain(source: Source, *, cap: int = LINE_CAP) -> Iterator[PlainBatch | 
 
 
 def _decode_plain(stretch: LineBatch) -> list[dict[str, Any]] | None:
-    """Return the fields of each line, None where one of them takes a closer look.
+    """Return the fields of each line, or None if one of them needs further checks.
 
-    Their nesting and integers are as usual. They are the same when they are written again, so there is no key twice, no
-    odd escape, and nothing before or behind an object.
+    Plain lines have limited nesting and exact integers, and encode to the same bytes again. So they have no duplicate
+    keys, no unusual escapes, and no bytes outside the object.
     """
     if stretch.after_zeros:
         return None
@@ -129,12 +129,12 @@ def _decode_plain(stretch: LineBatch) -> list[dict[str, Any]] | None:
     except DECODE_ERRORS:
         return None
     again = _ENCODE_LINES(fields)
-    # The newline of the last line is not part of a stretch.
+    # The batch does not include the newline of its last line.
     return fields if len(again) == len(data) + 1 and again.startswith(data) else None
 
 
 def decode_record(record: Record) -> dict[str, Any]:
-    """Return the fields of any record, what is not JSON made harmless."""
+    """Return the fields of any record, with invalid JSON values replaced."""
     try:
         return _DECODE(record.line)
     except DECODE_ERRORS:
@@ -142,9 +142,9 @@ def decode_record(record: Record) -> dict[str, Any]:
 
 
 class RecordShape:
-    """A record's type and subtype, the names of its fields and the types of their values.
+    """Type and subtype of a record, the names of its fields and the types of their values.
 
-    Shapes are known by identity.
+    Shapes are compared by identity.
     """
 
     __slots__ = ("fits", "is_linked", "kind", "names", "subtype", "types")
@@ -155,9 +155,9 @@ class RecordShape:
         self.names = names
         self.types = types
         self.fits = self._is_typed() and self._is_usual()
-        """Whether all that the envelope says, and who speaks, can be read off the fields."""
+        """Whether envelope and speaker can be read directly from the fields."""
         self.is_linked = "parentUuid" in names and "message" in names
-        """Whether it has what messages need, of whatever type."""
+        """Whether the record has the fields that messages need, of any type."""
 
     def _is_typed(self) -> bool:
         known = _known_types()
@@ -165,7 +165,7 @@ class RecordShape:
         return all(kind in known.get(name, (kind,)) for name, kind in pairs)
 
     def _is_usual(self) -> bool:
-        """Whether a message is an object, and any other record of no dialect."""
+        """Return whether a message is an object, and any other record is not in a dialect."""
         if self.kind in ROLES:
             in_millis = self.has("timestamp", int) or self.has("timestamp", float)
             return self.has("message", dict) and not in_millis
@@ -174,12 +174,12 @@ class RecordShape:
         return self.kind not in DIALECT_TYPES
 
     def has(self, name: str, kind: type) -> bool:
-        """Whether there is a field of that name and type."""
+        """Return whether the record has a field with this name and type."""
         return (name, kind) in zip(self.names, self.types, strict=True)
 
 
 def record_shape(fields: dict[str, Any]) -> RecordShape:
-    """Return the shape of a record: nearly always one that an earlier record had."""
+    """Return the cached shape of a record."""
     kind, subtype = fields.get("type"), fields.get("subtype")
     return _SHAPES[
         kind if kind.__class__ is str else "",
@@ -190,10 +190,10 @@ def record_shape(fields: dict[str, Any]) -> RecordShape:
 
 
 class _ShapeCache(dict[tuple[Any, ...], RecordShape]):
-    """The shapes that were met, by everything that tells them apart."""
+    """Cache of shapes by type, subtype, field names and value types."""
 
     def __missing__(self, key: tuple[Any, ...]) -> RecordShape:
-        # Names and types are anybody's words: there may be any number of shapes.
+        # Input controls names and types, so the number of shapes is unbounded.
         if len(self) >= _MAX_SHAPES:
             self.clear()
         kind, subtype, *rest = key
@@ -215,10 +215,9 @@ INNER_FIELDS: Final = {"attachment": "attachment", "progress": "data"}
 
 
 class RecordView(msgspec.Struct, eq=False, gc=False):
-    """One record, the only time its body is at hand for free.
+    """One record, with its decoded body while it is available.
 
-    Of a plain line it has the fields; its record is made when it is first asked for, which costs more than all the
-    rest.
+    For a plain line, the record is created on first use, because that costs more than everything else.
     """
 
     node: Node
@@ -226,13 +225,13 @@ class RecordView(msgspec.Struct, eq=False, gc=False):
     fields: dict[str, Any]
     shape: RecordShape
     message: dict[str, Any] | None
-    """The message in it, if it has one that is an object."""
+    """The record's message, if it is an object."""
     source: Record | LineBatch
-    """Its record, or the lines that its own is one of."""
+    """The record, or the batch that contains its line."""
 
     @property
     def record(self) -> Record:
-        """The record itself."""
+        """The record."""
         source = self.source
         if isinstance(source, LineBatch):
             start = self.node.offset - source.offset
@@ -243,12 +242,12 @@ class RecordView(msgspec.Struct, eq=False, gc=False):
 
     @property
     def location(self) -> Location:
-        """Where the record lies."""
+        """Line, span and ID of the record."""
         return Location(self.line, Span(self.node.offset, self.node.length), self.node.uuid or "")
 
     @property
     def kind(self) -> str:
-        """The name the catalogue knows it by, the same as that of its record."""
+        """Record kind in the catalogue, equal to the kind of the record."""
         return (self._is_plain and self._plain_kind()) or self.record.kind
 
     @property
@@ -256,7 +255,7 @@ class RecordView(msgspec.Struct, eq=False, gc=False):
         return isinstance(self.source, LineBatch)
 
     def _plain_kind(self) -> str:
-        """Return what a plain line is called; nothing where that takes a closer look."""
+        """Return the kind of a plain line, or an empty string if it needs the record."""
         node, fields = self.node, self.fields
         match node.type:
             case "user":
@@ -292,7 +291,7 @@ class RecordView(msgspec.Struct, eq=False, gc=False):
         if content.__class__ is not list or not all(block.__class__ is dict for block in content):
             return ""
         kinds = [block.get("type") for block in content]
-        # Whether one of these is of the form that it should have is another's question.
+        # Whether blocks are well-formed is checked by other rules.
         needs_record = not kinds or not all(isinstance(kind, str) for kind in kinds)
         if needs_record or not CALL_TYPES.isdisjoint(kinds) or kinds[0].endswith("thinking"):
             return ""
@@ -303,17 +302,17 @@ _MAX_CACHED_SHAPES: Final = 1_024
 
 
 class SubagentFileInfo(msgspec.Struct, frozen=True):
-    """A sub-agent's own file, as it was found beside the session."""
+    """A sub-agent's file next to the session."""
 
     agent_id: str
     path: str
     records: int
     flagged: int
-    """How many of its records say that they belong to a sub-agent."""
+    """Number of records marked as sub-agent records."""
 
 
 class Evidence:
-    """A transcript, where its lines lie, and what was found so far."""
+    """A transcript, the line numbers of its records, and the findings so far."""
 
     def __init__(
         self, transcript: Transcript, *, name: str = "", agents: Sequence[SubagentFileInfo] | None = None
@@ -321,51 +320,51 @@ class Evidence:
         self.transcript = transcript
         self.name = name
         self.agents = agents
-        """The sub-agents' files beside it; None when nobody looked for them."""
+        """Sub-agent files of the session; None if they were not looked up."""
         self.findings = Findings()
         self.lines = array("L")
-        """The number of each node's line."""
+        """Line number of each node."""
         self.as_written: Evidence = self
-        """The file as real clients read it: of one in a dialect, before it was converted."""
+        """The file as Claude Code reads it; for a dialect file, its unconverted form."""
 
     @cached_property
     def graph(self) -> RecordGraph:
-        """How the records hang together."""
+        """Graph of the records."""
         return RecordGraph(self.transcript)
 
     @property
     def dialect(self) -> Dialect:
-        """What most messages of the file are written in."""
+        """Dialect of most messages of the file."""
         return dialect_of_source(self.transcript.source)
 
     @property
     def is_converted(self) -> bool:
-        """Whether the file has records in a dialect, and the transcript is its converted form."""
+        """Whether the file has dialect records, and the transcript is its converted form."""
         return is_converted(self.transcript.source)
 
     def location(self, node: Node) -> Location:
-        """Return where a node's record lies."""
+        """Return the location of a node's record."""
         span = Span(node.offset, node.length)
         return Location(self.lines[node.index], span, node.uuid or "")
 
     def resolve_deferred(self) -> None:
-        """Decide about the findings that depend on whether a record is sent."""
+        """Decide the severity of findings that depend on whether a record is sent."""
         if self.findings.has_deferred:
             self.findings.resolve_deferred({node.index for node in self.graph.conversation})
 
     def add_finding(self, rule: Rule, node: Node, message: str = "") -> None:
-        """Note a breach at a node."""
+        """Add a finding at a node."""
         self.findings.add(rule, self.location(node), message)
 
 
 OnRecord = Callable[[RecordView, Findings], None]
 OnGap = Callable[[Gap, Location, Findings], None]
 AppliesTo = Callable[[str, RecordShape | None], bool]
-"""Whether to look at records of a type; of plain lines the shape is known as well."""
+"""Selects the record types that a hook receives; the shape is known for plain lines only."""
 
 
 class RuleFamily:
-    """The rules of one family. An instance checks one file, with those of these methods that the class has.
+    """The rules of one family. An instance checks one file, with those of these methods that the class defines.
 
     on_record(view, findings)        for each record, or those that `applies_to` selects
     applies_to(kind, shape)          static; the shape is known for plain lines only
@@ -378,23 +377,23 @@ class RuleFamily:
 
 
 class RuleHooks(msgspec.Struct, frozen=True):
-    """What looks at a file while it is read."""
+    """Hooks that run while a file is read."""
 
     on_record: tuple[tuple[OnRecord, AppliesTo | None], ...] = ()
-    """With what says which records each looks at; None for all of them."""
+    """Hooks with the filter of the records that each receives; None selects all records."""
     on_irregular: tuple[OnRecord, ...] = ()
-    """For records on lines that may have a flaw."""
+    """Hooks for records on lines that may have a flaw."""
     on_gap: tuple[OnGap, ...] = ()
 
     def for_type(self, kind: str, shape: RecordShape | None) -> tuple[OnRecord, ...]:
-        """Return what looks at records of one type, and shape where that is known."""
+        """Return the hooks for records of one type, and of one shape if known."""
         indexes = _matching_hooks(tuple([wants for _, wants in self.on_record]), kind, shape)
         return tuple([self.on_record[index][0] for index in indexes])
 
 
 @lru_cache(maxsize=4_096)
 def _matching_hooks(filters: tuple[AppliesTo | None, ...], kind: str, shape: RecordShape | None) -> tuple[int, ...]:
-    """Return the places of those that look at such records: asked once, not for every file."""
+    """Return the indexes of the hooks that apply to a type and shape, cached across files."""
     return tuple(index for index, wants in enumerate(filters) if wants is None or wants(kind, shape))
 
 
@@ -406,7 +405,7 @@ def gather_evidence(
     hooks: RuleHooks | None = None,
     cap: int = LINE_CAP,
 ) -> Evidence:
-    """Read a file once, show every record and gap to the rules that look at single ones."""
+    """Read a file once, and run the hooks on every record and gap."""
     transcript = Transcript(source, [], [], cap=cap)
     evidence = Evidence(transcript, name=name, agents=agents)
     reader = _RecordReader(evidence, hooks or RuleHooks())
@@ -420,7 +419,7 @@ def gather_evidence(
 
 
 class _RecordReader:
-    """A file on its way to the rules that look at single records."""
+    """Passes the pieces of a file to the hooks."""
 
     def __init__(self, evidence: Evidence, hooks: RuleHooks) -> None:
         self._evidence = evidence
@@ -429,7 +428,7 @@ class _RecordReader:
         self._line = 1
 
     def take_batch(self, batch: PlainBatch) -> None:
-        """Take in plain lines. Nearly all come this way: what is done here is done a million times."""
+        """Process a batch of plain lines. Hot path: most lines of a file arrive here."""
         stretch = batch.stretch
         data, offset, ended = stretch.data, stretch.offset, stretch.ended
         nodes, findings = self._evidence.transcript.nodes, self._evidence.findings
@@ -459,13 +458,13 @@ class _RecordReader:
             start = stop + 1
 
     def take_piece(self, piece: Piece) -> None:
-        """Take in a gap, or a record whose line may have a flaw."""
+        """Process a gap, or a record whose line may have a flaw."""
         evidence, findings = self._evidence, self._evidence.findings
         if isinstance(piece, Gap):
             evidence.transcript.gaps.append(piece)
             for hook in self._hooks.on_gap:
                 hook(piece, Location(self._line, piece.span), findings)
-            # A gap holds at most one newline, and that at its end.
+            # A gap contains at most one newline, at its end.
             self._line += piece.ends_line(evidence.transcript.source)
             return
         fields = decode_record(piece)
@@ -479,7 +478,7 @@ class _RecordReader:
 
 
 class _HooksByShape(dict[RecordShape, tuple[OnRecord, ...]]):
-    """What looks at the records of plain lines, by their shape; filled as shapes are met."""
+    """Cache of the hooks for plain lines by shape."""
 
     def __init__(self, hooks: RuleHooks) -> None:
         super().__init__()
@@ -487,7 +486,7 @@ class _HooksByShape(dict[RecordShape, tuple[OnRecord, ...]]):
 
     def __missing__(self, shape: RecordShape) -> tuple[OnRecord, ...]:
         hooks = self._watchers.for_type(shape.kind, shape)
-        # Names are anybody's words: a file may have any number of shapes.
+        # Input controls field names, so the number of shapes is unbounded.
         if len(self) < _MAX_CACHED_SHAPES:
             self[shape] = hooks
         return hooks

@@ -1,6 +1,6 @@
-"""Checks files and reports on each; SARIF 2.1.0 output for code hosts and editors.
+"""Check files and report on each; SARIF 2.1.0 output for code hosts and editors.
 
-for report in check_files(everything_below(root, problems), problems=problems): …
+for report in check_files(find_all_files(root, problems), problems=problems): …
 """
 
 import re
@@ -25,93 +25,93 @@ from steno.store.discovery import DiscoveredFile, Discovery, Problem, config_fol
 from steno.store.file_source import FileSource
 
 VerdictScope = Literal["all", "troubled"]
-"""Whether to say of every session what clients resume of it, or only where something is wrong."""
+"""Whether to compute verdicts for every session, or only for those with errors or warnings."""
 ProgressCallback = Callable[[int], None]
 _length: Final = attrgetter("length")
 _TROUBLE_SEVERITIES: Final = ("error", "warning")
 _MAX_REPLAYED_BYTES: Final = 8 << 20
-"""Up to which size the requests of a session are put together, where there is doubt about them."""
+"""Maximum session size in bytes for which suspect requests are replayed."""
 
 
 class FileReport(msgspec.Struct, frozen=True):
-    """What was found in one file, and in the files of its sub-agents."""
+    """Findings of one file and of its sub-agent files."""
 
     found: DiscoveredFile
     findings: tuple[Finding, ...] = ()
-    """Of each rule the first ones, by where they lie."""
+    """First findings of each rule, in file order."""
     counts: Counts = {}
     verdicts: tuple[Verdict, ...] = ()
     records: int = 0
     longest: int = 0
-    """The bytes of its longest record or gap."""
+    """Length of the longest record or gap in bytes."""
     agents: tuple["FileReport", ...] = ()
     gaps: int = 0
-    """How many stretches of it are no record."""
+    """Number of byte ranges that are not records."""
     dialect: Dialect = "claude"
-    """The published dialect that it is written in, if it is not what the real client writes."""
+    """Published dialect of the file; "claude" for files written by Claude Code."""
     is_converted: bool = False
-    """Whether it has records in a dialect, so that it is read in another form than it has."""
+    """Whether the file contains dialect records that were converted for reading."""
 
     @property
     def path(self) -> str:
-        """Where the file lies."""
+        """Path of the file."""
         return self.found.path
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
+        """Size in bytes."""
         return self.found.size
 
     @property
     def name(self) -> str:
-        """What the file is called, without its ending."""
+        """File name without its suffix."""
         return _file_name(self.found)
 
     @property
     def role(self) -> Role:
-        """Whether it is a session's file or a sub-agent's."""
+        """Whether this is a session file or a sub-agent file."""
         return self.found.place.role
 
     @property
     def files(self) -> Iterator["FileReport"]:
-        """This file and those of its sub-agents."""
+        """This file and its sub-agent files."""
         yield self
         for agent in self.agents:
             yield from agent.files
 
     def number(self, *severities: Severity) -> int:
-        """Return how many findings of these severities there are, sub-agents' included."""
+        """Return the number of findings with these severities, including sub-agent files."""
         return sum(
             number for file in self.files for (_, severity), number in file.counts.items() if severity in severities
         )
 
     @property
     def worst(self) -> Severity | None:
-        """The gravest severity there is."""
+        """Highest severity of any finding."""
         return next((severity for severity in SEVERITIES if self.number(severity)), None)
 
     @property
     def sound(self) -> bool:
-        """Whether there is neither an error nor a warning."""
+        """Whether the file has no errors or warnings."""
         return not self.number(*_TROUBLE_SEVERITIES)
 
     @property
     def newest(self) -> Verdict | None:
-        """What the newest client would resume, where that was looked at."""
+        """Verdict for the latest Claude Code, if computed."""
         return next((verdict for verdict in self.verdicts if LATEST.version in verdict.clients), None)
 
     @property
     def lost(self) -> int:
-        """How many messages the newest client would not send."""
+        """Number of messages that the latest Claude Code would not send."""
         return self.newest.there - self.newest.sent if self.newest else 0
 
 
 def find_all_files(root: str, problems: list[Problem]) -> list[DiscoveredFile]:
-    """Return every session below a folder with its sub-agents, and sub-agents without a session."""
+    """Return all sessions in a directory with their sub-agents, then sub-agents without a session."""
     discovery = Discovery(root, problems)
     sessions = [discovery.with_agents(session_file) for session_file in discovery.sessions()]
     session_agents = {agent.path for session in sessions for agent in session.agents}
-    # Whatever is wrong with a folder was noted the first time.
+    # Problems with directories were recorded by the first pass.
     without_session = [
         found
         for found in Discovery(root).transcripts()
@@ -121,14 +121,14 @@ def find_all_files(root: str, problems: list[Problem]) -> list[DiscoveredFile]:
 
 
 def with_agents(session_file: DiscoveredFile, problems: list[Problem]) -> DiscoveredFile:
-    """Return a session with its sub-agents' files filled in; a sub-agent's has none."""
+    """Return a session with its sub-agent files filled in; sub-agent files are returned unchanged."""
     if session_file.place.role == "agent":
         return session_file
     return Discovery("", problems).with_agents(session_file)
 
 
 def total_bytes(session_file: DiscoveredFile) -> int:
-    """Return how much there is to read, sub-agents included."""
+    """Return the number of bytes to read, including sub-agent files."""
     return session_file.size + sum(agent.size for agent in session_file.agents)
 
 
@@ -140,7 +140,7 @@ def check_files(
     judge: VerdictScope = "all",
     done: ProgressCallback | None = None,
 ) -> Iterator[FileReport]:
-    """Yield a report of each file that can be read; the others go to `problems`."""
+    """Yield a report for each readable file; unreadable files are added to `problems`."""
     for session_file in files:
         try:
             yield check_file(session_file, problems=problems, policy=policy, judge=judge, done=done)
@@ -156,9 +156,9 @@ def check_file(
     judge: VerdictScope = "all",
     done: ProgressCallback | None = None,
 ) -> FileReport:
-    """Check a session and the sub-agents that `session_file` lists; theirs may go to `problems`.
+    """Check a session and its sub-agent files; unreadable sub-agent files are added to `problems`.
 
-    Raises Unreadable if the session's own file cannot be read.
+    Raises Unreadable if the session file itself cannot be read.
     """
     policy = policy or Policy()
     notes: list[SubagentFileInfo] = []
@@ -168,7 +168,7 @@ def check_file(
             report, note = _check_agent(agent, policy, done)
         except Unreadable as error:
             problems.append(_problem_of_error(agent.path, error))
-            # It is there, whatever is in it.
+            # The file exists even though it is unreadable.
             notes.append(SubagentFileInfo(agent.place.agent_id, agent.path, 0, 0))
         else:
             agents.append(report)
@@ -194,7 +194,7 @@ def _check_agent(
 
 
 def _agent_files(session_file: DiscoveredFile, notes: list[SubagentFileInfo]) -> list[SubagentFileInfo] | None:
-    """Return the sub-agents' files; None for a file that was copied away from where they lie."""
+    """Return the sub-agent files, or None for a file outside a config directory."""
     if session_file.place.role == "agent":
         return None
     return notes if notes or config_folder_of(session_file.path) else None
@@ -236,7 +236,7 @@ def _problem_of_error(path: str, error: Unreadable) -> Problem:
 
 
 class _ProgressSource:
-    """A file that says how much of it was read, the first time."""
+    """A file source that reports how many bytes were read for the first time."""
 
     def __init__(self, file: FileSource, done: ProgressCallback | None) -> None:
         self._file = file
@@ -249,7 +249,7 @@ class _ProgressSource:
         return self._file.read(offset, length)
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield everything from `start` on, in order."""
+        """Yield all data from `start` on, in order."""
         at = start
         for chunk in self._file.chunks(start):
             at += len(chunk)
@@ -266,7 +266,7 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:/")
 
 
 def sarif_log(reports: Iterable[FileReport], problems: Sequence[Problem] = (), *, base: str = "") -> dict[str, Any]:
-    """Return one run as a SARIF log. Paths are absolute; those below `base` become relative."""
+    """Return one run as a SARIF log. Paths are absolute, or relative to `base` if they are below it."""
     rule_index = {rule_id: at for at, rule_id in enumerate(RULES)}
     results: list[dict[str, Any]] = []
     left_out = 0
@@ -291,7 +291,7 @@ def sarif_log(reports: Iterable[FileReport], problems: Sequence[Problem] = (), *
         ],
         "columnKind": "utf16CodeUnits",
         "results": results,
-        # Of very many findings of one kind in one file only the first are listed.
+        # Each rule lists at most a fixed number of findings per file.
         "properties": {"findingsNotListed": left_out},
     }
     if base:
@@ -300,7 +300,7 @@ def sarif_log(reports: Iterable[FileReport], problems: Sequence[Problem] = (), *
 
 
 def file_uri(path: str) -> str:
-    """Return an absolute path as a `file:` URI, every other byte percent-encoded.
+    """Return an absolute path as a `file:` URI with percent-encoded bytes.
 
     >>> file_uri("/tmp/my notes.jsonl")
     'file:///tmp/my%20notes.jsonl'
@@ -312,7 +312,7 @@ def file_uri(path: str) -> str:
 
 
 def _forward_slashes(path: str) -> str:
-    """Return a path of Windows with the slashes of a URI; elsewhere a backslash is a letter."""
+    """Return a Windows path with forward slashes; on other systems a backslash is an ordinary character."""
     windows = _DRIVE.match(path.replace("\\", "/")) or path.startswith("\\\\")
     return path.replace("\\", "/") if windows else path
 

@@ -1,4 +1,4 @@
-"""Findings: rules with stable names, and the breaches of them that a check finds."""
+"""Rules with stable IDs, and the findings that a check reports."""
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
@@ -10,53 +10,53 @@ from steno.format.source import Span
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
-"""Worst first. Error: something is lost or refused. Warning: a client has to guess, or an older one fails. Info: odd
-and harmless."""
+"""Highest severity first. Error: content is lost or rejected. Warning: Claude Code has to guess, or an older version
+fails. Info: unusual but harmless."""
 _MAX_PER_RULE: Final = 100
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One thing that can be wrong, under a name that does not change: `family.name`."""
+    """A check for one problem, with a stable ID of the form `family.name`."""
 
     id: str
     severity: Severity
     title: str
-    """What is wrong, as a short clause."""
+    """Noun phrase of the problem."""
     hint: str
-    """What it means and what to do, in one sentence."""
+    """Effect and next step."""
     why: str = ""
-    """More about it, for the reference."""
+    """Details for the reference documentation."""
     docs: str = ""
-    """The page of the documentation that explains it, where one does."""
+    """URL of the documentation page, if any."""
 
     @property
     def family(self) -> str:
-        """The part of the name before the dot."""
+        """The part of the ID before the dot."""
         return self.id.partition(".")[0]
 
 
 def error_rule(name: str, title: str, hint: str, why: str = "", docs: str = "") -> Rule:
-    """Return a rule whose breaches are errors."""
+    """Return a rule with severity error."""
     return Rule(name, "error", title, hint, why, docs)
 
 
 def warning_rule(name: str, title: str, hint: str, why: str = "", docs: str = "") -> Rule:
-    """Return a rule whose breaches are warnings."""
+    """Return a rule with severity warning."""
     return Rule(name, "warning", title, hint, why, docs)
 
 
 def info_rule(name: str, title: str, hint: str, why: str = "", docs: str = "") -> Rule:
-    """Return a rule whose breaches are only information."""
+    """Return a rule with severity info."""
     return Rule(name, "info", title, hint, why, docs)
 
 
 def rules_in(namespace: Mapping[str, object], family: str) -> tuple[Rule, ...]:
-    """Return the rules of a family among the values of a module, in the order of their definitions."""
+    """Return the rules of a family among the values of a module, in definition order."""
     return tuple(value for value in namespace.values() if isinstance(value, Rule) and value.family == family)
 
 
 class Location(msgspec.Struct, frozen=True):
-    """Where a finding lies: a line, counted from one, its bytes, and the record's id."""
+    """Location of a finding: line number from 1, byte span and record ID."""
 
     line: int
     span: Span
@@ -64,7 +64,7 @@ class Location(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One breach of a rule. The message may quote the session: clean it before it is shown."""
+    """One problem found by a rule. The message may quote the session: sanitize it before display."""
 
     id: str
     severity: Severity
@@ -74,7 +74,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Findings:
-    """The findings of one file: of each rule the first ones, and how often it was met."""
+    """Findings of one file: the first ones of each rule, and counts of all."""
 
     def __init__(self, *, max_per_rule: int = _MAX_PER_RULE) -> None:
         self._max_per_rule = max_per_rule
@@ -83,9 +83,9 @@ class Findings:
         self.counts: Counter[tuple[str, Severity]] = Counter()
 
     def add(self, rule: Rule, location: Location, message: str = "", *, mild: bool = False) -> None:
-        """Note a breach; of very many of one kind only the first are kept, all are counted.
+        """Add a finding. Beyond a limit per rule, findings are only counted.
 
-        A `mild` one does no harm where it stands: in what was compacted or abandoned.
+        A `mild` finding becomes info, because its record is compacted away or abandoned.
         """
         severity = "info" if mild else rule.severity
         self.counts[rule.id, severity] += 1
@@ -94,22 +94,22 @@ class Findings:
             self._findings.append(finding)
 
     def defer(self, rule: Rule, location: Location, message: str, node: int) -> None:
-        """Note a breach that only matters if the record is sent: known once all was read."""
+        """Add a finding whose severity depends on whether the record is sent."""
         self._deferred.append((rule, location, message, node))
 
     @property
     def has_deferred(self) -> bool:
-        """Whether anything was deferred."""
+        """Whether deferred findings are pending."""
         return bool(self._deferred)
 
     def resolve_deferred(self, sent_nodes: Container[int]) -> None:
-        """Add what was deferred; it is mild on records that are not sent."""
+        """Add the deferred findings; those on records that are not sent become info."""
         for rule, location, message, node in self._deferred:
             self.add(rule, location, message, mild=node not in sent_nodes)
         self._deferred.clear()
 
     def merge(self, others: "Findings", location_of: Callable[[Location], Location]) -> None:
-        """Add the findings of the same file in another form, each at its place in this one."""
+        """Add the findings of the converted file, with locations mapped to this file."""
         for finding in others:
             key = finding.id, finding.severity
             if self.counts[key] < self._max_per_rule:
@@ -118,9 +118,9 @@ class Findings:
         self.counts.update(others.counts)
 
     def __iter__(self) -> Iterator[Finding]:
-        """Yield the kept findings by where they lie."""
+        """Yield the recorded findings in file order."""
         return iter(sorted(self._findings, key=lambda finding: (finding.location.span.offset, finding.id)))
 
     def __len__(self) -> int:
-        """How often any rule was met."""
+        """Number of all findings."""
         return self.counts.total()

@@ -1,4 +1,4 @@
-"""The record graph of a file: parents, ancestry, conversation, and unpaired tool calls. Shared by rules and repair."""
+"""Record graph of a file: parents, ancestry, conversation and unpaired tool calls. Shared by rules and repairs."""
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from steno.session.turns.compactions import TitleCompactions
 
 
 class Ancestry:
-    """Every record has a stretch of numbers; what hangs on it has its own within that."""
+    """Ancestry test in constant time: each record has a number range that contains those of its descendants."""
 
     def __init__(self, members: Iterable[Node], by_uuid: Mapping[str, Node]) -> None:
         self._by_uuid = by_uuid
@@ -41,9 +41,9 @@ class Ancestry:
             stack.extend((child, False) for child in children.get(name, ()))
 
     def descends_from(self, uuid: str | None, ancestor: str | None) -> bool:
-        """Whether a record is another, or hangs on it in the end; on None: on nothing.
+        """Return whether a record equals or descends from `ancestor`; None stands for the root.
 
-        What it hangs on in the end may be an id that is not in the file.
+        The ancestor may be an ID that is not in the file.
         """
         number = self._first.get(uuid)
         if number is None:
@@ -51,7 +51,7 @@ class Ancestry:
         return ancestor in self._first and self._first[ancestor] <= number < self._last[ancestor]
 
     def _cycle_ancestors(self, uuid: str | None) -> set[str | None]:
-        """Return all that a record hangs on whose parents lead round in a ring."""
+        """Return all ancestors of a record in a parent cycle."""
         seen: set[str | None] = set()
         while uuid is not None and uuid not in seen:
             seen.add(uuid)
@@ -61,33 +61,33 @@ class Ancestry:
 
 
 class ToolBlock(msgspec.Struct, frozen=True):
-    """A call, or a result, by its id and the record it stands in."""
+    """A tool call or tool result by ID, with the record that contains it."""
 
     node: Node
     id: str
 
 
 class ToolPairs(msgspec.Struct, frozen=True):
-    """The calls and results of a conversation that do not pair up, each list in its order."""
+    """Unpaired tool calls and results of a conversation, each list in conversation order."""
 
     open: tuple[ToolBlock, ...] = ()
-    """Calls without a result that the conversation went on behind."""
+    """Calls without a result, followed by further messages."""
     interrupted: tuple[ToolBlock, ...] = ()
-    """Calls without a result in the last response, with nothing said since."""
+    """Calls without a result in the last response."""
     orphans: tuple[ToolBlock, ...] = ()
-    """Results of no call in the conversation."""
+    """Results without a call in the conversation."""
     repeated: tuple[ToolBlock, ...] = ()
-    """Results of a call that had one already."""
+    """Second results of a call."""
     early: tuple[ToolBlock, ...] = ()
-    """Results that stand before their call."""
+    """Results before their call."""
     late: tuple[ToolBlock, ...] = ()
-    """Results that stand behind another response than that of their call."""
+    """Results after a later response than that of their call."""
     reused: tuple[ToolBlock, ...] = ()
-    """Calls under an id that an earlier call has."""
+    """Calls with the ID of an earlier call."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether every call has its result and every result its call."""
+        """Whether every call has one result and every result one call."""
         return self == _COMPLETE
 
 
@@ -95,13 +95,13 @@ _COMPLETE: Final = ToolPairs()
 
 
 def pair_tools(conversation: Sequence[Node]) -> ToolPairs:
-    """Look at every call and result of a conversation, in its order."""
+    """Pair the tool calls and results of a conversation, in order."""
     if _all_answered(conversation):
         return _COMPLETE
     tally = _PairTally()
     for node in conversation:
         if node.type == "assistant":
-            # What the client wrote in place of an answer is not sent, nor are calls in it.
+            # Synthetic error answers and their calls are not sent.
             if not node.synthetic_error:
                 tally.add_calls(node)
         elif node.type == "user":
@@ -110,7 +110,7 @@ def pair_tools(conversation: Sequence[Node]) -> ToolPairs:
 
 
 def _all_answered(conversation: Sequence[Node]) -> bool:
-    """Whether each call has one result, right behind; far cheaper than to say what is wrong."""
+    """Return whether each call is followed directly by one result: the fast path of `pair_tools`."""
     called: set[str] = set()
     open_calls: set[str] = set()
     response: str | None = None
@@ -133,7 +133,7 @@ def _all_answered(conversation: Sequence[Node]) -> bool:
 
 
 class _PairTally:
-    """What was called and answered so far."""
+    """Calls and results seen so far."""
 
     def __init__(self) -> None:
         self.calls: dict[str, Node] = {}
@@ -144,12 +144,12 @@ class _PairTally:
         self.reused: list[ToolBlock] = []
         self.late: list[ToolBlock] = []
         self.open_calls: set[str] = set()
-        """The calls of the last response that have no result so far."""
+        """Calls of the last response that have no result yet."""
         self.last: Node | None = None
         self.has_later_prompt = False
 
     def add_calls(self, node: Node) -> None:
-        """Note the calls of a line of a response."""
+        """Record the calls of one line of a response."""
         if self.last is not None and self.last.message_id != node.message_id:
             self.open_calls.clear()
         self.open_calls.update(node.uses)
@@ -169,7 +169,7 @@ class _PairTally:
         self.answered.discard(call)
 
     def add_results(self, node: Node) -> None:
-        """Note the results of a message, or that somebody spoke."""
+        """Record the results of a message, or a later prompt if it has none."""
         if not node.results:
             self.has_later_prompt = True
         for call in node.results:
@@ -183,7 +183,7 @@ class _PairTally:
                 self.late.append(ToolBlock(node, call))
 
     def sum_up(self) -> ToolPairs:
-        """Return what is left over."""
+        """Return the unpaired calls and results."""
         called = (ToolBlock(node, call) for call, node in self.calls.items())
         unanswered = [*self.unanswered, *(block for block in called if block.id not in self.answered)]
         orphans = [block for block in self.uncalled if block.id not in self.calls]
@@ -204,24 +204,24 @@ class _PairTally:
 
 
 def same_response(first: Node, second: Node) -> bool:
-    """Whether two lines are of one response, by its name."""
+    """Return whether two records belong to the same response."""
     return first.message_id is not None and first.message_id == second.message_id
 
 
 class RecordGraph:
-    """The parents of a transcript's records, looked at from every side. Nothing recurses."""
+    """Parent relations of a transcript's records. No method recurses."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
 
     @property
     def by_uuid(self) -> dict[str, Node]:
-        """The records by id; of several with one id the last, as for the real client."""
+        """Records by ID; the last one wins, as in Claude Code."""
         return self.transcript.by_uuid
 
     @cached_property
     def members(self) -> list[Node]:
-        """The records of the graph that count: they have an id, and no later one has the same."""
+        """Records of the graph: those with an ID that no later record has."""
         last = self.by_uuid
         if len(self._with_uuid) == len(last):
             return self._with_uuid
@@ -233,7 +233,7 @@ class RecordGraph:
 
     @cached_property
     def duplicates(self) -> list[tuple[Node, Node]]:
-        """Records whose id a later one has: (the earlier, the last of that id)."""
+        """Pairs of a record whose ID appears again later, and the last record with that ID."""
         last = self.by_uuid
         if len(self.members) == len(self._with_uuid):
             return []
@@ -242,14 +242,14 @@ class RecordGraph:
     # Parents
 
     def parent(self, node: Node) -> Node | None:
-        """Return the record that a record names as its parent, if it is in the file."""
+        """Return the parent of a record, if it is in the file."""
         return self.by_uuid.get(node.parent) if node.parent is not None else None
 
     @cached_property
     def _members_by_parent(self) -> tuple[list[Node], list[Node], list[Node], list[Node]]:
-        """The members without a parent, with a missing one, with themselves, and with a later record as their parent.
+        """Members with no parent, a missing parent, themselves as parent, and a later record as parent.
 
-        Found in one pass, each list in file order: most files have none but of the first kind.
+        Computed in one pass, each list in file order. In most files only the first list has entries.
         """
         parentless, dangling, self_parents, forward = list[Node](), list[Node](), list[Node](), list[Node]()
         by_uuid = self.by_uuid
@@ -269,27 +269,27 @@ class RecordGraph:
 
     @property
     def _has_ordered_parents(self) -> bool:
-        """Whether every parent that is named stands in the file, before its children."""
+        """Whether every named parent is in the file before its children."""
         return not (self.dangling or self.self_parents or self.forward)
 
     @property
     def dangling(self) -> list[Node]:
-        """Members that name a parent which is not in the file."""
+        """Members whose parent is not in the file."""
         return self._members_by_parent[1]
 
     @property
     def self_parents(self) -> list[Node]:
-        """Members that name themselves as their parent."""
+        """Members that name themselves as parent."""
         return self._members_by_parent[2]
 
     @property
     def forward(self) -> list[Node]:
-        """Members whose parent stands behind them in the file."""
+        """Members whose parent comes later in the file."""
         return self._members_by_parent[3]
 
     @cached_property
     def cycles(self) -> list[list[Node]]:
-        """Parents that lead back to where they began, each ring once; self-parents are none."""
+        """Parent cycles, each once; excludes records that are their own parent."""
         cycles: list[list[Node]] = []
         if not self.forward:
             return cycles
@@ -316,10 +316,10 @@ class RecordGraph:
 
     @cached_property
     def cut_off(self) -> list[Node]:
-        """Roots that cannot begin a conversation, behind other messages: their parent was lost.
+        """Roots that cannot begin a conversation and follow other messages: their parent was lost.
 
-        An answer, or the result of a tool call, always follows something. An answer may follow a boundary that nothing
-        hangs on: one published description has it so.
+        An answer or a tool result always has a parent, except for an answer after a boundary without children, as one
+        published description defines it.
         """
         first = next((node for node in self.members if node.is_message and node.converses), None)
         return [
@@ -329,47 +329,46 @@ class RecordGraph:
         ]
 
     def _restarts(self, node: Node) -> bool:
-        """Whether a record without a parent begins anew behind a compaction."""
+        """Return whether a root continues the conversation after a compaction."""
         return node.index in self.title_compactions.boundaries
 
     @cached_property
     def title_compactions(self) -> TitleCompactions:
-        """The compactions of a published description, and what follows them."""
+        """Compactions in the form of a published description, and the records that follow them."""
         return TitleCompactions(self.transcript)
 
     # The conversation
 
     @cached_property
     def loaded(self) -> LoadedRecords:
-        """Everything with an id, however damaged the line it stands on."""
+        """All records with an ID, including those on damaged lines."""
         return load_all_records(self.transcript)
 
     @cached_property
     def leaf(self) -> Node | None:
-        """The record the conversation goes on from, damaged lines included."""
+        """Leaf of the conversation, including damaged lines."""
         return conversation_leaf(self.loaded)
 
     @cached_property
     def chain(self) -> list[Node]:
-        """The parents of the leaf from the root on, missing ones bridged, siblings gathered."""
+        """Chain from the root to the leaf, with missing parents bridged and siblings gathered."""
         return gather(self.loaded, self.parent_chain) if self.parent_chain else []
 
     @cached_property
     def parent_chain(self) -> list[Node]:
-        """The parents of the leaf from the root on, missing ones bridged."""
+        """Chain from the root to the leaf, with missing parents bridged."""
         return walk(self.loaded, self.leaf, STENO) if self.leaf is not None else []
 
     @cached_property
     def conversation(self) -> list[Node]:
-        """What a resume should send: the chain since the last compaction."""
+        """Records that a resume should send: the chain since the last compaction."""
         return since_compaction(self.transcript, self.loaded, self.chain, STENO)
 
     def sibling_before(self, node: Node, parent: str | None, removed: Container[object]) -> Node | None:
-        """Return what was pulled in right before a record of the way, once some records are gone.
+        """Return the gathered record right before a chain record, once some records are removed.
 
-        Lines and results of a response are found beside the way as long as it runs through one of them. Where that one
-        goes, the way has to run through those that are left. They must hang on what is to be the `parent` otherwise:
-        all else is not of this place.
+        Lines and results of a response are gathered only while the parent chain passes through one of its records. If
+        that record is removed, the chain has to pass through a remaining one whose parent is the new `parent`.
         """
         index = self._chain_indexes.get(node.index)
         if index is None or node.index not in self._parent_chain_indexes:
@@ -383,7 +382,7 @@ class RecordGraph:
 
     @cached_property
     def ancestry(self) -> Ancestry:
-        """Which records hang on which in the end."""
+        """Ancestry of all members."""
         return Ancestry(self.members, self.by_uuid)
 
     @cached_property
@@ -396,11 +395,11 @@ class RecordGraph:
 
     @cached_property
     def messages(self) -> list[Node]:
-        """The messages of the conversation."""
+        """Messages of the conversation."""
         return [node for node in self.conversation if node.type in ROLES]
 
     def lost_messages(self, client: Client) -> list[Node] | None:
-        """Return the messages that a client would not go by; None when it refuses the file."""
+        """Return the messages that a client version does not resume, or None if it refuses the file."""
         chain = self.readings.of(client).chain
         if chain is None:
             return None
@@ -409,24 +408,24 @@ class RecordGraph:
 
     @cached_property
     def readings(self) -> ClientReadings:
-        """What each generation of the client makes of the file."""
-        # Where no parent has to be guessed, clients with the same leaf go the same way.
+        """Readings of the file by each client generation."""
+        # Without missing parents, versions with the same leaf follow the same chain.
         return ClientReadings(self.transcript, self.loaded, self.parent_chain if self._has_ordered_parents else [])
 
     @cached_property
     def sent(self) -> frozenset[int]:
-        """The places of the records that a resume should send."""
+        """Indexes of the records that a resume should send."""
         return frozenset(node.index for node in self.conversation)
 
     @cached_property
     def pairs(self) -> ToolPairs:
-        """The tool calls and results of the conversation that do not pair up."""
+        """Unpaired tool calls and results of the conversation."""
         return pair_tools(self.conversation)
 
     def is_relevant(self, node: Node) -> bool:
-        """Whether a flaw of this record is one of the conversation, as it is or as it was meant.
+        """Return whether a record belongs to the conversation, or should but cannot be reached.
 
-        What was compacted away, taken back or said by a sub-agent does not matter to a resume.
+        Compacted, abandoned and sub-agent records do not affect a resume.
         """
         return node.index in self.sent or node.index in self._unreachable_indexes
 
@@ -436,10 +435,10 @@ class RecordGraph:
 
     @cached_property
     def unreachable(self) -> list[Node]:
-        """Messages that no way leads to: neither the conversation, nor a branch of it.
+        """Messages that belong to neither the conversation nor one of its branches.
 
-        Another prompt without a parent is a branch, taken back at the very beginning, unless the conversation itself
-        begins where a parent was lost.
+        A prompt without a parent is a branch (rewound to the start), unless the conversation itself starts at a lost
+        parent.
         """
         if self._is_connected:
             return []
@@ -452,7 +451,7 @@ class RecordGraph:
 
     @property
     def _is_connected(self) -> bool:
-        """Whether every record plainly leads up to a beginning, so that none is out of reach."""
+        """Whether every record has a path to a root, so that none is unreachable."""
         if not self._has_ordered_parents or self.cut_off or not self.chain:
             return False
         return all(
@@ -460,7 +459,7 @@ class RecordGraph:
         )
 
     def _lacks_parent(self, node: Node) -> bool:
-        """Whether a record that nothing was found above cannot be a beginning."""
+        """Return whether a record without an ancestor cannot be a root."""
         return node.parent is not None or node.index in self._cut_off_indexes
 
     @cached_property
@@ -469,7 +468,7 @@ class RecordGraph:
 
     @cached_property
     def top_ancestors(self) -> dict[int, int]:
-        """For each member the place of the record that its parents lead to, past boundaries."""
+        """Index of the topmost ancestor of each member, across compaction boundaries."""
         tops: dict[int, int] = {}
         by_uuid = self.by_uuid
         for start in self.members:

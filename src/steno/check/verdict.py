@@ -1,4 +1,4 @@
-"""The verdict: what each generation of the client would resume of a file."""
+"""Verdicts: what each generation of Claude Code resumes of a file."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, TypeAlias
@@ -20,72 +20,71 @@ ResumeOutcome: TypeAlias = Literal["fully", "partly", "not at all"]
 
 _MISNAMED: Final = "misnamed"
 _REASONS: Final = {
-    _MISNAMED: "the file is named by an id that is no UUID",
-    "no message": "the file has no message that it takes in",
-    "no leaf": "it finds no message to go on from",
+    _MISNAMED: "the file name is a session ID that is not a UUID",
+    "no message": "the file has no message that it reads",
+    "no leaf": "it finds no leaf",
     "no content": "it fails on a message without content",
-    "no model": "it hangs on an answer that names no model",
-    "no time": "it fails on a message without a time",
-    "cycle": "it hangs, as the parents lead round in a circle",
+    "no model": "it hangs on an answer without a model",
+    "no time": "it fails on a message without a timestamp",
+    "cycle": "it hangs on a parent cycle",
 }
 _EMPTY: Final = "the file has no message"
-_ONLY_AGENTS: Final = "every message is a sub-agent's"
-_NOT_READ: Final = "no message is of a form that clients take in"
-# Clients put a reminder of their own before a conversation that an answer begins.
+_ONLY_AGENTS: Final = "all messages are sub-agent messages"
+_NOT_READ: Final = "no message is in a readable format"
+# Claude Code inserts a reminder before a conversation that starts with an answer.
 _HARMLESS_BREACHES: Final = frozenset(("role.first",))
 _REPLAYED_FAMILIES: Final = ("tools", "message")
-# What every client passes on as it is, and what only older ones do.
+# Content that every version sends unchanged, and results that only older versions send.
 _REFUSED: Final = frozenset(
     ("message.image", "message.unsigned-thinking", "message.unknown-block", "tools.input", "tools.duplicate-use")
 )
-# Of an answer clients leave empty text out themselves.
+# Claude Code drops empty text of answers.
 _ALWAYS_REFUSED: Final = frozenset(("message.image", "message.unknown-block"))
-"""Errors that every client passes on to the API with the record they are in."""
+"""Errors in content that every version sends to the API."""
 _REFUSED_OF_USERS: Final = "message.empty-text"
 _REFUSED_AS_ORPHANS: Final = frozenset(("tools.orphan-result", "tools.duplicate-result"))
-_UNSENT: Final = "; the summary of what was compacted is not sent"
+_UNSENT: Final = "; the compaction summary is not sent"
 _MAX_REPLAYED_SIZE: Final = 64 << 20
 _MAX_RANGES: Final = 2
 
 
 class LineRange(msgspec.Struct, frozen=True):
-    """Lines from one to another, both included."""
+    """An inclusive range of lines."""
 
     first: int
     last: int
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What one generation of the client makes of a session."""
+    """What one generation of Claude Code resumes of a session."""
 
     clients: tuple[str, ...]
-    """The versions that were studied and do the same."""
+    """Studied versions with this behaviour."""
     outcome: ResumeOutcome
     sent: int
-    """How many messages of the conversation it sends."""
+    """Number of messages sent."""
     there: int
-    """How many there are: since the last compaction, branches left out."""
+    """Number of messages since the last compaction, without abandoned branches."""
     lost: tuple[LineRange, ...] = ()
-    """Where the others lie; between two messages of a stretch none is sent."""
+    """Lines of the messages that are not sent; no message within a range is sent."""
     refused: str = ""
-    """Why it does not resume the file at all."""
+    """Reason why the file is not resumed at all."""
     rejected: str = ""
-    """Why the API would not take what it sends, as far as that was looked at."""
+    """Reason why the API would reject the request, if checked."""
     words: str = ""
-    """All of it in a sentence."""
+    """The verdict as a sentence."""
 
     @property
     def client(self) -> str:
-        """The newest version it holds for."""
+        """Newest version with this behaviour."""
         return self.clients[-1]
 
 
 def verdicts(evidence: Evidence, *, replayed: int = _MAX_REPLAYED_SIZE) -> tuple[Verdict, ...]:
-    """Return what becomes of a file in each generation of the client, the oldest first.
+    """Return the verdicts on a file for each generation of Claude Code, oldest first.
 
-    None for a sub-agent's own file, which no client resumes by itself. To know for certain whether the API takes it,
-    the requests are put together where there is doubt. That takes long: for a file of more than `replayed` bytes the
-    findings have to do.
+    Empty for sub-agent files, which Claude Code does not resume directly. To decide whether the API accepts a request,
+    suspect requests are replayed. That is slow, so files of more than `replayed` bytes are judged by their findings.
     """
     if is_agent_file(evidence):
         return ()
@@ -98,11 +97,11 @@ def verdicts(evidence: Evidence, *, replayed: int = _MAX_REPLAYED_SIZE) -> tuple
 
 
 def _unify_refusals(all_verdicts: list[Verdict], reason: str = "") -> tuple[Verdict, ...]:
-    """Return verdicts in the same words where no generation resumes the file."""
+    """Return the verdicts, with the same text for all if no generation resumes the file."""
     refused = {verdict.refused for verdict in all_verdicts}
     if len(refused) == 1 and (same := refused.pop()):
         reason = reason or same
-        sentence = f"no client resumes it: {reason}"
+        sentence = f"No version of Claude Code resumes this file: {reason}"
         all_verdicts = [
             msgspec.structs.replace(old_verdict, refused=reason, words=sentence) for old_verdict in all_verdicts
         ]
@@ -110,7 +109,7 @@ def _unify_refusals(all_verdicts: list[Verdict], reason: str = "") -> tuple[Verd
 
 
 def _dialect_verdicts(evidence: Evidence, replayed: int) -> tuple[Verdict, ...]:
-    """Return the verdicts on a file with records in a dialect: what clients send of it as it is."""
+    """Return the verdicts on a file with dialect records, which are not converted for Claude Code."""
     case = _FileCase(evidence.as_written, replayed)
     source = evidence.transcript.source
     nodes = {node.index: node for node in (*evidence.graph.messages, *evidence.graph.unreachable)}
@@ -134,15 +133,15 @@ def _dialect_verdict(evidence: Evidence, case: "_FileCase", versions: tuple[str,
         sentence = _sentence(versions[-1], sent, len(messages), stretches, verdict.rejected)
     else:
         sentence = (
-            f"{versions[-1]} reads {sent:,} of {len(messages):,} messages of the dialect "
-            f"{evidence.dialect}; `steno repair` converts it"
+            f"{versions[-1]} reads {sent:,} of {len(messages):,} messages in the dialect {evidence.dialect}; "
+            "`steno repair` converts them"
         )
     outcome = "partly" if lost_indexes or evidence.dialect != "claude" else "fully"
     return Verdict(versions, outcome, sent, len(messages), stretches, rejected=verdict.rejected, words=sentence)
 
 
 def _common_reason(evidence: Evidence, reason: str) -> str:
-    """Return the reason that no client resumes a file, which may be plainer than that of one."""
+    """Return the common reason why no version resumes a file, more specific than that of one version."""
     if reason != _REASONS["no message"]:
         return reason
     messages = [node for node in evidence.transcript.nodes if node.is_message]
@@ -152,7 +151,7 @@ def _common_reason(evidence: Evidence, reason: str) -> str:
 
 
 class _FileCase:
-    """One file before the judges."""
+    """Computes the verdicts on one file."""
 
     def __init__(self, evidence: Evidence, replayed: int) -> None:
         self.evidence = evidence
@@ -171,7 +170,7 @@ class _FileCase:
         self.suspect = any(rule.startswith(_REPLAYED_FAMILIES) for rule in errors - _ALWAYS_REFUSED)
 
     def judge(self, versions: tuple[str, ...]) -> Verdict:
-        """Return what becomes of the file in one generation."""
+        """Return the verdict for one generation."""
         client = NEWEST_CLIENTS[versions]
         if self.misnamed:
             return self._refused(versions, _MISNAMED)
@@ -201,11 +200,11 @@ class _FileCase:
             len(self.messages),
             _lost_ranges(self.messages, {node.index for node in self.messages}, self.evidence.lines),
             refused=explanation,
-            words=f"{versions[-1]} does not resume it: {explanation}",
+            words=f"{versions[-1]} does not resume this file: {explanation}",
         )
 
     def _lost(self, client: Client, chain: list[Node]) -> set[int]:
-        """Return the places of the messages that the client does not send."""
+        """Return the indexes of the messages that the client version does not send."""
         if id(chain) not in self.lost_by_chain:
             graph = self.evidence.graph
             pairs = graph.pairs if chain == graph.conversation else pair_tools(chain)
@@ -218,14 +217,14 @@ class _FileCase:
         return lost_indexes | (_dropped_indexes(client, pairs) & {node.index for node in self.messages})
 
     def dropped_names(self, client: Client, chain: list[Node]) -> set[str | None]:
-        """Return the ids of messages on a chain that the client does not send."""
+        """Return the IDs of messages on a chain that the client version does not send."""
         lost_indexes = self._lost(client, chain)
         return {node.uuid for node in self.messages if node.index in lost_indexes}
 
     def _rejected(self, client: Client, chain: list[Node]) -> str:
-        """Return why the API would not take what the client sends, or nothing.
+        """Return the reason why the API would reject the request, or an empty string.
 
-        To put a request together takes long: only where something was found that may, or may not, be part of it.
+        Replaying a request is slow, so it is done only if findings may affect it.
         """
         certain = self._first_error_on(chain, _ALWAYS_REFUSED) if self.certain else ""
         if certain or not self.suspect:
@@ -239,7 +238,7 @@ class _FileCase:
         return f"{first.rule}: {first.detail}" if first is not None else ""
 
     def _first_error_on(self, chain: list[Node], refused: frozenset[str]) -> str:
-        """Return the first error of these on a client's chain, or nothing."""
+        """Return the first of these errors on a client version's chain, or an empty string."""
         types = {node.offset: node.type for node in chain}
         for finding in self.evidence.findings:
             record_type = types.get(finding.location.span.offset)
@@ -252,7 +251,7 @@ class _FileCase:
 
 
 def _lost_ranges(messages: Sequence[Node], lost_indexes: set[int], lines: Sequence[int]) -> tuple[LineRange, ...]:
-    """Return the lines of the messages that are lost, among all messages."""
+    """Return the line ranges of the lost messages, among all messages."""
     ranges: list[LineRange] = []
     was_lost = False
     for node in messages if lost_indexes else ():
@@ -266,7 +265,7 @@ def _lost_ranges(messages: Sequence[Node], lost_indexes: set[int], lines: Sequen
 
 
 def _dropped_indexes(client: Client, pairs: ToolPairs) -> set[int]:
-    """Return the places of what a client takes in, then leaves out for want of a call or result."""
+    """Return the indexes of loaded messages that a client version drops because of unpaired calls or results."""
     blocks = pairs.open
     if not client.answers_interrupted:
         blocks += pairs.interrupted
@@ -280,8 +279,8 @@ def _sentence(version: str, sent: int, total: int, lost_ranges: Sequence[LineRan
         verb = "is" if len(lost_ranges) == 1 and lost_ranges[0].first == lost_ranges[0].last else "are"
         sentence = f"{version} resumes {sent:,} of {total:,} messages: {_describe_ranges(lost_ranges)} {verb} lost"
     else:
-        sentence = f"{version} resumes it fully"
-    return f"{sentence}, but the API would refuse it" if rejected else sentence
+        sentence = f"{version} resumes all messages"
+    return f"{sentence}, but the API would reject the request" if rejected else sentence
 
 
 def _describe_ranges(stretches: Sequence[LineRange]) -> str:

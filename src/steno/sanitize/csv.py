@@ -1,7 +1,7 @@
 r"""Makes untrusted text safe for a CSV cell.
 
-A cell that begins like a formula would be run by the program that opens the file, so it gets an apostrophe in front;
-control characters are made visible.
+A spreadsheet would run a cell that begins like a formula, so it gets a leading apostrophe. Control characters are made
+visible.
 
 >>> csv_row(["=1+1", 12, "a, b"])
 '\'=1+1,12,"a, b"\r\n'
@@ -17,7 +17,7 @@ _QUOTED_CHARACTERS: Final = frozenset(',"\n\r')
 
 
 def csv_row(cells: Iterable[str | float | None]) -> str:
-    """Return one line of CSV; numbers are written as they are, nothing for None."""
+    """Return one line of CSV; numbers are written unchanged, None as an empty cell."""
     return ",".join(_csv_cell(cell) for cell in cells) + "\r\n"
 
 
@@ -26,7 +26,7 @@ def _csv_cell(cell: str | float | None) -> str:
         return ""
     if not isinstance(cell, str):
         return str(cell)
-    # What a spreadsheet strips before it looks for a formula does not hide one.
+    # Spreadsheets strip white space before they look for a formula.
     is_formula = cell.lstrip().startswith(_FORMULA_STARTS) or cell.startswith(_FORMULA_STARTS)
     text = clean(cell)
     if is_formula:

@@ -1,6 +1,6 @@
-r"""Masks secrets in text that is displayed, more strictly than in text that is exported.
+r"""Masks secrets in displayed text, more strictly than in exported text.
 
-Besides every known secret, whatever looks like one is masked: long random words, cut-off tokens.
+Masks every known secret and text that looks like one: long random words, cut-off tokens.
 
 >>> hide_secrets("curl -H 'Authorization: Bearer abc123def456ghi7' https://ada:pw@host/x")
 "curl -H 'Authorization: <masked>' https://<masked>@host/x"
@@ -19,8 +19,8 @@ _AUTH_HEADER: Final = re.compile(
     r"(\b(?:proxy-)?authorization\b\s*[:=]\s*)(?:(?:bearer|basic|token)\s+)?[^\s\"'\\,;]+", re.IGNORECASE
 )
 _AUTH_SCHEME: Final = re.compile(r"(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-# Names are bounded behind the word that gives them away, and not looked at before it: in a long run
-# of letters everything else takes the square of its length.
+# Names are bounded after the keyword and not read before it: in a long run of letters, anything else takes quadratic
+# time.
 _NAMED_SECRET: Final = re.compile(
     r"((?:api[_-]?key|token|secret|passw(?:or)?d|passphrase|credential|auth)"
     r"[A-Za-z0-9_-]{0,64}(?:\s*[=:]\s*|\s+(?=[^\s-])))((?!<masked>)[^\s\"'\\,;&]{3,})",
@@ -34,7 +34,7 @@ _MIN_DIGITS: Final = 4
 
 
 def hide_secrets(text: str) -> str:
-    """Return a text with everything masked in it that is, or looks like, a secret."""
+    """Return a text with everything masked that is, or looks like, a secret."""
     text = _key_pattern().sub(PLAIN_MASK, hide_known_secrets(text))
     text = _URL_CREDENTIALS.sub(rf"\1{PLAIN_MASK}@", text)
     text = _AUTH_HEADER.sub(rf"\1{PLAIN_MASK}", text)
@@ -44,7 +44,7 @@ def hide_secrets(text: str) -> str:
 
 
 def hide_known_secrets(text: str) -> str:
-    """Return a text with every secret masked that an export would mask; homes and addresses stay."""
+    """Return a text with every secret masked that an export would mask; home directories and email addresses are kept."""
     data = text.encode("utf-8", "surrogatepass")
     edits = [
         msgspec.structs.replace(edit, new=PLAIN_MASK.encode())
@@ -56,9 +56,9 @@ def hide_known_secrets(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _key_pattern() -> re.Pattern[str]:
-    """Return what finds a word that begins as the secrets of a family do, if it is none of them.
+    """Return a pattern for words that begin like the secrets of a family without being one.
 
-    A brief or a list is read by anybody: what is cut off, or of a form that is new, goes too.
+    Displayed text may be read by anyone, so cut-off tokens and tokens of a new form are masked as well.
     """
     needles = {needle.decode() for family in SECRET_FAMILIES if family.prefix for needle in family.needles}
     needles.add("eyJ")
@@ -67,7 +67,7 @@ def _key_pattern() -> re.Pattern[str]:
 
 
 def _mask_named(match: re.Match[str]) -> str:
-    """Mask what stands behind a name; behind a mere space not a word, as in `token streaming`."""
+    """Mask the value after a name; after a space only, plain words such as `token streaming` are kept."""
     name, value = match[1].rstrip(), match[2].rstrip(".!?)*_`")
     if name.endswith(("=", ":")) or not value.isalpha():
         return match[1] + PLAIN_MASK
@@ -76,7 +76,7 @@ def _mask_named(match: re.Match[str]) -> str:
 
 
 def _mask_long(match: re.Match[str]) -> str:
-    """Mask a long run of letters and digits, unless it reads like words."""
+    """Mask a long run of letters and digits, unless it consists of words."""
     word = match[0]
     mixed = sum(character.isdigit() for character in word) >= _MIN_DIGITS
     return PLAIN_MASK if mixed and any(letter.isalpha() for letter in word) else word

@@ -1,9 +1,9 @@
 r"""Makes untrusted text safe for a page.
 
-`escape_markup` escapes, and makes visible what hides or reverses text; templates do it to all that they are given. HTML
-that a renderer of ours made is filtered once more: `sanitize_html` keeps only the few tags and attributes that our
-renderers use. What is concatenated by hand, because there is much of it, takes its texts from `escape_html` or, between
-tags alone, from `escape_text`; it is `SafeHtml` until it is passed to a template, which accepts `trusted_markup`.
+`escape_markup` escapes text and makes hidden and bidirectional characters visible; templates apply it to all their
+input. HTML from our renderers is filtered again: `sanitize_html` keeps only the few tags and attributes that they use.
+HTML concatenated by hand, for speed, escapes its texts with `escape_html` or, between tags only, `escape_text`; it is
+`SafeHtml` until it is passed to a template, which accepts `trusted_markup`.
 
 >>> str(escape_markup("<b>\u202e</b>"))
 '&lt;b&gt;\\u{202e}&lt;/b&gt;'
@@ -86,27 +86,27 @@ _ALLOWED_SCHEMES: Final = frozenset(("http", "https", "mailto"))
 if TYPE_CHECKING:
 
     class SafeHtml(str):
-        """HTML that is made of nothing but our own and of what was escaped."""
+        """HTML that contains only our own markup and escaped text."""
 
         __slots__ = ()
 
 else:
-    # A page has very many pieces: only the type checker tells them from other strings.
+    # A page has very many pieces: only the type checker distinguishes them from other strings.
     SafeHtml = str
 
 
 def visible_text(text: str) -> str:
-    """Return a text in which nothing hides, acts or turns other text around; lines stay lines."""
+    """Return a text with control, invisible and bidirectional characters made visible; line ends are kept."""
     return clean(text, newlines=True)
 
 
 def escape_markup(text: str) -> Markup:
-    """Return a text as HTML that shows just this text."""
+    """Return a text escaped as HTML."""
     return str.__new__(Markup, escape_html(text))
 
 
 def escape_html(text: str) -> str:
-    """Return the same as a bare string, to be put into HTML anywhere."""
+    """Return a text escaped as HTML for any position, as a plain string."""
     text = escape_text(text)
     if '"' in text:
         text = text.replace('"', "&#34;")
@@ -116,7 +116,7 @@ def escape_html(text: str) -> str:
 
 
 def escape_text(text: str) -> str:
-    """Return a text as HTML that may only stand between tags: quotes stay as they are."""
+    """Return a text escaped as HTML for use between tags only: quotes are kept."""
     if not (text.isascii() and text.isprintable()):
         text = clean_text_lines(text)
     if "&" in text:
@@ -129,16 +129,16 @@ def escape_text(text: str) -> str:
 
 
 def trusted_markup(html: str) -> Markup:
-    """Return HTML that is made of nothing but our own and of what was escaped, for a template."""
-    # What `Markup(html)` is, at a third of its price.
+    """Return HTML that contains only our own markup and escaped text, for a template."""
+    # Equivalent to `Markup(html)`, at a third of the cost.
     return str.__new__(Markup, html)
 
 
 def sanitize_html(html: str) -> Markup:
-    """Return HTML of our own renderers with nothing in it that they never write."""
+    """Return HTML from our renderers, reduced to the tags and attributes that they use."""
     import nh3
 
-    # Addresses without a scheme stay; those are our own, and pages load nothing from elsewhere.
+    # Relative URLs are kept: they are our own, and pages load nothing from other hosts.
     return Markup(
         nh3.clean(
             html,

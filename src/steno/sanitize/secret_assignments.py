@@ -1,8 +1,7 @@
-"""Secrets by their names: `password = x`, `"api_key": "x"`, `export TOKEN=x`, `--secret x`.
+"""Detects secrets by their names: `password = x`, `"api_key": "x"`, `export TOKEN=x`, `--secret x`.
 
-A needle is a word such as `ecret` or `oken`. Around it the name is read, behind the name what joins it to a value, then
-the value. How random the value has to be depends on what the name says and on how the two are joined. All of it looks
-at a bounded number of bytes.
+A needle is part of a word such as `ecret` or `oken`. The name is read around it, then the operator and the value after
+it. How random the value must be depends on the name and the operator. Every step reads a bounded number of bytes.
 """
 
 import re
@@ -32,21 +31,20 @@ _NAME_PARTS: Final = LazyPattern(rb"[A-Z]{2,32}+(?![a-z])|[A-Z]?[a-z]{1,64}+|[A-
 
 
 def _word_set(text: str) -> frozenset[str]:
-    """Return the words of a text."""
     return frozenset(text.split())
 
 
 class SecretName(msgspec.Struct, frozen=True):
-    """What a name says about its value."""
+    """Classification of a name by the kind of its value."""
 
     kind: str
-    """`password`, `secret` or `key`; nothing for a name that says nothing."""
+    """`password`, `secret` or `key`; empty if the name does not indicate a secret."""
     loud: bool
-    """Whether it is written like a variable of the environment."""
+    """Whether it is written like an environment variable."""
     phrase: bool = False
-    """Whether its value may be several words."""
+    """Whether its value may consist of several words."""
     session: bool = False
-    """Whether it is the id of a session, which is often no secret."""
+    """Whether it names a session ID, which is often not secret."""
 
 
 _PASSWORD_WORDS: Final = _word_set(
@@ -69,7 +67,7 @@ _HARMLESS_KEY_QUALIFIERS: Final = _word_set(
     "source target entity resource module package event message keyboard feature flag metric tag "
     "answer cursor next start last first first data json yaml toml dir path project session user"
 )
-"""What a key may be of that opens nothing."""
+"""Words before `key` that indicate a value other than a secret."""
 _HARMLESS_LAST_WORDS: Final = _word_set(
     "id ids name names type types url uri urls path paths file files dir folder arn endpoint field fields "
     "label labels count counts counter limit limits length len expiry expires expire expiration ttl at in "
@@ -85,23 +83,23 @@ _HARMLESS_LAST_WORDS: Final = _word_set(
     "created updated modified changed sha commit template example sample test doc docs plugin rules rule "
     "scan scanner detection detector"
 )
-"""Last words of names whose values are about a secret, and are none."""
+"""Last words of names whose values relate to a secret but are not one."""
 _FORM_WORDS: Final = _word_set("data value values base64 b64 pem plain plaintext raw content clear prod dev")
-"""Last words of names that say how the value before them is written."""
+"""Last words of names that describe the encoding of the value."""
 _NOT_PASSWORD_WORDS: Final = _word_set("minipass compass bypass trespass surpass encompass overpass underpass")
 _PUBLIC_WORDS: Final = frozenset(("public", "pub", "publishable"))
 
 
 @lru_cache(maxsize=4_096)
 def classify_name(name: bytes) -> SecretName:
-    """Return what a name says about its value."""
+    """Return the classification of a name."""
     parts = [part.decode("latin-1").lower() for part in _NAME_PARTS.findall(name)]
     while parts and (parts[-1].isdigit() or (len(parts[-1]) == 1 and parts[-1] != "x")):
         parts.pop()
     if len(parts) > 1 and parts[-1] in _FORM_WORDS:
         parts.pop()
     if parts[-2:] == ["secret", "id"]:
-        # The half of a login with Vault that is a secret.
+        # The secret half of a Vault login.
         parts.pop()
     if not parts or parts[-1] in _HARMLESS_LAST_WORDS or any(part in _PUBLIC_WORDS for part in parts[:-1]):
         return _NO_SECRET_NAME
@@ -112,7 +110,7 @@ def classify_name(name: bytes) -> SecretName:
 
 
 def _classify_parts(parts: list[str]) -> str:
-    """Return what the last words of a name say about its value."""
+    """Return the kind of value indicated by the last words of a name."""
     last = parts[-1]
     previous = parts[-2] if len(parts) > 1 else ""
     if _is_password_word(last):
@@ -149,7 +147,7 @@ _NAME_BEFORE: Final = 48
 _NAME_BEHIND: Final = 40
 _MAX_VALUE: Final = 4_096
 _AWS_SECRET: Final = 40
-"""Letters of an AWS secret key."""
+"""Length of an AWS secret key."""
 _NAME_LETTERS: Final = LazyPattern(rb"[A-Za-z0-9_.-]*+")
 _QUOTES: Final = rb"\\{0,7}[\"'`]"
 _SPACES: Final = rb"[ \t]{0,32}+"
@@ -162,7 +160,7 @@ _NAME_VALUE_JOINT: Final = LazyPattern(
     rb"|=>|:=|\|\|=|\?\?=|\?=|\+=|={1,3}|!==?|:)" + _SPACES +
     # A call with the value, or with name and value.
     rb"|(?P<call>\([ \t]{0,2})(?=\\{0,7}[\"'`])"
-    # XML, and settings in which name and value stand side by side.
+    # XML, and settings with name and value side by side.
     rb"|(?P<tag>>)"
     rb"|(?P<beside>(?:,|/?>)?[ \t]{0,4}(?:(?:\\{1,7}r)?\\{1,7}n|\r?\n)?[ \t]{0,24}(?:\\{0,7}[\"'])?(?:value|default|Value)"
     rb"(?:\\{0,7}[\"'])?[ \t]{0,2}[:=][ \t]{0,2}|(?:--body|--value|--plaintext|-b)[ =])"
@@ -176,9 +174,9 @@ _OPENING_QUOTE: Final = LazyPattern(rb"(?:[rbuf@]{0,2}(\\{0,7}[\"'`]))")
 _BARE_VALUE: Final = LazyPattern(rb"[^\s\"'`\\,;&<>(){}\[\]|]{1,512}+")
 _LINE_VALUE: Final = LazyPattern(rb"[^\s\"'`\\]{1,512}+")
 _VALUE_REST: Final = LazyPattern(rb"[^\s\"'`\\,;&<>(){}\[\]|]++")
-"""What a value goes on with that is longer than what is judged of it."""
+"""Remainder of a value that is longer than the part that is classified."""
 _TAG_VALUE: Final = LazyPattern(rb"[^\s<>]{1,512}+")
-"""What may stand between two tags of XML."""
+"""Text between two XML tags."""
 _UUID: Final = LazyPattern(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _HEX: Final = LazyPattern(rb"[0-9a-fA-F]{16,512}+\Z")
 _CODE_AFTER: Final = LazyPattern(rb"[(\[.]|::|->")
@@ -189,35 +187,35 @@ _SET_BEFORE: Final = LazyPattern(
     rb"(?:(?:^|[\s\"'(;=`]|\\n)-{1,2})\Z|(?:\bset|\bsetenv|\bsetx|\bENV|\bset -[a-zA-Z]{1,4}|\bput|\badd)[ \t]{1,4}\Z"
 )
 _LINE_BEFORE: Final = 10
-"""Bytes of the longest of what begins such a line."""
+"""Maximum length in bytes of the start of such a line."""
 _LOGIN: Final = LazyPattern(rb"\b(?:machine|login|default)(?:[ \t\r\n]|\\{1,7}[nrt])")
 _NETRC_ENTRY: Final = LazyPattern(
     rb"\b(?:machine|login|default)(?:(?:[ \t\r\n]|\\{1,7}[nrt])++(?:[^\s\\]|\\{1,7}+(?![nrt]))*+){1,7}+\Z"
 )
-"""An entry of a .netrc up to the name of its password, counted in words: a mask is one, as a secret is."""
+"""A .netrc entry up to the name of its password. Counted in words, because a mask is one word, like a secret."""
 _NETRC_BEFORE: Final = 600
 _SQL_BEFORE: Final = LazyPattern(rb"(?:\b(?i:with|role|user|identified|encrypted|set)\b[^;]{0,80})\Z")
 
 
 _BYTES_AFTER_NAME: Final = frozenset(bytes((byte,)) for byte in b"=:\"'`\\ \t\r\n>],(|?+!/\x1b")
-"""Bytes that may stand behind the name of a value."""
+"""Bytes that may follow the name of a value."""
 
 
 class _Value(msgspec.Struct, frozen=True):
-    """The value that stands behind a name."""
+    """The value after a name."""
 
     begin: int
     end: int
     text: bytes
     quoted: bool
     masked: bool = False
-    """Whether masks were taken out of the text: words with a secret among them are not scrambled."""
+    """Whether masks were removed from the text: words around a secret are not random."""
 
 
 def _candidate_values(data: bytes, place: int, letters: LazyPattern) -> Iterator[_Value]:
-    """Yield what may be the value at a place, the longest first.
+    """Yield the possible values at a position, longest first.
 
-    `letters` is what it may be made of where it has no quotes.
+    `letters` matches an unquoted value.
     """
     opened = _OPENING_QUOTE.match(data, place)
     if opened is not None:
@@ -225,7 +223,7 @@ def _candidate_values(data: bytes, place: int, letters: LazyPattern) -> Iterator
         begin = opened.end()
         end = data.find(quote, begin, begin + _MAX_VALUE)
         if end == -1:
-            # Cut off: as far as the line goes.
+            # Cut off: take the rest of the line.
             bare = letters.match(data, begin)
             if bare:
                 yield _Value(begin, bare.end(), bare[0], quoted=True)
@@ -248,9 +246,9 @@ def _candidate_values(data: bytes, place: int, letters: LazyPattern) -> Iterator
 
 
 def _without_masks(value: _Value) -> _Value:
-    """Return a value as it is judged: without the masks in it, which are full of signs.
+    """Return a value without masks, because their characters would affect its classification.
 
-    Nothing is left of one that begins with a mask.
+    The text is empty if it starts with a mask.
     """
     if not has_mask(value.text):
         return value
@@ -259,14 +257,14 @@ def _without_masks(value: _Value) -> _Value:
 
 
 def _match_name(data: bytes, place: int) -> SecretMatch | None:
-    """Examine the word of a name that stands at a place."""
+    """Examine the word of a name at a position."""
     reversed_before = _NAME_LETTERS.match(data[max(0, place - _NAME_BEFORE) : place][::-1])
     begin = place - (reversed_before.end() if reversed_before else 0)
     if place - begin >= _NAME_BEFORE:
-        # A run of letters that is too long for a name.
+        # The run is too long for a name.
         return None
     if data[begin - 1 : begin] == b"\\" and begin < place and data[begin : begin + 1] in b"nrtbf":
-        # The letter of an escape, as in `\nPASSWORD=`.
+        # The letter of an escape sequence, as in `\nPASSWORD=`.
         begin += 1
     if data[place : place + len(b"api key")].lower() == b"api key":
         # `API key`, in a sentence.
@@ -284,7 +282,7 @@ def _match_name(data: bytes, place: int) -> SecretMatch | None:
 
 
 def _match_value(data: bytes, begin: int, end: int, name: SecretName) -> SecretMatch | None:
-    """Examine what stands behind a name."""
+    """Examine the text after a name."""
     joint = _NAME_VALUE_JOINT.match(data, end)
     if joint is None:
         return None
@@ -295,7 +293,7 @@ def _match_value(data: bytes, begin: int, end: int, name: SecretName) -> SecretM
         return None
     value_end = value.end
     if rest := _VALUE_REST.match(data, value_end):
-        # Looked at only behind a secret: before, it would take the square of a long run.
+        # Only after a secret is found: otherwise long runs would take quadratic time.
         value_end = rest.end()
     if name.loud and _BEFORE_LINE.search(data[max(0, begin - _LINE_BEFORE) : begin]):
         # The rest of a line in a file of variables, unless it is another variable.
@@ -310,7 +308,7 @@ def _match_value(data: bytes, begin: int, end: int, name: SecretName) -> SecretM
 
 
 def _family_id(text: bytes, joint: re.Match[bytes], name: SecretName, value: _Value) -> str:
-    """Return the family that a receipt names."""
+    """Return the ID of the family named in the receipt."""
     if name.kind == "password":
         return "env-password" if name.loud and joint["sign"] == b"=" else "password"
     lower_name = text.lower()
@@ -345,7 +343,7 @@ def _is_secret(data: bytes, begin: int, joint: re.Match[bytes], name: SecretName
 
 
 def _is_strong(text: bytes, value: _Value, name: SecretName) -> bool:
-    """Say whether a value was generated."""
+    """Return whether a value was generated randomly."""
     if BLANK.search(text):
         return False
     if _UUID.match(text):
@@ -355,13 +353,13 @@ def _is_strong(text: bytes, value: _Value, name: SecretName) -> bool:
     if name.kind == "key":
         return len(text) >= _MIN_KEY and is_random(text)
     if len(text) >= _AWS_SECRET and text.startswith(b"/"):
-        # One in 64 keys in base64 begins like a path.
+        # One in 64 base64 keys begins like a path.
         text = text[1:]
     return is_random(text) or (value.quoted and is_scrambled(text))
 
 
 def _is_weak(text: bytes, name: SecretName, value: _Value) -> bool:
-    """Say whether a value is a password that somebody made up."""
+    """Return whether a value is a password chosen by a person."""
     if name.kind == "password":
         return is_password(text, quoted=value.quoted) and not _is_code(text, value)
     if name.kind == "secret" and len(text) >= _MIN_SECRET:
@@ -376,7 +374,7 @@ _MIN_KEY: Final = 16
 _MIN_SECRET: Final = 8
 _MIN_WORD: Final = 4
 _MIN_NEXT_WORD: Final = 3
-"""Letters of a password in a place where nothing else can stand."""
+"""Minimum length of a password where only a password can occur."""
 _MIN_IN_SENTENCE: Final = 12
 _VARIABLE: Final = LazyPattern(
     rb"(?:[a-z]{1,3}|[A-Za-z_]*(?:pass|pw|secret|token|key|cred|auth|hash|salt)[A-Za-z_]*)[0-9]{0,3}\Z", re.IGNORECASE
@@ -388,7 +386,7 @@ def _is_code(text: bytes, value: _Value) -> bool:
 
 
 def _is_variable_value(data: bytes, begin: int, joint: re.Match[bytes], name: SecretName, value: _Value) -> bool:
-    """Say whether a value is that of a variable or of an option: there, words are taken too."""
+    """Return whether the value of a variable or option is secret; words are accepted as well."""
     if joint["sign"] != b"=" or joint.end() - joint.start() > 1:
         return False
     if name.loud and name.kind == "secret" and is_password(value.text, quoted=value.quoted):
@@ -401,7 +399,7 @@ def _is_variable_value(data: bytes, begin: int, joint: re.Match[bytes], name: Se
 def _is_secret_next_word(
     data: bytes, begin: int, joint: re.Match[bytes], name: SecretName, value: _Value, *, strong: bool
 ) -> bool:
-    """Say whether a value is the next word of a command, a .netrc or a statement of SQL."""
+    """Return whether the next word of a command, a .netrc file or an SQL statement is secret."""
     if joint.end() == joint.start() or joint["closed"] or joint["subscript"]:
         return False
     preceding = data[max(0, begin - 160) : begin]
@@ -421,7 +419,7 @@ def _is_secret_next_word(
 
 
 def _is_option_value(data: bytes, name: SecretName, value: _Value) -> bool:
-    """Say whether the word behind an option such as `--password` is its value."""
+    """Return whether the word after an option such as `--password` is its value."""
     text = value.text
     if name.kind == "key" or text.startswith((b"/", b"./", b"~")):
         return False
@@ -432,7 +430,7 @@ _IS_WORD: Final = LazyPattern(rb"[a-z]{1,12}(?:[-_][a-z]{1,12}){0,3}\Z|[A-Z_]{1,
 
 
 def _is_option_password(data: bytes, value: _Value) -> bool:
-    """Say whether a word behind `--password` is one, though it is made of letters alone."""
+    """Return whether a word of letters only after `--password` is a password."""
     rest = data[value.end : value.end + 2]
     if value.text.lower() in _SENTENCE_WORDS:
         return False
@@ -446,7 +444,7 @@ _SENTENCE_WORDS: Final = frozenset(
     b"this then prompt file files value values command should must will cannot were have using only "
     b"also into does needs switch stdin".split()
 )
-"""Words that follow the name of an option in a sentence."""
+"""Words that follow an option name in a sentence."""
 
 
 _LONG_NEEDLES: Final = (
@@ -460,7 +458,7 @@ _BYTES_AFTER_SHORT: Final = (b"=", b":", b"\n", b"\r", b'"', b"'", b"\\", b" ", 
 _PROSE_WORDS: Final = frozenset(
     (b"pass", b"Pass", b"auth", b"_key", b"Key", b"salt", b"psk", b"-key", b"-Key", b"creds")
 )
-"""Words that occur in prose; behind them a space says nothing."""
+"""Words that occur in prose, so a space after them proves nothing."""
 
 _NEEDLES: Final = (
     *_LONG_NEEDLES,
@@ -494,13 +492,13 @@ _NEEDLES: Final = (
 NAMED_FAMILIES: Final = (
     SecretFamily(
         "named-secret",
-        "keys, tokens and secrets by their names",
+        "keys, tokens and secrets by name",
         tuple(dict.fromkeys(_NEEDLES)),
         _match_name,
         tuple(b"assw ASSW ecret ECRET oken OKEN api_k API_K apiK".split()),
     ),
     # Found by the same needles.
-    SecretFamily("password", "passwords by their names", (), _match_name),
-    SecretFamily("env-password", "passwords in variables of the environment", (), _match_name),
+    SecretFamily("password", "passwords by name", (), _match_name),
+    SecretFamily("env-password", "passwords in environment variables", (), _match_name),
     SecretFamily("aws-secret-key", "AWS secret keys", (), _match_name),
 )

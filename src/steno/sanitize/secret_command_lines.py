@@ -1,7 +1,7 @@
-"""Passwords among the words of a command, which only the program distinguishes from other words.
+"""Detects passwords among the words of a command, which look like any other argument.
 
-A needle is the name of a program. From there the words are read up to the end of the command, once, and every option
-with which a program takes a password is looked up in a table.
+A needle is the name of a program. The words from there to the end of the command are read once, and every option that
+takes a password is looked up in a table.
 """
 
 import re
@@ -28,20 +28,20 @@ from steno.sanitize.secret_family import (
 _MAX_BYTES: Final = 4_000
 _MAX_USER: Final = 32
 _MIN_JOINED: Final = 4
-"""Letters of a password that is written right behind its option; fewer are other options."""
+"""Minimum length of a password attached to its option; shorter text is another option."""
 _USER_AND_PASSWORD: Final = 2
-"""Words behind `htpasswd -b` where the file is missing."""
+"""Number of words after `htpasswd -b` if the file is missing."""
 _MAX_WORDS: Final = 80
 _MAX_NAME: Final = 24
 _WINDOW: Final = 1_000
 _SPACE: Final = LazyPattern(rb"(?:[ \t]|\\{1,15}\r?\n|\\{3,15}n){1,40}+")
-"""What parts two words: also a line that goes on behind a backslash."""
+"""Separator between words, including a line continuation."""
 _PIECE: Final = (
     rb"(?:\\{0,7}\"[^\"\\\n]{0,600}+\\{0,7}\"|\\{0,7}'[^'\\\n]{0,600}+\\{0,7}'|[^\s\"'\\|;&<>()`]{1,600}+"
     rb"|\\{1,2}[^\snrt\"']|" + MASK_PATTERN + rb")"
 )
 _WORD: Final = LazyPattern(_PIECE + rb"{1,9}+")
-"""A word of a command. A mask is a part of one, else a command would end where it was masked."""
+"""A word of a command. A mask is part of a word, otherwise a masked command would end there."""
 
 
 class _PasswordOptions(msgspec.Struct, frozen=True):
@@ -52,13 +52,13 @@ class _PasswordOptions(msgspec.Struct, frozen=True):
     joined: tuple[bytes, ...] = ()
     """Options whose password is the rest of the same word."""
     pair: tuple[bytes, ...] = ()
-    """Options of a user and a password, joined by a sign."""
+    """Options with a user and a password, joined by a separator."""
     sign: bytes = b":"
     cookie: tuple[bytes, ...] = ()
     needs: tuple[bytes, ...] = ()
-    """Words of which one has to stand before."""
+    """Words of which one must occur earlier."""
     word: int = 0
-    """The number of the word behind the needed one that is a password."""
+    """Position of the password after the required word."""
 
 
 _MYSQL: Final = _PasswordOptions(joined=(b"-p",))
@@ -154,7 +154,7 @@ class _CommandWord(msgspec.Struct, frozen=True):
     """A word of a command, without its quotes."""
 
     text: bytes
-    """What it says; masks in it are covered."""
+    """Text of the word, with masks covered."""
     begin: int
     end: int
 
@@ -172,7 +172,7 @@ def _command_word(data: bytes, begin: int, end: int) -> _CommandWord:
 
 @cache
 def _required_texts(name: bytes) -> tuple[bytes, ...]:
-    """Return what has to stand somewhere behind the name of a program, else it takes no password."""
+    """Return texts of which one must follow the name of a program for it to take a password."""
     if name in (b"echo", b"printf"):
         return b"sudo ", b"stdin", b"chpasswd", b"--with-token", b"passphrase-fd", b"smbpasswd"
     special = {
@@ -189,7 +189,7 @@ def _required_texts(name: bytes) -> tuple[bytes, ...]:
 
 
 def _match_command(data: bytes, place: int) -> SecretMatch | None:
-    """Read the words of a command, and find the passwords among them."""
+    """Find the passwords among the words of a command."""
     if not starts_word(data, place) or data[place - 1 : place] in (b"-", b"."):
         return None
     name = data[place : place + _MAX_NAME].partition(b" ")[0].removesuffix(b".exe")
@@ -202,7 +202,7 @@ def _match_command(data: bytes, place: int) -> SecretMatch | None:
 
 
 class _CommandScanner:
-    """Goes through the words of one command, once."""
+    """Scans the words of one command once."""
 
     def __init__(self, data: bytes, program: _CommandWord) -> None:
         self._data = data
@@ -210,16 +210,16 @@ class _CommandScanner:
         self._start_program(program)
 
     def _start_program(self, program: _CommandWord) -> None:
-        """Go on with the words of a program, which is the first of them."""
+        """Start a new program at its first word."""
         self._name = program.text
         self._program = _PROGRAMS[program.text]
         self._words = [program]
         self._is_ready = not self._program.needs or program.text in self._program.needs
         self._words_after_needed = 0
-        """Words behind the one that was needed."""
+        """Number of words after the required one."""
 
     def scan(self, place: int) -> int:
-        """Read from a place; return where the command ends."""
+        """Scan from a position; return the end of the command."""
         data, limit = self._data, place + _MAX_BYTES
         for _ in range(_MAX_WORDS):
             word = _WORD.match(data, place) if place < limit else None
@@ -293,7 +293,7 @@ class _CommandScanner:
                 return
 
     def _add_pair(self, part: _CommandWord, skip: int, sign: bytes) -> None:
-        """Find the password behind a user and a sign; without a sign nothing is left of the word."""
+        """Add the password after a user and a separator; without a separator the span is empty."""
         credential = _command_word(self._data, part.begin + skip, part.end)
         user, _, _ = credential.text.partition(sign)
         self._add_span(credential.begin + len(user) + 1, credential.end)
@@ -304,7 +304,7 @@ class _CommandScanner:
             self._add_span(begin, end)
 
     def _finish_command(self, place: int) -> None:
-        """End a command: what only its last words say."""
+        """Finish a command by examining its operands."""
         operands = [word for word in self._words[1:] if not word.text.startswith(b"-")]
         if self._name == b"htpasswd" and self._is_ready:
             self._scan_htpasswd()
@@ -314,7 +314,7 @@ class _CommandScanner:
             self._scan_echo(operands[-1], place)
 
     def _scan_htpasswd(self) -> None:
-        """Find the password by its place: behind file and user, or behind the user with `-n`."""
+        """Find the password by its position: after file and user, or after the user with `-n`."""
         options: list[bytes] = []
         operands: list[_CommandWord] = []
         for previous, word in pairwise(self._words):
@@ -322,10 +322,10 @@ class _CommandScanner:
                 if not operands:
                     options.append(word.text)
             elif operands or not (previous.text in options and previous.text.endswith((b"C", b"r"))):
-                # Behind `-C` and `-r` stands a number.
+                # `-C` and `-r` take a number.
                 operands.append(word)
         without_file = any(b"n" in option for option in options)
-        # With `-n`, who names a file all the same writes the password behind it and the user.
+        # With `-n`, a file may still be named; then the password follows the file and the user.
         first = 1 if without_file or len(operands) == _USER_AND_PASSWORD else 2
         for word in operands[first:3]:
             self._add_span(word.begin, word.end)
@@ -343,7 +343,7 @@ class _CommandScanner:
                     self._add_span(word.begin, word.end)
 
     def _scan_echo(self, last: _CommandWord, place: int) -> None:
-        """Find what is written to a program that reads a password."""
+        """Find a password written to a program that reads one."""
         if _PIPE_TO_PASSWORD_READER.match(self._data, place) is None:
             return
         user, colon, _ = last.text.partition(b":")
@@ -351,7 +351,7 @@ class _CommandScanner:
         self._add_span(begin, last.end)
 
     def _add_span(self, begin: int, end: int) -> None:
-        """Take a part of a word for a password, unless it stands for one or begins with a mask."""
+        """Add a part of a word as a password, unless it is a placeholder or begins with a mask."""
         text = self._data[begin:end]
         if find_mask_end(text, 0) or is_placeholder(remove_masks(text)) or text.startswith(b"@"):
             return
@@ -372,7 +372,7 @@ def _is_option(text: bytes) -> bool:
 COMMAND_LINE_FAMILIES: Final = (
     SecretFamily(
         "command-password",
-        "passwords among the words of a command",
+        "passwords in command arguments",
         tuple(name + end for name in _PROGRAMS for end in (b" ", b".exe ")),
         _match_command,
         tuple(b"mysql sshp curl".split()),

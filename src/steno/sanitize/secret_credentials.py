@@ -1,7 +1,7 @@
-"""Credentials and personal data by syntax: addresses, headers, cookies, key files, home folders, e-mail.
+"""Detects credentials and personal data by syntax: URLs, headers, cookies, key files, home directories, email.
 
-Each function examines the position of a needle and looks at a bounded number of bytes around it, or returns how far it
-looked.
+Each function examines the position of a needle and reads a bounded number of bytes around it, or returns how far it
+read.
 """
 
 import re
@@ -30,7 +30,7 @@ _MIN_CREDENTIAL: Final = 8
 _MIN_COOKIE: Final = 6
 _PRINTED: Final = LazyPattern(rb"[ -~]*+")
 
-# Addresses
+# URLs
 
 _USER: Final = LazyPattern(rb"://([^\s/?#\"'`\\<>|;,(){}$:@]{0,80}+)(:?)")
 _HOST_MARK: Final = LazyPattern(rb"[^\s/\"'`\\<>|]{1,8192}+")
@@ -41,12 +41,12 @@ _DIGITS: Final = LazyPattern(rb"[0-9]{1,5}(?:[/?#]|\Z)")
 
 
 def _match_address(data: bytes, place: int) -> SecretMatch | None:
-    """Find the password of an address: `scheme://user:password@host`."""
+    """Find the password of a URL: `scheme://user:password@host`."""
     user = _USER.match(data, place)
     if user is None:
         return None
     if not user[2]:
-        # A token alone before the host.
+        # A token without a user before the host.
         is_token = data[user.end() : user.end() + 1] == b"@" and len(user[1]) >= _MIN_TOKEN
         if is_token and is_random(user[1]) and not is_placeholder(user[1]):
             return SecretMatch((user.span(1),), user.end())
@@ -58,7 +58,7 @@ def _match_address(data: bytes, place: int) -> SecretMatch | None:
     at = rest[0].rfind(b"@")
     while at > 0 and not rest[0][at + 1 : at + 2].isalnum() and rest[0][at + 1 : at + 2] != b"[":
         at = rest[0].rfind(b"@", 0, at)
-    # Several addresses in one word, as of the members of a cluster.
+    # Several URLs in one word, such as the members of a cluster.
     comma = rest[0].find(b",")
     if 0 <= comma < at and b"@" in rest[0][:comma]:
         at = rest[0].find(b"@")
@@ -69,7 +69,7 @@ def _match_address(data: bytes, place: int) -> SecretMatch | None:
 
 
 def _is_example_password(secret: bytes) -> bool:
-    """Say whether a password in an address is one of a manual."""
+    """Return whether a password in a URL is an example."""
     return (
         secret.lower() in _EXAMPLE_PASSWORDS
         or (secret[:1] in (b"$", b"{", b"<", b"*", b"[", b"%") and not re.match(rb"%[0-9A-Fa-f]{2}", secret))
@@ -84,7 +84,7 @@ _SIGNED: Final = LazyPattern(rb"(?:sig|(?i:ignature))=(?P<secret>[A-Za-z0-9%+/=_
 
 
 def _match_signature(data: bytes, place: int) -> SecretMatch | None:
-    """Find the signature of an address that opens something to everybody who has it."""
+    """Find the signature of a URL that grants access to everyone who has it."""
     match = _SIGNED.match(data, place)
     if match is None or (data[place : place + 1] == b"s" and data[place - 1 : place].isalnum()):
         return None
@@ -143,7 +143,7 @@ _SCHEME: Final = LazyPattern(rb"(?:(?P<basic>asic)|earer)[ ]{1,2}(?P<secret>[A-Z
 
 
 def _match_scheme(data: bytes, place: int) -> SecretMatch | None:
-    """Find a credential behind `Bearer` or `Basic` alone."""
+    """Find a credential after a separate `Bearer` or `Basic`."""
     match = _SCHEME.match(data, place)
     if match is None:
         return None
@@ -155,7 +155,7 @@ def _match_scheme(data: bytes, place: int) -> SecretMatch | None:
 
 
 def _is_basic(token: bytes) -> bool:
-    """Say whether a token is base64 of a name and a password."""
+    """Return whether a token is base64 of a user name and a password."""
     try:
         text = b64decode(token[:256] + b"=" * (-len(token[:256]) % 4), validate=True)
     except ValueError:
@@ -184,7 +184,7 @@ def _match_cookie(data: bytes, place: int) -> SecretMatch | None:
 
 
 def cookie_value_spans(cookies: bytes, place: int, *, is_certain: bool = False) -> tuple[Span, ...]:
-    """Return where the values of cookies are, all of them, if one of them is like a key."""
+    """Return the spans of all cookie values if one of them looks like a secret."""
     spans: list[Span] = []
     for pair in cookies.split(b";"):
         name, equals, value = pair.partition(b"=")
@@ -206,7 +206,7 @@ _JAR: Final = LazyPattern(
 )
 
 
-# Files of keys and passwords
+# Key and password files
 
 _PEM: Final = LazyPattern(rb"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _PEM_BODY: Final = LazyPattern(rb"(?:[A-Za-z0-9+/=:;,. \t\r\n()<>@*_%#$&|'-]|\\.|\"){0,20000}+")
@@ -217,11 +217,11 @@ _PEM_END: Final = LazyPattern(rb"-{4,5} ?END [A-Z0-9 ]{0,40}-{4,5}")
 
 
 def _match_pem(data: bytes, place: int) -> SecretMatch | None:
-    """Find a private key: up to its last line or, where that is cut off, as far as base64 goes."""
+    """Find a private key: up to its last line, or if cut off, up to the end of the base64."""
     head = _PEM.match(data, place)
     if head is None:
         return None
-    # Looked for at the speed of memory first: a text may hold many beginnings and no end.
+    # A fast search first: a text may contain many key headers and no end line.
     stop = data.find(b"END ", head.end(), head.end() + _MAX_PEM)
     if stop >= 0 and data.find(b"BEGIN ", head.end(), stop) >= 0:
         stop = -1
@@ -264,7 +264,7 @@ _HOST: Final = LazyPattern(rb"[A-Za-z0-9_.*-]{1,100}+")
 
 
 def _match_pgpass(data: bytes, place: int) -> SecretMatch | None:
-    """Find the password in a line of a .pgpass: host, port, database, user and password."""
+    """Find the password in a line of a .pgpass file: host, port, database, user and password."""
     match = _PGPASS.match(data, place)
     if match is None:
         return None
@@ -283,7 +283,7 @@ _HASH: Final = (
 )
 
 
-# Connection strings and the like
+# Connection strings
 
 _AZURE: Final = (
     rb"(?:(?i:(?:shared)?(?:account|access)key)=|windows\.net(?:\\{0,7}[\"'])?[ =:,]{1,4}(?:\\{0,7}[\"'])?(?=[A-Za-z0-9+/]{86}==))"
@@ -294,7 +294,7 @@ _ADO: Final = LazyPattern(
     rb"(?i:;[ ]{0,2}(?:pwd|password)[ ]{0,2}=[ ]{0,2})(?P<secret>\{[^}\"\s]{2,128}\}|[^;\"'\s\\<>]{2,128})"
 )
 _FIELDS: Final = LazyPattern(rb"[^\"'\r\n\\]*+")
-"""The fields of a connection string, which may be longer than what is looked at otherwise."""
+"""The fields of a connection string, which may be longer than the usual limit."""
 _FIELDS_BEFORE: Final = 600
 _WORDS_BEFORE: Final = 300
 _FIELD_WORDS: Final = (b"server", b"data source", b"host", b"driver", b"jdbc:", b"uid=", b"user")
@@ -334,7 +334,7 @@ _AWS_ID: Final = LazyPattern(rb"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])")
 
 
 def _match_aws_secret(data: bytes, place: int) -> SecretMatch | None:
-    """Find an AWS secret key that stands near the id of it, as in a table."""
+    """Find an AWS secret key near its access key ID, as in a table."""
     if not starts_word(data, place) or _AWS_ID.match(data, place) is None:
         return None
     for match in _AWS_SECRET_NEARBY.finditer(data, place + 20, place + 160):
@@ -351,7 +351,7 @@ _LOGIN: Final = LazyPattern(
 
 
 def _match_login_call(data: bytes, place: int) -> SecretMatch | None:
-    """Find a password that a call in code takes behind the name of a user."""
+    """Find a password passed to a login call in code after a user name."""
     match = _LOGIN.match(data, place)
     if match is None or is_placeholder(match["secret"]):
         return None
@@ -376,7 +376,7 @@ def _match_sql_password(data: bytes, place: int) -> SecretMatch | None:
     return SecretMatch((match.span("secret"),), match.end())
 
 
-# Home folders and e-mail addresses
+# Home directories and email addresses
 
 HOME_NEEDLES: Final = (b"/home/", b"/Users/", b"\\Users\\", b"-home-", b"-Users-", b"%2Fhome%2F", b"%2FUsers%2F")
 EMAIL_NEEDLE: Final = b"@"
@@ -384,7 +384,7 @@ _USER_NAME: Final = rb"(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]{0,63})"
 _HOME_PATH: Final = re.compile(rb"/(?:home|Users)/(?!(?:Shared|linuxbrew|runner|user)\b)" + _USER_NAME)
 _UNPREFIXED_HOME: Final = re.compile(rb"(?<![A-Za-z0-9_.-])" + _HOME_PATH.pattern)
 _ESCAPE_BEFORE: Final = re.compile(rb"(?:\\[nrtbf]|\\u00[01][0-9a-f]|m|/mnt/[a-z])\Z")
-"""What may stand right before one without being a part of it: the end of an escape."""
+"""Text that may precede a home path without being part of it: the end of an escape sequence."""
 _OTHER_HOME_FORMS: Final = (
     (b"\\", re.compile(rb"\\+Users\\+(?!(?:Public|Default)\b)" + _USER_NAME)),
     (b"-", re.compile(rb"-(?:home|Users)-(?P<name>[A-Za-z0-9]{1,32})(?=-|\b)")),
@@ -401,22 +401,22 @@ _IMPERSONAL_ADDRESS: Final = re.compile(
 _FILE_EXTENSIONS: Final = frozenset(
     b"py js ts tsx jsx rs go sh md json yml yaml toml txt html css service timer so png svg".split()
 )
-"""What ends a file's name rather than a domain's."""
+"""File name extensions, as opposed to top-level domains."""
 _MAX_LOCAL_PART: Final = 64
 _MAILTO: Final = b"mailto:"
 
 
 def match_home(data: bytes, place: int) -> tuple[int, int, bytes] | None:
-    """Return where a home folder is named at a place, and what to write instead."""
+    """Return the span of a home directory at a position, and its replacement."""
     home = _UNPREFIXED_HOME.match(data, place)
     if home is not None:
-        # Nearly every home is written so.
+        # The most frequent form.
         return place, home.end(), b"~"
     first = data[place : place + 1]
     if first == b"/":
         home = _HOME_PATH.match(data, place)
         if home is None or not _ESCAPE_BEFORE.search(data[max(0, place - 6) : place]):
-            # A folder called home inside of another one, as in a web address.
+            # A directory named home inside another one, as in a web address.
             return None
         return place, home.end(), b"~"
     for first_byte, pattern in _OTHER_HOME_FORMS:
@@ -436,7 +436,7 @@ def match_home(data: bytes, place: int) -> tuple[int, int, bytes] | None:
 
 
 def match_email(data: bytes, place: int) -> tuple[int, int] | None:
-    """Return where the e-mail address is whose `@` stands at a place."""
+    """Return the span of the email address whose `@` is at a position."""
     domain = _DOMAIN.match(data, place)
     if domain is None or domain[0].rpartition(b".")[2].lower() in _FILE_EXTENSIONS:
         return None
@@ -449,7 +449,7 @@ def match_email(data: bytes, place: int) -> tuple[int, int] | None:
         begin += 1
     is_mailto = data[max(0, begin - len(_MAILTO)) : begin].lower() == _MAILTO
     if begin >= place or (data[begin - 1 : begin] in (b":", b"/", b"@") and not is_mailto):
-        # Behind a colon or a slash it is the one who logs in, in an address.
+        # After a colon or slash it is the user of a URL.
         return None
     return None if _IMPERSONAL_ADDRESS.match(data[begin : domain.end()]) else (begin, domain.end())
 
@@ -462,16 +462,16 @@ def _split_needles(text: str) -> tuple[bytes, ...]:
 
 
 CREDENTIAL_FAMILIES: Final = (
-    SecretFamily("url-password", "passwords in addresses", (b"://",), _match_address, (b"://",)),
+    SecretFamily("url-password", "passwords in URLs", (b"://",), _match_address, (b"://",)),
     SecretFamily(
         "signed-url",
-        "signatures of addresses that open something",
+        "signatures of URLs that grant access",
         _split_needles("sig= ignature= IGNATURE="),
         _match_signature,
     ),
     SecretFamily(
         "webhook",
-        "addresses of webhooks, which are keys themselves",
+        "webhook URLs, which are secrets themselves",
         _split_needles(
             "hooks.slack.com/ discord.com/api/ discordapp.com/api/ webhook.office.com/ outlook.office.com/webhook/ "
             "hooks.zapier.com/ maker.ifttt.com/ chat.googleapis.com/ hc-ping.com/ api.telegram.org/ hooks.workato.com/ "
@@ -485,11 +485,11 @@ CREDENTIAL_FAMILIES: Final = (
         "bearer", "tokens in headers", _split_needles("uthorization UTHORIZATION"), _match_header, (b"uthor",)
     ),
     SecretFamily(
-        "auth-scheme", "tokens behind Bearer and Basic", _split_needles("earer_SPACE_ asic_SPACE_"), _match_scheme
+        "auth-scheme", "tokens after Bearer and Basic", _split_needles("earer_SPACE_ asic_SPACE_"), _match_scheme
     ),
     SecretFamily(
         "cookie",
-        "values of cookies",
+        "cookie values",
         _split_needles(
             'ookie: ookie" ookie\' ookie= ookie\\ ookies: ookies" ookie_SPACE_= ookies_SPACE_= ookies= OOKIE= ookie:_SPACE_'
         ),
@@ -498,22 +498,22 @@ CREDENTIAL_FAMILIES: Final = (
     ),
     SecretFamily(
         "cookie-jar",
-        "values in files of cookies",
+        "values in cookie files",
         (b"TRUE\t/", b"FALSE\t/", rb"TRUE\t/", rb"FALSE\t/", rb"TRUE\\t/", rb"FALSE\\t/"),
         pattern_matcher(_JAR.pattern, None, own_word=False),
     ),
     SecretFamily("private-key", "private keys", (b"---- BEGIN", b"-----BEGIN"), _match_pem, (b"BEGIN",)),
-    SecretFamily("putty-key", "private keys of PuTTY", (b"Private-Lines:",), _match_putty, (b"ivate-L",)),
-    SecretFamily("ansible-vault", "files that Ansible encrypted", (b"$ANSIBLE_VAULT;",), _match_vault),
+    SecretFamily("putty-key", "PuTTY private keys", (b"Private-Lines:",), _match_putty, (b"ivate-L",)),
+    SecretFamily("ansible-vault", "files encrypted by Ansible", (b"$ANSIBLE_VAULT;",), _match_vault),
     SecretFamily(
         "pgpass",
-        "passwords in a .pgpass",
+        "passwords in .pgpass files",
         _split_needles(":5432: :5433: :5434: :5439: :6432: :6543: :26257: :*:"),
         _match_pgpass,
     ),
     SecretFamily(
         "password-hash",
-        "hashes of passwords",
+        "password hashes",
         _split_needles("$2a$ $2b$ $2y$ $2x$ $1$ $5$ $6$ $7$ $y$ $gy$ $apr1$ $argon2 $pbkdf2 $scrypt$"),
         pattern_matcher(_HASH, own_word=False),
     ),
@@ -538,16 +538,13 @@ CREDENTIAL_FAMILIES: Final = (
         _match_connection_string,
     ),
     SecretFamily(
-        "oracle-password",
-        "passwords in addresses of Oracle",
-        (b"thin:",),
-        pattern_matcher(_ORACLE, None, own_word=False),
+        "oracle-password", "passwords in Oracle URLs", (b"thin:",), pattern_matcher(_ORACLE, None, own_word=False)
     ),
     SecretFamily("json-web-key", "private parts of JSON web keys", (b"kty",), _match_jwk),
-    SecretFamily("aws-secret-near", "AWS secret keys beside their ids", (b"AKIA", b"ASIA"), _match_aws_secret),
+    SecretFamily("aws-secret-near", "AWS secret keys near their IDs", (b"AKIA", b"ASIA"), _match_aws_secret),
     SecretFamily(
         "login-call",
-        "passwords in calls that log in",
+        "passwords in login calls",
         _split_needles(
             "ecureString etworkCredential asicAuth( igestAuth( asswordCredential uthenticator( .login( .auth( auth=( auth_SPACE_=_SPACE_("
         ),

@@ -1,8 +1,7 @@
 """Base of the secret detectors: families, value classification, masks and lazy patterns.
 
-Every function looks at a bounded number of bytes, so a caller may ask for every candidate in a text. Patterns are
-compiled at first use: most are never used, and compiling all would slow every start of a command that may mask
-something.
+Every function reads a bounded number of bytes, so every candidate in a text can be examined. Patterns are compiled on
+first use: most are never used, and compiling all would slow down the start of every command that may mask text.
 """
 
 import re
@@ -17,7 +16,7 @@ _METHODS: Final = ("match", "search", "fullmatch", "finditer", "findall", "sub")
 
 
 class LazyPattern:
-    """Has the methods of a compiled pattern of bytes that are used here."""
+    """A compiled pattern of bytes that is compiled on first use; has only the methods used here."""
 
     match: Callable[..., re.Match[bytes] | None]
     search: Callable[..., re.Match[bytes] | None]
@@ -33,7 +32,7 @@ class LazyPattern:
     def __getattr__(self, name: str) -> Any:
         if name not in _METHODS:
             raise AttributeError(name)
-        # Reached once: from then on the methods are attributes of the instance.
+        # Called once: afterwards the methods are attributes of the instance.
         compiled = re.compile(self.pattern, self._flags)
         for method in _METHODS:
             setattr(self, method, getattr(compiled, method))
@@ -42,7 +41,7 @@ class LazyPattern:
 
 MASK_PREFIX: Final = b"<masked:"
 MASK_PATTERN: Final = rb"<masked(?::[a-z0-9-]{1,40}+)?>"
-"""The pattern of a mask, with or without the family of what was masked."""
+"""Pattern of a mask, with or without the family of the masked secret."""
 _MASK: Final = LazyPattern(MASK_PATTERN)
 
 
@@ -52,13 +51,13 @@ def make_mask(family: str) -> bytes:
 
 
 def find_mask_end(data: bytes, place: int) -> int:
-    """Return where the mask ends that begins at a place, or the place itself if none does."""
+    """Return the end of the mask at a position, or the position itself if there is none."""
     match = _MASK.match(data, place)
     return match.end() if match else place
 
 
 def text_after_masks(text: bytes) -> bytes:
-    """Return the part of a text behind its last mask: how far away anything before it was is not known.
+    """Return the text after the last mask, because distances across a mask are unknown.
 
     >>> text_after_masks(b"login <masked:x> and"), text_after_masks(b"login")
     (b' and', b'login')
@@ -70,7 +69,7 @@ def text_after_masks(text: bytes) -> bytes:
 
 
 def cover_masks(text: bytes) -> bytes:
-    """Return a text, as long as it was, in which nothing in a mask is taken for a part of the rest.
+    """Return a text of the same length with every mask replaced by underscores.
 
     >>> cover_masks(b"a<masked:x>:b")
     b'a__________:b'
@@ -85,12 +84,12 @@ def _cover_match(mask: re.Match[bytes]) -> bytes:
 
 
 def remove_masks(text: bytes) -> bytes:
-    """Return a text without the masks in it."""
+    """Return a text without masks."""
     return _MASK.sub(b"", text) if b"<masked" in text else text
 
 
 def has_mask(text: bytes) -> bool:
-    """Say whether a mask stands in a text.
+    """Return whether a text contains a mask.
 
     >>> has_mask(b"ada:<masked:password>@host"), has_mask(b"<masked>"), has_mask(b"a <masked b")
     (True, True, False)
@@ -99,16 +98,16 @@ def has_mask(text: bytes) -> bool:
 
 
 _VALUE_SAMPLE: Final = 96
-"""Bytes of a value that are judged; the rest of a longer one is like them."""
+"""Number of bytes of a value that are classified; the rest of a longer one is ignored."""
 _MIN_VARIED: Final = 6
 _MIN_LENGTH: Final = 8
 _MIN_MIXED_LENGTH: Final = 12
-"""Bytes; a random value of this length without a digit is still told from words."""
+"""Minimum length in bytes at which a random value without digits is distinguishable from words."""
 _MIN_LETTERS: Final = 3
 _MIN_ODD_SHARE: Final = 0.4
-"""Share of unusual letter pairs from which on a value counts as random. Words stay below 0.2."""
+"""Share of unusual letter pairs from which a value counts as random. Words stay below 0.2."""
 _MIN_ODD_SHARE_MIXED: Final = 0.45
-"""The same for a value without digits, where pairs of letters are all there is."""
+"""The same for a value without digits, where letter pairs are the only evidence."""
 _COMMON_PAIRS: Final = frozenset(
     b"ab ac ad ag ai al am an ap ar as at au ay ba be bj bl bo bu by ca ce ch ci ck cl co cr ct cu da "
     b"dd de di do ds ea ec ed ee ef eg el em en ep eq er es et ev ex ey fa ff fi fo fr fu ge gi gr gs "
@@ -130,14 +129,14 @@ _NUMBER: Final = LazyPattern(rb"[0-9.,_:%-]{1,40}[A-Za-z%]{0,4}\Z")
 
 
 def is_varied(secret: bytes) -> bool:
-    """Say whether a token is more than words or one letter over and over."""
+    """Return whether a token is more than words or a repeated character."""
     sample = secret[-_VALUE_SAMPLE:]
     mixed = _LOWER.search(sample) is not None and _UPPER.search(sample) is not None
     return len(set(sample[-20:])) >= _MIN_VARIED and (mixed or DIGIT.search(sample) is not None)
 
 
 def is_random(value: bytes) -> bool:
-    """Say whether a value was generated rather than made up of words.
+    """Return whether a value was generated randomly rather than composed of words.
 
     >>> is_random(b"Xk9mQ2vL8"), is_random(b"passwordField2"), is_random(b"2026-11-15T10:20Z")
     (True, False, False)
@@ -156,7 +155,7 @@ def is_random(value: bytes) -> bool:
 
 
 def _odd_pair_share(value: bytes) -> float:
-    """Return the share of pairs of neighbours that hardly occur in words."""
+    """Return the share of adjacent pairs that are rare in words."""
     table = _pair_weights()
     weights = [table[first << 8 | second] for first, second in pairwise(value)]
     pairs = len(weights) - weights.count(_SKIPPED_PAIR)
@@ -170,7 +169,7 @@ _FULL_WEIGHT: Final = 3
 
 @cache
 def _pair_weights() -> bytes:
-    """Return what each pair of bytes weighs: nothing for one that occurs in words."""
+    """Return the weight of each pair of bytes: zero for one that occurs in words."""
     table = bytearray(1 << 16)
     for first in _ALNUM:
         for second in _ALNUM:
@@ -191,7 +190,7 @@ _MIN_SIGN_KINDS: Final = 5
 
 
 def is_scrambled(value: bytes) -> bool:
-    """Say whether a value is drawn from all signs of a keyboard, as keys of web frameworks are."""
+    """Return whether a value uses all kinds of keyboard symbols, as keys of web frameworks do."""
     value = value[:_VALUE_SAMPLE]
     signs = set(value) & _SIGNS
     if len(value) < _MIN_SCRAMBLED_LENGTH or len(signs) < _MIN_SIGN_KINDS or DIGIT.search(value) is None:
@@ -211,20 +210,20 @@ _PLACEHOLDER_WORDS: Final = LazyPattern(
     rb"|password|passwd|secret|token|api[-_]?key|string\b|optional|required|not[-_ ]?set|unset|empty|invalid"
     rb"|put[-_]|abc[-_]?123|blah|(?<![a-z])(?:foo|bar|foobar)(?![a-z0-9])|enter[-_ ]|some[-_]?|the[-_]|lorem|mock|stub|fake|prompt|env\b|vault|variable|\.{3}"
 )
-"""Words that a value made up for a manual or a test holds."""
+"""Words in placeholder values of manuals and tests."""
 _REFERENCE: Final = LazyPattern(
     rb"\$[{(A-Za-z_]|[<{*\[(]|%[({sd]|%[A-Za-z_]{1,40}%|@[{(A-Z]|&[a-z]|process\.env|os\.(?:environ|getenv)|System\."
     rb"|getenv|ENV\[|env[.(]|env:|secrets\.|vault:|arn:|op://|ref\+|file:|http|!|data:image|sha(?:256|512|1)[:-]"
     rb"|self\.|this\.|args\.|config\.|settings\.|var\.|local\.|module\.|params|request\.|[\x80-\xff]|\\u201"
 )
-"""Beginnings of a value that names a variable, a file or another place."""
+"""Prefixes of a value that refers to a variable, a file or another source."""
 _MIN_DISTINCT: Final = 3
-"""Different letters; a value with fewer is one letter over and over."""
+"""Minimum number of distinct characters; a value with fewer is a repetition."""
 _MASKED_VALUE: Final = LazyPattern(rb"(?:.{0,8}[*\xe2\x80\xa6\xa2]{3}|.{0,40}\.\.\.|.{0,12}[xX]{4})")
 
 
 def is_placeholder(value: bytes) -> bool:
-    """Say whether a value stands for another, as in manuals and templates.
+    """Return whether a value is a placeholder, as in manuals and templates.
 
     >>> [is_placeholder(each) for each in (b"${TOKEN}", b"<token>", b"changeme", b"xxxx", b"hunter2")]
     [True, True, True, True, False]
@@ -240,9 +239,9 @@ _MIN_PASSWORD: Final = 5
 
 
 def is_password(value: bytes, *, quoted: bool) -> bool:
-    """Say whether the value of a name like `password` is one, also where a person made it up.
+    """Return whether the value of a name like `password` is a password, including one chosen by a person.
 
-    Words alone are not: they are as often a label, a type or another variable.
+    Plain words are not: they are often a label, a type or another variable.
 
     >>> [is_password(each, quoted=True) for each in (b"hunter2", b"S3cr3t!x", b"string", b"${DB_PASS}")]
     [True, True, False, False]
@@ -263,18 +262,18 @@ def is_password(value: bytes, *, quoted: bool) -> bool:
 
 
 Span = tuple[int, int]
-"""Where a secret begins and ends."""
+"""Start and end of a secret."""
 
 
 class SecretMatch(msgspec.Struct, frozen=True, gc=False):
-    """The result of examining one place of a text."""
+    """Result of examining one position of a text."""
 
     spans: tuple[Span, ...]
-    """The secrets there; may be empty."""
+    """The secrets found; may be empty."""
     examined: int
-    """The place before which the same family need not be asked again."""
+    """Position up to which the family has examined the text."""
     family: str = ""
-    """The family of the secrets, where it is another one."""
+    """Family of the secrets, if it differs from the examined one."""
 
 
 class SecretFamily(msgspec.Struct, frozen=True):
@@ -283,30 +282,30 @@ class SecretFamily(msgspec.Struct, frozen=True):
     id: str
     says: str
     needles: tuple[bytes, ...]
-    """Fixed bytes that are part of every secret of it, or of what stands before it."""
+    """Fixed bytes that are part of every secret of the family, or precede it."""
     at: Callable[[bytes, int], SecretMatch | None]
-    """Examines the place of a needle; has to look at a bounded part of the text around it, or to say how far it looked."""
+    """Examines the position of a needle. Must read a bounded part of the text around it, or return how far it read."""
     stems: tuple[bytes, ...] = ()
-    """Bytes by which it is found in base64 and hex; few, because each costs time everywhere."""
+    """Bytes for finding it in base64 and hex; few, because each adds cost to every text."""
     prefix: bool = False
-    """Whether the needles are what the vendor puts before every token, and so no secret."""
+    """Whether the needles are a vendor's token prefix, and so not secret themselves."""
 
 
 _ENCODED_TAIL: Final = LazyPattern(rb"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_.~+/=-]*+)++")
-"""What follows a secret that was percent-encoded."""
+"""Text that follows a percent-encoded secret."""
 _MAX_ESCAPE_LENGTH: Final = 14
-"""Bytes of the longest colour or escape that ends right before a word."""
+"""Maximum length in bytes of a colour or escape sequence that ends right before a word."""
 _MAX_LENGTH_BEFORE: Final = 61
-"""One more than the letters that any pattern begins with."""
+"""One more than the number of characters before the needle in any pattern."""
 _TOKEN_SAMPLE: Final = 256
 _SKIP_BYTES: Final = 48
-"""Bytes behind a run that is not random in which it is not tried again."""
+"""Number of bytes after a run that is not random in which it is not examined again."""
 _CONTROL_BEFORE: Final = LazyPattern(rb"(?:\[[0-9;]{0,12}m|\\u00[01][0-9a-fA-F]|\\x[01][0-9a-fA-F])\Z")
 _ESCAPE_LETTERS: Final = frozenset((b"n", b"r", b"t", b"b", b"f", b"v"))
 
 
 def starts_word(data: bytes, place: int) -> bool:
-    """Say whether a word begins at a place, also behind an escape or a colour of a terminal."""
+    """Return whether a word begins at a position, including after an escape or colour sequence."""
     previous = data[place - 1 : place] if place else b""
     if not previous.isalnum() and previous != b"_":
         return True
@@ -317,23 +316,23 @@ def starts_word(data: bytes, place: int) -> bool:
 
 @cache
 def _compile(pattern: bytes) -> re.Pattern[bytes]:
-    """Compile a pattern when a needle of it is found for the first time: most never are."""
+    """Compile a pattern when one of its needles is first found: most never are."""
     return re.compile(pattern)
 
 
 def token_matcher(
     letters: bytes, min_length: int, *, strict: bool = False
 ) -> Callable[[bytes, bytes, int], SecretMatch | None]:
-    """Return what finds a token: a needle and a run of letters behind it.
+    """Return a matcher for tokens: a needle and a run of characters after it.
 
-    The run is looked at once: whether it is one token or none, every later needle in it belongs to it. With `strict`,
-    for short needles, the run has to be random.
+    Each run is examined once; later needles in it belong to it. With `strict`, used for short needles, the run must be
+    random.
     """
     body = b"[" + letters + b"]"
 
     def match_at(needle: bytes, data: bytes, place: int) -> SecretMatch | None:
         if not starts_word(data, place) or (strict and data[place - 1 : place] in (b"/", b"+")):
-            # A short needle behind one of these is part of base64.
+            # A short needle after one of these characters is part of base64.
             return None
         match = _compile(body + b"{%d}" % min_length).match(data, place + len(needle))
         if match is None:
@@ -352,10 +351,10 @@ def token_matcher(
 def pattern_matcher(
     pattern: bytes, fits: Callable[[bytes], bool] | None = is_varied, *, own_word: bool = True, before: bytes = b""
 ) -> Callable[[bytes, int], SecretMatch | None]:
-    """Return what finds a secret by a pattern that looks at a bounded number of bytes.
+    """Return a matcher for secrets by a pattern that reads a bounded number of bytes.
 
-    Its group `secret`, if it has one, is what is masked. With `before`, the pattern begins with the run of these
-    letters that ends at the needle.
+    If the pattern has a group `secret`, only that group is masked. With `before`, the pattern begins with the run of
+    these characters that ends at the needle.
     """
     letters = b"[" + before + b"]*+"
 
@@ -376,7 +375,7 @@ def pattern_matcher(
 
 
 def with_encoded_tail(data: bytes, begin: int, end: int) -> SecretMatch:
-    """Return the match of one secret, with what follows it where it is percent-encoded."""
+    """Return the match of one secret, extended by a percent-encoded remainder."""
     tail = _ENCODED_TAIL.match(data, end)
     end = tail.end() if tail else end
     return SecretMatch(((begin, end),), end)

@@ -1,8 +1,7 @@
-r"""Masks secrets, home folders and e-mail addresses in a text, and counts them in a receipt.
+r"""Masks secrets, home directories and email addresses in a text, and counts them in a receipt.
 
-Secrets are detected by families, plain or encoded. A mask names its family. Nothing else of a text changes, so a line
-of JSON stays one, and its records stay the records they were. What is displayed is masked more strictly
-(`display_masking`).
+Secrets are detected by families, plain or encoded. A mask names its family. The rest of the text is unchanged, so JSON
+lines stay valid and records keep their meaning. Displayed text is masked more strictly (`display_masking`).
 
 >>> masker = Masker()
 >>> masker.mask_text("export K=ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f in /home/ada/x")
@@ -32,25 +31,25 @@ from steno.sanitize.secret_tokens import PLATFORM_TOKENS, SERVICE_TOKENS
 
 # Encoded secrets
 #
-# Every encoding is found by needles, as the families are. Base64 and hex hide the letters of a secret, but the same
-# letters always become the same ones: the stem `ghp_` is `Z2hwX`, `docF` or `naHBf`, by its position in a group of three
-# bytes. The other encodings leave marks: a percent sign, a backslash, a terminal colour, a quote in the middle.
+# Every encoding is found by needles, like the families. In base64 and hex, the same text always becomes one of a few
+# forms: the stem `ghp_` is `Z2hwX`, `docF` or `naHBf`, by its position in a group of three bytes. The other encodings
+# leave marks: a percent sign, a backslash, a terminal colour, a quote in the middle.
 
 _MAX_BEFORE: Final = 400
-"""Letters of a run that are looked at before a needle."""
+"""Number of characters of a run that are decoded before a needle."""
 _MAX_AFTER: Final = 4_000
-"""Letters of a run that are looked at behind it; what is masked is all of the run."""
+"""Number of characters of a run that are decoded after a needle; the whole run is masked."""
 _MAX_RUN: Final = 20_000
 _WINDOW_OVERLAP: Final = 600
-"""Letters by which two windows of a run overlap."""
+"""Overlap of two windows of a run in characters."""
 _LINES: Final = 400
-"""Lines of base64 that are masked before the one with the needle."""
+"""Number of base64 lines that are masked before the one with the needle."""
 _LINE: Final = 16
 _HEX_STEM: Final = 3
-"""Bytes of a stem that are looked for in hex."""
+"""Number of bytes of a stem that are searched for in hex."""
 _GROUP: Final = 4
 _LONGEST: Final = 5
-"""Letters of a needle; more would find no less, and cost more."""
+"""Length of a needle; longer ones would find the same at a higher cost."""
 _BASE64: Final = re.compile(
     rb"[A-Za-z0-9+/_-]++(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)[A-Za-z0-9+/_-]{16,}+)*+"
     rb"(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)(?=[A-Za-z0-9+/_-]{0,14}[A-Z0-9+/=])[A-Za-z0-9+/_-]{2,15}+(?==|\\{0,7}[\"']|\r?\n|\\{1,7}[rn]|\Z))?={0,3}"
@@ -68,26 +67,26 @@ _ENTITY: Final = re.compile(rb"&(?:#[xX]?[0-9A-Fa-f]{2,6}|amp|quot|apos|lt|gt);"
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 
 Run = tuple[int, int, bytes]
-"""Where a run begins and ends, and what it is without its cover."""
+"""Start and end of a run, and its decoded text."""
 Hit = tuple[int, bytes]
-"""A place, and the needle there."""
+"""A position and the needle found there."""
 FamilyIn = Callable[[bytes], str]
-"""Returns the family of a secret in a text, or nothing."""
+"""Returns the family of a secret in a text, or an empty string."""
 Secret = tuple[int, int, str]
-"""Where a secret begins and ends, and its family."""
+"""Start and end of a secret, and its family."""
 
 
 class SecretEncoding(msgspec.Struct, frozen=True):
-    """One way to write a text so that it is not seen."""
+    """One encoding that hides a text."""
 
     id: str
     needles: tuple[bytes, ...]
     scan: Callable[[bytes, list[Hit], FamilyIn], Iterator[Secret]]
-    """Finds the secrets under the cover, at needles in order; looks at no byte more than a few times."""
+    """Finds the encoded secrets at needles in order; reads no byte more than a few times."""
 
 
 def encodings_for(stems: Iterable[bytes]) -> tuple[SecretEncoding, ...]:
-    """Return every cover, for secrets with some stems."""
+    """Return all encodings, for secrets with these stems."""
     stems = tuple(stems)
     phases = {needle: phase for stem in stems for needle, phase in _base64_forms(stem)}
     hex_needles = dict.fromkeys(
@@ -122,7 +121,7 @@ _JOINTS: Final = (*(b'" + ', b"' + ", b'"+', b"'+", b'""', b"''"), *(b'\\"\\"', 
 
 
 def _base64_forms(stem: bytes) -> list[tuple[bytes, int]]:
-    """Return what becomes of a stem, by where in a group of three bytes it stands.
+    """Return the base64 forms of a stem for each position in a group of three bytes.
 
     >>> _base64_forms(b"ghp_")
     [(b'Z2hwX', 0), (b'docF', 2), (b'naHBf', 3)]
@@ -137,7 +136,7 @@ def _base64_forms(stem: bytes) -> list[tuple[bytes, int]]:
 
 
 def _scan_base64(data: bytes, hits: list[Hit], family_in: FamilyIn, phases: dict[bytes, int]) -> Iterator[Secret]:
-    """Decode what stands around needles, in windows: each alignment of a run once."""
+    """Decode the text around needles in windows: each alignment of a run once."""
     done_until = [0] * _GROUP
     for position, needle in hits:
         group = position - phases[needle]
@@ -149,7 +148,7 @@ def _scan_base64(data: bytes, hits: list[Hit], family_in: FamilyIn, phases: dict
         begin = _run_start(_BASE64_LETTER, data, position)
         start = begin + (group - begin) % _GROUP
         limit = position + _MAX_AFTER
-        # Where the first letters of its group are missing, it cannot begin.
+        # The stem cannot begin where the first characters of its group are missing.
         match = _BASE64.match(data, start, limit) if start <= group else None
         if match is None:
             continue
@@ -163,7 +162,7 @@ def _scan_base64(data: bytes, hits: list[Hit], family_in: FamilyIn, phases: dict
 
 
 def _first_line_start(data: bytes, begin: int) -> int:
-    """Return where base64 in lines begins whose line begins at a place."""
+    """Return the start of multi-line base64, given the start of one of its lines."""
     for _ in range(_LINES):
         if data[begin - 1 : begin] == b"\n":
             end = begin - 1 - (data[begin - 2 : begin - 1] == b"\r")
@@ -182,15 +181,15 @@ def _first_line_start(data: bytes, begin: int) -> int:
 
 def _decode_base64(run: bytes) -> bytes:
     run = _LINE_BREAK.sub(b"", run).rstrip(b"=").translate(_URL_SAFE)
-    # One letter alone is no byte; more padding than there has to be is ignored.
+    # A single remaining character is not a byte; extra padding is ignored.
     return binascii.a2b_base64(run[: len(run) - (len(run) % _GROUP == 1)] + b"==")
 
 
 _HEAD_LENGTH: Final = 16
-"""Letters around a needle that say whether anybody wrote what they stand for."""
+"""Number of characters around a needle that show whether the decoded text is readable."""
 _LETTERS: Final = re.compile(rb"[A-Za-z0-9+/]{16}")
 _PRINTABLE_HEAD: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f\x7f-\xff]{12}")
-"""Of what was drawn by lot, hardly anything is."""
+"""Random data is almost never printable."""
 _BASE64_LETTER: Final = re.compile(rb"[A-Za-z0-9+/_-]*")
 _HEX_LETTER: Final = re.compile(rb"[0-9A-Fa-f]*")
 _ANY_LETTER: Final = re.compile(rb"[" + _PLAIN_CHARACTERS + rb" ]*")
@@ -217,13 +216,13 @@ def _scan_hex(data: bytes, hits: list[Hit], family_in: FamilyIn) -> Iterator[Sec
 
 
 def _run_start(letters: re.Pattern[bytes], data: bytes, position: int) -> int:
-    """Return where the run begins that goes on at a place."""
+    """Return the start of the run that contains a position."""
     reversed_run = letters.match(data[max(0, position - _MAX_BEFORE) : position][::-1])
     return position - (reversed_run.end() if reversed_run else 0)
 
 
 def _after_backslash(data: bytes, begin: int) -> int:
-    """Return where a run begins, behind a letter that belongs to a backslash before it."""
+    """Return the start of a run after an escaped character."""
     backslash_start = begin
     while data[backslash_start - 1 : backslash_start] == b"\\":
         backslash_start -= 1
@@ -232,13 +231,13 @@ def _after_backslash(data: bytes, begin: int) -> int:
     return begin + (5 if data[begin : begin + 1] == b"u" else 1)
 
 
-# Covers that leave marks
+# Encodings with marks
 
 
 def _run_scanner(
     run_at: Callable[[bytes, int, int], Run | None],
 ) -> Callable[[bytes, list[Hit], FamilyIn], Iterator[Secret]]:
-    """Return what examines each run once, however many needles it has."""
+    """Return a scanner that examines each run once, whatever the number of its needles."""
 
     def scan(data: bytes, hits: list[Hit], family_in: FamilyIn) -> Iterator[Secret]:
         done_until = 0
@@ -262,7 +261,7 @@ def _marked_run_scanner(
     extra_characters: bytes = b"",
     fits: Callable[[bytes, int], bool] | None = None,
 ) -> Callable[[bytes, list[Hit], FamilyIn], Iterator[Secret]]:
-    """Return what finds runs of letters with marks of one kind among them."""
+    """Return a scanner for runs of characters that contain marks of one kind."""
     word = re.compile(rb"(?:" + mark.pattern + rb"|[" + _PLAIN_CHARACTERS + extra_characters + rb"])++")
 
     def run(data: bytes, position: int, low: int) -> Run | None:
@@ -285,7 +284,7 @@ _COLOURS_AND_LETTER: Final = re.compile(rb"(?:" + _COLOUR.pattern + rb"){1,16}+[
 
 
 def _splits_word(data: bytes, position: int) -> bool:
-    """Say whether a colour of a terminal stands inside of a word, or between a name and its value."""
+    """Return whether a colour sequence is inside a word, or between a name and its value."""
     while position and data[position - 1 : position] == b"\\":
         position -= 1
     before = data[position - 1 : position]
@@ -307,7 +306,7 @@ def _unescape_entities(run: bytes) -> bytes:
 
 
 def _joined_quotes_run(data: bytes, position: int, low: int) -> Run | None:
-    """Return a run of quoted pieces, one joined to the other."""
+    """Return a run of adjacent quoted pieces."""
     while position > low and data[position - 1 : position] == b"\\":
         position -= 1
     if not position or _LETTER.match(data, position - 1) is None:
@@ -337,59 +336,59 @@ SECRET_FAMILIES: Final[tuple[SecretFamily, ...]] = (
     *COMMAND_LINE_FAMILIES,
     *NAMED_FAMILIES,
 )
-"""Every family, the most certain first. The ids are stable: receipts name them."""
+"""All families, the most certain first. IDs are stable: receipts name them."""
 
 
 _CHUNK_SIZE: Final = 1 << 20
-"""Bytes of a text that are looked through at once."""
+"""Number of bytes of a text that are searched at once."""
 _MAX_LOCATIONS: Final = 1_000
-"""Places of a family in one text that a receipt names."""
+"""Maximum number of locations per family and text in a receipt."""
 _HOME: Final = "home"
 _EMAIL: Final = "e-mail"
 PERSONAL_IDS: Final = frozenset((_HOME, _EMAIL))
-"""What is masked but is no secret."""
+"""Masked values that are not secrets."""
 MASK_IDS: Final = (*(family.id for family in SECRET_FAMILIES), _HOME, _EMAIL)
-"""Whatever may be masked."""
+"""IDs of all masks."""
 
 
 class MaskEdit(msgspec.Struct, frozen=True, order=True, gc=False):
-    """A stretch of a text that is replaced."""
+    """A range of a text that is replaced."""
 
     begin: int
     end: int
     family: str
     cover: str
-    """What it was disguised as; nothing for what stood there plainly."""
+    """Encoding of the secret; empty for plain text."""
     new: bytes
 
 
 class MaskLocation(msgspec.Struct, frozen=True):
-    """Where something was masked: never what."""
+    """Location of a masked value, without the value."""
 
     where: str
     family: str
     cover: str
     at: int
-    """The byte in the file where its record begins."""
+    """Byte offset of its record in the file."""
 
 
 class Receipt(msgspec.Struct):
-    """What was masked."""
+    """Counts and locations of masked values."""
 
     counts: dict[str, int] = {}
     covers: dict[str, int] = {}
     texts: dict[str, dict[str, int]] = {}
-    """The counts of each text by itself."""
+    """Counts by text."""
     places: list[MaskLocation] = []
-    """Where; home folders are only counted, because they stand everywhere."""
+    """Locations; home directories are only counted, because they are frequent."""
 
     @property
     def total(self) -> int:
-        """How much was masked in all."""
+        """Total number of masked values."""
         return sum(self.counts.values())
 
     def record(self, data: bytes, edits: Sequence[MaskEdit], where: str) -> None:
-        """Write down what was masked in a text."""
+        """Record the masked values of a text."""
         family_counts = Counter([edit.family for edit in edits])
         text_counts = self.texts.setdefault(where, {}) if where else {}
         for family, count in family_counts.items():
@@ -414,30 +413,30 @@ class Receipt(msgspec.Struct):
 
 
 class Masker:
-    """Masks texts, one after the other, and notes what it did."""
+    """Masks texts, and records the masked values in a receipt."""
 
     def __init__(self) -> None:
         self.receipt = Receipt()
 
     def mask_text(self, text: str, where: str = "") -> str:
-        """Return a text as it may be shown to others."""
+        """Return a masked text."""
         data = text.encode("utf-8", "surrogatepass")
         return self.mask_bytes(data, where).decode("utf-8", "surrogatepass")
 
     def mask_bytes(self, data: bytes, where: str = "") -> bytes:
-        """Return bytes of a text, or of lines of JSON, as they may be shown to others."""
+        """Return the masked bytes of a text or of JSON lines."""
         edits = find_edits(data)
         self.record(data, edits, where)
         return apply_edits(data, edits) if edits else data
 
     def record(self, data: bytes, edits: Sequence[MaskEdit], where: str = "") -> None:
-        """Note what was found in a text that somebody else masks."""
+        """Record the masked values of a text that is masked elsewhere."""
         if edits:
             self.receipt.record(data, edits, where)
 
 
 def apply_edits(data: bytes, edits: Sequence[MaskEdit]) -> bytes:
-    """Return a text with stretches of it replaced; they stand in order, and none in another."""
+    """Return a text with ranges replaced; edits are in order and do not overlap."""
     parts: list[bytes] = []
     end = 0
     for edit in edits:
@@ -457,13 +456,13 @@ def _line_starts(data: bytes) -> list[int]:
 
 
 def find_edits(data: bytes) -> list[MaskEdit]:
-    """Return everything that has to be masked in a text, in order."""
+    """Return all ranges to mask in a text, in order."""
     edits: list[MaskEdit] = []
     examined_until: dict[str, int] = {}
     for chunk_start in range(0, len(data), _CHUNK_SIZE):
         _scan_chunk(data, chunk_start, edits, examined_until)
     if all(edit_before.end <= edit_after.begin for edit_before, edit_after in pairwise(edits)):
-        # As nearly always.
+        # The common case.
         return edits
     edits.sort(key=_edit_order)
     merged: list[MaskEdit] = []
@@ -473,9 +472,9 @@ def find_edits(data: bytes) -> list[MaskEdit]:
             merged.append(edit)
             continue
         if edit.family == _EMAIL and previous.family != _EMAIL:
-            # Behind a password with `@` comes a host: `ada:p@ss9@db.internal`.
+            # A password that contains `@` is followed by a host: `ada:p@ss9@db.internal`.
             continue
-        # Of two that overlap, one is made: the more certain of them names it.
+        # Overlapping edits are merged under the more certain family.
         more_certain = min(previous, edit, key=_family_rank)
         end = max(previous.end, edit.end)
         merged[-1] = MaskEdit(previous.begin, end, more_certain.family, more_certain.cover, more_certain.new)
@@ -495,11 +494,11 @@ _MASKS: Final = frozenset(map(make_mask, MASK_IDS))
 _LONGEST_MASK: Final = max(map(len, _MASKS))
 
 
-# Looking
+# Search
 
 
 class _Needle(msgspec.Struct, frozen=True):
-    """Letters that are looked for, and what they may be a part of."""
+    """A byte string to search for, with the families and encodings that it indicates."""
 
     text: bytes
     families: tuple[SecretFamily, ...]
@@ -508,16 +507,16 @@ class _Needle(msgspec.Struct, frozen=True):
 
 
 class _NeedleIndex(msgspec.Struct, frozen=True):
-    """Everything that is looked for, in one go."""
+    """Search index of all needles."""
 
     all: tuple[_Needle, ...]
     homes: frozenset[int]
-    """Those that a home folder begins with."""
+    """Needles of home directories."""
     quotes: frozenset[int]
-    """Two quotes without anything between them."""
+    """Needles of two adjacent quotes."""
     longest: int
     find: Callable[[bytes], list[tuple[int, int, int]]]
-    """Says which needle stands from where to where."""
+    """Returns the needle number, start and end of each match."""
 
 
 @lru_cache(maxsize=1)
@@ -533,13 +532,13 @@ def _needles() -> _NeedleIndex:
     for cover in covers:
         for text in cover.needles:
             encodings_by_text.setdefault(text, []).append(cover)
-    # Those of families first, which come in the order of what they are taken for.
+    # Needles of families first, in order of certainty.
     texts = list(dict.fromkeys((*families, *encodings_by_text, *HOME_NEEDLES, EMAIL_NEEDLE)))
     needles = [
         _Needle(text, tuple(families.get(text, ())), tuple(encodings_by_text.get(text, ())), text == EMAIL_NEEDLE)
         for text in texts
     ]
-    # Hundreds of needles at the price of one: every byte is looked at once.
+    # One automaton finds hundreds of needles in a single pass.
     automaton = BytesAhoCorasick(texts, matchkind=MatchKind.Standard, implementation=Implementation.DFA)
 
     def find(data: bytes) -> list[tuple[int, int, int]]:
@@ -551,9 +550,9 @@ def _needles() -> _NeedleIndex:
 
 
 def _scan_chunk(data: bytes, chunk_start: int, edits: list[MaskEdit], examined_until: dict[str, int]) -> None:
-    """Find what is to be masked and whose needle begins in one chunk of a text.
+    """Find the values to mask whose needle begins in one chunk of a text.
 
-    `examined_until` says of each family up to where it looked already.
+    `examined_until` holds the position up to which each family has examined the text.
     """
     needles = _needles()
     all_needles, homes = needles.all, needles.homes
@@ -564,13 +563,13 @@ def _scan_chunk(data: bytes, chunk_start: int, edits: list[MaskEdit], examined_u
             continue
         position = chunk_start + begin
         if number in homes:
-            # Nearly everything that is found is one.
+            # Home directories are the most frequent match.
             home_match = match_home(data, position)
             if home_match is not None:
                 edits.append(MaskEdit(home_match[0], home_match[1], _HOME, "", home_match[2]))
             continue
         if number in needles.quotes and data[position + 2 : position + 3] == data[position : position + 1]:
-            # The first of three, as around texts of several lines.
+            # The start of a triple quote, as around multi-line strings.
             continue
         needle = all_needles[number]
         if needle.covers:
@@ -587,7 +586,7 @@ def _scan_chunk(data: bytes, chunk_start: int, edits: list[MaskEdit], examined_u
 
 
 def _hits_outside_masks(data: bytes, chunk_start: int, hits: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the needles that are not a part of a mask: `token` in it is no name of a secret."""
+    """Return the needles outside masks: `token` in a mask is not the name of a secret."""
     begins: list[int] = []
     ends: list[int] = []
     position = data.find(MASK_PREFIX, max(0, chunk_start - _LONGEST_MASK), chunk_start + _CHUNK_SIZE)
@@ -615,7 +614,7 @@ def _examine_families(
     edits: list[MaskEdit],
     examined_until: dict[str, int],
 ) -> None:
-    """Find the secrets of families whose needle stands at a place."""
+    """Find the secrets of families with a needle at a position."""
     for family in families:
         if position < examined_until.get(family.id, 0):
             continue
@@ -628,7 +627,7 @@ def _examine_families(
 def _group_by_encoding(
     positions_by_needle: dict[int, list[int]],
 ) -> list[tuple[SecretEncoding, list[tuple[int, bytes]]]]:
-    """Return the places of needles by the cover that they belong to, in order."""
+    """Return the needle positions of each encoding, in order."""
     needles = _needles().all
     hits_by_encoding: dict[str, tuple[SecretEncoding, list[tuple[int, bytes]]]] = {}
     for number, positions in positions_by_needle.items():
@@ -644,7 +643,7 @@ def _make_edit(begin: int, end: int, family: str, cover: str = "") -> MaskEdit:
 
 
 def _find_family(text: bytes) -> str:
-    """Return the most certain family of the secrets that stand in a text, or nothing."""
+    """Return the most certain family of the secrets in a text, or an empty string."""
     needles = _needles()
     examined_until: dict[str, int] = {}
     families: set[str] = set()

@@ -1,7 +1,7 @@
-"""Token families of platforms and services, by the prefix that the vendor puts before every token.
+"""Token families of platforms and services, by the vendor's token prefix.
 
-One row for each family: id, description, prefixes, the letters that follow and their least number. The lengths are a
-little below what vendors document, because tokens get cut off. The ids are stable: receipts name them.
+One row per family: ID, description, prefixes, the characters that follow and their minimum number. Lengths are slightly
+below the documented ones, because tokens get cut off. IDs are stable: receipts name them.
 """
 
 import string
@@ -33,15 +33,15 @@ _PREFIX_FAMILIES: Final = frozenset(
         *("slack-token", "onepassword-key"),
     )
 )
-"""Families with a pattern whose needles are prefixes."""
+"""Pattern families whose needles are prefixes."""
 
 
 def token_family(
     name: str, description: str, needles: str, letters: bytes, min_length: int, *, strict: bool = False, stems: str = ""
 ) -> SecretFamily:
-    """Return a family of tokens that begin with a prefix; with `strict`, what follows is random."""
+    """Return a family of tokens that begin with a prefix; with `strict`, the rest must be random."""
     texts = tuple(needle_text.encode() for needle_text in needles.split())
-    # The needle that stands at a place is the longest that does.
+    # The longest matching needle is the prefix of the token.
     longest = sorted(texts, key=len, reverse=True)
     examine = token_matcher(letters, min_length, strict=strict)
 
@@ -64,9 +64,9 @@ def pattern_family(
     before: bytes = b"",
     stems: str = "",
 ) -> SecretFamily:
-    """Return a family of tokens that fit a pattern, from the needle or from the letters before it."""
+    """Return a family of tokens that match a pattern, from the needle or from the characters before it."""
     texts = tuple(needle_text.encode() for needle_text in needles.split())
-    # Behind a colon or a run of letters a word cannot begin; the pattern says what is before.
+    # A word does not begin after a run of characters; the pattern covers the text before it.
     at = pattern_matcher(pattern, fits, own_word=not before, before=before)
     return SecretFamily(name, description, texts, at, _family_stems(texts, stems), prefix=name in _PREFIX_FAMILIES)
 
@@ -81,11 +81,11 @@ def _family_stems(needles: tuple[bytes, ...], stems: str) -> tuple[bytes, ...]:
 AIRTABLE_LETTERS: Final = "".join(
     character for character in string.ascii_letters + string.digits if character not in "chits"
 )
-"""Letters behind `pat` of an Airtable token, without those that make paths and patterns of it."""
+"""Characters after `pat` in an Airtable token, without those that would match `path` and `pattern`."""
 
 
 def discord_prefixes() -> str:
-    """Return how the base64 of a number can begin: a Discord token begins with the id of a user."""
+    """Return the possible base64 prefixes of a number: a Discord token begins with a user ID."""
     seconds = {"M": "TjzD", "N": "DTjz", "O": "DT"}
     return " ".join(
         first + second + third
@@ -98,7 +98,7 @@ def discord_prefixes() -> str:
 _RUN: Final = LazyPattern(rb"[A-Za-z0-9_-]*+")
 _MIN_JWT_PART: Final = 8
 _JWE_PART_COUNT: Final = 4
-"""Parts of an encrypted token behind its header."""
+"""Number of parts of an encrypted token after its header."""
 
 
 def match_jwt(data: bytes, place: int) -> SecretMatch | None:
@@ -114,10 +114,10 @@ def match_jwt(data: bytes, place: int) -> SecretMatch | None:
     has_payload = data.startswith(b"eyJ", first + 1)
     is_encrypted = len(parts) == _JWE_PART_COUNT and parts[2] >= _MIN_JWT_PART
     if first - place < _MIN_JWT_PART or not parts or not (has_payload or is_encrypted):
-        # Nor is it one from a later place in the same run.
+        # No other token begins within the same run.
         return SecretMatch((), first)
     if has_payload:
-        # Without its signature too, which a screen may have cut off; what follows it is a sentence.
+        # Accepted without its signature, which may be cut off; a short part after it is other text.
         end = first + 1 + parts[0]
         if len(parts) > 1 and parts[1] >= _MIN_JWT_PART:
             end += 1 + parts[1]
@@ -136,12 +136,12 @@ _MIN_DISTINCT: Final = 8
 
 
 def is_openai_key(token: bytes) -> bool:
-    """Say whether a word that begins with `sk-` is a key rather than words with hyphens."""
+    """Return whether a word that begins with `sk-` is a key rather than hyphenated words."""
     return is_random(token[3:]) or (len(token) > _LONG_KEY and is_varied(token))
 
 
 def is_aws_key_id(token: bytes) -> bool:
-    """Say whether the id of a key is more than a stand-in."""
+    """Return whether a key ID is more than a placeholder."""
     return len(set(token)) >= _MIN_DISTINCT
 
 
@@ -151,7 +151,7 @@ PLATFORM_TOKENS: Final = (
     token_family("openrouter-key", "OpenRouter keys", "sk-or-", URL_SAFE, 24, stems="sk-"),
     pattern_family(
         "openai-key",
-        "OpenAI keys, and keys of others that begin the same",
+        "OpenAI keys, and keys of other vendors with the same prefix",
         "sk-",
         rb"sk-(?!ant-|or-|lf-)(?:(?:proj|svcacct|admin|None|service)-[A-Za-z0-9_-]{20,512}+|[A-Za-z0-9]{32,128}+"
         rb"|[A-Za-z0-9_-]{20,256}+)",
@@ -189,9 +189,9 @@ PLATFORM_TOKENS: Final = (
     token_family("apify-token", "Apify tokens", "apify_api_", ALNUM, 30),
     token_family("langfuse-key", "Langfuse keys", "sk-lf- pk-lf-", URL_SAFE, 30, stems="-"),
     token_family("wandb-key", "Weights & Biases keys", "wandb_v1_", URL_SAFE, 40),
-    # Code hosts and packages
+    # Code hosts and package registries
     token_family("github-token", "GitHub tokens", "ghp_ gho_ ghu_ ghs_ ghr_", ALNUM, 30),
-    token_family("github-fine-grained", "GitHub tokens with chosen rights", "github_pat_", rb"A-Za-z0-9_", 22),
+    token_family("github-fine-grained", "GitHub fine-grained tokens", "github_pat_", rb"A-Za-z0-9_", 22),
     token_family(
         "gitlab-token",
         "GitLab tokens",
@@ -219,7 +219,7 @@ PLATFORM_TOKENS: Final = (
     # Clouds and hosting
     pattern_family(
         "aws-access-key",
-        "AWS access key ids",
+        "AWS access key IDs",
         "AKIA ASIA ABIA ACCA",
         rb"A(?:[KSB]I|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])",
         is_aws_key_id,
@@ -292,11 +292,11 @@ PLATFORM_TOKENS: Final = (
     token_family("mongodb-key", "MongoDB Atlas secrets", "mdb_sa_sk_", URL_SAFE, 30),
     token_family("clickhouse-key", "ClickHouse keys", "4b1d", ALNUM, 38, strict=True, stems="-"),
 )
-"""Every platform's. The ids are stable: receipts name them."""
+"""Token families of platforms. IDs are stable: receipts name them."""
 
 
 SERVICE_TOKENS: Final = (
-    # Payment and shops
+    # Payments and commerce
     token_family(
         "stripe-key",
         "Stripe keys",
@@ -305,7 +305,7 @@ SERVICE_TOKENS: Final = (
         16,
         stems="k_li k_te",
     ),
-    token_family("webhook-secret", "secrets that sign webhooks", "whsec_", rb"A-Za-z0-9+/=", 16),
+    token_family("webhook-secret", "webhook signing secrets", "whsec_", rb"A-Za-z0-9+/=", 16),
     token_family(
         "square-token", "Square tokens", "sq0atp- sq0csp- sq0idp- EAAA", URL_SAFE, 22, strict=True, stems="sq0a"
     ),
@@ -321,7 +321,7 @@ SERVICE_TOKENS: Final = (
     ),
     token_family("razorpay-key", "Razorpay keys", "rzp_live_ rzp_test_", ALNUM, 14),
     token_family("braintree-token", "Braintree tokens", "access_token$", rb"a-z0-9$", 40, stems="-"),
-    # Mail and messages
+    # Email and messaging
     pattern_family("sendgrid-key", "SendGrid keys", "SG.", rb"SG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+"),
     pattern_family(
         "mailgun-key",
@@ -375,7 +375,7 @@ SERVICE_TOKENS: Final = (
     token_family("intercom-token", "Intercom tokens", "dG9rO", BASE64, 40),
     token_family("facebook-token", "Facebook tokens", "EAAC EAAB EAAG EAAM", ALNUM, 80, stems="-"),
     token_family("x-token", "X bearer tokens", "AAAAAAAAAAAAAAAAAAAAA", rb"A-Za-z0-9%", 60, strict=True, stems="-"),
-    # Work
+    # Productivity
     token_family("linear-key", "Linear keys", "lin_api_ lin_oauth_", ALNUM, 32),
     token_family("notion-token", "Notion tokens", "ntn_", ALNUM, 40),
     token_family("figma-token", "Figma tokens", "figd_ figu_ figr_ figo_ figh_", URL_SAFE, 36, stems="figd"),
@@ -407,7 +407,7 @@ SERVICE_TOKENS: Final = (
     token_family("workos-key", "WorkOS keys", "sk_", ALNUM, 40, strict=True, stems="-"),
     pattern_family(
         "seed-phrase",
-        "seed phrases of wallets",
+        "wallet seed phrases",
         "mnemonic Mnemonic MNEMONIC seed_phrase seedPhrase SEED_PHRASE",
         rb"(?i:mnemonic|seed_?phrase)\\{0,7}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,7}[\"'`]?"
         rb"(?P<secret>(?:[a-z]{3,8}[ ]){11,23}[a-z]{3,8}+)(?![a-z])",
@@ -415,7 +415,7 @@ SERVICE_TOKENS: Final = (
         stems="-",
     ),
     token_family("calcom-key", "Cal.com keys", "cal_live_ cal_test_", ALNUM, 24),
-    # Watching
+    # Monitoring
     token_family("grafana-token", "Grafana tokens", "glsa_ glc_", rb"A-Za-z0-9+/=_", 32),
     token_family(
         "sentry-token", "Sentry tokens", "sntrys_ sntryu_ sntrya_ sntryi_", rb"A-Za-z0-9+/=_", 32, stems="sntr"
@@ -449,7 +449,7 @@ SERVICE_TOKENS: Final = (
     ),
     pattern_family(
         "azure-openai-key",
-        "Azure keys with a signature inside",
+        "Azure keys with an embedded signature",
         "JQQJ99",
         rb"[A-Za-z0-9]{20,60}?JQQJ99[A-Za-z0-9]{8,40}+",
         before=ALNUM,
@@ -459,6 +459,6 @@ SERVICE_TOKENS: Final = (
     token_family("age-key", "age keys", "AGE-SECRET-KEY-1 AGE-PLUGIN-", UPPER, 40, stems="AGE-"),
     token_family("minisign-key", "minisign secret keys", "RWRTY0Iy RWRCSw", rb"A-Za-z0-9+/=", 100, stems="-"),
     token_family("nostr-key", "Nostr keys", "nsec1", rb"a-z0-9", 50),
-    token_family("bitcoin-key", "keys of wallets", "xprv tprv yprv zprv", ALNUM, 90, stems="xprv"),
+    token_family("bitcoin-key", "wallet keys", "xprv tprv yprv zprv", ALNUM, 90, stems="xprv"),
 )
-"""Every service's. The ids are stable: receipts name them."""
+"""Token families of services. IDs are stable: receipts name them."""

@@ -1,8 +1,7 @@
 r"""Makes untrusted text safe for a terminal, measures and wraps it, and styles it.
 
-Session text may hold escape sequences, invisible characters and text that runs backwards. `clean` makes them visible,
-and a `TerminalStyler` cleans whatever it is given, so the only control sequences in its output are its own sixteen
-colours.
+Session text may contain escape sequences, invisible characters and bidirectional controls. `clean` makes them visible,
+and `TerminalStyler` cleans all its input, so the only control sequences in its output are its own sixteen colours.
 
 >>> clean("\x1b[31mred\x1b[0m \u202ecod.exe")
 '␛[31mred␛[0m \\u{202e}cod.exe'
@@ -13,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
 StyledText: TypeAlias = str | tuple[str, str]
-"""Words, or words and the names of their styles: `("failed", "bold red")`."""
+"""Text, or text with style names: `("failed", "bold red")`."""
 StyledLine: TypeAlias = list[StyledText]
 ColourMode: TypeAlias = Literal["auto", "always", "never"]
 
-# Patterns are compiled when they are first needed: most commands write nothing odd.
-# Controls; everything that is invisible or turns the direction of text; halves of surrogate pairs.
-# Variation selectors 15 and 16 stay: they choose between a text and an emoji form.
+# Patterns are compiled on first use, because most commands print no unusual characters. They match control characters,
+# invisible and bidirectional characters, and unpaired surrogates. Variation selectors 15 and 16 are kept: they select
+# text or emoji presentation.
 _UNSAFE_CHARACTERS: Final = (
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
     "\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
@@ -56,10 +55,10 @@ _ASCII_FALLBACKS: Final = str.maketrans(
 
 
 def clean(text: str, *, newlines: bool = False) -> str:
-    r"""Make every character visible that would otherwise act, hide or turn text around.
+    r"""Make control, invisible and bidirectional characters visible.
 
-    Tabs stay, and with `newlines` so do line ends. Controls become their pictures (`␛`), other characters their number
-    (`\u{202e}`).
+    Tabs are kept, and with `newlines` also line ends. Control characters become their symbols (`␛`), other characters
+    their code point (`\u{202e}`).
     """
     if text.isascii() and text.isprintable():
         return text
@@ -67,10 +66,10 @@ def clean(text: str, *, newlines: bool = False) -> str:
 
 
 def clean_text_lines(text: str) -> str:
-    """Return what `clean` does of a text with several lines, or with odd characters."""
+    """Return a cleaned text with several lines or unusual characters."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    # Nearly all of a long text is harmless, and goes at the speed of memory; the rest is short.
+    # Deleting the harmless bytes is fast and usually leaves little text for the pattern.
     rest = text.encode("utf-8", "surrogatepass").translate(None, _HARMLESS)
     if not rest or not re.search(_UNSAFE_EXCEPT_NEWLINE, rest.decode("utf-8", "surrogatepass")):
         return text
@@ -78,7 +77,7 @@ def clean_text_lines(text: str) -> str:
 
 
 def strip_colours(text: str) -> str:
-    """Take out the colours a program printed, and nothing else; the rest is still to be cleaned."""
+    """Remove colour sequences, and nothing else; the result still has to be cleaned."""
     return re.sub(_COLOURS, "", text) if "\x1b" in text else text
 
 
@@ -90,14 +89,14 @@ def _visible_form(match: re.Match[str]) -> str:
 
 
 def display_width(text: str) -> int:
-    """Return how many columns a cleaned text takes."""
+    """Return the number of columns that a cleaned text occupies."""
     if text.isascii():
         return len(text)
     return sum(_display_widths(text))
 
 
-# Not wcwidth: it takes 50 ms to import (unicodedata: 0.2 ms), is not in the base install, and of 9,800
-# texts of the corpus it measures one otherwise.
+# Not wcwidth: it takes 50 ms to import (unicodedata: 0.2 ms), is not in the base install, and measures only one of
+# 9,800 corpus texts differently.
 def _display_widths(text: str) -> list[int]:
     from unicodedata import category, east_asian_width
 
@@ -113,7 +112,7 @@ def _display_widths(text: str) -> list[int]:
 
 
 def truncate(text: str, columns: int) -> str:
-    """Return the text in at most that many columns, with … where something is missing."""
+    """Truncate a text to a number of columns, ending in … if it was cut."""
     if display_width(text) <= columns:
         return text
     if columns < 1:
@@ -131,29 +130,29 @@ def truncate(text: str, columns: int) -> str:
 
 
 def one_line(text: str, columns: int | None = None) -> str:
-    r"""Return the text on one line: cleaned, white space collapsed, cut to `columns`.
+    r"""Return the text on one line: cleaned, white space collapsed, truncated to `columns`.
 
     >>> one_line("  two\n\n lines ", 7)
     'two li…'
     """
     if columns is not None:
-        # What is far behind the cut need not be looked at.
+        # Avoids cleaning text far beyond the cut.
         text = text[: columns * 8 + 256]
     collapsed = clean(re.sub(_SPACES, " ", text).strip())
     return collapsed if columns is None else truncate(collapsed, columns)
 
 
 def pad(text: str, columns: int, *, right: bool = False) -> str:
-    """Return the text in exactly that many columns, cut or filled; `right` sets it flush right."""
+    """Return the text in exactly this many columns, truncated or padded; `right` aligns it right."""
     text = truncate(text, columns)
     space = " " * (columns - display_width(text))
     return space + text if right else text + space
 
 
 def shorten_path(path: str, columns: int) -> tuple[str, str]:
-    """Return folder and file name of a path, cleaned, together in at most that many columns.
+    """Return directory and file name of a path, cleaned, together in at most `columns` columns.
 
-    The folder gives way first; the name is cut only where it alone is too wide.
+    The directory is shortened first; the name is cut only if it alone is too wide.
 
     >>> shorten_path("/home/ada/tidegauge/src/tidegauge/chart.py", 24)
     ('…/src/tidegauge/', 'chart.py')
@@ -175,7 +174,7 @@ def shorten_path(path: str, columns: int) -> tuple[str, str]:
 
 
 def wrap(text: str, columns: int) -> list[str]:
-    """Break a text of one or more lines at spaces so that no line is wider than `columns`."""
+    """Break a text at spaces so that no line is wider than `columns`."""
     columns = max(columns, 1)
     lines: list[str] = []
     for line in clean(text, newlines=True).expandtabs(4).split("\n"):
@@ -184,7 +183,7 @@ def wrap(text: str, columns: int) -> list[str]:
 
 
 def _wrap_line(line: str, columns: int) -> Iterable[str]:
-    """Yield the parts of one line; only a window of it is measured at a time."""
+    """Yield the parts of one line, measuring only a window of it at a time."""
     position, window_size = 0, 4 * columns + 64
     while True:
         window = line[position : position + window_size]
@@ -205,7 +204,7 @@ def _wrap_line(line: str, columns: int) -> Iterable[str]:
 
 
 def _fitting_length(line: str, columns: int) -> int:
-    """Return how many letters fit into the columns, at least one."""
+    """Return the number of characters that fit into the columns, at least one."""
     if line.isascii():
         return columns
     used = 0
@@ -217,7 +216,7 @@ def _fitting_length(line: str, columns: int) -> int:
 
 
 def wants_colour(mode: ColourMode, env: Mapping[str, str], *, tty: bool) -> bool:
-    """Say whether to use colour: as told, else as the environment and the terminal have it."""
+    """Return whether to use colour, given the mode, the environment and the terminal."""
     if mode != "auto":
         return mode == "always"
     if env.get("NO_COLOR"):
@@ -228,14 +227,14 @@ def wants_colour(mode: ColourMode, env: Mapping[str, str], *, tty: bool) -> bool
 
 
 class TerminalStyler:
-    """Turns lines of words and styles into text for one terminal. Cleans everything it is given."""
+    """Renders lines of styled text for one terminal. Cleans all its input."""
 
     def __init__(self, *, colour: bool = False, unicode: bool = True) -> None:
         self.colour = colour
         self.unicode = unicode
 
     def style(self, text: str, style: str = "") -> str:
-        """Return cleaned words in a style such as `bold red`."""
+        """Return cleaned text in a style such as `bold red`."""
         text = clean(text)
         if not self.unicode:
             text = text.translate(_ASCII_FALLBACKS)
@@ -243,5 +242,5 @@ class TerminalStyler:
         return f"\x1b[{';'.join(codes)}m{text}\x1b[0m" if codes else text
 
     def style_line(self, parts: Iterable[StyledText]) -> str:
-        """Return one line of text, without its end."""
+        """Return one line of text without a line end."""
         return "".join(self.style(part) if isinstance(part, str) else self.style(part[0], part[1]) for part in parts)

@@ -10,7 +10,7 @@ _MAX_DEPTH: Final = 3
 _NAME: Final = re.compile(r"[A-Za-z_$-][A-Za-z0-9_$-]{0,63}")
 _ENUM_VALUE: Final = re.compile(r"[a-z][a-z0-9]*(?:[A-Z][a-z0-9]+|[_-][a-z0-9]+)*")
 _MAX_VALUE_LENGTH: Final = 40
-# What keys and tokens of well-known services begin with, and the ids that the API gives.
+# Prefixes of keys and tokens of well-known services, and of API IDs.
 _KEY_PREFIX: Final = re.compile(
     r"(?:sk|pk|rk|xox[a-z]|glpat|pypi|dop)[-_]|(?:gh[a-z]|github_pat|npm|hf|toolu|msg|req)_"
     r"|(?:AKIA|ASIA|AIza|eyJ|ya29)"
@@ -28,7 +28,7 @@ _OTHER_CHARACTERS: Final = re.compile(r"[^x0\s!-/:-@\[-`{-~]")
 
 
 def is_plain_name(name: str) -> bool:
-    """Say whether a name looks like one that a programmer gave, and like no key or token.
+    """Return whether a name looks like an identifier in code, and not like a key or token.
 
     >>> is_plain_name("ephemeral_5m_input_tokens"), is_plain_name("sk-ant-api03-x7Fq")
     (True, False)
@@ -37,9 +37,9 @@ def is_plain_name(name: str) -> bool:
 
 
 def is_plain_value(value: str, *, capital: bool = False) -> bool:
-    """Say whether a value looks like one of a list that a programmer wrote.
+    """Return whether a value looks like an enum value in code.
 
-    With `capital` its first letter may be one.
+    With `capital`, its first letter may be upper case.
 
     >>> is_plain_value("end_turn"), is_plain_value("acceptEdits"), is_plain_value("Ada")
     (True, True, False)
@@ -50,7 +50,7 @@ def is_plain_value(value: str, *, capital: bool = False) -> bool:
 
 
 def _looks_like_secret(name: str) -> bool:
-    """Say whether a name is more likely a key, a token or the id of something."""
+    """Return whether a name is more likely a key, a token or an ID."""
     if _KEY_PREFIX.match(name):
         return True
     undated = _DATE.sub("", name)
@@ -63,7 +63,7 @@ def _looks_like_secret(name: str) -> bool:
 
 
 def plain_name(name: str) -> str:
-    """Return a name as it is if a programmer may have given it; else only its shape.
+    """Return a plain name unchanged, and only the shape of any other.
 
     >>> plain_name("stopReason"), plain_name("Which port?")
     ('stopReason', '"xxxxx xxxx?"')
@@ -72,14 +72,14 @@ def plain_name(name: str) -> str:
 
 
 def mask_content(text: str) -> str:
-    """Return the shape of a text alone, in quotes."""
+    """Return the shape of a text in quotes."""
     return f'"{_mask_letters(text)}"'
 
 
 def shape_of(value: Any, is_known: Callable[[str], bool] | None = None, depth: int = 0) -> str:
-    r"""Return what a value looks like: letters as x, digits as 0, long things cut.
+    r"""Return the shape of a value: letters as x, digits as 0, long values truncated.
 
-    The keys of an object stay if `is_known` says that they are names of the format.
+    Object keys are kept if `is_known` identifies them as names of the format.
 
     >>> shape_of({"port": 8080, "note": "ada's 2nd"}, is_known="port".__eq__)
     '{port: 0000, xxxx: "xxx\'x 0xx"}'
@@ -119,7 +119,7 @@ def _key_shape(name: str, is_known: Callable[[str], bool] | None) -> str:
 def _digits_shape(value: float) -> str:
     if isinstance(value, float):
         return _DIGIT.sub("0", f"{value:.6g}")[:_MAX_LENGTH]
-    # The sign and how many digits; a number without end is not written out.
+    # Sign and approximate number of digits; converting a huge integer to text would be slow.
     bits = value.bit_length()
     return "-" * (value < 0) + "0" * max(1, min(_MAX_LENGTH, bits * 3 // 10 + 1))
 

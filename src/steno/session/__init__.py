@@ -1,9 +1,9 @@
-"""Many records → one session.
+"""Reads the records of a file as a session.
 
-transcript      one file: its records reduced to nodes, its gaps, a way back to its bytes
+transcript      one file: nodes of its records, its gaps, access to its bytes
 session         the public API of a session
-session_status  status, liveness and whether lists show a session
-live_turns      a growing file → events
-resume/         what each client would send on resume; messages the API accepts
+session_status  status, liveness, and which sessions lists show
+live_turns      events of a growing file
+resume/         the messages that each client version sends on resume; valid API messages
 turns/          turns, steps, sub-agents, branches, compactions, titles, status, usage
 """

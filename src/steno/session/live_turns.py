@@ -1,10 +1,10 @@
-"""New bytes of a session → events: prompts, steps and their outcomes, text, turn ends.
+"""Converts new bytes of a session to events: prompts, steps, outcomes, text, turn ends.
 
     follower = Follower()
     for event in follower.feed(data): …
 
-The file is followed in the order it is written, by the same rules as a finished session is read.
-However the bytes are split, the events are the same.
+Records are processed in file order, by the same rules as a finished session. The events do not depend on how the bytes
+are split.
 """
 
 from collections import deque
@@ -46,55 +46,54 @@ EventKind: TypeAlias = Literal[
     "anew",
     "gone",
 ]
-"""turn     a prompt was written
-step     a tool was called, or a task reported
-outcome  the result of a call came
-words    what the model said
-thought  reasoning
-queued   what a person typed meanwhile
-hook     a hook ran
-error    the API refused, or answered again
+"""turn     a prompt
+step     a tool call, or a background task report
+outcome  the result of a tool call
+words    text of the model
+thought  thinking
+queued   a prompt queued while the agent is busy
+hook     a hook run
+error    an API error, or a retry
 note     reminders, local commands, notices
-unknown  a kind of record or block this version does not know
-seam     the conversation was compacted
-end      nothing more is to be expected until somebody does something; `ending` says why
-damage   bytes that are no record
-anew     the file was cut short or replaced; it is told from its beginning
-gone     the file is not there any more
-"""
+unknown  an unknown type of record or block
+seam     a compaction
+end      the turn ended or needs user input; `ending` is the reason
+damage   bytes that are not a record
+anew     the file was truncated or replaced; events restart from its beginning
+gone     the file was deleted"""
 Ending: TypeAlias = Literal["", "answered", "asks", "interrupted", "failed", "left"]
 
 
 class SubagentTask(msgspec.Struct, frozen=True):
-    """What a sub-agent was started as."""
+    """Type and description with which a sub-agent was started."""
 
     kind: str = ""
     description: str = ""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to tell."""
+    """One event of a session."""
 
     kind: EventKind
     time: datetime | None = None
     turn: int = 0
-    """The number of its turn; 0 where it is not known, because the file was not read from its start."""
+    """Turn number; 0 if unknown because the file was not read from its start."""
     agent: str = ""
-    """The sub-agent that it is about, where its records lie inside the session's own file."""
+    """Sub-agent that the event belongs to, if its records are in the session file."""
     prompt: Prompt | None = None
     back: bool = False
-    """Whether the prompt goes on from an earlier place, so that what came behind it is abandoned."""
+    """Whether the prompt continues from an earlier record, so that later records are abandoned."""
     step: Step | None = None
     text: str = ""
-    """All the words of an answer, a thought or a queued prompt."""
+    """Full text of an answer, thinking or queued prompt."""
     compaction: Compaction | None = None
     ending: Ending = ""
     steps: int = 0
-    """How many steps a turn took, at its end."""
+    """Number of steps of a turn, at its end."""
     duration: float | None = None
     usage: Totals = Totals()
     size: int = 0
-    """How many bytes are damaged."""
+    """Number of damaged bytes."""
 
 
 T = TypeVar("T")
@@ -103,7 +102,7 @@ _WORK_KINDS: Final = frozenset(("words", "step", "thought", "error", "unknown"))
 
 
 class RecentTurns:
-    """Takes in events and keeps the last turns: `last` of them, or all since a time in seconds."""
+    """Keeps the events of the last turns: `last` turns, or all since a time in seconds."""
 
     def __init__(self, last: int = 1, since: float | None = None) -> None:
         self._turns: deque[list[Event]] = deque([[]], last or 1 if since is None else None)
@@ -112,7 +111,7 @@ class RecentTurns:
         self._conditional_start: int | None = None
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Take in the next events."""
+        """Process the next events."""
         for event in events:
             self._feed_event(event)
         if self._since is not None:
@@ -143,7 +142,7 @@ class RecentTurns:
 
     @property
     def events(self) -> list[Event]:
-        """What is kept."""
+        """The kept events."""
         if self._keeps_nothing:
             return []
         if self._since is not None and self._is_old(self._turns[-1], self._since):
@@ -152,7 +151,7 @@ class RecentTurns:
 
 
 def remember_newest(entries: dict[str, T], name: str, value: T, limit: int) -> None:
-    """Note something as the newest, and forget the oldest when there are more than `limit`."""
+    """Store a value as the newest, and drop the oldest beyond `limit`."""
     entries.pop(name, None)
     entries[name] = value
     if len(entries) > limit:
@@ -173,16 +172,15 @@ _EVENT_KINDS: Final[dict[str, EventKind]] = {
     "unknown": "unknown",
 }
 _MAX_PARENTS: Final = 1 << 16
-"""How many records are known to have been gone on from: a prompt that goes back further than that
-is not told to."""
+"""Maximum number of remembered parents: a prompt that continues from an older record is not recognized as a rewind."""
 _DraftState = tuple[str, str, str, int]
 
 
 class LiveConversation:
-    """One conversation of a file: the session's own, or that of a sub-agent inside it.
+    """One conversation of a file: that of the session, or of a sub-agent inside it.
 
-    It holds the turn that is told and the one before; of the calls of all turns the story keeps
-    the steps, because a result may come at any time.
+    Keeps the current and the previous turn. The turn builder keeps one step for each call of all turns, because a
+    result may arrive at any time.
     """
 
     def __init__(self, name: str, *, agent: bool, from_start: bool) -> None:
@@ -192,7 +190,7 @@ class LiveConversation:
         self._builder = TurnBuilder({}, self._compactions, agent=agent)
         self._dropped_turns = 0
         self._reported_steps = 0
-        """How many of the turn's steps have been told: only those behind them can be new."""
+        """Number of steps of the turn that were reported."""
         self._counted_responses: set[str] = set()
         self._last_ending: Ending = ""
         self._continued_parents: dict[str, None] = {}
@@ -201,11 +199,11 @@ class LiveConversation:
 
     @property
     def number(self) -> int:
-        """The number of the turn that is told; 0 when it is not known."""
+        """Number of the current turn; 0 if unknown."""
         return self._dropped_turns + len(self._builder.finished) + 1 if self._from_start else 0
 
     def feed(self, record: Record, node: Node) -> Iterator[Event]:
-        """Take in the next record and yield what it tells."""
+        """Process the next record and yield its events."""
         builder = self._builder
         previous = builder.current
         last_draft = previous.drafts[-1] if previous.drafts else None
@@ -231,7 +229,7 @@ class LiveConversation:
         yield from self._end_event(record, current, interrupted=current.interrupted and not interrupted)
 
     def client_closed(self, record: Record) -> Iterator[Event]:
-        """Tell that the client was closed."""
+        """Yield an event for the end of the session."""
         if self._last_ending != "left":
             self._last_ending = "left"
             yield self._make_event("end", record, ending="left")
@@ -241,11 +239,11 @@ class LiveConversation:
         return msgspec.structs.replace(event, **fields)
 
     def _drop_finished_turns(self) -> None:
-        """Let go of the turns before, but for the last, which may still be added to."""
+        """Drop all finished turns but the last, which may still change."""
         done = self._builder.finished
         self._dropped_turns += max(len(done) - 1, 0)
         del done[:-1]
-        # What was handed over from there is passed over again: it is not this record's.
+        # Steps passed over from there belong to earlier records, so they are not reported.
         self._reported_steps = 0
         self._counted_responses.clear()
 
@@ -257,7 +255,7 @@ class LiveConversation:
     # Steps
 
     def _updated_step(self, record: Record, draft: StepDraft) -> Iterator[Event]:
-        """Tell a step that something was added to: one more try, a hook that failed after all."""
+        """Yield an event for a step that changed: a retry, or a hook that failed later."""
         if draft.kind not in ("tool", "agent"):
             yield self._make_event(_EVENT_KINDS[draft.kind], record, step=draft.build())
 
@@ -266,7 +264,7 @@ class LiveConversation:
         new_drafts = current.drafts[self._reported_steps :]
         self._reported_steps = len(current.drafts)
         for draft in new_drafts:
-            # A note that was put in further up moves some that were told behind the mark.
+            # A note inserted earlier shifts steps that were already reported.
             if draft.call is not node or draft.is_deleted:
                 continue
             text = draft.text
@@ -320,7 +318,7 @@ class LiveConversation:
 
     def _ending_at(self, record: Record, current: TurnDraft) -> Ending:
         if record.type == "system":
-            # A turn that failed or was broken off has its figures told already.
+            # The end of a failed or interrupted turn was already reported.
             is_end = record.subtype == "turn_duration" and current.last == "end" and not self._last_ending
             return "answered" if is_end else ""
         if record.role != "assistant":
@@ -339,19 +337,19 @@ def _draft_state(draft: StepDraft | None) -> _DraftState:
     return draft.state, draft.subject, draft.outcome, draft.retries
 
 
-# How much is remembered of a session that is followed for days; beyond that the oldest goes.
+# Limits for long-running sessions; beyond them the oldest entries are dropped.
 _MAX_RECORDS: Final = 1 << 16
-"""Of records that were told: one that is copied from further back is told again."""
+"""Reported records; an older one that is copied is reported again."""
 _MAX_CALLS: Final = 512
-"""Of calls without a result: the record of an older one cannot be had with its outcome."""
+"""Calls without a result; the record of an older one is not available with its outcome."""
 _MAX_AGENTS: Final = 1024
-"""Of sub-agents: an older one has no name any more, and begins anew inside the file."""
+"""Sub-agents; records of an older one start a new conversation."""
 _MAX_QUEUED: Final = 256
-"""Of prompts that were typed: an older one is told again when it is taken up."""
+"""Queued prompts; an older one is reported again when it is sent."""
 
 
 class _RecentRecords(Transcript):
-    """The records that somebody may still ask for: those just told, and calls without a result."""
+    """Records that may still be requested: those just reported, and calls without a result."""
 
     def __init__(self) -> None:
         super().__init__(BytesSource(b""), [], [])
@@ -359,16 +357,16 @@ class _RecentRecords(Transcript):
         self.current: dict[int, Record] = {}
 
     def record(self, node: Node) -> Record:
-        """Return a record that was told in the last portion, or whose call was answered in it."""
+        """Return a record reported in the last portion, or whose call was answered in it."""
         recent = self.current.get(node.offset)
         return recent if recent is not None else super().record(node)
 
     def start_portion(self) -> None:
-        """Let go of what was told."""
+        """Drop the reported records."""
         self.current.clear()
 
     def remember(self, record: Record, node: Node) -> None:
-        """Keep a record while it is told, a call until it is answered."""
+        """Keep a record while it is reported, and a call until it is answered."""
         self.current[node.offset] = record
         for name in node.uses:
             remember_newest(self.open_calls, name, record, _MAX_CALLS)
@@ -379,10 +377,9 @@ class _RecentRecords(Transcript):
 
 
 class Follower:
-    """One file, followed. `agent` says that it is a sub-agent's own.
+    """Follows one file. `agent` marks a sub-agent file.
 
-    What it remembers is bounded, but for the steps of the turn that is told and, in the story, one
-    step for each call.
+    Memory is bounded, except for the steps of the current turn and one step for each call.
     """
 
     def __init__(self, start: int = 0, *, agent: bool = False, cap: int = LINE_CAP) -> None:
@@ -396,16 +393,16 @@ class Follower:
         self._count = 0
         self._queued_prompts: deque[str] = deque(maxlen=_MAX_QUEUED)
         self.pages: Transcript = _RecentRecords()
-        """Gives back the records of the events that were told last."""
+        """Provides the records of the last reported events."""
         self.tasks: dict[str, SubagentTask] = {}
-        """What sub-agents were started as, by the id of the call and by the prompt they got."""
+        """Tasks of sub-agents by call ID and by prompt."""
         self.title = ""
         self._has_custom_title = False
         self.project = ""
         self.session_id = ""
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take in the next bytes of the file and return what they tell."""
+        """Process the next bytes of the file and return the events."""
         if isinstance(self.pages, _RecentRecords):
             self.pages.start_portion()
         pieces = self._converted.feed(self._lines.feed(data))
@@ -433,7 +430,7 @@ class Follower:
                 yield event
 
     def _is_copy(self, record: Record, node: Node) -> bool:
-        """Whether the very same record was told; clients copy some when they resume."""
+        """Return whether an identical record was already reported; Claude Code copies some on resume."""
         if not node.uuid:
             return False
         digest = hash(record.line)
@@ -451,7 +448,7 @@ class Follower:
         remember_newest(self._inline, name, conversation, _MAX_AGENTS)
         return conversation
 
-    # What the session says about itself
+    # Session metadata
 
     def _read_session_fields(self, record: Record, node: Node) -> None:
         self.session_id = self.session_id or record.session_id or ""
@@ -474,14 +471,14 @@ class Follower:
         return self._main.first_prompt
 
     def task_of(self, agent: str) -> SubagentTask:
-        """Return what a sub-agent inside this file was started as."""
+        """Return the task of a sub-agent inside this file."""
         conversation = self._inline.get(agent)
         return self.tasks.get(conversation.first_prompt, SubagentTask()) if conversation is not None else SubagentTask()
 
-    # What was typed meanwhile
+    # Queued prompts
 
     def _queue_event(self, record: Record) -> Iterator[Event]:
-        """Tell a prompt when it is typed; some clients write it nowhere else."""
+        """Yield an event when a prompt is queued; some versions record it nowhere else."""
         envelope = record.envelope
         if envelope.operation != "enqueue" or not envelope.content:
             return
@@ -497,7 +494,7 @@ class Follower:
         yield Event(kind="queued", time=record.time, turn=self._main.number, step=step, text=text)
 
     def _is_repeated(self, event: Event) -> bool:
-        """Whether it is a prompt taken up by the running turn, told when it was typed."""
+        """Return whether this is a queued prompt that was already reported when it was queued."""
         subject = event.step.subject if event.kind == "queued" and event.step else None
         if subject is None or subject not in self._queued_prompts:
             return False

@@ -1,4 +1,4 @@
-"""A session: its transcript, the transcripts of its sub-agents, and the questions about them."""
+"""A session: its transcript, the transcripts of its sub-agents, and its public API."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ _MAX_CANDIDATES: Final = 3
 
 
 class Session:
-    """A whole session, however many files and branches it has."""
+    """A session with all its files and branches."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Session:
         self.transcript = transcript
         self.name = name
         self.folder = folder
-        """The name of the folder that its file lies in."""
+        """Name of the directory that contains the file."""
         self.agent_files = tuple(agents)
         self._custom_title = custom_title
         self._summaries = tuple(summaries)
@@ -62,18 +62,17 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Close what the transcripts are read from, where it can be closed; may be repeated."""
+        """Close the sources of the transcripts. Can be called repeatedly."""
         for transcript in (self.transcript, *(file.transcript for file in self.agent_files)):
-            # Looked up so that a sub-agent nobody has asked about is not read for it.
+            # `vars` avoids loading the transcript of a sub-agent that was not used.
             close: Any = getattr(vars(transcript).get("source"), "close", None)
             if callable(close):
                 close()
 
     def grown(self, transcript: Transcript, agents: Sequence[SubagentFile], *, custom_title: str = "") -> "Session":
-        """Return the same session with more in its files, which `load_growth` has read.
+        """Return the session after its files have grown, from transcripts read by `load_growth`.
 
-        What was told of it is not read again where the conversation only went on. This one is not
-        to be asked any more.
+        Turns are not read again if the conversation only continued. The previous object must not be used afterwards.
         """
         session = Session(
             transcript,
@@ -91,17 +90,17 @@ class Session:
     # Records
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield every record and gap of the main file, in order; they tile it."""
+        """Yield every record and gap of the main file in order, covering the whole file."""
         return self.transcript.pieces()
 
     def record(self, uuid: str, *, as_written: bool = False) -> Record:
-        """Return the record with that id, or with an id that begins so.
+        """Return the record with an ID or a unique ID prefix.
 
-        Of a file in a dialect it is the converted one, unless it is wanted `as_written`.
+        In a dialect file, return the converted record, or the original if `as_written`.
 
         Raises:
-            NotFound: there is none.
-            Ambiguous: several ids begin so.
+            NotFound: no record has that ID.
+            Ambiguous: several record IDs have that prefix.
         """
         names = self.transcript.by_uuid
         read = self.transcript.written if as_written else self.transcript.record
@@ -109,12 +108,12 @@ class Session:
             return read(names[uuid])
         matches = [name for name in names if uuid and name.startswith(uuid)]
         if not matches:
-            raise NotFound(f"no record is called {uuid!r}", hint="`steno show S --records` lists them")
+            raise NotFound(f"no record matches {uuid!r}", hint="Run `steno show SESSION --records` to list record IDs.")
         if len(matches) > 1:
             raise Ambiguous(
-                f"{len(matches)} records begin with {uuid!r}",
+                f"{uuid!r} matches {len(matches)} records",
                 candidates=tuple(matches),
-                hint=f"such as {', '.join(matches[:_MAX_CANDIDATES])}",
+                hint=f"Matches include {', '.join(matches[:_MAX_CANDIDATES])}.",
             )
         return read(names[matches[0]])
 
@@ -128,7 +127,7 @@ class Session:
 
     @cached_property
     def id(self) -> str:
-        """The session's id: the file's name where that is one, else what its records say."""
+        """Session ID: the file name if it is a UUID, else the ID in the records."""
         if is_uuid(self.name):
             return self.name
         return self._recorded_id or self.name
@@ -141,11 +140,11 @@ class Session:
 
     @cached_property
     def leaf(self) -> Node | None:
-        """The record the conversation goes on from."""
+        """Leaf of the conversation."""
         return conversation_leaf(self._all_records)
 
     def conversation(self, leaf: Node | None = None) -> list[Node]:
-        """Return the records from the root to `leaf`, siblings gathered, nothing compacted away."""
+        """Return the records from the root to `leaf`, with siblings gathered and nothing compacted away."""
         end = leaf or self.leaf
         if end is None:
             return []
@@ -157,7 +156,7 @@ class Session:
 
     @property
     def branches(self) -> list[Branch]:
-        """What was abandoned, in the order of where it left the conversation."""
+        """Abandoned branches, ordered by where they leave the conversation."""
         return self._layout.branches
 
     @cached_property
@@ -166,11 +165,11 @@ class Session:
 
     @property
     def compactions(self) -> list[Compaction]:
-        """Where the conversation was compacted."""
+        """Compactions of the conversation."""
         return list(self._compactions.values())
 
     def turns(self, leaf: Node | None = None) -> list[Turn]:
-        """Return the conversation as turns: the current one, or the one that ends in `leaf`."""
+        """Return the turns of the current conversation, or of the one that ends in `leaf`."""
         if leaf is None or leaf is self.leaf:
             return self._turns
         nodes = build_layout(self.transcript, self._all_records, leaf).nodes
@@ -189,17 +188,17 @@ class Session:
 
     @property
     def _is_agent(self) -> bool:
-        """Whether the file is a sub-agent's own: nothing in it belongs to a main conversation."""
+        """Whether this is a sub-agent file: it has no records of a main conversation."""
         return self.leaf is None
 
     @property
     def human_turns(self) -> int:
-        """How many turns a person began."""
+        """Number of turns that a user started."""
         return sum(turn.by_person for turn in self._turns)
 
     @property
     def files(self) -> list[FileTouch]:
-        """The files that the conversation and its sub-agents touched, once per file and verb."""
+        """Files touched by the conversation and its sub-agents, once per file and verb."""
         touches: dict[tuple[str, str], FileTouch] = {}
         for turn in self._all_turns():
             for touch in turn.files:
@@ -211,7 +210,7 @@ class Session:
 
     @property
     def commands(self) -> list[str]:
-        """The shell commands of the conversation and its sub-agents."""
+        """Shell commands of the conversation and its sub-agents."""
         return [command for turn in self._all_turns() for command in turn.commands]
 
     def _all_turns(self) -> Iterator[Turn]:
@@ -228,115 +227,115 @@ class Session:
 
     @property
     def agents(self) -> tuple[Thread, ...]:
-        """The sub-agents that the session itself started; each has its own `children`."""
+        """Sub-agents started by the session itself; each has its own `children`."""
         return self._subagents.roots
 
     @property
     def loose_agents(self) -> tuple[Thread, ...]:
-        """Sub-agents that no call could be found for."""
+        """Sub-agents without a matching call."""
         return self._subagents.loose
 
     @property
     def all_agents(self) -> tuple[Thread, ...]:
-        """Every sub-agent, whoever started it."""
+        """All sub-agents, including nested ones."""
         return self._subagents.all
 
-    # What it is, where and when
+    # Metadata
 
     @cached_property
     def facts(self) -> SessionMetadata:
-        """What the records say about themselves, gathered in one reading."""
+        """Metadata from the records, read in one pass."""
         return read_metadata(self.transcript)
 
     @cached_property
     def title(self) -> Title:
-        """What it is called."""
+        """Title of the session."""
         return title_of(self.transcript, custom_title=self._custom_title, summaries=self._summaries)
 
     @property
     def slug(self) -> str:
-        """The name in words that plans and the like are kept under."""
+        """Slug of the session, used to name plans and similar files."""
         return self.facts.slugs[-1] if self.facts.slugs else ""
 
     @property
     def project(self) -> str:
-        """The folder it began in; `cwds` has every one."""
+        """First working directory; `cwds` lists all of them."""
         if self.facts.cwds:
             return self.facts.cwds[0]
-        # A dialect says it by the name of the folder alone.
+        # Dialect records have no working directory, only the directory name.
         return "" if self.transcript.dialect == "claude" else project_from_slug(self.folder)
 
     @property
     def cwds(self) -> tuple[str, ...]:
-        """Every folder it was in."""
+        """All working directories."""
         return self.facts.cwds
 
     @property
     def branch(self) -> str:
-        """The git branch it was last on."""
+        """Last git branch."""
         return self.facts.last_branch
 
     @property
     def git_branches(self) -> tuple[str, ...]:
-        """Every git branch it was on."""
+        """All git branches."""
         return self.facts.git_branches
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that answered."""
+        """Models that answered."""
         return self.facts.models
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The clients that wrote it."""
+        """Client versions that wrote the records."""
         return self.facts.versions
 
     @property
     def entrypoint(self) -> str:
-        """How the client was started, where it says so."""
+        """How Claude Code was started, if recorded."""
         return self.facts.entrypoints[0] if self.facts.entrypoints else ""
 
     @property
     def started(self) -> datetime | None:
-        """When its first record was written."""
+        """Time of the first record."""
         return self.facts.started
 
     @property
     def ended(self) -> datetime | None:
-        """When its last record was written."""
+        """Time of the last record."""
         return self.facts.ended
 
     def status(self, seconds_since_write: float | None = None) -> Status:
-        """Return how it stands; the age of the file says whether it may still be at work."""
+        """Return the status; `seconds_since_write` is the age of the file, used to detect running sessions."""
         return status_of(self._turns, seconds_since_write=seconds_since_write, left=self.facts.left)
 
     @property
     def wake(self) -> Step | None:
-        """The step that asked for the session to be woken later, if that is still to come."""
+        """Step that scheduled a wake-up, if it is still pending."""
         last = self._turns[-1].steps if self._turns else ()
         wakeups = (step for step in reversed(last) if step.verb == "ScheduleWakeup")
         return next((step for step in wakeups if step.state == "ok"), None)
 
-    # Where it comes from
+    # Origin
 
     @property
     def forked_from(self) -> str:
-        """The session it is a copy of, where the records say so."""
+        """Session that this one is forked from, if recorded."""
         return self.facts.forked_from[-1] if self.facts.forked_from else ""
 
     @property
     def resumed_from(self) -> tuple[str, ...]:
-        """Other sessions whose records it holds."""
+        """Other sessions whose records the file contains."""
         return tuple(name for name in self.facts.session_ids if name != self.id)
 
     @property
     def continues(self) -> tuple[str, ...]:
-        """Every other session it says it comes from: copied, forked, cleared, resumed."""
+        """All other sessions that this one continues: copied, forked, cleared or resumed."""
         facts = self.facts
         names = (*facts.forked_from, *self.resumed_from, *facts.lineage)
         return tuple(dict.fromkeys(name for name in names if name != self.id))
 
-    # What it cost
+    # Usage
 
     @cached_property
     def _counter(self) -> UsageCounter:
@@ -348,28 +347,28 @@ class Session:
 
     @property
     def usage(self) -> Totals:
-        """The tokens of everything: the conversation, what was abandoned, the sub-agents."""
+        """Token usage of the conversation, abandoned branches and sub-agents."""
         return self._counter.totals()
 
     @property
     def usage_by_model(self) -> dict[str, Totals]:
-        """The same by model."""
+        """Token usage by model."""
         return self._counter.by_model()
 
     # API messages
 
     def as_resumed(self, client: str | Client = LATEST, *, prompt: str | None = None) -> list[ApiMessage]:
-        """Return exactly what that client would send on resume; empty when it would refuse."""
+        """Return the messages that a client version would send on resume; empty if it would refuse."""
         if self._has_invalid_name:
             return []
         client_habits = client_for(client) if isinstance(client, str) else client
         return as_resumed(self.transcript, client_habits, prompt=prompt) or []
 
     def messages(self) -> list[ApiMessage]:
-        """Return the conversation as messages the API accepts, as much of it as can be sent."""
+        """Return the conversation as messages that the API accepts, as complete as possible."""
         return valid_messages(self.transcript)
 
     @property
     def _has_invalid_name(self) -> bool:
-        """Whether the file bears a session id that no client accepts."""
+        """Whether the file is named by a session ID that Claude Code rejects."""
         return not is_uuid(self.name) and self.name == self._recorded_id

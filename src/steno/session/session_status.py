@@ -1,12 +1,11 @@
 """Status and liveness of sessions, and the rule for which sessions lists show.
 
-A session was active at the time of its own last record, or when its file was seen growing. The
-modification time of the file alone never counts: a copy or a restore refreshes it on every file.
-Nothing here reads a clock or a file.
+A session was active at the time of its last record, or when its file was observed to grow. The modification time of the
+file is not used, because a copy or restore changes it for every file. These functions read neither the clock nor files.
 
-Step records are the user and assistant records of a file, one line each in `steps.jsonl`. A
-published description of the format counts a session's steps this way, and lists show sessions by
-that count. The steps of `steno show` (tool calls, notes) are a different figure.
+Step records are the user and assistant records of a file, one line each in `steps.jsonl`. A published description of
+the format counts a session's steps this way, and lists show sessions by that count. The steps of `steno show` (tool
+calls, notes) are counted differently.
 """
 
 from collections.abc import Collection
@@ -24,27 +23,27 @@ if TYPE_CHECKING:
 Ending: TypeAlias = Literal[
     "", "question", "tool", "prompt", "refused", "answered", "finished", "interrupted", "failed"
 ]
-"""What a session's records end with, independent of the time.
+"""How the records of a session end, independent of time.
 
 (empty)      no message
 question     an unanswered question of the agent
 tool         a tool call without a result
 prompt       a prompt or tool result without an answer
-refused      an API error that the client may still retry
-answered     an answer; the client may still be open
-finished     an answer, and the client was closed
-interrupted  cut off by the user or by closing the client
+refused      an API error that Claude Code may still retry
+answered     an answer; Claude Code may still be open
+finished     an answer, and Claude Code was closed
+interrupted  interrupted by the user, or by closing Claude Code
 failed       an API error
 """
 LastMessage: TypeAlias = Literal["", "prompt", "interrupt", "answer", "error", "other"]
-"""The last message of the conversation; a tool result counts as a prompt."""
+"""Type of the last message of the conversation; a tool result counts as a prompt."""
 SessionStatus: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed", "empty"]
 MODEL_SECONDS: Final = 300.0
-"""Seconds for which a model may think without a record being written."""
+"""Maximum time in seconds for a model to respond without a new record."""
 TOOL_SECONDS: Final = 1800.0
-"""Seconds for which a tool may run without a record being written."""
+"""Maximum time in seconds for a tool to run without a new record."""
 WAITING_SECONDS: Final = 900.0
-"""Seconds for which an answered session counts as waiting for the user."""
+"""Time in seconds for which an answered session counts as waiting for input."""
 _QUESTION_SECONDS: Final = 86_400.0
 LIVE_SECONDS: Final[dict[Ending, float]] = {
     "tool": TOOL_SECONDS,
@@ -53,9 +52,9 @@ LIVE_SECONDS: Final[dict[Ending, float]] = {
     "answered": WAITING_SECONDS,
     "question": _QUESTION_SECONDS,
 }
-"""For how long after its last activity a session with such an ending is live."""
+"""Seconds after its last activity for which a session with this ending is live."""
 CLOCK_SKEW: Final = 300.0
-"""Seconds by which a record may be ahead of this machine's clock and still be recent."""
+"""Maximum time in seconds by which a record may be ahead of this machine's clock and still be recent."""
 _STATUS_AFTERWARDS: Final[dict[Ending, SessionStatus]] = {
     "": "empty",
     "question": "waiting",
@@ -77,10 +76,10 @@ _STATUS_WHILE_LIVE: Final[dict[Ending, SessionStatus]] = {
 
 
 def ending_of(last: LastMessage, open_tools: Collection[str], *, left: bool, refused: bool) -> Ending:
-    """Return what a session ends with.
+    """Return the ending of a session.
 
-    `open_tools` names the tools that the last message calls and that have no result; `left` means
-    the client was closed afterwards, `refused` that the API returned an error afterwards.
+    `open_tools` names the tools called by the last message that have no result; `left` means that Claude Code was
+    closed afterwards, `refused` that the API returned an error afterwards.
 
     >>> ending_of("answer", ["Bash"], left=False, refused=False)
     'tool'
@@ -103,9 +102,9 @@ def ending_of(last: LastMessage, open_tools: Collection[str], *, left: bool, ref
 
 
 def activity_age(now: float, last_record: float | None, growth_time: float | None = None) -> float:
-    """Return the seconds since a session was last active; infinite where that is not known.
+    """Return the seconds since the last activity of a session, or infinity if unknown.
 
-    A record further ahead of the clock than machines differ is not recent.
+    A record ahead of the clock by more than `CLOCK_SKEW` is not recent.
 
     >>> activity_age(1000.0, 400.0, 900.0), activity_age(1000.0, 5000.0), activity_age(1000.0, None)
     (100.0, inf, inf)
@@ -115,7 +114,7 @@ def activity_age(now: float, last_record: float | None, growth_time: float | Non
 
 
 def is_live(ending: Ending, age: float) -> bool:
-    """Return whether a session is at work, or waits for a user who may still be there.
+    """Return whether a session is running, or waits for a user who may still be present.
 
     >>> is_live("answered", 60.0), is_live("answered", 3600.0), is_live("finished", 0.0)
     (True, False, False)
@@ -124,7 +123,7 @@ def is_live(ending: Ending, age: float) -> bool:
 
 
 def status_at(ending: Ending, age: float) -> SessionStatus:
-    """Return the status of a session that was active so many seconds ago.
+    """Return the status of a session that was active `age` seconds ago.
 
     >>> status_at("tool", 60.0), status_at("tool", 3600.0), status_at("question", 1e9)
     ('running', 'interrupted', 'waiting')
@@ -136,7 +135,7 @@ StatusName: TypeAlias = Literal["running", "waiting", "finished", "interrupted",
 
 
 class Status(msgspec.Struct, frozen=True):
-    """The status of a session, and the reason for it."""
+    """Status of a session, with the reason."""
 
     standing: StatusName
     reason: str = ""
@@ -146,9 +145,9 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def status_of(turns: "list[Turn]", *, seconds_since_write: float | None = None, left: bool = False) -> Status:
-    """Return the status after the last turn; `left` says that the client was closed afterwards."""
+    """Return the status after the last turn; `left` means that Claude Code was closed afterwards."""
     if not turns:
-        return Status("finished", "nothing was said")
+        return Status("finished", "no messages")
     turn = turns[-1]
     # An answer after a call without a result shows that the agent continued without it.
     step = None if turn.done else next((step for step in reversed(turn.steps) if step.state == "open"), None)
@@ -165,44 +164,44 @@ def status_of(turns: "list[Turn]", *, seconds_since_write: float | None = None, 
 
 def _step_reason(step: "Step", status: StatusName) -> str:
     if status == "waiting":
-        return "for an answer"
-    return f"{step.verb} {step.subject}".strip() if status == "running" else f"in {step.verb}, which gave no result"
+        return "question unanswered"
+    return f"{step.verb} {step.subject}".strip() if status == "running" else f"{step.verb} returned no result"
 
 
 def _turn_reason(turn: "Turn", last: LastMessage, status: StatusName, *, left: bool) -> str:
     if last == "interrupt":
-        return "by the user"
+        return "interrupted by the user"
     if turn.failure is not None:
         return turn.failure.subject or turn.failure.verb
     if last == "prompt":
-        return "the model is at it" if status == "running" else "no answer was recorded"
+        return "waiting for the model" if status == "running" else "no answer recorded"
     if status == "waiting":
-        return "for the next prompt"
-    return "the client was closed" if left else "the last prompt was answered"
+        return "waiting for the next prompt"
+    return "Claude Code was closed" if left else "last prompt answered"
 
 
 StepType: TypeAlias = Literal["USER_MESSAGE", "TOOL_RESULT", "ASSISTANT_MESSAGE", "TOOL_CALL"]
 MIN_STEP_RECORDS: Final = 5
-"""Completed sessions with fewer step records are not listed."""
+"""Finished sessions with fewer step records are not listed."""
 ALWAYS_LISTED_STEP_RECORDS: Final = 10
-"""Sessions with this many step records are always listed; below it one needs an answer."""
+"""Sessions with at least this many step records are always listed; others need an answer."""
 _TYPES: Final = frozenset(("user", "assistant"))
 
 
 class StepCounts(msgspec.Struct, frozen=True):
-    """How many step records a session has, and whether one is an assistant message with text."""
+    """Number of step records of a session, and whether one is an assistant message with text."""
 
     records: int = 0
     answered: bool = False
 
 
 def is_step_record(kind: str | None, *, sidechain: bool) -> bool:
-    """Return whether a record of that type becomes a line of `steps.jsonl`."""
+    """Return whether a record of this type becomes a line of `steps.jsonl`."""
     return kind in _TYPES and not sidechain
 
 
 def step_type(record: Record) -> StepType:
-    """Return what kind of step a user or assistant record is."""
+    """Return the step type of a user or assistant record."""
     if record.type == "user":
         return "TOOL_RESULT" if record.tool_results else "USER_MESSAGE"
     return "TOOL_CALL" if record.tool_uses else "ASSISTANT_MESSAGE"
@@ -214,17 +213,17 @@ def is_answer(record: Record) -> bool:
 
 
 def count_record(counts: StepCounts, record: Record) -> StepCounts:
-    """Return the counts with one more record taken in."""
+    """Return the counts with one more record."""
     if not is_step_record(record.type, sidechain=record.is_sidechain):
         return counts
     return StepCounts(counts.records + 1, counts.answered or is_answer(record))
 
 
 def is_listed(counts: StepCounts, *, running: bool) -> bool:
-    """Return whether the list rule shows a session.
+    """Return whether lists show a session.
 
-    Running sessions and those with `ALWAYS_LISTED_STEP_RECORDS` step records are always shown. Of the others, those with
-    fewer than `MIN_STEP_RECORDS` step records and those without an assistant message are hidden.
+    Running sessions and those with `ALWAYS_LISTED_STEP_RECORDS` step records are always shown. Of the others, those
+    with fewer than `MIN_STEP_RECORDS` step records and those without an assistant message are hidden.
 
     >>> [is_listed(StepCounts(n, answered=True), running=False) for n in (4, 5, 9, 10)]
     [False, True, True, True]

@@ -1,6 +1,6 @@
-"""One session file, read once: its records as nodes in file order, its gaps and state records.
+"""One session file, read once: nodes of its records in file order, its gaps and state records.
 
-A node holds what the graph needs of a record, so that a whole session fits in little memory.
+A node contains the fields of a record that the graph needs, so that large sessions fit in memory.
 """
 
 from bisect import bisect_left
@@ -20,14 +20,14 @@ from steno.format.records import DIALECT_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect,
 from steno.format.source import Damage, Source, Span
 
 CONVERSATION: Final = frozenset(("user", "assistant", "system", "attachment"))
-"""The types that make up a conversation; `progress` and unknown types only link."""
+"""Record types of a conversation; `progress` and unknown types are only links."""
 _FLAGS: Final = frozenset((bool, NoneType))
 _TIMES: Final = frozenset((str, NoneType))
 _REPEATS_FIELD: Final = b'"repeatsCompactSummary"'
 
 
 class Node(msgspec.Struct, eq=False, gc=False):
-    """One record's place in the graph. The record itself is read again when it is wanted."""
+    """The fields of a record that the graph needs. The record is read again on demand."""
 
     index: int
     offset: int
@@ -53,36 +53,36 @@ class Node(msgspec.Struct, eq=False, gc=False):
     uses: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
     in_dialect: bool = False
-    """Whether the record is in a form that the real client does not write."""
+    """Whether the record is in a format that Claude Code does not write."""
     repeats: bool = False
-    """Whether it says again, behind a compaction, what stands before it."""
+    """Whether the record repeats, after a compaction, an earlier record."""
 
     def __repr__(self) -> str:
         return f"<Node {self.index} {self.type} {self.uuid}>"
 
     @property
     def converses(self) -> bool:
-        """Whether it is part of the main conversation rather than a link or a sub-agent's."""
+        """Whether the record belongs to the main conversation, not to a link or a sub-agent."""
         return self.type in CONVERSATION and not self.sidechain
 
     @property
     def is_message(self) -> bool:
-        """Whether it is a user or an assistant record."""
+        """Whether this is a user or assistant record."""
         return self.type in ROLES
 
     @property
     def is_boundary(self) -> bool:
-        """Whether the conversation was compacted here."""
+        """Whether this is a compaction boundary."""
         return self.type == "system" and self.subtype == "compact_boundary"
 
     @property
     def is_result(self) -> bool:
-        """Whether it brings tool results."""
+        """Whether the record contains tool results."""
         return self.type == "user" and bool(self.results)
 
 
 def read_node(record: Record, index: int) -> Node:
-    """Make the node of a record."""
+    """Return the node of a record."""
     envelope = record.envelope
     ending = record.ending
     kind = intern(envelope.type or "")
@@ -136,9 +136,9 @@ def _read_message(node: Node, record: Record) -> None:
 def node_of_fields(
     fields: dict[str, Any], kind: str, subtype: str, index: int, offset: int, length: int, *, ended: bool
 ) -> Node:
-    """Make the same node of a sound line that was decoded already, which is cheaper.
+    """Return the node of a valid line from its decoded fields, which is faster than `read_node`.
 
-    Every field must be of the type that the envelope has it in, and a message an object.
+    Every field must have the type that the envelope declares, and a message must be an object.
     """
     get = fields.get
     node = Node(
@@ -182,7 +182,7 @@ def _read_decoded_message(node: Node, message: dict[str, Any], *, is_error: bool
     for block in content if content.__class__ is list else (content,):
         if block.__class__ is not dict:
             continue
-        # One that is not of the form that calls, or results, have is none.
+        # A block without the form of a call or result counts as neither.
         kind = block.get("type")
         if kind == "tool_use":
             call = block.get("id", "")
@@ -196,12 +196,12 @@ def _read_decoded_message(node: Node, message: dict[str, Any], *, is_error: bool
 
 _CACHED_RECORDS: Final = 8
 _BLOCK_SIZE: Final = 1 << 16
-# Found again from the record's own bytes, and in some files on every line.
+# Detected again from the record's bytes; some files have this damage on every line.
 _FOUND_AGAIN: Final = frozenset(("line.crlf",))
 
 
 class Transcript:
-    """The records of one file as nodes, and a way back to their bytes."""
+    """Nodes of the records of one file, with access to their bytes."""
 
     def __init__(self, source: Source, nodes: list[Node], gaps: list[Gap], *, cap: int = LINE_CAP) -> None:
         self.source = source
@@ -210,13 +210,12 @@ class Transcript:
         self.cap = cap
         self.notes: dict[int, tuple[Damage, ...]] = {}
         self.has_dialect = False
-        """Whether a record is in a form that the real client does not write; none is once the file
-        is converted."""
+        """Whether a record is in a format that Claude Code does not write; False after conversion."""
         self._by_uuid: dict[str, Node] | None = None
         self._recent: dict[int, Record] = {}
 
     def add(self, record: Record, *, keep: bool = False) -> Node:
-        """Take in the next record of the file; `keep` keeps it at hand."""
+        """Add the next record of the file; `keep` caches the record."""
         node = read_node(record, len(self.nodes))
         self.nodes.append(node)
         if node.in_dialect:
@@ -228,20 +227,20 @@ class Transcript:
         return node
 
     def close_last_line(self) -> None:
-        """Say that the end of the file ends the last line, as it does for every reader."""
+        """Mark the last line as complete: the end of the file ends it, as for every reader."""
         last = self.nodes[-1] if self.nodes else None
         if last is not None and last.offset + last.length == self.source.size:
             last.ends_line = True
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield every record and gap again, in file order; they tile the file."""
+        """Yield every record and gap again in file order, covering the whole file."""
         return read_pieces(self.source, cap=self.cap)
 
     def record(self, node: Node) -> Record:
-        """Return the record behind a node, read again from its bytes.
+        """Return the record of a node, read again from its bytes.
 
         Raises:
-            Unreadable: the file changed since it was loaded, and the record is no longer there.
+            Unreadable: the file changed after it was loaded, and the record no longer exists.
         """
         recent = self._recent.get(node.offset)
         if recent is not None:
@@ -253,10 +252,10 @@ class Transcript:
         return record
 
     def written(self, node: Node) -> Record:
-        """Return the record as it stands in the file: of one in a dialect, before it was converted.
+        """Return the record as written in the file, before any dialect conversion.
 
         Raises:
-            Unreadable: the file changed since it was loaded.
+            Unreadable: the file changed after it was loaded.
         """
         source = self.source
         return source.original_record(node.offset) if is_converted(source) else self.record(node)
@@ -270,8 +269,8 @@ class Transcript:
         piece = next(read_bytes(raw, cap=len(raw)), None)
         if not isinstance(piece, Record) or piece.length != node.length:
             raise Unreadable(
-                f"the session changed while it was read: no record at byte {node.offset:,} any more",
-                hint="open it again",
+                f"the session changed while it was read: no record at byte {node.offset:,}",
+                hint="Open the session again.",
             )
         notes = self.notes.get(node.offset)
         if notes is None:
@@ -279,22 +278,22 @@ class Transcript:
         return Record(piece.line, node.offset, piece.ending, piece.envelope, notes)
 
     def cached(self, node: Node) -> Record | None:
-        """Return the record behind a node if it is in memory already."""
+        """Return the record of a node if it is cached."""
         return self._recent.get(node.offset)
 
     @property
     def dialect(self) -> Dialect:
-        """What most messages of the file are written in."""
+        """Dialect of most messages of the file."""
         return dialect_of_source(self.source)
 
     @property
     def is_converted(self) -> bool:
-        """Whether the file has records in a dialect, and this is its converted form."""
+        """Whether the file has dialect records, and this is its converted form."""
         return is_converted(self.source)
 
     @cached_property
     def as_written(self) -> "Transcript":
-        """The file as a real client reads it: of one in a dialect, before it was converted."""
+        """The file as Claude Code reads it: for a dialect file, its unconverted form."""
         source = self.source
         if not is_converted(source):
             return self
@@ -302,17 +301,17 @@ class Transcript:
 
     @property
     def by_uuid(self) -> dict[str, Node]:
-        """The nodes by id. Of records with the same id the last one counts."""
+        """Nodes by ID. Of records with the same ID, the last wins."""
         if self._by_uuid is None:
             self._by_uuid = {node.uuid: node for node in self.nodes if node.uuid}
         return self._by_uuid
 
     def of_type(self, kind: str) -> Iterator[Node]:
-        """Yield the nodes of one type, in file order."""
+        """Yield the nodes of one type in file order."""
         return (node for node in self.nodes if node.type == kind)
 
     def last(self, kind: str) -> Record | None:
-        """Return the last record of a type: for state records, the one that counts."""
+        """Return the last record of a type, which is the current one for state records."""
         for node in reversed(self.nodes):
             if node.type == kind:
                 return self.record(node)
@@ -320,11 +319,9 @@ class Transcript:
 
 
 def load(source: Source, *, cap: int = LINE_CAP, keep: bool = False, as_written: bool = False) -> Transcript:
-    """Read a whole file into nodes; memory grows with the number of records, not their size.
+    """Read a whole file into nodes. Memory grows with the number of records, not their size.
 
-    `keep` keeps the records as well, for whoever will ask for all of them. A file with records in a
-    published dialect is converted to what the real client would have written, unless it is wanted
-    `as_written`.
+    `keep` caches all records. A file with dialect records is converted to Claude Code's format unless `as_written`.
     """
     readable = source if as_written else convert_if_dialect(source, cap=cap)
     transcript = Transcript(readable, [], [], cap=cap)
@@ -335,12 +332,12 @@ def load(source: Source, *, cap: int = LINE_CAP, keep: bool = False, as_written:
 
 
 def load_growth(before: Transcript, source: Source) -> Transcript:
-    """Return what `load` would of a file that was only added to; what is known is not read again.
+    """Return the same as `load` for a file that has grown, without reading known records again.
 
-    The nodes of whole lines are the very same ones.
+    The nodes of complete lines are reused.
     """
     if before.is_converted:
-        # What is added may change what the records before it are.
+        # New records may change the conversion of earlier ones.
         return load(source, cap=before.cap)
     start = _last_line_start(source, min(before.source.size, source.size))
     known_nodes = bisect_left(before.nodes, start, key=_offset_of)
@@ -350,8 +347,8 @@ def load_growth(before: Transcript, source: Source) -> Transcript:
     _load_pieces(transcript, start)
     has_zeros = any(note.id == "line.nul-run" for gap in transcript.gaps[gaps:] for note in gap.damage)
     if has_zeros or transcript.has_dialect:
-        # Where zero bytes are cut depends on where the reading began; a record in a dialect may
-        # change what the records before it are.
+        # The division of zero bytes depends on the start of reading, and new dialect records may change the conversion
+        # of earlier records.
         return load(source, cap=before.cap)
     return transcript
 
@@ -380,5 +377,5 @@ def _offset_of(piece: Node | Gap) -> int:
 
 
 def _shift_notes(notes: tuple[Damage, ...], offset: int) -> tuple[Damage, ...]:
-    """Return the notes of a record that was read alone, as they are in its file."""
+    """Return the notes of a separately read record with offsets in its file."""
     return tuple(Damage(note.id, Span(note.span.offset + offset, note.span.length), note.message) for note in notes)

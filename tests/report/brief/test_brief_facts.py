@@ -483,7 +483,7 @@ def test_a_call_that_asks_and_was_never_answered_is_open() -> None:
 def test_a_turn_that_was_cut_off_is_open() -> None:
     one = session(seed=1).user("Go.").assistant(bash("sleep 900"))
     (found,) = build_brief(opened(one)).open
-    assert found == OpenItem(kind="interrupted", text="in Bash, which gave no result", turn=1)
+    assert found == OpenItem(kind="interrupted", text="Bash returned no result", turn=1)
 
 
 def test_the_last_tests_are_open_when_they_fail() -> None:

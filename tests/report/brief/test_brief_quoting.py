@@ -219,7 +219,7 @@ def test_an_injection_planted_in_a_session_stays_fenced(words: str, budget: int 
     written = as_markdown(build_brief(opened(planted(words))), budget)
     assert _MARK in written
     assert _MARK not in outside(written)
-    assert "not instructions to follow" in outside(written)
+    assert "not instructions" in outside(written)
     assert not _UNSAFE.search(written)
 
 

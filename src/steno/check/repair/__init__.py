@@ -1,1 +1,1 @@
-"""Repairs a broken session into a new file that resumes: stages that plan edits, then apply them."""
+"""Repair a broken session into a new file that resumes: stages plan edits, then the edits are applied."""

@@ -1,8 +1,8 @@
-"""Stages that repair the chain of records: parents, cycles, beginning, compactions, leaf.
+"""Repair stages for the record chain: parents, cycles, start, compactions, leaf.
 
-Missing parents are bridged as the real client bridges them. A conversation that would begin with an answer gets a
-prompt before it. A boundary without its summary is undone; a summary kept as a title is sent again. The repaired
-session continues from the same record as the broken one.
+Missing parents are bridged as Claude Code bridges them. A conversation that would start with an answer gets a prompt
+before it. A boundary without a summary is removed from the chain; a summary stored as a title is written as a message.
+The repaired session continues from the same record as the broken one.
 """
 
 from bisect import bisect_left
@@ -21,16 +21,16 @@ from steno.session.transcript import CONVERSATION, Node
 
 
 class ParentFinder:
-    """Finds what a record should hang on: the nearest before it in time, else in the file.
+    """Finds a new parent for a record: the nearest earlier record by time, else by file order.
 
-    A result hangs on its call, or on what hangs on that.
+    The parent of a tool result is its call, or a descendant of it.
     """
 
     def __init__(self, graph: RecordGraph, broken: list[Node]) -> None:
         self.graph = graph
         self.freed: list[Node] = []
-        """Records that had to be freed from a later one; they want a parent as well."""
-        # Whatever they named plays no part any more.
+        """Records unlinked from a later record; they also need a new parent."""
+        # The current parents of these records are ignored.
         self._tops = {node.index for node in broken}
         self._trees = _ParentForest(graph, self._tops)
         by_speaker: defaultdict[tuple[bool, str], list[Node]] = defaultdict(list)
@@ -44,7 +44,7 @@ class ParentFinder:
         self._compacted = any(node.is_boundary for node in graph.members)
 
     def find_parent(self, node: Node) -> Node | None:
-        """Return the new parent; None when nothing comes before."""
+        """Return the new parent, or None if no record comes earlier."""
         conversation = self._conversations.get(_speaker(node))
         if conversation is None:
             return None
@@ -62,9 +62,9 @@ class ParentFinder:
         return parent
 
     def _nearest_record(self, conversation: "_ConversationRecords", node: Node) -> tuple[Node | None, Node | None]:
-        """Return the nearest record that does not hang below its new child, or should not.
+        """Return the nearest earlier record that can become the parent, and the link to cut.
 
-        With it the record that has to be cut off for that, if one has.
+        The second record is the one to unlink from its parent first, or None.
         """
         hopeless = {node.index}
         for candidate in conversation.before(node):
@@ -78,16 +78,16 @@ class ParentFinder:
         return None, None
 
     def _wrong_link(self, start: Node, hopeless: set[int]) -> Node | None:
-        """Return the first record on the way up that hangs on what came later.
+        """Return the first ancestor whose parent comes later in file and time order, if it may be unlinked.
 
-        `hopeless` are records above which there is none; they become more. What was given a parent already is let be.
+        `hopeless` collects the indexes of records without such an ancestor. Records with a new parent are not unlinked.
         """
         nodes = self.graph.transcript.nodes
         record = start
         trail: list[int] = []
         while record.index not in hopeless:
             parent = nodes[self._trees.parent_of(record.index)]
-            # One order alone may be wrong: that of the file where lines were swapped, that of time where a clock was.
+            # File order alone may be wrong (swapped lines), and so may times (clock changes): require both.
             later = record.index < parent.index and _is_earlier(record, parent)
             if later and record.index not in self._tops:
                 return record
@@ -102,10 +102,10 @@ class ParentFinder:
         self._trees.make_top(node.index)
 
     def _call(self, node: Node, nearest: Node | None, link: Node | None) -> Node | None:
-        """Return the call that a record answers, unless what was found is of that response.
+        """Return the call that a tool result answers, unless the nearest record belongs to that response.
 
-        Of several calls of one id, that which the found one leads to, or the nearest before. `link` is what can be cut
-        off, and all that hangs on it with it.
+        Of several calls with the same ID, prefer an ancestor of the nearest record, then the latest earlier call.
+        `link` is the record that would be unlinked, with all its descendants.
         """
         calls = [
             call
@@ -125,20 +125,20 @@ class ParentFinder:
         return None if self._compacted and self._is_compacted_away(call, nearest) else call
 
     def _is_free(self, call: Node, node: Node, link: Node | None) -> bool:
-        """Whether a call does not hang below a record, or will not when a link is cut."""
+        """Return whether a call does not descend from a record, or will not once the link is cut."""
         if self._trees.top(call.index) != node.index:
             return True
         return link is not None and self._trees.descends_from(call.index, link.index)
 
     def _is_compacted_away(self, call: Node, later: Node) -> bool:
-        """Whether the conversation was compacted between a call and a record behind it."""
+        """Return whether a compaction lies between a call and a later record."""
         boundary = self._boundary(later)
         if boundary is None or self._boundary(call) is boundary:
             return False
         return call.index < boundary.index
 
     def _boundary(self, node: Node) -> Node | None:
-        """Return where the part of the conversation begins that a record is in."""
+        """Return the compaction boundary above a record, if any."""
         seen: set[int] = set()
         while not node.is_boundary and node.index not in seen:
             seen.add(node.index)
@@ -146,9 +146,9 @@ class ParentFinder:
         return node if node.is_boundary else None
 
     def _free_first_record(self, conversation: "_ConversationRecords", node: Node) -> bool:
-        """Free the first record of the file from a later one that hangs, in the end, on `node`.
+        """Unlink the first record of the file from a later one that descends from `node`.
 
-        But not where the times say that `node` came first, and the lines were merely swapped.
+        Not if timestamps show that `node` came first and the lines were only swapped.
         """
         first = conversation.nodes[0]
         parent = self.graph.parent(first)
@@ -161,20 +161,20 @@ class ParentFinder:
 
 
 class _ParentForest:
-    """Which records hang together, told by the one at the top; grows as parents are given."""
+    """Trees of records, identified by their topmost record; merged as parents are assigned."""
 
     def __init__(self, graph: RecordGraph, tops: set[int]) -> None:
         by_uuid = graph.by_uuid
         self._parents = list(range(len(graph.transcript.nodes)))
         self._further: dict[int, int] = {}
-        """For records that were asked about, one further up: the way to the top is walked once."""
+        """Shortcut to a higher ancestor for each record queried, so that each path is walked once."""
         for node in graph.members:
             parent = by_uuid.get(node.parent) if node.parent is not None else None
             if parent is not None and node.index not in tops:
                 self._parents[node.index] = parent.index
 
     def top(self, index: int) -> int:
-        """Return the place of the record that a record hangs on in the end."""
+        """Return the index of the topmost ancestor of a record."""
         parents, further = self._parents, self._further
         trail = [index]
         seen = {index}
@@ -186,11 +186,11 @@ class _ParentForest:
         return index
 
     def parent_of(self, index: int) -> int:
-        """Return the place of what a record hangs on; its own when it is a top."""
+        """Return the index of a record's parent, or its own index if it is a top."""
         return self._parents[index]
 
     def first_above(self, index: int, candidates: set[int]) -> int | None:
-        """Return the nearest of some records that a record is or hangs on, if only in the end."""
+        """Return the nearest of the candidates that is the record itself or an ancestor, or None."""
         seen: set[int] = set()
         while index not in seen and index not in candidates:
             seen.add(index)
@@ -198,21 +198,21 @@ class _ParentForest:
         return index if index in candidates else None
 
     def descends_from(self, index: int, ancestor: int) -> bool:
-        """Whether a record is another or hangs on it, if only in the end."""
+        """Return whether a record is `ancestor` or a descendant of it."""
         return self.first_above(index, {ancestor}) is not None
 
     def set_parent(self, index: int, parent: int) -> None:
-        """Hang a top on another record."""
+        """Set the parent of a top."""
         self._parents[index] = parent
 
     def make_top(self, index: int) -> None:
-        """Make a record a top."""
+        """Make a record the top of its tree."""
         self._parents[index] = index
         self._further.clear()
 
 
 class _ConversationRecords:
-    """The records of the main conversation, or of one sub-agent, by file order and by time."""
+    """Records of the main conversation or of one sub-agent, in file order and time order."""
 
     def __init__(self, nodes: list[Node]) -> None:
         self.nodes = nodes
@@ -223,16 +223,16 @@ class _ConversationRecords:
         self.timeline = sorted(timed, key=lambda entry: entry[:2])
 
     def before(self, node: Node) -> Iterator[Node]:
-        """Yield what comes before a record, the nearest in time first, then that in the file.
+        """Yield the earlier records, nearest first: by time, then by file order.
 
-        Of records of one time the client takes the first in the file, and so does this.
+        Of records with the same time, the first in the file comes first, as in Claude Code.
         """
         time = read_time(node.timestamp)
         if time is not None:
             index = bisect_left(self.timeline, (time.timestamp(), 1))
             for at in range(index - 1, -1, -1):
                 moment, _, record = self.timeline[at]
-                # Of records of one time, those behind it in the file do not come before it.
+                # Of records with the same time, only those earlier in the file count as earlier.
                 if record.index < node.index or moment < time.timestamp():
                     yield record
         for at in range(bisect_left(self.places, node.index) - 1, -1, -1):
@@ -240,10 +240,10 @@ class _ConversationRecords:
 
 
 def cycle_start(cycle: list[Node]) -> Node:
-    """Return the record whose parent is the wrong one in a ring: the first in the file.
+    """Return the record of a cycle whose parent is wrong: the first in the file.
 
-    But where that cannot begin a conversation, and the times tell plainly of another that can, it is that one. The
-    records of the ring are each followed by their parent.
+    If that record cannot start a conversation and the timestamps identify exactly one that can, return the latter. Each
+    record of the cycle is followed by its parent.
     """
     first = min(cycle, key=lambda node: node.index)
     if _may_begin(first):
@@ -254,12 +254,12 @@ def cycle_start(cycle: list[Node]) -> Node:
 
 
 def _may_begin(node: Node) -> bool:
-    """Whether a conversation may begin with a record: an answer, or a result, follows something."""
+    """Return whether a conversation can start with a record; answers and results need a parent."""
     return node.type != "assistant" and not node.is_result
 
 
 def _nearest_call(calls: list[Node], node: Node) -> Node | None:
-    """Return the last of some calls that came before a record, or else the last of all."""
+    """Return the latest of the calls not later than a record, else the latest of all."""
     before = [call for call in calls if not _is_earlier(node, call)]
     return max(before or calls, key=_time_key, default=None)
 
@@ -270,26 +270,26 @@ def _time_key(node: Node) -> tuple[float, int]:
 
 
 def _is_earlier(node: Node, other: Node) -> bool:
-    """Whether the time of a record is before that of another; not when one has none."""
+    """Return whether a record's timestamp is earlier than another's; False if one is missing."""
     time, of_other = read_time(node.timestamp), read_time(other.timestamp)
     return time is not None and of_other is not None and time < of_other
 
 
 def _speaker(node: Node) -> tuple[bool, str]:
-    """Return what tells the main conversation and its sub-agents apart."""
+    """Return the key that separates the main conversation and each sub-agent."""
     return node.sidechain, node.agent_id
 
 
-_BEGIN_TEXT: Final = "let it begin the conversation: nothing comes before it"
+_BEGIN_TEXT: Final = "make it the start of the conversation: no earlier record"
 _NO_PARENT: Final = "fields.no-parent"
 _CYCLE: Final = "chain.cycle"
 _INVALID_BEGINNING: Final = "chain.unreachable"
 _BrokenParent: TypeAlias = tuple[str, Node, str]
-"""The finding, the record, and why it needs another parent."""
+"""Finding, record, and the reason for a new parent."""
 
 
 def repair_chain(plan: EditPlan, *, client: Client) -> None:
-    """Give every record a parent that is there, without rings, and the client a way to them all."""
+    """Give every record an existing parent without cycles, so that the client reaches all of them."""
     broken = _records_without_parent(plan, plan.graph)
     if broken:
         _bridge_parents(plan, broken)
@@ -300,10 +300,10 @@ def repair_chain(plan: EditPlan, *, client: Client) -> None:
 
 
 def _begin_at_boundaries(plan: EditPlan, graph: RecordGraph) -> None:
-    """Unlink compactions from records that come after them: these are not what was summed up."""
+    """Unlink compaction boundaries from records that come after them."""
     for node in graph.forward:
         if node.is_boundary and node.logical_parent in graph.by_uuid:
-            description = "let the compaction begin anew: its parent comes after it"
+            description = "unlink the compaction boundary: its parent comes after it"
             plan.change(node, "chain.forward", description, {"parentUuid": None})
 
 
@@ -318,48 +318,48 @@ def _bridge_parents(plan: EditPlan, broken: list[_BrokenParent]) -> None:
             text = reason if finding == _CYCLE else f"{_describe_move(node, parent)}: {reason}"
             text = text if parent is not None else _BEGIN_TEXT
             plan.change(node, finding, text, {"parentUuid": uuid})
-    # Each that is cut may bring about others, but none is cut twice.
+    # Cutting a link can create further broken records, but each is cut at most once.
     for node in finder.freed:
         parent = finder.find_parent(node)
-        description = _describe_move(node, parent) if parent is not None else "let it begin the conversation"
-        description = f"{description}: it hung on a record that comes after it"
+        description = _describe_move(node, parent) if parent is not None else "make it the start of the conversation"
+        description = f"{description} (parent came after it)"
         uuid = parent.uuid if parent is not None else None
         plan.change(node, "chain.forward", description, {"parentUuid": uuid})
 
 
 def _begin_at_children(plan: EditPlan, top: Node) -> None:
-    """Let the conversation begin below a record that none begins with and that nothing precedes."""
+    """Start the conversation below a record that no conversation starts with."""
     for node in plan.graph.members:
         if node.converses and node.parent == top.uuid:
             plan.change(node, _INVALID_BEGINNING, _BEGIN_TEXT, {"parentUuid": None})
 
 
 def _describe_move(node: Node, parent: Node | None) -> str:
-    """Return in words what becomes of a record that gets another parent."""
+    """Describe the new parent of a record."""
     answers = parent is not None and not set(parent.uses).isdisjoint(node.results)
-    return f"hang it on {'its call' if answers else 'the record before'}"
+    return f"relink to {'its tool call' if answers else 'the previous record'}"
 
 
 def _records_without_parent(plan: EditPlan, graph: RecordGraph) -> list[_BrokenParent]:
-    """Return the records whose parent is of no use, in file order."""
+    """Return the records with an unusable parent, in file order."""
     groups: list[tuple[str, list[Node], str]] = [
-        # A parent that is not there may be on a line that was too long to be read.
-        ("chain.dangling", [] if plan.hides_records else _lost_parents(graph), "its parent is not in the file"),
-        ("chain.self-parent", graph.self_parents, "it names itself as its parent"),
+        # A missing parent may be on a line that was too long to read.
+        ("chain.dangling", [] if plan.hides_records else _lost_parents(graph), "parent missing"),
+        ("chain.self-parent", graph.self_parents, "record is its own parent"),
         *(
-            (_CYCLE, [cycle_start(ring)], f"cut the ring of {len(ring):,} records that are each other's parents")
+            (_CYCLE, [cycle_start(ring)], f"break the cycle of {len(ring):,} records that are each other's parents")
             for ring in graph.cycles
         ),
-        ("chain.lost-parent", graph.cut_off, "an answer always follows something"),
-        (_INVALID_BEGINNING, _invalid_beginnings(graph), "no conversation begins with a record of its type"),
-        (_NO_PARENT, _nameless_parents(plan, graph), "it names no parent"),
+        ("chain.lost-parent", graph.cut_off, "an answer needs a parent"),
+        (_INVALID_BEGINNING, _invalid_beginnings(graph), "a conversation cannot start with this record type"),
+        (_NO_PARENT, _nameless_parents(plan, graph), "no parentUuid field"),
     ]
     by_index = {node.index: (finding, node, reason) for finding, nodes, reason in groups for node in nodes}
     return [by_index[index] for index in sorted(by_index)]
 
 
 def _lost_parents(graph: RecordGraph) -> list[Node]:
-    """Return what names a parent that is not in the file, where a message depends on it."""
+    """Return the records with a missing parent that messages depend on."""
     if not graph.dangling:
         return []
     leading = _leading_to_messages(graph)
@@ -367,14 +367,14 @@ def _lost_parents(graph: RecordGraph) -> list[Node]:
 
 
 def _invalid_beginnings(graph: RecordGraph) -> list[Node]:
-    """Return the records without a parent that messages lead up to and no client begins with."""
+    """Return the topmost records of unreachable messages that cannot start a conversation."""
     tops = {graph.top_ancestors[node.index] for node in graph.unreachable}
     ancestors = [graph.transcript.nodes[top] for top in sorted(tops)]
     return [node for node in ancestors if node.parent is None and not node.converses]
 
 
 def _nameless_parents(plan: EditPlan, graph: RecordGraph) -> list[Node]:
-    """Return the messages without a parent's field; the first of a file needs none."""
+    """Return the messages without a `parentUuid` field, except the first of the file."""
     first = next((node for node in plan.transcript.nodes if node.is_message), None)
     return [
         node for node in graph.roots if node is not first and node.is_message and "parentUuid" not in plan.fields(node)
@@ -382,7 +382,7 @@ def _nameless_parents(plan: EditPlan, graph: RecordGraph) -> list[Node]:
 
 
 def _leading_to_messages(graph: RecordGraph) -> set[int]:
-    """Return the records that are messages or lead to one."""
+    """Return the indexes of messages and their ancestors."""
     leading: set[int] = set()
     for start in graph.members:
         node: Node | None = start if start.is_message else None
@@ -393,9 +393,9 @@ def _leading_to_messages(graph: RecordGraph) -> set[int]:
 
 
 def _chain_in_order(plan: EditPlan, graph: RecordGraph, client: Client) -> None:
-    """Chain the conversation one record after the other, for a client that would lose part of it.
+    """Chain the conversation record by record, for a client version that would lose part of it.
 
-    Clients before 2.1.200 go by parents alone, and so lose all but one of parallel results.
+    Versions before 2.1.200 follow only parents, so they lose all but one of several parallel results.
     """
     if not graph.lost_messages(client):
         return
@@ -404,23 +404,23 @@ def _chain_in_order(plan: EditPlan, graph: RecordGraph, client: Client) -> None:
         if node.is_boundary or not node.converses:
             continue
         if before is not None and node.parent != before.uuid:
-            description = f"hang it on the record before, for {client.version} to find it"
+            description = f"relink to the previous record, for Claude Code {client.version} to reach it"
             plan.change(node, "chain.unreachable", description, {"parentUuid": before.uuid})
         before = node
 
 
-# What tells of commands; some clients leave it out.
+# Start of slash command output, which some versions leave out.
 _COMMAND_START: Final = "<"
 
 
 def repair_beginning(plan: EditPlan, *, client: Client) -> None:
-    """Say that the beginning is missing: the API wants the user to speak first."""
+    """Insert a prompt before a leading answer: the API requires the user to speak first."""
     if plan.hides_records or _begins_with_prompt(plan, client):
         return
     sent = as_resumed(plan.transcript, client)
     if not sent or sent[0]["role"] == "user":
         return
-    # Where records are of a type that the client does not know, its way may begin earlier.
+    # With record types unknown to the client version, its conversation may start earlier.
     first = next((node for node in _resumed_messages(plan, client) if node.type == "assistant"), None)
     if first is None:
         return
@@ -433,14 +433,14 @@ def repair_beginning(plan: EditPlan, *, client: Client) -> None:
         "uuid": new_uuid("beginning", first.uuid),
         "timestamp": first.timestamp,
     }
-    description = "put a prompt before it: a conversation cannot begin with an answer"
+    description = "insert a prompt: a conversation cannot start with an answer"
     plan.insert(first, record, "chain.headless", description, before=True)
-    description = "hang it behind that prompt"
+    description = "relink to the inserted prompt"
     plan.change(first, "chain.headless", description, {"parentUuid": record["uuid"]})
 
 
 def _is_in_cycle(plan: EditPlan, first: Node) -> bool:
-    """Whether the parents of a record lead round in a circle."""
+    """Return whether the parents of a record form a cycle."""
     seen: set[str | None] = set()
     node: Node | None = first
     while node is not None and node.uuid not in seen:
@@ -450,15 +450,15 @@ def _is_in_cycle(plan: EditPlan, first: Node) -> bool:
 
 
 def _resumed_messages(plan: EditPlan, client: Client) -> list[Node]:
-    """Return the messages that the client goes by, in its order."""
+    """Return the messages that the client version resumes, in order."""
     chain = plan.graph.readings.of(client).chain or []
     return [node for node in chain if node.is_message]
 
 
 def _begins_with_prompt(plan: EditPlan, client: Client) -> bool:
-    """Whether the conversation begins with words of the user's, which every client sends.
+    """Return whether the conversation starts with a prompt that every client version sends.
 
-    Most do; then nothing needs to be put together to see it.
+    Most conversations do; then the request does not have to be replayed.
     """
     first = next(iter(plan.graph.messages), None)
     if first is not next(iter(_resumed_messages(plan, client)), None):
@@ -470,15 +470,15 @@ def _begins_with_prompt(plan: EditPlan, client: Client) -> bool:
 
 
 def repair_compactions(plan: EditPlan) -> None:
-    """Let what a boundary hides be sent: as the summary kept elsewhere, or word for word."""
+    """Make content before a boundary reach the model: as the stored summary, or in full."""
     graph = plan.graph
     for missing in find_missing_summaries(graph):
         if not missing.is_relevant:
             continue
         if not missing.boundary.uuid:
-            # Then it is a boundary like any other.
+            # With an ID, it is a regular boundary.
             fields = {"uuid": new_uuid("boundary", missing.boundary.index)}
-            description = "give the boundary an id, so that it has a place in the conversation"
+            description = "give the compaction boundary an ID"
             plan.change(missing.boundary, "compaction.title-form", description, fields)
             continue
         summary = plan.fields(missing.title).get("summary") if missing.title is not None else None
@@ -501,49 +501,48 @@ def _write_summary(plan: EditPlan, graph: RecordGraph, missing: MissingSummary, 
         "uuid": new_uuid("summary", boundary.uuid),
         "timestamp": boundary.timestamp,
     }
-    description = "write the summary as the message that is sent; it was kept as a title only"
+    description = "write the summary as a message: it was stored only as a title"
     plan.insert(boundary, record, "compaction.title-form", description)
     for node in _records_after(graph, missing):
-        description = "hang it behind the summary"
+        description = "relink to the summary"
         plan.change(node, "compaction.title-form", description, {"parentUuid": record["uuid"]})
 
 
 def _remove_boundary(plan: EditPlan, graph: RecordGraph, missing: MissingSummary) -> None:
     boundary = missing.boundary
     previous = graph.by_uuid.get(boundary.logical_parent or "") or graph.parent(boundary)
-    # A parent behind the boundary may hang on what follows it.
+    # A parent that comes after the boundary may descend from the boundary's successors.
     if previous is None or previous.index >= boundary.index:
         earlier = (node for node in graph.transcript.nodes[: boundary.index] if node.converses)
         previous = max(earlier, key=lambda node: node.index, default=None)
     for node in _records_after(graph, missing):
-        description = "hang it on what stood before the boundary"
+        description = "relink to the record before the boundary"
         fields = {"parentUuid": previous.uuid if previous is not None else None}
         plan.change(node, "compaction.no-summary", description, fields)
-    description = "set the boundary aside: there is no summary, so all before it is sent again"
+    description = "set aside the compaction boundary: no summary, so all earlier messages are sent"
     plan.set_aside(boundary, "compaction.no-summary", description)
 
 
 def _records_after(graph: RecordGraph, missing: MissingSummary) -> list[Node]:
-    """Return what goes on from a boundary."""
+    """Return the records that continue the conversation after a boundary."""
     if missing.restart is not None:
         return [missing.restart]
     return [node for node in graph.members if node.parent == missing.boundary.uuid and node.converses]
 
 
 def repair_leaf(plan: EditPlan, *, client: Client, target: str | None) -> None:
-    """Name the leaf in a `last-prompt` record, or by its time, if the client would go another way.
+    """Record the leaf in a `last-prompt` record, or by its time, if the client would choose another.
 
-    `target` is the record the session stood at before anything was mended; if that was taken out, it goes on from what
-    came before.
+    `target` is the leaf before the repair; if it was removed, its nearest remaining ancestor is used.
     """
     leaf = plan.remaining_record(target or "") or plan.graph.leaf
     if leaf is None or not leaf.converses:
         return
     missed = not _is_resumed(plan, leaf, client)
     if missed and _is_marked(plan, leaf):
-        # The client was told, and has its reasons.
+        # The leaf is recorded explicitly, and the client version ignores it for a known reason.
         return
-    # Whatever the client goes by, the file should say the same to those that look for the record.
+    # Other readers that look for the leaf should find the same record.
     if not any(node is leaf for node in plan.graph.chain) or (missed and client.obeys_last_prompt):
         _insert_marker(plan, leaf)
     elif missed:
@@ -551,7 +550,7 @@ def repair_leaf(plan: EditPlan, *, client: Client, target: str | None) -> None:
 
 
 def _is_marked(plan: EditPlan, leaf: Node) -> bool:
-    """Whether the last word on the leaf is that it is this record, and no other."""
+    """Return whether the last `last-prompt` record explicitly names this leaf."""
     last = plan.transcript.last("last-prompt")
     fields = last.fields if last is not None else {}
     return fields.get("leafUuid") == leaf.uuid and fields.get("explicit") is True
@@ -565,29 +564,29 @@ def _insert_marker(plan: EditPlan, leaf: Node) -> None:
         "explicit": True,
         "sessionId": plan.fields(leaf).get("sessionId"),
     }
-    description = "say which record the session goes on from"
+    description = "record the leaf of the session"
     plan.insert(plan.transcript.nodes[-1], record, "chain.leaf", description)
 
 
 def _make_latest(plan: EditPlan, leaf: Node, client: Client) -> None:
-    """Give the leaf the latest time of all, for a client that goes on from there."""
+    """Give the leaf the latest timestamp, for client versions that choose the leaf by time."""
     other_nodes = [node for node in plan.transcript.nodes if node is not leaf]
     times = [time for node in other_nodes if (time := read_time(node.timestamp)) is not None]
     own_time = read_time(leaf.timestamp)
     latest = max(times, default=own_time)
     if latest is None or (own_time is not None and own_time > latest):
         return
-    description = f"give it the latest time: {client.version} goes on from there"
-    lost = f"the time of {leaf.uuid}: {leaf.timestamp}"
+    description = f"set the latest timestamp: Claude Code {client.version} resumes from it"
+    lost = f"timestamp {leaf.timestamp} of {leaf.uuid}"
     fields = {"timestamp": time_text(just_after(latest))}
     plan.change(leaf, "chain.leaf", description, fields, lost=lost)
 
 
 def _is_resumed(plan: EditPlan, leaf: Node, client: Client) -> bool:
-    """Whether the client goes by a record."""
+    """Return whether the client version resumes a record."""
     read = plan.graph.readings.of(client).chain or []
     if any(node is leaf for node in read):
         return True
-    # A reading may leave out notes that lead nowhere; the leaf may be one.
+    # A reading may omit notes without descendants, and the leaf may be one.
     chain = resumed_chain(plan.transcript, client) if read and not leaf.is_message else None
     return any(node is leaf for node in chain or [])

@@ -1,4 +1,4 @@
-"""Edits: what a repair does to a file, described for people and applied to the new file."""
+"""Edits of a repair: described for users and applied to the new file."""
 
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
@@ -14,11 +14,11 @@ from steno.format.salvage import find_flaws
 from steno.session.transcript import Node
 
 MAX_VALUE_LENGTH: Final = 2000
-"""As many characters of a value are kept; a longer one becomes the beginning of its JSON."""
+"""Maximum length of a recorded value in characters; longer values are stored as truncated JSON."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One field, before and after."""
+    """One changed field, before and after."""
 
     field: str
     before: Any
@@ -26,7 +26,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def field_changes(before: dict[str, Any], after: dict[str, Any], prefix: str = "") -> Iterator[Change]:
-    """Yield the fields that differ; of objects the fields in them, of lists the items."""
+    """Yield the fields that differ, with nested fields of objects and changed items of lists."""
     for key in {**before, **after}:
         old, new = before.get(key), after.get(key)
         if old == new:
@@ -43,13 +43,13 @@ def field_changes(before: dict[str, Any], after: dict[str, Any], prefix: str = "
 
 
 def _items_not_in(items: list[Any], excluded: list[Any]) -> list[Any]:
-    """Return the items that are not among the others."""
+    """Return the items that are not in `excluded`."""
     known = {encode(item) for item in excluded}
     return [item for item in items if encode(item) not in known]
 
 
 def _shorten(value: Any) -> Any:
-    """Return a value, or the beginning of how it is written."""
+    """Return a value, or its truncated JSON if it is too long."""
     if value is None or isinstance(value, bool | int | float):
         return value
     text = value if isinstance(value, str) else encode(value).decode("utf-8", "replace")
@@ -58,44 +58,44 @@ def _shorten(value: Any) -> Any:
 
 Action: TypeAlias = Literal["change", "insert", "remove", "set aside"]
 ASIDE_TYPE: Final = "steno-aside"
-"""The type of a record that keeps another one out of the conversation. It has no id, so every client passes over it,
-and nothing of the record is lost."""
+"""Type of a record that wraps another one to exclude it from the conversation. It has no ID, so every version of Claude
+Code skips it, and the wrapped record is preserved."""
 REMOVED: Final = object()
-"""The value of a field that is to be left out."""
+"""Marks a field to remove."""
 _DUPLICATE_KEY: Final = "line.duplicate-key"
 _OVERSIZE: Final = "line.oversize"
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """One thing a repair does, tied to the finding it mends."""
+    """One edit of a repair, with the finding that it fixes."""
 
     finding: str
     action: Action
     line: int
-    """The line in the file the repair began with; for a new record, the one it stands behind."""
+    """Line in the original file; for a new record, the line after which it is inserted."""
     uuid: str
     what: str
     lost: str = ""
-    """What the new file no longer holds because of it; mostly nothing."""
+    """Content that the new file no longer contains; usually empty."""
     changes: tuple[Change, ...] = ()
 
 
 class DroppedMessage(msgspec.Struct, frozen=True):
-    """A message that stays in the file, but no longer in the conversation.
+    """A message that stays in the file but leaves the conversation.
 
-    Clients bridge a lost parent and go round in a ring, and so come to what nobody said there.
+    Claude Code bridges missing parents and follows cycles, so a broken file can include messages that were not part of
+    the conversation.
     """
 
     line: int
-    """The line in the file the repair began with."""
+    """Line in the original file."""
     uuid: str
 
 
 class EditPlan:
-    """Edits being collected for one stage, over the transcript as that stage found it.
+    """Collects the edits of one stage over the current transcript.
 
-    Of a record that is changed only the new values are held; the rest is read again from the file when the new one is
-    written.
+    Only the new values of changed records are kept; the rest is read from the file again when the new one is written.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class EditPlan:
         self._inserted_before: dict[int, list[dict[str, Any]]] = {}
         self._inserted_after: dict[int, list[dict[str, Any]]] = {}
         self.unlinked: dict[str, str | None] = {}
-        """What was taken out of its place in the chain, with what stood above."""
+        """Records removed from the chain, with their parents."""
         self._unlinked_before = unlinked or {}
 
     def __bool__(self) -> bool:
@@ -119,11 +119,11 @@ class EditPlan:
 
     @property
     def hides_records(self) -> bool:
-        """Whether a line is too long to be read: what seems to be missing may stand there."""
+        """Whether a line was too long to read, so that missing records may be on it."""
         return any(note.id == _OVERSIZE for gap in self.transcript.gaps for note in gap.damage)
 
     def fields(self, node: Node) -> dict[str, Any]:
-        """Return the fields of a record as they stand in the draft."""
+        """Return the fields of a record with the planned edits."""
         return self._patched(self.transcript.record(node))
 
     def _patched(self, record: Record) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class EditPlan:
         return {key: value for key, value in after.items() if value is not REMOVED}
 
     def change(self, node: Node, finding: str, description: str, fields: dict[str, Any], *, lost: str = "") -> None:
-        """Give fields of a record other values; `REMOVED` leaves one out."""
+        """Set fields of a record; `REMOVED` removes a field."""
         before = self.fields(node)
         shown = {key: None if new is REMOVED else new for key, new in fields.items()}
         changes = tuple(field_changes({key: before.get(key) for key in fields}, shown))
@@ -142,33 +142,33 @@ class EditPlan:
         self._add_edit(finding, "change", node, description, lost, changes)
 
     def rewrite(self, node: Node, finding: str, description: str, *, lost: str = "") -> None:
-        """Write a record again as sound JSON, the values as they were read."""
+        """Write a record as valid JSON with the values as read."""
         self._patches.setdefault(node.offset, {})
         self._add_edit(finding, "change", node, description, lost)
 
     def insert(
         self, node: Node, record: dict[str, Any], finding: str, description: str, *, before: bool = False
     ) -> None:
-        """Put a new record behind another, or before it."""
+        """Insert a new record after another, or before it."""
         insertions = self._inserted_before if before else self._inserted_after
         insertions.setdefault(node.offset, []).append(record)
         line = self._line_of(node.offset)
         self.edits.append(Edit(finding, "insert", line, str(record.get("uuid") or ""), description))
 
     def set_aside(self, node: Node, finding: str, description: str, *, unlink: bool = True) -> None:
-        """Keep a record out of the conversation, and its children in it."""
+        """Exclude a record from the conversation and relink its children."""
         self._asides[node.offset] = finding
         if unlink and node.uuid is not None:
             self.unlink(node)
         self._add_edit(finding, "set aside", node, description, "")
 
     def unlink(self, node: Node) -> None:
-        """Let the children of a record hang on its parent, or on what is left of its response."""
+        """Relink the children of a record to its parent, or to the rest of its response."""
         if node.uuid is not None and node.parent != node.uuid:
             self.unlinked[node.uuid] = node.parent
 
     def remaining_record(self, uuid: str) -> Node | None:
-        """Return a record, or if earlier stages took it out, what its children hang on since."""
+        """Return a record, or its nearest remaining ancestor if earlier stages removed it."""
         seen: set[str] = set()
         parent: str | None = uuid
         while parent is not None and parent not in self.transcript.by_uuid and parent not in seen:
@@ -177,36 +177,36 @@ class EditPlan:
         return self.transcript.by_uuid.get(parent or "")
 
     def remove(self, piece: Node | Gap, finding: str, description: str, *, lost: str = "") -> None:
-        """Leave bytes out."""
+        """Remove a record or gap."""
         self._removed.add(piece.offset)
         uuid = (piece.uuid or "") if isinstance(piece, Node) else ""
         line = self._line_of(piece.offset)
         self.edits.append(Edit(finding, "remove", line, uuid, description, lost))
 
     def remove_without_edit(self, node: Node) -> None:
-        """Leave a record out and its children in; the caller tells of it."""
+        """Remove a record and relink its children, without an edit; the caller adds one."""
         self.unlink(node)
         self._removed.add(node.offset)
 
     def patch_without_edit(self, node: Node, fields: dict[str, Any]) -> None:
-        """Give fields of a record other values; the caller tells of it."""
+        """Set fields of a record without an edit; the caller adds one."""
         self._patches.setdefault(node.offset, {}).update(fields)
 
     def keep_only(self, is_kept: Callable[[int], bool], edit: Edit) -> None:
-        """Leave out all pieces but those at wanted offsets, as one edit."""
+        """Remove all pieces except those at selected offsets, as one edit."""
         self._removed.update(piece.offset for piece in self.transcript.pieces() if not is_kept(piece.offset))
         self.edits.append(edit)
 
     def line(self, piece: Node | Gap) -> int:
-        """Return the line of a record or gap in the file the repair began with."""
+        """Return the line of a record or gap in the original file."""
         return self._line_of(piece.offset)
 
     def is_removed(self, node: Node) -> bool:
-        """Whether a record is left out of the draft."""
+        """Return whether a record is removed."""
         return node.offset in self._removed
 
     def end_line(self, node: Node, finding: str, description: str) -> None:
-        """End a record's line behind it: every line of the new file ends in a newline."""
+        """Add an edit for a newline after a record; every line of the new file ends in one."""
         self._add_edit(finding, "change", node, description, "")
 
     def _add_edit(
@@ -217,18 +217,18 @@ class EditPlan:
         self.edits.append(Edit(finding, action, line, node.uuid or "", description, lost, changes))
 
     def _loss_by_rewriting(self, node: Node) -> str:
-        """Return what of a line is not written again: of a key that is there twice, one value."""
+        """Describe the values lost by rewriting a record: earlier values of duplicate keys."""
         if node.offset not in self._patches and node.offset not in self._asides:
             return ""
         duplicates = [flaw for flaw in find_flaws(self.transcript.record(node).line, 0) if flaw.id == _DUPLICATE_KEY]
         if not duplicates:
             return ""
-        return f"earlier values of keys that line {self.line(node):,} has twice ({duplicates[0].message})"
+        return f"earlier values of duplicate keys in line {self.line(node):,} ({duplicates[0].message})"
 
     # The new file
 
     def new_lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the new file line by line, each with the offset of the piece it comes from."""
+        """Yield the lines of the new file, each with the offset of its original piece."""
         self._relink()
         for piece in self.transcript.pieces():
             for record in self._inserted_before.get(piece.offset, ()):
@@ -251,7 +251,7 @@ class EditPlan:
         return _with_newline(piece)
 
     def _relink(self) -> None:
-        """Follow the records that were taken out of the chain, wherever they are named."""
+        """Update references to records that were removed from the chain."""
         if not self.unlinked:
             return
         for node in self.transcript.nodes:
@@ -290,7 +290,7 @@ def _with_newline(record: Record) -> bytes:
 
 
 def new_uuid(*parts: object) -> str:
-    """Return an id that is the same whenever it is made from the same things.
+    """Return an ID derived from its arguments, the same for each run.
 
     >>> new_uuid("a", 1) == new_uuid("a", 1) != new_uuid("a", 2)
     True
@@ -303,15 +303,15 @@ _SHARED_FIELDS: Final = ("userType", "entrypoint", "cwd", "sessionId", "version"
 
 
 def envelope_of(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that a new record shares with one beside it."""
+    """Return the envelope fields that a new record shares with its neighbour."""
     return {key: fields[key] for key in _SHARED_FIELDS if key in fields}
 
 
 def message_of(plan: EditPlan, node: Node) -> dict[str, Any]:
-    """Return a record's message as it stands in the draft; an empty one if it has none."""
+    """Return a record's message with the planned edits, or an empty object."""
     return as_object(plan.fields(node).get("message")) or {}
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list, such as the blocks of a message's content."""
+    """Return the objects in a list, such as content blocks."""
     return [fields for item in as_list(value) or () if (fields := as_object(item)) is not None]

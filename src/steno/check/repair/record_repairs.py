@@ -1,9 +1,9 @@
-"""Stages that repair single records: lines, fields, ids, content, images, dialects, size.
+"""Repair stages for single records: lines, fields, IDs, content, images, dialects, size.
 
-Lines are split or left out where they are not one record; every message gets what clients need of it: a type, an id, a
-time, a message. Of records with one id the last counts, as for the real client. Content that the API would refuse is
-replaced. A file in a dialect is written as the real client would have written it. Slimming leaves out progress notes,
-snapshots that a later one replaces, and copies of tool output, which no client sends.
+Lines are split or removed if they are not one record. Every message gets the fields that Claude Code needs: a type, an
+ID, a time and a message. Of records with the same ID, the last wins, as in Claude Code. Content that the API would
+reject is replaced. Dialect records are rewritten in Claude Code's format. Slimming removes progress records, replaced
+snapshots and copies of tool output, none of which are sent.
 """
 
 import re
@@ -38,20 +38,20 @@ from steno.session.transcript import CONVERSATION, Node
 _KEPT_DAMAGE: Final = frozenset(("line.oversize", "line.depth"))
 _EXCERPT: Final = 60
 _REWRITES: Final = {
-    "line.control": "escape raw control characters; clients skip the line with them",
-    "line.number": "write a number that JSON does not have as null; clients skip the line with it",
-    "line.utf8": "write bytes that are no UTF-8 as U+FFFD",
-    "line.surrogate": "write half a surrogate pair as U+FFFD",
+    "line.control": "escape raw control characters: Claude Code skips lines that contain them",
+    "line.number": "replace numbers that JSON does not allow with null: Claude Code skips lines that contain them",
+    "line.utf8": "replace invalid UTF-8 bytes with U+FFFD",
+    "line.surrogate": "replace unpaired surrogates with U+FFFD",
 }
 _LOSSES: Final = {
-    "line.number": "a number that JSON does not have (NaN or an infinity)",
-    "line.utf8": "bytes that are no UTF-8",
-    "line.surrogate": "half a surrogate pair",
+    "line.number": "a number that JSON does not allow (NaN or an infinity)",
+    "line.utf8": "invalid UTF-8 bytes",
+    "line.surrogate": "an unpaired surrogate",
 }
 
 
 def repair_lines(plan: EditPlan) -> None:
-    """Make every line one sound record."""
+    """Make every line one valid record."""
     nodes = iter(plan.transcript.nodes)
     for piece in plan.transcript.pieces():
         if isinstance(piece, Gap):
@@ -59,7 +59,7 @@ def repair_lines(plan: EditPlan) -> None:
             continue
         node = next(nodes)
         if any(note.id == "line.glued" for note in piece.notes):
-            plan.end_line(node, "line.glued", "begin a new line here: another record is before")
+            plan.end_line(node, "line.glued", "add the missing newline before this record")
         for name in _line_oddities(piece):
             lost = f"{_LOSSES[name]}, in line {plan.line(node):,}" if name in _LOSSES else ""
             plan.rewrite(node, name, _REWRITES[name], lost=lost)
@@ -71,17 +71,17 @@ def _remove_gap(plan: EditPlan, gap: Gap) -> None:
         return
     note = harm[0]
     if note.id == "line.nul-run" and not gap.head.strip(b"\0\r\n"):
-        plan.remove(gap, note.id, f"leave out {gap.length:,} zero bytes")
+        plan.remove(gap, note.id, f"remove {gap.length:,} zero bytes")
         return
     excerpt = gap.head[:_EXCERPT].decode("utf-8", "replace").strip()
     excerpt += "…" if len(gap.head.strip()) > _EXCERPT else ""
     line_text = f"line {plan.line(gap):,}"
-    lost = f"{gap.length:,} bytes that are no record, in {line_text}: {excerpt}"
-    plan.remove(gap, note.id, f"leave out {gap.length:,} bytes that are no record", lost=lost)
+    lost = f"{gap.length:,} bytes that are not a record, in {line_text}: {excerpt}"
+    plan.remove(gap, note.id, f"remove {gap.length:,} bytes that are not a record", lost=lost)
 
 
 def _line_oddities(record: Record) -> list[str]:
-    """Return the oddities of a line that a client, or the API, stumbles over."""
+    """Return the findings of a line that make Claude Code or the API fail."""
     oddities = [note.id for note in record.notes if note.id in _REWRITES]
     line = record.line
     if b"\\u" in line or not line.isascii():
@@ -94,10 +94,10 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def repair_fields(plan: EditPlan, *, written: datetime) -> None:
-    """Give messages their type, id, time and message; set aside those that say nothing."""
+    """Add the missing type, ID, time and message of messages; set aside those without content."""
     _remove_sidechain_marks(plan)
     times = _TimeAssigner(plan, written)
-    # Read along, not record by record: most need nothing, and are passed over at a glance.
+    # Iterate the records in order instead of looking up each one: most need no edit.
     records = (piece for piece in plan.transcript.pieces() if isinstance(piece, Record))
     for node, record in zip(plan.transcript.nodes, records, strict=True):
         if node.type and not node.is_message:
@@ -108,7 +108,7 @@ def repair_fields(plan: EditPlan, *, written: datetime) -> None:
         role = record.role or _role_of(record)
         if not role:
             if not node.type and (node.uuid or "message" in record.fields):
-                description = "set aside a record without a type that says nothing"
+                description = "set aside a record without a type and a message"
                 plan.set_aside(node, "fields.no-type", description)
             continue
         if _repair_record(plan, node, record, role):
@@ -116,40 +116,40 @@ def repair_fields(plan: EditPlan, *, written: datetime) -> None:
 
 
 def _repair_record(plan: EditPlan, node: Node, record: Record, role: str) -> bool:
-    """Give a message what it lacks but for its time; return whether it stays one."""
+    """Add the missing fields of a message except its time; return whether it stays a message."""
     if node.type != role:
-        plan.change(node, "fields.no-type", f"say that it is the {role}'s", {"type": role})
+        plan.change(node, "fields.no-type", f"set the record type to {role}", {"type": role})
     if not isinstance(plan.fields(node).get("message"), dict):
-        plan.set_aside(node, "fields.no-message", "set aside a message that says nothing")
+        plan.set_aside(node, "fields.no-message", "set aside a record without a message")
         return False
     if node.has_message and not node.has_content and not record.blocks:
         plan.set_aside(node, "message.no-content", "set aside a message without content")
         return False
     if not node.uuid:
         name = new_uuid(node.index, record.line)
-        plan.change(node, "fields.no-uuid", "give the record an id", {"uuid": name})
+        plan.change(node, "fields.no-uuid", "give the record an ID", {"uuid": name})
     return True
 
 
 def _remove_sidechain_marks(plan: EditPlan) -> None:
-    """Take a sub-agent's marks off a file of nothing else: it is a conversation of its own."""
+    """Remove the sidechain flags of a file that contains only sub-agent records."""
     nodes = plan.transcript.nodes
     if not all(node.sidechain for node in nodes if node.is_message):
         return
     for node in nodes:
         if node.sidechain and node.type in CONVERSATION:
-            description = "take a sub-agent's mark away: every message of the file has it"
+            description = "remove the isSidechain flag: every message of the file has it"
             plan.change(node, "sidechain.all", description, {"isSidechain": False})
 
 
 def _is_complete(node: Node, record: Record) -> bool:
-    """Whether a record is a message as clients write them, but perhaps for its time."""
+    """Return whether a record has everything a message needs, except perhaps a time."""
     has_all = node.is_message and node.has_message and node.has_content and bool(node.uuid)
     return has_all and record.role == node.type
 
 
 def _role_of(record: Record) -> str:
-    """Return whose words a record without a type must be."""
+    """Return the role of a record without a type."""
     if record.type or record.message is None:
         return ""
     role = _message(record).get("role")
@@ -165,7 +165,7 @@ def _message(record: Record) -> dict[str, Any]:
 
 
 class _TimeAssigner:
-    """Times for messages that have none: a little after the record before them in the file."""
+    """Assigns times to messages without one: slightly after the previous record."""
 
     def __init__(self, plan: EditPlan, written: datetime) -> None:
         self._drafts = plan
@@ -176,7 +176,7 @@ class _TimeAssigner:
         self._at = 0
 
     def assign(self, node: Node) -> None:
-        """Write a time as text that clients read, and one that rises where there was none."""
+        """Write the time of a message as ISO text, and assign one if it is missing."""
         self._catch_up(node)
         time = read_time(node.timestamp)
         if isinstance(node.timestamp, str) and time is not None:
@@ -187,9 +187,9 @@ class _TimeAssigner:
         finding = "time.missing" if node.timestamp is None else "time.number"
         lost = ""
         if isinstance(node.timestamp, str):
-            finding, lost = "time.not-iso", f"the time {node.timestamp!r}, which cannot be read"
+            finding, lost = "time.not-iso", f"the unreadable timestamp {node.timestamp!r}"
         fields = {"timestamp": time_text(time)}
-        self._drafts.change(node, finding, "write its time as clients do", fields, lost=lost)
+        self._drafts.change(node, finding, "write the timestamp in Claude Code's format", fields, lost=lost)
 
     def _catch_up(self, node: Node) -> None:
         nodes = self._drafts.transcript.nodes
@@ -200,30 +200,30 @@ class _TimeAssigner:
 
 
 def just_after(time: datetime) -> datetime:
-    """Return the moment behind another."""
+    """Return the time one millisecond later."""
     return time + _MILLISECOND
 
 
 def repair_ids(plan: EditPlan) -> None:
-    """Leave out copies, and set aside records whose id a later one has."""
+    """Remove duplicate records, and set aside records whose ID a later one has."""
     repeats = plan.graph.duplicates
     snapshots = {node.index: node for pair in repeats for node in colliding_snapshots(*pair)}
     for snapshot in snapshots.values():
-        description = "take away the id of a snapshot: another record has it, and a snapshot needs none"
+        description = "remove the ID of a file snapshot: another record has it, and snapshots need none"
         plan.change(snapshot, "ids.snapshot-collision", description, {"uuid": REMOVED})
     for earlier, last in repeats:
-        # With a snapshot out of the way, what is left under its id is looked at once more.
+        # The next run of this stage handles the remaining records with this ID.
         if earlier.index in snapshots or last.index in snapshots:
             continue
         first, second = plan.fields(earlier), plan.fields(last)
         if not has_same_content(first, second):
-            description = "set aside a record whose id a later one has; clients take the later"
+            description = "set aside a record whose ID a later record has: Claude Code keeps the later one"
             plan.set_aside(earlier, "ids.conflict", description, unlink=False)
         elif plan.is_removed(last) or _without_time(first) != _without_time(second):
-            # Clients go by the later one's parent, so that is the one to keep.
+            # Claude Code uses the parent of the later record, so keep that one.
             _remove_copy(plan, earlier, first, second)
         else:
-            # The first stays where it is: its place and time fit its neighbours.
+            # Keep the first copy: its position and time fit its neighbours.
             _remove_copy(plan, last, second, first)
 
 
@@ -231,8 +231,8 @@ def _remove_copy(plan: EditPlan, node: Node, copy: dict[str, Any], kept_fields: 
     if plan.is_removed(node):
         return
     other = [f"{key} {describe_value(copy[key])}" for key in copy if kept_fields.get(key) != copy[key]]
-    lost = f"what only a copy of a record had: {', '.join(other)}" if other else ""
-    plan.remove(node, "ids.duplicate", "leave out a copy of another record", lost=lost)
+    lost = f"fields of a duplicate record: {', '.join(other)}" if other else ""
+    plan.remove(node, "ids.duplicate", "remove a duplicate record", lost=lost)
 
 
 def _without_time(fields: dict[str, Any]) -> dict[str, Any]:
@@ -253,18 +253,18 @@ _FINDINGS_BY_TYPE: Final = {
 
 
 def repair_content(plan: EditPlan) -> None:
-    """Mend the messages of the conversation, block by block."""
+    """Repair the messages of the conversation, block by block."""
     graph = plan.graph
     _name_responses(plan, graph)
     with_content = {node.message_id for node in graph.messages if _says_something(plan, node)} - {None}
     for node in graph.messages:
-        # A blank line of an answer that says more is dropped by every client, and harms nobody.
+        # A blank line of a response with other content is harmless: every version drops it.
         if node.type == "user" or node.message_id not in with_content or _says_something(plan, node):
             _repair_message(plan, node)
 
 
 def _says_something(plan: EditPlan, node: Node) -> bool:
-    """Whether an answer's line is more than blank text, if only more trouble."""
+    """Return whether a line of an answer is more than blank text."""
     if node.type != "assistant":
         return False
     content = message_of(plan, node).get("content")
@@ -278,22 +278,22 @@ def _says_something(plan: EditPlan, node: Node) -> bool:
 
 
 def _name_responses(plan: EditPlan, graph: RecordGraph) -> None:
-    """Let each line say which response it belongs to, so that no client tears or merges them."""
+    """Set the response ID of each line, so that no version splits or merges responses."""
     for run, name in unnamed_responses(graph.conversation):
         new = name or _new_name(run[0])
         for node in run:
-            _rename_response(plan, node, new, "message.no-id", "give the line the name of its response")
+            _rename_response(plan, node, new, "message.no-id", "set the response ID")
     other: dict[str | None, str] = {}
     for node, name in misnamed_lines(graph):
         new = name or other.setdefault(node.message_id, _new_name(node))
-        description = "give the line the name of the response it stands in"
+        description = "set the ID of the surrounding response"
         _rename_response(plan, node, new, "message.mixed", description)
         if name:
             _remove_foreign_thinking(plan, node)
 
 
 def _new_name(node: Node) -> str:
-    """Return a name for the response of a line, and not the one that it has."""
+    """Return a response ID for a line that differs from the current one."""
     names = (f"msg_{new_uuid(*parts).replace('-', '')[:24]}" for parts in ((node.uuid,), (node.uuid, node.message_id)))
     return next(name for name in names if name != node.message_id)
 
@@ -304,22 +304,22 @@ def _rename_response(plan: EditPlan, node: Node, name: str, finding: str, descri
 
 
 def _remove_foreign_thinking(plan: EditPlan, node: Node) -> None:
-    """Take the thinking out of a line that went into another response.
+    """Remove thinking from a line that was moved to another response.
 
-    The API wants the thinking of a response as it was signed, and nobody else's beside it.
+    The API accepts the thinking of a response only as signed.
     """
     message = message_of(plan, node)
     blocks = as_list(message.get("content")) or []
     remaining = [block for block in blocks if (as_object(block) or {}).get("type") not in THINKING_TYPES]
     if len(remaining) == len(blocks):
         return
-    description = "take out thinking that was signed for another response"
+    description = "remove thinking that was signed for another response"
     if remaining:
         fields = {"message": {**message, "content": remaining}}
-        lost = f"in {node.type} {node.uuid}: thinking that was signed for another response"
+        lost = f"in {node.type} {node.uuid}: thinking signed for another response"
         plan.change(node, "message.mixed", description, fields, lost=lost)
     else:
-        plan.set_aside(node, "message.mixed", f"set the record aside: {description}")
+        plan.set_aside(node, "message.mixed", f"set aside the record: {description}")
 
 
 # Blocks
@@ -337,21 +337,21 @@ def _repair_message(plan: EditPlan, node: Node) -> None:
         return
     remaining = [fixed for block in blocks if (fixed := fix_block(block, node.type)) is not None]
     finding = _block_finding(*flawed[0]) if flawed else _content_finding(items)
-    fixes = [_describe_fix(block, flaw) for block, flaw in flawed] or ["write its content as blocks"]
+    fixes = [_describe_fix(block, flaw) for block, flaw in flawed] or ["write content as blocks"]
     description = "; ".join(dict.fromkeys(fixes))
     losses = "; ".join(dict.fromkeys(loss for item_and_flaw in flawed if (loss := _describe_loss(*item_and_flaw))))
     lost = f"in {node.type} {node.uuid}: {losses}" if losses else ""
     if not remaining and node.type == "assistant":
-        plan.set_aside(node, finding, f"set the record aside: {flawed[0][1] if flawed else 'empty'}")
+        plan.set_aside(node, finding, f"set aside the record: {flawed[0][1] if flawed else 'empty'}")
         return
     if not remaining:
         remaining = [{"type": "text", "text": _NO_CONTENT}]
-        description = "put words in place of a message of which nothing can be sent"
+        description = "insert a placeholder text into a message without content to send"
     plan.change(node, finding, description, {"message": {**message, "content": remaining}}, lost=lost)
 
 
 def _as_block(item: Any) -> _Block:
-    """Return a block as it is, and anything else as text."""
+    """Return an object unchanged, and any other value as a text block."""
     block = as_object(item)
     if block is not None:
         return block
@@ -360,7 +360,7 @@ def _as_block(item: Any) -> _Block:
 
 
 def _content_finding(items: list[Any] | None) -> str:
-    """Return what is wrong with content that holds no bad block."""
+    """Return the finding for content without an invalid block."""
     if items is None:
         return "message.no-content"
     return "message.unknown-block" if items else "message.empty-text"
@@ -376,28 +376,32 @@ def _block_finding(block: _Block, _flaw: str) -> str:
 def _describe_fix(block: _Block, flaw: str) -> str:
     match block.get("type"):
         case "text":
-            return "take out empty text"
+            return "remove empty text"
         case "thinking" | "redacted_thinking":
-            return "take out thinking without a signature, which the API refuses"
+            return "remove thinking without a signature, which the API rejects"
         case "image" | "document" | "tool_result":
-            return f"put a note in place of what the API refuses: {flaw}"
+            return f"replace content that the API rejects with a note: {flaw}"
         case "tool_use" if as_object(block.get("input")) is None:
-            return "make the input of a call an object"
+            return "make the input of a tool call an object"
         case "tool_use":
-            return "give a call an id and a name"
+            return "give a tool call an ID and a name"
         case _:
-            return f"take out {flaw}, which the API refuses"
+            return f"remove {flaw}, which the API rejects"
 
 
 def _describe_loss(block: _Block, flaw: str) -> str:
-    """Return what the mended message no longer holds of a block, or nothing."""
+    """Describe the content of a block that the repaired message no longer contains, if any."""
     match block.get("type"):
         case "text":
             text = block.get("text")
-            return "" if isinstance(text, str | None) else f"text that was none: {describe_value(text)}"
+            return (
+                ""
+                if isinstance(text, str | None)
+                else f"the text of a block, which was not text: {describe_value(text)}"
+            )
         case "tool_use":
             name = block.get("name")
-            return "" if isinstance(name, str | None) else f"the name of a call: {describe_value(name)}"
+            return "" if isinstance(name, str | None) else f"the name of a tool call: {describe_value(name)}"
         case "tool_result" if all(kind == "text" for kind, _ in result_flaws(block)):
             return ""
         case _:
@@ -408,7 +412,7 @@ _Blocks = list[dict[str, Any]]
 
 
 def repair_images(plan: EditPlan) -> None:
-    """Put notes in place of images that are too large to be among so many."""
+    """Replace images that are too large in a request with many images by notes."""
     messages = plan.graph.messages
     holders = [(node, images) for node in messages if (images := _images(plan, node))]
     if sum(len(images) for _, images in holders) <= MANY_IMAGES:
@@ -418,7 +422,9 @@ def repair_images(plan: EditPlan) -> None:
         if max(sides, default=0) > MAX_SIDE_AMONG_MANY:
             message = message_of(plan, node)
             content = _with_notes(message["content"])
-            description = f"put a note in place of an image: {max(sides):,} pixels a side among so many"
+            description = (
+                f"replace an image with a note: {max(sides):,} pixels a side exceeds the limit for many images"
+            )
             fields = {"message": {**message, "content": content}}
             plan.change(node, "message.image", description, fields, lost=f"an image in {node.uuid}")
 
@@ -430,7 +436,7 @@ def _images(plan: EditPlan, node: Node) -> _Blocks:
 
 
 def _with_notes(content: Any) -> Any:
-    """Return content with notes for images that are too large."""
+    """Return content with notes in place of images that are too large."""
     blocks = as_list(content)
     if blocks is None:
         return content
@@ -451,46 +457,46 @@ _FINDING: Final = "fields.dialect"
 
 
 def convert_dialect(plan: EditPlan) -> None:
-    """Write every record as the real client does; set aside what is deleted or not active."""
+    """Write every record in Claude Code's format; set aside deleted and inactive records."""
     source = plan.transcript.source
     if not is_converted(source):
         return
     hidden = source.hidden_ids()
     for node in plan.transcript.nodes:
         if node.type == "deleted":
-            plan.set_aside(node, _FINDING, "set aside a record that is deleted", unlink=False)
+            plan.set_aside(node, _FINDING, "set aside a deleted record", unlink=False)
         elif node.uuid in hidden:
-            description = "set aside a record of a branch that is not active"
+            description = "set aside a record of an inactive branch"
             plan.set_aside(node, _FINDING, description, unlink=False)
         elif source.is_inserted(node.offset):
-            plan.rewrite(node, _FINDING, "add what the real client writes here")
+            plan.rewrite(node, _FINDING, "add a record that Claude Code writes here")
         elif not source.is_changed(node.offset):
             continue
         elif source.is_client(node.offset):
-            description = "hang it on what stands before it now"
+            description = "relink to the new previous record"
             plan.rewrite(node, _FINDING, description)
         elif node.type == "assistant" and not node.model:
             message = as_object(plan.fields(node).get("message")) or {}
             fields = {"message": {"model": NO_MODEL, **message}}
-            plan.change(node, _FINDING, "write it as the real client does", fields)
+            plan.change(node, _FINDING, "convert to Claude Code's format", fields)
         elif node.uuid:
-            plan.rewrite(node, _FINDING, "write it as the real client does")
+            plan.rewrite(node, _FINDING, "convert to Claude Code's format")
 
 
 _SlimKind: TypeAlias = Literal["progress", "snapshots", "copies"]
 _DESCRIPTIONS: Final[dict[_SlimKind, str]] = {
-    "progress": "notes of progress",
-    "snapshots": "snapshots that later ones replace",
-    "copies": "the client's own copies of what tools gave back",
+    "progress": "progress records",
+    "snapshots": "replaced file snapshots",
+    "copies": "copies of tool output",
 }
 _MIN_LONG_TEXT: Final = 1000
 _OMISSION_NOTE: Final = "[{:,} characters left out]"
 _NUMBERED: Final = re.compile(r"^ *\d+[→\t]", re.MULTILINE)
-"""How the lines of a file begin that a tool shows to the model."""
+"""Line number prefix in file content that a tool shows to the model."""
 
 
 def slim_records(plan: EditPlan) -> None:
-    """Leave out progress, replaced snapshots, and copies of tool output: one edit for each kind."""
+    """Remove progress records, replaced snapshots and copies of tool output, one edit per kind."""
     current = _current_snapshots(plan)
     by_kind: dict[_SlimKind, list[tuple[Node, int]]] = {}
     texts = _SeenTexts()
@@ -508,14 +514,14 @@ def slim_records(plan: EditPlan) -> None:
 
 def _edit_of(plan: EditPlan, kind: _SlimKind, nodes: list[tuple[Node, int]]) -> Edit:
     saved = sum(size for _, size in nodes)
-    description = f"leave out {_DESCRIPTIONS[kind]} ({len(nodes):,}; {saved:,} bytes)"
+    description = f"remove {_DESCRIPTIONS[kind]} ({len(nodes):,}; {saved:,} bytes)"
     action = "change" if kind == "copies" else "remove"
     line = plan.line(nodes[0][0])
     return Edit("", action, line, "", description, f"{_DESCRIPTIONS[kind]} ({len(nodes):,})")
 
 
 def _current_snapshots(plan: EditPlan) -> set[int]:
-    """Return the last snapshot of each message."""
+    """Return the indexes of the last snapshot of each message."""
     last: dict[str, int] = {}
     for node in plan.transcript.of_type("file-history-snapshot"):
         last[str(plan.fields(node).get("messageId"))] = node.index
@@ -523,7 +529,7 @@ def _current_snapshots(plan: EditPlan) -> set[int]:
 
 
 def _shorten(plan: EditPlan, node: Node, texts: "_SeenTexts") -> int:
-    """Leave out what a tool's own result says again; return how many bytes that saves."""
+    """Remove texts from a tool's own result that occur elsewhere; return the bytes saved."""
     texts.add_message(message_of(plan, node).get("content"))
     tool_use_result = plan.fields(node).get("toolUseResult") if node.is_result else None
     shorter = texts.shorten(tool_use_result)
@@ -534,20 +540,20 @@ def _shorten(plan: EditPlan, node: Node, texts: "_SeenTexts") -> int:
 
 
 class _SeenTexts:
-    """The long texts of the file so far, each by a digest, and the message being looked at."""
+    """Digests of the long texts seen so far, and the long texts of the current message."""
 
     def __init__(self) -> None:
         self._known: set[bytes] = set()
         self._message_texts: list[str] = []
 
     def add_message(self, content: Any) -> None:
-        """Take in what a message says: words, what was asked of tools and what they gave back."""
+        """Record the texts of a message: text, tool input and tool results."""
         long = list(_long_texts(content))
         self._known.update(map(_digest, long))
         self._message_texts = [*long, *(_NUMBERED.sub("", text) for text in long)]
 
     def shorten(self, value: Any) -> Any:
-        """Return a value with long texts that stand elsewhere replaced by their size."""
+        """Return a value with repeated long texts replaced by a note of their length."""
         if isinstance(value, str):
             if len(value) > _MIN_LONG_TEXT and self._is_repeated(value):
                 return _OMISSION_NOTE.format(len(value))

@@ -1,8 +1,8 @@
-"""A repair from diagnosis to verification: runs stages until none changes anything, then checks.
+"""Runs a repair from diagnosis to verification.
 
-Each stage works on the file as the stage before left it, so none needs to know the others. On a repaired file no stage
-has anything to do: repairing it again changes nothing, and a sound file is returned unchanged, byte for byte. A repair
-may also keep only a part of a file: up to a record, or one session of several.
+Each stage works on the output of the previous one, so stages are independent, and they repeat until no stage changes
+anything. Repairing a repaired file changes nothing, and an intact file is returned byte for byte. A repair can also
+keep only part of a file: up to a record, or one of several sessions.
 """
 
 from array import array
@@ -41,35 +41,35 @@ from steno.store.replace import StagingArea
 
 
 def keep_until(plan: EditPlan, *, uuid: str) -> None:
-    """Leave out what was written after a record: the session as it was at that moment.
+    """Remove all records after a record.
 
-    Raises NotFound if no record has that id.
+    Raises NotFound if no record has that ID.
     """
     node = find_record(plan.transcript, uuid)
     later_count = len(plan.transcript.nodes) - node.index - 1
     if not later_count:
         return
-    description = f"end the session here; {later_count:,} later records are left out"
+    description = f"end the session here and remove {later_count:,} later records"
     edit = Edit("", "remove", plan.line(node), node.uuid or "", description, f"{later_count:,} later records")
     plan.keep_only(lambda offset: offset <= node.offset, edit)
 
 
 def find_record(transcript: Transcript, uuid: str) -> Node:
-    """Return the record with an id, or with the only one that begins like that.
+    """Return the record with an ID, or with a unique ID prefix.
 
-    Raises NotFound if no record has that id, or several have.
+    Raises NotFound if no record or several records match.
     """
     matches = {name for name in transcript.by_uuid if name.startswith(uuid)} if uuid else set[str]()
     if uuid in matches:
         matches = {uuid}
     if len(matches) != 1:
-        problem = f"{len(matches)} records begin with" if matches else "no record is called"
-        raise NotFound(f"{problem} {uuid!r}", hint="`steno show S --records` lists them")
+        problem = f"{len(matches)} records match" if matches else "no record matches"
+        raise NotFound(f"{problem} {uuid!r}", hint="Run `steno show SESSION --records` to list record IDs.")
     return transcript.by_uuid[matches.pop()]
 
 
 def sessions_in(transcript: Transcript) -> dict[str, list[Node]]:
-    """Return the records by the session they name; one that names none goes with the one before."""
+    """Return the records by session ID; a record without one belongs to the session of the record before."""
     nodes_by_session: dict[str, list[Node]] = {}
     pending: list[Node] = []
     name = ""
@@ -84,19 +84,19 @@ def sessions_in(transcript: Transcript) -> dict[str, list[Node]]:
 
 
 def keep_session(plan: EditPlan, *, name: str) -> None:
-    """Leave out the records of every other session in the file."""
+    """Remove the records of all other sessions in the file."""
     parts = sessions_in(plan.transcript)
     other_count = sum(len(nodes) for other, nodes in parts.items() if other != name)
     if not other_count:
         return
     records = len(parts.get(name, ()))
-    description = f"keep the {records:,} records of session {name}; {other_count:,} are of others"
+    description = f"keep {records:,} records of session {name} and remove {other_count:,} records of other sessions"
     edit = Edit("ids.several-sessions", "remove", 1, "", description)
     plan.keep_only(_with_gaps(plan.transcript, parts.get(name, ())).__contains__, edit)
 
 
 def _with_gaps(transcript: Transcript, nodes: Iterable[Node]) -> set[int]:
-    """Return where records lie, and the gaps behind them: what is no record is dealt with later."""
+    """Return the offsets of records and of the gaps after them; later stages handle the gaps."""
     offsets = {node.offset for node in nodes}
     keeps_gaps = not transcript.nodes or transcript.nodes[0].offset in offsets
     for piece in transcript.pieces():
@@ -109,38 +109,38 @@ def _with_gaps(transcript: Transcript, nodes: Iterable[Node]) -> set[int]:
 
 Stage = Callable[[EditPlan], None]
 StageStore = Callable[[Iterable[bytes]], Source]
-"""Where a stage's file is put: it takes the bytes and gives them back as a source."""
+"""Stores the output of a stage: takes the bytes and returns them as a source."""
 _MAX_RUNS: Final = 400
 
 
 class RepairResult(msgspec.Struct):
-    """What a repair came to."""
+    """Result of running the repair stages."""
 
     transcript: Transcript
-    """The file as it is now; the one it was when there was nothing to do."""
+    """The repaired file, or the original if no edit was needed."""
     edits: list[Edit]
     settled: bool
-    """Whether nothing is left that a stage would mend."""
+    """Whether no stage has further edits."""
     left: tuple[DroppedMessage, ...] = ()
-    """Messages that the client came to before and no longer does."""
+    """Messages that the client version resumed before the repair but no longer does."""
     endless: bool = False
-    """Whether there was still something to mend when the repair had gone on for long enough."""
+    """Whether the repair stopped at its limit of stage runs."""
 
     @property
     def lost(self) -> list[str]:
-        """What the new file no longer holds, in words."""
+        """Descriptions of the content that the new file no longer contains."""
         return [edit.lost for edit in self.edits if edit.lost]
 
     @property
     def data(self) -> bytes:
-        """The bytes of the new file; for files that fit in memory."""
+        """Bytes of the new file; only for files that fit in memory."""
         return b"".join(self.transcript.source.chunks())
 
 
 def stages_for(target: str | None, client: Client, written: datetime) -> tuple[Stage, ...]:
-    """Return the stages that make a file resume in a client, in their order.
+    """Return the repair stages for a client version, in order.
 
-    `target` is the record that the session is to go on from, if that is known.
+    `target` is the leaf that the repaired session should have, if known.
     """
     return (
         repair_lines,
@@ -165,11 +165,10 @@ def repair(
     first: Iterable[Stage] = (),
     done: Callable[[], None] = lambda: None,
 ) -> RepairResult:
-    """Run the stages in turn, each until it is content, and on until all are.
+    """Run the stages in turn, each until it makes no edits, and repeat until none does.
 
-    What comes `first` is done once, before anything else. `done` is called behind every stage. A stage that does the
-    very same again never comes to an end: the repair does, unsettled. What leaves the conversation is told as `client`
-    sees it.
+    The stages in `first` run once at the beginning. `done` is called after every stage. If a stage repeats the same
+    edits, the repair ends unsettled. Dropped messages are computed for `client`.
     """
     state = _RepairState(graph, store_stage, client)
     for stage in first:
@@ -181,7 +180,7 @@ def repair(
     stuck = False
     for _ in range(_MAX_RUNS):
         if edits := state.run_stage(stages[at]):
-            # Once more, before the next one builds on what is only half done.
+            # Run the stage again, before the next one builds on an incomplete result.
             quiet_stages = 0
             stuck = edits == before.get(at)
             if stuck:
@@ -200,7 +199,7 @@ def repair(
 
 
 class _RepairState:
-    """The file as it stands, and what was done to it so far."""
+    """Current file and the edits so far."""
 
     def __init__(self, graph: RecordGraph, store_stage: StageStore, client: Client) -> None:
         self.graph = graph
@@ -212,11 +211,11 @@ class _RepairState:
         self._unlinked: dict[str, str | None] = {}
 
     def begin(self) -> None:
-        """Take the conversation as it stands for what there was to mend."""
+        """Reset the recorded messages, so that the next edit records the conversation before it."""
         self._messages_before = None
 
     def run_stage(self, stage: Stage) -> list[Edit]:
-        """Let one stage do its work; return what that was."""
+        """Run one stage and return its edits."""
         drafts = EditPlan(self.graph, self._lines.line_numbers(self.graph.transcript), self._unlinked)
         stage(drafts)
         if not drafts:
@@ -229,19 +228,19 @@ class _RepairState:
         return drafts.edits
 
     def _messages(self) -> list[Node]:
-        """Return the messages of the conversation, and those that the client takes for some."""
+        """Return the messages of the conversation, and those that the client version resumes."""
         read = self.graph.readings.of(self._client).chain or ()
         resumed = (node for node in read if node.is_message)
         by_index = {node.index: node for node in (*self.graph.messages, *resumed)}
         return [by_index[index] for index in sorted(by_index)]
 
     def dropped_messages(self) -> tuple[DroppedMessage, ...]:
-        """Return what there was to mend that is not said any more, and was not taken out."""
+        """Return the messages that left the conversation without being removed or set aside."""
         if not self._messages_before:
             return ()
         uuids = {node.uuid for node in self._messages()}
         removed = {edit.uuid for edit in self.edits if edit.action in ("remove", "set aside")}
-        # Of several records under one id, another may still be in the file: that is the one meant.
+        # Of several records with the same ID, another one may remain in the file.
         by_uuid = self.graph.by_uuid
         uuids |= removed.difference(by_uuid)
         line_of = self._lines.line_numbers(self.graph.transcript)
@@ -253,13 +252,13 @@ class _RepairState:
 
 
 class _LineOrigins:
-    """Which line of the first file each line of the present one comes from."""
+    """Maps each line of the current file to its line in the original file."""
 
     def __init__(self) -> None:
         self._origin: array[int] | None = None
 
     def line_numbers(self, transcript: Transcript) -> Callable[[int], int]:
-        """Return a function from an offset in the present file to a line of the first one."""
+        """Return a function that maps an offset in the current file to a line of the original file."""
         starts: dict[int, int] = {}
 
         def line(offset: int) -> int:
@@ -271,7 +270,7 @@ class _LineOrigins:
         return line
 
     def track(self, plan: EditPlan) -> Iterator[bytes]:
-        """Yield the drafted file and remember where its lines come from."""
+        """Yield the new file, and record the origin of each line."""
         line_of = self.line_numbers(plan.transcript)
         origin = array("L")
         for offset, data in plan.new_lines():
@@ -288,7 +287,7 @@ def _offsets_with_lines(transcript: Transcript) -> Iterator[tuple[int, int]]:
 
 
 def repair_bytes(data: bytes, *, client: str | Client = LATEST, written: float = 0.0) -> RepairResult:
-    """Repair a file held in memory."""
+    """Repair a file in memory."""
     client_habits = client_for(client) if isinstance(client, str) else client
     graph = RecordGraph(load(BytesSource(data)))
     target = graph.leaf.uuid if graph.leaf is not None else None
@@ -298,84 +297,84 @@ def repair_bytes(data: bytes, *, client: str | Client = LATEST, written: float =
 
 
 MIN_STEPS: Final = 12
-"""How often a file is gone through at least: two checks, and ten stages between them."""
+"""Minimum number of progress steps: two checks and ten stages."""
 _PROMPT: Final = "Go on."
 
 
 class RepairOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a repair is to come to."""
+    """Options of a repair."""
 
     client: Client = LATEST
     until: str = ""
-    """The record to end with, by its id or the beginning of it."""
+    """ID or ID prefix of the last record to keep."""
     name: str = ""
-    """The name that the mended file will have, if not the one it has."""
+    """New file name, if it changes."""
     slim: bool = False
     session: str = ""
-    """Of a file with several sessions, the one to keep."""
+    """Session to keep, in a file with several sessions."""
     written: float = 0.0
-    """When the file was last written: the time of messages in a file without any."""
+    """Modification time of the file, used for messages in a file without timestamps."""
 
 
 class FileState(msgspec.Struct, frozen=True):
-    """How a file stands: what the checker and the API's rules say of it."""
+    """State of a file: findings, verdicts and API rule breaches."""
 
     size: int
     counts: dict[Severity, int]
     verdicts: tuple[Verdict, ...]
     breaches: tuple[Breach, ...]
     wayward: bool = False
-    """Whether the client goes another way than to the record that was asked for."""
+    """Whether the client version does not reach the target record."""
 
     @property
     def errors(self) -> int:
-        """How many errors the checker finds."""
+        """Number of errors."""
         return self.counts.get("error", 0)
 
 
 class RepairJob(msgspec.Struct):
-    """A repair, done but not yet put anywhere."""
+    """A repair that is computed but not written."""
 
     options: RepairOptions
     before: FileState
     after: FileState
     edits: list[Edit]
     source: Source
-    """The mended file."""
+    """The repaired file."""
     settled: bool
     is_agent: bool = False
-    """Whether it is a sub-agent's own file, of which only the lines are mended."""
+    """Whether this is a sub-agent file, of which only the lines are repaired."""
     left: tuple[DroppedMessage, ...] = ()
-    """Messages that stay in the file, but not in the conversation."""
+    """Messages that stay in the file but leave the conversation."""
     endless: bool = False
-    """Whether the repair was given up for its length."""
+    """Whether the repair stopped at its limit of stage runs."""
 
     @property
     def changed(self) -> bool:
-        """Whether anything was to be done."""
+        """Whether the repair changes anything."""
         return bool(self.edits) or self.renamed
 
     @property
     def renamed(self) -> bool:
-        """Whether a name of its own mends the file."""
+        """Whether a new file name fixes an error."""
         return bool(self.options.name) and self.before.errors > self.after.errors
 
     @property
     def lost(self) -> list[str]:
-        """What the mended file no longer holds, each once, in words."""
+        """Descriptions of the content that the repaired file no longer contains, without duplicates."""
         return list(dict.fromkeys(edit.lost for edit in self.edits if edit.lost))
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether there is no conversation in it, mended or not, that any client could resume."""
+        """Whether no version of Claude Code can resume the repaired file."""
         judged = self.after.verdicts
         return bool(judged) and all(verdict.outcome == "not at all" for verdict in judged)
 
     @property
     def is_verified(self) -> bool:
-        """Whether the client resumes all of the mended file, and the API takes what it sends.
+        """Whether the client version resumes the whole repaired file and the API accepts its request.
 
-        No client resumes a sub-agent's file: that one only has to be free of errors.
+        Claude Code does not resume sub-agent files, so those only have to be free of errors.
         """
         if self.is_agent:
             return self.settled and not self.after.errors
@@ -385,16 +384,16 @@ class RepairJob(msgspec.Struct):
         return self.settled and is_complete and sound
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes of the mended file."""
+        """Yield the bytes of the repaired file."""
         return iter(self.source.chunks())
 
 
 def run_repair(
     source: Source, name: str, options: RepairOptions, staging: StagingArea, done: Callable[[], None] = lambda: None
 ) -> RepairJob:
-    """Diagnose a file, mend it on the workbench, and judge what came out.
+    """Check a file, repair it in the staging area, and check the result.
 
-    `done` is called behind each of the steps; there are at least `MIN_STEPS` of them.
+    `done` is called after each step, at least `MIN_STEPS` times.
     """
     evidence = check(source, name=name)
     before = _file_state(evidence, options.client, proof=False)
@@ -428,7 +427,7 @@ def run_repair(
 
 
 def _target_record(evidence: Evidence, options: RepairOptions) -> str | None:
-    """Return the record that the session is to go on from: the one asked for, or as it was."""
+    """Return the ID of the target leaf: the one requested, or the current leaf."""
     if options.until:
         return find_record(evidence.transcript, options.until).uuid
     leaf = evidence.graph.leaf if not options.session else None
@@ -436,11 +435,11 @@ def _target_record(evidence: Evidence, options: RepairOptions) -> str | None:
 
 
 def _reaches(evidence: Evidence, client: Client, target: str | None) -> bool:
-    """Whether the client's way through a file leads to a record."""
+    """Return whether the client version's chain includes a record."""
     chain = evidence.graph.readings.of(client).chain or []
     if any(node.uuid == target for node in chain):
         return True
-    # A reading may leave out notes that lead nowhere; the record may be one.
+    # A reading may omit notes without descendants, and the record may be one.
     return any(node.uuid == target for node in resumed_chain(evidence.transcript, client) or ())
 
 
@@ -456,7 +455,7 @@ def _first_stages(options: RepairOptions, evidence: Evidence) -> Iterator[Stage]
 
 
 def _file_state(evidence: Evidence, client: Client, *, proof: bool) -> FileState:
-    """Return how a file stands; without `proof` its messages are put together only if in doubt."""
+    """Return the state of a file; without `proof`, API rules are checked only in case of doubt."""
     counts: dict[Severity, int] = dict.fromkeys(SEVERITIES, 0)
     for (_, severity), number in evidence.findings.counts.items():
         counts[severity] += number
@@ -466,6 +465,6 @@ def _file_state(evidence: Evidence, client: Client, *, proof: bool) -> FileState
 
 
 def _with_breaches(evidence: Evidence, state: FileState, client: Client) -> FileState:
-    """Return a state with what the API would refuse of the messages that the client sends."""
+    """Return a state with the API rule breaches of the messages that the client version sends."""
     sent = as_resumed(evidence.transcript, client, prompt=_PROMPT) or []
     return msgspec.structs.replace(state, breaches=tuple(find_breaches(sent)))

@@ -1,4 +1,4 @@
-"""Stages that pair tool calls and results: each call gets one result, directly after it."""
+"""Repair stages that pair tool calls and results: each call gets one result, directly after it."""
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -13,11 +13,11 @@ from steno.format.records import read_time, time_text
 from steno.session.resume.entries import INTERRUPTED_CALL
 from steno.session.transcript import Node
 
-_MOVE_TEXT: Final = "hang the result behind its call"
+_MOVE_TEXT: Final = "move the tool result directly after its call"
 
 
 def move_results(plan: EditPlan, graph: RecordGraph, pairs: ToolPairs) -> None:
-    """Hang results right behind their call that stand before it, or behind another response."""
+    """Move results directly after their call if they come before it or after another response."""
     findings_by_kind = ((pairs.early, "tools.result-before-use"), (pairs.late, "tools.result-late"))
     calls = {call: node for node in graph.messages for call in node.uses}
     for results, finding in findings_by_kind:
@@ -28,12 +28,12 @@ def move_results(plan: EditPlan, graph: RecordGraph, pairs: ToolPairs) -> None:
             line = _ResultLine(plan, graph, graph.transcript.nodes[index], finding)
             line.move(ids, calls)
         if plan:
-            # What moved may have brought others to their places.
+            # Moved results can change the positions of others, so pair again first.
             return
 
 
 class _ResultLine:
-    """A line with results that stand elsewhere."""
+    """A record with misplaced results."""
 
     def __init__(self, plan: EditPlan, graph: RecordGraph, node: Node, finding: str) -> None:
         self.drafts = plan
@@ -42,7 +42,7 @@ class _ResultLine:
         self.finding = finding
 
     def move(self, ids: set[str], calls: Mapping[str, Node]) -> None:
-        """Move results to their calls: the line, if all are of one response, or else parts of it."""
+        """Move results to their calls: the whole record, or parts of it if they belong to several responses."""
         responses: defaultdict[str | None, list[str]] = defaultdict(list)
         for call_id in dict.fromkeys(self.node.results):
             if call_id in ids:
@@ -65,22 +65,22 @@ class _ResultLine:
     def _move_line(self, ids: list[str], call: Node) -> None:
         if self.node.parent == call.uuid:
             return
-        # The call must not hang on nothing but the result.
+        # The call must not lose its only ancestor.
         if self.graph.parent(call) is self.node and self.node.parent is None:
             blocks = objects_in(message_of(self.drafts, self.node).get("content"))
             if not all(_is_result_of(block, ids) for block in blocks):
-                # The words beside it begin the conversation.
+                # The other blocks of the record start the conversation.
                 self._move_part(ids, call)
                 self._remove_results(set(ids))
                 return
-            description = "set aside a result that cannot be hung on its call: nothing else comes before"
+            description = "set aside a tool result that cannot be linked to its call: no earlier record"
             self.drafts.set_aside(self.node, self.finding, description)
             return
         self.drafts.unlink(self.node)
         self.drafts.change(self.node, self.finding, _MOVE_TEXT, {"parentUuid": call.uuid})
 
     def _move_part(self, ids: list[str], call: Node) -> None:
-        """Write results into a record of their own."""
+        """Write results into a new record."""
         fields = self.drafts.fields(self.node)
         message = message_of(self.drafts, self.node)
         blocks = [block for block in objects_in(message.get("content")) if _is_result_of(block, ids)]
@@ -94,14 +94,14 @@ class _ResultLine:
             "timestamp": fields.get("timestamp"),
             "sourceToolAssistantUUID": call.uuid,
         }
-        description = f"{_MOVE_TEXT}, apart from what else the line has"
+        description = f"{_MOVE_TEXT}, separate from the other blocks of its record"
         after = max(self.node, call, key=lambda node: node.index)
         self.drafts.insert(after, record, self.finding, description)
 
     def _remove_results(self, ids: set[str]) -> None:
         message = message_of(self.drafts, self.node)
         remaining = [block for block in objects_in(message.get("content")) if not _is_result_of(block, ids)]
-        description = "take out results that are hung behind their call"
+        description = "remove tool results that were moved after their call"
         fields = {"message": {**message, "content": remaining}}
         self.drafts.change(self.node, self.finding, description, fields)
 
@@ -115,15 +115,15 @@ def _response_id(call: Node) -> str | None:
 
 
 def _last_line_of(calls: Mapping[str, Node], ids: Iterable[str]) -> Node:
-    """Return the last line of a response that holds one of some calls."""
+    """Return the last record of a response that contains one of the calls."""
     return max((calls[call_id] for call_id in ids), key=lambda node: node.index)
 
 
 def reattach_orphans(plan: EditPlan, graph: RecordGraph, orphans: Iterable[ToolBlock]) -> bool:
-    """Hang results on calls that are beside the way, where the way loses nothing by it.
+    """Relink results to calls outside the chain, if the chain loses no records.
 
-    That is, where the call hangs on what the result hung on before. Whatever hangs on the result then hangs on all that
-    it hung on, and on more; so several can be moved at once, as long as none gets to hang on itself.
+    That is the case if the call descends from the result's current parent. Descendants of the result keep all their
+    ancestors, so several results can be moved at once, as long as no cycle results.
     """
     known = {node.index for node in graph.chain} if orphans else set[int]()
     calls = {
@@ -136,24 +136,24 @@ def reattach_orphans(plan: EditPlan, graph: RecordGraph, orphans: Iterable[ToolB
     responses: set[str | None] = set()
     for result in orphans:
         node, call = result.node, calls.get(result.id)
-        # What else is of that response is in its place then, perhaps.
+        # The other results of that response may be in place after this move.
         if call is None or node.uuid in parents or _response_id(call) in responses:
             continue
         if node.parent == call.uuid:
-            # It is in its place already, and pulled in from there: the call is not sent.
+            # The result is already linked to its call, which is not sent.
             continue
         leads = graph.ancestry.descends_from
         if not leads(call.uuid, node.parent) or _passes_result(graph, parents, call, node):
             continue
         parents[node.uuid] = call.uuid
         responses.add(_response_id(call))
-        description = "hang the result on its call"
+        description = "relink the tool result to its call"
         plan.change(node, "tools.orphan-result", description, {"parentUuid": call.uuid})
     return bool(parents)
 
 
 def _passes_result(graph: RecordGraph, parents: Mapping[str | None, str | None], call: Node, result: Node) -> bool:
-    """Whether the way up from a call comes by its result before it comes to what that hangs on."""
+    """Return whether the ancestors of a call include its result before the result's parent."""
     seen: set[str | None] = set()
     uuid = call.uuid
     while uuid != result.parent and uuid not in seen:
@@ -169,11 +169,11 @@ _ID_FIELDS: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
 
 
 def repair_tools(plan: EditPlan) -> None:
-    """Pair calls and results along the conversation, one kind of trouble at a time."""
+    """Pair calls and results along the conversation, one kind of finding at a time."""
     graph = plan.graph
     pairs = graph.pairs
     if plan.hides_records:
-        # What is missing may stand on the line that was not read.
+        # Missing calls or results may be on a line that was too long to read.
         return
     if pairs.reused:
         _rename_calls(plan, graph, pairs)
@@ -189,24 +189,28 @@ def repair_tools(plan: EditPlan) -> None:
 
 
 def _rename_calls(plan: EditPlan, graph: RecordGraph, pairs: ToolPairs) -> None:
-    """Give calls whose id an earlier one has a new one, and their results too."""
+    """Give a new ID to each call with the ID of an earlier one, and to its results."""
     positions = _ToolPositions(graph)
-    # From the end, so that of two calls in one line the first one keeps its id.
+    # In reverse order, so that the first of two calls in a record keeps its ID.
     for call in reversed(pairs.reused):
         twins = positions.count_same_ids(call)
         name = (call.id, call.node.uuid, *((twins,) if twins else ()))
         new = f"{call.id}_{new_uuid(*name)[:8]}"
-        used = "another call of the response has it" if twins else "an earlier response has used it"
+        used = (
+            "another call of the response has the same ID"
+            if twins
+            else "an earlier response has a call with the same ID"
+        )
         for node in (call.node, positions.result_of(call, twins)):
             if node is not None:
                 blocks = _with_renamed_id(objects_in(message_of(plan, node).get("content")), call.id, new)
-                description = f"give a call an id of its own: {used}"
+                description = f"give a tool call a unique ID: {used}"
                 _write_blocks(plan, node, blocks, "tools.duplicate-use", description)
         positions.remove_call(call)
 
 
 def _with_renamed_id(blocks: list[dict[str, Any]], old: str, new: str) -> list[dict[str, Any]]:
-    """Return blocks, the last one with an id under a new one."""
+    """Return blocks with the last use of an ID renamed."""
     for index in range(len(blocks) - 1, -1, -1):
         key = _ID_FIELDS.get(str(blocks[index].get("type")), "")
         if key and blocks[index].get(key) == old:
@@ -215,7 +219,7 @@ def _with_renamed_id(blocks: list[dict[str, Any]], old: str, new: str) -> list[d
 
 
 class _ToolPositions:
-    """The calls and results of a conversation by their ids, with their places."""
+    """Positions of the calls and results of a conversation by ID."""
 
     def __init__(self, graph: RecordGraph) -> None:
         self._messages = graph.messages
@@ -230,17 +234,17 @@ class _ToolPositions:
                 self._answers[call_id].append(index)
 
     def remove_call(self, call: ToolBlock) -> None:
-        """Leave out a call: it has another id now."""
+        """Remove a call that was renamed."""
         self._calls[call.id].remove(self._places[call.node.index])
 
     def count_same_ids(self, call: ToolBlock) -> int:
-        """Return how many calls of the same response before this one have its id."""
+        """Return the number of earlier calls with the same ID in the same response."""
         own_position = self._places[call.node.index]
         before = (self._messages[position] for position in self._calls[call.id] if position <= own_position)
         return sum(node is call.node or same_response(node, call.node) for node in before) - 1
 
     def result_of(self, call: ToolBlock, twins: int) -> Node | None:
-        """Return the message with the result of a call; the first one is that of the first twin."""
+        """Return the message with the result of a call; results belong to equal calls in order."""
         own_position, answers = self._places[call.node.index], self._answers[call.id]
         at = bisect_right(answers, own_position) + twins
         if at >= len(answers):
@@ -251,10 +255,10 @@ class _ToolPositions:
 
 
 def _surplus_results(graph: RecordGraph, pairs: ToolPairs) -> Iterator[ToolBlock]:
-    """Yield the results that go where a call has several: all but one that the chain runs through.
+    """Yield the surplus results of calls with several: all but one on the parent chain.
 
-    One that was only pulled in from beside may stand in the middle of a response, or before the last compaction; of
-    several of those the one stays that is nearest to where a result belongs.
+    A gathered result may be in the middle of a response or before the last compaction. If no result is on the parent
+    chain, the one nearest to its expected position is kept.
     """
     last = max((index for index, node in enumerate(graph.parent_chain) if node.is_boundary), default=0)
     chain_indexes = {node.index for node in graph.parent_chain[last:]}
@@ -272,7 +276,7 @@ def _surplus_results(graph: RecordGraph, pairs: ToolPairs) -> Iterator[ToolBlock
 
 
 def _distance(graph: RecordGraph, result: Node, caller: Node | None) -> int:
-    """Return 0 for a result below the response with its call, 1 if it comes later, 2 if before."""
+    """Return 0 for a result below the response of its call, 1 if it comes later, 2 if earlier."""
     if caller is None:
         return 2
     parent = graph.parent(result)
@@ -282,7 +286,7 @@ def _distance(graph: RecordGraph, result: Node, caller: Node | None) -> int:
 
 
 def _remove_results(plan: EditPlan, pairs: ToolPairs) -> None:
-    """Take out results that no call asked for, and second results of one call."""
+    """Remove results without a call, and second results of a call."""
     unwanted: defaultdict[int, list[tuple[ToolBlock, str]]] = defaultdict(list)
     for result in pairs.orphans:
         unwanted[result.node.index].append((result, "tools.orphan-result"))
@@ -295,7 +299,7 @@ def _remove_results(plan: EditPlan, pairs: ToolPairs) -> None:
 def _remove_from_message(plan: EditPlan, node: Node, results: list[tuple[ToolBlock, str]]) -> None:
     unwanted = Counter(result.id for result, _ in results)
     remaining: list[dict[str, Any]] = []
-    # From the end, so that of two results of one call in one message the first one stays.
+    # In reverse order, so that the first of two results in a message is kept.
     for block in reversed(objects_in(message_of(plan, node).get("content"))):
         name = str(block.get("tool_use_id", ""))
         if block.get("type") == "tool_result" and unwanted[name]:
@@ -306,16 +310,16 @@ def _remove_from_message(plan: EditPlan, node: Node, results: list[tuple[ToolBlo
     finding = results[0][1]
     names = ", ".join(result.id for result, _ in results)
     second = finding == "tools.duplicate-result"
-    description = f"a second result of a call ({names})" if second else f"a result of no call ({names})"
+    description = f"a second tool result ({names})" if second else f"a tool result without a call ({names})"
     if remaining:
         lost = f"{description} in {node.uuid}"
-        _write_blocks(plan, node, remaining, finding, f"take out {description}", lost=lost)
+        _write_blocks(plan, node, remaining, finding, f"remove {description}", lost=lost)
     else:
         plan.set_aside(node, finding, f"set aside {description}")
 
 
 class _MissingResults:
-    """Results for calls that have none."""
+    """Adds results to calls without one."""
 
     def __init__(self, plan: EditPlan, graph: RecordGraph) -> None:
         self.drafts = plan
@@ -332,7 +336,7 @@ class _MissingResults:
             self.children[node.parent].append(node)
 
     def add_results(self, pairs: ToolPairs) -> None:
-        """Answer calls the way the client does, with an error, unless a result hangs beside."""
+        """Answer calls with an error as Claude Code does, unless a result is on a sibling record."""
         for call in pairs.open:
             self._add_result(call, "tools.unanswered")
         for call in pairs.interrupted:
@@ -341,18 +345,18 @@ class _MissingResults:
     def _add_result(self, call: ToolBlock, finding: str) -> None:
         sibling = self.results_by_parent.get((call.node.uuid, call.id))
         if sibling is not None:
-            description = "hang it behind the result beside it"
+            description = "relink to the tool result on the sibling record"
             if not self._continue_after_result(call.node, sibling.uuid, finding, description):
                 self._give_own_ids(call, sibling)
             return
         record = self._synthetic(call)
-        description = f"answer the call {call.id}: the session was cut off before its result"
+        description = f"add a tool result for call {call.id}: the session ended before its result"
         self.drafts.insert(call.node, record, finding, description)
         self._keep_in_compactions(call.node, record["uuid"], finding)
-        self._continue_after_result(call.node, record["uuid"], finding, "hang it behind the answer")
+        self._continue_after_result(call.node, record["uuid"], finding, "relink to the added result")
 
     def _keep_in_compactions(self, node: Node, answer: str, finding: str) -> None:
-        """Let a compaction that kept a call keep its answer, too."""
+        """Keep the added result of a call that a compaction preserved."""
         for boundary in self.boundaries:
             metadata = as_object(self.drafts.fields(boundary).get("compactMetadata")) or {}
             preserved = as_object(metadata.get("preservedMessages")) or {}
@@ -364,27 +368,27 @@ class _MissingResults:
                 if (names := as_list(preserved.get(name))) is not None
             }
             new_metadata = {**metadata, "preservedMessages": {**preserved, **lists}}
-            description = "keep the answer of a call that was kept"
+            description = "preserve the result of a preserved tool call"
             self.drafts.change(boundary, finding, description, {"compactMetadata": new_metadata})
 
     def _give_own_ids(self, call: ToolBlock, result: Node) -> None:
-        """Give a call and its result an id of their own, where one before a compaction has it.
+        """Give a call and its result a new ID if a call before a compaction has the same.
 
-        Such a result is not found by its id, although it hangs where it belongs.
+        Otherwise the result is not found by its ID although it is linked to its call.
         """
         if self.uses[call.id] > 1:
             new = f"{call.id}_{new_uuid(call.id, call.node.uuid)[:8]}"
-            description = "give a call an id of its own: one that was summed up has it"
+            description = "give a tool call a unique ID: a compacted call has the same ID"
             for node in (call.node, result):
                 blocks = objects_in(message_of(self.drafts, node).get("content"))
                 blocks = _with_renamed_id(blocks, call.id, new)
                 _write_blocks(self.drafts, node, blocks, "tools.duplicate-use", description)
 
     def _continue_after_result(self, node: Node, result: str | None, finding: str, description: str) -> bool:
-        """Let the conversation go on behind a result instead of beside it; False if it does."""
+        """Relink the successors of a call to its result; return whether any record changed."""
         changed = False
         for child in self.children.pop(node.uuid, ()):
-            # The lines of one response hang on each other.
+            # The records of one response stay linked to each other.
             same = child.message_id is not None and child.message_id == node.message_id
             if not same and not child.results:
                 self.drafts.change(child, finding, description, {"parentUuid": result})

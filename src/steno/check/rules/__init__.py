@@ -1,1 +1,1 @@
-"""The rules by family. Each rule has an id, a severity, a meaning and a fix."""
+"""The rules by family. Each rule has an ID, a severity, a title and a hint."""

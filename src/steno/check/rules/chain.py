@@ -1,4 +1,4 @@
-"""Rules on the chain of records: ids, parents and sub-agents."""
+"""Rules on the record chain: IDs, parents and sub-agents."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -18,7 +18,7 @@ _CONTENT_FIELDS: Final = ("type", "subtype", "message", "content", "attachment",
 
 
 def has_same_content(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    """Whether two records say the same, whatever else differs: their place, their time, ….
+    """Return whether two records have the same content, regardless of position and time.
 
     >>> has_same_content({"type": "user", "message": 1, "uuid": "a"}, {"type": "user", "message": 1})
     True
@@ -27,7 +27,7 @@ def has_same_content(first: dict[str, Any], second: dict[str, Any]) -> bool:
 
 
 def colliding_snapshots(earlier: Node, last: Node) -> list[Node]:
-    """Return the snapshot of two records with one id, if the other is none."""
+    """Return the file snapshots among two records with the same ID and different types."""
     if earlier.type == last.type:
         return []
     return [node for node in (earlier, last) if node.type == _SNAPSHOT]
@@ -35,88 +35,92 @@ def colliding_snapshots(earlier: Node, last: Node) -> list[Node]:
 
 DUPLICATE: Final = warning_rule(
     "ids.duplicate",
-    "two records have one id, and say the same",
-    "clients keep the last of them in the place of the first; `steno repair` leaves one",
-    "Copying a session, merging two copies of it, or a client that wrote a line again leaves a record twice. Clients "
-    "keep records by id: the last one in the file wins and takes the place of the first, so nothing is lost. 2.1.200 "
-    "goes on from the last record of the file though, and sends only what leads up to it when that is a late copy. "
-    "Repair keeps the first copy, whose place and time fit its neighbours, and leaves the others out.",
+    "Duplicate record",
+    "Claude Code keeps the last copy at the position of the first. Run `steno repair SESSION` to remove the duplicate.",
+    "Copying a session, merging two copies, or a client that wrote a line twice duplicates records. Claude "
+    "Code loads records by ID: the last one in the file replaces the first, so no content is lost. Claude Code "
+    "2.1.200, however, resumes from the last record of the file and sends only its ancestors, which is wrong "
+    "if that record is a late copy. Repair keeps the first copy, whose position and time fit its neighbours, "
+    "and removes the others.",
 )
 CONFLICT: Final = error_rule(
     "ids.conflict",
-    "two records have one id, and say different things",
-    "clients keep the last one only, the other is lost; `steno repair` sets the other aside",
-    "An id names one record of a file. When two different records share one, every client keeps the last in the file, "
-    "in the place of the first; what the first said is gone, and records that hung on it hang on the other. Tools "
-    "that edit sessions without renaming the copies cause it. Repair sets the earlier record aside: it stays in the "
-    "file, under a type that no client takes in, and the last keeps the id.",
+    "Different records with the same ID",
+    "Claude Code keeps only the last record; the others are lost. Run `steno repair SESSION` to set the "
+    "earlier record aside.",
+    "If two different records share an ID, every version of Claude Code keeps the last one at the position of "
+    "the first. The content of the first is lost, and its children become children of the other. The cause is "
+    "usually a tool that copies records without new IDs. Repair sets the earlier record aside: it stays in the "
+    "file under a type that Claude Code ignores, and the last record keeps the ID.",
 )
 BAD_UUID: Final = info_rule(
     "ids.bad-uuid",
-    "ids are no UUIDs",
-    "clients take any text as a record's id, other tools may not",
-    "The real client writes a random UUID (version 4) as the id of each record. Clients that resume a file compare "
-    "ids as text and take any. Files made by hand or by converters have been seen with other ids.",
+    "Record IDs that are not UUIDs",
+    "Claude Code accepts any text as a record ID; other tools may not. No action is needed.",
+    "Claude Code writes a random UUID (version 4) as the ID of each record. On resume it compares IDs as text "
+    "and accepts any value. Files written by hand or by converters may contain other IDs.",
 )
 FILE_NAME: Final = error_rule(
     "ids.file-name",
-    "the file is named by a session id that is no UUID",
-    "no client resumes it by that name; `steno repair` names it by a UUID",
-    "A session is resumed by the name of its file, and every client refuses a name that is no UUID: 2.1.42 and older "
-    "say that a valid session id is required, newer ones look for a session of that title besides. The ids inside the "
-    "records do not matter. Renaming the file to any UUID is enough, which is what repair does.",
+    "File name is not a UUID",
+    "Claude Code does not resume a session by this name. Run `steno repair SESSION` to rename the file.",
+    "A session is resumed by its file name, and every version of Claude Code rejects a name that is not a "
+    "UUID: 2.1.42 and older report that a valid session ID is required, newer versions also look for a session "
+    "with that title. The IDs inside the records do not matter. Repair renames the file to a UUID.",
 )
 SESSION_MISMATCH: Final = info_rule(
     "ids.session-mismatch",
-    "the records name another session than the file",
-    "clients go by the name of the file; nothing is lost",
-    "Each record names its session. In a file that was renamed or copied this differs from the "
-    "name of the file. Clients go by the name, and write it into the records they append. Tools "
-    "that group by the id in the records will put the session elsewhere.",
+    "Session ID differs from the file name",
+    "Claude Code uses the file name. No content is lost.",
+    "Each record contains its session ID. In a renamed or copied file, it differs from the file name. Claude "
+    "Code uses the file name, and writes it into the records that it appends. Tools that group by the session "
+    "ID in the records assign the session differently.",
 )
 SEVERAL_SESSIONS: Final = info_rule(
     "ids.several-sessions",
-    "the records name several sessions",
-    "it holds records of another session: resumed by an old client, forked, or joined",
-    "Clients of 1.0 copied a session's records into a new file when they resumed it, and kept the old id in the "
-    "copies. Forks and joined files look alike. Clients do not look at the id when they resume.",
+    "Several session IDs",
+    "The file contains records of another session, after a fork, a join, or a resume by an old version. No "
+    "action is needed.",
+    "Claude Code 1.0 copied the records of a session into a new file on resume and kept the old session ID in "
+    "the copies. Forked and joined files look similar. Claude Code ignores the session ID of records on resume.",
 )
 SNAPSHOT_COLLISION: Final = warning_rule(
     "ids.snapshot-collision",
-    "a file snapshot has the id of another record",
-    "readers that keep all records by id lose the other one; `steno repair` takes the id away",
-    "A file-history snapshot names the message it belongs to in `messageId`, and has no id of its "
-    "own. One with a `uuid` that a message has as well hides that message from readers that put "
-    "every record into one table. The studied clients only look at messages, system records and "
-    "attachments, and are not misled. Repair takes the `uuid` off the snapshot.",
+    "File snapshot with the ID of another record",
+    "Tools that index all records by ID lose the other record. Run `steno repair SESSION` to remove the ID of "
+    "the snapshot.",
+    "A file-history snapshot refers to its message by `messageId` and has no ID. If it has the same `uuid` as "
+    "a message, readers that put all records into one table lose the message. The studied versions of Claude "
+    "Code only load messages, system records and attachments, so they are not affected. Repair removes the "
+    "`uuid` of the snapshot.",
 )
 
 
 class IdRules(RuleFamily):
-    """Ids of records, of the session and of its file; copies of records."""
+    """IDs of records and sessions, file names, and duplicate records."""
 
     rules = rules_in(globals(), "ids")
 
     def on_end(self, evidence: Evidence) -> None:
-        """Compare ids within the file, and with its name."""
+        """Compare IDs within the file and with the file name."""
         _check_duplicates(evidence)
         if not are_uuids(list(evidence.graph.by_uuid)):
             not_uuids = [node for node in evidence.graph.members if not is_uuid(node.uuid or "")]
-            rest = f" and {len(not_uuids) - 1:,} more are no UUIDs" if len(not_uuids) > 1 else " is no UUID"
-            evidence.add_finding(BAD_UUID, not_uuids[0], f"the id {not_uuids[0].uuid!r}{rest}")
+            rest = f" and {len(not_uuids) - 1:,} more are not UUIDs" if len(not_uuids) > 1 else " is not a UUID"
+            evidence.add_finding(BAD_UUID, not_uuids[0], f"Record ID {not_uuids[0].uuid!r}{rest}")
         if has_invalid_name(evidence):
-            message = f"{evidence.name!r} is the session's id, but no UUID"
+            message = f"The file name {evidence.name!r} is the session ID but not a UUID"
             evidence.findings.add(FILE_NAME, Location(1, Span(0, 0)), message)
         _check_sessions(evidence)
 
 
 def is_agent_file(evidence: Evidence) -> bool:
-    """Whether the file is a sub-agent's own, by its name."""
+    """Return whether the file is a sub-agent file, by its name."""
     return evidence.name.startswith("agent-")
 
 
 def has_invalid_name(evidence: Evidence) -> bool:
-    """Whether the file bears a session id that no client accepts."""
+    """Return whether the file is named by a session ID that Claude Code rejects."""
     if not evidence.name or is_uuid(evidence.name) or is_agent_file(evidence):
         return False
     return evidence.name == _recorded_id(evidence)
@@ -135,12 +139,12 @@ def _check_duplicates(evidence: Evidence) -> None:
         line = evidence.lines[last.index]
         mild = not evidence.graph.is_relevant(last) and not evidence.graph.is_relevant(earlier)
         if colliding_snapshots(earlier, last):
-            rule, message = SNAPSHOT_COLLISION, f"a {last.type} on line {line} has the same id"
+            rule, message = SNAPSHOT_COLLISION, f"A {last.type} record on line {line} has the same ID"
         elif has_same_content(record(earlier).fields, record(last).fields):
-            moved = "" if earlier.parent == last.parent else ", with another parent"
-            rule, message = DUPLICATE, f"the same record is on line {line} again{moved}"
+            moved = "" if earlier.parent == last.parent else ", with a different parent"
+            rule, message = DUPLICATE, f"The same record is also on line {line}{moved}"
         else:
-            rule, message = CONFLICT, f"another record with this id is on line {line}"
+            rule, message = CONFLICT, f"Another record with this ID is on line {line}"
         evidence.findings.add(rule, evidence.location(earlier), message, mild=mild)
 
 
@@ -154,15 +158,15 @@ def _check_sessions(evidence: Evidence) -> None:
         first, second, *more = _first_per_session(members)
         more_text = f" and {len(more):,} more" if more else ""
         separator = "," if more else " and"
-        message = f"records name {first.session!r}{separator} {second.session!r}{more_text}"
+        message = f"Records have the session IDs {first.session!r}{separator} {second.session!r}{more_text}"
         evidence.add_finding(SEVERAL_SESSIONS, second, message)
     if names and is_uuid(evidence.name) and evidence.name not in names:
         first = next(node for node in members if node.session)
-        evidence.add_finding(SESSION_MISMATCH, first, f"records name {first.session!r}")
+        evidence.add_finding(SESSION_MISMATCH, first, f"Records have the session ID {first.session!r}")
 
 
 def _first_per_session(members: list[Node]) -> list[Node]:
-    """Return the first record of each session that is named."""
+    """Return the first record of each session."""
     first_nodes: dict[str, Node] = {}
     for node in members:
         if node.session:
@@ -172,99 +176,100 @@ def _first_per_session(members: list[Node]) -> list[Node]:
 
 EMPTY: Final = error_rule(
     "chain.empty",
-    "there is nothing to resume",
-    "the file has no message of a conversation; there is nothing to mend",
-    "A client resumes a file that has a message of the main conversation: a `user` or `assistant` record, or the "
-    "output of a local command. Without one all of them say that no conversation was found. Files that hold nothing "
-    "but a title, and empty files, are left behind by clients that never got to a first prompt.",
+    "No messages to resume",
+    "The file contains no message of a conversation. No repair is possible.",
+    "Claude Code resumes a file with at least one message of the main conversation: a `user` or `assistant` "
+    "record, or the output of a local command. Otherwise every version reports that no conversation was found. "
+    "Claude Code leaves empty files, or files with only a title, if no prompt is sent.",
 )
 DANGLING: Final = warning_rule(
     "chain.dangling",
-    "the parent is not in the file",
-    "clients guess where it belongs, older ones begin here; `steno repair` hangs it on the record before",
-    "A record names a parent that was never written, or was lost with a damaged line. 2.1.200 and "
-    "2.1.325 go on from the record that is nearest before it in time, if that is within five "
-    "seconds; otherwise, and in all older clients, the conversation begins here and everything "
-    "before it is lost. Repair names the parent that the order and the times of the file suggest.",
+    "Parent record missing",
+    "Claude Code guesses the position of this record; older versions drop everything before it. Run `steno "
+    "repair SESSION` to relink it.",
+    "The parent of the record was never written or was lost with a damaged line. Claude Code 2.1.200 and "
+    "2.1.325 continue from the nearest earlier record by time if it is within five seconds; otherwise, and in "
+    "all older versions, the conversation starts here and everything before is lost. Repair sets the parent "
+    "that file order and times suggest.",
 )
 DANGLING_NOTE: Final = info_rule(
     "chain.dangling-note",
-    "the parent of a note is not in the file",
-    "no message hangs on it, so nothing is lost",
-    "The same as a dangling parent, on a record that is no message and leads to none, such as the "
-    "progress of a hook. Clients do not come by it when they resume.",
+    "Parent record of a note missing",
+    "No message depends on this record. No action is needed.",
+    "A missing parent of a record that is not a message and leads to none, such as the progress of a hook. "
+    "Claude Code does not reach such records on resume.",
 )
 SELF_PARENT: Final = error_rule(
     "chain.self-parent",
-    "the record names itself as its parent",
-    "older clients lose what is before it; `steno repair` hangs it on the record before",
-    "Clients from 2.1.200 on notice that they have been here and go on from the record that is "
-    "nearest before it in time; 2.1.42 begins the conversation here. 2.0.76 and older hang. "
-    "Repair names the parent that the order and the times of the file suggest.",
+    "Record is its own parent",
+    "Older versions of Claude Code drop everything before this record. Run `steno repair SESSION` to relink it.",
+    "Claude Code 2.1.200 and later detect the loop and continue from the nearest earlier record by time; in "
+    "2.1.42 the conversation starts here; 2.0.76 and older hang. Repair sets the parent that file order and "
+    "times suggest.",
 )
 CYCLE: Final = error_rule(
     "chain.cycle",
-    "the parents lead round in a circle",
-    "2.0.76 and older hang on it; `steno repair` opens the circle at its first record",
-    "Following the parents from the end of the session comes back to a record that was passed already. Newer clients "
-    "stop there, 2.0.76 never does. Where the circle does not hold the whole session, what hangs on neither end of it "
-    "is lost. Repair opens it at the record that stands first in the file.",
+    "Parent cycle",
+    "Claude Code 2.0.76 and older hang. Run `steno repair SESSION` to break the cycle at its first record.",
+    "Following the parents from the end of the session returns to a record already visited. Newer versions of "
+    "Claude Code stop there; 2.0.76 never stops. Records that are not part of the cycle or its descendants are "
+    "lost. Repair breaks the cycle at the first record in the file.",
 )
 FORWARD: Final = info_rule(
     "chain.forward",
-    "records stand before their parents",
-    "clients go by ids, not by order; 2.1.200 may go on from the wrong record",
-    "The client writes a record after its parent, so another order comes from tools that sort or join files, and now "
-    "and then from clients that write in parallel. Clients follow ids, and 2.1.325 finds the end of a file in any "
-    "order. 2.1.200 goes on from the last record in the file, even if that is the first of the conversation.",
+    "Records before their parents",
+    "Claude Code 2.1.200 may resume from the wrong record. Other versions are not affected.",
+    "Claude Code writes a record after its parent. Another order comes from tools that sort or join files, and "
+    "occasionally from parallel writes. Claude Code follows IDs, and 2.1.325 finds the leaf in any order. "
+    "2.1.200 resumes from the last record in the file, even if it is the first of the conversation.",
 )
 SEVERAL_ROOTS: Final = info_rule(
     "chain.several-roots",
-    "several records have no parent",
-    "the session began more than once; clients go on with one of the beginnings",
-    "After the first record only a compaction begins anew without a parent. Taking back the very "
-    "first prompt, or joining files, leaves several beginnings. Each is a conversation of its "
-    "own, and clients resume the one that the last record, or `last-prompt`, belongs to.",
+    "Several records without a parent",
+    "The file contains several conversations; Claude Code resumes one of them. No action is needed.",
+    "After the first record, only a compaction starts without a parent. Rewinding to the very first prompt or "
+    "joining files creates several starts. Each is a separate conversation, and Claude Code resumes the one of "
+    "the last record or of `last-prompt`.",
 )
 LOST_PARENT: Final = error_rule(
     "chain.lost-parent",
-    "an answer has no parent",
-    "every client begins the conversation here, and loses what is before; `steno repair` hangs it on the record before",
-    "An answer, or the result of a tool call, always follows something. Where its `parentUuid` is null or missing, "
-    "the link was lost, and no client tries to find it: for all of them the conversation begins here. Repair names "
-    "the parent that the order of the file and the ids of tool calls suggest.",
+    "Answer without a parent",
+    "Claude Code drops everything before this record. Run `steno repair SESSION` to relink it to the previous record.",
+    "An answer or a tool result always has a parent. If its `parentUuid` is null or missing, the link was lost "
+    "and Claude Code does not restore it: in every version the conversation starts here. Repair sets the "
+    "parent that file order and tool call IDs suggest.",
 )
 HEADLESS: Final = warning_rule(
     "chain.headless",
-    "the conversation begins with an answer",
-    "the API wants the user to speak first; `steno repair` puts a prompt before it that says so",
-    "The first prompt was lost, with a damaged line or by cutting the file. What clients put before "
-    "the conversation may save the request, or not. Repair adds a prompt that says that the "
-    "beginning is missing; it invents nothing else.",
+    "Conversation starts with an answer",
+    "The API requires a prompt first. Run `steno repair SESSION` to insert one that states that the start is missing.",
+    "The first prompt was lost with a damaged line or when the file was cut. Text that Claude Code inserts "
+    "before the conversation may or may not make the request valid. Repair inserts a prompt that states that "
+    "the start of the conversation is missing.",
 )
 UNREACHABLE: Final = error_rule(
     "chain.unreachable",
-    "messages cannot be reached",
-    "the newest client does not send them; `steno repair` mends the links that were lost",
-    "The parents of the record that the newest client goes on from do not lead to these messages, and they are no "
-    "branch that was taken back: a link was lost on the way, or leads through a record that the client does not know. "
-    "It neither shows nor sends them. All are out of reach when `last-prompt` tells it to go on from a sub-agent's "
-    "record. Repair mends the links, where the file still says how.",
+    "Unreachable messages",
+    "The latest Claude Code does not send them. Run `steno repair SESSION` to restore lost links.",
+    "These messages are neither ancestors of the leaf that the latest Claude Code resumes from, nor part of an "
+    "abandoned branch: a link was lost, or leads through a record of an unknown type. Claude Code neither "
+    "shows nor sends them. All messages are unreachable if `last-prompt` names a sub-agent record. Repair "
+    "restores the links that can be derived from the file.",
 )
 LEAF: Final = info_rule(
     "chain.leaf",
-    "clients go on from different messages",
-    "which branch is resumed depends on the client",
-    "2.1.42 and older go on from the record with the latest time, 2.1.200 from what `last-prompt` "
-    "names or the last record of the file, 2.1.325 from what `last-prompt` names or the last end "
-    "of a branch. In a file with branches these can be different messages.",
+    "Leaf depends on the client version",
+    "Versions of Claude Code resume different branches. No action is needed.",
+    "Claude Code 2.1.42 and older resume from the record with the latest time, 2.1.200 from the record in "
+    "`last-prompt` or the last record of the file, 2.1.325 from the record in `last-prompt` or the last end of "
+    "a branch. In a file with branches, these can be different messages.",
 )
 UNKNOWN_LINK: Final = info_rule(
     "chain.unknown-link",
-    "a record of an unknown type is a link of the conversation",
-    "2.1.42 and older lose what is before it",
-    "A message hangs on a record whose type no client knows. 2.1.200 and 2.1.325 walk through it; "
-    "older ones stop, so that the conversation begins behind it.",
+    "Unknown record type in the conversation",
+    "Claude Code 2.1.42 and older drop everything before this record. No action is needed for newer versions.",
+    "The parent of a message has a type that no studied version of Claude Code writes. 2.1.200 and 2.1.325 "
+    "follow it to the records before; in older versions the conversation starts after it.",
 )
 
 _LINK_TYPES: Final = CONVERSATION | {"progress"}
@@ -273,12 +278,12 @@ _FIRST_TYPES: Final = frozenset(("", "user", "assistant", "attachment"))
 
 
 class ChainRules(RuleFamily):
-    """The chain: the parent of each record, from the first record to the leaf."""
+    """Parent links from the first record to the leaf."""
 
     rules = rules_in(globals(), "chain")
 
     def on_end(self, evidence: Evidence) -> None:
-        """Follow the parents."""
+        """Check the parents of all records."""
         _check_parents(evidence)
         _check_cycles(evidence)
         _check_roots(evidence)
@@ -293,10 +298,10 @@ class ChainRules(RuleFamily):
 
 def _check_messages(evidence: Evidence) -> None:
     nodes = evidence.transcript.nodes
-    # Files in which only sub-agents speak have a rule of their own.
+    # Files that contain only sub-agent messages have a separate rule.
     if any(is_conversation(node) for node in nodes):
         return
-    message = "no record of the file is a message" if nodes else "the file has no record"
+    message = "The file contains no message" if nodes else "The file contains no record"
     evidence.findings.add(EMPTY, Location(1, Span(0, 0)), message)
 
 
@@ -307,21 +312,21 @@ def _check_parents(evidence: Evidence) -> None:
         needed = {graph.top_ancestors[node.index] for node in graph.unreachable} | graph.sent
         for node in graph.dangling:
             rule = DANGLING if node.index in leading else DANGLING_NOTE
-            message = f"the parent {node.parent!r} is not in the file"
+            message = f"Parent {node.parent!r} is not in the file"
             mild = node.index not in needed
             evidence.findings.add(rule, evidence.location(node), message, mild=mild)
         for node in graph.self_parents:
             mild = node.index not in needed
             evidence.findings.add(SELF_PARENT, evidence.location(node), mild=mild)
     if graph.forward:
-        message = f"{len(graph.forward):,} of {len(graph.members):,} records stand before their parents"
+        message = f"{len(graph.forward):,} of {len(graph.members):,} records come before their parents"
         evidence.add_finding(FORWARD, graph.forward[0], message)
 
 
 def _check_cycles(evidence: Evidence) -> None:
     for cycle in evidence.graph.cycles:
         first = min(cycle, key=lambda node: node.index)
-        message = f"the parents of {len(cycle):,} records lead round in a circle"
+        message = f"The parents of {len(cycle):,} records form a cycle"
         mild = not any(evidence.graph.is_relevant(node) for node in cycle)
         evidence.findings.add(CYCLE, evidence.location(first), message, mild=mild)
 
@@ -329,13 +334,13 @@ def _check_cycles(evidence: Evidence) -> None:
 def _check_roots(evidence: Evidence) -> None:
     graph = evidence.graph
     for node in graph.cut_off:
-        subject = "a tool result" if node.is_result else "an answer"
+        subject = "Tool result" if node.is_result else "Answer"
         mild = not graph.is_relevant(node)
-        evidence.findings.add(LOST_PARENT, evidence.location(node), f"{subject} has no parent", mild=mild)
+        evidence.findings.add(LOST_PARENT, evidence.location(node), f"{subject} without a parent", mild=mild)
     cut_off = {node.index for node in graph.cut_off}
     beginnings = [node for node in graph.roots if not node.is_boundary and node.index not in cut_off]
     if len(beginnings) > 1:
-        message = f"{len(beginnings):,} records have no parent, this is the second"
+        message = f"{len(beginnings):,} records have no parent; this is the second"
         evidence.add_finding(SEVERAL_ROOTS, beginnings[1], message)
 
 
@@ -350,7 +355,7 @@ def _check_beginning(evidence: Evidence) -> None:
 
 
 def _follows_title_compaction(graph: RecordGraph, first: Node) -> bool:
-    """Whether what is before an answer was compacted into a title, which has its own finding."""
+    """Return whether an answer follows a title compaction, which has a separate finding."""
     return any(
         missing.title is not None and (missing.restart is first if missing.restart else missing.is_relevant)
         for missing in find_missing_summaries(graph)
@@ -368,7 +373,7 @@ def _check_unreachable(evidence: Evidence) -> None:
     messages = {node.index: node for node in (*graph.messages, *graph.unreachable)}
     not_resumed = [node for index, node in messages.items() if index not in reached]
     unreachable_indexes = {node.index for node in graph.unreachable}
-    # What is not sent for another reason, such as a missing time, has a finding of its own.
+    # Messages that are not sent for another reason, such as a missing time, have a separate finding.
     refuses = reading.refused not in ("", "no leaf")
     unreachable = {
         node.index: node
@@ -379,8 +384,8 @@ def _check_unreachable(evidence: Evidence) -> None:
         return
     sent = len(messages) - len(not_resumed)
     message = (
-        f"{len(unreachable):,} of {len(messages):,} messages cannot be reached; "
-        f"{LATEST.version} would load {sent:,}, {round(100 * sent / len(messages))} %"
+        f"{len(unreachable):,} of {len(messages):,} messages are unreachable; Claude Code {LATEST.version} "
+        f"would load {sent:,} ({round(100 * sent / len(messages))} %)"
     )
     evidence.add_finding(UNREACHABLE, unreachable[min(unreachable)], message)
 
@@ -397,7 +402,7 @@ def _check_links(evidence: Evidence) -> None:
     needed = {node.parent for node in chain if node.is_message or node.type in _LINK_TYPES}
     for node in unknown:
         if node.uuid in needed:
-            message = f"{node.type!r} is of no known type, and a link of the conversation"
+            message = f"Unknown record type {node.type!r} in the conversation"
             evidence.add_finding(UNKNOWN_LINK, node, message)
 
 
@@ -413,63 +418,64 @@ def _check_leaves(evidence: Evidence) -> None:
     if newest is not None and other_ends:
         version, node = next(reversed(other_ends.items()))
         line, other = evidence.lines[newest.index], evidence.lines[node.index]
-        message = f"{LATEST.version} goes on from line {line}, {version} from line {other}"
+        message = f"{LATEST.version} resumes from line {line}, {version} from line {other}"
         evidence.add_finding(LEAF, newest, message)
 
 
 FLAG: Final = warning_rule(
     "sidechain.flag",
-    "the mark of a sub-agent's records is not consistent",
-    "clients send what is not marked and leave out what is; look at which of the records are wrong",
-    "Every record says in `isSidechain` whether it belongs to a sub-agent. The mark never changes between a record "
-    "and its parent, and all records of a sub-agent's own file have it. Clients leave marked records out of a "
-    "conversation, so a wrong mark loses messages or adds some. The file does not say which of two records that "
-    "disagree is right, so repair leaves the marks alone, but for a file in which every message has one.",
+    "Inconsistent isSidechain flags",
+    "Claude Code sends unflagged records and omits flagged ones. Compare the flags of the records; repair does "
+    "not change them.",
+    "`isSidechain` marks the records of a sub-agent. The flag never changes between a record and its parent, "
+    "and all records in a sub-agent file have it. Claude Code omits flagged records from a conversation, so a "
+    "wrong flag drops or adds messages. The file does not show which of two conflicting flags is correct, so "
+    "repair changes flags only if every message has one.",
 )
 MISSING_FILE: Final = warning_rule(
     "sidechain.missing-file",
-    "the file of a sub-agent is missing",
-    "the session resumes without it, but what the sub-agent did is not on record",
-    "A result says which sub-agent it comes from, and there is no file of that name beside the "
-    "session. It was deleted, or the session was copied without its folder. Clients only need the "
-    "main file to resume; continuing that sub-agent fails.",
+    "Sub-agent file missing",
+    "The session resumes, but the records of the sub-agent are not available. Restore the file from a backup "
+    "or the archive.",
+    "A tool result names its sub-agent, but the file of that sub-agent is not next to the session. It was "
+    "deleted, or the session was copied without its directory. Claude Code only needs the main file to resume; "
+    "continuing that sub-agent fails.",
 )
 ORPHAN_FILE: Final = info_rule(
     "sidechain.orphan-file",
-    "a sub-agent's file is named by no result",
-    "the sub-agent was cut off, or started by the client or by another sub-agent",
-    "There is a sub-agent's file beside the session, and no result in the main file names it. "
-    "Clients start some sub-agents of their own, to warm up or to compact; sub-agents start "
-    "others; and one that was interrupted leaves no result.",
+    "Unreferenced sub-agent file",
+    "The sub-agent was interrupted, or started by Claude Code itself or by another sub-agent. No action is needed.",
+    "No tool result in the main file names this sub-agent file. Claude Code starts some sub-agents itself, to "
+    "warm up or to compact; sub-agents start other sub-agents; and an interrupted sub-agent has no result.",
 )
 ALL: Final = error_rule(
     "sidechain.all",
-    "every message belongs to a sub-agent",
-    "no client resumes it; `steno repair` takes the marks away",
-    "A client resumes a file with at least one message that is not marked as a sub-agent's. This file has none: it is "
-    "a sub-agent's file under another name, or its main conversation was lost. Repair takes the marks away, and the "
-    "sub-agent's words become a conversation of their own.",
+    "All messages flagged as sub-agent messages",
+    "Claude Code does not resume this file. Run `steno repair SESSION` to remove the flags.",
+    "Claude Code resumes a file with at least one message that is not flagged as a sub-agent's. This file has "
+    "none: it is a renamed sub-agent file, or its main conversation was lost. Repair removes the flags, so "
+    "that the sub-agent's messages become a main conversation.",
 )
 
 _START: Final = Location(1, Span(0, 0))
 
 
 class SidechainRules(RuleFamily):
-    """Sub-agents: which records belong to them, and their files."""
+    """Sub-agent flags and sub-agent files."""
 
     rules = rules_in(globals(), "sidechain")
 
     def __init__(self) -> None:
         self._named: list[tuple[Node, str]] = []
-        """The results that say which sub-agent they come from."""
+        """Tool results that name their sub-agent."""
 
     @staticmethod
     def applies_to(kind: str, shape: RecordShape | None) -> bool:
-        """Say whether such a record may be a result with details, which name the sub-agent."""
+        """Return whether such a record may be a tool result that names its sub-agent."""
         return kind == "user" and (shape is None or shape.has("toolUseResult", dict))
 
     def on_record(self, view: RecordView, _findings: Findings) -> None:
-        """Remember which sub-agent a result names."""
+        """Record the sub-agent that a tool result names."""
         if view.node.results:
             detail: Any = view.fields.get("toolUseResult")
             name = detail.get("agentId") if detail.__class__ is dict else None
@@ -477,7 +483,7 @@ class SidechainRules(RuleFamily):
                 self._named.append((view.node, name))
 
     def on_end(self, evidence: Evidence) -> None:
-        """Look at the marks of sub-agents, and for their files."""
+        """Check the sub-agent flags and files."""
         if is_agent_file(evidence):
             _check_own_marks(evidence)
         else:
@@ -490,7 +496,7 @@ def _check_own_marks(evidence: Evidence) -> None:
     members = evidence.graph.members
     unmarked = [node for node in members if not node.sidechain]
     if unmarked:
-        message = f"{len(unmarked):,} of {len(members):,} records of a sub-agent's file are not marked"
+        message = f"{len(unmarked):,} of {len(members):,} records of a sub-agent file are not flagged"
         evidence.add_finding(FLAG, unmarked[0], message)
 
 
@@ -500,17 +506,14 @@ def _check_marks(evidence: Evidence) -> None:
         return
     messages = [node for node in evidence.transcript.nodes if node.is_message]
     if messages and all(node.sidechain for node in messages):
-        evidence.add_finding(ALL, messages[0], f"all {len(messages):,} messages are marked as a sub-agent's")
+        evidence.add_finding(ALL, messages[0], f"All {len(messages):,} messages are flagged as sub-agent messages")
     for node in evidence.graph.members:
         parent = evidence.graph.parent(node)
         if parent is not None and parent.sidechain != node.sidechain:
-            own_mark = "this record is marked as a sub-agent's" if node.sidechain else "this one is not"
-            other = "its parent is not" if node.sidechain else "its parent is marked as a sub-agent's"
+            own_mark = "This record is flagged as a sub-agent's" if node.sidechain else "this record is not"
+            other = "its parent is not" if node.sidechain else "The parent is flagged as a sub-agent's"
             first, second = (own_mark, other) if node.sidechain else (other, own_mark)
             evidence.add_finding(FLAG, node, f"{first}, {second}")
-
-
-# Files
 
 
 def _check_files(evidence: Evidence, agents: Sequence[SubagentFileInfo], results: Sequence[tuple[Node, str]]) -> None:
@@ -520,12 +523,12 @@ def _check_files(evidence: Evidence, agents: Sequence[SubagentFileInfo], results
     known = file_ids | inline
     for node, agent_id in results:
         if agent_id not in named_ids and agent_id not in known:
-            evidence.add_finding(MISSING_FILE, node, f"there is no file of the sub-agent {agent_id!r}")
+            evidence.add_finding(MISSING_FILE, node, f"The file of sub-agent {agent_id!r} is missing")
         named_ids.add(agent_id)
     for note in agents:
         if note.agent_id not in named_ids:
-            message = f"no result names the sub-agent {note.agent_id!r}"
+            message = f"No tool result names the sub-agent {note.agent_id!r}"
             evidence.findings.add(ORPHAN_FILE, _START, message)
         if note.records and not note.flagged:
-            message = f"no record of the sub-agent {note.agent_id!r} is marked as a sub-agent's"
+            message = f"No record of the sub-agent {note.agent_id!r} is flagged as a sub-agent's"
             evidence.findings.add(FLAG, _START, message)

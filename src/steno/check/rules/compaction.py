@@ -1,4 +1,4 @@
-"""Compactions: a boundary, and below it the summary of the records before it.
+"""Compactions: a boundary, followed by a summary of the records before it.
 
 Repair uses the same functions to find boundaries without a summary.
 """
@@ -17,25 +17,25 @@ from steno.format.records import PUBLISHED_DESCRIPTIONS_PAGE
 from steno.session.transcript import Node, Transcript
 
 UNSENT_SUMMARY: Final = (
-    "the summary of what was compacted is not sent: it is in a `summary` record, which no client sends"
+    "the compaction summary is not sent: it is in a `summary` record, which Claude Code does not send"
 )
 
 
 class MissingSummary(msgspec.Struct, frozen=True):
-    """A boundary that hides what came before it without saying what that was."""
+    """A compaction boundary without a summary after it."""
 
     boundary: Node
     title: Node | None
-    """The `summary` record that has the words, which no client sends."""
+    """The `summary` record with the text of the summary, if any; Claude Code does not send it."""
     restart: Node | None
-    """The message that begins anew behind it, where nothing hangs below it."""
+    """The root that continues the conversation, if the boundary has no children."""
     is_relevant: bool
-    """Whether the conversation goes on behind it; an older one, or the last record, hides nothing."""
+    """Whether the conversation continues after this boundary; only the last boundary can be relevant."""
 
 
 def compaction_boundaries(graph: RecordGraph) -> list[Node]:
-    """Return where the main conversation was compacted."""
-    # Few records have a subtype at all: asked first, it spares the rest a call.
+    """Return the compaction boundaries of the main conversation."""
+    # Most records have no subtype, so the check is skipped for them.
     return [node for node in graph.members if _is_main_boundary(node)]
 
 
@@ -46,9 +46,9 @@ def _is_main_boundary(node: Node) -> bool:
 def find_missing_summaries(graph: RecordGraph) -> Iterator[MissingSummary]:
     """Yield the boundaries without a summary below them.
 
-    The prompt below a boundary, notes between them left out, is its summary: clients need no mark to take it for that.
-    But where a `summary` record was written with the boundary, a prompt without the mark is a prompt. A boundary
-    without an id is of that form, or it means nothing.
+    The first prompt below a boundary, ignoring notes, is its summary: Claude Code does not require a flag. If a
+    `summary` record was written with the boundary, only a flagged prompt counts as the summary. A boundary without an
+    ID is of that form or has no effect.
     """
     nameless = [node for node in graph.transcript.nodes if not node.uuid and _is_main_boundary(node)]
     boundary_nodes = sorted([*compaction_boundaries(graph), *nameless], key=lambda node: node.index)
@@ -70,9 +70,9 @@ def find_missing_summaries(graph: RecordGraph) -> Iterator[MissingSummary]:
 
 
 def has_unsent_summary(transcript: Transcript) -> bool:
-    """Return whether the last summary of a conversation is in a record that no client sends."""
+    """Return whether the last summary of a conversation is in a record that Claude Code does not send."""
     if next(transcript.of_type("summary"), None) is None:
-        # As in most files: asked first, it spares them the graph.
+        # Most files have no such record, so the graph is not needed.
         return False
     return any(
         missing.is_relevant and missing.title is not None for missing in find_missing_summaries(RecordGraph(transcript))
@@ -80,7 +80,7 @@ def has_unsent_summary(transcript: Transcript) -> bool:
 
 
 def _prompt_below(boundary: Node, children_of: dict[str, list[Node]]) -> Node | None:
-    """Return the first prompt that hangs on a boundary or on notes below it."""
+    """Return the first prompt that descends from a boundary, directly or through notes."""
     queue, seen = [boundary], {boundary.index}
     while queue:
         children = children_of.get(queue.pop().uuid or "", [])
@@ -94,31 +94,31 @@ def _prompt_below(boundary: Node, children_of: dict[str, list[Node]]) -> Node | 
 
 
 class _CompactionLookup:
-    """What has to be known of a whole file, looked up once however many boundaries it has."""
+    """Lookups shared by all boundaries of a file."""
 
     def __init__(self, graph: RecordGraph) -> None:
         self._graph = graph
         self.title = graph.title_compactions.summary_of
 
     def is_marked(self, prompt: Node) -> bool:
-        """Return whether a prompt says that it is the summary of a compaction."""
+        """Return whether a prompt is flagged as a compaction summary."""
         return self._graph.transcript.record(prompt).envelope.is_compact_summary is True
 
     def restart(self, boundary: Node) -> Node | None:
-        """Return the record that begins anew behind a boundary, if it hangs on nothing."""
+        """Return the root that continues the conversation after a boundary without children."""
         if boundary.index in self._chain:
             return None
         return self._restarts.get(boundary.index)
 
     @cached_property
     def _restarts(self) -> dict[int, Node]:
-        """The record that the conversation begins with behind each boundary that has such a one."""
+        """The root that continues the conversation after each boundary, by index of the boundary."""
         nodes = self._graph.transcript.nodes
         boundaries = self._graph.title_compactions.boundaries.items()
         return {boundary.index: nodes[index] for index, boundary in boundaries if self._graph.is_relevant(nodes[index])}
 
     def continues(self, boundary: Node, restart: Node | None) -> bool:
-        """Say whether anything follows a boundary."""
+        """Return whether records follow a boundary."""
         if restart is not None:
             return True
         return boundary.index in self._chain and self._graph.chain[-1] is not boundary
@@ -130,46 +130,47 @@ class _CompactionLookup:
 
 NO_SUMMARY: Final = error_rule(
     "compaction.no-summary",
-    "there is no summary behind a compaction",
-    "clients send nothing of what came before; `steno repair` takes the boundary off the chain",
-    "Everything before the last boundary is left out on resume, and the message right below the "
-    "boundary, the summary, stands for it. Without one the model knows nothing of what came "
-    "before, and no client says so. The compaction was cut off, or the summary was lost with a "
-    "damaged line. Repair lets the conversation go on from what came before.",
+    "Compaction without a summary",
+    "Claude Code sends nothing from before the compaction. Run `steno repair SESSION` to restore the earlier messages.",
+    "On resume, everything before the last boundary is replaced by the message directly after it, the summary. "
+    "Without a summary, the earlier conversation is missing from the model's context without a warning. The "
+    "compaction was interrupted, or the summary was lost with a damaged line. Repair removes the boundary from "
+    "the chain, so that the earlier messages are sent.",
 )
 TITLE_FORM: Final = error_rule(
     "compaction.title-form",
-    "the summary of a compaction is in a record that no client sends",
-    "a `summary` record is a title to every client; `steno repair` writes it as a message",
-    "A published description has compactions write a `summary` record, then the boundary, then a "
-    "message without a parent. No client does: the summary is a `user` record below the boundary, "
-    "and a `summary` record is the title of a session. Such a file loads, but the text of the "
-    "summary is never sent. Repair adds the message that clients expect.",
+    "Compaction summary in a record that is not sent",
+    "Claude Code treats a `summary` record as a title. Run `steno repair SESSION` to write it as a message.",
+    "In a published description, compactions write a `summary` record, then the boundary, then a message "
+    "without a parent. Claude Code does not: the summary is a `user` record below the boundary, and a "
+    "`summary` record is the title of a session. Such a file loads, but the text of the summary is never sent. "
+    "Repair adds the message that Claude Code expects.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 LOGICAL_PARENT: Final = info_rule(
     "compaction.logical-parent",
-    "a compaction follows a record that is not in the file",
-    "only readers that show what came before need it; they go by the order of the file",
-    "A boundary names in `logicalParentUuid` the last record before it. In two of five real files "
-    "with compactions that record was never written. Clients do not look at it when they resume.",
+    "Logical parent of a compaction missing",
+    "Claude Code does not use it on resume. No action is needed.",
+    "`logicalParentUuid` of a boundary names the last record before it. In two of five real files with "
+    "compactions, that record was never written. Claude Code ignores the field on resume; readers that show "
+    "the earlier records fall back to file order.",
 )
 
 
 class CompactionRules(RuleFamily):
-    """Compactions: a boundary, and below it the summary of the records before it."""
+    """Compaction boundaries and their summaries."""
 
     rules = rules_in(globals(), "compaction")
 
     def on_end(self, evidence: Evidence) -> None:
-        """Look at every boundary of the main conversation."""
+        """Check every boundary of the main conversation."""
         for node in compaction_boundaries(evidence.graph):
             if node.logical_parent and node.logical_parent not in evidence.graph.by_uuid:
-                message = f"it follows {node.logical_parent!r}, which is not in the file"
+                message = f"Logical parent {node.logical_parent!r} is not in the file"
                 evidence.add_finding(LOGICAL_PARENT, node, message)
         for missing in find_missing_summaries(evidence.graph):
             title = missing.title
             rule = NO_SUMMARY if title is None else TITLE_FORM
-            message = "" if title is None else f"line {evidence.lines[title.index]} has the summary"
+            message = "" if title is None else f"The summary is on line {evidence.lines[title.index]}"
             location = evidence.location(missing.boundary)
             evidence.findings.add(rule, location, message, mild=not missing.is_relevant)

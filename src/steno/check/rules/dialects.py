@@ -1,8 +1,8 @@
-"""Files in a published dialect, checked by the rules of the document that describes it.
+"""Checks files in a published dialect against the description of that dialect.
 
-No client writes or reads such files, so the rules about what clients need do not apply to them. The documents have
-rules of their own; each one has an id here. The rest of steno reads the converted file (`steno.format.dialects`);
-findings give positions in the original file.
+Claude Code neither writes nor reads such files, so the rules about Claude Code do not apply. The descriptions define
+rules of their own, each with an ID here. The rest of steno reads the converted file (`steno.format.dialects`); findings
+have locations in the original file.
 """
 
 import base64
@@ -22,20 +22,20 @@ from steno.format.source import Source, Span
 
 MIXED: Final = warning_rule(
     "dialect.mixed",
-    "a message is of another form than most of the file",
-    "each message is read by its own form; more than one tool wrote the file",
-    "The descriptions know one form each. A file of a dialect with messages of another dialect, or "
-    "of the real client, follows neither.",
+    "Message in a different dialect",
+    "Each message is read in its own dialect. The file was probably written by several tools.",
+    "Each description defines one format. A dialect file with messages in another dialect, or in Claude Code's "
+    "format, matches none.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 UNKNOWN: Final = info_rule(
     "dialect.unknown-type",
-    "a record has a type or subtype that the description does not give",
-    "a record of an unknown type is left as it is, and one of an unknown subtype read by its type",
-    "000 has the types user, assistant, system and compact_system, subtypes of assistant (response, "
-    "tool_use, thinking, command, error) and of system (tool_result, error, meta); 004 has the "
-    "types human, assistant, tool_result, compact_prelude and compact_recap, and subtypes of any "
-    "name. Types and subtypes of the real client are known, too. It is said once per name.",
+    "Unknown type or subtype",
+    "Records of an unknown type are kept unchanged; unknown subtypes are ignored. No action is needed.",
+    "spec-000 defines the types user, assistant, system and compact_system, with subtypes of assistant "
+    "(response, tool_use, thinking, command, error) and of system (tool_result, error, meta). spec-004 defines "
+    "the types human, assistant, tool_result, compact_prelude and compact_recap, with arbitrary subtypes. "
+    "Types and subtypes of Claude Code are also known. Reported once per name.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 _KINDS: Final[dict[str, dict[str, frozenset[str] | None]]] = {
@@ -47,11 +47,11 @@ _KINDS: Final[dict[str, dict[str, frozenset[str] | None]]] = {
     },
     "spec-004": dict.fromkeys(("human", "assistant", "tool_result", "compact_prelude", "compact_recap"), None),
 }
-"""The types of each description with their subtypes; None where it gives no names of subtypes."""
+"""Types of each description with their subtypes; None if it allows any subtype."""
 
 
 def unknown_type(fields: dict[str, Any], form: Dialect) -> str:
-    """Return the type or subtype of a record that neither its description nor the client has."""
+    """Return the type or subtype if neither the description nor Claude Code defines it, else an empty string."""
     kind: Any = fields.get("type")
     subtype: Any = fields.get("subtype") or ""
     if form == "claude" or not isinstance(kind, str) or not kind:
@@ -67,7 +67,7 @@ def unknown_type(fields: dict[str, Any], form: Dialect) -> str:
 
 
 def _is_client_type(kind: str, subtype: Any) -> bool:
-    """Whether the real client writes records of a type and subtype."""
+    """Return whether Claude Code writes records of a type and subtype."""
     known = catalogue().records["claude"]
     if kind in known:
         return not subtype
@@ -78,110 +78,111 @@ def _is_client_type(kind: str, subtype: Any) -> bool:
 
 REQUIRED: Final = error_rule(
     "dialect.required-field",
-    "a required field is missing",
-    "the description requires it of every record of this type",
-    "000 requires `type`, `uuid`, `timestamp` and `sessionId`, and `message` of a `compact_system`; 004 requires "
-    "`uuid`, `parentUuid`, `sessionId`, `type`, `timestamp` and `message`.",
+    "Required field missing",
+    "The description requires this field for every record of this type.",
+    "spec-000 requires `type`, `uuid`, `timestamp` and `sessionId`, and `message` in `compact_system` records. "
+    "spec-004 requires `uuid`, `parentUuid`, `sessionId`, `type`, `timestamp` and `message`.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 NO_MESSAGE: Final = warning_rule(
     "dialect.no-message",
-    "a message says nothing",
-    "the record is read, and nothing of it is sent",
-    "000 requires `message` of a user record unless it is a command, of a system record, and of an "
-    "answer that is no tool call.",
+    "Message without text",
+    "The record is read, but nothing of it is sent.",
+    "spec-000 requires `message` in user records that are not commands, in system records, and in answers that "
+    "are not tool calls.",
 )
 DUPLICATE: Final = error_rule(
     "dialect.duplicate-uuid",
-    "two records have the same uuid",
-    "the last one counts",
-    "Rule 1 of 000 and rule 2 of 004: uuids are unique within a session.",
+    "Duplicate UUID",
+    "The last record with the UUID is used.",
+    "Rule 1 of spec-000 and rule 2 of spec-004: UUIDs are unique within a session.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 TIMESTAMP: Final = error_rule(
     "dialect.timestamp",
-    "a timestamp is not of the form that the description gives",
-    "the order of the file counts instead",
-    "Rule 2 of 000 wants ISO 8601 text; 004 wants a number of milliseconds.",
+    "Timestamp not in the format of the description",
+    "The file order is used instead.",
+    "Rule 2 of spec-000 requires ISO 8601 text; spec-004 requires a number of milliseconds.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 PARENT: Final = error_rule(
     "dialect.missing-parent",
-    "a parentUuid names no record of the file",
-    "the record begins a branch of its own",
-    "Rule 3 of 000 and of 004: a parent is a record of the same session, or null.",
+    "Parent record missing",
+    "The record starts a separate branch.",
+    "Rule 3 of spec-000 and of spec-004: a parent is a record of the same session, or null.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 CYCLE: Final = error_rule(
     "dialect.cycle",
-    "a record is its own ancestor",
-    "the first record of the circle in the file begins the conversation",
-    "Rule 3 of 004: parents form a graph without circles; in 000 a message follows an earlier one.",
+    "Parent cycle",
+    "The conversation starts at the first record of the cycle in the file.",
+    "Rule 3 of spec-004: parents form an acyclic graph. In spec-000, a message follows an earlier one.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 SHAPE: Final = error_rule(
     "dialect.message-shape",
-    "a record is not built as its type asks",
-    "what can be read of it is read",
-    "Rule 4 of 000: `message` is text, `toolArguments` and `metadata` are objects, flags are "
-    "booleans. In 004, too, ids are text and flags are booleans.",
+    "Field of the wrong type",
+    "Only the readable parts of the record are used.",
+    "Rule 4 of spec-000: `message` is text, `toolArguments` and `metadata` are objects, flags are booleans. In "
+    "spec-004, too, IDs are text and flags are booleans.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 TOOL: Final = error_rule(
     "dialect.tool-fields",
-    "a tool call lacks toolName or toolArguments",
-    "the call is read with what it has",
-    "Rule 5 of 000.",
+    "Tool call without toolName or toolArguments",
+    "The call is read with the available fields.",
+    "Rule 5 of spec-000.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 SIDECHAIN: Final = error_rule(
     "dialect.sidechain",
-    "a record among a sub-agent's records lacks isSidechain",
-    "it is taken for a part of the main conversation",
-    "Rule 6 of 000 and rule 5 of 004: a prompt and its answer, and what stands between records of a "
-    "sub-agent, are of one conversation.",
+    "Sub-agent record without isSidechain",
+    "The record is read as part of the main conversation.",
+    "Rule 6 of spec-000 and rule 5 of spec-004: a prompt and its answer, and records between records of a "
+    "sub-agent, belong to the same conversation.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 OPERATION: Final = error_rule(
     "dialect.operation",
-    "a compact_system record names no known operation",
-    "it is read as a note",
-    "000 has four: conversation_compacting, conversation_compacted, conversation_restoring and conversation_restored.",
+    "Unknown compaction operation",
+    "The record is read as a note.",
+    "spec-000 defines four: conversation_compacting, conversation_compacted, conversation_restoring and "
+    "conversation_restored.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 METADATA: Final = warning_rule(
     "dialect.metadata",
-    "a conversation_compacted record has no metadata",
-    "nothing says how many messages were kept, so all are",
-    "000 lists `metadata` as the conditional field of `conversation_compacted`.",
+    "Compaction without metadata",
+    "The number of kept messages is unknown, so all are kept.",
+    "spec-000 lists `metadata` as the conditional field of `conversation_compacted`.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 RESULT: Final = error_rule(
     "dialect.unmatched-result",
-    "a tool result answers no call before it",
-    "it is left out of what is sent",
-    "Rule 4 of 004: `tool_use_id` names an earlier `tool_use`. In 000 a result follows its call.",
+    "Tool result without a call",
+    "The result is not sent.",
+    "Rule 4 of spec-004: `tool_use_id` names an earlier `tool_use`. In spec-000, a result follows its call.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 CONTENT: Final = error_rule(
     "dialect.content",
-    "message.content is neither text nor a list of content objects",
-    "what can be read of it is read",
-    "Rule 6 of 004: a content object has a type, and what the description shows of that type: a "
-    "text its `text`, a call its `id`, `name` and `input`.",
+    "Message content is neither text nor a list of objects",
+    "Only the readable parts of the content are used.",
+    "Rule 6 of spec-004: a content object has a type and the fields that the description shows for that type: "
+    "`text` for a text, `id`, `name` and `input` for a call.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 IMAGE: Final = error_rule(
     "dialect.image",
-    "an image is not base64 with a media type",
-    "the API refuses it; it is left out of what is sent",
-    "Rule 7 of 004.",
+    "Image is not base64 with a media type",
+    "The API rejects the image, so it is not sent.",
+    "Rule 7 of spec-004.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 
 
 class DialectRules(RuleFamily):
-    """Files in a published dialect, checked by the rules of the document that describes it."""
+    """Records in a published dialect, checked against its description."""
 
     rules = rules_in(globals(), "dialect")
 
@@ -194,18 +195,18 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 _FLAGS: Final = ("isSidechain", "isDeleted", "isAborted", "isMeta", "isError", "is_active")
 _ISO: Final = re.compile(r"\d{4}-?\d{2}-?\d{2}T\d{2}")
 _SECONDS_RANGE: Final = range(10**9, 10**11)
-"""Numbers that are times of this century in seconds, and of 1970 to 1973 in milliseconds."""
+"""Numbers that are seconds of this century, or milliseconds of 1970 to 1973."""
 _MAX_NAME_LENGTH: Final = 80
 _BLOCKS: Final[dict[str, dict[str, type]]] = {
     "text": {"text": str},
     "tool_use": {"id": str, "name": str, "input": dict},
 }
-"""What blocks must have, and of which type."""
+"""Required fields of blocks, with their types."""
 _MEDIA: Final = re.compile(r"image/[\w.+-]+\Z")
 
 
 def check_dialect(converted: ConvertedSource, findings: Findings, *, cap: int = LINE_CAP) -> None:
-    """Look at the records of a dialect by the rules of the document that describes them."""
+    """Check dialect records against the description of their dialect."""
     checker = _DialectChecker(converted.dialect, findings, converted.unmatched_results())
     for fields, location in _records(converted.original, cap):
         checker.check_record(fields, location, converted.form_at(location.span.offset))
@@ -223,36 +224,36 @@ def _records(source: Source, cap: int) -> Iterator[tuple[Json, Location]]:
 
 
 class _DialectChecker:
-    """One file, record by record."""
+    """Checks one file, record by record."""
 
     def __init__(self, dialect: Dialect, findings: Findings, unmatched: frozenset[int]) -> None:
         self._main_form: Dialect = dialect
-        """The form of most messages of the file."""
+        """Dialect of most messages of the file."""
         self._form = dialect
-        """The form of the record that is looked at."""
+        """Dialect of the current record."""
         self._reported_forms: set[Dialect] = set()
         self._unknown: set[str] = set()
-        """The types and subtypes that no description gives, as far as they were met."""
+        """Types and subtypes found so far that no description defines."""
         self._unmatched = unmatched
-        """Where results lie that no call could be found for."""
+        """Offsets of tool results without a call."""
         self._findings = findings
         self._seen: dict[str, Location] = {}
         self._sidechain_by_uuid: dict[str, bool] = {}
         self._calls: dict[str, bool] = {}
-        """Whether each call was a sub-agent's."""
+        """Whether each call belongs to a sub-agent."""
         self._parents: list[tuple[str, Location, bool]] = []
         self._parent_of: dict[str, str] = {}
-        """The parent of each record, by their uuids."""
+        """Parent of each record, by UUID."""
         self._unflagged: dict[str, Location] = {}
-        """Records of the main conversation that hang on those of a sub-agent."""
+        """Records of the main conversation whose parent is a sub-agent record."""
         self._prompts: dict[str, Location | None] = {}
-        """What is answered: of the main conversation, where it lies; of a sub-agent, None."""
+        """Prompts and other records with answers: the location in the main conversation, None in a sub-agent."""
 
     def check_record(self, fields: Json, location: Location, form: Dialect) -> None:
-        """Look at the next record, which is written in a form."""
+        """Check the next record, in the given dialect."""
         kind = fields.get("type")
         if self._main_form not in (form, "claude") and (form != "claude" or kind in ROLES):
-            self._add_finding(MIXED, location, form if form != "claude" else "the real client's")
+            self._add_finding(MIXED, location, form if form != "claude" else "Claude Code")
         self._form = form
         self._check_kind(fields, location, self._main_form if form == "claude" else form)
         if form == "claude":
@@ -278,7 +279,7 @@ class _DialectChecker:
             self._add_finding(UNKNOWN, location, name[:_MAX_NAME_LENGTH])
 
     def _remember(self, fields: Json, location: Location) -> None:
-        """Remember what records of a dialect may name of one of the client's."""
+        """Record what dialect records may refer to in a Claude Code record."""
         uuid, is_sidechain = fields.get("uuid"), fields.get("isSidechain") is True
         if isinstance(uuid, str):
             self._seen.setdefault(uuid, location)
@@ -292,14 +293,13 @@ class _DialectChecker:
                 self._calls[str(block_fields.get("id"))] = is_sidechain
 
     def finish(self) -> None:
-        """Look at what can be said only when all was read."""
+        """Check what requires all records."""
         for parent, location, _ in self._parents:
             if parent not in self._seen:
-                self._add_finding(PARENT, location, f"no record has the uuid {parent!r}")
+                self._add_finding(PARENT, location, f"No record has the UUID {parent!r}")
         for cycle in _cycles(self._parent_of):
             self._add_finding(CYCLE, min((self._seen[uuid] for uuid in cycle), key=lambda at: at.line))
-        # A record behind a sub-agent's may be the main conversation going on; one that sub-agent's
-        # records follow is in the midst of theirs.
+        # A record after a sub-agent record may continue the main conversation, unless sub-agent records follow it.
         for parent, _, sidechain in self._parents:
             unmarked = self._unflagged.get(parent)
             if sidechain and unmarked is not None:
@@ -326,19 +326,19 @@ class _DialectChecker:
             if not is_sidechain and self._sidechain_by_uuid.get(parent) and isinstance(uuid, str):
                 self._unflagged[uuid] = location
         elif parent is not None:
-            self._add_finding(SHAPE, location, "parentUuid is no text")
+            self._add_finding(SHAPE, location, "parentUuid is not text")
         if fields.get("type") == "assistant" and isinstance(parent, str):
             self._check_conversation(parent, location, sidechain=is_sidechain)
         if not isinstance(uuid, str) or not uuid:
             if uuid:
-                self._add_finding(SHAPE, location, "uuid is no text")
+                self._add_finding(SHAPE, location, "uuid is not text")
             return
         if fields.get("type") in ("user", "human"):
             self._prompts[uuid] = None if is_sidechain else location
         elif fields.get("type") == "tool_result" and is_sidechain:
             self._prompts[uuid] = None
         if uuid in self._seen:
-            self._add_finding(DUPLICATE, location, f"{uuid!r} stands on line {self._seen[uuid].line} too")
+            self._add_finding(DUPLICATE, location, f"{uuid!r} is also on line {self._seen[uuid].line}")
         self._seen.setdefault(uuid, location)
         self._sidechain_by_uuid[uuid] = is_sidechain
         self._remember_parent(uuid, parent)
@@ -346,20 +346,20 @@ class _DialectChecker:
     def _check_shapes(self, fields: Json, location: Location) -> None:
         for name in _FLAGS:
             if not isinstance(fields.get(name), bool | None):
-                self._add_finding(SHAPE, location, f"{name} is no boolean")
+                self._add_finding(SHAPE, location, f"{name} is not a boolean")
         for name in ("sessionId", "subtype"):
             if not isinstance(fields.get(name), str | None):
-                self._add_finding(SHAPE, location, f"{name} is no text")
+                self._add_finding(SHAPE, location, f"{name} is not text")
 
     def _check_conversation(self, parent: str, location: Location, *, sidechain: bool) -> None:
-        """Look whether an answer is in the conversation of what it answers.
+        """Check that an answer is in the same conversation as its prompt.
 
-        In the examples of 000 the main conversation goes on right behind a sub-agent's prompt.
+        In the examples of spec-000, the main conversation continues directly after a sub-agent's prompt.
         """
         if parent not in self._prompts:
-            # A sub-agent's records begin with a prompt; one that is told of already is not told again.
+            # Sub-agent records start with a prompt; report each one once.
             if sidechain and self._sidechain_by_uuid.get(parent) is False and parent not in self._unflagged:
-                self._add_finding(SIDECHAIN, location, "the one that this one follows")
+                self._add_finding(SIDECHAIN, location, "the parent of this record")
             return
         prompt = self._prompts[parent]
         if prompt is None and not sidechain and self._form == "spec-004":
@@ -367,10 +367,10 @@ class _DialectChecker:
         elif prompt is not None and sidechain:
             self._unflagged.pop(parent, None)
             self._add_finding(SIDECHAIN, prompt)
-            self._prompts[parent] = None  # it is told once
+            self._prompts[parent] = None  # report it once
 
     def _remember_parent(self, uuid: str, parent: Any) -> None:
-        # A uuid that stands twice is a fault of its own, and no circle.
+        # A duplicate UUID is a separate finding, not a cycle.
         self._parent_of.setdefault(uuid, parent if isinstance(parent, str) else "")
 
     def _check_time(self, fields: Json, location: Location) -> None:
@@ -390,7 +390,7 @@ class _DialectChecker:
     def _check_flat(self, fields: Json, location: Location) -> None:
         kind, subtype, message = fields.get("type"), fields.get("subtype"), fields.get("message")
         if message is not None and not isinstance(message, str):
-            self._add_finding(SHAPE, location, "message is no text")
+            self._add_finding(SHAPE, location, "message is not text")
         if kind == "compact_system":
             self._check_operation(fields, location)
             return
@@ -406,10 +406,10 @@ class _DialectChecker:
         if missing:
             self._add_finding(TOOL, location, ", ".join(missing))
         if not isinstance(fields.get("toolName", ""), str | None):
-            self._add_finding(SHAPE, location, "toolName is no text")
+            self._add_finding(SHAPE, location, "toolName is not text")
         arguments = fields.get("toolArguments")
         if arguments != "" and not isinstance(arguments, dict | None):
-            self._add_finding(SHAPE, location, "toolArguments is no object")
+            self._add_finding(SHAPE, location, "toolArguments is not an object")
 
     def _check_operation(self, fields: Json, location: Location) -> None:
         message, metadata = fields.get("message"), fields.get("metadata")
@@ -418,7 +418,7 @@ class _DialectChecker:
         if message == "conversation_compacted" and metadata in (None, {}):
             self._add_finding(METADATA, location)
         if metadata is not None and not isinstance(metadata, dict):
-            self._add_finding(SHAPE, location, "metadata is no object")
+            self._add_finding(SHAPE, location, "metadata is not an object")
 
     # 004
 
@@ -427,12 +427,12 @@ class _DialectChecker:
         if message is None:
             return
         if not isinstance(message, dict):
-            self._add_finding(CONTENT, location, "message is no object")
+            self._add_finding(CONTENT, location, "message is not an object")
             return
         content = cast("Json", message).get("content")
         if isinstance(content, str):
             if fields.get("type") == "tool_result":
-                self._add_finding(RESULT, location, "it names no call")
+                self._add_finding(RESULT, location, "no call ID")
             return
         blocks = cast("list[Any]", content) if isinstance(content, list) else [None]
         side = fields.get("isSidechain") is True
@@ -440,10 +440,10 @@ class _DialectChecker:
         for block in blocks:
             answers += self._check_block(block, location, sidechain=side)
         if fields.get("type") == "tool_result" and not answers:
-            self._add_finding(RESULT, location, "it names no call")
+            self._add_finding(RESULT, location, "no call ID")
 
     def _check_block(self, value: Any, location: Location, *, sidechain: bool) -> bool:
-        """Look at one block; return whether it is a tool result."""
+        """Check one block; return whether it is a tool result."""
         block = cast("Json", value) if isinstance(value, dict) else {}
         kind: Any = block.get("type")
         if not isinstance(kind, str):
@@ -452,7 +452,7 @@ class _DialectChecker:
         expected = _BLOCKS.get(kind, {})
         wrong_fields = [name for name, shape in expected.items() if not isinstance(block.get(name), shape)]
         if wrong_fields:
-            self._add_finding(CONTENT, location, f"a block of type {kind} without {', '.join(wrong_fields)}")
+            self._add_finding(CONTENT, location, f"{kind} block without {', '.join(wrong_fields)}")
         match kind:
             case "tool_use" if isinstance(block.get("id"), str):
                 self._calls[block["id"]] = sidechain
@@ -475,11 +475,11 @@ class _DialectChecker:
             for part in cast("list[Any]", content):
                 self._check_block(part, location, sidechain=sidechain)
         elif not isinstance(content, str | None):
-            self._add_finding(CONTENT, location, "the content of a result is neither text nor a list")
+            self._add_finding(CONTENT, location, "tool result content is neither text nor a list")
 
 
 def _cycles(parent_of: dict[str, str]) -> Iterator[list[str]]:
-    """Yield the uuids of each circle of parents."""
+    """Yield the UUIDs of each parent cycle."""
     done: set[str] = set()
     for start in parent_of:
         path: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Rules on messages: blocks, response ids, tool calls and token usage."""
+"""Rules on messages: blocks, response IDs, tool calls and token usage."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
@@ -19,10 +19,10 @@ _COMMAND: Final = "local_command"
 
 
 def unnamed_responses(conversation: Iterable[Node]) -> list[tuple[_Run, str]]:
-    """Return lines that name a model but no message, with the name they should have, if known.
+    """Return records with a model but no response ID, with the ID they should have, if known.
 
-    Clients take all such lines for one response. A single response of that kind does no harm; two are merged into one,
-    and a line among lines that have a name is torn from its response.
+    Claude Code merges all such records into one response. A single response of that kind is harmless; two are merged
+    into one, and a record between records with an ID is separated from its response.
     """
     responses = list(_unnamed_runs(conversation))
     return responses if len(responses) > 1 or any(name for _, name in responses) else []
@@ -37,12 +37,12 @@ def _unnamed_runs(conversation: Iterable[Node]) -> Iterator[tuple[_Run, str]]:
 
 
 def misnamed_lines(graph: RecordGraph) -> list[tuple[Node, str]]:
-    """Return lines under the name of another response, with the name they should have, if known.
+    """Return records with the ID of another response, with the ID they should have, if known.
 
-    What is pulled in beside the way goes by its name, so a wrong one brings it to a wrong place: where something is
-    wrong, the way is looked at first, and then what hangs on a call of another response. Where nothing seems to be, the
-    way tells only of names that come back, as results may have been brought behind them; results that are missing from
-    it prove nothing.
+    Gathering works by response ID, so a wrong ID moves records to a wrong position. If the chain has misnamed records,
+    the parent chain is checked first, then records whose parent is a call of another response. If it has none, the
+    parent chain only shows IDs that recur, because results may have been gathered after them; missing results prove
+    nothing.
     """
     in_chain = _misnamed_in(graph.conversation)
     if len(graph.parent_chain) == len(graph.chain):
@@ -54,7 +54,7 @@ def misnamed_lines(graph: RecordGraph) -> list[tuple[Node, str]]:
 
 
 def _lines_below_other_calls(graph: RecordGraph) -> list[tuple[Node, str]]:
-    """Return lines that hang on a call of another response, and so belong to that."""
+    """Return records whose parent is an answered call of another response, with the ID of that response."""
     answered = {call for node in graph.conversation for call in node.results}
     lines: list[tuple[Node, str]] = []
     for node in graph.conversation:
@@ -67,13 +67,12 @@ def _lines_below_other_calls(graph: RecordGraph) -> list[tuple[Node, str]]:
 
 
 def _misnamed_in(conversation: Sequence[Node]) -> list[tuple[Node, str]]:
-    """Return the misnamed lines of a conversation as it stands.
+    """Return the misnamed records of a conversation.
 
-    A response is written without a break but for the results of its own calls. A line between two lines of one
-    response, or behind a call whose result is still to come, belongs to it; a name that comes back after another
-    response of the same turn is not its own. In another turn it may come back: clients do not mind. But a prompt right
-    behind results begins none: clients make one message of them. And no response goes on behind a command of the
-    user's.
+    A response is contiguous except for the results of its own calls. A record between two records of one response, or
+    after a call whose result is still to come, belongs to it. An ID that recurs after another response of the same turn
+    is wrong; in another turn it is harmless. A prompt directly after results does not start a turn, because Claude Code
+    merges them into one message. No response continues after a local command.
     """
     lines: list[tuple[Node, str]] = []
     answered = {call for node in conversation for call in node.results}
@@ -103,7 +102,7 @@ def _misnamed_in(conversation: Sequence[Node]) -> list[tuple[Node, str]]:
 
 
 def _answer_runs(conversation: Iterable[Node]) -> Iterator[tuple[_Run, str]]:
-    """Yield the answers between the user's messages, and by what these begin something new."""
+    """Yield the runs of answer records, with the kind of user record before each run."""
     run: _Run = []
     user_records: list[Node] = []
     for node in conversation:
@@ -119,7 +118,7 @@ def _answer_runs(conversation: Iterable[Node]) -> Iterator[tuple[_Run, str]]:
 
 
 def _run_start(user_records: list[Node]) -> str:
-    """Return `prompt`, `command`, or nothing where a response may go on."""
+    """Return `prompt`, `command`, or an empty string if a response may continue."""
     if any(node.results for node in user_records):
         return "command" if any(node.subtype == _COMMAND for node in user_records) else ""
     return "prompt" if user_records else ""
@@ -127,99 +126,101 @@ def _run_start(user_records: list[Node]) -> str:
 
 _EMPTY_TEXT: Final = error_rule(
     "message.empty-text",
-    "a text is empty",
-    "the API refuses empty text; `steno repair` takes the block out",
-    "The API refuses a request with a text block that is empty or blank. 2.1.325 leaves out an "
-    "answer that holds nothing else and merges its neighbours, so the conversation is not what it "
-    "was; in a message of the user the block is sent as it is. A blank line of an answer that says "
-    "more is common and harmless: the clients leave it out. Repair takes the block out.",
+    "Empty text",
+    "The API rejects empty text. Run `steno repair SESSION` to remove the block.",
+    "The API rejects a request with an empty or blank text block. Claude Code 2.1.325 drops an answer that "
+    "contains nothing else and merges its neighbours, which changes the conversation; in a user message it "
+    "sends the block unchanged. A blank record of a response with other content is common and harmless: Claude "
+    "Code drops it. Repair removes the block.",
 )
 _ROLE: Final = info_rule(
     "message.role",
-    "the role of a message is not its record's type",
-    "harmless: the clients go by the record's type",
-    "`message.role` says again what `type` says. The clients go by the type and do not need the "
-    "role; readers that look into the message alone take it for somebody else's.",
+    "Role differs from the record type",
+    "Claude Code uses the record type. No action is needed.",
+    "`message.role` repeats `type`. Claude Code uses the type and does not need the role; readers that use "
+    "only the message attribute it to the wrong role.",
 )
 _UNSIGNED: Final = error_rule(
     "message.unsigned-thinking",
-    "thinking has no signature",
-    "the API refuses it when it is sent again; `steno repair` takes the block out",
-    "The API signs its reasoning and wants the signature back. Sessions recorded through another "
-    "provider, or edited, have thinking without one, or with something else than text there. Every "
-    "client sends the block again as it is, and the API refuses the request. Repair takes the block "
-    "out. Whether a signature fits its thinking only the API can tell.",
+    "Thinking without a signature",
+    "The API rejects unsigned thinking. Run `steno repair SESSION` to remove the block.",
+    "The API signs thinking blocks and requires the signature when they are sent back. Sessions that were "
+    "edited or recorded through another provider contain thinking without a signature, or with a value other "
+    "than text. Claude Code sends the block unchanged, and the API rejects the request. Repair removes the "
+    "block. Only the API can check whether a signature matches its thinking.",
 )
 _THINKING_ONLY: Final = warning_rule(
     "message.thinking-only",
-    "a response is nothing but thinking",
-    "the client drops it; nothing that was said is lost",
-    "The response was interrupted, or its other lines were lost. The API does not take a message that ends in "
-    "thinking, so 2.1.325 drops the response, and what stands before and behind it is merged.",
+    "Response with only thinking",
+    "Claude Code drops the response. No text or tool call is lost.",
+    "The response was interrupted, or its other records were lost. The API does not accept a message that ends "
+    "in thinking, so Claude Code 2.1.325 drops the response and merges the messages before and after it.",
 )
 _IMAGE: Final = error_rule(
     "message.image",
-    "an image cannot be sent",
-    "the API refuses every request with it; `steno repair` puts a note in its place",
-    "The API takes PNG, JPEG, GIF and WebP as base64, up to 5 MB and 8,000 pixels a side, 2,000 when a request holds "
-    "more than 20 images. The media type must be that of the bytes. An image beyond that stays in the conversation, "
-    "so every later request fails in the same way. Repair puts a line of text in its place.",
+    "Invalid image",
+    "Every request with this image fails. Run `steno repair SESSION` to replace it with a note.",
+    "The API accepts PNG, JPEG, GIF and WebP as base64, up to 5 MB and 8,000 pixels a side, or 2,000 pixels if "
+    "a request contains more than 20 images. The media type must match the data. An invalid image stays in the "
+    "conversation, so every later request fails. Repair replaces it with a line of text.",
 )
 _UNKNOWN_BLOCK: Final = error_rule(
     "message.unknown-block",
-    "a block is of a kind the API does not know",
-    "clients pass it on and the API refuses it; `steno repair` takes it out",
-    "Every client sends a block of an unknown type to the API unchanged, and the API refuses the "
-    "request. Such blocks come from other programs, or from features that are not part of the "
-    "format. A block that is no object at all is refused as well. Repair takes it out.",
+    "Unknown block type",
+    "Claude Code sends the block and the API rejects it. Run `steno repair SESSION` to remove it.",
+    "Claude Code sends a block of an unknown type unchanged, and the API rejects the request. Such blocks come "
+    "from other programs, or from features that are not part of the format. A block that is not an object is "
+    "rejected as well. Repair removes it.",
 )
 _NO_ID: Final = error_rule(
     "message.no-id",
-    "responses without an id are merged into one",
-    "the clients reorder the conversation; `steno repair` gives every response its id",
-    "The lines of one response are told by `message.id`. Every client takes all lines without one for the same "
-    "response, and puts their words and calls together, out of order. Only lines that name no model either are kept "
-    "apart, by 2.1.200 and newer. One such response alone is harmless. Repair gives each response an id of its own.",
+    "Responses without an ID",
+    "Claude Code merges them into one and reorders the conversation. Run `steno repair SESSION` to give each "
+    "response an ID.",
+    "Records of a response share a `message.id`. Claude Code treats all records without one as the same "
+    "response, and merges their text and calls out of order. Only records without a model are kept apart, by "
+    "2.1.200 and later. A single response without an ID is harmless. Repair gives each response an ID.",
 )
 _MIXED: Final = error_rule(
     "message.mixed",
-    "lines of two responses are mixed",
-    "clients lose results there; `steno repair` takes the lines for one response",
-    "A response is written without a break but for the results of its own calls. Two clients at work on one session "
-    "write theirs into each other, and a damaged `message.id` does the same. The newest client then finds no result "
-    "behind the call and sends an error in its place, though the result is in the file. Repair gives the lines the "
-    "name of the response they stand in, and takes out thinking that was signed for the other.",
+    "Interleaved responses",
+    "Claude Code replaces tool results with errors. Run `steno repair SESSION` to merge the records into one response.",
+    "A response is contiguous except for the results of its own calls. Two Claude Code processes on the same "
+    "session, or a damaged `message.id`, interleave responses. The latest Claude Code then finds no result "
+    "after the call and sends an error instead, although the result is in the file. Repair gives the records "
+    "the ID of the surrounding response, and removes thinking that was signed for the other one.",
 )
 _NO_CONTENT: Final = error_rule(
     "message.no-content",
-    "a message has no content",
-    "2.1.325 leaves it out, older clients fail; `steno repair` takes it out of the chain",
-    "`message.content` is missing, null or empty, or neither text nor a list of blocks. 2.1.325 passes over the "
-    "record and joins its neighbours; clients up to 2.1.200 fail when they come to it.",
+    "Message without content",
+    "Claude Code 2.1.325 skips the message; older versions fail. Run `steno repair SESSION` to remove it from "
+    "the chain.",
+    "`message.content` is missing, null, empty, or neither text nor a list of blocks. Claude Code 2.1.325 "
+    "skips the record and merges its neighbours; 2.1.200 and older fail.",
 )
 _NOT_A_MESSAGE: Final = error_rule(
     "message.not-a-message",
-    "`message` is no object",
-    "no client takes the record in",
-    "The record of a user or an assistant holds the API's message as an object, with `role` and "
-    "`content`. The newest client leaves out a record that has anything else there.",
+    "`message` is not an object",
+    "Claude Code ignores the record. Run `steno repair SESSION` to set it aside.",
+    "A user or assistant record contains the API message as an object with `role` and `content`. The latest "
+    "Claude Code ignores a record with any other value.",
 )
 
-# What a line adds to its response: the clients drop a response that is not substantial.
+# Weight of a record within its response: Claude Code drops responses without substance.
 _NO_SUBSTANCE: Final = 0
 _ONLY_REASONING: Final = 1
 _SUBSTANCE: Final = 2
 
 
 class MessageRules(RuleFamily):
-    """Messages: blocks the API would refuse, content clients drop, lines under a wrong response id."""
+    """Message blocks that the API rejects, content that Claude Code drops, and wrong response IDs."""
 
     rules = rules_in(globals(), "message")
 
     def __init__(self) -> None:
         self._unnamed: list[tuple[Location, int]] = []
         self._substantial: set[str] = set()
-        """The names of responses that say something."""
+        """IDs of responses with text or tool calls."""
         self._thinking_only: dict[str, tuple[Location, int]] = {}
         self._blank_lines: list[tuple[Location, int, str]] = []
         self._images: list[int] = []
@@ -227,11 +228,11 @@ class MessageRules(RuleFamily):
 
     @staticmethod
     def applies_to(kind: str, _shape: RecordShape | None) -> bool:
-        """Say whether such a record is a message."""
+        """Return whether such a record is a message."""
         return kind in ROLES
 
     def on_record(self, view: RecordView, findings: Findings) -> None:
-        """Look at one message and its blocks."""
+        """Check one message and its blocks."""
         message = view.message
         if message is None:
             if "message" in view.fields:
@@ -239,11 +240,11 @@ class MessageRules(RuleFamily):
             return
         kind, role, content = view.node.type, message.get("role"), message.get("content")
         if role != kind:
-            findings.add(_ROLE, view.location, f"the role {describe_value(role)} is not {kind!r}")
+            findings.add(_ROLE, view.location, f"Role {describe_value(role)} in a record of type {kind!r}")
         plain = _plain_content_weight(content)
         if kind == "assistant":
             weight = plain or _content_weight(content)
-            # Nearly every line; the others are followed closer.
+            # The common case; other records are checked at the end.
             if weight == _SUBSTANCE and view.node.message_id:
                 self._substantial.add(view.node.message_id)
             else:
@@ -254,7 +255,7 @@ class MessageRules(RuleFamily):
             self._check_blocks(content, view, findings)
 
     def _follow_response(self, view: RecordView, weight: int) -> None:
-        """Remember what can only be judged once all lines of a response were read."""
+        """Record what can only be decided once all records of a response are read."""
         node = view.node
         if node.message_id is None:
             self._unnamed.append((view.location, node.index))
@@ -292,7 +293,7 @@ class MessageRules(RuleFamily):
             flaw = _IMAGE if detail else None
         elif kind is None:
             flaw = _UNKNOWN_BLOCK
-            detail = "no type" if isinstance(item, dict) else "no object"
+            detail = "missing" if isinstance(item, dict) else "not an object"
         elif not isinstance(kind, str) or kind not in KNOWN_BLOCKS:
             flaw, detail = _UNKNOWN_BLOCK, describe_value(kind)
         if flaw is not None:
@@ -307,14 +308,14 @@ class MessageRules(RuleFamily):
         return flaw
 
     def on_end(self, evidence: Evidence) -> None:
-        """Judge what only the whole file tells."""
+        """Check what requires the whole file."""
         findings = evidence.findings
         for name, (location, node) in self._thinking_only.items():
             if name not in self._substantial:
                 findings.defer(_THINKING_ONLY, location, _THINKING_ONLY.title, node)
         for location, node, name in self._blank_lines:
             if name not in self._substantial and name not in self._thinking_only:
-                findings.defer(_EMPTY_TEXT, location, "an answer is nothing but empty text", node)
+                findings.defer(_EMPTY_TEXT, location, "Answer with only empty text", node)
             else:
                 findings.add(_EMPTY_TEXT, location, mild=True)
         if self._unnamed:
@@ -329,9 +330,9 @@ class MessageRules(RuleFamily):
         merged_indexes = {node.index for run in merged for node in run}
         for location, node in self._unnamed:
             if node in merged_indexes:
-                evidence.findings.add(_NO_ID, location, f"{_NO_ID.title}: {len(merged):,} here")
+                evidence.findings.add(_NO_ID, location, f"{_NO_ID.title}: {len(merged):,} in this conversation")
             else:
-                evidence.findings.add(_NO_ID, location, "a response without an id", mild=True)
+                evidence.findings.add(_NO_ID, location, "Response without an ID", mild=True)
 
     def _check_large_images(self, evidence: Evidence) -> None:
         sent = {node.index for node in evidence.graph.conversation}
@@ -339,14 +340,16 @@ class MessageRules(RuleFamily):
         if count <= MANY_IMAGES:
             return
         for location, node, side in self._large_images:
-            message = f"{_IMAGE.title}: {side:,} pixels a side, {MAX_SIDE_AMONG_MANY:,} allowed among {count:,} images"
+            message = (
+                f"{_IMAGE.title}: {side:,} pixels a side; the limit is {MAX_SIDE_AMONG_MANY:,} with {count:,} images"
+            )
             evidence.findings.defer(_IMAGE, location, message, node)
 
 
 def _plain_content_weight(content: Any) -> int:
-    """Return how much content says that nothing can be wrong with, as nearly all of it is.
+    """Return the weight of content without any flaw: the fast path.
 
-    Nothing, where that takes a closer look.
+    Returns `_NO_SUBSTANCE` if the content needs further checks.
     """
     if content.__class__ is not list:
         return _SUBSTANCE if content.__class__ is str and not _is_blank(content) else _NO_SUBSTANCE
@@ -372,7 +375,7 @@ def _is_signed(block: dict[str, Any]) -> bool:
 
 
 def _content_weight(content: Any) -> int:
-    """Return how much a line says; content that is neither text nor blocks is another rule's."""
+    """Return the weight of a record's content; invalid content is reported by another rule."""
     if content.__class__ is not list or not content:
         blank = isinstance(content, str) and _is_blank(content)
         return _NO_SUBSTANCE if blank else _SUBSTANCE
@@ -393,79 +396,86 @@ def _is_blank(text: Any) -> bool:
 
 ORPHAN_RESULT: Final = error_rule(
     "tools.orphan-result",
-    "a tool result belongs to no call of the conversation",
-    "2.1.200 and newer leave it out, older clients send it and the API refuses; `steno repair` leaves it out",
-    "The call was lost with a damaged line, compacted away, or lies on another branch. The API "
-    "refuses a request with a result whose call is not in the message before. 2.1.200 and 2.1.325 "
-    "leave such results out, 2.1.42 and older send them. Repair takes the record off the chain.",
+    "Tool result without a call",
+    "Claude Code 2.1.200 and later drop the result; the API rejects the request of older versions. Run `steno "
+    "repair SESSION` to remove it.",
+    "The call was lost with a damaged line, compacted away, or is on another branch. The API rejects a result "
+    "whose call is not in the previous message. Claude Code 2.1.200 and 2.1.325 drop such results; 2.1.42 and "
+    "older send them. Repair removes the result from the chain.",
 )
 UNANSWERED: Final = error_rule(
     "tools.unanswered",
-    "a tool call has no result, and the conversation went on",
-    "clients leave the call out; `steno repair` adds a result that says so",
-    "The client was killed while the tool ran, or the result was lost with a damaged line. The API refuses a request "
-    "with an unanswered call, so every client leaves the call out on resume, and the model does not know that it was "
-    "made. Repair adds a result that says that none was recorded.",
+    "Tool call without a result",
+    "Claude Code drops the call. Run `steno repair SESSION` to add a result that reports the interruption.",
+    "Claude Code was killed while the tool ran, or the result was lost with a damaged line. The API rejects a "
+    "request with an unanswered call, so Claude Code drops the call on resume, and the model does not see that "
+    "it was made. Repair adds a result that states that none was recorded.",
 )
 INTERRUPTED: Final = warning_rule(
     "tools.interrupted",
-    "the session ends in a tool call without a result",
-    "2.1.325 answers it with an error, older clients leave it out; a running session looks the same",
-    "The session ended, or was killed, while a tool ran; while a client is at work every session "
-    "looks like this for a moment. 2.1.325 writes a result that says that the call was "
-    "interrupted. Older clients leave the call out. Repair adds such a result.",
+    "Session ends with an open tool call",
+    "Claude Code 2.1.325 answers the call with an error; older versions drop it. No action is needed for a "
+    "running session.",
+    "The session ended or was killed while a tool ran. While a tool runs, every session looks like this. "
+    "Claude Code 2.1.325 adds a result that states that the call was interrupted; older versions drop the "
+    "call. Repair adds such a result.",
 )
 DUPLICATE_RESULT: Final = error_rule(
     "tools.duplicate-result",
-    "a tool call has a second result",
-    "2.1.200 and newer send the first only, older clients both and the API refuses; `steno repair` leaves it out",
-    "The API takes one result per call. 2.1.200 and 2.1.325 leave out all but the first, 2.1.42 "
-    "and older send them all. Repair takes the second record off the chain.",
+    "Second result of a tool call",
+    "Claude Code 2.1.200 and later send only the first; the API rejects the request of older versions. Run "
+    "`steno repair SESSION` to remove the second.",
+    "The API accepts one result per call. Claude Code 2.1.200 and 2.1.325 drop all but the first; 2.1.42 and "
+    "older send all. Repair removes the second result from the chain.",
 )
 RESULT_BEFORE_USE: Final = warning_rule(
     "tools.result-before-use",
-    "a tool result stands before its call",
-    "clients have to guess; `steno repair` puts it behind the call",
-    "By its parents the result comes before the call it answers, which the API refuses. Clients that leave out "
-    "results without a call leave this one out, and with it the call. Repair hangs the result on the call.",
+    "Tool result before its call",
+    "Claude Code drops the result and the call. Run `steno repair SESSION` to move the result after its call.",
+    "By its parent, the result comes before the call that it answers, which the API rejects. Versions of "
+    "Claude Code that drop results without a call drop this one, and then the call. Repair relinks the result "
+    "to the call.",
 )
 RESULT_LATE: Final = error_rule(
     "tools.result-late",
-    "a tool result stands behind another response",
-    "2.1.200 and newer send an error in its place; `steno repair` puts it behind the call",
-    "The API wants results right behind the response that called. Where another response comes between, 2.1.200 and "
-    "2.1.325 say that the result is missing, though it is in the file, and 2.1.42 and older send what the API "
-    "refuses. A lost or wrong parent does this. Repair hangs the result on the call.",
+    "Tool result after another response",
+    "Claude Code 2.1.200 and later send an error instead of the result. Run `steno repair SESSION` to move the "
+    "result after its call.",
+    "The API requires results directly after the response with the call. If another response comes between, "
+    "Claude Code 2.1.200 and 2.1.325 report the result as missing although it is in the file, and the API "
+    "rejects the requests of 2.1.42 and older. The cause is a lost or wrong parent. Repair relinks the result "
+    "to the call.",
 )
 INPUT: Final = error_rule(
     "tools.input",
-    "the input of a tool call is no object",
-    "the API refuses the request; `steno repair` puts an object in its place",
-    "Clients pass the input of a call on as it is, and the API refuses anything but an object. "
-    "Converters write it as text, and a response that was cut off leaves half of it. Repair reads "
-    "the object out of text that holds one, and keeps any other value inside an object.",
+    "Tool input is not an object",
+    "The API rejects the request. Run `steno repair SESSION` to convert the input to an object.",
+    "Claude Code sends the input of a call unchanged, and the API accepts only objects. Converters write it as "
+    "text, and an interrupted response leaves an incomplete one. Repair parses text that contains an object, "
+    "and wraps any other value in an object.",
 )
 DUPLICATE_USE: Final = error_rule(
     "tools.duplicate-use",
-    "two tool calls have one id",
-    "the API refuses the request; `steno repair` gives the second an id of its own",
-    "Ids of tool calls are unique in a conversation. Gateways to other models that count them from one, and copied "
-    "turns or lines, break this. Clients send them as they are, and match results with either call.",
+    "Duplicate tool call ID",
+    "The API rejects the request. Run `steno repair SESSION` to give the second call a new ID.",
+    "Tool call IDs are unique in a conversation. Gateways to other models that number calls from one, and "
+    "copied turns or records, break this. Claude Code sends the IDs unchanged, and may match results with "
+    "either call.",
 )
 
 
 class ToolRules(RuleFamily):
-    """Tool calls and their results: the API requires one result directly after each call."""
+    """Pairing of tool calls and results: the API requires one result directly after each call."""
 
     rules = rules_in(globals(), "tools")
 
     @staticmethod
     def applies_to(kind: str, _shape: RecordShape | None) -> bool:
-        """Say whether such a record is an answer."""
+        """Return whether such a record is an answer."""
         return kind == "assistant"
 
     def on_record(self, view: RecordView, findings: Findings) -> None:
-        """Look at the input of calls."""
+        """Check the input of tool calls."""
         if not view.node.uses:
             return
         content: Any = view.message.get("content") if view.message else None
@@ -473,8 +483,8 @@ class ToolRules(RuleFamily):
             if block.__class__ is not dict or block.get("type") != "tool_use":
                 continue
             if block.get("input").__class__ is not dict:
-                flaw = "missing" if "input" not in block else "no object"
-                message = f"the input of call {block.get('id')!r} is {flaw}"
+                flaw = "missing" if "input" not in block else "not an object"
+                message = f"Input of call {block.get('id')!r} is {flaw}"
                 findings.defer(INPUT, view.location, message, view.node.index)
 
     def on_end(self, evidence: Evidence) -> None:
@@ -482,13 +492,13 @@ class ToolRules(RuleFamily):
         pairs = evidence.graph.pairs
         if pairs.is_complete:
             return
-        _add_findings(evidence, UNANSWERED, pairs.open, "call {} has no result")
-        _add_findings(evidence, INTERRUPTED, pairs.interrupted, "call {} has no result yet")
-        _add_findings(evidence, ORPHAN_RESULT, pairs.orphans, "the result of {} has no call")
-        _add_findings(evidence, DUPLICATE_RESULT, pairs.repeated, "call {} has a result already")
-        _add_findings(evidence, RESULT_BEFORE_USE, pairs.early, "the result of {} stands before the call")
-        _add_findings(evidence, RESULT_LATE, pairs.late, "the result of {} stands behind another response")
-        _add_findings(evidence, DUPLICATE_USE, pairs.reused, "an earlier call has the id {}")
+        _add_findings(evidence, UNANSWERED, pairs.open, "Call {} has no result")
+        _add_findings(evidence, INTERRUPTED, pairs.interrupted, "Call {} has no result yet")
+        _add_findings(evidence, ORPHAN_RESULT, pairs.orphans, "Result of {} has no call")
+        _add_findings(evidence, DUPLICATE_RESULT, pairs.repeated, "Call {} already has a result")
+        _add_findings(evidence, RESULT_BEFORE_USE, pairs.early, "Result of {} comes before the call")
+        _add_findings(evidence, RESULT_LATE, pairs.late, "Result of {} comes after another response")
+        _add_findings(evidence, DUPLICATE_USE, pairs.reused, "An earlier call has the ID {}")
 
 
 def _add_findings(evidence: Evidence, rule: Rule, blocks: tuple[ToolBlock, ...], template: str) -> None:
@@ -498,19 +508,20 @@ def _add_findings(evidence: Evidence, rule: Rule, blocks: tuple[ToolBlock, ...],
 
 _PLACEHOLDER: Final = info_rule(
     "usage.placeholder",
-    "output tokens are a placeholder",
-    "clients from 2.1.0 to 2.1.52 did not write the final figure; estimate the output from the text",
-    "While a response streams in, its first figure for output tokens is a placeholder of a few tokens. Clients from "
-    "2.1.0 to 2.1.52 wrote that figure and never the final one, with a `stop_reason` of null. Sums over such sessions "
-    "come out far too low; the other figures are right. It is said once per file.",
+    "Placeholder for output tokens",
+    "Claude Code 2.1.0 to 2.1.52 under-reported output tokens; the real count is higher. Estimate output from "
+    "the text.",
+    "While a response streams, its first output token count is a placeholder of a few tokens. Claude Code "
+    "2.1.0 to 2.1.52 recorded that count and never the final one, with a `stop_reason` of null. Totals of such "
+    "sessions are far too low; the other counts are correct. Reported once per file.",
 )
 _CONFLICT: Final = info_rule(
     "usage.conflict",
-    "the lines of one response have figures that do not grow",
-    "count the highest figure of a response, not the last one or the sum",
-    "A response is written as several lines with one `message.id`, each with the figures as they "
-    "were known by then: the same, or growing. Figures that fall mean that lines were changed, "
-    "reordered or mixed from two responses. No client minds; sums of tokens differ by reader.",
+    "Decreasing usage within a response",
+    "Use the highest count of each response, not the last or the sum.",
+    "A response is recorded as several lines with the same `message.id`, each with the usage known at that "
+    "time: equal or increasing. Decreasing counts mean that lines were changed, reordered or mixed from two "
+    "responses. Claude Code is not affected; token totals differ between readers.",
 )
 
 _FIRST_VERSION: Final = (2, 1, 0)
@@ -533,11 +544,11 @@ class UsageRules(RuleFamily):
 
     @staticmethod
     def applies_to(kind: str, _shape: RecordShape | None) -> bool:
-        """Say whether such a record is an answer."""
+        """Return whether such a record is an answer."""
         return kind == "assistant"
 
     def on_record(self, view: RecordView, findings: Findings) -> None:
-        """Compare the figures of a line with those of the same response before it."""
+        """Compare the usage of a record with the earlier records of its response."""
         node = view.node
         if not node.has_message or node.model == SYNTHETIC:
             return
@@ -548,7 +559,7 @@ class UsageRules(RuleFamily):
         if not self._is_reported and message.get("stop_reason") is None:
             self._is_reported = self._is_placeholder(node.version)
             if self._is_reported:
-                message_text = f"{_PLACEHOLDER.title} in sessions of {node.version}"
+                message_text = f"{_PLACEHOLDER.title} (Claude Code {node.version})"
                 findings.add(_PLACEHOLDER, view.location, message_text)
         if node.message_id is not None:
             self._compare(node.message_id, usage, view, findings)
@@ -571,7 +582,7 @@ class UsageRules(RuleFamily):
         for key, old, new in zip(_FIGURES, before, figures, strict=True):
             if new < old:
                 self._conflicting.add(name)
-                findings.add(_CONFLICT, view.location, f"{key} of {name} fall from {old:,} to {new:,}")
+                findings.add(_CONFLICT, view.location, f"{key} of {name} decreases from {old:,} to {new:,}")
                 return
 
 

@@ -22,152 +22,153 @@ _LINE_RULES: Final = {
     for rule in (
         error_rule(
             "line.torn",
-            "a record was cut off",
-            "what it said is lost; `steno repair` takes the fragment out",
-            "The writer was stopped inside a line: a crash, a full disk, a killed process. No client "
-            "can read the fragment, and all pass over it. When it is the last line, clients before "
-            "2.1.325 write their next record right behind it and lose that one too. Repair takes the "
-            "fragment out; what was never written cannot be brought back.",
+            "Truncated record",
+            "The content of the record is lost. Run `steno repair SESSION` to remove the fragment.",
+            "The writer was stopped inside a line by a crash, a full disk or a killed process. Claude Code "
+            "cannot read the fragment and skips it. If it is the last line, versions before 2.1.325 append "
+            "their next record directly to it and lose that record too. Repair removes the fragment; its "
+            "missing part cannot be recovered.",
         ),
         error_rule(
             "line.glued",
-            "two records stand on one line",
-            "clients lose at least one of them; `steno repair` puts the newline back",
-            "A newline is missing between two records. Clients up to 2.1.200 write so when they go on "
-            "with a file that did not end in a newline, and so do tools that join files. The clients "
-            "read line by line: 2.1.325 takes the first record of such a line, older ones neither. "
-            "Repair puts the newline back, and both are read again.",
+            "Two records on one line",
+            "Claude Code loses at least one of them. Run `steno repair SESSION` to insert the missing newline.",
+            "A newline is missing between two records. Claude Code 2.1.200 and older cause this when they "
+            "continue a file that does not end in a newline, and so do tools that join files. Claude Code "
+            "reads line by line: 2.1.325 reads the first record of such a line, older versions neither. Repair "
+            "inserts the newline, so that both are read again.",
         ),
         error_rule(
             "line.spliced",
-            "a whole record stands behind a cut-off one on the same line",
-            "no client reads it; `steno repair` gives it a line of its own",
-            "A record was cut off and the next was written right behind the fragment. The line as a "
-            "whole is no JSON, so every client passes over it and the sound record is lost with the "
-            "broken one. Repair takes the fragment out and keeps the record.",
+            "Complete record after a truncated one",
+            "Claude Code skips both. Run `steno repair SESSION` to move the complete record to its own line.",
+            "A record was cut off and the next one was written directly after the fragment. The line as a "
+            "whole is not valid JSON, so Claude Code skips it and the complete record is lost as well. Repair "
+            "removes the fragment and keeps the record.",
         ),
         error_rule(
             "line.nul-run",
-            "zero bytes stand in the file",
-            "clients lose the record behind them; `steno repair` takes them out",
-            "The file system lost what was written shortly before a crash and left zeros in its place. "
-            "Where a record follows on the same line, no client can read that line. Repair takes the "
-            "zeros out and keeps the record; what the zeros replaced is gone.",
+            "Zero bytes in the file",
+            "Claude Code loses the record after them. Run `steno repair SESSION` to remove the zero bytes.",
+            "The file system lost data written shortly before a crash and left zeros instead. If a record "
+            "follows on the same line, Claude Code cannot read that line. Repair removes the zeros and keeps "
+            "the record; the replaced data cannot be recovered.",
         ),
         error_rule(
             "line.not-json",
-            "a line is not JSON",
-            "every client passes over it; `steno repair` takes it out",
-            "The line holds something that no reader takes for a record: the end of a record whose "
-            "beginning is lost, or text of another program. Clients pass over it in silence. If a "
-            "record stood there once, its children name a parent that is not in the file.",
+            "Line is not JSON",
+            "Claude Code skips the line. Run `steno repair SESSION` to remove it.",
+            "The line is not a record: it is the end of a record whose start is lost, or output of another "
+            "program. Claude Code skips it without a message. If the line was a record, its children refer to "
+            "a parent that is not in the file.",
         ),
         error_rule(
             "line.control",
-            "a string holds a raw control character",
-            "the real client skips this line; `steno repair` escapes the character",
-            "JSON wants control characters inside strings to be escaped. Python can write and read "
-            "them raw, the real client cannot: it passes over the whole line, and the record is lost. "
-            "Repair writes the record again with the character escaped.",
+            "Unescaped control character in a string",
+            "Claude Code skips the line. Run `steno repair SESSION` to escape the character.",
+            "JSON requires control characters in strings to be escaped. Python can write and read them "
+            "unescaped, but Claude Code skips the whole line, and the record is lost. Repair rewrites the "
+            "record with the character escaped.",
         ),
         error_rule(
             "line.number",
-            "a number is one that JSON does not have",
-            "the real client skips this line; `steno repair` writes null in its place",
-            "`NaN` and `Infinity` are written by some libraries, but they are not JSON. The real client passes over "
-            "the whole line, and the record is lost. Repair writes null, as JavaScript itself would have done.",
+            "Number that JSON does not allow",
+            "Claude Code skips the line. Run `steno repair SESSION` to replace the number with null.",
+            "Some libraries write `NaN` and `Infinity`, which are not valid JSON. Claude Code skips the whole "
+            "line, and the record is lost. Repair writes null, as JavaScript does.",
         ),
         warning_rule(
             "line.utf8",
-            "bytes are not UTF-8",
-            "readers show a replacement character or refuse the line",
-            "The bytes were cut inside a character, or written in another encoding. The real client "
-            "reads a replacement character instead of each; strict readers refuse the line. What stood "
-            "there cannot be told from the file.",
+            "Invalid UTF-8",
+            "Readers show a replacement character or reject the line. Run `steno repair SESSION` to replace "
+            "the invalid bytes.",
+            "The bytes were cut inside a character or written in another encoding. Claude Code reads a "
+            "replacement character for each; strict readers reject the line. The original characters cannot be "
+            "recovered from the file.",
         ),
         warning_rule(
             "line.surrogate",
-            "a string holds half of a surrogate pair",
-            "the real client reads it, other readers and the API may refuse it",
-            "A character beyond the first 65,536 was cut in two, mostly by shortening a text by its "
-            "length in JavaScript. JavaScript can hold the half, UTF-8 cannot: a request with it in it "
-            "may be refused, and strict readers refuse the line.",
+            "Unpaired surrogate in a string",
+            "Claude Code reads the line; other readers and the API may reject it. Run `steno repair SESSION` "
+            "to replace the surrogate.",
+            "A character beyond U+FFFF was split, usually by truncating a text by its length in JavaScript. "
+            "JavaScript can represent an unpaired surrogate, UTF-8 cannot: the API may reject a request that "
+            "contains it, and strict readers reject the line.",
         ),
         warning_rule(
             "line.oversize",
-            "a line is longer than 64 MiB and was not read",
-            "nothing is known of what it holds, and it is kept as it is; records that hang on it seem to have no parent",
-            "Reading a line takes memory in proportion to its length, so lines beyond 64 MiB are passed over. Nothing "
-            "else is said about such a line; its record may be sound, and records that hang on it seem to have no "
-            "parent. Clients have no such limit. Repair keeps the line, and does not bridge over it.",
+            "Line longer than 64 MiB",
+            "The line is not read, so records after it may appear to have no parent. Repair keeps the line.",
+            "Memory use grows with the length of a line, so lines longer than 64 MiB are skipped and not "
+            "checked further. The record may be valid, and its children appear to have no parent. Claude Code "
+            "has no such limit. Repair keeps the line and does not relink its children.",
         ),
         warning_rule(
             "line.depth",
-            "a line nests deeper than readers can be expected to follow",
-            "no client writes this; readers may fail on it",
-            "Many decoders go down one call for each level and give up, or crash, beyond some depth. "
-            "No client writes anything of the kind, so the line was made by hand or to do harm.",
+            "Excessive nesting",
+            "Claude Code does not write such lines, and readers may fail on them. Check where the file comes from.",
+            "Many decoders recurse for each level and fail or crash beyond some depth. Claude Code does not "
+            "write such lines, so the line was written by hand or with malicious intent.",
         ),
         warning_rule(
             "line.duplicate-key",
-            "a key stands twice in one object",
-            "readers differ in which value they take; the real client takes the last",
-            "JSON does not say what a repeated key means. JavaScript and Python take the last value, "
-            "some readers the first, and some refuse the line. No client writes it.",
+            "Duplicate key in an object",
+            "Claude Code uses the last value; other readers may use another. No action is needed.",
+            "JSON does not define the meaning of duplicate keys. JavaScript and Python use the last value, "
+            "some readers use the first, and some reject the line. Claude Code does not write such lines.",
         ),
         warning_rule(
             "line.not-object",
-            "a line is JSON, but not an object",
-            "every client passes over it",
-            "Every record is an object. A line that holds a list, a string or a number was not written "
-            "by a client; all of them pass over it.",
+            "Line is JSON but not an object",
+            "Claude Code skips the line. No action is needed.",
+            "Every record is an object. Claude Code does not write lines with a list, a string or a number, "
+            "and skips them.",
         ),
         info_rule(
             "line.bom",
-            "the file begins with a byte order mark",
-            "harmless: the clients read past it",
-            "Some editors on Windows put it there. The clients read past it; tools that decode the "
-            "first line as it is may not.",
+            "Byte order mark",
+            "Claude Code ignores it. No action is needed.",
+            "Some editors on Windows insert it. Claude Code ignores it; other tools may fail to decode the first line.",
         ),
         info_rule(
             "line.crlf",
-            "lines end as on Windows",
-            "harmless: the clients read past it",
-            "The file went through an editor or a tool that changes line endings. The clients read "
-            "such lines. It is said once per file.",
+            "Windows line endings",
+            "Claude Code accepts them. No action is needed.",
+            "An editor or tool changed the line endings of the file. Claude Code reads such lines. Reported "
+            "once per file.",
         ),
         info_rule(
             "line.bigint",
-            "an integer is too big for JavaScript",
-            "the real client reads a number near it",
-            "JavaScript holds integers exactly up to 9,007,199,254,740,992. A bigger one loses its last "
-            "digits when the real client reads it, and when it writes the value back.",
+            "Integer too large for JavaScript",
+            "Claude Code reads an approximate number. No action is needed.",
+            "JavaScript represents integers exactly up to 9,007,199,254,740,992. A larger one loses its last "
+            "digits when Claude Code reads it and writes it back.",
         ),
         info_rule(
             "line.no-newline",
-            "the file does not end in a newline",
-            "clients before 2.1.325 glue their next record onto the last line; go on with a newer one",
-            "The last record is whole and every client reads it. 2.1.325 writes a newline before it "
-            "goes on; 2.0.76, 2.1.42 and 2.1.200 do not, so their first new record ends up on the same "
-            "line, and both are lost to older clients. Nothing is damaged yet: repair leaves such a file as "
-            "it is, and parts the records once they are glued.",
+            "No newline at the end of the file",
+            "Claude Code before 2.1.325 appends its next record to the last line. Resume with a newer version.",
+            "The last record is complete and readable. Claude Code 2.1.325 writes a newline before it "
+            "continues; 2.0.76, 2.1.42 and 2.1.200 do not, so their first new record is on the same line, and "
+            "older versions lose both. The file is not damaged yet: repair leaves it unchanged, and splits the "
+            "records if they are on one line.",
         ),
     )
 }
 _ONCE_PER_FILE: Final = frozenset(("line.crlf",))
-# The zeros have a gap of their own, which was noted already.
+# The gap of the zero bytes has this finding already.
 _GAP_RULES: Final = frozenset(("line.nul-run",))
 
 _encode: Final = msgspec.json.Encoder().encode
 _MANY_DIGITS: Final = b"0" * 16
-# One pass over the bytes for two questions: digits become 0, opening brackets become (.
+# Translates bytes for two checks at once: digits to 0, opening brackets to "(".
 _SHAPE: Final = bytes(
     ord("0") if byte in b"0123456789" else ord("(") if byte in b"[{" else ord(" ") for byte in range(256)
 )
 
 
 class LineRules(RuleFamily):
-    """Lines: bytes that are not a sound line of JSON, and flaws inside lines that are."""
+    """Lines that are not valid JSON records, and flaws inside valid lines."""
 
     rules = tuple(_LINE_RULES.values())
 
@@ -175,12 +176,12 @@ class LineRules(RuleFamily):
         self._reported: set[str] = set()
 
     def on_gap(self, gap: Gap, location: Location, findings: Findings) -> None:
-        """Turn what is wrong with bytes that are no record into findings."""
+        """Report the damage of bytes that are not a record."""
         for note in gap.damage:
             self._add(note, location, findings)
 
     def on_irregular(self, view: RecordView, findings: Findings) -> None:
-        """Turn what was noted about a record, or is odd inside its line, into findings."""
+        """Report the notes on a record, and flaws inside its line."""
         record = view.record
         for note in record.notes:
             if note.id not in _GAP_RULES:
@@ -190,7 +191,7 @@ class LineRules(RuleFamily):
                 self._add(note, view.location, findings)
 
     def on_end(self, evidence: Evidence) -> None:
-        """Say whether the last line was left open; a cut-off one was noted already."""
+        """Report a missing newline at the end of the file, unless the last line is truncated."""
         nodes, gaps = evidence.transcript.nodes, evidence.transcript.gaps
         source = evidence.transcript.source
         if not nodes or source.read(source.size - 1, 1) == b"\n":
@@ -210,9 +211,9 @@ class LineRules(RuleFamily):
 
 
 def _is_sound(view: RecordView) -> bool:
-    """Whether a line certainly has no flaw; far cheaper than looking for one.
+    """Return whether a line certainly has no flaw: a fast check before the full one.
 
-    A line that is the same when it is written again has no key twice and no odd escape.
+    A line that encodes to the same bytes has no duplicate keys and no unusual escapes.
     """
     line = view.record.line
     try:
@@ -226,67 +227,71 @@ def _is_sound(view: RecordView) -> bool:
 
 _NO_TYPE: Final = error_rule(
     "fields.no-type",
-    "a record has no type",
-    "every client passes over it",
-    "Every record says by its `type` what it is. A record without one is passed over by every "
-    "client; when it was part of the conversation, what hangs on it has no parent. One that has "
-    "neither an id nor a message is no part of it, and harmless.",
+    "Missing record type",
+    "Claude Code skips the record. Run `steno repair SESSION` to restore the type or to set the record aside.",
+    "`type` defines the kind of a record. Claude Code skips a record without it; if it was part of the "
+    "conversation, its children have no parent. A record that has neither an ID nor a message is not part of "
+    "the conversation, and harmless.",
 )
 _NO_UUID: Final = error_rule(
     "fields.no-uuid",
-    "a message has no id",
-    "no client takes it in; `steno repair` gives it one",
-    "Messages are found by their `uuid`. One without it cannot be reached from any other, and "
-    "every client leaves it out. Repair gives it an id and hangs its successor on it.",
+    "Message without an ID",
+    "Claude Code skips the message. Run `steno repair SESSION` to give it an ID.",
+    "Records refer to messages by `uuid`. A message without one cannot be a parent, and Claude Code skips it. "
+    "Repair gives it an ID and relinks the next record to it.",
 )
 _NO_PARENT: Final = error_rule(
     "fields.no-parent",
-    "a message does not say what it follows",
-    "clients begin the conversation here; `steno repair` hangs it on the message before",
-    "`parentUuid` names the record before, and is null on the first. Clients take a message without the field for a "
-    "beginning, and all that stands before it is not sent. Repair hangs the message on the one before it in the file.",
+    "Message without a parentUuid field",
+    "Claude Code drops everything before this message. Run `steno repair SESSION` to relink it to the previous "
+    "message.",
+    "`parentUuid` names the previous record, and is null for the first. Claude Code starts the conversation at "
+    "a message without the field, and does not send anything before it. Repair relinks the message to the "
+    "previous one in the file.",
 )
 _NO_MESSAGE: Final = error_rule(
     "fields.no-message",
-    "a record of the conversation has no message",
-    "no client takes it in; `steno repair` takes it out of the chain",
-    "The record of a user or an assistant holds what was said under `message`. 2.1.325 leaves out a record without it.",
+    "Conversation record without a message",
+    "Claude Code skips the record. Run `steno repair SESSION` to remove it from the chain.",
+    "A user or assistant record contains its content under `message`. Claude Code 2.1.325 skips a record without it.",
 )
 DIALECT: Final = error_rule(
     "fields.dialect",
-    "records are in a form that no client writes or resumes",
-    "no client resumes them; `steno repair` writes them in the real client's form",
-    "Two published descriptions of the format differ from what clients write: one has messages as plain strings and "
-    "`toolName`, the other the types `human` and `tool_result` and times in milliseconds. Tools were built from them. "
-    "No client resumes such a file: 2.1.325 says that there is no conversation, 2.1.42 crashes. A file of such "
-    "records is converted for everything that steno shows, checked by the rules of its own description, and this is "
-    "an info; in a file of the real client it is an error. It is said once per file.",
+    "Records in a format that Claude Code does not read",
+    "Claude Code does not resume these records. Run `steno repair SESSION` to convert them.",
+    "Two published descriptions of the format differ from Claude Code: one has messages as plain strings and "
+    "`toolName`, the other has the types `human` and `tool_result` and times in milliseconds. Some tools "
+    "follow them. Claude Code does not resume such a file: 2.1.325 reports that there is no conversation, "
+    "2.1.42 crashes. steno converts such records for display and checks them against their description. In a "
+    "file of only such records, this finding is an info; in a Claude Code file, it is an error. Reported once "
+    "per file.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 _BACKUP_TEXT: Final = info_rule(
     "fields.backup-text",
-    "a file-history-snapshot holds text where the client names a backup",
-    "clients do not take the text for a backup, so /rewind does not restore the file",
-    "`snapshot.trackedFileBackups` names for each file a backup under `file-history`: `{backupFileName, version, "
-    "backupTime}`. One published description has the content of the file there. It is said once per file.",
+    "File content instead of a backup name",
+    "Claude Code does not use the text as a backup, so `/rewind` does not restore the file.",
+    "`snapshot.trackedFileBackups` names a backup under `file-history` for each file: `{backupFileName, "
+    "version, backupTime}`. One published description has the content of the file instead. Reported once per "
+    "file.",
     docs=PUBLISHED_DESCRIPTIONS_PAGE,
 )
 _MISSING: Final = info_rule(
     "fields.missing",
-    "a field is missing that this kind of record always had",
-    "no client needs it to resume; tools may",
-    "The catalogue knows which fields stood on every record of a kind, in each version. The client resumes without "
-    "them, but tools that read sessions may count on them. It is said once per kind and field.",
+    "Missing field",
+    "Claude Code does not need the field to resume; other tools may. No action is needed.",
+    "The catalogue lists the fields that every record of a kind has in each version. Claude Code resumes "
+    "without them, but other readers may depend on them. Reported once per kind and field.",
 )
 _TYPE: Final = info_rule(
     "fields.type",
-    "a field holds another type of value than it always did",
-    "no client minds as far as is known; tools may",
-    "The catalogue knows the JSON types each field was seen with. Another one means a newer "
-    "client, another writer, or a change by hand. It is said once per kind and field.",
+    "Unexpected field type",
+    "No effect on Claude Code is known; other tools may fail. No action is needed.",
+    "The catalogue lists the JSON types of each field. Another type means a newer version of Claude Code, "
+    "another writer, or a manual change. Reported once per kind and field.",
 )
 
-# Other rules speak of these, where they matter more.
+# These fields have rules with a higher severity.
 _CHECKED_ELSEWHERE: Final = frozenset(("type", "uuid", "parentUuid", "message", "timestamp"))
 _EXAMPLES: Final[tuple[Any, ...]] = (None, True, 0, 0.0, "", {}, [])
 _JSON_TYPES: Final[dict[type, JsonType]] = {type(each): json_type(each) for each in _EXAMPLES}
@@ -294,11 +299,11 @@ _MAX_VARIANTS: Final = 10_000
 
 
 _OddField: TypeAlias = tuple[str, JsonType, tuple[JsonType, ...]]
-"""The name of a field, the type of its value, and the types that the catalogue knows."""
+"""Field name, type of its value, and types in the catalogue."""
 
 
 class FieldRules(RuleFamily):
-    """Fields: those that records need, and those that differ from the catalogue."""
+    """Missing required fields, and fields that differ from the catalogue."""
 
     rules = rules_in(globals(), "fields")
 
@@ -310,7 +315,7 @@ class FieldRules(RuleFamily):
         self._has_backup_text = False
 
     def on_record(self, view: RecordView, findings: Findings) -> None:
-        """Judge one record; one that looks like an earlier one costs a look into a set."""
+        """Check one record; records of a known variant only cost a set lookup."""
         node = view.node
         version = self._version = node.version or self._version
         if node.type in ROLES:
@@ -364,13 +369,13 @@ class FieldRules(RuleFamily):
 
 
 def _has_backup_text(fields: dict[str, Any]) -> bool:
-    """Whether a snapshot has the content of a file, as one published description has it."""
+    """Return whether a snapshot contains file content, as in one published description."""
     backups: Any = (as_object(fields.get("snapshot")) or {}).get("trackedFileBackups")
     return any(isinstance(backup, str) for backup in (as_object(backups) or {}).values())
 
 
 def _variant(view: RecordView) -> Any:
-    """Return what tells kinds of one type apart beside their top level, as cheaply as can be."""
+    """Return a cheap key that separates kinds with the same type and shape."""
     node = view.node
     kind = node.type
     if kind == "assistant":
@@ -393,7 +398,7 @@ def _inner_type(value: Any) -> str | None:
 def _compare_with_catalogue(
     kind: str, version: str, shape: RecordShape
 ) -> tuple[tuple[str, ...], tuple[_OddField, ...]]:
-    """Return the fields that are missing at the top level of a record, and those with a type that is not known."""
+    """Return the missing top-level fields of a record, and those with unexpected types."""
     known = _known_fields(kind)
     if known is None:
         return (), ()
@@ -423,7 +428,7 @@ def _known_fields(kind: str) -> Fields | None:
 
 
 def _is_required(field: Field, version: str) -> bool:
-    """Whether the version is known to write the field always; of no version, all must."""
+    """Return whether a version always writes the field; without a version, whether all versions do."""
     if field.optional or field.claimed:
         return False
     if version:
@@ -434,35 +439,36 @@ def _is_required(field: Field, version: str) -> bool:
 
 _NO_TIME: Final = error_rule(
     "time.missing",
-    "a message has no timestamp",
-    "2.1.200 and newer leave the message out; `steno repair` gives it a time between its neighbours",
-    "A message needs its `timestamp` as ISO text. 2.1.200 and 2.1.325 leave out every message "
-    "without one, and refuse the file when none is left. 2.1.42 loads only the first prompt, and "
-    "2.0.76 crashes. Repair writes a time between those of the neighbours.",
+    "Message without a timestamp",
+    "Claude Code 2.1.200 and later drop the message. Run `steno repair SESSION` to add a timestamp.",
+    "A message needs a `timestamp` as ISO text. Claude Code 2.1.200 and 2.1.325 drop messages without one, and "
+    "refuse the file if no other is left. 2.1.42 loads only the first prompt, and 2.0.76 crashes. Repair adds "
+    "a time between those of the neighbours.",
 )
 _NUMBER: Final = error_rule(
     "time.number",
-    "a timestamp is a number",
-    "2.1.200 and newer leave the message out; `steno repair` writes it as ISO text",
-    "Some descriptions of the format have milliseconds here; no client writes them. 2.0.76 and "
-    "2.1.42 load such a message, 2.1.200 and 2.1.325 leave it out, and refuse the file when no "
-    "other message is left. Repair writes the same moment as ISO text.",
+    "Numeric timestamp",
+    "Claude Code 2.1.200 and later drop the message. Run `steno repair SESSION` to convert the timestamp.",
+    "Some descriptions of the format use milliseconds; Claude Code does not. Claude Code 2.0.76 and 2.1.42 "
+    "load such a message; 2.1.200 and 2.1.325 drop it, and refuse the file if no other message is left. Repair "
+    "converts the timestamp to ISO text.",
 )
 _NOT_ISO: Final = warning_rule(
     "time.not-iso",
-    "a timestamp is not ISO 8601 with a time zone",
-    "readers guess the moment or take none; write it like 2026-11-15T05:00:01.000Z",
-    "Every client writes UTC with milliseconds and a `Z`; an offset such as `+00:00` is read too. "
-    "Text of another form is taken for local time, or for no time at all. A client that looks for "
-    "a lost parent by time, or goes on from the latest record, then goes astray.",
+    "Timestamp not in ISO 8601 with a time zone",
+    "Readers guess the time or ignore it. Write it like 2026-11-15T05:00:01.000Z.",
+    "Claude Code writes UTC with milliseconds and a `Z`; an offset such as `+00:00` is also read. Other text "
+    "is read as local time or not at all. Versions that choose a parent or a leaf by time may then choose the "
+    "wrong record.",
 )
 _BACKWARDS: Final = info_rule(
     "time.backwards",
-    "the clock went back by more than a minute",
-    "the order of the file and of its timestamps differ; clients up to 2.1.42 go by the latter",
-    "Records are appended as they happen, so times rise along the file; a few milliseconds back are common where "
-    "hooks run. More than a minute means a clock that was set, or records that were copied or moved. Clients up to "
-    "2.1.42 go on from the record with the latest time, newer ones by the order of the file.",
+    "Timestamp more than a minute before the previous one",
+    "Claude Code 2.1.42 and older resume from the latest timestamp, not from the last record. No action is "
+    "needed for newer versions.",
+    "Records are appended as they happen, so timestamps increase; a few milliseconds back are common if hooks "
+    "run. More than a minute means a changed clock, or copied or moved records. Claude Code 2.1.42 and older "
+    "resume from the record with the latest time, newer versions use the file order.",
 )
 
 _ISO: Final = re.compile(
@@ -478,11 +484,11 @@ class TimeRules(RuleFamily):
 
     @staticmethod
     def applies_to(kind: str, shape: RecordShape | None) -> bool:
-        """Say whether the time of such a record is no text; texts are looked at all together."""
+        """Return whether the timestamp may be missing or not text; text timestamps are checked together."""
         return shape is None or (kind in ROLES and not shape.has("timestamp", str))
 
     def on_record(self, view: RecordView, findings: Findings) -> None:
-        """Judge the time of a message that has none, or one that is no text."""
+        """Check a timestamp that is missing or not text."""
         node = view.node
         stamp = node.timestamp
         if node.is_message and not isinstance(stamp, str):
@@ -491,7 +497,7 @@ class TimeRules(RuleFamily):
             findings.defer(rule, view.location, message, node.index)
 
     def on_end(self, evidence: Evidence) -> None:
-        """Judge all times that are texts, alone and against the record before."""
+        """Check all text timestamps, alone and against the previous record."""
         nodes = evidence.transcript.nodes
         stamps = [node.timestamp for node in nodes if isinstance(node.timestamp, str)]
         usual = are_usual_times(stamps)
@@ -509,7 +515,7 @@ class TimeRules(RuleFamily):
 
 
 def _check_time(stamp: str, before: str, node: Node, evidence: Evidence) -> str:
-    """Look closer at a time, and return what the next is to be held against."""
+    """Check one timestamp, and return the one that the next is compared with."""
     time = read_time(stamp)
     if time is None or not _ISO(stamp):
         message = f"{_NOT_ISO.title}: {stamp:.40}"
@@ -519,5 +525,5 @@ def _check_time(stamp: str, before: str, node: Node, evidence: Evidence) -> str:
     earlier = read_time(before)
     if earlier is not None and earlier - time > _TOLERANCE:
         back = int((earlier - time).total_seconds())
-        evidence.add_finding(_BACKWARDS, node, f"the clock went back by {back:,} seconds")
+        evidence.add_finding(_BACKWARDS, node, f"Timestamp is {back:,} seconds before the previous one")
     return time.isoformat(timespec="milliseconds")[:-6] + "Z"

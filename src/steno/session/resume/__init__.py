@@ -1,5 +1,5 @@
-"""How the real clients read a session back, and a session as messages the API accepts.
+"""How Claude Code versions read a session, and conversion of a session to valid API messages.
 
-clients says what each client does differently; record_chain selects the records, entries turns them
-into API blocks, replay puts the messages together; api_rules are the rules of the Messages API.
+clients describes the differences between versions; record_chain selects records; entries converts them to API blocks;
+replay assembles messages; api_rules contains the rules of the Messages API.
 """

@@ -1,6 +1,6 @@
-"""The rules of the Messages API: breaches in a conversation, their fixes, and image headers.
+"""Rules of the Messages API: breaches in a conversation, their fixes, and image headers.
 
-An image header gives kind, width and height from the first bytes of its base64.
+An image header provides the media type, width and height from the first bytes of the base64 data.
 """
 
 import binascii
@@ -14,18 +14,18 @@ from steno.format.lenient_json import as_list, as_object, decode_lenient, descri
 from steno.format.message import THINKING_TYPES
 
 MEDIA_TYPES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
-"""The kinds of image the API takes."""
+"""Image media types that the API accepts."""
 MAX_BYTES: Final = 5 << 20
-"""The most bytes of one image."""
+"""Maximum size of an image in bytes."""
 MAX_SIDE: Final = 8_000
-"""The most pixels of a side."""
+"""Maximum width and height of an image in pixels."""
 MANY_IMAGES: Final = 20
-"""Beyond so many images in one request the sides may only be `MAX_SIDE_AMONG_MANY` long."""
+"""With more images than this in one request, the limit is `MAX_SIDE_AMONG_MANY`."""
 MAX_SIDE_AMONG_MANY: Final = 2_000
 
 _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _MAX_PADDING: Final = 2
-_FIRST_WINDOW: Final = 4_096  # a multiple of four, so that it can be decoded alone
+_FIRST_WINDOW: Final = 4_096  # a multiple of four, so that it can be decoded separately
 _GROWTH: Final = 16
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_HEADER: Final = 24
@@ -33,16 +33,16 @@ _GIF_HEADER: Final = 10
 _WEBP_HEADER: Final = 30
 _MARKER_PREFIX: Final = 0xFF
 _START_OF_FRAME: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_MARKERS_WITHOUT_LENGTH: Final = frozenset((0x01, *range(0xD0, 0xD9)))  # JPEG markers that no length follows
+_MARKERS_WITHOUT_LENGTH: Final = frozenset((0x01, *range(0xD0, 0xD9)))  # JPEG markers without a length field
 
 
 def max_image_side(image_count: int) -> int:
-    """Return the most pixels of a side in a request with so many images."""
+    """Return the maximum width and height in pixels for a request with this many images."""
     return MAX_SIDE_AMONG_MANY if image_count > MANY_IMAGES else MAX_SIDE
 
 
 class ImageHeader(msgspec.Struct, frozen=True):
-    """What the first bytes of an image say; no width and height where they do not say it."""
+    """Media type and dimensions from an image header; a dimension is 0 if unknown."""
 
     media_type: str
     width: int = 0
@@ -50,14 +50,14 @@ class ImageHeader(msgspec.Struct, frozen=True):
 
     @property
     def side(self) -> int:
-        """The longer side."""
+        """The larger of width and height."""
         return max(self.width, self.height)
 
 
 def image_flaw(source: Any) -> tuple[str, int]:
-    """Return why the API would refuse an image, or nothing, and its longer side if it is known.
+    """Return why the API would reject an image, or an empty string, and its larger side if known.
 
-    `source` is what stands under that key in an image block.
+    `source` is the value of that key in an image block.
     """
     fields = as_object(source)
     if fields is None:
@@ -74,19 +74,19 @@ def image_flaw(source: Any) -> tuple[str, int]:
     if size is None:
         return "not base64", 0
     if size > MAX_BYTES:
-        return f"{size:,} bytes, {MAX_BYTES:,} allowed", 0
+        return f"{size:,} bytes; the limit is {MAX_BYTES:,}", 0
     header = read_header(data)
     if header is None:
-        return "the bytes are no image", 0
+        return "not an image", 0
     if header.media_type != declared:
-        return f"said to be {declared}, but the bytes are {header.media_type}", header.side
+        return f"declared as {declared}, but the data is {header.media_type}", header.side
     if header.side > MAX_SIDE:
-        return f"{header.width:,} x {header.height:,} pixels, {MAX_SIDE:,} a side allowed", 0
+        return f"{header.width:,} x {header.height:,} pixels; the limit is {MAX_SIDE:,} a side", 0
     return "", header.side
 
 
 def decoded_size(data: str) -> int | None:
-    """Return how many bytes a base64 text stands for; None when it is not base64.
+    """Return the decoded length of a base64 text in bytes, or None if it is not base64.
 
     >>> decoded_size("aGk="), decoded_size("a?"), decoded_size("aGk")
     (2, None, None)
@@ -100,7 +100,7 @@ def decoded_size(data: str) -> int | None:
 
 
 def _is_base64(data: str, length: int) -> bool:
-    """Whether so many characters from the first on are of base64, with only filling behind them."""
+    """Return whether the first `length` characters are base64 digits, and the others padding."""
     find = _finder()
     if find is None:
         return len(data.encode("ascii").translate(None, _BASE64)) == len(data) - length
@@ -110,7 +110,7 @@ def _is_base64(data: str, length: int) -> bool:
 
 @cache
 def _finder() -> Callable[[str, bytes], int] | None:
-    """Return what finds the first byte that is none of some: many times faster than a table."""
+    """Return a function that finds the first byte outside a set, much faster than `bytes.translate`."""
     try:
         import stringzilla
     except ImportError:
@@ -120,7 +120,7 @@ def _finder() -> Callable[[str, bytes], int] | None:
 
 
 def read_header(data: str) -> ImageHeader | None:
-    """Return the header of a base64 image, decoding no more than it takes; None for no image."""
+    """Return the header of a base64 image, decoding no more than needed, or None if it is not an image."""
     window = _FIRST_WINDOW
     while True:
         try:
@@ -134,8 +134,8 @@ def read_header(data: str) -> ImageHeader | None:
         window *= _GROWTH
 
 
-# Not imagesize: it needs a file or all bytes, where this reads the first bytes of base64 text, and it
-# accepts formats that the API refuses.
+# imagesize needs a file or all bytes, and accepts formats that the API rejects; this reads only the first bytes of
+# base64 text.
 def _header(head: bytes) -> ImageHeader | None:
     if head.startswith(_PNG):
         if len(head) < _PNG_HEADER or head[12:16] != b"IHDR":
@@ -167,7 +167,7 @@ def _webp(head: bytes) -> ImageHeader:
 
 
 def _jpeg(head: bytes) -> ImageHeader:
-    """Go from marker to marker up to the frame; what lies before it may be long."""
+    """Skip from marker to marker up to the frame header; metadata before it may be long."""
     at = 2
     while at + 9 <= len(head) and head[at] == _MARKER_PREFIX:
         marker = head[at + 1]
@@ -191,7 +191,7 @@ def _little_endian(data: bytes, at: int, length: int) -> int:
 
 
 _RESULT_BLOCKS: Final = frozenset(("text", "image", "document", "search_result", "tool_reference"))
-"""What a tool result may hold."""
+"""Block types allowed in a tool result."""
 _BLOCKS_BY_ROLE: Final = {
     "user": frozenset(("text", "image", "document", "tool_result", "search_result", "container_upload")),
     "assistant": frozenset(
@@ -214,25 +214,25 @@ _BLOCKS_BY_ROLE: Final = {
     "system": frozenset(("text",)),
 }
 KNOWN_BLOCKS: Final = _RESULT_BLOCKS.union(*_BLOCKS_BY_ROLE.values())
-"""Every kind of block the API knows, wherever it may stand."""
+"""All block types known to the API."""
 BLOCK_ROLES: Final = {kind: role for role, kinds in _BLOCKS_BY_ROLE.items() for kind in kinds if kind != "text"}
-"""The role of every kind of block; text may be in a message of any."""
+"""Role of every block type; text is allowed in any role."""
 _SERVER_CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
-"""Calls that the server makes itself: their results are in the same message."""
+"""Calls of server tools, whose results are in the same message."""
 NO_CONTENT: Final = "(no content)"
-"""What stands in a message of which nothing else is left."""
+"""Replaces the content of a message without any other content."""
 _CALL_FLAW: Final = "id, name or input"
-IMAGE_NOTE: Final = "[image left out: {}]"
-_DOCUMENT_NOTE: Final = "[document left out: {}]"
+IMAGE_NOTE: Final = "[Image omitted: {}]"
+_DOCUMENT_NOTE: Final = "[Document omitted: {}]"
 _DOCUMENT_SOURCES: Final = {"text": "data", "content": "content", "url": "url", "file": "file_id"}
-"""The kinds of source a document has beside base64, and where each keeps it."""
+"""Source types of a document other than base64, with the field that contains the data."""
 
 _Block = dict[str, Any]
 _Message = dict[str, Any]
 
 
 class Breach(msgspec.Struct, frozen=True):
-    """A rule that a message breaks."""
+    """A breach of an API rule by a message."""
 
     rule: str
     message: int
@@ -241,7 +241,7 @@ class Breach(msgspec.Struct, frozen=True):
 
 
 def find_breaches(messages: list[_Message]) -> list[Breach]:
-    """Return every breach of the API's rules, in order; an empty list means it can be sent."""
+    """Return all breaches of the API rules in order; with an empty list, the messages can be sent."""
     problems: list[Breach] = []
     *pairings, end = pair_calls(map(blocks_of, messages))
     for index, (message, pairing) in enumerate(zip(messages, pairings, strict=True)):
@@ -250,26 +250,26 @@ def find_breaches(messages: list[_Message]) -> list[Breach]:
     if end.unanswered:
         problems.append(Breach("tool_use.answered", len(messages) - 1, None, ", ".join(end.unanswered)))
     if messages and messages[0].get("role") != "user":
-        problems.insert(0, Breach("role.first", 0, None, "the first message must be the user's"))
+        problems.insert(0, Breach("role.first", 0, None, "the first message must have the role user"))
     return problems
 
 
 class ToolResultPlace(msgspec.Struct, frozen=True):
-    """A tool result in a message, and how it fits the calls of the message before."""
+    """A tool result in a message, and how it matches the calls of the previous message."""
 
     call_id: str
     index: int
-    """Which block of the message it is."""
+    """Index of the block in the message."""
     number: int
-    """Which result of the message it is."""
+    """Index among the results of the message."""
     is_called: bool
-    """Whether the message before has the call."""
+    """Whether the previous message contains the call."""
     is_repeated: bool
-    """Whether an earlier result of the message has the same call."""
+    """Whether an earlier result of the message answers the same call."""
 
 
 class CallPairing(msgspec.Struct, frozen=True):
-    """How the results of a message fit the calls of the message before, and which ids its own calls repeat."""
+    """How the results of a message match the calls of the previous message, and IDs that its own calls repeat."""
 
     unanswered: list[str]
     results: list[ToolResultPlace]
@@ -277,7 +277,7 @@ class CallPairing(msgspec.Struct, frozen=True):
 
 
 def pair_calls(contents: Iterable[list[_Block]]) -> Iterator[CallPairing]:
-    """Yield the pairing of every message, given by its blocks, and that of the end behind the last."""
+    """Yield the pairing of every message, given by its blocks, and a last one for the end."""
     calls: list[str] = []
     seen: set[str] = set()
     for blocks in contents:
@@ -316,20 +316,20 @@ def _block_breaches(message_index: int, role: Any, blocks: list[_Block]) -> Iter
 
 
 def _kind(block: _Block) -> str:
-    """Return the type of a block; nothing where it is no text."""
+    """Return the type of a block, or an empty string if it is not text."""
     kind = block.get("type")
     return kind if isinstance(kind, str) else ""
 
 
 def is_blank(block: Any) -> bool:
-    """Whether a block is text that says nothing."""
+    """Return whether a block is an empty or blank text."""
     fields = as_object(block) or {}
     text = fields.get("text")
     return fields.get("type") == "text" and not (isinstance(text, str) and text.strip())
 
 
 def block_flaw(block: _Block, role: str) -> str:
-    """Return why the API would refuse a block in a message of that role, or nothing."""
+    """Return why the API would reject a block in a message with this role, or an empty string."""
     if _kind(block) in _BLOCKS_BY_ROLE.get(role, ()):
         return _known_block_flaw(block)
     return f"a block of type {block.get('type')!r}"
@@ -340,7 +340,7 @@ def _known_block_flaw(block: _Block) -> str:
         case "text":
             return "text is empty" if is_blank(block) else ""
         case "thinking":
-            # Whether a signature fits its thinking, only the API can tell.
+            # Only the API can check whether a signature matches its thinking.
             is_signed = _is_non_empty_text(block.get("signature")) and isinstance(block.get("thinking"), str)
             return "" if is_signed else "no signature"
         case "redacted_thinking":
@@ -376,11 +376,11 @@ def _document_flaw(source: Any) -> str:
 
 
 def result_flaws(result: _Block) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with a tool result: the type of the block inside it, and the flaw."""
+    """Yield the flaws of a tool result: the type of the inner block and a description."""
     if not _is_non_empty_text(result.get("tool_use_id")):
-        yield "tool_result", "no id of a call"
+        yield "tool_result", "no tool call ID"
     if not isinstance(result.get("is_error"), bool | None):
-        yield "tool_result", "is_error is no truth value"
+        yield "tool_result", "is_error is not a boolean"
     content = result.get("content")
     if content is None or isinstance(content, str):
         return
@@ -390,7 +390,7 @@ def result_flaws(result: _Block) -> Iterator[tuple[str, str]]:
     for item in items or ():
         block = as_object(item) or {}
         kind = _kind(block)
-        flaw = _known_block_flaw(block) if kind in _RESULT_BLOCKS else f"holds {block.get('type')!r}"
+        flaw = _known_block_flaw(block) if kind in _RESULT_BLOCKS else f"contains {block.get('type')!r}"
         if flaw:
             yield kind, flaw
 
@@ -410,7 +410,7 @@ def _pairing_breaches(index: int, pairing: CallPairing) -> Iterator[Breach]:
 
 
 def unpaired_server_blocks(blocks: list[_Block]) -> list[int]:
-    """Return the indexes of calls of the server's own tools without a result in their message, and the reverse."""
+    """Return the indexes of server tool calls without a result in their message, and of results without a call."""
     calls = {str(block.get("id")) for block in blocks if _kind(block) in _SERVER_CALLS}
     results = {str(block.get("tool_use_id")) for block in blocks if _kind(block).endswith("_tool_result")}
     return [
@@ -422,14 +422,14 @@ def unpaired_server_blocks(blocks: list[_Block]) -> list[int]:
 
 
 def is_prompt(message: _Message) -> bool:
-    """Whether a message is the user's own: it begins a turn and has no tool results."""
+    """Return whether a message is a prompt: it starts a turn and has no tool results."""
     return message["role"] == "user" and all(block.get("type") != "tool_result" for block in blocks_of(message))
 
 
 def answer_without_thinking(messages: list[_Message]) -> int | None:
-    """Return the index of the first answer of the current turn if the turn has calls and it starts without thinking.
+    """Return the index of the current turn's first answer, if it has no thinking and the turn has tool calls.
 
-    With thinking on a budget the API refuses such a turn, unless thinking was off when the answer was given.
+    With a thinking budget, the API rejects such a turn unless thinking was off for that answer.
     """
     start = max((index + 1 for index, message in enumerate(messages) if is_prompt(message)), default=0)
     answers = [index for index in range(start, len(messages)) if messages[index]["role"] == "assistant"]
@@ -438,7 +438,7 @@ def answer_without_thinking(messages: list[_Message]) -> int | None:
 
 
 def fix_block(block: _Block, role: str) -> _Block | None:
-    """Return a block that can be sent in place of `block`, None to leave it out."""
+    """Return a valid replacement for `block`, or None to omit it."""
     kind = _kind(block)
     if kind not in _BLOCKS_BY_ROLE.get(role, ()):
         return None
@@ -461,14 +461,14 @@ def fix_block(block: _Block, role: str) -> _Block | None:
 
 
 def _call_id(value: Any) -> str:
-    """Return an id that is one; what was the same before is the same again."""
+    """Return a valid call ID; equal invalid values map to equal IDs."""
     if _is_non_empty_text(value):
         return str(value)
     return f"toolu_{''.join(character for character in repr(value) if character.isascii() and character.isalnum())}"
 
 
 def _input_object(value: Any) -> _Block:
-    """Return the input of a call as an object: as it was meant, or under a key of its own."""
+    """Return the input of a call as an object: parsed from text, or wrapped under a key."""
     parsed = decode_lenient(value.encode("utf-8", "replace")) if isinstance(value, str) else value
     fields = as_object(parsed)
     if fields is not None:
@@ -488,7 +488,7 @@ def _fix_result(block: _Block) -> _Block:
 
 
 def error_result_flaw(result: _Block) -> Literal["", "empty", "not text"]:
-    """Return what is wrong with the content of a result that is an error: it must be text."""
+    """Return the flaw of the content of an error result, which must be text."""
     content = result.get("content")
     if result.get("is_error") is not True or (isinstance(content, str) and content):
         return ""
@@ -503,7 +503,7 @@ def _as_text_blocks(content: list[Any]) -> list[_Block]:
     text_blocks = [
         block
         if block.get("type") == "text"
-        else {"type": "text", "text": f"[{block.get('type')} left out of an error]"}
+        else {"type": "text", "text": f"[{block.get('type')} omitted from an error result]"}
         for block in blocks
     ]
     return text_blocks or [{"type": "text", "text": NO_CONTENT}]
@@ -518,12 +518,12 @@ def _fix_content(content: Any) -> list[_Block]:
 
 
 def _fix_inner_block(block: _Block) -> _Block | None:
-    # A block that may only stand inside a result is sent as it is.
+    # Block types allowed only inside a result are sent unchanged.
     return fix_block(block, "user") if _kind(block) in _BLOCKS_BY_ROLE["user"] else block
 
 
 def blocks_of(message: _Message) -> list[_Block]:
-    """Return the blocks of a message; words alone are one block."""
+    """Return the blocks of a message; plain text becomes one block."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

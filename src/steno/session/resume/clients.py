@@ -1,7 +1,7 @@
-"""How each generation of the real client reads a session back, as data.
+"""How each generation of Claude Code reads a session, as data.
 
-Every field was observed in experiments with that client; `steno` is steno's own reading, which
-keeps everything it can.
+Every field was observed in experiments with that version. `STENO` is steno's own reading, which keeps as much as
+possible.
 """
 
 from typing import Final, Literal
@@ -13,78 +13,78 @@ from steno.session.transcript import Node
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """One client's habits when it resumes a file. The defaults are those of the newest."""
+    """Behaviour of one client version when it resumes a file. Defaults are those of the newest."""
 
     version: str
 
-    # What it takes in
+    # Loading
     splits_glued: bool = True
-    """Reads the first of two records that stand on one line."""
+    """Reads the first of two records on one line."""
     needs_time_as_text: bool = True
-    """Leaves out a message whose time is not an ISO string."""
+    """Drops messages whose timestamp is not an ISO string."""
     links: frozenset[str] = frozenset(("progress",))
-    """Types that are passed over: their children hang on their parents."""
+    """Record types that are skipped; their children are linked to their parents."""
     keeps_unknown: bool = False
-    """Takes in records of every other type that have an id."""
+    """Loads records of any other type that have an ID."""
     refuses: frozenset[str] = frozenset()
-    """What makes it give up: `no content`, `no model`, `no time`, `cycle`."""
+    """Conditions for refusing a file: `no content`, `no model`, `no time`, `cycle`."""
 
-    # Which way it goes
+    # Chain
     leaf: Literal["file order", "last record", "timestamp"] = "file order"
-    """What it goes on from, when `last-prompt` does not say."""
+    """How the leaf is chosen without a `last-prompt` record."""
     obeys_last_prompt: bool = True
     refuses_agents_leaf: bool = True
-    """Gives up when `last-prompt` names a sub-agent's record."""
+    """Refuses the file if `last-prompt` names a sub-agent record."""
     bridge_seconds: float | None = 5.0
-    """How far back in time a missing parent is looked for; None: not at all."""
+    """Maximum age in seconds of the record that replaces a missing parent; None disables bridging."""
     gathers: bool = True
-    """Pulls in sibling calls and results that are off the chain."""
+    """Gathers sibling calls and results that are off the chain."""
     gathered_first: bool = False
-    """Puts results that were pulled in before those on the chain."""
+    """Puts gathered results before those on the chain."""
     honours_preserved: bool = True
     ignores_last_boundary: bool = True
 
-    # What it sends
+    # Sending
     sends_rendered: bool = True
     tells_reads_apart: bool = True
-    """Lets what tells of a file that was mentioned begin a message of its own."""
+    """Starts a new message with the content of a mentioned file."""
     system_turns: bool = True
-    """Sends reminders as messages of the system, in sessions that it began so."""
+    """Sends reminders as system messages in sessions that started with them."""
     sends_local_commands: bool = True
     answers_interrupted: bool = True
     """Answers a last tool call without a result with an error; otherwise the call is dropped."""
     answers_prompts: bool = True
-    """Puts an answer of its own behind a last prompt that the model never got to."""
+    """Appends a synthetic answer to a last prompt without one."""
     asks_to_continue: bool = False
-    """Puts a prompt of its own behind a last tool result."""
+    """Appends a synthetic prompt after a last tool result."""
     answers_only: Literal["", "last record", "last record or result"] = ""
-    """Does so only where the prompt is the very last record, without a note or an event behind it;
-    a tool result with such records behind it counts as the last one, or does not."""
+    """Restricts `answers_prompts` to a prompt that is the very last record, without notes or events after it. A tool
+    result followed by such records counts as the last record, or does not."""
     merges_nameless: bool = False
-    """Takes lines with neither id nor model for one response."""
+    """Treats records without ID and model as one response."""
     joins_with_newline: bool = True
     calls_last: bool = True
-    """Moves tool calls behind the words of a message."""
+    """Moves tool calls after the text of a message."""
     drops_orphans: bool = True
     answers_reused_ids: bool = False
-    """Lets a call with the id of an earlier one have a result of its own."""
+    """Allows a separate result for a call with the ID of an earlier one."""
     default_model: str = "claude-opus-5-5"
-    """Where requests go when the model of the last answer is not to be had any more. Thinking of
-    any other model than the request's is left out; nothing here: all of it is sent."""
+    """Model used if the model of the last answer is no longer available. Thinking of any other model is dropped; if
+    empty, all thinking is sent."""
     gone_models: tuple[str, ...] = ("claude-3-7-", "claude-opus-4-1", "claude-opus-4-2", "claude-sonnet-4-2")
-    """How the names of models begin that it does not ask any more, or not yet."""
+    """Name prefixes of models that this version does not support any more, or not yet."""
 
     def model_for(self, last: str) -> str:
-        """Return the model that a session goes on with, by that of its last answer."""
+        """Return the model that continues a session, given the model of its last answer."""
         known = last.startswith("claude-") and not last.startswith(self.gone_models)
         return last if known else self.default_model
 
     def can_parse(self, node: Node) -> bool:
-        """Whether the client, which reads line by line, gets this record at all."""
+        """Return whether the client version, which reads line by line, can parse this record."""
         return node.whole and (node.ends_line or self.splits_glued)
 
     def accepts(self, node: Node) -> bool:
-        """Whether a record has what this client needs to load it."""
+        """Return whether a record has the fields that this client version requires."""
         if not node.is_message:
             return True
         if self.needs_time_as_text and not isinstance(node.timestamp, str):
@@ -137,7 +137,7 @@ _V2_0_76: Final = msgspec.structs.replace(
 _V1_0_128: Final = msgspec.structs.replace(_V2_0_76, version="1.0.128")
 _V2_1_29: Final = msgspec.structs.replace(_V2_1_42, version="2.1.29", answers_only="last record")
 CLIENTS: Final[tuple[Client, ...]] = (_V1_0_128, _V2_0_76, _V2_1_29, _V2_1_42, _V2_1_200, LATEST)
-"""The clients that were studied, oldest first."""
+"""Studied client versions, oldest first."""
 STENO: Final = Client(
     version="steno",
     refuses_agents_leaf=False,
@@ -150,11 +150,11 @@ STENO: Final = Client(
     answers_reused_ids=True,
     default_model="",
 )
-"""Our own reading of a conversation."""
+"""steno's own reading of a conversation."""
 
 
 def client_for(version: str) -> Client:
-    """Return the habits of a client: the studied one, or the newest studied before it.
+    """Return the behaviour of a client version: the studied one, or the newest studied before it.
 
     >>> client_for("2.1.250").version
     '2.1.200'
@@ -162,10 +162,10 @@ def client_for(version: str) -> Client:
     try:
         numbers = _version_numbers(version)
     except ValueError:
-        raise BadRequest(f"not a client version: {version!r}", hint=_studied_hint()) from None
+        raise BadRequest(f"invalid client version: {version!r}", hint=_studied_hint()) from None
     older = [client for client in CLIENTS if _version_numbers(client.version) <= numbers]
     if not older:
-        raise BadRequest(f"no client as old as {version} was studied", hint=_studied_hint())
+        raise BadRequest(f"Claude Code {version} is older than the versions that were studied", hint=_studied_hint())
     return older[-1]
 
 
@@ -174,4 +174,4 @@ def _version_numbers(version: str) -> tuple[int, ...]:
 
 
 def _studied_hint() -> str:
-    return f"studied: {', '.join(client.version for client in CLIENTS)}"
+    return f"Studied versions: {', '.join(client.version for client in CLIENTS)}."

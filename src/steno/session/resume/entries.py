@@ -1,4 +1,4 @@
-"""A chain of nodes → entries in API blocks, with open calls settled and refused content left out."""
+"""Converts a chain of nodes to entries with API blocks, settles open calls, and drops refused content."""
 
 import json
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ _COMMAND_STARTS: Final = ("Caveat: ", "<local-command-", "<command-name>", "<bas
 _QUEUED_TEXT: Final = "<system-reminder>\nThe user sent a new message while you were working:\n{}\n</system-reminder>"
 _READ_CALL_TEXT: Final = "<system-reminder>\nCalled the Read tool with the following input: {}\n</system-reminder>"
 _READ_TYPES: Final = frozenset({"file", "directory"})
-"""What is told as if the model had looked at it."""
+"""Attachment types presented as Read calls."""
 _READ_RESULT_TEXT: Final = "<system-reminder>\nResult of calling the Read tool:\n{}\n</system-reminder>"
 
 
 class Entry:
-    """One contribution to the conversation.
+    """One contribution of a record to the conversation.
 
-    `group` is the response an assistant entry belongs to; an entry that is `alone` takes nothing
-    in behind it; `error` marks what the client itself wrote in place of an answer.
+    `group` is the response of an assistant entry; an `alone` entry is not merged with the next one; `error` marks a
+    synthetic answer.
     """
 
     __slots__ = ("alone", "blocks", "error", "group", "kind", "leading", "role")
@@ -47,7 +47,7 @@ class Entry:
         self.leading: int | None = None
 
     def merge(self, blocks: Blocks, *, newline: bool) -> None:
-        """Merge blocks into this entry, results first; text before more text ends in a newline."""
+        """Merge blocks into this entry, results first; text followed by text ends in a newline."""
         if self.leading is None:
             self.leading = self._results_first()
         own_last, other_first = self.blocks[-1:], blocks[:1]
@@ -66,27 +66,27 @@ class Entry:
 
     @property
     def has_tool_results(self) -> bool:
-        """Whether it is a user entry with tool results."""
+        """Whether this is a user entry with tool results."""
         return self.role == "user" and has_results(self.blocks)
 
     @property
     def calls(self) -> list[str]:
-        """The ids of the tool calls in it."""
+        """IDs of the tool calls."""
         return [str(block.get("id")) for block in self.blocks if block.get("type") == "tool_use"]
 
 
 def has_results(blocks: Blocks) -> bool:
-    """Whether any block is a tool result."""
+    """Return whether any block is a tool result."""
     return any(block.get("type") == "tool_result" for block in blocks)
 
 
 def only_thinking(blocks: Blocks) -> bool:
-    """Whether there is nothing but reasoning."""
+    """Return whether all blocks are thinking."""
     return all(block.get("type") in THINKING_TYPES for block in blocks)
 
 
 def without_thinking(blocks: Blocks) -> Blocks:
-    """Return the blocks that are no reasoning."""
+    """Return the blocks that are not thinking."""
     return [block for block in blocks if block.get("type") not in THINKING_TYPES]
 
 
@@ -96,7 +96,7 @@ def text_block(text: str) -> dict[str, Any]:
 
 
 def entries_of(transcript: Transcript, chain: list[Node], client: Client) -> Iterator[Entry]:
-    """Yield what each record of the chain contributes; most contribute nothing."""
+    """Yield the entries of the records in a chain; most records have none."""
     system_turns = client.system_turns and any(_is_snapshot(transcript, node) for node in chain)
     model = _model_for(chain, client)
     for node in chain:
@@ -167,7 +167,7 @@ def _dicts_in(value: Any) -> list[dict[str, Any]]:
 
 
 def _is_snapshot(transcript: Transcript, node: Node) -> bool:
-    """Whether the client noted here what it had told the model besides the conversation."""
+    """Return whether this record stores system prompt content that was sent with the conversation."""
     return node.type == "attachment" and transcript.record(node).kind == "attachment/prompt_snapshot"
 
 
@@ -190,7 +190,7 @@ def _attachment_entries(transcript: Transcript, node: Node, client: Client, *, s
 
 
 def _file_entries(attachment: dict[str, Any], *, alone: bool) -> Iterator[Entry]:
-    """Yield a mentioned file as the client tells the model about it: as if it had been read."""
+    """Yield a mentioned file as Claude Code presents it: as the result of a Read call."""
     content = attachment.get("content")
     inner = cast("dict[str, Any]", content).get("file") if isinstance(content, dict) else None
     if not isinstance(inner, dict):
@@ -222,9 +222,9 @@ _CONTINUE: Final = "Continue from where you left off."
 
 
 def fix_entries(entries: list[Entry], client: Client, *, ends_with_message: bool = True) -> list[Entry]:
-    """Settle open calls, drop what is empty, and answer a prompt that was never answered.
+    """Settle open calls, drop empty responses, and answer an unanswered prompt.
 
-    `ends_with_message` says whether the last record is a message, and no note or event behind one.
+    `ends_with_message` tells whether the last record is a message rather than a note or event.
     """
     entries = _without_empty_responses(entries)
     entries = _settle_calls(entries, client)
@@ -250,7 +250,7 @@ def _settle_calls(entries: list[Entry], client: Client) -> list[Entry]:
 
 
 def _open_at_the_end(entries: list[Entry], open_calls: set[str]) -> tuple[list[str], set[str]]:
-    """Return the calls that the end of the session cut off, and those of its turn that stay open."""
+    """Return the calls that the end of the session interrupted, and the other open calls of its turn."""
     messages = [entry for entry in entries if entry.kind == "message"]
     while messages and messages[-1].role == "assistant" and only_thinking(messages[-1].blocks):
         messages.pop()
@@ -283,7 +283,7 @@ def _is_blank(entry: Entry) -> bool:
 
 
 def _without_empty_responses(entries: list[Entry]) -> list[Entry]:
-    """Leave out responses that hold nothing but blank text and reasoning."""
+    """Drop responses that contain only blank text and thinking."""
     substantial = {entry.group for entry in entries if _is_substantial(entry)}
     return [e for e in entries if e.role != "assistant" or e.group in substantial or e.error]
 
@@ -301,7 +301,7 @@ def _skip_reminders(entries: list[Entry], index: int) -> int:
 
 
 def _with_final_answer(entries: list[Entry], client: Client, *, ends_with_message: bool) -> list[Entry]:
-    """Put an answer behind a last prompt or result that the model never got to."""
+    """Append an answer to a last prompt or result without one."""
     for index in range(len(entries) - 1, -1, -1):
         entry = entries[index]
         if entry.kind not in ("message", "synthetic"):

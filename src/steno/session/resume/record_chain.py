@@ -1,9 +1,8 @@
-"""Which records a client resumes: what it loads, the leaf, the chain, siblings, compactions.
+"""Selects the records that a client version resumes: loading, leaf, chain, siblings, compactions.
 
-A response with several tool calls is written as several lines, and from 2.1 on the parent of each
-result is its own call. The chain runs through only one of them; `gather` adds the others.
-`since_compaction` keeps the part after the last boundary, with the messages that the compaction
-preserved.
+A response with several tool calls is written as several records, and from 2.1 on the parent of each result is its own
+call. The chain passes through only one of them; `gather` adds the others. `since_compaction` keeps the part after the
+last boundary, with the messages that the compaction preserved.
 """
 
 from bisect import bisect_right
@@ -19,16 +18,16 @@ from steno.session.transcript import CONVERSATION, Node, Transcript
 
 
 class LeafMarker(msgspec.Struct):
-    """The last `last-prompt` record: where the session was left."""
+    """The last `last-prompt` record, which names the leaf."""
 
     leaf: str | None
     explicit: bool = False
     stale: bool = False
-    """Messages were appended behind it."""
+    """Whether messages were appended after it."""
 
 
 class LoadedRecords:
-    """The records a client takes in, by id, in the order it holds them."""
+    """The records that a client version loads, by ID, in its order."""
 
     def __init__(self) -> None:
         self.nodes: dict[str | None, Node] = {}
@@ -39,7 +38,7 @@ class LoadedRecords:
         self._by_time: list[tuple[float, int, Node]] | None = None
 
     def parent(self, node: Node) -> str | None:
-        """Return the id of the parent, records that were passed over left out."""
+        """Return the ID of the parent, with skipped records resolved."""
         uuid = node.parent
         if uuid not in self.skipped:
             return uuid
@@ -48,7 +47,7 @@ class LoadedRecords:
             if uuid in self._resolved:
                 uuid = self._resolved[uuid]
                 break
-            self._resolved[uuid] = None  # what a ring of passed records ends in
+            self._resolved[uuid] = None  # end of a cycle of skipped records
             path.append(uuid)
             uuid = self.skipped[uuid]
         self._resolved.update(dict.fromkeys(path, uuid))
@@ -71,7 +70,7 @@ class LoadedRecords:
         return None
 
     def _timeline(self) -> list[tuple[float, int, Node]]:
-        """Return the conversation by time; of equal times the first in the file comes last."""
+        """Return the conversation sorted by time; of equal times, the first in the file comes last."""
         if self._by_time is None:
             timed = [
                 (moment, -order, node)
@@ -83,7 +82,7 @@ class LoadedRecords:
 
 
 def load_records(transcript: Transcript, client: Client) -> LoadedRecords:
-    """Return what the client takes in: of records with one id the last, where the first stood."""
+    """Return the records that a client version loads; the last of each ID, at the position of the first."""
     loaded = LoadedRecords()
     for node in transcript.nodes:
         if not client.can_parse(node):
@@ -105,7 +104,7 @@ def load_records(transcript: Transcript, client: Client) -> LoadedRecords:
 
 
 def _is_empty(node: Node, client: Client) -> bool:
-    """Whether a message without content is passed over like a link."""
+    """Return whether a message without content is skipped like a link."""
     if node.has_content or not node.has_message:
         return False
     return node.is_message and "no content" not in client.refuses
@@ -121,7 +120,7 @@ def _read_marker(transcript: Transcript, node: Node) -> LeafMarker:
 
 
 def walk(loaded: LoadedRecords, leaf: Node, client: Client) -> list[Node]:
-    """Return the chain from the root to `leaf`; missing and circular parents are bridged."""
+    """Return the chain from the root to `leaf`, with missing and circular parents bridged."""
     chain: list[Node] = []
     seen: set[str | None] = set()
     node: Node | None = leaf
@@ -145,7 +144,7 @@ def _epoch(node: Node) -> float | None:
 
 
 def choose_leaf(loaded: LoadedRecords, client: Client) -> Node | None:
-    """Return the record that the client would hang the next prompt on."""
+    """Return the record that the client version would use as parent of the next prompt."""
     newest = _newest_leaf(loaded, client)
     marker = loaded.marker if client.obeys_last_prompt else None
     if marker is None:
@@ -165,7 +164,7 @@ def choose_leaf(loaded: LoadedRecords, client: Client) -> Node | None:
 
 
 def _last_note(loaded: LoadedRecords, marked: Node) -> Node:
-    """Return the last of the notes that hang on a record and lead to no message."""
+    """Return the last note below a record that leads to no message."""
     children = _children_of(loaded)
     while True:
         notes = [node for node in children.get(marked.uuid, ()) if node.uuid not in children]
@@ -175,11 +174,11 @@ def _last_note(loaded: LoadedRecords, marked: Node) -> Node:
 
 
 def _last_record(loaded: LoadedRecords, client: Client) -> Node | None:
-    """Return the record that the client takes for the last one, be it a message's or not."""
+    """Return the record that the client version considers the last, whether it is a message or not."""
     if client.leaf == "timestamp":
         return max((node for node in loaded.nodes.values() if not node.sidechain), key=_epoch_or_zero, default=None)
     last = loaded.newest
-    # Once a client has said where it left the session, it looks no further than the file's end.
+    # With a `last-prompt` record, Claude Code considers only the last record of the file.
     if client.leaf == "last record" or last is None or loaded.marker is not None:
         return last
     return _latest_descendant(loaded, last)
@@ -203,7 +202,7 @@ def _epoch_or_zero(node: Node) -> float:
 
 
 def _latest_descendant(loaded: LoadedRecords, top: Node) -> Node:
-    """Return the latest of a record and its descendants; of equally late ones the deepest."""
+    """Return the latest of a record and its descendants; of equal times, the deepest."""
     parents = {node.parent for node in loaded.nodes.values()}
     if top.uuid not in parents and top.uuid not in loaded.skipped.values():
         return top
@@ -243,7 +242,7 @@ def _leads_to_message(loaded: LoadedRecords, node: Node) -> bool:
 
 
 def _continues(loaded: LoadedRecords, newest: Node, marked: Node, client: Client) -> bool:
-    """Whether the newest leaf continues the marked conversation, by parents that are there."""
+    """Return whether the newest leaf descends from the marked record, through existing parents."""
     chain = walk(loaded, newest, msgspec.structs.replace(client, bridge_seconds=None))
     if client.gathers and any(set(marked.results) & set(node.uses) for node in chain):
         return True
@@ -262,9 +261,9 @@ _LineRange = tuple[int, int]
 
 
 def gather(loaded: LoadedRecords, chain: list[Node], *, first: bool = False) -> list[Node]:
-    """Return the chain with the missing siblings put in their places.
+    """Return the chain with missing siblings inserted.
 
-    Results that are pulled in stand among the others in file order, or before them.
+    Gathered results are sorted into the others by file order, or placed first.
     """
     if _count_messages(chain) == _count_messages(loaded.nodes.values()):
         return chain
@@ -290,7 +289,7 @@ class _Insertion:
 
 
 class _SiblingInserter:
-    """Works out what is missing from a chain, and behind which place of it each thing belongs."""
+    """Computes the siblings that a chain lacks, and their positions."""
 
     def __init__(self, loaded: LoadedRecords, chain: list[Node]) -> None:
         self.loaded = loaded
@@ -306,7 +305,7 @@ class _SiblingInserter:
         self.index_below = {chain[end].uuid: end for end in ends.values()}
 
     def add_calls(self) -> None:
-        """Find the lines of responses on the chain that are not on it themselves."""
+        """Add the records of the chain's responses that are not on the chain."""
         for node in self.loaded.nodes.values():
             runs = self.ranges_of.get(node.message_id) if node.type == "assistant" else None
             if not runs or node.uuid in self.on_chain:
@@ -320,7 +319,7 @@ class _SiblingInserter:
                 self.index_of_call.setdefault(use, last)
 
     def add_results(self) -> None:
-        """Find the results of those responses, and the dead ends that hang on them."""
+        """Add the results of those responses, and their dead ends."""
         calls = {node.uuid for insert in self.insertions.values() for node in insert.calls}
         present = self.on_chain | calls
         children = _children_off_chain(self.loaded, self.on_chain)
@@ -335,7 +334,7 @@ class _SiblingInserter:
                     self.insertions[index].results.append(record)
 
     def move_results(self) -> None:
-        """Take along the results on the chain that belong behind a later line of their response."""
+        """Move results on the chain that belong after a later record of their response."""
         with_results = {index for index, insert in self.insertions.items() if insert.results}
         for current_index, node in enumerate(self.chain):
             place = self._insertion_index(node) if node.is_result else None
@@ -346,12 +345,12 @@ class _SiblingInserter:
             insert.results.sort(key=lambda node: self.order[node.uuid])
 
     def put_added_first(self) -> None:
-        """Let what was pulled in come before the results on the chain."""
+        """Sort gathered results before the results on the chain."""
         for insert in self.insertions.values():
             self.order.update(dict.fromkeys((node.uuid for node in insert.results), -1))
 
     def merged_chain(self) -> Iterator[Node]:
-        """Yield the chain with everything in its place."""
+        """Yield the chain with all insertions."""
         calls: deque[Node] = deque()
         results: deque[Node] = deque()
         for index, node in enumerate(self.chain):
@@ -371,27 +370,27 @@ class _SiblingInserter:
         yield from (*calls, *results)
 
     def _pop_before(self, pending: deque[Node], before: int | None) -> Iterator[Node]:
-        """Yield, and take off the list, what stands before that place; everything for None."""
+        """Yield and remove the pending records before a file position; all for None."""
         while pending and (before is None or self.order[pending[0].uuid] < before):
             yield pending.popleft()
 
     def _insertion_index(self, node: Node) -> int | None:
-        """Return behind which place a result, or what hangs on a call, belongs."""
+        """Return the chain index after which a result, or a child of a call, belongs."""
         if not node.is_result:
             return self.index_below.get(node.uuid)
         called = [self.index_of_call[use] for use in node.results if use in self.index_of_call]
         return called[0] if called else self.index_below.get(node.parent)
 
     def _range_before(self, ranges: list[_LineRange], position: int) -> _LineRange:
-        """Return the last stretch that began before that place in the file, or else the first."""
+        """Return the last range that starts before a file position, else the first."""
         began = (line_range for line_range in reversed(ranges) if self.order[self.chain[line_range[0]].uuid] < position)
         return next(began, ranges[0])
 
 
 def _ranges_and_ends(chain: list[Node]) -> tuple[dict[str | None, list[_LineRange]], dict[str | None, int]]:
-    """Return the stretches of each response, and where results of each of its lines belong.
+    """Return the chain ranges of each response, and the index after which results of each record belong.
 
-    That is behind the response's last line before the next prompt.
+    That index is the response's last record before the next prompt.
     """
     runs_of: defaultdict[str | None, list[_LineRange]] = defaultdict(list)
     ends: dict[str | None, int] = {}
@@ -410,7 +409,7 @@ def _ranges_and_ends(chain: list[Node]) -> tuple[dict[str | None, list[_LineRang
 
 
 def _line_ranges(chain: list[Node]) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of neighbouring lines that belong to one response."""
+    """Yield the ranges of adjacent records that belong to one response."""
     start: int | None = None
     for index, node in enumerate([*chain, None]):
         same = (
@@ -448,7 +447,7 @@ def _leading_to_messages(children: dict[str | None, list[Node]]) -> set[str | No
 
 
 def _dead_ends_below(node: Node, children: dict[str | None, list[Node]], continuing: set[str | None]) -> Iterator[Node]:
-    """Yield the dead ends below a record: hook output and the like, but no other conversation."""
+    """Yield the dead ends below a record, such as hook output, excluding other conversations."""
     stack = [child for child in children.get(node.uuid, ()) if child.uuid not in continuing][::-1]
     while stack:
         child = stack.pop()
@@ -457,12 +456,12 @@ def _dead_ends_below(node: Node, children: dict[str | None, list[Node]], continu
 
 
 def since_compaction(transcript: Transcript, loaded: LoadedRecords, chain: list[Node], client: Client) -> list[Node]:
-    """Return what the client keeps of a chain: the part behind the last boundary.
+    """Return the part of a chain that the client version keeps: everything after the last boundary.
 
-    Messages that the compaction preserved stand before the boundary in the file but behind the
-    summary in the conversation.
+    Messages that the compaction preserved are before the boundary in the file, but after the summary in the
+    conversation.
     """
-    # Few records have a subtype at all: asked first, it spares the rest a call.
+    # Most records have no subtype, so the check is skipped for them.
     boundaries = [index for index, node in enumerate(chain) if node.subtype and node.is_boundary]
     for place in reversed(boundaries):
         if place == len(chain) - 1 and client.ignores_last_boundary:
@@ -479,7 +478,7 @@ def since_compaction(transcript: Transcript, loaded: LoadedRecords, chain: list[
 
 
 def preserved_messages(transcript: Transcript, loaded: LoadedRecords, boundary: Node) -> list[Node]:
-    """Return the older records that a compaction kept word for word, in order."""
+    """Return the earlier records that a compaction preserved unchanged, in order."""
     metadata = _object(transcript.record(boundary).fields.get("compactMetadata"))
     names = _object(metadata.get("preservedMessages")).get("uuids")
     if isinstance(names, list):

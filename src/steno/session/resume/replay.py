@@ -1,8 +1,7 @@
-"""A session as API messages: what a given client would send on resume, and what is valid to send.
+"""A session as API messages: as a client version would send them on resume, or as the API accepts them.
 
-Valid messages leave out what the API would refuse. Old tool output that a
-`system/microcompact_boundary` record names is replaced by a short note, and large images are left
-out where there are many.
+Valid messages omit content that the API would reject. Old tool output named by a `system/microcompact_boundary` record
+is replaced by a short note, and large images are omitted if there are many.
 """
 
 from collections import Counter
@@ -26,16 +25,16 @@ from steno.session.resume.record_chain import LoadedRecords, choose_leaf, gather
 from steno.session.transcript import Node, Transcript
 
 MICROCOMPACT_SUBTYPE: Final = "microcompact_boundary"
-"""The subtype of the record that names calls whose output is left out."""
-_TRIM_NOTE: Final = "[The output of this call, {}, was left out to save room. Make the call again if you need it.]"
+"""Subtype of the record that names calls whose output is removed."""
+_TRIM_NOTE: Final = "[Output of this call ({}) removed to save context. Call the tool again if needed.]"
 _MEDIA_CHARACTERS: Final = 6_000
-"""How many characters a picture or a document counts for: about what it takes of the window."""
+"""Approximate context size of an image or document, in characters."""
 
 _TrimMessage = dict[str, Any]
 
 
 def trimmed_calls(transcript: Transcript, chain: list[Node]) -> frozenset[str]:
-    """Return the calls whose output the records of a conversation say was left out."""
+    """Return the calls whose output was removed, according to the records of a conversation."""
     call_ids: set[str] = set()
     for node in chain:
         if node.subtype == MICROCOMPACT_SUBTYPE:
@@ -46,7 +45,7 @@ def trimmed_calls(transcript: Transcript, chain: list[Node]) -> frozenset[str]:
 
 
 def trim_message(message: _TrimMessage, calls: Collection[str]) -> _TrimMessage:
-    """Return a message with a note in place of what these calls printed; the same if none did."""
+    """Return a message with the output of these calls replaced by a note; unchanged if it has none."""
     blocks = cast("list[dict[str, Any]]", message["content"])
     if not any(_is_result_of(block, calls) for block in blocks):
         return message
@@ -59,14 +58,14 @@ def _is_result_of(block: dict[str, Any], calls: Collection[str]) -> bool:
 
 def _with_note(block: dict[str, Any]) -> dict[str, Any]:
     characters, media = _content_size(block.get("content"))
-    size = f"{characters:,} characters" + (f" and {media:,} pictures or documents" * bool(media))
+    size = f"{characters:,} characters" + (f" and {media:,} images or documents" * bool(media))
     note = _TRIM_NOTE.format(size)
-    # What is shorter than the note says more as it is.
+    # Output shorter than the note is kept.
     return {**block, "content": note} if media or characters > len(note) else block
 
 
 def output_size(block: dict[str, Any]) -> int:
-    """Return how many characters a tool result takes, about."""
+    """Return the approximate length of a tool result in characters."""
     characters, media = _content_size(block.get("content"))
     return characters + media * _MEDIA_CHARACTERS
 
@@ -84,7 +83,7 @@ _RequestMessage = dict[str, Any]
 
 
 def images_in(blocks: list[_ContentBlock]) -> Iterator[_ContentBlock]:
-    """Yield the images among blocks and inside of results."""
+    """Yield the images among blocks and inside tool results."""
     for block in blocks:
         if block.get("type") == "image":
             yield block
@@ -96,7 +95,7 @@ def images_in(blocks: list[_ContentBlock]) -> Iterator[_ContentBlock]:
 def without_images(
     blocks: list[_ContentBlock], reason_to_remove: Callable[[_ContentBlock], str]
 ) -> list[_ContentBlock]:
-    """Return blocks with words in place of each image for which there is a reason."""
+    """Return blocks with text in place of each image that has a reason to be removed."""
 
     def replace_image(block: _ContentBlock) -> _ContentBlock:
         if block.get("type") == "image" and (reason := reason_to_remove(block)):
@@ -110,7 +109,7 @@ def without_images(
 
 
 def without_large_images(messages: list[_RequestMessage]) -> list[_RequestMessage]:
-    """Return messages without the large images that the API takes only where there are few."""
+    """Return messages without large images if there are too many images for them."""
     images = [block for message in messages for block in images_in(message["content"])]
     if len(images) <= MANY_IMAGES or not any(map(flaw_among_many_images, images)):
         return messages
@@ -118,11 +117,11 @@ def without_large_images(messages: list[_RequestMessage]) -> list[_RequestMessag
 
 
 def flaw_among_many_images(block: _ContentBlock) -> str:
-    """Return why the API would refuse an image among many others, or nothing."""
+    """Return why the API would reject an image among many others, or an empty string."""
     side = image_flaw(block.get("source"))[1]
     if side <= MAX_SIDE_AMONG_MANY:
         return ""
-    return f"{side:,} pixels a side, {MAX_SIDE_AMONG_MANY:,} allowed among more than {MANY_IMAGES}"
+    return f"{side:,} pixels a side; the limit is {MAX_SIDE_AMONG_MANY:,} with more than {MANY_IMAGES} images"
 
 
 MISSING_BEGINNING: Final = "(the beginning of this conversation is missing)"
@@ -133,9 +132,9 @@ _Message = dict[str, Any]
 
 
 def make_valid(messages: list[_Message], calls: Collection[str] = frozenset[str]()) -> list[_Message]:
-    """Return the messages without what the API would refuse in them; pairing must be right.
+    """Return the messages without content that the API would reject. Calls and results must be paired.
 
-    Notes stand in the place of what some `calls` have printed, before images are counted.
+    The output of `calls` is replaced by notes before images are counted.
     """
     validated = _validated(messages)
     return without_large_images([trim_message(message, calls) for message in validated] if calls else validated)
@@ -148,7 +147,7 @@ def _validated(messages: list[_Message]) -> list[_Message]:
 
 
 class MessageValidator:
-    """What of a conversation has been proven to be sendable, as far as the rest hangs on it."""
+    """State of the validated messages that later messages depend on."""
 
     def __init__(self) -> None:
         self._begun = False
@@ -156,7 +155,7 @@ class MessageValidator:
         self._renamed: dict[str, list[str]] = {}
 
     def add(self, message: _Message) -> list[_Message]:
-        """Return what to send for the next message, which others follow."""
+        """Return the valid form of the next message, which is followed by others."""
         valid, renamed, calls = self._validate(message, followed=True)
         self._begun = True
         self._renamed = renamed
@@ -164,7 +163,7 @@ class MessageValidator:
         return valid
 
     def preview(self, message: _Message) -> list[_Message]:
-        """Return what to send for the next message while it is the last; it can become another."""
+        """Return the valid form of the next message as the last one; does not change the state."""
         return self._validate(message, followed=False)[0]
 
     def _validate(self, message: _Message, *, followed: bool) -> tuple[list[_Message], dict[str, list[str]], set[str]]:
@@ -174,12 +173,12 @@ class MessageValidator:
             renamed, calls = self._unique_call_ids(message)
         blocks = _with_renamed_ids(blocks_of(message), renamed)
         fixed = [replacement for block in blocks if (replacement := fix_block(block, role)) is not None]
-        # At the very end, a server that paused goes on with its call.
+        # At the end, a paused server turn continues with its call.
         if role == "assistant" and followed:
             unpaired = unpaired_server_blocks(fixed)
             fixed = [block for index, block in enumerate(fixed) if index not in unpaired]
         if role == "user":
-            # The API takes results before words alone.
+            # The API requires tool results before other blocks.
             fixed.sort(key=lambda block: block.get("type") != "tool_result")
         valid: list[_Message] = []
         if not self._begun and role != "user":
@@ -188,9 +187,9 @@ class MessageValidator:
         return valid, renamed, calls
 
     def _unique_call_ids(self, message: _Message) -> tuple[dict[str, list[str]], set[str]]:
-        """Return the ids under which calls are sent, as ids are unique, and all ids.
+        """Return the unique IDs under which calls are sent, and all IDs.
 
-        Calls of one message that share an id get one each, in their order.
+        Calls of one message with the same ID get one ID each, in order.
         """
         names: dict[str, list[str]] = {}
         calls: set[str] = set()
@@ -206,7 +205,7 @@ class MessageValidator:
 
 
 def _with_renamed_ids(blocks: list[_Block], renamed: dict[str, list[str]]) -> list[_Block]:
-    """Return blocks, each call or result under its new id: the first, the second and so on."""
+    """Return blocks with call IDs replaced by their new IDs: the first, the second and so on."""
     counts: Counter[tuple[str, str]] = Counter()
     renamed_blocks: list[_Block] = []
     for block in blocks:
@@ -231,10 +230,10 @@ _ORPHANED_TEXT: Final = "[Orphaned tool result removed due to conversation resum
 def as_resumed(
     transcript: Transcript, client: Client = LATEST, *, prompt: str | None = None, leaf: Node | None = None
 ) -> list[ApiMessage] | None:
-    """Return the messages the client would send, None when it would refuse the file.
+    """Return the messages that the client version would send, or None if it refuses the file.
 
-    With `prompt` the new prompt is put behind them, merged as the client merges it. With `leaf`
-    they are those up to that record, wherever the client itself would go on from.
+    `prompt` is appended and merged as the client version does. With `leaf`, the conversation ends at that record,
+    whatever leaf the client version would choose.
     """
     transcript = _as_read_by(transcript, client)
     chain = resumed_chain(transcript, client, leaf=leaf)
@@ -253,7 +252,7 @@ def _messages_of_chain(
 
 
 def _ends_with_message(transcript: Transcript, chain: list[Node], client: Client) -> bool:
-    """Whether no event stands behind the last message, as far as the client looks at such."""
+    """Return whether the last record is a message, as far as the client version checks it."""
     if not chain or not client.answers_only:
         return True
     last = chain[-1]
@@ -264,7 +263,7 @@ def _ends_with_message(transcript: Transcript, chain: list[Node], client: Client
 
 
 def resumed_chain(transcript: Transcript, client: Client = LATEST, *, leaf: Node | None = None) -> list[Node] | None:
-    """Return the records the client would go by, in its order; None when it would refuse."""
+    """Return the records that the client version resumes, in its order, or None if it refuses the file."""
     transcript = _as_read_by(transcript, client)
     loaded = load_records(transcript, client)
     if not any(_is_conversation(node) and not node.sidechain for node in loaded.nodes.values()):
@@ -280,7 +279,7 @@ def resumed_chain(transcript: Transcript, client: Client = LATEST, *, leaf: Node
 
 
 def _as_read_by(transcript: Transcript, client: Client) -> Transcript:
-    """Return what a client reads: only steno knows the published dialects."""
+    """Return the transcript as the client version reads it: only steno converts published dialects."""
     return transcript if client is STENO else transcript.as_written
 
 
@@ -289,10 +288,9 @@ def _content(entry: Entry) -> Any:
 
 
 def valid_messages(transcript: Transcript, leaf: Node | None = None) -> list[ApiMessage]:
-    """Return the conversation as messages the API accepts, as much of it as can be sent.
+    """Return the conversation as messages that the API accepts, as complete as possible.
 
-    With `leaf` it is the one up to that record. Of calls whose output was left out to save room,
-    it stays left out.
+    With `leaf`, the conversation ends at that record. Tool output removed by a microcompaction stays removed.
     """
     chain = resumed_chain(transcript, STENO, leaf=leaf) or []
     return make_valid(_messages_of_chain(transcript, chain, STENO), trimmed_calls(transcript, chain))
@@ -316,18 +314,18 @@ def _is_conversation(node: Node) -> bool:
 
 
 def resumed_leaf(transcript: Transcript, client: Client = LATEST) -> Node | None:
-    """Return the record the client would hang the next prompt on."""
+    """Return the record that the client version would use as parent of the next prompt."""
     return choose_leaf(load_records(_as_read_by(transcript, client), client), client)
 
 
 def join_user_entries(entries: Iterable[Entry], client: Client) -> list[Entry]:
-    """Return what users said since an answer as the client joins it; mostly that is one message."""
+    """Return the user entries after an answer as the client version joins them; usually one message."""
     placed = _place_reminders(Entry(e.role, list(e.blocks), kind=e.kind, error=e.error) for e in entries)
     return _join_users([entry for entry in placed if not entry.error], client)
 
 
 def _place_reminders(entries: Iterable[Entry]) -> list[Entry]:
-    """Move reminders up to the answer or result they follow, the system's behind the prompt."""
+    """Move reminders up to the answer or result that they follow, and system reminders after the prompt."""
     placed: list[Entry] = []
     reminders: list[Entry] = []
     user_entries: list[Entry] = []
@@ -354,7 +352,7 @@ def _system_turn(texts: list[str]) -> list[Entry]:
 
 
 def _join_users(entries: list[Entry], client: Client) -> list[Entry]:
-    """Merge neighbouring user entries; reminders are folded into the result before them."""
+    """Merge adjacent user entries; reminders are folded into the tool result before them."""
     joined: list[Entry] = []
     for entry in entries:
         last = joined[-1] if joined else None
@@ -384,7 +382,7 @@ def _fold_reminder(blocks: Blocks, reminder: Blocks) -> Blocks:
 
 
 def _join_responses(entries: list[Entry], client: Client) -> list[Entry]:
-    """Merge the lines of one response, also when results of its own calls stand between them."""
+    """Merge the records of a response, even if results of its own calls are between them."""
     messages: list[Entry] = []
     since_prompt: dict[object, Entry] = {}
     for entry in entries:

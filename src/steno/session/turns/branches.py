@@ -1,12 +1,11 @@
 """The whole conversation: all its records, abandoned branches, and dead ends in place.
 
-A client leaves out what it cannot use: lines after damage, messages without a time, dialects. Here
-they are all kept.
+Claude Code drops records that it cannot use: lines after damage, messages without a time, dialects. These are all kept
+here.
 
-A response with several tool calls is a small tree (the parent of each result is its call, and hook
-output follows that), and none of it is a branch. So the records of one response are first grouped;
-what then still leads away to another message is a branch, and what leads nowhere stays next to its
-parent. Nothing here recurses: a session may have a million records.
+A response with several tool calls is a small tree (the parent of each result is its call, followed by hook output)
+without any branch. So the records of one response are grouped first; a group that then leads to another message is a
+branch, and one that leads nowhere stays next to its parent. No function recurses: a session may have a million records.
 """
 
 from bisect import bisect_right
@@ -23,22 +22,21 @@ from steno.session.turns.prompts import begins_turn, origin_of, unrecorded_queue
 from steno.session.turns.usage import Totals, totals_of
 
 BranchReason: TypeAlias = Literal["rewind", "edited", "dangling", "second root"]
-"""rewind       the user went back, after an answer, and went on differently
-edited       the user took a prompt back before it was answered
-dangling     its parent is not in the file
-second root  it begins without a parent
-"""
+"""rewind       the user went back after an answer and continued differently
+edited       the user replaced a prompt before it was answered
+dangling     the parent is missing
+second root  the branch starts without a parent"""
 _NO_BRANCH = -1
 
 
 class Branch:
-    """An abandoned part of the session: only what is not in the conversation."""
+    """An abandoned part of the session, without the records of the conversation."""
 
     def __init__(self, transcript: Transcript, nodes: tuple[Node, ...], fork: Node | None, why: BranchReason) -> None:
         self.transcript = transcript
         self.nodes = nodes
         self.fork = fork
-        """The record it leaves the conversation, or another branch, behind; None at the root."""
+        """The record after which it leaves the conversation, or another branch; None at the root."""
         self.why: BranchReason = why
 
     def __repr__(self) -> str:
@@ -46,24 +44,24 @@ class Branch:
 
     @cached_property
     def leaf(self) -> Node:
-        """The record it ends with."""
+        """The last message of the branch."""
         messages = [node for node in self.nodes if _is_branch_message(node)]
         return (messages or self.nodes)[-1]
 
     @cached_property
     def turns(self) -> int:
-        """How many turns begin in it."""
+        """Number of turns that start in the branch."""
         candidates = (node for node in self.nodes if _may_be_prompt(node))
         return sum(begins_turn(origin_of(self.transcript.record(node))) for node in candidates)
 
     @cached_property
     def usage(self) -> Totals:
-        """What it cost."""
+        """Token usage of the branch."""
         return totals_of(self.transcript, self.nodes)
 
 
 class ConversationLayout:
-    """A conversation with its dead ends in place, and the branches off it."""
+    """A conversation with its dead ends in place, and its branches."""
 
     def __init__(self, nodes: list[Node], branches: list[Branch]) -> None:
         self.nodes = nodes
@@ -100,7 +98,7 @@ class _ResponseGroups:
         self.group_of[node.uuid] = group
 
     def last(self, group: int) -> int:
-        """Return where in the file a group ends."""
+        """Return the index of the last record of a group."""
         return self.members[group][-1].index
 
     def _parent(self, group: int) -> int | None:
@@ -112,7 +110,7 @@ class _ResponseGroups:
 
 
 def split_branches(transcript: Transcript, loaded: LoadedRecords, conversation: list[Node]) -> ConversationLayout:
-    """Sort everything that is not in the conversation into dead ends and branches."""
+    """Split the records outside the conversation into dead ends and branches."""
     uuids = {node.uuid for node in conversation}
     main = [node for node in loaded.nodes.values() if not node.sidechain or node.uuid in uuids]
     outside = [node for node in main if node.uuid not in uuids]
@@ -135,7 +133,7 @@ def split_branches(transcript: Transcript, loaded: LoadedRecords, conversation: 
 
 
 def _branch_paths(groups: _ResponseGroups, on_conversation: set[int]) -> list[list[int]]:
-    """Return the branches as paths of groups, each from its leaf up; the newest goes furthest up."""
+    """Return the branches as paths of groups from the leaf upwards; the newest extends furthest up."""
     with_messages = _groups_with_messages(groups, on_conversation)
     inner = {groups.parents[group] for group in with_messages}
     leaves = sorted((group for group in with_messages if group not in inner), key=groups.last, reverse=True)
@@ -169,7 +167,7 @@ def _groups_with_messages(groups: _ResponseGroups, on_conversation: set[int]) ->
 def _branch_of(
     groups: _ResponseGroups, group: int, on_conversation: set[int], branch_of_group: dict[int, int]
 ) -> int | None:
-    """Return the branch a group belongs to, None for the conversation; remembered on the way."""
+    """Return the branch of a group, or None for the conversation; results are cached on the way."""
     passed: set[int] = set()
     ancestor: int | None = group
     while (
@@ -203,7 +201,7 @@ def _make_branch(
 
 
 def _records_without_id(transcript: Transcript) -> Iterator[Node]:
-    """Yield what would be conversation but has no id to be linked by."""
+    """Yield conversation records that have no ID to link them."""
     yield from unrecorded_queued_prompts(transcript)
     for node in transcript.nodes:
         if node.uuid is None and node.type in CONVERSATION and not node.sidechain:
@@ -211,7 +209,7 @@ def _records_without_id(transcript: Transcript) -> Iterator[Node]:
 
 
 def _with_dead_ends(conversation: list[Node], dead_ends: list[Node]) -> Iterator[Node]:
-    """Yield the conversation, each dead end behind what it hangs on, else where the file has it."""
+    """Yield the conversation with each dead end after its parent, else in file order."""
     if not dead_ends:
         yield from conversation
         return
@@ -232,7 +230,7 @@ def _interleave(conversation: list[Node], children: dict[str | int | None, list[
         for key in (node.uuid, node.index):
             if key in children:
                 yield from _dead_ends(children.pop(key), children)
-    # Dead ends that only hang on each other.
+    # Dead ends that are only linked to each other.
     while children:
         yield from _dead_ends(children.pop(next(iter(children))), children)
 
@@ -269,10 +267,10 @@ def _fork_index(branch: Branch) -> tuple[int, int]:
 
 
 def load_all_records(transcript: Transcript) -> LoadedRecords:
-    """Return every record with an id; of records with one id the last."""
+    """Return all records with an ID; of records with the same ID, the last."""
     loaded = LoadedRecords()
     loaded.nodes.update(transcript.by_uuid)
-    # From the end on, as only the last of each counts.
+    # In reverse order, because only the last of each is used.
     loaded.newest = next(_conversation_records(loaded, reversed(transcript.nodes)), None)
     marker = next((node for node in reversed(transcript.nodes) if node.type == "last-prompt"), None)
     if marker is not None:
@@ -288,16 +286,16 @@ def _conversation_records(loaded: LoadedRecords, nodes: Iterable[Node]) -> Itera
 
 
 def conversation_leaf(loaded: LoadedRecords) -> Node | None:
-    """Return the record the conversation goes on from, in any dialect."""
+    """Return the leaf of the conversation, in any dialect."""
     return choose_leaf(loaded, STENO)
 
 
 def full_conversation(transcript: Transcript, loaded: LoadedRecords, leaf: Node) -> list[Node]:
-    """Return the records from the first to `leaf`, siblings gathered, across every compaction."""
+    """Return the records from the first to `leaf`, with siblings gathered, across all compactions."""
     return gather(loaded, full_chain(transcript, loaded, leaf))
 
 
 def build_layout(transcript: Transcript, loaded: LoadedRecords, leaf: Node | None) -> ConversationLayout:
-    """Return the conversation up to `leaf` with its dead ends in place, and what is off it."""
+    """Return the conversation up to `leaf` with its dead ends in place, and the branches."""
     conversation = full_conversation(transcript, loaded, leaf) if leaf is not None else []
     return split_branches(transcript, loaded, conversation)

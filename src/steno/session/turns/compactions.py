@@ -1,14 +1,14 @@
 """Compactions of a conversation, the chain across them, and messages repeated after them.
 
-The boundary of a compaction has no parent, so a walk by parents ends there. Here the walk continues
-at the logical parent or, where that is missing, at the record before the boundary in the file.
+A compaction boundary has no parent, so a walk by parents ends there. Here the walk continues at the logical parent or,
+if that is missing, at the record before the boundary in the file.
 
-A published description has compactions that no client writes: a `summary` record, a boundary, and a
-record without a parent. Their order in the file alone links them.
+A published description has compactions that Claude Code does not write: a `summary` record, a boundary, and a record
+without a parent. They are linked only by file order.
 
-steno's agent writes the last turn once more below the summary, under new ids. Such records are
-sent, but they begin no turn and run no tool: a prompt is marked by `repeatsCompactSummary`, an
-answer by an id made from its parent, and a result by the call that it answers.
+steno's agent repeats the last turn below the summary, under new IDs. These records are sent, but they do not start a
+turn or run a tool: a prompt is marked by `repeatsCompactSummary`, an answer by an ID derived from its parent, and a
+result by the call that it answers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,21 +24,21 @@ from steno.session.resume.record_chain import LoadedRecords, preserved_messages,
 from steno.session.transcript import Node, Transcript
 
 _MAX_DISTANCE: Final = 4
-"""How far from a boundary its summary may stand."""
+"""Maximum distance of a summary from its boundary, in records."""
 
 
 class TitleCompactions:
-    """What the boundaries of a file have beside and behind them, looked up once for all of them."""
+    """Summaries and successors of the boundaries of a file, computed once."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
 
     @cached_property
     def boundaries(self) -> dict[int, Node]:
-        """The boundary that a record without a parent follows, by the index of the record.
+        """The boundary before a record without a parent, by the index of the record.
 
-        Nothing hangs on such a boundary, and up to the record no message goes on from what stood
-        before it. Several records may follow one boundary: the first prompt may have been edited.
+        Such a boundary has no children, and no message between boundary and record continues the earlier conversation.
+        Several records may follow one boundary if the first prompt was edited.
         """
         boundaries: dict[int, Node] = {}
         nodes, by_uuid = self._transcript.nodes, self._transcript.by_uuid
@@ -48,7 +48,7 @@ class TitleCompactions:
             if not node.converses:
                 continue
             if node.is_boundary:
-                # One without an id cannot be named.
+                # A boundary without an ID cannot be a parent.
                 is_last = node.uuid is None or by_uuid.get(node.uuid) is node
                 is_alone = is_last and (node.uuid is None or node.uuid not in parents)
                 boundary = node if is_alone else None
@@ -67,8 +67,8 @@ class TitleCompactions:
     def summary_of(self, boundary: Node) -> Node | None:
         """Return the `summary` record that was written with a boundary.
 
-        It stands right before it or right behind it, without messages or other boundaries between
-        them, or it names the record that the boundary names. One of another session is none.
+        It is directly before or after the boundary, without messages or other boundaries between them, or names the
+        same record as the boundary. Summaries of other sessions are ignored.
         """
         nodes, at = self._transcript.nodes, boundary.index
         before = reversed(nodes[max(0, at - _MAX_DISTANCE) : at])
@@ -104,41 +104,41 @@ _MAX_COUNT: Final = 1 << 53
 _DIALECT_TYPES: Final = frozenset(("compact_system", "compact_prelude"))
 _MICRO_SUBTYPE: Final = "microcompact_boundary"
 _CONVERTED_SUBTYPE: Final = "conversation_compacted"
-"""A compaction of a published dialect that kept every message before it."""
+"""A compaction of a published dialect that kept all earlier messages."""
 _LOOK_AHEAD: Final = 4
-"""How far behind a boundary its summary may stand."""
+"""Maximum distance of a summary after its boundary, in records."""
 _ANSWER_LOOK_AHEAD: Final = 200
-"""How far behind a boundary an answer is looked for."""
+"""Maximum distance of an answer after a boundary, in records."""
 
 
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
-    """One compaction: a seam in the conversation."""
+    """One compaction of the conversation."""
 
     kind: CompactionKind = "full"
     boundary: Node
     summary: Node | None = None
     trigger: str = ""
     pre_tokens: int | None = None
-    """What the model had before it."""
+    """Context size before the compaction, in tokens."""
     post_tokens: int | None = None
-    """What the client thinks is left of the talk; what it always says first is not counted."""
+    """Claude Code's estimate of the remaining conversation in tokens, without the fixed prompt."""
     context: int | None = None
-    """What the model had before it when it next answered; None as long as it did not."""
+    """Context size at the next answer in tokens; None without one."""
     duration: float | None = None
-    """Seconds it took."""
+    """Duration in seconds."""
     kept: tuple[Node, ...] = ()
-    """Older records that stay in view word for word."""
+    """Earlier records that are preserved unchanged."""
     logical_parent: Node | None = None
-    """The record the conversation had come to."""
+    """The last record before the compaction."""
     messages_before: int | None = None
-    """How many messages there were, and how many of them were kept, where the file says so."""
+    """Number of messages before the compaction, and how many of them were kept, if recorded."""
     messages_kept: int | None = None
     ratio: float | None = None
-    """How much of the size was left, as a dialect says it."""
+    """Remaining fraction of the size, as recorded by a dialect."""
 
 
 class _CompactionNumbers(msgspec.Struct, rename="camel"):
-    """What a boundary says about itself; dialects have figures of their own."""
+    """Numbers recorded at a boundary; dialects have additional fields."""
 
     trigger: str = ""
     pre_tokens: float | None = None
@@ -151,7 +151,7 @@ class _CompactionNumbers(msgspec.Struct, rename="camel"):
 
 
 def full_chain(transcript: Transcript, loaded: LoadedRecords, leaf: Node) -> list[Node]:
-    """Return the records from the very first to `leaf`, across every compaction."""
+    """Return the records from the first to `leaf`, across all compactions."""
     chain = walk(loaded, leaf, STENO)
     parts = [chain]
     seen = {node.uuid for node in chain}
@@ -160,7 +160,7 @@ def full_chain(transcript: Transcript, loaded: LoadedRecords, leaf: Node) -> lis
         boundary = chain[0] if chain[0].is_boundary else _boundary_before_root(transcript, chain[0], titles)
         if boundary is None:
             break
-        # Without an id it is none of the records that have a place in the graph.
+        # A boundary without an ID is not part of the graph.
         if boundary is not chain[0] and boundary.uuid is not None:
             parts.append([boundary])
             seen.add(boundary.uuid)
@@ -174,9 +174,9 @@ def full_chain(transcript: Transcript, loaded: LoadedRecords, leaf: Node) -> lis
 
 
 def _boundary_before_root(transcript: Transcript, first: Node, titles: TitleCompactions) -> Node | None:
-    """Return the boundary that a record without a parent follows, if nothing hangs on it.
+    """Return the boundary before a record without a parent, if that boundary has no children.
 
-    One published description has it so: what follows a compaction begins a chain of its own.
+    In one published description, a new chain starts after a compaction.
     """
     earlier = transcript.nodes[: first.index]
     if first.parent is not None or not any(node.is_boundary for node in earlier):
@@ -196,17 +196,17 @@ def _record_before(transcript: Transcript, loaded: LoadedRecords, boundary: Node
 
 
 def is_compaction(node: Node) -> bool:
-    """Whether the conversation may have been compacted at this record, in any dialect."""
+    """Return whether the conversation may have been compacted at this record, in any dialect."""
     return node.is_boundary or node.type in _DIALECT_TYPES or node.subtype == _CONVERTED_SUBTYPE
 
 
 def keeps_all(node: Node) -> bool:
-    """Whether a compaction left everything before it in the conversation."""
+    """Return whether a compaction kept all earlier messages in the conversation."""
     return node.type == "system" and node.subtype == _CONVERTED_SUBTYPE
 
 
 def compactions_of(transcript: Transcript, loaded: LoadedRecords, nodes: list[Node]) -> dict[int, Compaction]:
-    """Return the compactions among some records in order, by the index of their boundary."""
+    """Return the compactions among records in order, by the index of their boundary."""
     compactions: dict[int, Compaction] = {}
     titles = TitleCompactions(transcript)
     for index, node in enumerate(nodes):
@@ -225,7 +225,7 @@ def compactions_of(transcript: Transcript, loaded: LoadedRecords, nodes: list[No
 
 
 def compaction_at(record: Record, node: Node) -> Compaction | None:
-    """Return the compaction that a record says there was, as far as it alone tells."""
+    """Return the compaction described by a single record, if any."""
     if node.is_boundary or node.type == "compact_prelude" or node.subtype == _CONVERTED_SUBTYPE:
         return _compaction_from_fields(record, node, "compactMetadata")
     if node.type == "compact_system" and record.text == "conversation_compacted":
@@ -234,7 +234,7 @@ def compaction_at(record: Record, node: Node) -> Compaction | None:
 
 
 def summary_text(transcript: Transcript, compaction: Compaction) -> str:
-    """Return the summary that a compaction left, or nothing."""
+    """Return the summary of a compaction, or an empty string."""
     if compaction.summary is None:
         return ""
     record = transcript.record(compaction.summary)
@@ -245,7 +245,7 @@ def summary_text(transcript: Transcript, compaction: Compaction) -> str:
 
 
 def context_sizes(compaction: Compaction) -> tuple[int | None, int | None, int | None]:
-    """Return how large the context was, what it was then, and what the client says it would be."""
+    """Return the context size before the compaction, after it, and as estimated by Claude Code."""
     micro = compaction.kind == "micro"
     return (compaction.pre_tokens, compaction.post_tokens if micro else compaction.context, compaction.post_tokens)
 
@@ -297,12 +297,12 @@ def _read_numbers(fields: dict[str, Any]) -> _CompactionNumbers:
 
 
 def _count_or_none(value: float | None) -> int | None:
-    """Return a count; None for what no client counts, such as `1e400`."""
+    """Return an integer count, or None for implausible values such as `1e400`."""
     return int(value) if value is not None and abs(value) < _MAX_COUNT else None
 
 
 def _context_after(transcript: Transcript, nodes: list[Node], index: int) -> int | None:
-    """Return what the model read when it answered for the first time behind a place."""
+    """Return the context size of the first answer after an index."""
     for node in nodes[index + 1 : index + 1 + _ANSWER_LOOK_AHEAD]:
         if node.is_boundary:
             break
@@ -322,7 +322,7 @@ def _next_record(nodes: list[Node], index: int, matches: Callable[[Node], bool])
 
 
 def _records_after(nodes: list[Node], index: int) -> Iterable[Node]:
-    """Yield the next few records; attachments in between do not count."""
+    """Yield the next few records, without attachments."""
     remaining = _LOOK_AHEAD
     for node in nodes[index + 1 : index + 1 + 4 * _LOOK_AHEAD]:
         if node.type == "attachment":
@@ -334,21 +334,21 @@ def _records_after(nodes: list[Node], index: int) -> Iterable[Node]:
 
 
 def repeated_id(parent: str | None) -> str:
-    """Return the `message.id` of an answer that is said again below a record."""
+    """Return the `message.id` of an answer that is repeated below a record."""
     return f"msg_{parent}"
 
 
 class RepeatTracker:
-    """Recognizes repeated messages, record after record, in the order of the conversation."""
+    """Recognizes repeated messages, in conversation order."""
 
     def __init__(self, message_id: str = "", calls: Sequence[str] = ()) -> None:
         self.message_id = message_id
-        """The answer that was repeated last."""
+        """ID of the last repeated answer."""
         self.calls = set(calls)
-        """The calls of repeated answers that have no result yet."""
+        """Calls of repeated answers that have no result yet."""
 
     def is_repeated_answer(self, parent: str | None, message_id: str | None, calls: Sequence[str]) -> bool:
-        """Whether a line of an answer repeats; `calls` are those it makes."""
+        """Return whether a record of an answer with these calls is a repetition."""
         if not message_id or message_id not in (self.message_id, repeated_id(parent)):
             return False
         self.message_id = message_id
@@ -356,7 +356,7 @@ class RepeatTracker:
         return True
 
     def are_repeated_results(self, calls: Sequence[str]) -> bool:
-        """Whether results repeat: whether they answer repeated calls."""
+        """Return whether results are repetitions: whether they answer repeated calls."""
         if not calls or not self.calls.issuperset(calls):
             return False
         self.calls.difference_update(calls)

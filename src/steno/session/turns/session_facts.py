@@ -1,7 +1,6 @@
-"""Facts about a whole session: its metadata and its counts.
+"""Metadata and counts of a whole session.
 
-Each figure is counted here and nowhere else. The index counts along while it reads and uses these
-functions for everything else.
+Each count is defined only here. The index uses these functions, or counts incrementally with the same results.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SessionMetadata(msgspec.Struct, kw_only=True):
-    """Everything in order of appearance, each once."""
+    """Metadata of a session; values in order of appearance, without duplicates."""
 
     cwds: tuple[str, ...] = ()
     git_branches: tuple[str, ...] = ()
@@ -34,12 +33,12 @@ class SessionMetadata(msgspec.Struct, kw_only=True):
     slugs: tuple[str, ...] = ()
     session_ids: tuple[str, ...] = ()
     lineage: tuple[str, ...] = ()
-    """Other sessions that `session_id` (beside `sessionId`) names."""
+    """Other sessions named by `session_id` (in addition to `sessionId`)."""
     forked_from: tuple[str, ...] = ()
     started: datetime | None = None
     ended: datetime | None = None
     left: bool = False
-    """Whether the client closed the session itself, and nothing was said after that."""
+    """Whether Claude Code closed the session, without a later message."""
 
 
 @projection("cwd session_id git_branch slug entrypoint lineage relocated_cwd")
@@ -61,11 +60,11 @@ _LINE_DECODER: Final = msgspec.json.Decoder(_MetadataLine)
 _SKIPPED_TYPES: Final = frozenset(
     ("api-request", "api-request-blob", "api-request-shape", "file-history-snapshot", "progress")
 )
-"""Types whose lines are long and say nothing new about the place."""
+"""Types with long lines that never change the metadata."""
 
 
 def read_metadata(transcript: Transcript) -> SessionMetadata:
-    """Read through a session once and note what it says about itself."""
+    """Return the metadata of a session, read in one pass."""
     nodes = transcript.nodes
     first: datetime | None = None
     last: datetime | None = None
@@ -81,7 +80,7 @@ def read_metadata(transcript: Transcript) -> SessionMetadata:
         if node.type in _SKIPPED_TYPES:
             continue
         before, origin = origin, _record_origin(transcript, node, cached)
-        # Nearly all are written where the one before was.
+        # Consecutive records usually have the same origin.
         if origin != before:
             origins[origin] = None
             branch = origin.branch or branch
@@ -141,32 +140,32 @@ def _text(value: Any) -> str | None:
 
 
 ABANDONED_REASONS: Final = frozenset(("rewind", "edited"))
-"""Why a branch is off the conversation because somebody went back; the others are broken off."""
+"""Reasons for abandoned branches; other branches are broken off."""
 
 
 class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """A session in numbers."""
+    """Counts of a session."""
 
     turns: int = 0
-    """The turns of the conversation, as they are numbered on its page; abandoned ones are not."""
+    """Turns of the conversation; abandoned ones are not counted."""
     steps: int = 0
-    """What was done in these turns. What sub-agents did is theirs, and so are their steps."""
+    """Steps of these turns, without those of sub-agents."""
     failed: int = 0
-    """How many of the steps failed."""
+    """Number of failed steps."""
     worked: int = 0
-    """Milliseconds that the turns took, without the time between them."""
+    """Total duration of the turns in milliseconds, without the time between them."""
     agents: int = 0
-    """Sub-agents, whoever started them; those that only warm up are none."""
+    """Number of sub-agents, including nested ones, without warm-ups."""
     compactions: int = 0
     branches: int = 0
-    """How often somebody went back, and went on differently."""
+    """Number of abandoned branches."""
     model: str = ""
-    """The model that answered last."""
+    """Model of the last answer."""
 
 
 def count_session(session: "Session") -> SessionCounts:
-    """Return the figures of a session."""
-    # Imported here: an index counts on its own, and needs no turns.
+    """Return the counts of a session."""
+    # Imported here because an index counts on its own and needs no turns.
     from steno.session.turns.turn_builder import work_milliseconds
 
     turns = session.turns()
@@ -183,22 +182,22 @@ def count_session(session: "Session") -> SessionCounts:
 
 
 def count_steps(steps: Iterable["Step"]) -> int:
-    """Return how many steps did something; thoughts, words, notes and reports did not."""
+    """Return the number of steps that did work; thinking, text, notes and reports are not counted."""
     return sum(step.is_work for step in steps)
 
 
 def working_agents(threads: Iterable["Thread"]) -> list["Thread"]:
-    """Return the sub-agents that had something to do."""
+    """Return the sub-agents that are not warm-ups."""
     return [thread for thread in threads if not thread.warmup]
 
 
 def find_abandoned_branches(branches: Iterable["Branch"]) -> list["Branch"]:
-    """Return the branches that somebody left, of all that are off the conversation."""
+    """Return the branches that the user abandoned."""
     return [branch for branch in branches if branch.why in ABANDONED_REASONS]
 
 
 def last_model(nodes: Sequence[Node]) -> str:
-    """Return the model that answered last, sub-agents aside where there is more than them."""
+    """Return the model of the last answer, from the main conversation if it has one."""
     answering = [node for node in nodes if node.model and node.model != SYNTHETIC]
     main_models = (node.model for node in reversed(answering) if not node.sidechain)
     return next(main_models, answering[-1].model if answering else "")

@@ -1,4 +1,4 @@
-"""Records → steps: a turn under construction, and what each kind of record adds to it."""
+"""Builds steps from records: a turn under construction, and the effect of each record type on it."""
 
 from collections.abc import Mapping
 from copy import copy
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 
 _SILENT_KINDS: Final = frozenset(("note", "hook", "thought"))
-"""Kinds that do not come between the words of an answer."""
+"""Kinds that do not interrupt the text of an answer."""
 WorkKind = Literal["", "prompt", "words", "call", "result", "end"]
 
 
 class TurnDraft:
-    """Everything about one turn, while it is read."""
+    """A turn under construction."""
 
     def __init__(self, compaction: Compaction | None = None) -> None:
         self.compaction = compaction
         self.closing: Compaction | None = None
-        """The last compaction at its end, behind which nothing was asked."""
+        """The last compaction at its end, without a later prompt."""
         self.prompt: Prompt | None = None
         self.nodes: list[Node] = []
         self.drafts: list[StepDraft] = []
@@ -56,28 +56,26 @@ class TurnDraft:
         self.last: WorkKind = ""
         self.output: tuple[Node, str] | None = None
         self.trailing_count = 0
-        """How many of the last records only introduce what comes next."""
+        """Number of trailing records that only introduce the next turn."""
         self._prompt_index = 0
-
-    # Beginning
 
     @property
     def origin(self) -> Origin | None:
-        """The origin of its prompt."""
+        """Origin of the prompt."""
         return self.prompt.origin if self.prompt is not None else None
 
     @property
     def is_conditional(self) -> bool:
-        """Whether nothing has come of it yet, so that the next prompt may take it over."""
+        """Whether the turn had no effect yet, so that the next prompt may replace its prompt."""
         return is_tentative(self.origin, answered=self.answered)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing was asked of the model: a local command, a shell escape."""
+        """Whether the turn made no request to the model: a local command or a shell escape."""
         return (self.origin == "shell" and not self.answered) or self.is_conditional
 
     def set_prompt(self, prompt: Prompt) -> None:
-        """Put a prompt at its head; one that nothing came of becomes a note."""
+        """Set the prompt; a previous one without effect becomes a note."""
         self.demote_prompt()
         self.prompt = prompt
         self.started = prompt.time
@@ -86,7 +84,7 @@ class TurnDraft:
         self._prompt_index = len(self.drafts)
 
     def demote_prompt(self) -> None:
-        """Make a note of a command that led to no answer."""
+        """Turn a command without an answer into a note."""
         prompt = self.prompt
         self.prompt = None
         if prompt is None or prompt.origin == "summary":
@@ -102,43 +100,41 @@ class TurnDraft:
         self.drafts.insert(self._prompt_index, draft)
 
     def absorb(self, other: "TurnDraft") -> None:
-        """Append another scene that turned out to be no turn of its own."""
+        """Append another turn that had no effect of its own."""
         other.demote_prompt()
         self.nodes += other.nodes
         self.drafts += other.drafts
         self.interrupted = self.interrupted or other.interrupted
 
     def add_compaction_note(self, compaction: Compaction) -> None:
-        """Note that the conversation was compacted while this turn went on."""
+        """Add a note that the conversation was compacted during this turn."""
         time = read_time(compaction.boundary.timestamp)
         self.add("note", "Compacted", compaction.trigger, compaction.boundary, time).seam = compaction
 
     def set_closing_compaction(self, compaction: Compaction | None) -> None:
-        """Take a compaction for the one at its end; one that was taken for it is noted before."""
+        """Set the compaction at its end; a previous one becomes a note."""
         if self.closing is not None and compaction is not None:
             self.add_compaction_note(self.closing)
         self.closing = compaction or self.closing
 
     def continue_after(self, compaction: Compaction) -> None:
-        """Go on behind a compaction, and behind the one that seemed to be at its end."""
+        """Continue after a compaction, and after the one that seemed to be at its end."""
         self.set_closing_compaction(compaction)
         self.add_compaction_note(compaction)
         self.closing = None
 
     def pass_trailing_records(self, other: "TurnDraft") -> None:
-        """Give the records that only introduce the next turn to it."""
+        """Pass the records that only introduce the next turn to it."""
         if self.trailing_count:
             other.nodes, self.nodes = (self.nodes[-self.trailing_count :], self.nodes[: -self.trailing_count])
             other.drafts, self.drafts = (self.drafts[-self.trailing_count :], self.drafts[: -self.trailing_count])
             self.trailing_count = 0
 
     def copy(self) -> "TurnDraft":
-        """Return the same scene, which may be changed while this one goes on; its steps may not."""
+        """Return a copy that may change independently, except for its steps."""
         other = copy(self)
         other.nodes, other.drafts = self.nodes.copy(), self.drafts.copy()
         return other
-
-    # Middle
 
     def add(self, kind: StepKind, verb: str, subject: str, node: "Node | None", time: datetime | None) -> StepDraft:
         """Append a step."""
@@ -147,7 +143,7 @@ class TurnDraft:
         return draft
 
     def record_work(self, kind: WorkKind, time: datetime | None) -> None:
-        """Note that work was done: the turn lasts at least until now."""
+        """Record that work was done: the turn lasts at least until `time`."""
         self.last = kind
         if time is None:
             return
@@ -157,21 +153,18 @@ class TurnDraft:
 
     @property
     def latest_step(self) -> StepDraft | None:
-        """The last step, of those that are not deleted."""
+        """The last step that is not deleted."""
         return next((draft for draft in reversed(self.drafts) if not draft.is_deleted), None)
 
     def last_error(self) -> StepDraft | None:
-        """Return the error that has just happened, if nothing came after it."""
+        """Return the error that has just occurred, if nothing came after it."""
         last = self.latest_step
         return last if last is not None and last.kind == "error" else None
 
-    # End
-
     def build(self, *, final: bool) -> tuple[tuple[Step, ...], str, int]:
-        """Return the steps, the answer, and how many of the steps came before it.
+        """Return the steps including deleted ones, the answer, and the number of steps before the answer.
 
-        What is deleted is among the steps.
-        `final` when no turn comes behind this one.
+        `final` tells that no turn follows.
         """
         drafts = self._steps_with_output()
         answer = _answer_drafts(drafts)
@@ -213,7 +206,7 @@ class TurnDraft:
 
 
 def _answer_drafts(drafts: list[StepDraft]) -> list[StepDraft]:
-    """Return the words behind the last thing that was done; an error may follow them."""
+    """Return the text after the last work step; an error may follow it."""
     answer: list[StepDraft] = []
     for draft in reversed(drafts):
         if draft.kind == "words":
@@ -264,7 +257,7 @@ class _SystemRecord(msgspec.Struct, rename="camel"):
 
 
 class StepBuilder:
-    """Reads records into scenes; calls stay open across turns until their results come."""
+    """Adds records to turns; calls stay open across turns until their results come."""
 
     def __init__(self, agents: Mapping[str, "Thread"]) -> None:
         self._agents = agents
@@ -274,10 +267,10 @@ class StepBuilder:
         """Return the step of a tool call, or of a result whose call has not come yet."""
         return self._calls.get(call_id)
 
-    # The model
+    # Assistant records
 
     def add_response_line(self, turn: TurnDraft, record: Record, node: Node) -> None:
-        """Take in a line of a response."""
+        """Add a record of a response."""
         envelope = record.envelope
         if node.model == SYNTHETIC or envelope.is_api_error_message:
             self._add_synthetic(turn, record, node)
@@ -294,7 +287,7 @@ class StepBuilder:
             turn.interrupted = True
 
     def _add_block(self, turn: TurnDraft, record: Record, node: Node, block: Block) -> StepDraft | None:
-        """Take in a part of a response; words that say nothing are no step."""
+        """Add a block of a response; blank text is not a step."""
         time = record.time
         work: WorkKind = "call"
         if type(block) is ToolUse or type(block) is ServerToolUse:
@@ -302,7 +295,7 @@ class StepBuilder:
         elif type(block) is Text:
             if not block.text.strip():
                 return None
-            draft = turn.add("words", "Said", one_line(block.text), node, time)
+            draft = turn.add("words", "Text", one_line(block.text), node, time)
             draft.text = block.text
             if record.message is None or record.message.stop_reason != "tool_use":
                 work = "words"
@@ -341,7 +334,7 @@ class StepBuilder:
         return draft
 
     def _add_synthetic(self, turn: TurnDraft, record: Record, node: Node) -> None:
-        """Take in what the client said in the model's name: mostly that something failed."""
+        """Add a synthetic answer, which usually reports an error."""
         if not record.envelope.is_api_error_message:
             turn.add("note", "Note", one_line(record.text), node, record.time)
             return
@@ -358,10 +351,10 @@ class StepBuilder:
             if draft.kind not in ("note", "hook", "error"):
                 return
 
-    # Results
+    # Tool results
 
     def add_results(self, turn: TurnDraft, record: Record, node: Node) -> None:
-        """Take in tool results, and what else stands beside them."""
+        """Add tool results, and other blocks in the same record."""
         for block in record.blocks:
             if type(block) is ToolResult:
                 self._add_result(turn, record, node, block)
@@ -391,12 +384,12 @@ class StepBuilder:
         elif text.lstrip().startswith("<system-reminder>"):
             self.add_note(turn, record, node, "meta", text)
         elif text.strip():
-            turn.add("queued", "Said", one_line(text), node, record.time)
+            turn.add("queued", "Queued", one_line(text), node, record.time)
 
-    # Users that are nobody
+    # Other user records
 
     def add_user_record(self, turn: TurnDraft, record: Record, node: Node, origin: Origin) -> None:
-        """Take in a user record that begins no turn."""
+        """Add a user record that does not start a turn."""
         text = prompt_text(record) or record.text
         if origin == "interrupt":
             turn.interrupted = True
@@ -411,7 +404,7 @@ class StepBuilder:
             turn.trailing_count += 1
 
     def add_note(self, turn: TurnDraft, record: Record, node: Node, origin: Origin, text: str) -> None:
-        """Leave a note of a record."""
+        """Add a note for a record."""
         line = _command_output(text) if origin == "output" else text
         verb = _NOTE_VERBS.get(origin, "Note")
         draft = turn.add("note", verb, one_line(line), node, record.time)
@@ -420,10 +413,10 @@ class StepBuilder:
         if origin == "interrupt":
             draft.state = "interrupted"
 
-    # What is no message
+    # Other records
 
     def add_other_record(self, turn: TurnDraft, record: Record, node: Node) -> None:
-        """Take in an attachment, a system record, a link, or something nobody has seen yet."""
+        """Add an attachment, a system record, a link, or a record of an unknown type."""
         match record.type:
             case "attachment":
                 self._add_attachment(turn, record, node)
@@ -443,7 +436,7 @@ class StepBuilder:
                 turn.add("unknown", kind or "record", line, node, record.time)
 
     def _add_deleted(self, turn: TurnDraft, record: Record, node: Node) -> None:
-        """Note a deleted record; of a call whose result it was, nothing more is told."""
+        """Add a deleted record; the outcome of a call whose result it contained becomes unknown."""
         text = _text_of(decode_lenient(record.envelope.content) if record.envelope.content else "")
         turn.add("note", "Deleted", one_line(text), node, record.time)
         for name in answered_calls(record):
@@ -507,7 +500,7 @@ class StepBuilder:
                 return
 
     def _add_stop_hooks(self, turn: TurnDraft, record: Record, node: Node, data: _SystemRecord) -> None:
-        """Take in the summary of the hooks that ran at the end; each may have its own record."""
+        """Add the summary of the stop hooks; each hook may have its own record."""
         last = turn.latest_step
         if last is None or last.kind != "hook" or not last.verb.startswith("Stop"):
             last = turn.add("hook", "Stop", _hook_commands(data), node, record.time)
@@ -542,7 +535,7 @@ class StepBuilder:
 
 
 def _decode_as(raw: bytes | msgspec.Raw, shape: type[Any]) -> Any:
-    """Return the fields that are wanted; those of an odd type are left out."""
+    """Return the decoded fields; those of an unexpected type are left at their default."""
     if not raw:
         return shape()
     try:
@@ -553,7 +546,7 @@ def _decode_as(raw: bytes | msgspec.Raw, shape: type[Any]) -> Any:
 
 
 def answered_calls(record: Record) -> tuple[str, ...]:
-    """Return the calls that a deleted record has the results of."""
+    """Return the calls whose results a deleted record contains."""
     answers = record.fields.get("answers") if record.type == "deleted" else None
     names = cast("list[Any]", answers) if isinstance(answers, list) else []
     return tuple(name for name in names if isinstance(name, str) and name)

@@ -1,4 +1,4 @@
-"""A step: one line of what happened inside a turn."""
+"""Steps: the tool calls, texts and notes inside a turn."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -15,21 +15,19 @@ if TYPE_CHECKING:
 StepKind: TypeAlias = Literal["tool", "agent", "thought", "words", "queued", "hook", "error", "note", "unknown"]
 """tool     a tool call and its result
 agent    a sub-agent's work, or its report
-thought  reasoning
-words    what the model said between two tool calls
-queued   what a person said meanwhile
-hook     a hook that ran
-error    the API refused, or was tried again
+thought  thinking
+words    text of the model between two tool calls
+queued   a prompt queued while the agent is busy
+hook     a hook run
+error    an API error, or a retry
 note     reminders, local commands, notices: shown on demand
-unknown  a kind of record or block this version does not know
-"""
+unknown  an unknown type of record or block"""
 StepState: TypeAlias = Literal["ok", "failed", "denied", "open", "interrupted", "unknown"]
-"""unknown  a tool call whose result is deleted: it was answered, and nothing says how
-"""
+"""`unknown` marks a tool call whose result is deleted: it was answered, but the outcome is not recorded."""
 RESULT_DELETED: Final = "result deleted"
-"""The outcome of such a call."""
+"""Outcome of a call whose result is deleted."""
 WORK_KINDS: Final = frozenset(("tool", "agent", "error", "unknown"))
-"""The kinds of steps that count: something was done, or the API refused."""
+"""Kinds of steps that are counted: work was done, or the API returned an error."""
 _MAX_LINE_LENGTH = 500
 
 
@@ -48,7 +46,7 @@ class FileTouch(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One thing that happened in a turn, in the words of a list."""
+    """One step of a turn, as shown in a list."""
 
     kind: StepKind
     verb: str
@@ -60,25 +58,25 @@ class Step(msgspec.Struct, frozen=True):
     duration: float | None = None
     """Seconds from the call to its result."""
     tokens: int | None = None
-    """Output tokens of the response it came from; only on the first step of that response."""
+    """Output tokens of the step's response; set only on the first step of that response."""
     call: Node | None = None
-    """The record it begins with."""
+    """The first record of the step."""
     result: Node | None = None
     call_id: str = ""
     agent: "Thread | None" = None
     touch: FileTouch | None = None
     command: str = ""
-    """The whole shell command, where it is one."""
+    """The full shell command, if any."""
     retries: int = 0
     seam: "Compaction | None" = None
-    """The compaction, of a note that stands for one within a turn."""
+    """The compaction that a note within a turn stands for."""
 
     @property
     def is_work(self) -> bool:
-        """Whether it counts as a step: something was done, or the API refused.
+        """Whether it counts as a step: work was done, or the API returned an error.
 
-        Thoughts, words, notes and hooks do not count; nor does the report that a sub-agent sends
-        later, as its work was counted when it was called.
+        Thinking, text, notes and hooks do not count; nor does the later report of a sub-agent, because its work was
+        counted with the call.
         """
         if self.kind == "agent" and self.call is not None and self.call.type == "attachment":
             return False
@@ -86,7 +84,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def is_deleted(self) -> bool:
-        """Whether it only says what a deleted record said."""
+        """Whether the step shows the content of a deleted record."""
         return self.call is not None and self.call.type == "deleted"
 
     @property
@@ -96,7 +94,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class StepDraft(msgspec.Struct, eq=False):
-    """A step in the making: a tool's result may come much later than its call."""
+    """A step under construction: a tool's result may come much later than its call."""
 
     kind: StepKind
     verb: str
@@ -118,13 +116,13 @@ class StepDraft(msgspec.Struct, eq=False):
 
     @property
     def is_deleted(self) -> bool:
-        """Whether it only says what a deleted record said."""
+        """Whether the step shows the content of a deleted record."""
         return self.call is not None and self.call.type == "deleted"
 
     def build(self, tokens: int | None = None, *, cut: bool = False) -> Step:
-        """Return the step as it stands; `cut` says that nothing more will come of an open one."""
+        """Return the current step; `cut` marks an open step as interrupted."""
         state: StepState = "interrupted" if cut and self.state == "open" else self.state
-        # By place: names would take most of the time, and there are more steps than all else.
+        # Positional arguments: keywords would dominate the run time, and steps are the most frequent objects.
         return Step(
             self.kind,
             self.verb,
@@ -152,7 +150,7 @@ class StepDraft(msgspec.Struct, eq=False):
 
 
 def one_line(text: str, max_length: int = _MAX_LINE_LENGTH) -> str:
-    r"""Return the first line that says something, cut if need be.
+    r"""Return the first non-empty line, truncated to `max_length`.
 
     >>> one_line("\n  make test\nmake lint")
     'make test …'

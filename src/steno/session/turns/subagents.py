@@ -1,10 +1,9 @@
 """Sub-agents: the call that started each, its records, status and usage.
 
-Their records are in one of three places: inside the main file (1.0), in a file next to it (2.0), or
-in a folder of the session (2.1). The call that started one is found by, in this order: the result
-of the call, its own `.meta.json`, the notification it sent, the progress the client noted, its
-prompt, and for those inside the main file their order. The bytes of a record are searched before it
-is decoded, so that a long session costs little.
+Their records are inside the main file (1.0), in a file next to it (2.0), or in a directory of the session (2.1). The
+call that started a sub-agent is found, in this order, by: the result of the call, its `.meta.json`, its notification,
+its progress records, its prompt, and for those inside the main file their order. The bytes of a record are searched
+before it is decoded, so that long sessions stay fast.
 """
 
 from collections import deque
@@ -48,7 +47,7 @@ class SubagentCall(msgspec.Struct, kw_only=True):
 
 
 class SubagentReport(msgspec.Struct, frozen=True):
-    """What a background task reported."""
+    """The report of a background task."""
 
     node: Node
     call_id: str = ""
@@ -57,18 +56,18 @@ class SubagentReport(msgspec.Struct, frozen=True):
 
 
 class SubagentReferences:
-    """What one transcript knows about sub-agents."""
+    """References to sub-agents in one transcript."""
 
     def __init__(self) -> None:
         self.calls: dict[str, SubagentCall] = {}
         self.calls_by_agent: dict[str, str] = {}
-        """Calls by the agent their result names."""
+        """Call IDs by the agent that their result names."""
         self.reports: dict[str, SubagentReport] = {}
         """Reports by agent."""
         self.calls_by_progress: dict[str, str] = {}
-        """Calls by the agent whose progress the client noted under them."""
+        """Call IDs by the agent whose progress is recorded under them."""
         self.nodes: list[Node] = []
-        """The records that were read for it."""
+        """Records that were scanned."""
 
 
 class _Result(msgspec.Struct, rename="camel"):
@@ -90,9 +89,9 @@ class _ProgressLine(RecordFields):
 
 
 def find_references(transcript: Transcript, before: SubagentReferences | None = None) -> SubagentReferences:
-    """Return what a transcript says about sub-agents that it started.
+    """Return the references to sub-agents in a transcript.
 
-    `before` is what its first records said: it is added to, and they are not read again.
+    `before` contains the references of its first records; it is extended, and those records are not read again.
     """
     nodes = transcript.nodes
     known = before is not None and nodes[: len(before.nodes)] == before.nodes
@@ -141,7 +140,7 @@ def _add_calls(references: SubagentReferences, record: Record, node: Node) -> No
 
 
 def _add_result(references: SubagentReferences, transcript: Transcript, node: Node) -> None:
-    """Read the result of a call that may have started an agent, whatever the tool."""
+    """Scan the result of a call that may have started an agent, whatever the tool."""
     known = [references.calls[use] for use in node.results if use in references.calls]
     if not known and not _result_names_agent(transcript, node):
         return
@@ -170,7 +169,7 @@ def _result_names_agent(transcript: Transcript, node: Node) -> bool:
 
 
 def _add_report(references: SubagentReferences, record: Record, node: Node) -> None:
-    """Note a report; the queue's record of it counts only where there is no other."""
+    """Add a report; the queue's record of it is used only without another."""
     text = record.text or _queued_text(record)
     agent = tag_content(text, "task-id")
     before = references.reports.get(agent)
@@ -180,7 +179,7 @@ def _add_report(references: SubagentReferences, record: Record, node: Node) -> N
 
 
 def _queued_text(record: Record) -> str:
-    """Return the words of an attachment or of an entry of the queue."""
+    """Return the text of an attachment or a queue entry."""
     envelope = record.envelope
     value: Any = decode_lenient(envelope.attachment) if envelope.attachment else None
     if isinstance(value, dict):
@@ -202,7 +201,7 @@ def _text(value: Any) -> str:
 
 
 class SubagentFile(msgspec.Struct, frozen=True):
-    """A sub-agent's own transcript, as the store found it."""
+    """A sub-agent's transcript file, as found by the store."""
 
     agent_id: str
     transcript: Transcript
@@ -231,7 +230,7 @@ class Thread:
         return f"<Thread {self.agent_id or '(inline)'} {self.kind}>"
 
     def grow(self, transcript: Transcript, nodes: Sequence[Node], meta: AgentMeta | None = None) -> None:
-        """Take in the records that there are by now; whose work it is must be found out anew."""
+        """Update the records after growth; the link to the call must be determined again."""
         self.transcript = transcript
         self.nodes = tuple(nodes)
         self.meta = meta
@@ -247,44 +246,44 @@ class Thread:
 
     @property
     def inline(self) -> bool:
-        """Whether it lies inside the main file."""
+        """Whether its records are inside the main file."""
         return not self.path
 
     @property
     def kind(self) -> str:
-        """What sort of agent it is."""
+        """Agent type."""
         kind = self.spawn.kind if self.spawn else ""
         return kind or (self.meta.agent_type if self.meta else "")
 
     @property
     def description(self) -> str:
-        """What it was started for, in a few words."""
+        """Short description of the task."""
         description = self.spawn.description if self.spawn else ""
         return description or (self.meta.description if self.meta else "")
 
     @cached_property
     def prompt(self) -> str:
-        """What it was told."""
+        """Prompt of the sub-agent."""
         return first_prompt(self.transcript, self.nodes, agent=True)
 
     @property
     def warmup(self) -> bool:
-        """Whether it is one of the idle agents that 2.0 starts with every session."""
+        """Whether this is one of the idle agents that Claude Code 2.0 starts with every session."""
         return self.prompt.strip() == WARMUP_PROMPT
 
     @property
     def call_id(self) -> str:
-        """The tool call that started it."""
+        """ID of the tool call that started it."""
         return self.spawn.call_id if self.spawn else ""
 
     @property
     def asynchronous(self) -> bool:
-        """Whether it worked in the background and reported later."""
+        """Whether it ran in the background and reported later."""
         return self.notification is not None or (self.spawn is not None and self.spawn.background)
 
     @property
     def status(self) -> str:
-        """What was last heard of it: completed, failed, killed, running, or unknown."""
+        """Last known status: completed, failed, killed, running or unknown."""
         if self.reported:
             return self.reported
         if self.spawn is not None and self.spawn.status not in ("", "async_launched"):
@@ -298,7 +297,7 @@ class Thread:
 
     @cached_property
     def turns(self) -> "list[Turn]":
-        """What it did."""
+        """Turns of the sub-agent."""
         from steno.session.turns.turn_builder import TurnReader
 
         if self._telling is None:
@@ -307,36 +306,36 @@ class Thread:
 
     @property
     def steps(self) -> "tuple[Step, ...]":
-        """Every step of it."""
+        """All steps of the sub-agent."""
         return tuple(step for turn in self.turns for step in turn.steps)
 
     @property
     def steps_with_deleted(self) -> "tuple[Step, ...]":
-        """Every step of it, and what is deleted."""
+        """All steps of the sub-agent, including deleted ones."""
         return tuple(step for turn in self.turns for step in turn.with_deleted().steps)
 
     @property
     def report(self) -> str:
-        """Its last words."""
+        """Final text."""
         return self.turns[-1].answer if self.turns else ""
 
     @cached_property
     def usage(self) -> Totals:
-        """What it cost, without the agents it started itself."""
+        """Token usage, without the agents that it started."""
         counter = UsageCounter()
         self.count(counter)
         return counter.totals()
 
     def count(self, counter: UsageCounter) -> None:
-        """Add its token figures to a count."""
+        """Add its token usage to a counter."""
         counter.add_nodes(self.transcript, self.nodes)
 
     def join(self, agents: Mapping[str, "Thread"]) -> None:
-        """Let it know the agents it may have started."""
+        """Set the agents that it may have started."""
         self._agents = agents
 
     def family(self) -> "Iterator[Thread]":
-        """Yield it and all below it."""
+        """Yield this sub-agent and all descendants."""
         stack: list[Thread] = [self]
         while stack:
             thread = stack.pop()
@@ -352,7 +351,7 @@ class SubagentSet:
         self.roots = tuple(t for t in threads if t.spawn is not None and t.parent is None)
         self.loose = tuple(t for t in threads if t.spawn is None)
         self.references = references
-        """What each file with sub-agents in it says about them, the main one first."""
+        """References of each file with sub-agents, the main file first."""
         self.by_name: dict[str, Thread] = {}
         for thread in threads:
             for name in (thread.agent_id, thread.call_id):
@@ -364,9 +363,9 @@ class SubagentSet:
 def find_subagents(
     transcript: Transcript, files: Sequence[SubagentFile], *, inline: bool = True, before: SubagentSet | None = None
 ) -> SubagentSet:
-    """Return the sub-agents of a session, each tied to the call that started it.
+    """Return the sub-agents of a session, each linked to the call that started it.
 
-    `before` are those of the same session when it was shorter: they grow, and are the same ones.
+    `before` are the sub-agents of the same session before it grew; these objects are updated and reused.
     """
     before = before or SubagentSet([])
     known = {(thread.path, thread.agent_id): thread for thread in before.all}
@@ -396,7 +395,7 @@ def _thread_of_file(file: SubagentFile, known: Mapping[tuple[str, str], Thread])
 
 
 def _previous_references(source: Transcript, read: Mapping[int, SubagentReferences]) -> SubagentReferences | None:
-    """Return what was read of a file before, known by its first record."""
+    """Return the earlier references of a file, identified by its first record."""
     return read.get(id(source.nodes[0])) if source.nodes else None
 
 
@@ -408,7 +407,7 @@ def _sort_key(thread: Thread) -> tuple[bool, int, str]:
 
 
 def subagent_nodes(transcript: Transcript) -> list[Node]:
-    """Return the conversation of a sub-agent's file: all of it, in order, the last of its name."""
+    """Return the conversation of a sub-agent file: all records in order, without replaced duplicates."""
     names = transcript.by_uuid
     return [
         node
@@ -420,7 +419,7 @@ def subagent_nodes(transcript: Transcript) -> list[Node]:
 def _inline_threads(
     transcript: Transcript, known: set[str], before: Mapping[tuple[str, str], Thread]
 ) -> Iterator[Thread]:
-    """Yield the sub-agents inside the main file: by their id, else by where they begin."""
+    """Yield the sub-agents inside the main file, by agent ID, else by their first record."""
     groups: dict[str, list[Node]] = {}
     group_of: dict[str, str] = {}
     for node in transcript.nodes:
@@ -463,7 +462,7 @@ def _match_calls(threads: list[Thread], references: _ReferencesByOwner) -> None:
 
 
 def _references_by_id(references: _ReferencesByOwner) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Return which sources say something about an agent, and which hold a call, by their ids."""
+    """Return the sources that refer to an agent, and those that contain a call, by ID."""
     about: dict[str, list[int]] = {}
     calls: dict[str, list[int]] = {}
     for index, (_, file_references) in enumerate(references):
@@ -471,7 +470,7 @@ def _references_by_id(references: _ReferencesByOwner) -> tuple[dict[str, list[in
             about.setdefault(name, []).append(index)
         for call in file_references.calls:
             indexes = calls.setdefault(call, [])
-            # The first that is not the agent itself decides, however many repeat it.
+            # The first source other than the agent itself decides, so two are enough.
             if len(indexes) <= 1:
                 indexes.append(index)
     return about, calls
@@ -522,7 +521,7 @@ def _match_by_prompt(thread: Thread, calls_by_prompt: _CallsByPrompt, assigned: 
 
 
 def _match_by_order(thread: Thread, calls: deque[SubagentCall], assigned: set[str]) -> None:
-    """Take the first call that is left; agents and calls both come in the order of the file."""
+    """Assign the first remaining call; agents and calls are both in file order."""
     start = thread.nodes[0].index if thread.nodes else 0
     while calls and (calls[0].call_id in assigned or calls[0].node.sidechain):
         calls.popleft()
@@ -536,7 +535,7 @@ def _assign_call(thread: Thread, owner: Thread | None, spawn: SubagentCall, assi
 
 
 def _set_hierarchy(threads: Iterable[Thread]) -> None:
-    """Set children and depths; agents that claim each other in a ring are let go."""
+    """Set children and depths; agents in a parent cycle are unlinked."""
     all_threads = list(threads)
     acyclic: set[int] = set()
     for thread in all_threads:

@@ -1,4 +1,4 @@
-"""One line per tool call: its subject and its outcome, with the totals that test runners print."""
+"""One line per tool call: its subject and outcome, with the totals that test runners print."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from steno.session.turns.steps import FileTouch, StepState, one_line
 _TAIL_LENGTH: Final = 4000
 _MAX_SUMMARY_LENGTH: Final = 80
 _RUNNER_WORDS: Final = ("pass", "failed", "error", "Ran ")
-"""Of these one stands in whatever a runner says."""
+"""Every supported runner summary contains one of these."""
 _SUMMARY_PATTERNS: Final = (
     ("= ", r"=+ (?P<words>[^=\n]*\b(?:passed|failed|errors?)\b[^=\n]*?) in [\d.:]+ ?s"),
     (" in ", r"^(?P<words>\d+ (?:passed|failed|errors?)\b[^\n]*?) in [\d.:]+ ?s"),
@@ -25,11 +25,11 @@ _SUMMARY_PATTERNS: Final = (
     (" passing", r"^\s*(?P<words>\d+ passing\b[^\n(]*)"),
     ("Ran ", r"^(?P<words>Ran \d+ tests?) in [\d.]+s\s+(?P<end>OK|FAILED[^\n]*)"),
 )
-"""Their last lines, and something in each that is quick to look for."""
+"""Patterns of summary lines, each with a substring for a fast check."""
 
 
 def runner_summary(text: str) -> str:
-    """Return what a test runner says at the end of its output, or nothing.
+    """Return the summary that a test runner prints at the end of its output, or an empty string.
 
     >>> runner_summary("==== 1 failed, 8 passed in 0.12s ====")
     '1 failed, 8 passed'
@@ -81,18 +81,18 @@ Fields = dict[str, Any]
 
 
 class ToolOutcome(msgspec.Struct, frozen=True):
-    """What came of a call."""
+    """Outcome of a tool call."""
 
     text: str = ""
     state: StepState = "ok"
     touch: FileTouch | None = None
 
 
-# What was asked
+# Subjects
 
 
 def tool_call_subject(tool: str, tool_input: Fields) -> str:
-    """Return what a call is about, in one line of its own words."""
+    """Return the subject of a call as one line."""
     if tool == "TodoWrite":
         return _counted(len(_list(tool_input.get("todos"))), "item")
     if tool == "AskUserQuestion":
@@ -114,7 +114,7 @@ def _first_text(tool_input: Fields, names: Iterable[str]) -> str:
 
 
 def touched_file(tool: str, tool_input: Fields) -> FileTouch | None:
-    """Return the file a call reads or changes, as far as the call alone says it."""
+    """Return the file that a call reads or changes, as far as its input shows."""
     if tool not in FILE_TOOLS:
         return None
     facts = tool_facts(tool)
@@ -148,12 +148,12 @@ def _replaced_lines(edit: Fields) -> tuple[int, int]:
     return len(new) - head - tail, len(old) - head - tail
 
 
-# What came of it
+# Outcomes
 
 
 def call_outcome(tool: str, block: ToolResult, record: Record, touch: FileTouch | None = None) -> ToolOutcome:
-    """Return what came of a call; `touch` is what the call alone said about a file."""
-    # One record may answer several calls; what the client kept is then of no certain call.
+    """Return the outcome of a call; `touch` is the file according to its input."""
+    # With several results in one record, the recorded details cannot be assigned to a call.
     alone = len(record.blocks) == 1 or len(record.tool_results) == 1
     detail = record.tool_use_result if alone else None
     text = block.text
@@ -330,7 +330,7 @@ _SUMMARIES: Final[dict[Summary, Callable[[Fields, str, ToolResult], str]]] = {
 }
 
 
-# Values that may be anything
+# Untyped values
 
 
 def _text(value: Any) -> str:

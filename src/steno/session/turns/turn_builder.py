@@ -1,10 +1,9 @@
-"""Turns: a prompt, the steps it led to, and the answer.
+"""Turns: a prompt, its steps, and the answer.
 
-A turn begins with a request: of a person, of a slash command that leads to an answer, of a shell
-escape, or of a background task that reports. Records before the first prompt, or after a
-compaction, belong to the prompt that follows them; commands without an effect belong to the turn
-before them. A compaction begins no turn: where the work continues after it without a new prompt,
-the turn continues. Every record is in exactly one turn.
+A turn starts with a request: a user prompt, a slash command that leads to an answer, a shell escape, or the report of a
+background task. Records before the first prompt, or after a compaction, belong to the next prompt; commands without an
+effect belong to the previous turn. A compaction does not start a turn: if the work continues after it without a new
+prompt, the turn continues. Every record belongs to exactly one turn.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,38 +33,37 @@ if TYPE_CHECKING:
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt, the steps it led to, and the answer; what is deleted is left out."""
+    """A prompt, its steps, and the answer, without deleted steps."""
 
     number: int
     prompt: Prompt | None = None
     steps: tuple[Step, ...] = ()
     answer: str = ""
-    """The words behind the last tool call."""
+    """Text after the last tool call."""
     before: int = 0
-    """How many of the steps came before the answer; the others were noted behind it."""
+    """Number of steps before the answer; later ones are notes after it."""
     started: datetime | None = None
     ended: datetime | None = None
     duration: float | None = None
-    """Seconds, as the client measured them where it did."""
+    """Duration in seconds, as measured by Claude Code if available."""
     usage: Totals = Totals()
     files: tuple[FileTouch, ...] = ()
     commands: tuple[str, ...] = ()
     errors: int = 0
-    """How many steps failed."""
+    """Number of failed steps."""
     interrupted: bool = False
     done: bool = True
-    """Whether the model had its last word."""
+    """Whether the model finished the turn."""
     nodes: tuple[Node, ...] = ()
     compaction: Compaction | None = None
-    """The seam before it, or the first one within it."""
+    """Compaction before the turn, or the first one within it."""
     closing: Compaction | None = None
-    """The seam at its end, behind which nothing was asked so far; of several the last."""
+    """Last compaction at the end of the turn, without a later prompt."""
     whole: tuple[tuple[Step, ...], int] | None = None
-    """The steps with those that are deleted, and how many came before the answer; None where none
-    is deleted."""
+    """All steps including deleted ones, and the number before the answer; None if no step is deleted."""
 
     def with_deleted(self) -> "Turn":
-        """Return the turn with what is deleted of it."""
+        """Return the turn including deleted steps."""
         if self.whole is None:
             return self
         steps, before = self.whole
@@ -73,24 +71,24 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def opening(self) -> Compaction | None:
-        """The seam before it."""
+        """Compaction before the turn."""
         inside = any(step.seam is self.compaction for step in self.steps)
         return None if inside else self.compaction
 
     @property
     def inner_seams(self) -> tuple[Compaction, ...]:
-        """The seams within it; a step each says where."""
+        """Compactions within the turn; a step marks the position of each."""
         return tuple(step.seam for step in self.steps if step.seam is not None)
 
     @property
     def seams(self) -> tuple[Compaction, ...]:
-        """The seam before it and those within it; not the one at its end."""
+        """Compactions before and within the turn, except the one at its end."""
         inside = self.inner_seams
         return inside if self.opening is None else (self.opening, *inside)
 
     @property
     def failure(self) -> Step | None:
-        """The error the turn ended with, if it did."""
+        """Error that ended the turn, if any."""
         for step in reversed(self.steps):
             if step.kind == "error" and step.state == "failed":
                 return step
@@ -100,12 +98,12 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_person(self) -> bool:
-        """Whether a person began it."""
+        """Whether a user started the turn."""
         return self.prompt is not None and self.prompt.by_person
 
 
 def work_milliseconds(turns: Iterable[Turn]) -> int:
-    """Return how many milliseconds some turns took."""
+    """Return the total duration of turns in milliseconds."""
     return sum(round(turn.duration * 1000) for turn in turns if turn.duration is not None)
 
 
@@ -117,16 +115,15 @@ def build_turns(
     compactions: Mapping[int, Compaction] | None = None,
     agent: bool = False,
 ) -> list[Turn]:
-    """Return the turns that a conversation is made of.
+    """Return the turns of a conversation.
 
-    `agents` are found by the call that started them, or by their own id; `agent` says that the
-    conversation is a sub-agent's.
+    `agents` maps call IDs and agent IDs to sub-agents; `agent` marks the conversation of a sub-agent.
     """
     return TurnReader(agent=agent).turns(transcript, list(nodes), agents or {}, compactions or {})
 
 
 class TurnReader:
-    """A conversation that is told, and told again when it has grown: only what is new is read."""
+    """Builds the turns of a conversation, and reads only new records after it has grown."""
 
     def __init__(self, *, agent: bool = False) -> None:
         self._agent = agent
@@ -142,7 +139,7 @@ class TurnReader:
         agents: Mapping[str, "Thread"],
         compactions: Mapping[int, Compaction],
     ) -> list[Turn]:
-        """Return the turns that a conversation is made of by now."""
+        """Return the current turns of a conversation."""
         known_agents = {name: (thread, thread.kind) for name, thread in agents.items()}
         known_compactions = {index: compactions.get(index) for index in self._compactions}
         goes_on = nodes[: len(self._nodes)] == self._nodes
@@ -159,24 +156,24 @@ class TurnReader:
 
 
 class TurnBuilder:
-    """Cuts a row of records into scenes."""
+    """Groups records into turns."""
 
     def __init__(self, agents: Mapping[str, "Thread"], compactions: Mapping[int, Compaction], *, agent: bool) -> None:
         self._steps = StepBuilder(agents)
         self.compactions = compactions
         self._agent = agent
         self.finished: list[TurnDraft] = []
-        """The turns before; the last one may still get what turns out to be no turn of its own."""
+        """Finished turns; the last one may still absorb a turn without effect."""
         self.current = TurnDraft()
         self._repeats = RepeatTracker()
         self._pending_compaction: Compaction | None = None
-        """A compaction that left nothing out, which stands before the next turn."""
+        """A compaction that kept all messages, placed before the next turn."""
 
     def add(self, record: Record, node: Node) -> None:
-        """Take in the next record."""
+        """Process the next record."""
         compaction = self.compactions.get(node.index)
         if compaction is not None and keeps_all(node):
-            # Nothing was left out of the conversation: the turn goes on.
+            # No messages were removed from the conversation, so the turn continues.
             if self.current.answered:
                 self._pending_compaction = compaction
             else:
@@ -205,11 +202,11 @@ class TurnBuilder:
             current.trailing_count = 0
 
     def step_of_call(self, call_id: str) -> StepDraft | None:
-        """Return the step that a tool call began, by the call's id."""
+        """Return the step of a tool call by its ID."""
         return self._steps.step_of_call(call_id)
 
     def turns_so_far(self) -> list[TurnDraft]:
-        """Return the scenes so far; a last one that came to nothing goes to the one before."""
+        """Return the turns so far; a last one without effect is merged into the previous one."""
         last = self.current
         if self._pending_compaction is not None and last.compaction is None:
             last = last.copy()
@@ -243,7 +240,7 @@ class TurnBuilder:
         self.current.set_prompt(read_prompt(record, node, origin))
 
     def _is_repeated(self, record: Record, node: Node) -> bool:
-        """Whether a record only says again what stands before the last compaction."""
+        """Return whether a record repeats one from before the last compaction."""
         if not self.compactions:
             return False
         if node.type == "assistant":
@@ -253,7 +250,7 @@ class TurnBuilder:
         return node.repeats and begins_turn(origin_of(record, agent=self._agent))
 
     def _continue_previous(self) -> None:
-        """Go on in the turn before, if the model goes on behind a compaction unasked."""
+        """Continue the previous turn if the model continues after a compaction without a prompt."""
         current = self.current
         if current.compaction is None or current.answered or not self.finished:
             return

@@ -1,9 +1,8 @@
 """Token usage, counted once per API response.
 
-A response is written as several lines that repeat its usage, so sums over lines are wrong. The
-lines are grouped by `message.id` (else by request, else by record), and the last one, which is the
-largest, counts. Clients 2.1.0 to 2.1.52 recorded the figure the stream began with: such totals are
-marked `estimated`.
+A response is written as several records that repeat its usage, so sums over records are wrong. Records are grouped by
+`message.id` (else by request, else by record), and the last one, which has the highest counts, is used. Claude Code
+2.1.0 to 2.1.52 recorded the count from the start of the stream; such totals are marked `estimated`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +21,7 @@ _LAST_PLACEHOLDER_VERSION: Final = (2, 1, 52)
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """Tokens of some responses."""
+    """Token counts of a set of responses."""
 
     input: int = 0
     output: int = 0
@@ -31,7 +30,7 @@ class Totals(msgspec.Struct, frozen=True):
     cache_write_1h: int = 0
     messages: int = 0
     estimated: bool = False
-    """Some of the figures are placeholders of the client; the truth is higher."""
+    """Whether some counts are placeholders; the real count is higher."""
 
     def __add__(self, other: "Totals") -> "Totals":
         return Totals(
@@ -46,17 +45,17 @@ class Totals(msgspec.Struct, frozen=True):
 
     @property
     def cache_write(self) -> int:
-        """Tokens written to either cache."""
+        """Tokens written to the 5-minute and 1-hour caches."""
         return self.cache_write_5m + self.cache_write_1h
 
     @property
     def context(self) -> int:
-        """Everything the model read: fresh, cached, and written to the cache."""
+        """Tokens read by the model: input, cache read and cache write."""
         return self.input + self.cache_read + self.cache_write
 
     @property
     def total(self) -> int:
-        """Everything read and written."""
+        """Context and output tokens."""
         return self.context + self.output
 
 
@@ -82,17 +81,17 @@ _LINE_DECODER: Final = msgspec.json.Decoder(_UsageLine)
 
 
 class UsageCounter:
-    """Gathers the figures of responses, each once, whatever file or line they come from."""
+    """Collects the usage of responses, each counted once across records and files."""
 
     def __init__(self) -> None:
         self._responses: dict[str, _ResponseUsage] = {}
 
     def add(self, record: Record) -> None:
-        """Take in the figures of a record, if it has any."""
+        """Add the usage of a record, if any."""
         self._count(record.envelope, record.message, record.offset)
 
     def add_nodes(self, transcript: Transcript, nodes: Iterable[Node]) -> None:
-        """Take in the figures of records that nobody has read yet; their bodies are passed over."""
+        """Add the usage of uncached records, without decoding their content."""
         for node in nodes:
             if node.type != "assistant" or node.model == SYNTHETIC:
                 continue
@@ -129,7 +128,7 @@ class UsageCounter:
         return {model: _sum_usage(figures) for model, figures in models.items()}
 
     def responses(self) -> Iterator[tuple[str, Usage, bool]]:
-        """Yield the model and the figures of every response, and whether they are placeholders."""
+        """Yield the model and usage of every response, and whether its counts are placeholders."""
         for figures in self._responses.values():
             yield figures.model, figures.usage, figures.estimated
 
@@ -140,7 +139,7 @@ class UsageCounter:
 
 
 def totals_of(transcript: Transcript, nodes: Iterable[Node]) -> Totals:
-    """Return the tokens of some records."""
+    """Return the token usage of a set of records."""
     counter = UsageCounter()
     counter.add_nodes(transcript, nodes)
     return counter.totals()
@@ -148,7 +147,7 @@ def totals_of(transcript: Transcript, nodes: Iterable[Node]) -> Totals:
 
 @lru_cache(maxsize=256)
 def writes_placeholder_usage(version: str) -> bool:
-    """Whether that client kept the figure a stream began with instead of the one it ended with.
+    """Return whether a client version recorded usage from the start of the stream instead of its end.
 
     >>> writes_placeholder_usage("2.1.42"), writes_placeholder_usage("2.1.200")
     (True, False)

@@ -62,7 +62,7 @@ def test_a_folder_a_file_and_a_name_can_be_checked(steno: Steno, config: WriteCo
         ran = steno("check", name)
         assert ran.code == 0, ran
         assert ran.lines[-1] == "1 session, sound"
-        assert "every client resumes it fully" in ran.out
+        assert "every client resumes all messages" in ran.out
     assert steno("check", folder).lines == ["2 sessions, 2 sound"]
     assert steno("check", "--root", folder).lines == ["2 sessions, 2 sound"]
 
@@ -135,7 +135,7 @@ def test_clients_that_differ_have_a_line_each(steno: Steno, config: WriteConfig)
 
 def test_clients_that_agree_have_one_line(steno: Steno, config: WriteConfig) -> None:
     config(talk())
-    assert steno("check", "last").lines[1] == "  every client resumes it fully"
+    assert steno("check", "last").lines[1] == "  every client resumes all messages"
 
 
 def test_no_line_is_wider_than_the_screen(steno: Steno, demo: DemoReport) -> None:
@@ -344,8 +344,8 @@ def test_what_to_do_next_is_called_as_steno_was(
     config(made)
     assert ".venv/bin/steno repair" in steno("doctor").out
     ran = steno("check", "--no-pager")
-    assert "`.venv/bin/steno repair` takes the fragment out" in ran.out
-    assert "`.venv/bin/steno repair`" in steno("check", "--explain", "line.glued").out
+    assert "Run `.venv/bin/steno repair SESSION` to remove the fragment" in ran.out
+    assert "`.venv/bin/steno repair SESSION`" in steno("check", "--explain", "line.glued").out
     assert "`.venv/bin/steno check --rules`" in steno("check", "--explain", "line.*").err
     assert steno("drift").code == 1
     assert len(offered) == 4

@@ -69,7 +69,7 @@ def test_a_record_that_is_hung_on_nothing_begins_the_conversation(steno: Steno, 
     lost = json.dumps({**json.loads(first), "parentUuid": str(UUID(int=7))}).encode()
     path.write_bytes(lost + b"\n" + rest)
     out = steno("repair", path.stem, "-n").out
-    assert "let it begin the conversation: nothing comes before it" in out
+    assert "make it the start of the conversation: no earlier record" in out
     assert "+ parentUuid: (none)" in out
 
 
