@@ -15,10 +15,7 @@ QUIET_SECONDS: Final = 15.0
 """Seconds without changes after which a stream checks again and sends a keep-alive."""
 _MAX_PAUSE: Final = 10.0
 _PAUSE_FACTOR: Final = 4.0
-"""Factor of the work time that a stream pauses after an event.
-
-Long sessions take long to render, so the pause limits the load.
-"""
+"""Pause after an event relative to the time it took, as long sessions are slow to render."""
 
 
 def stream_response(events: AsyncGenerator[bytes]) -> StreamingResponse:

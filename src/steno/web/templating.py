@@ -79,7 +79,7 @@ def render_page(app_state: "AppState", template: str, /, **values: Any) -> str:
 
 
 def render_part(template: str, /, **values: Any) -> str:
-    """Return a piece of a page."""
+    """Render a part of a page."""
     return _environment().get_template(template).render({"links": links(), **values})
 
 

@@ -145,7 +145,7 @@ class AppState:
             yield session
 
     def close(self) -> None:
-        """Close all open sessions and the index."""
+        """End all subscriptions and checks, and close all sessions."""
         self.pubsub.close()
         self.health_monitor.close()
         self.session_cache.close()
