@@ -279,7 +279,7 @@ def diff_table(
         pairs = list(paired_rows(list(diff_rows(visible, language))))
         return SafeHtml(render_part("diff-side.html.j2", pairs=pairs, cut=hidden_rows))
     rows = "".join(_table_rows(visible, language))
-    more_row = _GAP_ROW.format(f"{hidden_rows:,} more lines, see the raw record") if hidden_rows else ""
+    more_row = _GAP_ROW.format(f"{hidden_rows:,} more lines; see the raw record") if hidden_rows else ""
     opening = f'<div class="diff{client_highlight_class(language)}"{_TABLE_START}'
     return SafeHtml(f"{opening}{rows}{more_row}</tbody></table></div>")
 

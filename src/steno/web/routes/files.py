@@ -43,12 +43,12 @@ _MAX_QUERY: Final = 200
 _DAYS_BACK: Final = {"today": 0, "week": 6, "month": 29}
 _TIMES: Final = (("", "Any time"), ("today", "Today"), ("week", "Week"), ("month", "Month"))
 _SORTS: Final[dict[TouchedSort, str]] = {
-    "last": "Last touched",
-    "edits": "Most changed",
-    "reads": "Most read",
-    "lines": "Most lines",
+    "last": "Last accessed",
+    "edits": "Most edits",
+    "reads": "Most reads",
+    "lines": "Most changed lines",
     "sessions": "Most sessions",
-    "path": "By path",
+    "path": "Path",
 }
 _SORT_NAMES: Final[dict[str, TouchedSort]] = {name: name for name in _SORTS}
 _MAX_PROJECTS: Final = 12

@@ -78,7 +78,7 @@ def step_html(
         return _queued_prompt_html(step, step_key, view, options)
     line_markup = step_line_html(step, step_key, view, options, has_body=body is not None)
     if body is None:
-        body = _step_link(step_key, view, options, "link", "Open this step")
+        body = _step_link(step_key, view, options, "link", "Open step")
     return SafeHtml(f"{line_markup}{body}{STEP_END}")
 
 
