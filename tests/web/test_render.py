@@ -295,7 +295,7 @@ def test_a_diff_leads_from_one_text_to_the_other(old: list[str], new: list[str],
 
 
 def test_a_diff_says_where_the_last_line_has_no_end() -> None:
-    assert diff_texts("a\nb\n", "a\nb")[0].lines == (" a", "-b", "+b", "\\ No newline at the end of the file")
+    assert diff_texts("a\nb\n", "a\nb")[0].lines == (" a", "-b", "+b", "\\ No newline at end of file")
     assert diff_texts("a", "b")[0].lines == ("-a", "+b")
 
 
