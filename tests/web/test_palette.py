@@ -27,7 +27,7 @@ def test_without_letters_it_lists_pages_actions_and_the_newest_sessions(demo: Ex
     ("text", "to"),
     [
         ("heal", "/health"),
-        ("theme", "theme"),
+        ("dark", "theme"),
         ("tide CHART", "/s/"),
         ("tidegauge", "/p/"),
         ("smooth.py", "/files/"),

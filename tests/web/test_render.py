@@ -341,7 +341,7 @@ def test_huge_texts_are_compared_in_bounds() -> None:
 def test_of_an_endless_line_in_a_diff_the_beginning_is_shown() -> None:
     made = diff_table([Hunk(1, 1, ("+" + "x" * 900_000,))])
     assert len(made) < 4_000
-    assert "(900,000 letters)" in made
+    assert "(900,000 characters)" in made
 
 
 def test_a_diff_that_is_too_long_says_so() -> None:

@@ -73,7 +73,7 @@ def test_a_turn_has_prompt_steps_answer_and_figures(tmp_path: Path) -> None:
         assert re.search(r"<b>Bash</b><span class=\"arg\">echo hello</span>", html)
         assert "It <strong>says</strong> hello." in html
         assert re.search(r"<b>1</b> step</span>", html)
-        assert re.search(r"<b>[\d.k]+</b> input, \d+% cached", html)
+        assert re.search(r"<b>[\d.k]+</b> in, \d+% cached", html)
 
 
 def test_the_details_show_more_and_more(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def _clip_lines(lines: Sequence[str]) -> Sequence[str]:
 def _clip_line(line: str) -> str:
     if len(line) <= _MAX_LINE:
         return line
-    return f"{line[:_MAX_LINE]}… ({len(line) - 1:,} letters)"
+    return f"{line[:_MAX_LINE]}… ({len(line) - 1:,} characters)"
 
 
 def _number_rows(hunk: Hunk, texts: Sequence[str]) -> Iterator[DiffRow]:

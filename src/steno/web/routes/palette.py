@@ -18,8 +18,8 @@ from steno.web.urls import Links, path_tag
 _MAX_ITEMS: Final = 6
 _MAX_QUERY: Final = 200
 _ACTIONS: Final = (
-    ("theme", "Switch theme", "theme", "t"),
-    ("density", "Switch density", "sort", "d"),
+    ("theme", "Switch theme: light, dark, system", "theme", "t"),
+    ("density", "Switch density: normal, dense", "sort", "d"),
     ("link", "Copy page URL", "copy", ""),
     ("keys", "Keyboard shortcuts", "help", "?"),
 )

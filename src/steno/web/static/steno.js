@@ -16,7 +16,7 @@ on("density", () => {
   const dense = root.dataset.density !== "dense";
   if (dense) root.dataset.density = "dense"; else delete root.dataset.density;
   keep("steno-density", dense ? "dense" : "");
-  say(dense ? "Density: compact" : "Density: comfortable");
+  say(dense ? "Density: dense" : "Density: normal");
 });
 on("link", () => copy(location.href));
 on("keys", () => document.querySelector("dialog.keys")?.showModal());

@@ -184,7 +184,7 @@ def clip(text: str, max_length: int = _MAX_SHORT_TEXT) -> str:
     """
     if len(text) <= max_length:
         return text
-    return f"{text[:max_length]}… ({len(text):,} letters)"
+    return f"{text[:max_length]}… ({len(text):,} characters)"
 
 
 def _clipped_html(text: str) -> str:

@@ -109,7 +109,7 @@ def session_list_params(
         raise BadRequest("query is too long", hint=f"Use at most {MAX_QUERY_LENGTH:,} characters.")
     for name, value in query.items():
         if name != "q" and len(value) > _MAX_VALUE_LENGTH:
-            raise BadRequest(f"{name} is too long", hint=f"Use at most {_MAX_VALUE_LENGTH} letters.")
+            raise BadRequest(f"{name} is too long", hint=f"Use at most {_MAX_VALUE_LENGTH} characters.")
     has = tuple(feature for feature in get_args(SessionFeature) if feature in query.get("has", "").split(","))
     project = None
     if "project" in query:

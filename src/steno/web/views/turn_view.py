@@ -263,9 +263,9 @@ def _add_figures(box: TurnView, turn: Turn, view: SessionView) -> None:
     usage = turn.usage
     if usage.messages:
         cached = f", {usage.cache_read * 100 // usage.context}% cached" if usage.context else ""
-        figures.append((humanize.tokens(usage.context), f"input{cached}"))
+        figures.append((humanize.tokens(usage.context), f"in{cached}"))
         about = "at least " if usage.estimated else ""
-        figures.append((f"{about}{humanize.tokens(usage.output)}", "output"))
+        figures.append((f"{about}{humanize.tokens(usage.output)}", "out"))
     subagent_cost = sum((view.subagent_cost(each) for each in threads.values()), Cost())
     own_cost = view.turn_cost(turn)
     if own_cost.amount is not None and usage.messages:
