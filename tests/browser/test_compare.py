@@ -1,4 +1,4 @@
-"""Two sessions side by side, in a browser."""
+"""Comparison page in a browser."""
 
 from collections.abc import Callable, Generator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files, in a browser."""
+"""Files pages in a browser."""
 
 import re
 from collections.abc import Callable

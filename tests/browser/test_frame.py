@@ -1,4 +1,4 @@
-"""What every page has: bar, keys, theme, foot."""
+"""Elements of every page: navigation bar, shortcuts, theme, footer."""
 
 from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Look

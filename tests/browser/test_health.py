@@ -1,4 +1,4 @@
-"""The health of the sessions, in a browser."""
+"""Health page in a browser."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Going to anything by a few letters, in a browser."""
+"""Command palette in a browser."""
 
 from collections.abc import Callable
 from pathlib import Path

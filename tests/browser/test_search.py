@@ -1,4 +1,4 @@
-"""The search on the list of sessions, in a browser."""
+"""Search in a browser."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page of a session, in a real browser."""
+"""Session page in a browser."""
 
 from collections.abc import Callable
 from pathlib import Path

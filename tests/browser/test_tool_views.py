@@ -1,4 +1,4 @@
-"""What is inside of steps, looked at with a real browser."""
+"""Content of steps in a browser."""
 
 import sys
 from collections.abc import Callable, Generator

@@ -1,4 +1,4 @@
-"""Two sessions side by side, over HTTP."""
+"""Comparison page over HTTP."""
 
 import json
 import re

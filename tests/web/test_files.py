@@ -1,4 +1,4 @@
-"""Files: the list by project and folder, and one file through time."""
+"""Files page and file page."""
 
 import re
 import shutil

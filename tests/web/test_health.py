@@ -1,4 +1,4 @@
-"""How the sessions are, as the explorer says it."""
+"""Health page and health monitor."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Everything that is known of a project, over HTTP."""
+"""Project page over HTTP."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What turns texts into HTML: hostile texts, endless texts, odd texts."""
+"""Rendering of text as HTML: hostile, very long and unusual input."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Words found in the explorer."""
+"""Search in the explorer."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""The page of a session: what is drawn, what waits, and where everything is found."""
+"""Session page: rendered content, loaded fragments, links."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A session while it is written: what its stream says, and that it ends."""
+"""Event stream of a session."""
 
 import gc
 import http.client

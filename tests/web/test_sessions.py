@@ -1,4 +1,4 @@
-"""The list of sessions."""
+"""Session list."""
 
 import re
 from html import unescape

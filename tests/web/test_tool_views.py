@@ -1,4 +1,4 @@
-"""What is inside of steps, records and gaps."""
+"""Content of steps, records and gaps."""
 
 import base64
 import re

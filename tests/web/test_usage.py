@@ -1,4 +1,4 @@
-"""What was used: the page, and what is behind each of its figures."""
+"""Usage page and the detail pages of its figures."""
 
 import re
 from collections import Counter
