@@ -48,7 +48,7 @@ _Rejection = tuple[int, str, tuple[tuple[str, str], ...]]
 class LoginKeys:
     """The one-time code and the token that replaces it.
 
-    A configured `word` is also accepted, any number of times, as a code or as a bearer token.
+    A configured `user_token` is also accepted, any number of times, as a code or as a bearer token.
     """
 
     def __init__(self, port: int, on_used: Callable[[], None] = lambda: None, user_token: str = "") -> None:
