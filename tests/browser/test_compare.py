@@ -1,4 +1,4 @@
-"""Two sessions side by side, in a browser."""
+"""Comparison page in a browser."""
 
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -48,8 +48,8 @@ def test_everybody_can_choose(demo: Explorer, look: Look, shot: Shot, size: str,
 
 def test_two_are_chosen_by_hand(demo: Explorer, look: Look) -> None:
     page = look(demo, "/compare")
-    page.get_by_role("searchbox", name="Look for a session to compare").fill("smooth")
-    page.get_by_role("button", name="Look").click()
+    page.get_by_role("searchbox", name="Find a session to compare").fill("smooth")
+    page.get_by_role("button", name="Find").click()
     page.get_by_role("link", name="Smooth the curve").click()
     page.get_by_role("link", name="Try the same with a window of seven").click()
     page.wait_for_url(f"**/compare?a={_STORM}&b={_FORK}")
@@ -98,7 +98,7 @@ def test_what_cannot_be_read_leaves_the_way_to_it(tries: tuple[Explorer, str], l
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("o")
-    link = page.locator(".step.is-here").get_by_role("link", name="Open this step in its session")
+    link = page.locator(".step.is-here").get_by_role("link", name="Open in session")
     link.click()
     page.wait_for_url("**/s/*/step/*")
     expect(page.locator("main")).to_contain_text("boxes in 14 places")

@@ -1,4 +1,4 @@
-"""Files, in a browser."""
+"""Files pages in a browser."""
 
 import re
 from collections.abc import Callable
@@ -77,7 +77,7 @@ def test_any_two_points_can_be_compared(demo: Explorer, look: Look) -> None:
     page = look(demo, f"/files/{path_tag(_SMOOTH)}")
     expect(page.locator("select[name=a] option")).not_to_have_count(1)
     page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_role("heading", name="Between two points")).to_be_visible()
+    expect(page.get_by_role("heading", name="Comparison")).to_be_visible()
     assert "a=" in page.url
     assert "b=" in page.url
     assert_accessible(page)

@@ -1,4 +1,4 @@
-"""What every page has: bar, keys, theme, foot."""
+"""Elements of every page: navigation bar, shortcuts, theme, footer."""
 
 from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Look
@@ -30,7 +30,7 @@ def test_the_theme_is_kept(demo: Explorer, look: Look) -> None:
 
 def test_the_page_says_that_it_is_a_demo(demo: Explorer, look: Look) -> None:
     page = look(demo, "/")
-    assert "made up" in page.locator(".demo-note").inner_text()
+    assert "Demo sessions" in page.locator(".demo-note").inner_text()
 
 
 def test_on_a_phone_nothing_of_the_bar_lies_over_the_page(demo: Explorer, look: Look) -> None:

@@ -1,4 +1,4 @@
-"""The health of the sessions, in a browser."""
+"""Health page in a browser."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +56,6 @@ def test_one_kind_of_harm_has_an_address(demo: Explorer, look: Look) -> None:
     demo.house.health_monitor.start_check()
     demo.house.health_monitor.wait()
     page = look(demo, "/health")
-    page.get_by_role("navigation", name="Harm").get_by_role("link", name="Damage").click()
+    page.get_by_role("navigation", name="Category").get_by_role("link", name="Damage").click()
     page.wait_for_url("**/health?harm=damage")
     assert page.locator("h2").first.inner_text() == "Damage"

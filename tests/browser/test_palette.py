@@ -1,4 +1,4 @@
-"""Going to anything by a few letters, in a browser."""
+"""Command palette in a browser."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_it_opens_on_any_page_and_while_typing_and_shuts_again(demo: Explorer, l
     expect(page.locator("dialog.palette")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("dialog.palette")).to_be_hidden()
-    page.get_by_role("button", name="anything").click()
+    page.get_by_role("button", name="commands").click()
     expect(page.locator("dialog.palette")).to_be_visible()
     page.keyboard.press("Control+k")
     expect(page.locator("dialog.palette")).to_be_hidden()

@@ -1,4 +1,4 @@
-"""A project's page, in a browser."""
+"""Project page in a browser."""
 
 from collections.abc import Callable, Generator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The search on the list of sessions, in a browser."""
+"""Search in a browser."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_words_are_found_where_the_list_stands_while_they_are_typed(demo: Explor
     page = look(demo, "/")
     page.keyboard.press("/")
     page.keyboard.type("tide")
-    expect(page.locator("h1")).to_contain_text("hit")
+    expect(page.locator("h1")).to_contain_text("match")
     expect(page.locator("#hits mark").first).to_have_text("tide")
     expect(page).to_have_url(f"{demo.base}/?q=tide")
     expect(page).to_have_title("tide · steno")
@@ -130,4 +130,4 @@ def test_without_script_the_box_is_sent(demo: Explorer, look: Look) -> None:
     page.keyboard.press("/")
     page.keyboard.type("tide\n")
     page.wait_for_url("**/?q=tide")
-    expect(page.locator("h1")).to_contain_text("hit")
+    expect(page.locator("h1")).to_contain_text("match")

@@ -1,4 +1,4 @@
-"""The page of a session, in a real browser."""
+"""Session page in a browser."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -86,7 +86,7 @@ def test_a_sub_agent_opens_in_place(demo: Explorer, look: Look) -> None:
     step.locator("> summary").click()
     expect(step.locator(".brief")).to_be_visible()
     assert step.locator(".step").count() >= 1
-    step.get_by_text("Its own page").click()
+    step.get_by_text("Sub-agent page").click()
     expect(page.locator(".shead")).to_be_visible()
     assert "/a/" in page.url
 
@@ -287,11 +287,11 @@ def test_the_page_works_without_scripts(demo: Explorer, look: Look) -> None:
     page = plain.new_page()
     page.goto(f"/s/{key}")
     page.locator(".step > summary").first.click()
-    page.get_by_text("Open this step").first.click()
+    page.get_by_text("Open step").first.click()
     expect(page.locator(".step .in .box, .step .in pre, .step .in .think").first).to_be_visible()
     page.go_back()
     page.locator(".side > summary").click()
-    page.get_by_text("Open this branch").click()
+    page.get_by_text("Open branch").click()
     expect(page.locator(".side .old").first).to_be_visible()
     plain.close()
 

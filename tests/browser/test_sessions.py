@@ -1,4 +1,4 @@
-"""The list of sessions, in a browser."""
+"""Session list in a browser."""
 
 import os
 from collections.abc import Callable

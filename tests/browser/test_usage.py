@@ -1,4 +1,4 @@
-"""What was used, in a browser."""
+"""Usage page in a browser."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -22,10 +22,10 @@ from steno.store.discovery import discover_file
 from steno.store.session_lookup import open_file_session
 
 ALL: Final = 10_000
-_STATES: Final = {"live": "running", "waiting for an answer": "waiting", "ended in an error": "failed"}
-"""What the list says where commands have one word."""
-_STANDINGS: Final = {"Live, writing": "running", "Live, waiting": "waiting"}
-"""How what a page says begins, likewise."""
+_STATES: Final = {"live": "running", "waiting for input": "waiting", "done": "finished"}
+"""Statuses of the session list that commands name otherwise."""
+_STANDINGS: Final = {"Live, turn": "running", "Live, waiting": "waiting", "Done": "finished"}
+"""Beginnings of the status on a session page, likewise."""
 
 
 class Said(NamedTuple):
@@ -165,7 +165,7 @@ def _said_by_page(explorer: Explorer, row: SessionRow) -> Said:
     assert facts is not None, row.path
     turns, steps = (int(number.replace(",", "")) for number in facts.groups())
     standing = re.search(r'id="standing">\s*<span class="(?:live|mid)"[^>]*>(.*?)</span>\s*<div', text, re.DOTALL)
-    shown = re.sub(r"<.*?>", "", standing[1]) if standing else "Finished"
+    shown = re.sub(r"<.*?>", "", standing[1]) if standing else "Done"
     status = next((word for start, word in _STANDINGS.items() if shown.startswith(start)), "")
     return Said(one_line(title[1]), turns, steps, status or shown.lower())
 

@@ -204,7 +204,7 @@ def test_a_search_may_be_within_one_session(api: Api) -> None:
     assert inside["hits"] == [hit for hit in everywhere if hit["session"] == key]
     assert (inside["total"], inside["sessions"]) == (len(inside["hits"]), 1)
     status, error = api.error("/search", q="the", session="none")
-    assert (status, error["message"]) == (400, "session: no session is called 'none'")
+    assert (status, error["message"]) == (400, "session: no session matches 'none'")
 
 
 def test_what_is_said_again_behind_a_compaction_is_no_text_of_the_next_turn(tmp_path: Path) -> None:
@@ -650,7 +650,7 @@ def test_a_session_that_is_gone_is_read_from_the_archive(tmp_path: Path, steno: 
         assert not api.get(f"/sessions/{by_title['Keep me']['key']}")["findings"]["checked"]
         status, error = api.error(f"/sessions/{by_title['Lose me']['key']}/turns")
         assert status == 404
-        assert "gone" in error["message"]
+        assert "deleted" in error["message"]
 
 
 def test_sessions_with_the_same_id_have_keys_of_their_own(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A client that was generated from the OpenAPI document reads every endpoint of a real explorer."""
+"""A client generated from the OpenAPI document reads every endpoint of a running explorer."""
 
 import importlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Pages of the list of sessions: each session exactly once, also while others are added."""
+"""Pagination of the session list: each session exactly once, even while sessions are added."""
 
 import sqlite3
 import tempfile

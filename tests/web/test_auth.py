@@ -1,4 +1,4 @@
-"""Who may look at the explorer."""
+"""Authentication of the explorer."""
 
 import socket
 

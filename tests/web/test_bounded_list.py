@@ -1,4 +1,4 @@
-"""The work for a list page does not grow with the number of sessions."""
+"""The cost of a list page does not grow with the number of sessions."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Answers that are kept: each is worked out once, the oldest go, and nobody trips over anybody."""
+"""Caches: one computation per key, eviction of the oldest, concurrent use."""
 
 import threading
 

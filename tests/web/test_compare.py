@@ -1,4 +1,4 @@
-"""Two sessions side by side, over HTTP."""
+"""Comparison page over HTTP."""
 
 import json
 import re
@@ -82,7 +82,7 @@ def test_every_address_on_the_page_answers(tries: tuple[Explorer, str, str]) -> 
 
 def test_a_fork_says_what_it_shares(demo: Explorer) -> None:
     text = demo.get(f"/compare?a={_STORM}&b={_FORK}").text
-    assert "B was made from A: they share 3 turns and 9 steps record by record." in text
+    assert "B is a fork of A. Shared records: 3 turns, 9 steps." in text
     rows = _rows(text)
     assert rows["Cost"][2] == rows["Tokens read"][2] == ""
     assert "A has ended, B is asked more" in text
@@ -99,7 +99,7 @@ def test_the_cost_of_a_side_is_that_of_the_list(demo: Explorer) -> None:
 
 def test_without_two_sessions_one_is_asked_to_choose(demo: Explorer) -> None:
     text = demo.get("/compare").text
-    assert "Choose one session here" in text
+    assert "Choose two sessions to compare" in text
     keys = re.findall(r'class="pick" href="/compare\?a=([^"]*)"', text)
     assert _STORM in keys
     assert len(keys) == len(set(keys)) > 10
@@ -121,15 +121,15 @@ def test_words_narrow_what_is_offered(demo: Explorer) -> None:
     text = demo.get("/compare?q=TIDEGAUGE+surge").text
     keys = re.findall(r'class="pick" href="/compare\?a=([^"]*)"', text)
     assert set(keys) == {_STORM, _FORK}
-    assert "2 sessions found" in text
-    assert "No session has these words" in demo.get("/compare?q=nowhere-at-all").text
+    assert "2 matches" in text
+    assert "No sessions match this search." in demo.get("/compare?q=nowhere-at-all").text
     assert demo.get("/compare?q=" + "%25_" * 3000).status == 200
 
 
 def test_a_session_is_not_compared_with_itself(demo: Explorer) -> None:
     answer = demo.get(f"/compare?a={_STORM}&b={_STORM}")
     assert answer.status == 200
-    assert "the same session twice" in answer.text
+    assert "cannot be compared with itself" in answer.text
 
 
 @pytest.mark.parametrize("query", ["a=nobody", f"a={_STORM}&b=nobody", "b=../../etc/passwd"])

@@ -1,4 +1,4 @@
-"""The list, the page, the comparison and the command line say the same of a session."""
+"""The list, the session page, the comparison and the command line show the same figures."""
 
 import re
 from pathlib import Path

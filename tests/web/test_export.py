@@ -1,4 +1,4 @@
-"""Sessions as pages in files: what is laid aside comes back, whatever a session says."""
+"""Exported pages: placeholders are replaced, regardless of the session's content."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Files: the list by project and folder, and one file through time."""
+"""Files page and file page."""
 
 import re
 import shutil
@@ -77,7 +77,7 @@ def test_filters_are_in_the_address(demo: Explorer) -> None:
     assert sorted(changed) == sorted(row.path for row in rows if row.edits)
     assert len(_rows(demo.get("/files?since=today").text)) < len(rows)
     empty = demo.get("/files?q=nothing+of+this+name")
-    assert (empty.status, "No file is like that" in empty.text) == (200, True)
+    assert (empty.status, "No files match these filters" in empty.text) == (200, True)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_any_version_is_shown_in_full_and_as_a_diff(chained: Explorer) -> None:
     for version in _versions(chained, PATH):
         whole = chained.get(f"/files/{path_tag(PATH)}?v={version.name}&view=after").text
         if version.text is None:
-            assert "Nobody recorded" in whole
+            assert "Content of this version not recorded" in whole
             continue
         found = re.search(r'<span class="no">([\d\n]+)</span><span class="l">(.*?)</pre>', whole, re.DOTALL)
         assert found is not None
@@ -169,7 +169,7 @@ def test_any_version_is_shown_in_full_and_as_a_diff(chained: Explorer) -> None:
 def test_a_diff_between_any_two_points_has_an_address(chained: Explorer) -> None:
     versions = _versions(chained, PATH)
     text = chained.get(f"/files/{path_tag(PATH)}?a={versions[0].name}&b={versions[-1].name}").text
-    assert "Between two points" in text
+    assert "<h2>Comparison</h2>" in text
     assert len(re.findall(r'<tr class="add">', text)) == 2
     assert len(re.findall(r'<tr class="del">', text)) == 2
     swap = re.search(r'href="([^"]*)">Swap', text)
@@ -210,11 +210,11 @@ def test_pages_follow_the_index(config: WriteConfig, tmp_path: Path) -> None:
     write(made, "one\n")
     root = config(made)
     with explorer(str(tmp_path / "index"), str(root)) as found:
-        assert "1 touch in" in found.get(f"/files/{path_tag(PATH)}").text
+        assert "1 access in" in found.get(f"/files/{path_tag(PATH)}").text
         edit(made, "one", "two").assistant("Done.").done()
         config(made)
         text = found.refresh().get(f"/files/{path_tag(PATH)}").text
-    assert "2 touches in" in text
+    assert "2 accesses in" in text
     assert "Edited" in text
 
 
@@ -226,8 +226,8 @@ def test_a_file_whose_sessions_are_gone_says_so(config: WriteConfig, tmp_path: P
         shutil.rmtree(root / "projects")
         found.refresh()
         text = found.get(f"/files/{path_tag(PATH)}").text
-    assert "1 touch cannot be read any more" in text
-    assert "Nothing of this file can be shown" in text
+    assert "1 access unavailable" in text
+    assert "No content available" in text
 
 
 def test_files_known_from_backups_alone_are_marked(config: WriteConfig, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How the sessions are, as the explorer says it."""
+"""Health page and health monitor."""
 
 import os
 import re
@@ -131,13 +131,13 @@ def test_a_folder_without_sessions_is_said_to_be_empty(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "projects").mkdir(parents=True)
     with explorer(str(tmp_path / "index"), str(root)) as found:
-        assert "There are no sessions here yet." in _ready(found).get("/health").text
+        assert "No sessions yet." in _ready(found).get("/health").text
 
 
 def test_a_sound_folder_is_said_to_be_sound(tmp_path: Path, config: WriteConfig) -> None:
     root = config(_talk("x"))
     with explorer(str(tmp_path / "index"), str(root)) as found:
-        assert "Everything looks sound." in _ready(found).get("/health").text
+        assert "No problems found." in _ready(found).get("/health").text
 
 
 def test_a_config_file_that_is_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of sessions, asked for over HTTP."""
+"""Session images over HTTP."""
 
 import re
 from base64 import b64encode

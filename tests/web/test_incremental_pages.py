@@ -1,4 +1,4 @@
-"""A page about a session that was added to is the page of one that is opened for the first time."""
+"""The page of a session that has grown equals that of a newly opened session."""
 
 from collections.abc import Iterator
 from pathlib import Path

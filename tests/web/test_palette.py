@@ -1,4 +1,4 @@
-"""What the palette lists."""
+"""Items of the command palette."""
 
 import re
 from html import unescape

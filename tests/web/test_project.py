@@ -1,4 +1,4 @@
-"""Everything that is known of a project, over HTTP."""
+"""Project page over HTTP."""
 
 import json
 import re
@@ -96,14 +96,14 @@ def test_instructions_and_memory_are_rendered(made: _Made) -> None:
     assert "Answer in <strong>short</strong> sentences." in told
     memory = _section(text, "memory")
     assert "<strong>subset</strong>" in memory
-    assert "10,000 more letters are in the file" in memory
+    assert "10,000 more characters in the file" in memory
     assert "&lt;b&gt;always" in made.of.get(f"/p/{path_tag(made.path)}").text
 
 
 def test_no_link_out_of_the_project_is_followed(made: _Made) -> None:
     text = _page(made.of, made.path)
     assert OUTSIDE not in text
-    assert "Not followed, because it leads out of the project: CLAUDE.local.md" in text
+    assert "Imports skipped, outside the project: CLAUDE.local.md" in text
 
 
 def test_no_secret_is_on_the_page(made: _Made) -> None:
@@ -150,7 +150,7 @@ def test_lists_and_prompts_lead_to_their_sessions(demo: Explorer) -> None:
     assert 'href="/s/4582b2ed-b04e-46b9-9be9-6c5328628e29"' in prompts
     history = Path(demo.house.home.roots[0], "history.jsonl").read_text().splitlines()
     mine = [each for each in map(json.loads, history) if each["project"] == _TIDE]
-    assert f"the last {len(mine)} of {len(mine)}" in prompts
+    assert f"last {len(mine)} of {len(mine)}" in prompts
 
 
 def test_a_change_that_a_fork_copied_counts_once(demo: Explorer) -> None:
@@ -170,10 +170,10 @@ def test_a_change_that_a_fork_copied_counts_once(demo: Explorer) -> None:
 
 def test_a_project_that_is_gone_says_so_and_nothing_is_said_where_there_is_nothing(demo: Explorer) -> None:
     text = _page(demo, "/home/ada/ledger-import")
-    assert "folder not on this machine" in text
-    assert "Nothing is remembered." in text
-    assert "These sessions made none." in text
-    assert "No server is named." in text
+    assert "directory not found" in text
+    assert "No memory files." in text
+    assert "No plans in these sessions." in text
+    assert "No MCP servers." in text
     assert f"Read from {demo.house.home.roots[0]}." in text
 
 
@@ -184,7 +184,7 @@ def test_sessions_outside_any_config_folder_have_a_page_too(tmp_path: Path) -> N
     root.mkdir()
     (root / f"{loose.session_id}.jsonl").write_bytes(loose.bytes())
     with explorer(str(tmp_path / "index"), str(root)) as of:
-        assert "These sessions lie in no config folder" in _page(of, "/home/ada/loose")
+        assert "No config directory found" in _page(of, "/home/ada/loose")
 
 
 def test_damaged_neighbours_do_not_break_the_page(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""No record is hidden for good: every one of every real file is reached from its session's page."""
+"""Every record of every real file is reachable from its session page."""
 
 import os
 import re

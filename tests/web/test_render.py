@@ -1,4 +1,4 @@
-"""What turns texts into HTML: hostile texts, endless texts, odd texts."""
+"""Rendering of text as HTML: hostile, very long and unusual input."""
 
 import re
 import sys
@@ -295,7 +295,7 @@ def test_a_diff_leads_from_one_text_to_the_other(old: list[str], new: list[str],
 
 
 def test_a_diff_says_where_the_last_line_has_no_end() -> None:
-    assert diff_texts("a\nb\n", "a\nb")[0].lines == (" a", "-b", "+b", "\\ No newline at the end of the file")
+    assert diff_texts("a\nb\n", "a\nb")[0].lines == (" a", "-b", "+b", "\\ No newline at end of file")
     assert diff_texts("a", "b")[0].lines == ("-a", "+b")
 
 
@@ -341,7 +341,7 @@ def test_huge_texts_are_compared_in_bounds() -> None:
 def test_of_an_endless_line_in_a_diff_the_beginning_is_shown() -> None:
     made = diff_table([Hunk(1, 1, ("+" + "x" * 900_000,))])
     assert len(made) < 4_000
-    assert "(900,000 letters)" in made
+    assert "(900,000 characters)" in made
 
 
 def test_a_diff_that_is_too_long_says_so() -> None:

@@ -1,4 +1,4 @@
-"""Words found in the explorer."""
+"""Search in the explorer."""
 
 import re
 from html import unescape
@@ -26,7 +26,7 @@ def test_as_much_is_found_as_by_the_command(demo: Explorer, text: str) -> None:
     with demo.house.index() as index:
         number = _found(index, text)
     answer = demo.get(f"/?q={quote(text)}")
-    said = re.search(r"<h1>([\d,]+) hits? in", answer.text)
+    said = re.search(r"<h1>([\d,]+) match(?:es)? in", answer.text)
     assert said is not None
     assert int(said[1].replace(",", "")) == number > 0
 
@@ -40,8 +40,8 @@ def test_every_hit_is_marked_and_leads_to_its_record(demo: Explorer) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("zzzzzz", "Nothing has that in it."),
-        ("since:never", "not a time"),
+        ("zzzzzz", "No sessions match this query."),
+        ("since:never", "Not a time"),
         ("since:9999999999999d", ""),
         ("-tide", ""),
         ('"', ""),
@@ -77,7 +77,7 @@ def test_all_hits_of_one_session_can_be_asked_for(demo: Explorer) -> None:
 
 
 def _said(text: str) -> tuple[int, int]:
-    found = re.search(r"<h1>([\d,]+) hits? in ([\d,]+) sessions?</h1>", text)
+    found = re.search(r"<h1>([\d,]+) match(?:es)? in ([\d,]+) sessions?</h1>", text)
     assert found is not None
     return int(found[1].replace(",", "")), int(found[2].replace(",", ""))
 
@@ -111,7 +111,7 @@ def test_words_and_filters_narrow_together(demo: Explorer) -> None:
 
 def test_a_filter_that_leaves_nothing_says_so(demo: Explorer) -> None:
     text = demo.get("/?q=the&size=huge").text
-    assert "Take one away" in text
+    assert "Remove a filter" in text
     assert re.search(r'href="/\?q=the" aria-current="true"><span>Over 10 MB', text)
 
 

@@ -1,4 +1,4 @@
-"""The page of a session: what is drawn, what waits, and where everything is found."""
+"""Session page: rendered content, loaded fragments, links."""
 
 import json
 import re
@@ -58,7 +58,7 @@ def test_every_demo_session_opens_in_every_detail(demo: Explorer) -> None:
 
 def test_the_head_says_what_it_is_and_how_it_stands(demo: Explorer) -> None:
     said = texts(demo.get(f"/s/{session_called(demo, 'Three languages')}").text)
-    assert said.startswith("invoice-render locales · 59712d2a Three languages Finished opus-5-5")
+    assert said.startswith("invoice-render locales · 59712d2a Three languages Done opus-5-5")
     assert "2 turns, 5 steps" in said
     assert "3 sub-agents" in said
     assert "1 compaction" in said
@@ -162,7 +162,7 @@ def test_a_compaction_is_a_seam_with_its_summary(tmp_path: Path) -> None:
         html = found.get(f"/s/{made.session_id}").text
         seam = html[html.index('class="seam"') : html.index('id="t2"')]
         assert re.search(r"[\d.k]+ to [\d.k]+ tokens", seam)
-        assert "asked for" in seam
+        assert "manual" in seam
         assert "what was kept" in seam
         assert f"/s/{made.session_id}?turn=1#t1" in seam
 
@@ -203,10 +203,10 @@ def test_a_sub_agent_is_told_in_place_and_on_a_page_of_its_own(demo: Explorer) -
     inside = demo.get(sources[0][1].replace("&amp;", "&")).text
     assert 'class="brief"' in inside
     assert 'class="step' in inside
-    (own,) = re.findall(r'href="(/s/[^"]+/a/[^"/]+)">Its own page', inside)
+    (own,) = re.findall(r'href="(/s/[^"]+/a/[^"/]+)">Sub-agent page', inside)
     page = demo.get(own)
     assert page.status == 200
-    assert "Told to the sub-agent" in page.text
+    assert "Sub-agent prompt" in page.text
     steps = re.findall(r'href="(/s/[^"]+/a/[^"]+/step/[^"]+)"', page.text)
     assert steps
     assert demo.get(steps[0]).status == 200
@@ -220,7 +220,7 @@ def test_sub_agents_inside_the_file_of_an_old_client_have_pages_too(tmp_path: Pa
         html = found.get(f"/s/{made.session_id}").text
         (source,) = re.findall(r'class="step agent[^>]*data-src="([^"]+)"', html)
         inside = found.get(source.replace("&amp;", "&")).text
-        (own,) = re.findall(r'href="(/s/[^"]+/a/[^"/]+)">Its own page', inside)
+        (own,) = re.findall(r'href="(/s/[^"]+/a/[^"/]+)">Sub-agent page', inside)
         assert "I looked" in found.get(own).text
 
 
@@ -287,7 +287,7 @@ def test_words_are_found_marked_and_gone_through(tmp_path: Path) -> None:
         (following,) = re.findall(r'href="([^"]+)" data-hit="next"', many)
         assert "hit=1" in following
         none = found.get(f"{way}?find=nowhere").text
-        assert "Nothing in this session has" in none
+        assert "No matches for" in none
 
 
 def test_words_are_found_in_what_was_abandoned_and_it_is_said(tmp_path: Path) -> None:
@@ -298,12 +298,12 @@ def test_words_are_found_in_what_was_abandoned_and_it_is_said(tmp_path: Path) ->
         pages = [found.get(f"{way}&hit={hit}").text for hit in (1, 2, 3)]
         for text in pages:
             assert "of 3 records" in text
-        shown = [text for text in pages if "which was abandoned" in text]
+        shown = [text for text in pages if "in abandoned turn" in text]
         assert len(shown) == 2
         assert "the <mark>lost</mark> word" in shown[0]
         assert 'id="b1"' in shown[0]
         (said,) = (text for text in pages if text not in shown)
-        assert "2 of them abandoned" in said
+        assert "2 in abandoned branches" in said
         (following,) = re.findall(r'href="([^"]+)" data-hit="next"', said)
         assert following.endswith(("#b1", "#t1", "#t2"))
 
@@ -317,7 +317,7 @@ def test_words_are_found_in_sub_agents_and_it_is_said_in_which(demo: Explorer) -
     ways = re.findall(r'<a class="link" href="([^"]*/a/[^"]*find=the)">', text)
     assert any(f"/a/{row[1]}?" in way for way in ways), title
     for way in ways:
-        assert "records with" in demo.get(way).text
+        assert "records match" in demo.get(way).text
 
 
 @pytest.mark.parametrize("words", ["<b>", "&amp;", "mark", '"', "class", "span", "%00", "ä"])
@@ -368,8 +368,8 @@ def test_a_record_says_where_it_is_told(tmp_path: Path) -> None:
     made = rewound()
     with exploring(tmp_path, made) as (found, _):
         html = found.get(f"/s/{made.session_id}/records").text
-        assert "Told in turn 1" in html
-        assert "Told in abandoned" in html
+        assert ">Turn 1</a>" in html
+        assert ">Abandoned</a>" in html
         offset = re.findall(r"/record/(\d+)", html)[-1]
         one = found.get(f"/s/{made.session_id}/record/{offset}")
         assert one.status == 200
@@ -410,7 +410,7 @@ def test_a_turn_says_what_it_does_not_show_and_does_not_call_it_steps(tmp_path: 
         assert re.search(r"\b1 hook\b", foot)
         assert "more step" not in foot
         only = found.get(f"/s/{made.session_id}?detail=answers").text
-        assert "Show its steps" in only
+        assert "Show steps" in only
 
 
 def test_what_is_broken_off_is_not_called_abandoned(tmp_path: Path) -> None:
@@ -421,10 +421,10 @@ def test_what_is_broken_off_is_not_called_abandoned(tmp_path: Path) -> None:
         path.write_bytes(lost.bytes() + path.read_bytes())
         found.refresh()
         text = texts(found.get(f"/s/{made.session_id}").text)
-        assert "Broken off begins on its own" in text
-        assert "1 broken off" in text
+        assert "Disconnected separate root" in text
+        assert "1 disconnected" in text
         assert "1 abandoned" not in text
-        assert "abandoned branch" not in found.get("/").text
+        assert "> abandoned branch<" not in found.get("/").text
 
 
 def test_a_session_that_takes_long_to_read_keeps_no_other_waiting(
@@ -487,7 +487,7 @@ def test_a_fork_says_what_its_cost_leaves_out(tmp_path: Path) -> None:
     fork = made.fork(traced=True).turn("three", "other")
     with exploring(tmp_path, made, fork) as (found, _):
         text = found.get(f"/s/{fork.session_id}").text
-        assert "without 2 copied responses" in text
+        assert "excludes 2 copied responses" in text
         assert "2 responses were copied from another session" in text
         first = found.get(f"/s/{made.session_id}").text
         assert "copied" not in first

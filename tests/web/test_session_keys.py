@@ -1,4 +1,4 @@
-"""Two files may bear one session id: each has its own address, figures and sub-agents."""
+"""Two files with the same session ID have separate URLs, figures and sub-agents."""
 
 import re
 from collections.abc import Generator

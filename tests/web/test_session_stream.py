@@ -1,4 +1,4 @@
-"""A session while it is written: what its stream says, and that it ends."""
+"""Event stream of a session."""
 
 import gc
 import http.client
@@ -177,7 +177,7 @@ def test_a_file_that_goes_ends_the_stream_with_the_reason(tmp_path: Path) -> Non
         path.unlink()
         found.house.pubsub.publish()
         data, _ = stream.next("gone")
-        assert "gone" in data["why"]
+        assert "deleted" in data["why"]
 
 
 def test_what_a_session_was_is_let_go_when_it_changes(tmp_path: Path) -> None:

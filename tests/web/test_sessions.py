@@ -1,4 +1,4 @@
-"""The list of sessions."""
+"""Session list."""
 
 import re
 from html import unescape
@@ -209,7 +209,7 @@ def test_a_place_that_is_none_is_refused(demo: Explorer, after: str) -> None:
 def test_a_project_that_is_not_there_is_said_so(demo: Explorer) -> None:
     answer = demo.get("/?project=000000000000")
     assert answer.status == 404
-    assert "nothing goes by" in answer.text
+    assert "No project or directory matches" in answer.text
 
 
 def test_what_a_session_cost_is_what_the_usage_report_says(demo: Explorer) -> None:
@@ -280,7 +280,7 @@ def test_who_waits_for_days_is_no_longer_live(tmp_path: Path) -> None:
             text = found.get("/").text
             assert ("Live sessions" in text) is live
             assert 'data-key="' in text
-        assert "waiting for an answer" in text
+        assert "waiting for input" in text
         assert _keys(found.get("/?status=waiting").text) == [asks.session_id]
 
 
@@ -312,7 +312,7 @@ def test_the_list_streams_what_changed(tmp_path: Path) -> None:
             found.refresh()
             later, _ = stream.next("rows")
             assert "make all the things" not in later["html"]
-            assert "Waiting for you" in later["html"]
+            assert "Waiting for input" in later["html"]
             fresh = session(seed="another", full=True).turn("a new one", "yes")
             written(fresh, tmp_path / "config")
             found.refresh()

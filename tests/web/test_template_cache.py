@@ -1,4 +1,4 @@
-"""Templates are compiled once, and again only when something about them has changed."""
+"""Templates are compiled once, and again only after changes."""
 
 import os
 from pathlib import Path

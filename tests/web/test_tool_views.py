@@ -1,4 +1,4 @@
-"""What is inside of steps, records and gaps."""
+"""Content of steps, records and gaps."""
 
 import base64
 import re
@@ -336,7 +336,7 @@ def test_without_a_patch_the_whole_file_is_compared() -> None:
 
 def test_without_a_file_the_words_of_the_call_are_compared() -> None:
     body = inside(call("Edit", _EDIT, None), "Edit")
-    assert "Line numbers are not known." in body
+    assert "Line numbers unknown" in body
     assert 'class="del"' in body
 
 
@@ -355,7 +355,7 @@ def test_a_file_that_was_written_over_is_a_diff() -> None:
 def test_a_change_that_was_not_made_says_so() -> None:
     made = session().user("Go.").assistant(tool("Edit", **_EDIT))
     body = inside(made.result("<tool_use_error>String not found</tool_use_error>", error=True), "Edit")
-    assert "not done" in body
+    assert "not applied" in body
     assert "String not found" in body
     assert "tool_use_error" not in body
 
@@ -387,21 +387,21 @@ def test_a_command_shows_colours_errors_and_what_was_printed_over(every: Made) -
     body = inside(every, "Bash", 1)
     assert "100%" in body
     assert "50%" not in body
-    assert "1 line printed over" in body
+    assert "1 line overwritten" in body
     assert '<span class="x-yellow">old</span>' in body
 
 
 def test_an_output_that_was_put_elsewhere_says_where(every: Made) -> None:
     body = inside(every, "Bash", 2)
-    assert "whole output, 6.0 kB kept in /home/ada/.claude/" in body
+    assert "full output, 6.0 kB saved to /home/ada/.claude/" in body
     older = inside(session("2.0.76").user("x").assistant(tool("Bash", command="yes")).saved("y\n" * 3000), "Bash")
-    assert "kept in" in older
+    assert "saved to" in older
 
 
 def test_a_command_in_the_background_and_one_that_was_refused(every: Made) -> None:
-    assert "went on in the background as b1" in inside(every, "Bash", 3)
+    assert "moved to background as b1" in inside(every, "Bash", 3)
     refused = inside(every, "Bash", 4)
-    assert "Not allowed" in refused
+    assert "Denied" in refused
     assert "not run" in refused
     assert "listening" in inside(every, "TaskOutput")
 
@@ -426,8 +426,8 @@ def test_a_huge_output_is_shown_piece_by_piece() -> None:
 
 def test_one_endless_line_is_shown_piece_by_piece() -> None:
     made = call("Bash", {"command": "x"}, {"stdout": "a" * 3_000_000, "stderr": ""})
-    assert "letters 1 to 12,000 of 3,000,000" in inside(made, "Bash")
-    assert "letters 1 to 400,000 of 3,000,000" in inside(made, "Bash", full=True)
+    assert "characters 1 to 12,000 of 3,000,000" in inside(made, "Bash")
+    assert "characters 1 to 400,000 of 3,000,000" in inside(made, "Bash", full=True)
 
 
 def test_a_few_long_lines_are_as_much_as_many_short_ones() -> None:
@@ -457,7 +457,7 @@ def test_matches_stand_below_their_files(every: Made) -> None:
 def test_long_lists_are_cut_and_say_so(every: Made) -> None:
     body = inside(every, "Glob")
     assert "60 of 90" in body
-    assert "cut by the tool at 90" in body
+    assert "truncated by the tool at 90" in body
     assert inside(every, "Glob", full=True).count("<li>") == 90
     assert "a.py" in inside(every, "LS")
     assert "2 tools" in inside(every, "ToolSearch")
@@ -478,7 +478,7 @@ def test_only_addresses_of_the_web_are_links(every: Made) -> None:
 
 def test_what_moved_on_a_board_is_marked(every: Made) -> None:
     body = inside(every, "TodoWrite")
-    assert re.findall(r"<h4>([^<]*)</h4>", body) == ["To do 1", "Doing 1", "Done 2"]
+    assert re.findall(r"<h4>([^<]*)</h4>", body) == ["To do 1", "In progress 1", "Done 2"]
     assert re.findall(r'class="(moved|new)">([^<]*)', body) == [
         ("new", "Describe it"),
         ("new", "Number old rows by account, day, id"),
@@ -497,7 +497,7 @@ def test_the_board_before_is_looked_for_where_it_was_not_kept() -> None:
 
 def test_tasks_are_a_board_too(every: Made) -> None:
     body = inside(every, "TaskUpdate")
-    assert re.findall(r"<h4>([^<]*)</h4>", body) == ["To do 1", "Doing 0", "Done 1"]
+    assert re.findall(r"<h4>([^<]*)</h4>", body) == ["To do 1", "In progress 0", "Done 1"]
     assert 'class="moved">Plot' in body
     assert "pending → completed" in body
     assert "Print" in inside(every, "TaskList")
@@ -511,7 +511,7 @@ def test_questions_show_what_was_chosen(every: Made) -> None:
 
 def test_plans_and_skills_are_shown(every: Made) -> None:
     assert "<li>One file</li>" in inside(every, "ExitPlanMode")
-    assert "taken" in inside(every, "ExitPlanMode")
+    assert "approved" in inside(every, "ExitPlanMode")
     assert "changelog" in inside(every, "Skill")
 
 
@@ -521,7 +521,7 @@ def test_a_sub_agent_shows_brief_figures_and_report(every: Made) -> None:
     assert "ignores the date" in subagent_brief(step, about(one.transcript))
     report = subagent_report(step, about(one.transcript))
     assert "<code>merge.py:77</code>" in report
-    assert "steps" in report
+    assert "tool calls" in report
     assert f"/s/key/a/{step.agent.agent_id if step.agent else ''}" in report
 
 
@@ -531,8 +531,8 @@ def test_tools_of_servers_and_unknown_ones_are_tidy_json(every: Made) -> None:
     assert 'aria-label="JSON"' in body
     assert "/s/key/image/" in body
     unknown = inside(every, "Sparkle")
-    assert "500 letters" in unknown
-    assert "The line itself" not in unknown
+    assert "500 characters" in unknown
+    assert "Raw line" not in unknown
     assert "deep" in inside(every, "zzz_block")
 
 
@@ -541,8 +541,8 @@ def test_tools_of_servers_and_unknown_ones_are_tidy_json(every: Made) -> None:
 
 def test_thoughts_are_words_a_signature_or_nothing_to_read(every: Made) -> None:
     assert "<strong>no count</strong>" in inside(every, "Thought")
-    assert "signature of" in inside(every, "Thought", 1)
-    assert "Only the model" in inside(every, "Thought", 2)
+    assert "Signature: " in inside(every, "Thought", 1)
+    assert "Redacted thinking" in inside(every, "Thought", 2)
 
 
 def test_a_hook_shows_what_it_decided(every: Made) -> None:
@@ -557,13 +557,13 @@ def test_errors_are_a_table_of_tries(every: Made) -> None:
     body = inside(every, "API error")
     assert re.findall(r"<td>(\d+ of \d+)</td>", body) == ["1 of 10", "2 of 10"]
     assert "529 Overloaded" in body
-    assert "answered" in body
+    assert "succeeded" in body
     assert "400 bad request" in inside(every, "API error", 1)
 
 
 def test_what_waited_says_when_it_came(every: Made) -> None:
     body = inside(every, "Queued")
-    assert re.search(r"Queued \d\d:\d\d:\d\d, taken in \d\d:\d\d:\d\d", body)
+    assert re.search(r"Queued \d\d:\d\d:\d\d, delivered \d\d:\d\d:\d\d", body)
     assert "<em>migration</em>" in body
 
 
@@ -610,7 +610,7 @@ def test_a_picture_that_is_too_big_is_only_named() -> None:
     record = transcript.record(transcript.nodes[0])
     assert [image_bytes(picture) for picture in images_in(record)] == [None]
     view = record_view(record, about(transcript))
-    assert "too big" in view
+    assert "too large" in view
     assert "<img " not in view
 
 
@@ -630,7 +630,7 @@ def test_an_unknown_record_says_so_and_is_all_there() -> None:
     made = session().user("x").record("context-ledger", window=200_000, held={"files": 1})
     transcript = load(BytesSource(made.bytes()))
     view = record_view(transcript.record(transcript.nodes[-1]), about(transcript))
-    assert "Not in the catalogue yet." in view
+    assert "Not in the catalogue" in view
     assert "context-ledger" in view
 
 
@@ -638,7 +638,7 @@ def test_a_long_line_is_cut_and_the_rest_is_an_address_away() -> None:
     transcript = load(BytesSource(session().user("a" * 50_000).bytes()))
     one = ViewContext("key", "", transcript, LINKS, path="record/0")
     view = record_view(transcript.record(transcript.nodes[0]), one)
-    assert "letters 1 to 12,000 of" in view
+    assert "characters 1 to 12,000 of" in view
     assert 'href="/s/key/record/0?full=1"' in view
 
 

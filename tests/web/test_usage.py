@@ -1,4 +1,4 @@
-"""What was used: the page, and what is behind each of its figures."""
+"""Usage page and the detail pages of its figures."""
 
 import re
 from collections import Counter
@@ -222,9 +222,9 @@ def test_the_current_block_says_when_it_ends_and_how_fast_it_burns(
         now = 1_794_657_600.0  # 2026-11-14T12:00:00Z
         monkeypatch.setattr(of.house, "now", lambda: now)
         text = of.get("/usage").text
-        assert "this block ends 15:00, $2.50 so far, $1.25 an hour, on course for $6.25" in text
+        assert "current block: $2.50, $1.25/h, forecast $6.25, ends 15:00" in text
         monkeypatch.setattr(of.house, "now", lambda: now + 4 * 3600)
-        assert "no block is running" in of.get("/usage").text
+        assert "no active block" in of.get("/usage").text
 
 
 def test_lines_go_on_page_by_page_and_hold_each_response_once(corpus: tuple[Explorer, Path]) -> None:
@@ -233,7 +233,7 @@ def test_lines_go_on_page_by_page_and_hold_each_response_once(corpus: tuple[Expl
     way: str | None = "/usage/lines"
     while way:
         text = of.get(way).text
-        keys.update(re.findall(r'aria-label="Lines of (msg_\d+)"', text))
+        keys.update(re.findall(r'aria-label="Records of (msg_\d+)"', text))
         onward = re.search(r'<a class="btn" href="([^"]*)" rel="next"', text)
         way = unescape(onward[1]) if onward else None
     assert len(keys) == _report(of, "day").totals.responses
@@ -265,10 +265,10 @@ def test_a_copy_says_that_it_does_not_count_and_why(corpus: tuple[Explorer, Path
 
 def test_what_has_no_price_and_what_is_a_placeholder_is_said(corpus: tuple[Explorer, Path]) -> None:
     text = unescape(corpus[0].get("/usage?range=all").text)
-    assert "No price is known for nobody-knows-1" in text
-    assert re.search(r"\d+ responses of clients 2\.1\.0 to 2\.1\.52: their output is a", text)
+    assert "No price known for nobody-knows-1" in text
+    assert re.search(r"\d+ responses with under-reported output tokens", text)
     assert "1 response without a time" in text
-    assert "Each message is counted once" in text
+    assert "Each response is counted once" in text
 
 
 def test_hostile_names_stay_text(corpus: tuple[Explorer, Path]) -> None:
@@ -289,7 +289,7 @@ def test_hostile_names_stay_text(corpus: tuple[Explorer, Path]) -> None:
 def test_kinds_of_sub_agents_are_named(corpus: tuple[Explorer, Path]) -> None:
     of, _ = corpus
     text = of.get("/usage?range=all").text
-    table = text.partition(">By kind of sub-agent</h2>")[2].partition("</table>")[0]
+    table = text.partition(">By sub-agent type</h2>")[2].partition("</table>")[0]
     assert "Wise" in table
     behind = of.get("/usage/lines?agent=kind%3AWise").text
     assert _strip(behind)["Responses"] == "5"
@@ -344,7 +344,7 @@ def test_nothing_at_all_is_said_in_a_sentence(tmp_path: Path) -> None:
     with explorer(str(tmp_path / "index"), str(tmp_path / "none")) as of:
         answer = of.get("/usage")
     assert answer.status == 200
-    assert "Nothing was asked so far." in answer.text
+    assert "No usage yet." in answer.text
 
 
 def test_what_is_opened_first_is_made_ahead(demo: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:

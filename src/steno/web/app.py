@@ -1,7 +1,7 @@
-"""The ASGI application: table of page routes, API endpoints, error responses.
+"""The ASGI application: page routes, API endpoints, error responses.
 
-A page is a plain function `(state, request) -> Response` that runs in a worker thread, because it
-reads files. Streams are coroutines.
+A page is a function `(state, request) -> Response` that runs in a worker thread, because it reads files.
+Streams are coroutines.
 """
 
 import inspect
@@ -69,13 +69,13 @@ PAGES: Final = (
     ("/static/{mark}/{name}", "static_files:static_file"),
     ("/favicon.ico", "static_files:favicon"),
 )
-"""Every page, and who answers: a module of `routes/` and a function in it."""
+"""URL patterns of all pages, with the module in `routes/` and the function that handles each."""
 ADDRESSES: Final = (*(way for way, _ in PAGES), *API_PATHS)
-"""Every address: the pages and the API."""
+"""URL patterns of all pages and API endpoints."""
 
 
 def make_app(app_state: AppState, login_keys: LoginKeys, hosts: Container[str]) -> ASGIApp:
-    """Return the ASGI application, behind the request checks of `auth`."""
+    """Return the ASGI application, wrapped in the request checks of `auth`."""
     routes = [Route(path, _page_endpoint(app_state, name)) for path, name in PAGES]
     routes += api_routes(app_state)
     app = Starlette(
@@ -87,7 +87,7 @@ def make_app(app_state: AppState, login_keys: LoginKeys, hosts: Container[str]) 
             Exception: _crash_handler(),
         },
     )
-    # An address is itself, or it is none of ours: no guesses that lead elsewhere.
+    # Only exact paths match: no redirects for trailing slashes.
     app.router.redirect_slashes = False
     return AuthMiddleware(app, login_keys, hosts)
 
@@ -110,14 +110,14 @@ def _error_handler(app_state: AppState) -> Callable[[Request, Exception], Awaita
         api = is_api(request.scope["path"])
         if isinstance(error, NotReady) or await run_in_threadpool(_recover_index, app_state, error):
             if api:
-                message = "the sessions are being read for the first time"
+                message = "the index is being built"
                 return error_response(503, message, "Try again in a second.", {"retry-after": "1"})
             text = await run_in_threadpool(render_page, app_state, "reading.html.j2", here="sessions")
             return HTMLResponse(text, 503, {"refresh": "1", "retry-after": "1"})
         if isinstance(error, HTTPException):
-            status, message, hint = error.status_code, "There is no such page.", ""
+            status, message, hint = error.status_code, "page not found", ""
             if api:
-                message, hint = "no such endpoint", f"{OPENAPI_PATH} lists the endpoints"
+                message, hint = "no such endpoint", f"See {OPENAPI_PATH} for all endpoints."
         else:
             status = next((code for kind, code in _STATUS_CODES.items() if isinstance(error, kind)), 500)
             message, hint = str(error), getattr(error, "hint", "") or ""
@@ -130,7 +130,7 @@ def _error_handler(app_state: AppState) -> Callable[[Request, Exception], Awaita
 
 
 def _recover_index(app_state: AppState, error: Exception) -> bool:
-    """Set a damaged index aside and have it made anew; whether it was damaged."""
+    """Replace a damaged index by a new one. Return whether the index was damaged."""
     from steno.index.recovery import recover
 
     if not recover(error, app_state.home.folder):
@@ -141,7 +141,7 @@ def _recover_index(app_state: AppState, error: Exception) -> bool:
 
 
 def _crash_handler() -> Callable[[Request, Exception], Awaitable[Response]]:
-    """Return what answers for a fault of ours: a plain page, and one report for each fault."""
+    """Return a handler that answers with a plain page and logs each distinct crash once."""
     reported: set[tuple[str, str, int]] = set()
 
     async def handle_crash(request: Request, error: Exception) -> Response:
@@ -161,7 +161,7 @@ def _crash_handler() -> Callable[[Request, Exception], Awaitable[Response]]:
 
 
 def _log_traceback(error: Exception) -> None:
-    """Tell whoever started the explorer, where the words of a session may do no harm."""
+    """Write a traceback to stderr without terminal control sequences from sessions."""
     import traceback
 
     for line in "".join(traceback.format_exception(error)).splitlines():
@@ -169,7 +169,7 @@ def _log_traceback(error: Exception) -> None:
     sys.stderr.flush()
 
 
-_CRASH_MESSAGE: Final = "Something in steno broke here. What it was stands in the terminal it runs in."
+_CRASH_MESSAGE: Final = "Internal error. The terminal that runs steno shows the traceback."
 _STATUS_CODES: Final[dict[type[Exception], int]] = {NotFound: 404, BadRequest: 400}
 
 
@@ -189,7 +189,7 @@ def _request_handler(app_state: AppState, endpoint: Endpoint) -> Callable[[Reque
         return json_response(request, encode(function(app_state, request.path_params, parameters)))
 
     async def respond(request: Request) -> Response:
-        # It reads files, so it runs in a thread of its own.
+        # Handlers read files, so they run in a thread.
         return await run_in_threadpool(handle, request)
 
     return respond

@@ -1,13 +1,13 @@
-"""Request checks and security headers: every request passes here before any page sees it.
+"""Request checks and security headers, applied to every request before its handler.
 
-Checked in this order; the first failure answers:
+Checks run in this order; the first failure is the response:
 
-    Host      must be one of the server's names, else 421 (DNS rebinding)
+    Host      must be a name of the server, else 421 (DNS rebinding)
     method    GET or HEAD without a protocol upgrade, else 405
-    origin    the browser says the request comes from this site, else 403
-    token     the cookie that the one-time code was exchanged for, else 401
+    origin    same site according to the browser, else 403
+    token     the cookie set in exchange for the one-time code, else 401
 
-Responses carry headers that forbid loading anything from elsewhere.
+Response headers forbid loading external content.
 """
 
 import hmac
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 LOGIN_PATH: Final = "/enter"
-"""Where a code is swapped for the cookie."""
+"""Path that exchanges a code for the cookie."""
 _SAFE_METHODS: Final = ("GET", "HEAD")
 _SAME_SITE: Final = ("same-origin", "none")
 _STATIC: Final = "/static/"
@@ -40,28 +40,27 @@ SECURITY_HEADERS: Final = (
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=()"),
 )
-"""What goes out with everything."""
+"""Headers of every response."""
 _NO_STORE: Final = ("cache-control", "no-store")
 _Rejection = tuple[int, str, tuple[tuple[str, str], ...]]
 
 
 class LoginKeys:
-    """The code for the first visit, and the token that it is swapped for.
+    """The one-time code and the token that replaces it.
 
-    A `word` that somebody chose opens as well, as often as they like: as a code, or sent as a
-    bearer.
+    A configured `user_token` is also accepted, any number of times, as a code or as a bearer token.
     """
 
     def __init__(self, port: int, on_used: Callable[[], None] = lambda: None, user_token: str = "") -> None:
         self.cookie = f"steno-{port}"
-        """Cookies know no ports, so the name has to."""
+        """The name includes the port, as cookies are shared by all ports of a host."""
         self.token = token_urlsafe(32)
         self.code = token_urlsafe(16)
         self._on_used = on_used
         self._user_token = user_token
 
     def redeem(self, code: str) -> bool:
-        """Say whether a code is the one that is valid; it is not any more afterwards."""
+        """Return whether the code is valid, and invalidate it."""
         if self._is_token(code):
             return True
         if not _equal(code, self.code):
@@ -71,7 +70,7 @@ class LoginKeys:
         return True
 
     def is_authenticated(self, cookies: str, bearer: str = "") -> bool:
-        """Say whether the headers have the token; of several cookies with its name, any may."""
+        """Return whether the headers contain the token. If the cookie is repeated, any may match."""
         pairs = (pair.partition("=") for pair in cookies.split(";"))
         tokens = [value.strip() for name, _, value in pairs if name.strip() == self.cookie]
         kind, _, credentials = bearer.partition(" ")
@@ -88,7 +87,7 @@ def _equal(left: str, right: str) -> bool:
 
 
 class AuthMiddleware:
-    """Stands before the pages."""
+    """Checks requests and adds security headers."""
 
     def __init__(self, app: "ASGIApp", login_keys: LoginKeys, hosts: Container[str]) -> None:
         self._app = app
@@ -96,7 +95,7 @@ class AuthMiddleware:
         self._hosts = hosts
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Let a request through, or say why not."""
+        """Forward a request, or reject it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -113,15 +112,15 @@ class AuthMiddleware:
     def _reject(self, scope: "Scope", headers: dict[str, str]) -> _Rejection | None:
         host = headers.get("host", "").lower()
         if host not in self._hosts:
-            return 421, "This address does not belong to steno.", ()
+            return 421, "Host not allowed.", ()
         if scope["method"] not in _SAFE_METHODS or _wants_upgrade(headers):
-            return 405, "The explorer only reads.", (("allow", ", ".join(_SAFE_METHODS)),)
+            return 405, "Method not allowed.", (("allow", ", ".join(_SAFE_METHODS)),)
         site = headers.get("sec-fetch-site")
         if site is not None and site not in _SAME_SITE:
-            return 403, "Another site may not ask for this.", ()
+            return 403, "Cross-site request denied.", ()
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{host}":
-            return 403, "Another site may not ask for this.", ()
+            return 403, "Cross-site request denied.", ()
         return None
 
     def _login(self, scope: "Scope", headers: dict[str, str]) -> _Rejection | None:
@@ -135,13 +134,14 @@ class AuthMiddleware:
             if not self._login_keys.redeem(query.get("code", [""])[0]):
                 return 401, _LOCKED_MESSAGE, ()
             cookie = f"{self._login_keys.cookie}={self._login_keys.token}; Path=/; HttpOnly; SameSite=Strict"
-            # A page of our own, not a redirect: the cookie is strict, and the way here was not ours.
+            # A page with a refresh instead of a redirect: a SameSite=Strict cookie is not sent with a redirect
+            # that started on another site.
             return (200, _LOGIN_MESSAGE.format(to=to), (("set-cookie", cookie), ("refresh", f"0; url={to}")))
         return 303, "", (("location", to),)
 
 
-_LOCKED_MESSAGE: Final = "Locked. Open the address that steno printed when it started; each works once."
-_LOGIN_MESSAGE: Final = "steno opens {to}"
+_LOCKED_MESSAGE: Final = "Not signed in. Open the URL that steno printed at startup; each URL works once."
+_LOGIN_MESSAGE: Final = "Opening {to}"
 _API_LOCKED_MESSAGE: Final = "no valid token"
 _API_HINT: Final = "Start `steno explore` with STENO_TOKEN or --token-file and send `Authorization: Bearer TOKEN`."
 _UNAUTHORIZED: Final = 401
@@ -149,18 +149,18 @@ _BAD_REQUEST: Final = 400
 
 
 def _wants_upgrade(headers: dict[str, str]) -> bool:
-    """Say whether somebody wants to talk another protocol on the same connection."""
+    """Return whether a request asks for another protocol."""
     return "websocket" in headers.get("upgrade", "").lower()
 
 
 def _safe_path(to: str) -> str:
-    """Return where to go first: a path of ours, never another site."""
+    """Return a local path to open after login, never a URL of another site."""
     is_path = to.startswith("/") and not to.startswith("//") and to.isascii() and to.isprintable()
     return to if is_path and not set(to) & set("\\\"'<> ") else "/"
 
 
 def _headers(scope: "Scope") -> dict[str, str]:
-    """Return the headers of a request; of one that comes twice, both together, which fits nothing."""
+    """Return the headers of a request. Repeated headers are joined, so that they match no valid value."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -170,7 +170,7 @@ def _headers(scope: "Scope") -> dict[str, str]:
 
 
 def _with_security_headers(path: str, send: "Send") -> "Send":
-    """Return a way out that puts our headers on everything."""
+    """Return a `send` function that adds the security headers."""
     is_static = path.startswith(_STATIC)
 
     async def send_with_headers(message: "Message") -> None:

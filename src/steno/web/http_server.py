@@ -1,4 +1,4 @@
-"""The loopback server: addresses, listening socket, connections, preloading of the first pages."""
+"""The local server: addresses, listening socket, connections, preloading of the first pages."""
 
 import asyncio
 import contextlib
@@ -22,26 +22,26 @@ from steno.web.state.app_state import AppState
 from steno.web.templating import compile_templates
 
 _REQUEST_TIMEOUT: Final = 30.0
-"""Seconds within which a first request has to be there."""
+"""Seconds before a connection without a complete request is closed."""
 
 
 class HttpConnection(H11Protocol):
-    """A connection. It says no the way all of the explorer does, and does not wait for ever."""
+    """A connection with a timeout and with security headers on error responses."""
 
     request_timeout: float = _REQUEST_TIMEOUT
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Begin, and wait for a request."""
+        """Start the timeout for the first request."""
         super().connection_made(transport)
         self.loop.call_later(self.request_timeout, self._close_if_idle)
 
     def _close_if_idle(self) -> None:
-        # Uvicorn says that there is always one; before the first request there is none.
+        # Uvicorn declares `cycle` as always set; it is missing before the first request.
         if getattr(self, "cycle", None) is None and not self.transport.is_closing():
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Say that a request was none, with the headers that everything goes out with."""
+        """Send a 400 response with security headers."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = msg.encode()
             headers = [
@@ -63,11 +63,11 @@ class HttpConnection(H11Protocol):
 _LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _IPV6: Final = 6
 _MAX_HEAD_BYTES: Final = 1 << 16
-"""Bytes of a request's head."""
+"""Maximum bytes of request headers."""
 
 
 class ServerAddress:
-    """Where the explorer is found."""
+    """The address of the explorer."""
 
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self.port = port
@@ -75,22 +75,22 @@ class ServerAddress:
 
     @property
     def base_url(self) -> str:
-        """Its address."""
+        """Return the base URL."""
         return f"http://{self.host}:{self.port}"
 
     @property
     def hosts(self) -> "AllowedHosts":
-        """What a request may call it."""
+        """Return the allowed host names."""
         return AllowedHosts(self)
 
     def login_url(self, code: str, path: str = "") -> str:
-        """The address for a first visit."""
+        """Return the URL that logs in with a code."""
         suffix = f"&to={path}" if path else ""
         return f"{self.base_url}{LOGIN_PATH}?code={code}{suffix}"
 
 
 class AllowedHosts:
-    """What requests may call an explorer: never a name that somebody else can point here."""
+    """Host names that requests may use; others are rejected to prevent DNS rebinding."""
 
     def __init__(self, address: ServerAddress) -> None:
         self._names = frozenset(f"{name}:{address.port}" for name in (*_LOOPBACK_NAMES, address.host))
@@ -98,9 +98,9 @@ class AllowedHosts:
         self._port = f":{address.port}"
 
     def __contains__(self, host: object) -> bool:
-        """Say whether a host is ours; where every address of the machine is, any number may be.
+        """Return whether a host is allowed; if the server listens on all addresses, any IP address is.
 
-        A number leads where it says. Only names can be made to lead here from elsewhere.
+        IP addresses are safe: DNS rebinding requires a name.
         """
         if host in self._names:
             return True
@@ -126,7 +126,7 @@ def _is_unspecified(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach an address."""
+    """Return whether an address is only reachable from this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -135,32 +135,32 @@ def is_loopback(host: str) -> bool:
 
 @contextmanager
 def open_socket(host: str, port: int) -> Generator[socket.socket]:
-    """Give a socket that listens; port 0 takes any that is free.
+    """Open a listening socket; port 0 selects a free port.
 
     Raises:
-        BadRequest: the port is taken, or the address is not one of this machine's.
+        BadRequest: The port is in use, or the address is not available on this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, what is accepted does not wait to send (asyncio looks for it); without,
-    # every answer on a kept connection comes 40 ms late.
+    # asyncio disables Nagle's algorithm only if the protocol is given; otherwise responses on a kept-alive
+    # connection are delayed by 40 ms.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            # One kind of address only: what is told is what is listened on.
+            # Listen on one address family only, so that the printed address is the only one.
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         try:
             listener.bind((host, port))
         except OSError as error:
             raise BadRequest(
                 f"cannot listen on {host} port {port}: {(error.strerror or str(error)).lower()}",
-                hint="`--port 0` takes any that is free",
+                hint="Use `--port 0` to select a free port.",
             ) from error
         listener.listen(128)
         yield listener
 
 
 class Server(uvicorn.Server):
-    """Serves the explorer on a socket. `should_exit` ends it."""
+    """Serves the explorer on a socket. Set `should_exit` to stop."""
 
     def __init__(
         self,
@@ -191,16 +191,16 @@ class Server(uvicorn.Server):
         )
 
     def login_url(self, path: str = "") -> str:
-        """Return the address for the next first visit."""
+        """Return a URL for one login."""
         return self.address.login_url(self.login_keys.code, path)
 
     def run_until_stopped(self) -> None:
-        """Serve until Ctrl-C, or until it is told to stop."""
+        """Serve until Ctrl-C or `should_exit`."""
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(self.serve(sockets=[self._socket]))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop serving. Streams are ended first: it would wait for them."""
+        """Stop serving. End streams first, as uvicorn waits for them."""
         self._app_state.pubsub.close()
         await super().shutdown(sockets)
 
@@ -209,7 +209,7 @@ _FIRST_PAGES: Final = (("/", "", session_list_page), ("/", "q=the", session_list
 
 
 def preload(app_state: AppState) -> None:
-    """Make them; what they rest on is kept until the index changes."""
+    """Render the main pages to fill the caches."""
     compile_templates()
     for path, query, handler in _FIRST_PAGES:
         scope: dict[str, object] = {
@@ -219,6 +219,6 @@ def preload(app_state: AppState) -> None:
             "query_string": query.encode(),
             "headers": [],
         }
-        # Whatever is wrong is told to whoever asks for the page.
+        # Errors are reported when the page is requested.
         with suppress(StenoError):
             handler(app_state, Request(scope))

@@ -1,4 +1,4 @@
-"""Server-sent events: encoding, and the pacing of streams that render what changed."""
+"""Server-sent events: encoding, and pacing of streams that render changes."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -9,14 +9,13 @@ import msgspec
 from starlette.responses import StreamingResponse
 
 RETRY: Final = b"retry: 2000\n\n"
-"""How soon a browser connects again, in milliseconds."""
+"""Reconnection delay of browsers, 2000 ms."""
 KEEPALIVE: Final = b": here\n\n"
 QUIET_SECONDS: Final = 15.0
-"""Seconds without changes after which a stream looks again and shows that it is alive."""
+"""Seconds without changes after which a stream checks again and sends a keep-alive."""
 _MAX_PAUSE: Final = 10.0
 _PAUSE_FACTOR: Final = 4.0
-"""How much longer than the work took is waited before the next, so that a long session, which takes
-long to read, does not keep the machine busy."""
+"""Pause after an event relative to the time it took, as long sessions are slow to render."""
 
 
 def stream_response(events: AsyncGenerator[bytes]) -> StreamingResponse:
@@ -25,7 +24,7 @@ def stream_response(events: AsyncGenerator[bytes]) -> StreamingResponse:
 
 
 def encode_event(kind: str, data: dict[str, Any], event_id: str = "") -> bytes:
-    """Return one event; with an id, a browser that reconnects says where it was."""
+    """Return an event; a browser that reconnects sends the ID of the last one."""
     id_line = f"id: {event_id}\n" if event_id else ""
     return f"{id_line}event: {kind}\ndata: {msgspec.json.encode(data).decode()}\n\n".encode()
 

@@ -11,24 +11,24 @@ from steno.store.atomic import read_cache, write_cache
 
 _FOLDER: Final = "templates"
 _FINGERPRINT_SIZE: Final = 16
-"""Bytes of a fingerprint: what was damaged, or made by another release, is compiled again."""
+"""Bytes of the fingerprint; damaged entries and those of other releases are recompiled."""
 
 
 class TemplateCache(BytecodeCache):
-    """Keeps compiled templates until their text, who reads them (a file), or the compiler changes."""
+    """Caches compiled templates until the template, the environment module or the compiler changes."""
 
     def __init__(self, source_file: str) -> None:
         status = os.stat(source_file)
         self._compiler_key = f"{__version__} {status.st_size} {status.st_mtime_ns}".encode()
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Fill in a template that was compiled before."""
+        """Load a compiled template."""
         cached = read_cache(f"{_FOLDER}/2-{bucket.key}")
         if cached is not None and cached[:_FINGERPRINT_SIZE] == self._fingerprint(cached[_FINGERPRINT_SIZE:]):
             bucket.bytecode_from_string(cached[_FINGERPRINT_SIZE:])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep a template that has just been compiled."""
+        """Store a compiled template."""
         code = bucket.bytecode_to_string()
         write_cache(f"{_FOLDER}/2-{bucket.key}", self._fingerprint(code) + code)
 

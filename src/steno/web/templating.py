@@ -1,7 +1,7 @@
-"""Jinja environment, its filters and globals, icons, static files.
+"""Jinja environment, filters and globals, icons, static files.
 
-Values are escaped, and characters that hide or reorder text are made visible; only `Markup` from
-our own renderers is inserted as is.
+Values are escaped, and invisible or reordering characters are made visible. Only `Markup` from the
+renderers of this package is inserted unescaped.
 """
 
 from functools import lru_cache
@@ -70,7 +70,7 @@ def _finalize(value: object) -> object:
 
 
 def render_page(app_state: "AppState", template: str, /, **values: Any) -> str:
-    """Return a whole page. `links` may be given; the explorer's own are used otherwise."""
+    """Render a page, by default with the URLs of the explorer."""
     return (
         _environment()
         .get_template(template)
@@ -79,12 +79,12 @@ def render_page(app_state: "AppState", template: str, /, **values: Any) -> str:
 
 
 def render_part(template: str, /, **values: Any) -> str:
-    """Return a piece of a page."""
+    """Render a part of a page."""
     return _environment().get_template(template).render({"links": links(), **values})
 
 
 def compile_templates() -> None:
-    """Compile every template, so that nobody who looks has to wait for it."""
+    """Compile all templates in advance."""
     environment = _environment()
     for name in environment.list_templates():
         environment.get_template(name)
@@ -92,13 +92,13 @@ def compile_templates() -> None:
 
 @lru_cache(maxsize=1)
 def links() -> Links:
-    """Return the explorer's own addresses."""
+    """Return the URLs of the explorer."""
     return Links(static_version())
 
 
 @lru_cache(maxsize=1)
 def static_version() -> str:
-    """Return what changes whenever a static file does."""
+    """Return a fingerprint of all static files."""
     from hashlib import blake2b
 
     digest = blake2b(digest_size=6)
@@ -109,7 +109,7 @@ def static_version() -> str:
 
 @lru_cache(maxsize=1)
 def static_names() -> frozenset[str]:
-    """Return the files that pages load."""
+    """Return the names of all static files."""
     from importlib.resources import files
 
     folder = files(_PACKAGE) / "static"
@@ -118,7 +118,7 @@ def static_names() -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def static_bytes(name: str) -> bytes:
-    """Return one of them."""
+    """Return the content of a static file."""
     from importlib.resources import files
 
     return (files(_PACKAGE) / "static" / name).read_bytes()
@@ -126,23 +126,23 @@ def static_bytes(name: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def sprite() -> Markup:
-    """Return every icon, to be named by a page."""
+    """Return all icons as an SVG sprite."""
     return Markup(static_bytes("icons.svg").decode())
 
 
 @lru_cache(maxsize=256)
 def icon_html(name: str, classes: str = "") -> SafeHtml:
-    """Return an icon from the sprite that every page carries; both names are our own."""
+    """Return an icon of the sprite; the arguments are not escaped."""
     return SafeHtml(f'<svg class="i {classes}" aria-hidden="true"><use href="#i-{name}"/></svg>')
 
 
 def icon_markup(name: str, classes: str = "") -> Markup:
-    """Return the same for a template."""
+    """Return an icon of the sprite, for a template."""
     return trusted_markup(icon_html(name, classes))
 
 
 def path_html(text: str) -> str:
-    """Return a path that keeps its last part when room is short; anything else is cut at the end."""
+    """Return a path that is truncated in the middle to keep its last part; other texts are truncated at the end."""
     escaped_path = escape_html(text)
     if "/" not in escaped_path or " " in escaped_path:
         return f'<span class="arg">{escaped_path}</span>'

@@ -12,27 +12,27 @@ from steno.errors import NotFound
 
 
 def path_tag(path: str) -> str:
-    """Return the name that stands for a path."""
+    """Return the tag of a path in URLs."""
     return blake2b(path.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def path_for_tag(tag: str, paths: Iterable[str]) -> str:
-    """Return the path that a name stands for.
+    """Return the path of a tag.
 
     Raises:
-        NotFound: it stands for none of them.
+        NotFound: No path has this tag.
     """
     for path in paths:
         if path_tag(path) == tag:
             return path
-    raise NotFound(f"nothing goes by {tag!r}", hint="it may not be indexed yet")
+    raise NotFound(f"no project or directory matches {tag!r}", hint="It may not be indexed yet.")
 
 
 _MAX_DIGITS: Final = 17
 
 
 def parse_number(text: str | None, default: int = 0) -> int:
-    """Return the number that a part of an address is; one that nothing can have is none.
+    """Return a number from a URL; `default` if it is invalid or too large.
 
     >>> parse_number("42"), parse_number("-1"), parse_number("9" * 5000), parse_number("x", -1)
     (42, 0, 0, -1)
@@ -46,93 +46,93 @@ _SAFE: Final = "~"
 
 
 class Links:
-    """Addresses in the explorer. An empty value in a query is left out."""
+    """URLs of the explorer. Empty query values are omitted."""
 
     live: bool = True
-    """Whether there is a server behind the pages."""
+    """Whether the pages are served, rather than exported."""
 
     def __init__(self, static_version: str = "") -> None:
         self._static_version = static_version
-        """Changes whenever a file of ours does, so that browsers may keep the old one for good."""
+        """Part of the URLs of static files, so that browsers can cache them indefinitely."""
 
     def static(self, name: str) -> str:
-        """A stylesheet, script or picture of ours."""
+        """Return the URL of a static file."""
         return f"/static/{self._static_version}/{name}"
 
     def sessions(self, **query: str | int | None) -> str:
-        """All sessions, or some."""
+        """Return the URL of the session list."""
         return _with_query("/", query)
 
     def sessions_live(self, **query: str | int | None) -> str:
-        """What changes in the list of sessions."""
+        """Return the URL of the event stream of the session list."""
         return _with_query("/live", query)
 
     def search(self, **query: str | int | None) -> str:
-        """What has some words in it, on the list of sessions."""
+        """Return the URL of search results."""
         return _with_query("/", query)
 
     def session(self, key: str, anchor: str = "", **query: str | int | None) -> str:
-        """A session; `anchor` is a turn (`t4`) or a seam (`c1`) on its page."""
+        """Return the URL of a session; `anchor` is a turn (`t4`) or a compaction (`c1`)."""
         return _with_query(f"/s/{_quoted(key)}", query) + (f"#{quote(anchor)}" if anchor else "")
 
     def agent(self, key: str, agent: str, anchor: str = "", **query: str | int | None) -> str:
-        """A sub-agent's own page."""
+        """Return the URL of a sub-agent."""
         path = f"/s/{_quoted(key)}/a/{_quoted(agent)}"
         return _with_query(path, query) + (f"#{quote(anchor)}" if anchor else "")
 
     def thread(self, key: str, agent: str, anchor: str = "", **query: str | int | None) -> str:
-        """A session or, with `agent`, a sub-agent's own page."""
+        """Return the URL of a session or, with `agent`, of a sub-agent."""
         if agent:
             return self.agent(key, agent, anchor, **query)
         return self.session(key, anchor, **query)
 
     def inside(self, key: str, page: str, agent: str = "", **query: str | int | None) -> str:
-        """Something of a session or, with `agent`, of a sub-agent: `turns`, `records` and so on."""
+        """Return the URL of a part of a session or sub-agent, such as `turns` or `records`."""
         path = f"/s/{_quoted(key)}" + (f"/a/{_quoted(agent)}" if agent else "")
         return _with_query(f"{path}/{page}", query)
 
     def record(self, key: str, offset: int, agent: str = "") -> str:
-        """One record, just as it stands in its file."""
+        """Return the URL of a raw record."""
         return self.inside(key, f"record/{offset}", agent)
 
     def project(self, key: str, **query: str | int | None) -> str:
-        """A project."""
+        """Return the URL of a project."""
         return _with_query(f"/p/{_quoted(key)}", query)
 
     def files(self, **query: str | int | None) -> str:
-        """Every file that agents touched."""
+        """Return the URL of the files page."""
         return _with_query("/files", query)
 
     def file(self, key: str, **query: str | int | None) -> str:
-        """One file through time."""
+        """Return the URL of a file."""
         return _with_query(f"/files/{_quoted(key)}", query)
 
     def usage(self, **query: str | int | None) -> str:
-        """What was used and what it cost."""
+        """Return the URL of the usage page."""
         return _with_query("/usage", query)
 
     def usage_lines(self, **query: str | int | None) -> str:
-        """The responses behind a figure, and their lines."""
+        """Return the URL of the responses of a figure."""
         return _with_query("/usage/lines", query)
 
     def usage_calls(self, **query: str | int | None) -> str:
-        """The calls of a tool."""
+        """Return the URL of the calls of a tool."""
         return _with_query("/usage/calls", query)
 
     def usage_sessions(self, **query: str | int | None) -> str:
-        """Sessions by what they cost."""
+        """Return the URL of the sessions by cost."""
         return _with_query("/usage/sessions", query)
 
     def usage_csv(self, **query: str | int | None) -> str:
-        """The same figures for a spreadsheet."""
+        """Return the URL of the usage CSV file."""
         return _with_query("/usage/table.csv", query)
 
     def health(self, **query: str | int | None) -> str:
-        """What is wrong or about to be."""
+        """Return the URL of the health page."""
         return _with_query("/health", query)
 
     def compare(self, **query: str | int | None) -> str:
-        """Two sessions side by side."""
+        """Return the URL of a comparison."""
         return _with_query("/compare", query)
 
 

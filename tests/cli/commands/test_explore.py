@@ -54,10 +54,10 @@ def test_without_sessions_the_demo_opens_and_says_so(arguments: tuple[str, ...])
         with visiting(address) as look:
             status, text = look("/")
             while status == 503:
-                assert "first time" in text
+                assert "Indexing sessions" in text
                 status, text = look("/")
         assert status == 200
-        assert "made up" in text
+        assert "Demo sessions" in text
     assert process.returncode == 0
 
 

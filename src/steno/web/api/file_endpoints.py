@@ -28,13 +28,13 @@ from steno.web.views.file_pages import file_cache_of
 _Rank: TypeAlias = tuple[int, int, str]
 _CURSOR_PARTS: Final = 4
 _MAX_CURSOR_PATH: Final = 200
-"""Characters of a path in a cursor; a longer path is named by its tag."""
+"""Maximum characters of a path in a cursor; longer paths are identified by tag."""
 
 
 def list_files(app_state: AppState, _path: dict[str, str], parameters: FileParameters) -> FileList:
     """Return a page of the files that sessions read or changed."""
     position = read_cursor("files", parameters, _CURSOR_PARTS)
-    # Before anything is read: what changes meanwhile belongs to another state.
+    # Read the stamp first: changes during the request belong to the next state.
     index_stamp = app_state.index_stamp()
     with app_state.index() as index:
         choice = TouchedFilter(
@@ -60,7 +60,7 @@ def list_files(app_state: AppState, _path: dict[str, str], parameters: FileParam
 
 
 def _ranked_files(index: SessionIndex, choice: TouchedFilter) -> list[tuple[_Rank, TouchedFile]]:
-    """Return the files with what they are ordered by, which no two of them share."""
+    """Return the files with their sort ranks, which are unique."""
     ranked = ((_rank(file, choice.sort), file) for file in list_touched_files(index.connection, choice))
     return sorted(ranked, key=lambda pair: pair[0])
 
@@ -78,13 +78,13 @@ def _rank(file: TouchedFile, sort: TouchedSort) -> _Rank:
 
 
 def _cursor_position(rank: _Rank) -> tuple[int, int, str, str]:
-    """Return the place of a file for a cursor, which has to fit into an address."""
+    """Return the cursor position of a file; it must fit into a URL."""
     number, last, path = rank
     return (number, last, path[:_MAX_CURSOR_PATH], path_tag(path) if len(path) > _MAX_CURSOR_PATH else "")
 
 
 def _rank_at(position: Sequence[int | str], ranked_files: Sequence[tuple[_Rank, TouchedFile]]) -> _Rank:
-    """Return the rank of a place; of a long path that is not there any more, from its beginning."""
+    """Return the rank of a cursor position. Compare a missing long path by its beginning."""
     number, last, path, tag = position
     if not (isinstance(number, int) and isinstance(last, int) and isinstance(path, str) and isinstance(tag, str)):
         raise invalid_cursor()
@@ -133,22 +133,22 @@ def file_history(app_state: AppState, path: dict[str, str], parameters: Paged) -
 
 
 def _start_after(history: History, name: object) -> int:
-    """Return where the versions behind one begin. Older ones may have been found meanwhile.
+    """Return the index after a version. Older versions may have been added since.
 
     Raises:
-        BadRequest: the version is not known any more.
+        BadRequest: The version no longer exists.
     """
     for number, version in enumerate(history.versions):
         if version.name == name:
             return number + 1
         if f"{version.name}b" == name:
-            # What it was before came from outside then, and is the version of a session now.
+            # The external change before this version is now known to be a version of a session.
             return number
-    raise BadRequest("cursor: no longer valid, its version is not known any more", hint=FIRST_PAGE)
+    raise BadRequest("cursor: expired, its version no longer exists", hint=FIRST_PAGE)
 
 
 def _file_sessions(history: History, keys: dict[int, str]) -> list[FileSession]:
-    """Return the sessions of a file, the last one first."""
+    """Return the sessions of a file, latest first."""
     versions_by_key: dict[str, list[Version]] = {}
     for version in history.versions:
         if version.session:

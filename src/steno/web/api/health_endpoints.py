@@ -23,7 +23,7 @@ from steno.web.state.app_state import AppState
 
 
 def get_health(app_state: AppState, _path: dict[str, str], _parameters: Parameters) -> HealthReport:
-    """Return the state of all sessions, and begin a new check unless one has just ended."""
+    """Return the state of all sessions, and start a new check unless one has just ended."""
     app_state.health_monitor.start_check()
     report, state = app_state.health_monitor.health, app_state.index_status
     sessions = app_state.keys_and_titles_at([named.path for case in report.cases for named in case.sessions])
@@ -81,7 +81,7 @@ def _session_schema(named: AffectedSession, sessions: dict[str, tuple[str, str]]
 
 
 def get_drift(app_state: AppState, _path: dict[str, str], _parameters: Parameters) -> DriftReport:
-    """Return what files contain that the catalogue does not know."""
+    """Return the content of files that is not in the catalogue."""
     app_state.health_monitor.start_check()
     inspections = app_state.health_monitor.inspections
     files = {

@@ -35,13 +35,13 @@ EndpointHandler = Callable[[AppState, dict[str, str], Any], Model]
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One address of the API."""
+    """An endpoint of the API."""
 
     path: str
     name: str
-    """The operation id."""
+    """The operation ID."""
     handler: str
-    """The module of this package and the function in it."""
+    """Module in this package and function."""
     summary: str
     parameters: type[queries.Parameters] = queries.Parameters
     response: type[Model]
@@ -49,7 +49,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def load_handler(self) -> EndpointHandler:
-        """The function that answers."""
+        """Return the handler function."""
         module, _, name = self.handler.partition(":")
         handler: EndpointHandler = getattr(import_module(f"steno.web.api.{module}"), name)
         return handler
@@ -163,30 +163,30 @@ ENDPOINTS: Final = (
     ),
 )
 OPENAPI_PATH: Final = f"{API_V1_PREFIX}/openapi.json"
-"""Where the OpenAPI document is."""
+"""Path of the OpenAPI document."""
 API_PATHS: Final = (*(endpoint.path for endpoint in ENDPOINTS), OPENAPI_PATH)
 
 
 _REF: Final = "#/components/schemas/{name}"
 _PATH_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _PATH_PARAMETER_DOCS: Final = {
-    "key": "A session's `key`: its id, plus `~` and a number where several files have that id.",
+    "key": "The `key` of a session: its ID, plus `~` and a number if several files have that ID.",
     "id": "A session's `key`.",
-    "tag": "A file's `id` in `/api/v1/files`.",
+    "tag": "The `id` of a file in `/api/v1/files`.",
 }
 _ERRORS: Final = {
-    "400": ("BadRequest", "A parameter is unknown, repeated, missing or wrong; the message names it."),
-    "401": ("Unauthorized", "No valid token."),
+    "400": ("BadRequest", "A parameter is unknown, repeated, missing or invalid; the message names it."),
+    "401": ("Unauthorized", "The token is missing or invalid."),
     "403": ("Forbidden", "The request comes from another site."),
-    "404": ("NotFound", "Nothing has that name."),
+    "404": ("NotFound", "The resource does not exist."),
     "405": ("MethodNotAllowed", "The method is neither GET nor HEAD."),
-    "421": ("Misdirected", "The `Host` header does not name this server."),
+    "421": ("Misdirected", "The `Host` header is not a name of this server."),
     "500": ("InternalError", "A bug; the terminal that runs steno shows the traceback."),
-    "503": ("NotReady", "The index is being made. Try again after the time in `Retry-After`."),
+    "503": ("NotReady", "The index is being built. Retry after the time in `Retry-After`."),
 }
 _COMMON_ERRORS: Final = ("400", "401", "403", "405", "421", "500", "503")
 _DESCRIPTION: Final = (
-    "A read-only API to the sessions that `steno explore` shows. Every endpoint answers GET and "
+    "A read-only API for the sessions in `steno explore`. Every endpoint answers GET and "
     "HEAD.\n\n"
     "**Authentication.** Set `STENO_TOKEN` or `--token-file` when starting `steno explore` and send "
     "`Authorization: Bearer TOKEN`. A browser that opened the explorer is authenticated by its "
@@ -194,12 +194,12 @@ _DESCRIPTION: Final = (
     "**Caching.** Every response has a strong `ETag`; send it back as `If-None-Match` to get 304 "
     "while nothing has changed.\n\n"
     "**Pages.** Lists take `limit` and `cursor`; `next_cursor` is null on the last page.\n\n"
-    "**Text** is returned as it is in the session, as the pages show it: secrets are not masked."
+    "**Text** is returned unchanged: secrets are not masked."
 )
 
 
 def document() -> dict[str, Any]:
-    """Return the document."""
+    """Return the OpenAPI document."""
     types = [*(endpoint.response for endpoint in ENDPOINTS), ErrorResponse]
     _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
     paths = {endpoint.path: {"get": _operation(endpoint)} for endpoint in ENDPOINTS}
@@ -209,7 +209,7 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "steno",
             "version": "1",
-            "summary": "Claude Code sessions, read-only.",
+            "summary": "Read-only access to Claude Code sessions.",
             "description": _DESCRIPTION,
         },
         "servers": [{"url": "/", "description": "The address that `steno explore` prints."}],
@@ -223,7 +223,7 @@ def document() -> dict[str, Any]:
                 "bearer": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "The token that `steno explore` was started with.",
+                    "description": "The token set when starting `steno explore`.",
                 }
             },
         },
@@ -232,7 +232,7 @@ def document() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def document_bytes() -> bytes:
-    """Return the document as JSON."""
+    """Return the OpenAPI document as JSON."""
     return msgspec.json.format(msgspec.json.encode(document()), indent=2) + b"\n"
 
 
@@ -285,7 +285,7 @@ def _error_response(status: str, about: str) -> dict[str, Any]:
         "content": {JSON: {"schema": {"$ref": _REF.format(name="ErrorResponse")}}},
     }
     if status == "503":
-        error_response["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+        error_response["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
     return error_response
 
 
@@ -311,7 +311,7 @@ def _query_parameters(kind: type[Parameters]) -> Iterable[dict[str, Any]]:
 
 
 def _clean_schema(schema: Any) -> Any:
-    """Return a schema with plain descriptions and with the types of enumerations."""
+    """Return a schema with dedented descriptions and with types for enumerations."""
     if isinstance(schema, list):
         return [_clean_schema(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):

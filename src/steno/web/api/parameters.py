@@ -24,15 +24,17 @@ _MAX_NAME: Final = 300
 _MAX_PAIRS: Final = 100
 _DIGITS: Final = re.compile(r"-?[0-9]{1,17}")
 _FIELD: Final = re.compile(r" - at `\$\.(\w+)`$")
-_MOMENT_DOC: Final = "A date (2026-11-07), a time (2026-11-07T12:00:00Z), a time ago (7d, 3h), `today` or `yesterday`."
+_MOMENT_DOC: Final = (
+    "A date (2026-11-07), a time (2026-11-07T12:00:00Z), a relative time (7d, 3h), `today` or `yesterday`."
+)
 _FEATURES: Final = (*("failed", "agents", "compacted", "abandoned", "archived", "pr", "answered", "damaged"),)
 _VALUE_HINTS: Final = {
     "since": _MOMENT_DOC,
     "until": _MOMENT_DOC,
-    "cursor": "Leave it out to begin with the first page.",
+    "cursor": "Omit it to get the first page.",
     "has": f"One or more of {', '.join(_FEATURES)}, separated by commas.",
 }
-"""What parameters with a pattern may be."""
+"""Hints on parameters with a pattern."""
 _MAX_SHOWN: Final = 40
 _BOOLEANS: Final = {"true": True, "false": False}
 
@@ -55,20 +57,16 @@ Cursor: TypeAlias = Annotated[
     Meta(
         max_length=_MAX_LENGTH,
         pattern="^[A-Za-z0-9_-]+$",
-        description="`next_cursor` of the previous page. The other parameters must be the same, except `limit`.",
+        description="`next_cursor` of the previous page. The other parameters must not change, except `limit`.",
     ),
 ]
 Limit: TypeAlias = Annotated[int, Meta(ge=1, le=500, description="Items per page.")]
 Project: TypeAlias = Annotated[
     str,
-    Meta(
-        min_length=1,
-        max_length=_MAX_LENGTH,
-        description="A project's id or whole path; otherwise all projects whose path contains it.",
-    ),
+    Meta(min_length=1, max_length=_MAX_LENGTH, description="A project ID or full path; otherwise a part of the path."),
 ]
 Agent: TypeAlias = Annotated[
-    str, Meta(min_length=1, max_length=_MAX_NAME, description="A sub-agent of the session, by its id.")
+    str, Meta(min_length=1, max_length=_MAX_NAME, description="The ID of a sub-agent of the session.")
 ]
 Has: TypeAlias = Annotated[
     str,
@@ -76,7 +74,7 @@ Has: TypeAlias = Annotated[
         pattern=f"^({'|'.join(_FEATURES)})(,({'|'.join(_FEATURES)}))*$",
         description="Required features, separated by commas: `failed` steps, sub-agents (`agents`), "
         "compactions (`compacted`), `abandoned` branches, no file on disk (`archived`), a pull "
-        "request (`pr`), an assistant message (`answered`), damage that the check has found (`damaged`).",
+        "request (`pr`), an assistant message (`answered`), damage found by the check (`damaged`).",
         examples=["failed,agents"],
     ),
 ]
@@ -95,104 +93,112 @@ class Paged(Parameters, frozen=True, kw_only=True):
 
 
 class SessionParameters(Paged, frozen=True, kw_only=True):
-    """The filters of the list of sessions. A session must match all of them."""
+    """Filters of the session list, combined with AND."""
 
-    q: Annotated[Text | UnsetType, Meta(description="Words that the title contains, in any case.")] = UNSET
+    q: Annotated[Text | UnsetType, Meta(description="Words in the title, case-insensitive.")] = UNSET
     project: Project | UnsetType = UNSET
     branch: Annotated[Name | UnsetType, Meta(description="The git branch.")] = UNSET
-    model: Annotated[Name | UnsetType, Meta(description="The model that answered last.")] = UNSET
+    model: Annotated[Name | UnsetType, Meta(description="The last model used.")] = UNSET
     status: Annotated[
         Literal["running", "waiting", "finished", "interrupted", "failed", "empty"] | UnsetType,
-        Meta(description="As `status` in the list."),
+        Meta(description="The `status` of the session."),
     ] = UNSET
-    live: Annotated[bool | UnsetType, Meta(description="As `live` in the list.")] = UNSET
-    since: Annotated[Moment | UnsetType, Meta(description=f"Active since then. {_MOMENT_DOC}")] = UNSET
+    live: Annotated[bool | UnsetType, Meta(description="Whether the session is `live`.")] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Only sessions active since this time. {_MOMENT_DOC}")] = (
+        UNSET
+    )
     until: Annotated[
-        Moment | UnsetType, Meta(description=f"Last active until then, that day included. {_MOMENT_DOC}")
+        Moment | UnsetType,
+        Meta(description=f"Only sessions last active until this time; a date includes the whole day. {_MOMENT_DOC}"),
     ] = UNSET
     size: Annotated[
         Literal["small", "medium", "large", "huge"] | UnsetType,
-        Meta(description="Under 100 KB, to 1 MB, to 10 MB, more."),
+        Meta(description="Under 100 KB, under 1 MB, under 10 MB, larger."),
     ] = UNSET
     has: Has | UnsetType = UNSET
-    min_turns: Annotated[Natural | UnsetType, Meta(description="At least so many turns.")] = UNSET
+    min_turns: Annotated[Natural | UnsetType, Meta(description="Minimum number of turns.")] = UNSET
     min_steps: Annotated[
-        Natural | UnsetType, Meta(description="At least so many user and assistant records: lines of `steps.jsonl`.")
+        Natural | UnsetType, Meta(description="Minimum number of user and assistant records (lines of `steps.jsonl`).")
     ] = UNSET
-    listed: Annotated[bool, Meta(description="Only what the list rule shows, as `steno ls --listed` has it.")] = False
-    dialect: Annotated[Dialect | UnsetType, Meta(description="The dialect of the file; `claude` is the client's.")] = (
-        UNSET
-    )
+    listed: Annotated[bool, Meta(description="Hide short sessions, as `steno ls --listed` does.")] = False
+    dialect: Annotated[
+        Dialect | UnsetType, Meta(description="The dialect of the file; `claude` is that of Claude Code.")
+    ] = UNSET
     sort: Annotated[
         Literal["newest", "oldest", "longest", "turns", "largest", "added"],
         Meta(
-            description="By last activity, duration, turns, size, or when the index first had it. "
-            "Only `added` never changes for a session."
+            description="Sort by last activity, duration, turns, size, or time added to the index. "
+            "Only the order of `added` is stable."
         ),
     ] = "newest"
 
 
 class TurnParameters(Paged, frozen=True, kw_only=True):
-    """Which turns."""
+    """Parameters of the turn list."""
 
     agent: Agent | UnsetType = UNSET
 
 
 class SearchParameters(Paged, frozen=True, kw_only=True):
-    """What to search."""
+    """Parameters of the search."""
 
-    q: Annotated[str, Meta(min_length=1, max_length=_MAX_LENGTH, description="Words, in the search language of steno.")]
-    project: Annotated[Name | UnsetType, Meta(description="Part of the project's path, as `project:` in `q`.")] = UNSET
-    session: Annotated[Name | UnsetType, Meta(description="Only that session and its sub-agents, by its `key`.")] = (
+    q: Annotated[str, Meta(min_length=1, max_length=_MAX_LENGTH, description="A query in steno's search syntax.")]
+    project: Annotated[Name | UnsetType, Meta(description="Part of the project path, as with `project:` in `q`.")] = (
         UNSET
     )
-    since: Annotated[Moment | UnsetType, Meta(description=f"Not before then. {_MOMENT_DOC}")] = UNSET
-    until: Annotated[Moment | UnsetType, Meta(description=f"Not after then, that day included. {_MOMENT_DOC}")] = UNSET
+    session: Annotated[
+        Name | UnsetType, Meta(description="The `key` of a session: search only in it and its sub-agents.")
+    ] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Only messages since this time. {_MOMENT_DOC}")] = UNSET
+    until: Annotated[
+        Moment | UnsetType,
+        Meta(description=f"Only messages until this time; a date includes the whole day. {_MOMENT_DOC}"),
+    ] = UNSET
     order: Literal["newest", "oldest", "rank"] = "newest"
 
 
 class UsageParameters(Parameters, frozen=True, kw_only=True):
-    """Which usage, and by what."""
+    """Parameters of the usage report."""
 
-    by: Annotated[Grouping, Meta(description="What the rows are by.")] = "day"
-    since: Annotated[Moment | UnsetType, Meta(description=f"Since that day, or that time. {_MOMENT_DOC}")] = UNSET
+    by: Annotated[Grouping, Meta(description="The grouping of the rows.")] = "day"
+    since: Annotated[Moment | UnsetType, Meta(description=f"Start of the period. {_MOMENT_DOC}")] = UNSET
     until: Annotated[
-        Moment | UnsetType, Meta(description=f"Until that day or time, that day included. {_MOMENT_DOC}")
+        Moment | UnsetType, Meta(description=f"End of the period; a date includes the whole day. {_MOMENT_DOC}")
     ] = UNSET
-    project: Annotated[Name | UnsetType, Meta(description="Part of the projects' paths, as `steno usage` has it.")] = (
-        UNSET
-    )
-    limit: Annotated[Positive | UnsetType, Meta(description="How many rows; all without it.")] = UNSET
+    project: Annotated[
+        Name | UnsetType, Meta(description="Part of the project path, as with `steno usage --project`.")
+    ] = UNSET
+    limit: Annotated[Positive | UnsetType, Meta(description="Maximum number of rows; all by default.")] = UNSET
 
 
 class FileParameters(Paged, frozen=True, kw_only=True):
-    """Which files."""
+    """Parameters of the file list."""
 
-    q: Annotated[Text | UnsetType, Meta(description="Words that the path contains, in any case.")] = UNSET
+    q: Annotated[Text | UnsetType, Meta(description="Words in the path, case-insensitive.")] = UNSET
     project: Project | UnsetType = UNSET
-    changed: Annotated[bool, Meta(description="Only files that were changed.")] = False
-    since: Annotated[Moment | UnsetType, Meta(description=f"Only activity since then. {_MOMENT_DOC}")] = UNSET
+    changed: Annotated[bool, Meta(description="Only changed files.")] = False
+    since: Annotated[Moment | UnsetType, Meta(description=f"Only activity since this time. {_MOMENT_DOC}")] = UNSET
     sort: Annotated[
         Literal["last", "edits", "reads", "lines", "sessions", "path"],
-        Meta(description="Highest first; `path` from a to z."),
+        Meta(description="Sort order: highest first; `path` alphabetically."),
     ] = "last"
 
 
 class TaskParameters(Paged, frozen=True, kw_only=True):
-    """Which tasks."""
+    """Parameters of the task list."""
 
-    status: Annotated[Literal["running", "completed"] | UnsetType, Meta(description="As `status` in the list.")] = UNSET
-    project: Project | UnsetType = UNSET
-    everything: Annotated[bool, Meta(description="Also sessions with hardly a step, which the list rules hide.")] = (
-        False
+    status: Annotated[Literal["running", "completed"] | UnsetType, Meta(description="The `status` of the task.")] = (
+        UNSET
     )
+    project: Project | UnsetType = UNSET
+    everything: Annotated[bool, Meta(description="Include short sessions, which are hidden by default.")] = False
 
 
 def parse_parameters(query: bytes, kind: type[_P]) -> _P:
     """Return the parameters of a query.
 
     Raises:
-        BadRequest: one is unknown, repeated, missing or has a wrong value; the message names it.
+        BadRequest: A parameter is unknown, repeated, missing or invalid; the message names it.
     """
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     values: dict[str, Any] = {}
@@ -214,10 +220,10 @@ def parse_parameters(query: bytes, kind: type[_P]) -> _P:
 
 def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
     try:
-        # As servers read it: `+` is a space, and what is no UTF-8 is refused.
+        # As in HTML forms, `+` is a space. Invalid UTF-8 is rejected.
         return parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_PAIRS, errors="strict")
     except ValueError as error:
-        raise BadRequest("the query string is not valid", hint="Encode it as UTF-8.") from error
+        raise BadRequest("invalid query string", hint="Encode it as UTF-8.") from error
 
 
 @lru_cache(maxsize=64)
@@ -230,7 +236,7 @@ def _schemas(kind: type[Parameters]) -> dict[str, dict[str, Any]]:
 def _parse_value(name: str, value: str, kind: str) -> bool | int | str:
     if kind == "boolean":
         if value not in _BOOLEANS:
-            raise BadRequest(f"{name}: not a boolean: {_shortened(value)}", hint="true or false")
+            raise BadRequest(f"{name}: not a boolean: {_shortened(value)}", hint="Use true or false.")
         return _BOOLEANS[value]
     if kind == "integer":
         if _DIGITS.fullmatch(value) is None:
@@ -242,7 +248,7 @@ def _parse_value(name: str, value: str, kind: str) -> bool | int | str:
 
 
 def _parameter_error(message: str, values: dict[str, Any], kind: type[Parameters]) -> BadRequest:
-    """Return an error that names the parameter, with the values that it may have."""
+    """Return an error that names the parameter and its valid values."""
     match = _FIELD.search(message)
     if match is None:
         return BadRequest(message, hint="")
@@ -250,14 +256,15 @@ def _parameter_error(message: str, values: dict[str, Any], kind: type[Parameters
     schema = _schemas(kind)[name]
     value = _shortened(str(values[name]))
     if "enum" in schema:
-        return BadRequest(f"{name}: not one of its values: {value}", hint=_one_of(schema["enum"]))
+        return BadRequest(f"{name}: invalid value: {value}", hint=_one_of(schema["enum"]))
     if "pattern" in schema:
-        return BadRequest(f"{name}: not valid: {value}", hint=_VALUE_HINTS.get(name, ""))
+        return BadRequest(f"{name}: invalid value: {value}", hint=_VALUE_HINTS.get(name, ""))
     if schema.get("type") == "integer":
         low, high = schema.get("minimum", ""), schema.get("maximum", "")
-        return BadRequest(f"{name}: out of range: {value}", hint=f"{low} to {high}")
+        limits = f"Use a value from {low} to {high}." if high else f"Use a value of at least {low}."
+        return BadRequest(f"{name}: out of range: {value}", hint=limits)
     if len(str(values[name])) > schema.get("maxLength", _MAX_LENGTH):
-        return BadRequest(f"{name}: too long", hint=f"at most {schema['maxLength']:,} characters")
+        return BadRequest(f"{name}: too long", hint=f"Use at most {schema['maxLength']:,} characters.")
     return BadRequest(f"{name}: must not be empty", hint="")
 
 
@@ -270,7 +277,7 @@ def _one_of(values: Iterable[str]) -> str:
 
 
 _PAGING_PARAMETERS: Final = ("cursor", "limit")
-FIRST_PAGE: Final = "Leave it out to begin with the first page."
+FIRST_PAGE: Final = "Omit it to get the first page."
 _INTEGER_LIMIT: Final = 1 << 63
 
 
@@ -280,16 +287,16 @@ class _Cursor(msgspec.Struct, frozen=True, array_like=True):
 
 
 def make_cursor(path: str, parameters: Paged, *position: int | str) -> str:
-    """Return the cursor of the page that begins behind a place in the list."""
+    """Return the cursor of the page after a position in the list."""
     packed = msgspec.json.encode(_Cursor(_parameters_digest(path, parameters), list(position)))
     return urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def read_cursor(path: str, parameters: Paged, length: int) -> list[Any] | None:
-    """Return the place of a cursor, which has so many parts; None without a cursor.
+    """Return the position of a cursor with `length` parts; None without a cursor.
 
     Raises:
-        BadRequest: the cursor is not one, or belongs to other parameters.
+        BadRequest: The cursor is invalid, or belongs to other parameters.
     """
     text = parameters.cursor
     if not isinstance(text, str):
@@ -312,10 +319,10 @@ def invalid_cursor() -> BadRequest:
 
 
 def require_integers(position: list[Any]) -> list[int]:
-    """Return the parts of a place that must all be integers.
+    """Return the parts of a position, which must be integers.
 
     Raises:
-        BadRequest: one is not.
+        BadRequest: A part is not an integer.
     """
     if not all(isinstance(part, int) for part in position):
         raise invalid_cursor()
@@ -327,16 +334,16 @@ def _is_valid_part(part: int | str) -> bool:
 
 
 def _parameters_digest(path: str, parameters: Paged) -> str:
-    """Return what stands for the list that a cursor is for."""
+    """Return a digest of the list of a cursor."""
     values = msgspec.to_builtins(parameters)
     filters = [(name, value) for name, value in sorted(values.items()) if name not in _PAGING_PARAMETERS]
     return blake2b(msgspec.json.encode([path, filters]), digest_size=8).hexdigest()
 
 
 def projects_matching(index: SessionIndex, text: str | UnsetType) -> tuple[str, ...] | None:
-    """Return the projects with that id or path, or else those whose path contains it.
+    """Return the projects with an ID or path, else those whose path contains the text.
 
-    None stands for all projects.
+    None means all projects.
     """
     if not isinstance(text, str):
         return None
@@ -347,19 +354,19 @@ def projects_matching(index: SessionIndex, text: str | UnsetType) -> tuple[str, 
 
 
 def period_start(name: str, text: str | UnsetType, now: float) -> int | None:
-    """Return the first moment of a time in milliseconds.
+    """Return the start of a time in milliseconds.
 
     Raises:
-        BadRequest: it means no time; the message names the parameter.
+        BadRequest: The time is invalid; the message names the parameter.
     """
     return None if not isinstance(text, str) else _parse_period(name, text, now)[0]
 
 
 def period_end(name: str, text: str | UnsetType, now: float) -> int | None:
-    """Return the first moment behind a time in milliseconds; a day is meant to its end.
+    """Return the end of a time in milliseconds, exclusive; a date ends with its day.
 
     Raises:
-        BadRequest: it means no time; the message names the parameter.
+        BadRequest: The time is invalid; the message names the parameter.
     """
     return None if not isinstance(text, str) else _parse_period(name, text, now)[1]
 

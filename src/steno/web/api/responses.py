@@ -33,7 +33,7 @@ def is_api(path: str) -> bool:
 
 
 def encode(value: Model) -> bytes:
-    """Return a response as JSON; half a surrogate pair becomes a replacement character."""
+    """Return a response as JSON, with unpaired surrogates replaced."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -41,7 +41,7 @@ def encode(value: Model) -> bytes:
 
 
 def _replace_surrogates(value: Any) -> Any:
-    """Return a value without halves of surrogate pairs; texts keep their lengths."""
+    """Return a value with unpaired surrogates replaced; texts keep their length."""
     if isinstance(value, str):
         return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
@@ -53,7 +53,7 @@ def _replace_surrogates(value: Any) -> Any:
 
 
 def json_response(request: Request, body: bytes) -> Response:
-    """Return a body with its entity tag, or 304 where the client has it already."""
+    """Return a body with its entity tag, or 304 if the client already has it."""
     tag = f'"{blake2b(body, digest_size=16).hexdigest()}"'
     headers = {**_CACHE, "etag": tag}
     if _has_tag(request.headers.getlist("if-none-match"), tag):

@@ -17,7 +17,7 @@ class Model(Struct, frozen=True, kw_only=True):
 
 
 class ErrorBody(Model, frozen=True, kw_only=True):
-    """What failed and what to do about it."""
+    """An error and the next step."""
 
     code: Annotated[
         str,
@@ -27,7 +27,7 @@ class ErrorBody(Model, frozen=True, kw_only=True):
         ),
     ]
     message: str
-    hint: Annotated[str, Meta(description="The next step; empty where there is none.")]
+    hint: Annotated[str, Meta(description="The next step; may be empty.")]
 
 
 class ErrorResponse(Model, frozen=True, kw_only=True):
@@ -47,9 +47,9 @@ class Usage(Model, frozen=True, kw_only=True):
     cache_creation_1h_input_tokens: Count
     cache_read_input_tokens: Count
     web_search_requests: Count
-    cost_usd: Annotated[float | None, Meta(description="Null where no model in it has a known price.")]
+    cost_usd: Annotated[float | None, Meta(description="Null if no model has a known price.")]
     cost_micro_usd: int | None
-    estimated_responses: Annotated[int, Meta(description="Responses whose output tokens the client under-reported.")]
+    estimated_responses: Annotated[int, Meta(description="Responses whose output tokens Claude Code under-reported.")]
     fast_at_normal_price: Annotated[
         int, Meta(description="Fast responses without a known fast price, at the normal price.")
     ]
@@ -57,7 +57,7 @@ class Usage(Model, frozen=True, kw_only=True):
 
 
 class UsageRow(Usage, frozen=True, kw_only=True):
-    """One row of a usage report. The fields that name it depend on `by`."""
+    """A row of a usage report. The fields that identify it depend on `by`."""
 
     day: str | UnsetType = UNSET
     week: str | UnsetType = UNSET
@@ -69,16 +69,16 @@ class UsageRow(Usage, frozen=True, kw_only=True):
     branch: str | UnsetType = UNSET
     session: str | UnsetType = UNSET
     agent: str | UnsetType = UNSET
-    title: Annotated[str | UnsetType, Meta(description="Of the session; with `by` session and agent.")] = UNSET
+    title: Annotated[str | UnsetType, Meta(description="Title of the session; with `by` session and agent.")] = UNSET
     tool: str | UnsetType = UNSET
     calls: Annotated[int | UnsetType, Meta(description="With `by` tool.")] = UNSET
     failed: Annotated[int | UnsetType, Meta(description="With `by` tool: failed calls.")] = UNSET
 
 
 class AbandonedUsage(Usage, frozen=True, kw_only=True):
-    """The part of the usage that went into abandoned branches."""
+    """The usage of abandoned branches."""
 
-    sessions_not_seen: Annotated[int, Meta(description="Sessions that may have more and were not read.")]
+    sessions_not_seen: Annotated[int, Meta(description="Sessions that were not read and may have abandoned branches.")]
 
 
 class UsageReport(Model, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class UsageReport(Model, frozen=True, kw_only=True):
     by: str
     since: Timestamp | None
     until: Timestamp | None
-    complete: Annotated[bool, Meta(description="False while the index is being brought up to date.")]
+    complete: Annotated[bool, Meta(description="False while the index is being updated.")]
     rows: list[UsageRow]
     totals: Usage
     abandoned: AbandonedUsage | None
@@ -99,26 +99,31 @@ SessionStatus: TypeAlias = Literal["running", "waiting", "finished", "interrupte
 class Session(Model, frozen=True, kw_only=True):
     """A session in the list."""
 
-    key: Annotated[str, Meta(description="Names the session in paths: its id, plus `~` and a number if shared.")]
-    id: Annotated[str, Meta(description="The client's session id.")]
-    path: Annotated[str, Meta(description="Its file.")]
-    dialect: Annotated[str, Meta(description="`claude`, or the published dialect that it was converted from.")]
+    key: Annotated[
+        str,
+        Meta(
+            description="Identifies the session in paths: its ID, plus `~` and a number if several files have that ID."
+        ),
+    ]
+    id: Annotated[str, Meta(description="The session ID of Claude Code.")]
+    path: Annotated[str, Meta(description="Path of the session file.")]
+    dialect: Annotated[str, Meta(description="`claude`, or the dialect of a converted file.")]
     title: str
-    project: Annotated[str, Meta(description="The directory it began in.")]
-    project_id: Annotated[str, Meta(description="A short id of the project; empty if none.")]
-    branch: Annotated[str, Meta(description="The git branch it was last on.")]
-    model: Annotated[str, Meta(description="The model that answered last.")]
-    version: Annotated[str, Meta(description="The client version that wrote last.")]
+    project: Annotated[str, Meta(description="The directory in which it started.")]
+    project_id: Annotated[str, Meta(description="A short ID of the project; may be empty.")]
+    branch: Annotated[str, Meta(description="The last git branch.")]
+    model: Annotated[str, Meta(description="The last model used.")]
+    version: Annotated[str, Meta(description="The last version of Claude Code.")]
     status: SessionStatus
     live: Annotated[bool, Meta(description="Whether it is running, or waiting and active recently.")]
-    archived_only: Annotated[bool, Meta(description="Whether its file is gone from disk; it may be in the archive.")]
+    archived_only: Annotated[bool, Meta(description="Whether its file was deleted; it may be in the archive.")]
     started: Timestamp | None
     ended: Annotated[Timestamp | None, Meta(description="Time of the last record.")]
-    duration_seconds: Annotated[float, Meta(ge=0, description="Sum of the durations of its turns.")]
+    duration_seconds: Annotated[float, Meta(ge=0, description="Sum of the durations of all turns.")]
     turns: Count
-    steps: Annotated[int, Meta(ge=0, description="Tool calls and API errors in its turns, without sub-agents'.")]
+    steps: Annotated[int, Meta(ge=0, description="Tool calls and API errors, without sub-agents.")]
     failed_steps: Count
-    agents: Annotated[int, Meta(ge=0, description="Sub-agents.")]
+    agents: Annotated[int, Meta(ge=0, description="Number of sub-agents.")]
     compactions: Count
     abandoned_branches: Count
     size_bytes: Count
@@ -129,7 +134,7 @@ class SessionList(Model, frozen=True, kw_only=True):
     """A page of sessions."""
 
     sessions: list[Session]
-    total: Annotated[int, Meta(ge=0, description="How many sessions match, on all pages.")]
+    total: Annotated[int, Meta(ge=0, description="Number of matching sessions on all pages.")]
     next_cursor: Cursor | None
 
 
@@ -137,20 +142,20 @@ class Agent(Model, frozen=True, kw_only=True):
     """A sub-agent of a session."""
 
     id: Annotated[str, Meta(description="Pass as `agent` to read its turns.")]
-    parent: Annotated[str | None, Meta(description="The sub-agent that started it.")]
+    parent: Annotated[str | None, Meta(description="The sub-agent that started this one.")]
     kind: str
     description: str
     status: str
     turns: Count
     steps: Count
-    tokens: Annotated[int, Meta(ge=0, description="Tokens it read and wrote.")]
-    cost_micro_usd: Annotated[int | None, Meta(description="With the sub-agents it started.")]
+    tokens: Annotated[int, Meta(ge=0, description="Input and output tokens.")]
+    cost_micro_usd: Annotated[int | None, Meta(description="Including its sub-agents.")]
 
 
 class Compaction(Model, frozen=True, kw_only=True):
-    """A place where the conversation was compacted."""
+    """A compaction of the conversation."""
 
-    turn: Annotated[int, Meta(description="The turn that follows it.")]
+    turn: Annotated[int, Meta(description="The turn after the compaction.")]
     kind: str
     trigger: str
     pre_tokens: int | None
@@ -165,39 +170,39 @@ class Branch(Model, frozen=True, kw_only=True):
 
     number: int
     reason: str
-    after_turn: Annotated[int, Meta(description="The turn it left after; 0 for the beginning.")]
+    after_turn: Annotated[int, Meta(description="The turn after which the branch starts; 0 for the beginning.")]
     records: Count
     turns: Count
 
 
 class ChangedFile(Model, frozen=True, kw_only=True):
-    """A file that a session read or changed, with its sub-agents."""
+    """A file read or changed by a session or its sub-agents."""
 
-    id: Annotated[str, Meta(description="Names the file in `/api/v1/files/{tag}`.")]
+    id: Annotated[str, Meta(description="Identifies the file in `/api/v1/files/{tag}`.")]
     path: str
     reads: Count
     edits: Count
-    added: Annotated[int, Meta(ge=0, description="Lines.")]
-    removed: Annotated[int, Meta(ge=0, description="Lines.")]
+    added: Annotated[int, Meta(ge=0, description="Added lines.")]
+    removed: Annotated[int, Meta(ge=0, description="Removed lines.")]
     turns: list[int]
     agents: list[str]
     last: Timestamp | None
 
 
 class FindingCount(Model, frozen=True, kw_only=True):
-    """A finding of `steno check`, and how often it occurs."""
+    """A finding of `steno check` and its number of occurrences."""
 
     id: str
     severity: Literal["error", "warning", "info"]
     count: Count
-    message: Annotated[str, Meta(description="Of the first occurrence.")]
+    message: Annotated[str, Meta(description="Message of the first occurrence.")]
     hint: str
 
 
 class Findings(Model, frozen=True, kw_only=True):
-    """What `steno check` finds in the files of a session."""
+    """Findings of `steno check` in the files of a session."""
 
-    checked: Annotated[bool, Meta(description="False where the file is only in the archive or cannot be read.")]
+    checked: Annotated[bool, Meta(description="False if the file is only in the archive or cannot be read.")]
     errors: Count
     warnings: Count
     infos: Count
@@ -205,15 +210,15 @@ class Findings(Model, frozen=True, kw_only=True):
 
 
 class SessionDetail(Session, frozen=True, kw_only=True):
-    """One session."""
+    """A session with details."""
 
     status_reason: str
     entrypoint: str
     models: list[str]
     versions: list[str]
-    branches: Annotated[list[str], Meta(description="Every git branch it was on.")]
-    directories: Annotated[list[str], Meta(description="Every directory it was in.")]
-    copied_responses: Annotated[int, Meta(description="Responses counted for the session it was forked from.")]
+    branches: Annotated[list[str], Meta(description="All git branches of the session.")]
+    directories: Annotated[list[str], Meta(description="All working directories of the session.")]
+    copied_responses: Annotated[int, Meta(description="Responses counted in the session from which it was forked.")]
     earlier: Annotated[str | None, Meta(description="The key of the previous session in the project.")]
     later: Annotated[str | None, Meta(description="The key of the next session in the project.")]
     records: Count
@@ -226,10 +231,10 @@ class SessionDetail(Session, frozen=True, kw_only=True):
 
 
 class Prompt(Model, frozen=True, kw_only=True):
-    """What began a turn."""
+    """The prompt of a turn."""
 
     text: str
-    origin: Annotated[str, Meta(description="human, command, shell, notification, agent, summary and so on.")]
+    origin: Annotated[str, Meta(description="human, command, shell, notification, agent, summary or another origin.")]
     images: Count
     uuid: str | None
 
@@ -247,23 +252,23 @@ class Tokens(Model, frozen=True, kw_only=True):
 
 
 class TurnStep(Model, frozen=True, kw_only=True):
-    """One step of a turn."""
+    """A step of a turn."""
 
     kind: Annotated[str, Meta(description="tool, agent, thought, words, queued, hook, error, note, unknown.")]
-    verb: Annotated[str, Meta(description="The tool, the kind of sub-agent, or what happened.")]
-    tool: Annotated[str | None, Meta(description="The tool that was called.")]
+    verb: Annotated[str, Meta(description="The tool, the type of sub-agent, or the event.")]
+    tool: Annotated[str | None, Meta(description="The called tool.")]
     subject: str
     outcome: str
     state: Literal["ok", "failed", "denied", "open", "interrupted", "unknown"]
     started: Timestamp | None
     duration_seconds: float | None
     tokens: int | None
-    agent: Annotated[str | None, Meta(description="The sub-agent that it started.")]
-    path: Annotated[str | None, Meta(description="The file that it read or changed.")]
+    agent: Annotated[str | None, Meta(description="The started sub-agent.")]
+    path: Annotated[str | None, Meta(description="The read or changed file.")]
     added: Count
     removed: Count
-    call: Annotated[str | None, Meta(description="The uuid of the record it begins with.")]
-    result: Annotated[str | None, Meta(description="The uuid of the record with the result.")]
+    call: Annotated[str | None, Meta(description="The UUID of the first record.")]
+    result: Annotated[str | None, Meta(description="The UUID of the result record.")]
 
 
 class Turn(Model, frozen=True, kw_only=True):
@@ -272,17 +277,17 @@ class Turn(Model, frozen=True, kw_only=True):
     number: int
     prompt: Prompt | None
     texts: Annotated[list[str], Meta(description="All texts of the model, in order.")]
-    answer: Annotated[str, Meta(description="The texts behind the last tool call.")]
+    answer: Annotated[str, Meta(description="The texts after the last tool call.")]
     steps: list[TurnStep]
     started: Timestamp | None
     ended: Timestamp | None
     duration_seconds: float | None
     usage: Tokens
-    cost_micro_usd: Annotated[int | None, Meta(description="Without sub-agents; null where no price is known.")]
+    cost_micro_usd: Annotated[int | None, Meta(description="Without sub-agents; null if no price is known.")]
     commands: list[str]
     failed_steps: Count
     interrupted: bool
-    compaction: Annotated[Compaction | None, Meta(description="The compaction before it.")]
+    compaction: Annotated[Compaction | None, Meta(description="The compaction before the turn.")]
 
 
 class TurnList(Model, frozen=True, kw_only=True):
@@ -317,7 +322,7 @@ class Step(Model, frozen=True, kw_only=True):
     step_id: Annotated[int, Meta(ge=1)]
     session_id: str
     type: Literal["USER_MESSAGE", "ASSISTANT_MESSAGE", "TOOL_CALL", "TOOL_RESULT"]
-    timestamp: Annotated[str | None, Meta(description="As the record has it; a number as ISO 8601.")]
+    timestamp: Annotated[str | None, Meta(description="Time of the record; numbers are converted to ISO 8601.")]
     content_summary: Annotated[str, Meta(max_length=200)]
     raw_uuid: str | None
     parent_uuid: str | None
@@ -343,15 +348,15 @@ class TaskItem(Model, frozen=True, kw_only=True):
     id: Annotated[str, Meta(description="The key of the session.")]
     session_id: str
     title: str
-    name: Annotated[str, Meta(description="As `title`.")]
+    name: Annotated[str, Meta(description="Same as `title`.")]
     status: Literal["running", "completed"]
     agent_type: Literal["claude"]
     project_path: str
     started_at: Timestamp | None
-    ended_at: Annotated[Timestamp | None, Meta(description="Null while it is running.")]
-    completed_at: Annotated[Timestamp | None, Meta(description="As `ended_at`.")]
+    ended_at: Annotated[Timestamp | None, Meta(description="Null while running.")]
+    completed_at: Annotated[Timestamp | None, Meta(description="Same as `ended_at`.")]
     last_activity: Timestamp | None
-    duration_ms: Annotated[int, Meta(ge=0, description="From its first to its last step.")]
+    duration_ms: Annotated[int, Meta(ge=0, description="Time from the first to the last step.")]
     step_count: Count
     tool_call_count: Count
 
@@ -360,7 +365,7 @@ class TaskList(Model, frozen=True, kw_only=True):
     """A page of tasks."""
 
     tasks: list[TaskItem]
-    total: Annotated[int, Meta(ge=0, description="How many tasks there are, on all pages.")]
+    total: Annotated[int, Meta(ge=0, description="Number of tasks on all pages.")]
     next_cursor: Cursor | None
 
 
@@ -377,14 +382,14 @@ class TaskStep(Model, frozen=True, kw_only=True):
 
 
 class ToolUse(Model, frozen=True, kw_only=True):
-    """How often a tool was called."""
+    """A tool and its number of calls."""
 
     name: str
     count: Count
 
 
 class TaskSummary(Model, frozen=True, kw_only=True):
-    """Figures of a task."""
+    """Statistics of a task."""
 
     total_duration_ms: Count
     user_message_count: Count
@@ -392,7 +397,7 @@ class TaskSummary(Model, frozen=True, kw_only=True):
     tool_call_count: Count
     tool_success_count: Count
     tool_error_count: Count
-    most_used_tools: Annotated[list[ToolUse], Meta(description="The five most used.")]
+    most_used_tools: Annotated[list[ToolUse], Meta(description="The five tools with the most calls.")]
 
 
 class TaskDetail(TaskItem, frozen=True, kw_only=True):
@@ -402,9 +407,9 @@ class TaskDetail(TaskItem, frozen=True, kw_only=True):
     assistant_message_count: Count
     steps: list[TaskStep]
     steps_total: Count
-    steps_offset: Annotated[int, Meta(ge=0, description="How many steps precede this page.")]
+    steps_offset: Annotated[int, Meta(ge=0, description="Number of steps before this page.")]
     has_more_steps: bool
-    summary: Annotated[TaskSummary | None, Meta(description="Null while it is running.")]
+    summary: Annotated[TaskSummary | None, Meta(description="Null while running.")]
     next_cursor: Cursor | None
 
 
@@ -420,51 +425,51 @@ class Excerpt(Model, frozen=True, kw_only=True):
 
     text: str
     matches: list[TextRange]
-    starts_text: Annotated[bool, Meta(description="Whether nothing precedes it.")]
-    ends_text: Annotated[bool, Meta(description="Whether nothing follows it.")]
+    starts_text: Annotated[bool, Meta(description="Whether the excerpt starts at the beginning of the text.")]
+    ends_text: Annotated[bool, Meta(description="Whether the excerpt ends at the end of the text.")]
 
 
 class Hit(Model, frozen=True, kw_only=True):
-    """A message in which all words were found."""
+    """A message that contains all words."""
 
     session: Annotated[str, Meta(description="The key of the session.")]
     session_id: str
     title: str
     project: str
-    agent: Annotated[str | None, Meta(description="The sub-agent whose message it is.")]
-    turn: Annotated[int, Meta(ge=0, description="0 for what precedes the first prompt.")]
+    agent: Annotated[str | None, Meta(description="The sub-agent of the message.")]
+    turn: Annotated[int, Meta(ge=0, description="0 before the first prompt.")]
     uuid: str | None
-    offset: Annotated[int, Meta(ge=0, description="Of the record in its file, in bytes.")]
+    offset: Annotated[int, Meta(ge=0, description="Offset of the record in its file, in bytes.")]
     time: Timestamp | None
     kind: Annotated[str | None, Meta(description="prompt, answer, thinking, input, output, note, title or summary.")]
     tool: str | None
     failed: bool
-    excerpt: Annotated[Excerpt | None, Meta(description="Null where the text cannot be read any more.")]
+    excerpt: Annotated[Excerpt | None, Meta(description="Null if the text can no longer be read.")]
     lost: Annotated[Literal["gone", "changed"] | None, Meta(description="Why the text cannot be read.")]
-    archived: Annotated[bool, Meta(description="Whether it was read from the archive.")]
+    archived: Annotated[bool, Meta(description="Whether the text was read from the archive.")]
 
 
 class SearchResult(Model, frozen=True, kw_only=True):
-    """A page of hits."""
+    """A page of search results."""
 
     query: str
     hits: list[Hit]
-    total: Annotated[int, Meta(ge=0, description="How many messages were found.")]
-    sessions: Annotated[int, Meta(ge=0, description="In how many sessions.")]
-    inside_words: Annotated[bool, Meta(description="Whether a word was searched inside longer words.")]
-    ignored: Annotated[list[str], Meta(description="Words that cannot be searched.")]
+    total: Annotated[int, Meta(ge=0, description="Number of matching messages.")]
+    sessions: Annotated[int, Meta(ge=0, description="Number of sessions with matches.")]
+    inside_words: Annotated[bool, Meta(description="Whether words also match inside longer words.")]
+    ignored: Annotated[list[str], Meta(description="Words of the query that cannot be searched.")]
     next_cursor: Cursor | None
 
 
 class File(Model, frozen=True, kw_only=True):
     """A file that sessions read or changed."""
 
-    id: Annotated[str, Meta(description="Names the file in `/api/v1/files/{tag}`.")]
+    id: Annotated[str, Meta(description="Identifies the file in `/api/v1/files/{tag}`.")]
     path: str
     reads: Count
     edits: Count
-    added: Annotated[int, Meta(ge=0, description="Lines.")]
-    removed: Annotated[int, Meta(ge=0, description="Lines.")]
+    added: Annotated[int, Meta(ge=0, description="Added lines.")]
+    removed: Annotated[int, Meta(ge=0, description="Removed lines.")]
     sessions: Count
     last: Timestamp | None
 
@@ -483,23 +488,23 @@ class FileSession(Model, frozen=True, kw_only=True):
     key: str
     id: str
     title: str
-    versions: Annotated[int, Meta(ge=0, description="How many versions of the file it made.")]
+    versions: Annotated[int, Meta(ge=0, description="Number of versions created by the session.")]
     last: Timestamp | None
 
 
 class FileVersion(Model, frozen=True, kw_only=True):
     """A version of a file."""
 
-    name: Annotated[str, Meta(description="Stays the same when versions are added.")]
+    name: Annotated[str, Meta(description="Name of the version; stable when versions are added.")]
     verb: Literal["write", "edit", "read", "outside", "command"]
     tool: str
     known: Annotated[
-        Literal["exact", "derived", "partial", "unknown"], Meta(description="How the text at that time is known.")
+        Literal["exact", "derived", "partial", "unknown"], Meta(description="How the text of the version is known.")
     ]
     added: Count
     removed: Count
     note: str
-    same_as: Annotated[str | None, Meta(description="The version with the same text.")]
+    same_as: Annotated[str | None, Meta(description="Another version with the same text.")]
     command: str | None
     changed_nothing: bool
     session: Annotated[str, Meta(description="The key of the session.")]
@@ -518,21 +523,21 @@ class FileHistory(Model, frozen=True, kw_only=True):
     id: str
     path: str
     project: str
-    unreadable: Annotated[int, Meta(ge=0, description="Versions whose sessions are gone and not archived.")]
+    unreadable: Annotated[int, Meta(ge=0, description="Versions whose sessions were deleted and not archived.")]
     sessions: list[FileSession]
     versions: Annotated[list[FileVersion], Meta(description="Oldest first.")]
-    total: Annotated[int, Meta(ge=0, description="How many versions there are.")]
+    total: Annotated[int, Meta(ge=0, description="Total number of versions.")]
     next_cursor: Cursor | None
 
 
 class Check(Model, frozen=True, kw_only=True):
-    """How far the check of all sessions is. It runs in the background."""
+    """The progress of the background check of all sessions."""
 
     running: bool
-    complete: Annotated[bool, Meta(description="Whether all sessions were checked once.")]
+    complete: Annotated[bool, Meta(description="Whether all sessions have been checked.")]
     bytes_done: Count
     bytes_planned: Count
-    ended: Annotated[Timestamp | None, Meta(description="When the last check ended.")]
+    ended: Annotated[Timestamp | None, Meta(description="Time the last check ended.")]
     problem: str
 
 
@@ -545,16 +550,16 @@ class IndexState(Model, frozen=True, kw_only=True):
 
 
 class CaseSession(Model, frozen=True, kw_only=True):
-    """A session that a case is about."""
+    """A session with a problem."""
 
-    key: Annotated[str | None, Meta(description="Null where it is not in the index.")]
+    key: Annotated[str | None, Meta(description="Null if the session is not indexed.")]
     id: str
     title: str
     about: str
 
 
 class Case(Model, frozen=True, kw_only=True):
-    """Something wrong, and the commands that fix it."""
+    """A problem, and the commands that fix it."""
 
     harm: DiagnosisCategory
     id: str
@@ -567,7 +572,7 @@ class Case(Model, frozen=True, kw_only=True):
 
 
 class ClientVersion(Model, frozen=True, kw_only=True):
-    """A client version that wrote sessions."""
+    """A version of Claude Code in the session files."""
 
     version: str
     sessions: Count
@@ -585,12 +590,12 @@ class HealthReport(Model, frozen=True, kw_only=True):
     empty_files: Count
     records: Count
     gaps: Count
-    due_sessions: Annotated[int, Meta(ge=0, description="Deleted by the client soon.")]
+    due_sessions: Annotated[int, Meta(ge=0, description="Sessions that Claude Code will delete soon.")]
     due_not_archived: Count
-    cleanup_days: Annotated[float, Meta(description="How long the client keeps sessions.")]
+    cleanup_days: Annotated[float, Meta(description="Days before Claude Code deletes sessions.")]
     unreadable_paths: Count
     differences: Annotated[int, Meta(ge=0, description="Differences from the catalogue.")]
-    known_up_to: Annotated[str, Meta(description="The newest client version that is known.")]
+    known_up_to: Annotated[str, Meta(description="The newest known version of Claude Code.")]
     cases: list[Case]
     versions: list[ClientVersion]
 
@@ -603,20 +608,20 @@ class Difference(Model, frozen=True, kw_only=True):
     path: str
     name: str
     count: Count
-    versions: Annotated[dict[str, int], Meta(description="How often, by client version.")]
+    versions: Annotated[dict[str, int], Meta(description="Number of occurrences by Claude Code version.")]
     types: list[str]
     known: list[str]
-    sample: Annotated[str, Meta(description="Masked: letters are x, digits are 0.")]
-    docs: Annotated[str | None, Meta(description="The page of the documentation about it.")]
+    sample: Annotated[str, Meta(description="A masked sample: letters are x, digits are 0.")]
+    docs: Annotated[str | None, Meta(description="The documentation page.")]
 
 
 class DriftReport(Model, frozen=True, kw_only=True):
-    """What files contain that the catalogue does not know, as `steno drift --json` reports it."""
+    """Content that is not in the catalogue, as `steno drift --json` reports it."""
 
     check: Check
     catalogue: str
     files: Count
     records: Count
     versions: list[str]
-    left_out: Annotated[int, Meta(ge=0, description="Differences too many to list.")]
+    left_out: Annotated[int, Meta(ge=0, description="Number of differences that are not listed.")]
     drift: list[Difference]

@@ -42,11 +42,11 @@ _SESSIONS_SQL: Final = (
 )
 _UNDATED: Final = 1 << 62
 _OrderKey: TypeAlias = tuple[int, int]
-"""Where a message stands in the order: by its time, then by its number."""
+"""Position of a message in the order: time, then message ID."""
 
 
 def search(app_state: AppState, _path: dict[str, str], parameters: SearchParameters) -> SearchResult:
-    """Return a page of hits."""
+    """Return a page of search results."""
     query = _search_query(parameters, app_state.now())
     position = read_cursor("search", parameters, 2)
     after = None if position is None else (require_integers(position)[0], require_integers(position)[1])
@@ -72,10 +72,10 @@ def search(app_state: AppState, _path: dict[str, str], parameters: SearchParamet
 
 
 def _search_query(parameters: SearchParameters, now: float) -> Query:
-    """Return the words of a query with the filters of the other parameters.
+    """Return the query with the filters of the other parameters.
 
     Raises:
-        BadRequest: the words cannot be searched, or a time means nothing.
+        BadRequest: The query or a time is invalid.
     """
     period_start("since", parameters.since, now)
     period_end("until", parameters.until, now)
@@ -94,10 +94,10 @@ def _search_query(parameters: SearchParameters, now: float) -> Query:
 def _files_with_hits(
     app_state: AppState, index: SessionIndex, parameters: SearchParameters, survey_result: HitCounts
 ) -> frozenset[int]:
-    """Return the files with hits, of one session with its sub-agents if only that is asked for.
+    """Return the files with matches, optionally only those of one session and its sub-agents.
 
     Raises:
-        BadRequest: there is no such session.
+        BadRequest: The session does not exist.
     """
     if not isinstance(parameters.session, str):
         return frozenset(survey_result.counts_by_file)
@@ -116,7 +116,7 @@ def _hit_page(
     parameters: SearchParameters,
     after: _OrderKey | None,
 ) -> tuple[list[_OrderKey], bool]:
-    """Return the keys of the messages behind a place, and whether there are more behind them."""
+    """Return the keys of the messages after a position, and whether more messages follow."""
     total, limit = sum(survey_result.counts_by_file[file] for file in files), parameters.limit
     file_filter = None if len(files) == len(survey_result.counts_by_file) else files
     fetch_count = max(FIRST_FETCH, 2 * limit)
@@ -125,7 +125,7 @@ def _hit_page(
         is_complete = len(messages) < fetch_count or fetch_count >= total
         keys = _order_keys(index, parameters, messages)
         later = keys[_page_start(parameters, keys, after, is_complete=is_complete) :]
-        # Messages of the time that the engine stopped at may be missing.
+        # Messages with the time at which the search stopped may be incomplete.
         settled = later if is_complete else [key for key in later if key[0] != keys[-1][0]]
         if parameters.order == "rank" and not is_complete:
             settled = later
@@ -135,7 +135,7 @@ def _hit_page(
 
 
 def _order_keys(index: SessionIndex, parameters: Paged, messages: list[int]) -> list[_OrderKey]:
-    """Return the keys of messages in order; those that are not in the index any more are left out."""
+    """Return the keys of messages in order. Skip messages that are no longer indexed."""
     order = getattr(parameters, "order", "newest")
     if order == "rank":
         return list(enumerate(messages))
@@ -153,10 +153,10 @@ def _order_keys(index: SessionIndex, parameters: Paged, messages: list[int]) -> 
 def _page_start(
     parameters: SearchParameters, keys: list[_OrderKey], after: _OrderKey | None, *, is_complete: bool
 ) -> int:
-    """Return where the page begins.
+    """Return the index of the first message of the page.
 
     Raises:
-        BadRequest: in order of rank, the message that it follows is not found any more.
+        BadRequest: With order by rank, the previous message is no longer found.
     """
     if after is None:
         return 0
@@ -164,7 +164,7 @@ def _page_start(
         return sum(key <= after for key in keys)
     position = next((at for at, (_, message) in enumerate(keys) if message == after[1]), None)
     if position is None and is_complete:
-        raise BadRequest("cursor: no longer valid, the order by rank has changed", hint=FIRST_PAGE)
+        raise BadRequest("cursor: expired, the order by rank has changed", hint=FIRST_PAGE)
     return len(keys) if position is None else position + 1
 
 
@@ -174,7 +174,7 @@ def _session_count(index: SessionIndex, files: frozenset[int]) -> int:
 
 
 class _HitSession(msgspec.Struct, frozen=True):
-    """The session that a file belongs to."""
+    """The session of a file."""
 
     key: str
     id: str
@@ -184,7 +184,7 @@ class _HitSession(msgspec.Struct, frozen=True):
 
 
 def _hit_sessions(index: SessionIndex, messages: list[int]) -> dict[int, _HitSession]:
-    """Return the sessions of the files that some messages are in."""
+    """Return the sessions of some messages, by file."""
     files = sorted({message >> FILE_ID_SHIFT for message in messages})
     keys = session_keys(index.connection, files)
     rows = index.connection.execute(_SESSIONS_SQL, (json_array(files),))

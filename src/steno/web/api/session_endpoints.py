@@ -81,13 +81,13 @@ from steno.web.views.session_view import SessionView, live_status, subagent_key
 def open_session_by_key(
     app_state: AppState, key: str, agent: str | UnsetType = "", *, with_costs: bool = False
 ) -> Generator[OpenedSession]:
-    """Give the session that a key names, or a sub-agent of it.
+    """Open a session, or a sub-agent of it, by its key.
 
-    With `whole`, its cost and its neighbours are looked up as well.
+    With `with_costs`, also compute its cost and find the previous and next session.
 
     Raises:
-        NotFound: there is none, or its file is gone and not in the archive.
-        Unreadable: it cannot be read.
+        NotFound: It does not exist, or its file was deleted and not archived.
+        Unreadable: The file cannot be read.
     """
     params = session_page_params(key, agent if isinstance(agent, str) else "", {})
     with open_session(app_state, params, with_costs=with_costs) as opened_session:
@@ -99,7 +99,7 @@ _VERSIONS_SQL: Final = f"SELECT file, version FROM sessions WHERE file IN {ARRAY
 
 
 def list_sessions_page(app_state: AppState, _path: dict[str, str], parameters: SessionParameters) -> SessionList:
-    """Return a page of the sessions that match."""
+    """Return a page of matching sessions."""
     now = app_state.now()
     position = read_cursor("sessions", parameters, 2)
     after = None if position is None else (require_integers(position)[0], require_integers(position)[1])
@@ -166,7 +166,7 @@ def _versions(index: SessionIndex, files: Sequence[int]) -> dict[int, str]:
 
 
 def _session_fields(listed: SessionRow, cost_figures: Spent | None, version: str, now: float) -> dict[str, Any]:
-    """Return the fields that a session has in the list and on its own."""
+    """Return the fields common to the session list and the session details."""
     age = _activity_age(listed, now)
     figures = listed.figures
     return {
@@ -198,10 +198,10 @@ def _session_fields(listed: SessionRow, cost_figures: Spent | None, version: str
 
 
 def _activity_age(listed: SessionRow, now: float) -> float:
-    """Return the seconds since a session was active; one whose file is gone is over."""
+    """Return the seconds since the last activity; infinite if the file was deleted."""
     if listed.gone:
         return float("inf")
-    # The same time as in the filters, so that a list never holds what its filter leaves out.
+    # The same time as in the filters, so that both agree.
     return listed.age(status_moment(now) / MS_PER_SECOND)
 
 
@@ -221,7 +221,7 @@ def get_session(app_state: AppState, path: dict[str, str], _parameters: Paramete
         with app_state.index() as index:
             listed = session_row_at(index.connection, session_ref.file)
             if listed is None:
-                raise NotFound(f"no session is called {path['key']!r}")
+                raise NotFound(f"no session matches {path['key']!r}")
             cost_figures = usage_by_session(index.connection, [session_ref.file], app_state.prices).get(
                 session_ref.file
             )
@@ -235,7 +235,7 @@ def get_session(app_state: AppState, path: dict[str, str], _parameters: Paramete
 
 
 def _detail_fields(opened_session: OpenedSession, age: float, status: str) -> dict[str, Any]:
-    """Return what only the session itself says."""
+    """Return the fields that are read from the session file."""
     view, session = opened_session.view, opened_session.view.session
     status_details = live_status(view, age, gone=opened_session.session_ref.is_deleted)
     is_current = status in {status_details.standing, "empty"}
@@ -301,7 +301,7 @@ def _subagent_schema(view: SessionView, subagent: Thread) -> Agent:
 
 
 class _FileTotals(msgspec.Struct):
-    """A file while its touches are added up."""
+    """The changes of a file, while they are summed."""
 
     reads: int = 0
     edits: int = 0
@@ -313,7 +313,7 @@ class _FileTotals(msgspec.Struct):
 
 
 def _changed_files(view: SessionView) -> list[ChangedFile]:
-    """Return the files of the conversation and of its sub-agents, as they were first touched."""
+    """Return the files of the conversation and its sub-agents, in order of first use."""
     files: dict[str, _FileTotals] = {}
     for turn in view.turns:
         for touched in _add_touches(files, turn.steps):
@@ -338,7 +338,7 @@ def _changed_files(view: SessionView) -> list[ChangedFile]:
 
 
 def _add_touches(files: dict[str, _FileTotals], steps: Iterable[SessionStep]) -> Iterable[_FileTotals]:
-    """Add the touches of some steps, and yield the file of each."""
+    """Add the file uses of some steps, and yield the file of each."""
     for step in steps:
         touch = step.touch
         if touch is None:
@@ -386,11 +386,11 @@ def _findings_schema(session_ref: SessionRef) -> Findings:
 
 
 _steps_cache: Final[WeakKeyDictionary[sessions.Session, list[Step]]] = WeakKeyDictionary()
-"""The steps of sessions that are open, as long as these stay as they are."""
+"""Steps of open, unchanged sessions."""
 
 
 def list_turns(app_state: AppState, path: dict[str, str], parameters: TurnParameters) -> TurnList:
-    """Return a page of the turns of a session, or of a sub-agent."""
+    """Return a page of the turns of a session or sub-agent."""
     with open_session_by_key(app_state, path["key"], parameters.agent) as opened_session:
         view, key = opened_session.view, opened_session.session_ref.key
         name = f"turns {key}"
@@ -467,7 +467,7 @@ def _step_schema(transcript: Transcript, step: SessionStep) -> TurnStep:
 
 
 def _tool_name(transcript: Transcript, step: SessionStep) -> str | None:
-    """Return the tool that a step called; the verb of a sub-agent's is what kind it is."""
+    """Return the tool of a step; for sub-agents, the verb is their type instead."""
     if step.kind == "tool":
         return step.verb
     if step.kind != "agent" or step.call is None or step.call.type != "assistant":
@@ -476,11 +476,11 @@ def _tool_name(transcript: Transcript, step: SessionStep) -> str | None:
     return next((use.name for use in uses if use.id == step.call_id), None)
 
 
-# Steps of the published description
+# Steps as in `steps.jsonl`
 
 
 def list_steps(app_state: AppState, path: dict[str, str], parameters: Paged) -> StepList:
-    """Return a page of the lines that `steps.jsonl` has for a session."""
+    """Return a page of the steps of a session, as in `steps.jsonl`."""
     with open_session_by_key(app_state, path["key"]) as opened_session:
         key, steps = opened_session.session_ref.key, published_steps(opened_session.view.session)
         name = f"steps {key}"
@@ -497,7 +497,7 @@ def list_steps(app_state: AppState, path: dict[str, str], parameters: Paged) -> 
 
 
 def published_steps(session: sessions.Session) -> list[Step]:
-    """Return the steps of a session, kept while it is open and has not changed."""
+    """Return the steps of a session, cached while it is open and unchanged."""
     steps = _steps_cache.get(session)
     if steps is None:
         steps = _steps_cache[session] = msgspec.convert(session_steps(session), list[Step])

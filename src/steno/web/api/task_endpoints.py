@@ -1,7 +1,7 @@
-"""`/api/v1/tasks` and `/api/v1/tasks/{id}`: sessions as tasks, as published.
+"""`/api/v1/tasks` and `/api/v1/tasks/{id}`: sessions as tasks, as in the published description.
 
-The index selects the sessions by the list rule (`session.step_records`); the figures of a task come
-from its steps, so the files of a page are read, once each.
+The index selects the sessions by the list rule (`session.step_records`). The figures of a task require its
+steps, so each file of a page is read once.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ _MAX_CACHED: Final = 100_000
 _MAX_TOP_TOOLS: Final = 5
 _COUNTS_SQL: Final = "SELECT step_records, calls FROM sessions WHERE file = ?"
 _FILE_STATE_SQL: Final = "SELECT size, mtime, device, inode, gone FROM files WHERE id = ?"
-"""What tells one state of a file from another, as the index does."""
+"""Identifies the state of a file, as in the index."""
 _STEP_TYPES: Final[dict[str, StepType]] = {
     "USER_MESSAGE": "user_message",
     "ASSISTANT_MESSAGE": "assistant_message",
@@ -53,7 +53,7 @@ _figures_caches: Final[WeakKeyDictionary[AppState, LruCache]] = WeakKeyDictionar
 
 
 class _TaskFigures(msgspec.Struct, frozen=True):
-    """What the steps of a session say of it as a task."""
+    """Figures computed from the steps of a session."""
 
     session_id: str
     project: str
@@ -64,7 +64,7 @@ class _TaskFigures(msgspec.Struct, frozen=True):
 
 
 def list_tasks(app_state: AppState, _path: dict[str, str], parameters: TaskParameters) -> TaskList:
-    """Return a page of tasks, the last active first."""
+    """Return a page of tasks, last active first."""
     position = read_cursor("tasks", parameters, 2)
     after = None if position is None else (require_integers(position)[0], require_integers(position)[1])
     now = app_state.now()
@@ -93,13 +93,13 @@ def list_tasks(app_state: AppState, _path: dict[str, str], parameters: TaskParam
 
 
 def _is_session(listed: SessionRow) -> bool:
-    """Return whether a file has steps: it is named by a session's id, or is in a dialect."""
+    """Return whether a file has steps: its name is a session ID, or it has a converted dialect."""
     stem = listed.path.replace("\\", "/").rpartition("/")[2].removesuffix(JSONL_SUFFIX)
     return is_uuid(stem) or listed.dialect != "claude"
 
 
 def _task_figures(app_state: AppState, index: SessionIndex, listed: SessionRow) -> _TaskFigures:
-    """Return the figures of a session, from the index where its file cannot be read any more."""
+    """Return the figures of a session, from the index if its file cannot be read."""
     figures_cache = _figures_caches.setdefault(app_state, LruCache(_MAX_CACHED))
     state = index.connection.execute(_FILE_STATE_SQL, (listed.file,)).fetchone()
     figures = figures_cache.get((listed.path, *state), lambda: _read_figures(listed))
@@ -111,7 +111,7 @@ def _task_figures(app_state: AppState, index: SessionIndex, listed: SessionRow) 
 
 
 def _read_figures(listed: SessionRow) -> _TaskFigures | None:
-    """Return the figures of a file; None where it cannot be read any more."""
+    """Return the figures of a file; None if it cannot be read."""
     try:
         with open_file_session(discover_path(listed.path)) as session:
             return _figures_of_steps(session, session_steps(session))
@@ -175,7 +175,7 @@ def get_task(app_state: AppState, path: dict[str, str], parameters: Paged) -> Ta
             listed = session_row_at(index.connection, session_ref.file)
         steps = published_steps(session)
         if listed is None or not steps:
-            raise NotFound(f"session {path['id']!r} has no steps", hint="/api/v1/tasks lists the tasks")
+            raise NotFound(f"session {path['id']!r} has no steps", hint="See /api/v1/tasks for all tasks.")
         step_fields: list[dict[str, Any]] = msgspec.to_builtins(steps)
         facts = _task_fields(listed, _figures_of_steps(session, step_fields), app_state.now())
     name = f"tasks {session_ref.key}"

@@ -13,11 +13,11 @@ from steno.web.state.app_state import AppState
 
 
 def get_usage(app_state: AppState, _path: dict[str, str], parameters: UsageParameters) -> UsageReport:
-    """Return the usage of a period, by what was asked for."""
-    # Before anything is read: what changes meanwhile belongs to another state.
+    """Return the usage of a period."""
+    # Read the stamp first: changes during the request belong to the next state.
     index_stamp = app_state.index_stamp()
     with app_state.index() as index:
-        # All figures of one report are of one state of the index.
+        # Read all figures of a report from the same state of the index.
         index.connection.execute("BEGIN")
         usage_query = _usage_query(parameters, app_state.now())
         report = app_state.index_cache.get(
@@ -29,7 +29,7 @@ def get_usage(app_state: AppState, _path: dict[str, str], parameters: UsageParam
 
 
 def _usage_query(parameters: UsageParameters, now: float) -> UsageQuery:
-    """Return what is asked for, with the period and the projects as the command has them."""
+    """Return the query, with period and projects parsed as by `steno usage`."""
     period_start("since", parameters.since, now)
     period_end("until", parameters.until, now)
     since, until = parse_period(parameters.since or "", parameters.until or "", now)

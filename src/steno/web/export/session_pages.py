@@ -1,8 +1,8 @@
-"""Sessions as static HTML: one page, several pages, or a folder with an index page.
+"""Sessions as static HTML: one page, several pages, or a directory with an index page.
 
-Finished steps are most of a page. A placeholder around a NUL character stands for each while
-templates render, and they are inserted as bytes at the end. The policy allows only the page's own
-style and script, by hash.
+Finished steps are most of a page. While templates render, a placeholder with a NUL character replaces each
+step; the steps are inserted as bytes at the end. The content security policy allows only the style and
+script of the page, by hash.
 """
 
 import gc
@@ -43,7 +43,7 @@ _IMAGE_PREFIX = "image/"
 
 
 class FileLinks(Links):
-    """Where things are without a server; an empty address where they are not."""
+    """URLs without a server; empty for pages that are not exported."""
 
     live = False
 
@@ -52,68 +52,68 @@ class FileLinks(Links):
     ) -> None:
         super().__init__()
         self._pages = pages or {}
-        """The page of each anchor of the session, where it has several."""
+        """The page of each anchor, if the session has several pages."""
         self._image_data_url = image_data_url
 
     def static(self, name: str) -> str:
-        """A stylesheet, script or picture of ours stands in the page itself."""
+        """Return an empty URL: static files are embedded."""
         del name
         return ""
 
     def sessions(self, **query: str | int | None) -> str:
-        """The page that lists all of them, where there is one."""
+        """Return the URL of the index page, if any."""
         del query
         return self._pages.get("index", "")
 
     def session(self, key: str, anchor: str = "", **query: str | int | None) -> str:
-        """A turn or a seam of the same session."""
+        """Return the URL of a turn or compaction of the session."""
         del key, query
         return f"{self._pages.get(anchor, '')}#{anchor}" if anchor else ""
 
     def agent(self, key: str, agent: str, anchor: str = "", **query: str | int | None) -> str:
-        """A sub-agent stands inside of the step that called it."""
+        """Return an empty URL: sub-agents are shown within the step that called them."""
         del key, agent, anchor, query
         return ""
 
     def inside(self, key: str, page: str, agent: str = "", **query: str | int | None) -> str:
-        """A picture, in itself; nothing else of a session has a page of its own."""
+        """Return the data URL of an image; empty for other parts."""
         del key, query
         if page.startswith(_IMAGE_PREFIX) and self._image_data_url is not None:
             return self._image_data_url(agent, page.removeprefix(_IMAGE_PREFIX))
         return ""
 
     def project(self, key: str, **query: str | int | None) -> str:
-        """A project has no page."""
+        """Return an empty URL: projects are not exported."""
         del key, query
         return ""
 
     def search(self, **query: str | int | None) -> str:
-        """Nothing can be asked."""
+        """Return an empty URL: search is not exported."""
         del query
         return ""
 
     def files(self, **query: str | int | None) -> str:
-        """Files have no pages."""
+        """Return an empty URL: files are not exported."""
         del query
         return ""
 
     def file(self, key: str, **query: str | int | None) -> str:
-        """A file has none."""
+        """Return an empty URL: files are not exported."""
         del key, query
         return ""
 
     def usage(self, **query: str | int | None) -> str:
-        """Figures stand beside what they are of."""
+        """Return an empty URL: usage is not exported."""
         del query
         return ""
 
     def health(self, **query: str | int | None) -> str:
-        """What is wrong is not told to others."""
+        """Return an empty URL: health is not exported."""
         del query
         return ""
 
     def compare(self, **query: str | int | None) -> str:
-        """Nothing can be compared."""
+        """Return an empty URL: comparisons are not exported."""
         del query
         return ""
 
@@ -122,30 +122,30 @@ _PLACEHOLDER: Final = "\0"
 
 
 class DeferredPieces:
-    """Pieces of pages as bytes, by number."""
+    """Parts of pages as bytes, by number."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._length = 0
 
     def defer_step(self, start: SafeHtml, inside: SafeHtml, end: SafeHtml) -> SafeHtml:
-        """Lay a step aside, and return what stands for it."""
+        """Store a step and return its placeholder."""
         piece = b"".join(self.to_bytes(inside)) if _PLACEHOLDER in inside else _encode(inside)
         self._length += len(piece)
         return self.defer(b"".join((_encode(start), piece, _encode(end))))
 
     def defer(self, piece: bytes) -> SafeHtml:
-        """Take a piece that is bytes already, and return what stands for it."""
+        """Store encoded HTML and return its placeholder."""
         self._pieces.append(piece)
         return SafeHtml(f"{_PLACEHOLDER}{len(self._pieces) - 1}{_PLACEHOLDER}")
 
     def take_length(self) -> int:
-        """Return how many bytes were inside of steps since this was asked last."""
+        """Return the bytes of step content stored since the last call."""
         length, self._length = self._length, 0
         return length
 
     def to_bytes(self, html: str) -> list[bytes]:
-        """Return a text as bytes, piece by piece."""
+        """Return HTML as bytes, with placeholders replaced."""
         parts = html.split(_PLACEHOLDER)
         result = [b""] * len(parts)
         result[::2] = map(_encode, parts[::2])
@@ -188,17 +188,17 @@ def _csp_hash(text: str) -> str:
 
 
 def assemble_page(template: str, links: Links, deferred: DeferredPieces, **values: Any) -> list[bytes]:
-    """Return a whole page in pieces, with what was laid aside in its place."""
+    """Return a page in parts, with placeholders replaced."""
     frame = {name: trusted_markup(deferred.defer(piece)) for name, piece in _frame_values().items()}
     return deferred.to_bytes(render_part(template, links=links, **frame, **values))
 
 
 _FAR_FUTURE: Final = 4e9
-"""So late that no day is today: a page is read later than it is made."""
+"""A time at which no day counts as today, as a page is read later than it is exported."""
 _MAX_PAGE_LENGTH: Final = 1_500_000
-"""Letters of one page of several."""
+"""Maximum characters per page of a split session."""
 _STEP_LINE_LENGTH: Final = 400
-"""Letters around what is inside of a step."""
+"""Approximate characters of a step without its content."""
 _MAX_OUTLINE_TEXT: Final = 120
 _DETAIL_BY_LEVEL: Final[dict[ExportLevel, str]] = {
     "full": "everything",
@@ -210,7 +210,7 @@ _DETAIL_BY_LEVEL: Final[dict[ExportLevel, str]] = {
 
 
 class ExportedSession(msgspec.Struct):
-    """A session as pages, and what a list says of it."""
+    """The pages of a session, and its data for the index page."""
 
     title: str
     project: str
@@ -220,7 +220,7 @@ class ExportedSession(msgspec.Struct):
     steps: int
     cost: str
     pages: list[tuple[str, list[bytes]]]
-    """The names of its files, and what is in them, in pieces."""
+    """File names and contents of the pages."""
 
 
 class _SessionPage(msgspec.Struct):
@@ -238,7 +238,7 @@ class _OutlineEntry(msgspec.Struct):
 
 
 class _AllSteps(frozenset[str]):
-    """Every step there is."""
+    """A set that contains every step."""
 
     __slots__ = ()
 
@@ -247,29 +247,29 @@ class _AllSteps(frozenset[str]):
 
 
 class ExportStyle(msgspec.Struct, frozen=True):
-    """How sessions are drawn."""
+    """Options of the HTML export."""
 
     level: ExportLevel = "full"
     split: bool = False
-    """Whether a long session becomes several pages."""
+    """Whether to split a long session into several pages."""
     index: str = ""
-    """The page that lists it among others."""
+    """File name of the index page."""
     highlighted: bool = True
-    """Whether code is painted here; else a page does it when a step is opened."""
+    """Whether to highlight code during the export; otherwise the page does it when a step is opened."""
     masking_note: str = ""
-    """What is said of what was masked."""
+    """Note on masked content."""
 
 
 def export_session_pages(
     masked_session: MaskedSession, name: str, prices: PriceTable, style: ExportStyle
 ) -> ExportedSession:
-    """Return a session as pages called by a name."""
+    """Export a session as pages; `name` is the base of the file names."""
     exporter = _SessionExporter(masked_session, name, prices, style)
     try:
         with without_highlighting(enabled=not style.highlighted):
             return exporter.export()
     finally:
-        # Its links lead back to it: cut, it goes at once, and all of the session with it.
+        # The links refer back to the exporter; breaking the cycle frees the session immediately.
         vars(exporter).clear()
 
 
@@ -298,7 +298,7 @@ class _SessionExporter:
         self._image_nodes: dict[str, dict[int, int]] = {}
 
     def export(self) -> ExportedSession:
-        """Return all of it."""
+        """Render all pages."""
         self._paginate(split=self._style.split)
         turns = self.view.turns
         head = self._header()
@@ -395,7 +395,7 @@ class _SessionExporter:
             )
             yield {"name": subagent.description or subagent_key(subagent), "body": Markup(body)}
 
-    # What stands above them
+    # Header
 
     def _header(self) -> SessionHeader:
         session = self.session
@@ -414,7 +414,7 @@ class _SessionExporter:
             badge.href = ""
         return head
 
-    # Pictures
+    # Images
 
     def _image_data_url(self, agent: str, image_key: str) -> str:
         transcript = self._transcript(agent)
@@ -438,7 +438,7 @@ class _SessionExporter:
 
 
 def _estimated_length(section: TurnView | CompactionBox | BranchView) -> int:
-    """Return how long a piece is, nearly, without what is inside of its steps."""
+    """Return the approximate length of a section without the content of its steps."""
     if isinstance(section, CompactionBox):
         return 0
     turns = [section] if isinstance(section, TurnView) else section.turns
@@ -447,9 +447,9 @@ def _estimated_length(section: TurnView | CompactionBox | BranchView) -> int:
 
 _INDEX_FILE: Final = "index.html"
 _GC_INTERVAL_BYTES: Final = 64_000_000
-"""Bytes of sessions, after which what is left of them is cleared up."""
+"""Bytes of sessions between garbage collections."""
 _MAX_HIGHLIGHTED_SESSIONS: Final = 24
-"""Sessions; of more the pages paint code themselves, when it is looked at."""
+"""Maximum sessions with code highlighted during the export; otherwise the pages highlight it when shown."""
 
 
 class _IndexRow(msgspec.Struct):
@@ -464,17 +464,17 @@ class _IndexRow(msgspec.Struct):
 
 
 def masking_label(job: ExportJob) -> str:
-    """Return what a page says of what was masked."""
+    """Return a note on masked content."""
     if job.masker is None:
-        return "Nothing was masked"
-    return "Secrets, home folders and e-mail addresses are masked"
+        return "No content is masked"
+    return "Secrets, home directory paths and email addresses are masked"
 
 
 def render_page_bytes(discovered: DiscoveredFile, job: ExportJob) -> bytes:
-    """Return a session as one page.
+    """Return a session as a single page.
 
     Raises:
-        Unreadable: it cannot be read.
+        Unreadable: The file cannot be read.
     """
     masked_session = open_masked(discovered, job.masker)
     style = ExportStyle(job.level, masking_note=masking_label(job))
@@ -483,10 +483,10 @@ def render_page_bytes(discovered: DiscoveredFile, job: ExportJob) -> bytes:
 
 
 def render_pages(files: Sequence[DiscoveredFile], job: ExportJob) -> Iterator[tuple[str, list[bytes]]]:
-    """Yield sessions as pages in pieces, by the names of their files; last the list of them.
+    """Yield file names and contents of the pages of all sessions, then of the index page.
 
     Raises:
-        StenoError: something cannot be read.
+        StenoError: A file cannot be read.
     """
     coloured = len(files) <= _MAX_HIGHLIGHTED_SESSIONS
     style = ExportStyle(job.level, split=True, index=_INDEX_FILE, highlighted=coloured, masking_note=masking_label(job))
@@ -509,9 +509,9 @@ def render_pages(files: Sequence[DiscoveredFile], job: ExportJob) -> Iterator[tu
 
 @contextmanager
 def _with_manual_gc(files: Sequence[DiscoveredFile]) -> Generator[Iterator[DiscoveredFile]]:
-    """Give files one by one, and clear up between them: in the midst of one nothing is garbage.
+    """Yield files with garbage collection only between them, as little is freed within one.
 
-    What was there before stays for good, so nobody need look through it each time.
+    Existing objects are excluded from collection for speed.
     """
 
     def files_between_collections() -> Iterator[DiscoveredFile]:

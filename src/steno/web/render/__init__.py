@@ -1,1 +1,1 @@
-"""Session text to safe HTML."""
+"""Rendering of session content as HTML."""

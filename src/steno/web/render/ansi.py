@@ -1,7 +1,7 @@
-"""Terminal output to HTML: colours as classes, other control characters made visible.
+"""Conversion of terminal output to HTML, with colours as classes and visible control characters.
 
-Cursor movement (progress bars) is applied; the result is what the screen showed in the end. The
-stylesheet has eight colours; finer ones become the nearest, backgrounds are dropped.
+Cursor movement, such as that of progress bars, is applied: the result is the final screen. Colours map to
+the nearest of the eight in the stylesheet; background colours are ignored.
 """
 
 import re
@@ -17,7 +17,7 @@ _COLOUR_NAMES: Final = ("black", "red", "green", "yellow", "blue", "magenta", "c
 _STYLE_CODES: Final = {1: "bold", 2: "faint", 3: "italic", 4: "under", 7: "inverse", 9: "strike"}
 _STYLE_OFF_CODES: Final = {22: ("bold", "faint"), 23: ("italic",), 24: ("under",), 27: ("inverse",), 29: ("strike",)}
 _EXTENDED_COLOUR_CODES: Final = (38, 48, 58)
-"""Foreground, background and underline in more than eight colours."""
+"""Codes of foreground, background and underline colours with parameters."""
 _FOREGROUND: Final = 38
 _INDEXED: Final = 5
 _DIRECT: Final = 2
@@ -27,22 +27,22 @@ _DEFAULT_COLOUR: Final = 39
 _COLOUR_CUBE: Final = range(16, 232)
 _GREYS: Final = range(232, 256)
 _MIN_SATURATION: Final = 48
-"""How far apart red, green and blue are at least in what is a colour at all."""
+"""Minimum difference between the highest and lowest channel of a colour that is not grey."""
 _LIGHT_THRESHOLD: Final = 128
 _LEVELS: Final = (0, 95, 135, 175, 215, 255)
 
 
 class AnsiStyle:
-    """What the program asked for last."""
+    """The current text style."""
 
     def __init__(self) -> None:
         self._styles: set[str] = set()
         self._colour = ""
         self.classes = ""
-        """The names of it, for the stylesheet."""
+        """CSS classes of the style."""
 
     def apply_codes(self, parameters: str) -> None:
-        """Follow the numbers of one sequence."""
+        """Apply the codes of one escape sequence."""
         codes = [_parse_code(code) for code in re.split("[;:]", parameters)]
         position = 0
         while position < len(codes):
@@ -77,7 +77,7 @@ def _parse_code(code: str) -> int:
 
 
 def _extended_colour(codes: Sequence[int]) -> tuple[str, int]:
-    """Return the nearest ink, and how many numbers say the colour."""
+    """Return the nearest colour and the number of codes that define it."""
     kind = codes[0] if codes else 0
     if kind == _INDEXED:
         return (_palette_colour(codes[1]) if codes[1:] else ""), 2
@@ -98,7 +98,7 @@ def _palette_colour(code: int) -> str:
 
 
 def _nearest_colour(red: int, green: int, blue: int) -> str:
-    """Return the ink that is nearest to a colour.
+    """Return the nearest colour of the stylesheet.
 
     >>> _nearest_colour(255, 95, 0), _nearest_colour(90, 90, 90), _nearest_colour(80, 200, 220)
     ('red', 'black', 'cyan')
@@ -112,7 +112,7 @@ def _nearest_colour(red: int, green: int, blue: int) -> str:
 
 _COLOUR_CODES: Final = re.compile(r"\x1b\[([0-9;:]*)m")
 _CURSOR_CODES: Final = re.compile(r"\r(?!\n)|\x08|\x1b\[[0-9;]*[A-GJK]|\x1b\[\?[0-9;]*[hl]|\x1b\]8;")
-"""What makes the cheap way wrong."""
+"""Sequences that require cursor movement."""
 _TERMINAL_TOKENS: Final = re.compile(
     r"\x1b\[(?P<colours>[0-9;:]*)m"
     r"|\x1b\[(?P<count>[0-9;]*)(?P<move>[A-GJK])"
@@ -124,20 +124,20 @@ _TERMINAL_TOKENS: Final = re.compile(
     r"|(?P<text>[^\x1b\r\n\x08]+|\x1b)"
 )
 _MAX_REPLAYED: Final = 500_000
-"""Letters; in what is longer, moves are shown as they are."""
+"""Maximum characters whose cursor movement is applied; in longer texts, the sequences are shown."""
 _MAX_COLUMNS: Final = 4_000
-"""Columns; a move goes no farther."""
+"""Maximum column of the cursor."""
 
 
 class TerminalScreen(msgspec.Struct, frozen=True):
-    """What stood there in the end, and how many lines were printed over."""
+    """The final screen, and the number of overwritten lines."""
 
     html: SafeHtml
     overwritten_lines: int = 0
 
 
 class _ScreenBuffer:
-    """Rows of letters with their classes, and a place in them."""
+    """Rows of styled characters and a cursor."""
 
     def __init__(self) -> None:
         self.rows: list[list[tuple[str, str]]] = [[]]
@@ -146,7 +146,7 @@ class _ScreenBuffer:
         self.overwritten_rows: set[int] = set()
 
     def write(self, text: str, classes: str) -> None:
-        """Put a text where we are, over what is there."""
+        """Write a text at the cursor."""
         row = self.rows[self.row]
         if self.column > len(row):
             row += [(" ", "")] * (self.column - len(row))
@@ -157,14 +157,14 @@ class _ScreenBuffer:
         self.column = end
 
     def next_line(self) -> None:
-        """Go to the start of the next line."""
+        """Move the cursor to the start of the next line."""
         self.row += 1
         self.column = 0
         if self.row == len(self.rows):
             self.rows.append([])
 
     def move_back(self, match: re.Match[str]) -> None:
-        """Follow a line end, or go back in the line."""
+        """Apply a line end, carriage return or backspace."""
         if match["back"]:
             self.column = max(0, self.column - len(match["back"]))
         elif match["line"] or match["newline"]:
@@ -173,7 +173,7 @@ class _ScreenBuffer:
             self.column = 0
 
     def move_cursor(self, move: str, count: str) -> None:
-        """Follow a move of the cursor, or clear something."""
+        """Move the cursor, or clear part of the screen."""
         first = count.partition(";")[0][:6]
         distance = max(1, int(first or 1))
         match move:
@@ -193,7 +193,7 @@ class _ScreenBuffer:
             self.column = 0
 
     def _clear(self, command: str, mode: str) -> None:
-        """Clear a line, or everything from here on; a whole screen stays, it is all there is."""
+        """Clear part of a line, or the screen below the cursor. Do not clear the whole screen."""
         row = self.rows[self.row]
         if command == "K" and mode in ("", "0"):
             self._delete_cells(slice(self.column, None))
@@ -214,7 +214,7 @@ class _ScreenBuffer:
 
 
 def ansi_to_html(text: str) -> SafeHtml:
-    r"""Return what was printed.
+    r"""Return terminal output as HTML.
 
     >>> ansi_to_html("\x1b[31;1mno\x1b[0m \x1b]0;title")
     '<span class="x-bold x-red">no</span> ␛]0;title'
@@ -225,9 +225,9 @@ def ansi_to_html(text: str) -> SafeHtml:
 
 
 def render_screen(text: str) -> TerminalScreen:
-    """Return what stood on the screen in the end."""
+    """Return the final screen as HTML."""
     if not ("\x1b" in text or "\r" in text or "\x08" in text):
-        # Every colour and every move begins with one of these.
+        # Every style and cursor sequence contains one of these characters.
         return TerminalScreen(SafeHtml(escape_text(text)))
     if not _CURSOR_CODES.search(text) or len(text) > _MAX_REPLAYED:
         return TerminalScreen(SafeHtml("".join(_colour_only_html(text))))
@@ -237,7 +237,7 @@ def render_screen(text: str) -> TerminalScreen:
 
 
 def _colour_only_html(text: str) -> Iterator[str]:
-    """Yield what was printed by a program that only goes on."""
+    """Yield the HTML of output without cursor movement."""
     style = AnsiStyle()
     end = 0
     for match in _COLOUR_CODES.finditer(text):
@@ -259,7 +259,7 @@ def _replay(text: str) -> _ScreenBuffer:
             buffer.move_cursor(match["move"], match["count"])
         elif kind == "link":
             if link and not match["link"]:
-                # Where a link leads must be seen; its words may say something else.
+                # Show the target of a link: its text may differ.
                 buffer.write(f" <{link}>", "x-faint")
             link = match["link"]
         else:

@@ -15,14 +15,14 @@ from steno.sanitize.html import escape_markup
 
 
 def format_length(value: float) -> str:
-    """Return a length, short."""
+    """Return a length with few digits."""
     return f"{value:.1f}".rstrip("0").rstrip(".")
 
 
 def svg(
     width: float, height: float, body: Markup, kind: str = "chart", *, label: str = "", fill: bool = False
 ) -> Markup:
-    """Return a drawing; without a label it says nothing to those who do not see it."""
+    """Return an SVG image; hidden from assistive technology if it has no label."""
     accessible_name = Markup('role="img" aria-label="{}"').format(label) if label else Markup('aria-hidden="true"')
     stretch = Markup(' preserveAspectRatio="none"') if fill else Markup("")
     return Markup('<svg class="{}" viewBox="0 0 {} {}" {}{}>{}</svg>').format(
@@ -31,7 +31,7 @@ def svg(
 
 
 def sparkline(values: Sequence[int], failed: Collection[int] = ()) -> Markup:
-    """Draw activity over the life of a session: a bar for each slice, red where a step failed."""
+    """Draw the activity of a session: a bar per time slice, red if a step failed."""
     gap = 1
     bar = (112 - gap * (len(values) - 1)) // len(values)
     highest = max(values) or 1
@@ -47,7 +47,7 @@ def sparkline(values: Sequence[int], failed: Collection[int] = ()) -> Markup:
 
 
 def meter(share: float, kind: str = "fa") -> Markup:
-    """Draw how full something is."""
+    """Draw a fill level."""
     body = Markup('<rect class="rest" width="100" height="4"/><rect class="{}" width="{}" height="4"/>').format(
         kind, format_length(min(1.0, max(0.0, share)) * 100)
     )
@@ -61,17 +61,17 @@ _HOUR: Final = 3_600_000
 _CENTS: Final = 2
 _DIGITS: Final = 6
 _AXIS_MINIMA: Final = (0.0, 0.5, 0.9)
-"""Where an axis of shares may begin."""
+"""Possible lower ends of a share axis."""
 _MAX_BAR_WIDTH: Final = 64
-"""No bar needs to be wider."""
+"""Maximum width of a bar."""
 _SPARSE_POINTS: Final = 2
-"""Points that no line would show."""
+"""Maximum number of points that are drawn as dots instead of a line."""
 _LABEL_WIDTH: Final = 52
-"""How much room a label of the time axis needs."""
+"""Minimum distance between labels of the time axis."""
 
 
 class HeatmapDay(msgspec.Struct, frozen=True):
-    """A square of a year: how dark it is, from 0 to 4, what it says, and where it leads."""
+    """A day in a heatmap, with a level from 0 to 4."""
 
     day: date
     level: int
@@ -80,7 +80,7 @@ class HeatmapDay(msgspec.Struct, frozen=True):
 
 
 class ChartMark(msgspec.Struct, frozen=True):
-    """A value that stands for something."""
+    """A value in a chart, with its title and link."""
 
     value: float | None
     title: str
@@ -89,7 +89,7 @@ class ChartMark(msgspec.Struct, frozen=True):
 
 
 class StackedBar(msgspec.Struct, frozen=True):
-    """Values on top of each other, and what all of them lead to."""
+    """A stack of values, with a link for the whole stack."""
 
     label: str
     title: str
@@ -98,7 +98,7 @@ class StackedBar(msgspec.Struct, frozen=True):
 
 
 class TimeBlock(msgspec.Struct, frozen=True):
-    """Five hours, from a moment in milliseconds."""
+    """A 5-hour block; `start` is in milliseconds."""
 
     start: int
     share: float
@@ -116,7 +116,7 @@ def _chart_svg(width: float, height: float, body: Iterable[str], label: str, kin
 
 
 def _linked(href: str, title: str, body: str, *, is_tab_stop: bool = True) -> str:
-    """Return marks that lead somewhere; only some of them are stops of the tab key."""
+    """Return marks in a link; some are excluded from the tab order."""
     title_html = f"<title>{escape_markup(title)}</title>"
     if not href:
         return f"<g>{title_html}{body}</g>"
@@ -144,7 +144,7 @@ def _horizontal_line(kind: str, y: float, start: float, end: float) -> str:
 
 
 def year_heatmap(days: Sequence[HeatmapDay], label: str) -> Markup:
-    """Draw a year: a square for each day, a column for each week, Monday on top."""
+    """Draw a year: one square per day, one column per week, Monday on top."""
     cell, gap, left, top = 16.6, 4.0, 34.0, 18.0
     pitch = cell + gap
     first = days[0].day - timedelta(days=days[0].day.weekday())
@@ -170,7 +170,7 @@ def year_heatmap(days: Sequence[HeatmapDay], label: str) -> Markup:
 
 
 def axis_step(highest: float) -> float:
-    """Return the step of an axis on which four steps are enough.
+    """Return the step of an axis with at most four steps.
 
     >>> axis_step(21.9), axis_step(0.11), axis_step(0)
     (6.0, 0.03, 0.25)
@@ -195,7 +195,7 @@ def _axis_money(value: float, step: float) -> str:
 
 
 def stacked_bars(columns: Sequence[StackedBar], label: str, width: float = 780, height: float = 236) -> Markup:
-    """Draw costs in micro-dollars on top of each other, a pile for each piece of time."""
+    """Draw costs in micro-dollars as stacked bars, one per period."""
     bottom, top = 22.0, 8.0
     highest = max((sum(mark.value or 0 for mark in bar.segments) for bar in columns), default=0)
     step = axis_step(highest / MICRO_DOLLARS_PER_DOLLAR)
@@ -221,7 +221,7 @@ def _money_grid(step: float, plot_width: float, top: float, plot_height: float) 
 def _stacked_bar(
     stacked_bar: StackedBar, x: float, bar_width: float, top: float, plot_height: float, scale: float
 ) -> str:
-    """Return the marks of a pile before a column as high as the chart, which leads to all of it."""
+    """Return a stacked bar in front of a full-height link."""
     column = _rect("hit", x, top, bar_width, plot_height)
     if not any(mark.value for mark in stacked_bar.segments):
         return f"<g><title>{escape_markup(stacked_bar.title)}</title>{column}</g>"
@@ -238,7 +238,7 @@ def _stacked_bar(
 
 
 def _time_labels(labels: Sequence[str], slot: float, y: float, plot_width: float) -> Iterable[str]:
-    """Yield labels below a chart, as many as there is room for; the last one is always there."""
+    """Yield axis labels that do not overlap, always with the last one."""
     stride = max(1, -(-_LABEL_WIDTH // max(1, int(slot))))
     last = len(labels) - 1
     for position, label in enumerate(labels):
@@ -255,7 +255,7 @@ def share_line(
     width: float = 420,
     height: float = 236,
 ) -> Markup:
-    """Draw shares, from 0 to 1, over time, with their mean dashed and the lowest of them named."""
+    """Draw shares from 0 to 1 over time, with a dashed mean and a label on the lowest."""
     left, right, bottom, top = 34.0, 8.0, 22.0, 8.0
     plot_width, plot_height = width - left - right, height - bottom - top
     values = [mark.value for mark in marks if mark.value is not None]
@@ -301,7 +301,7 @@ def _line_point(mark: ChartMark, x: float, y: float, slot: float, *, is_visible:
 
 
 def labelled_bars(columns: Sequence[StackedBar], label: str, width: float = 580, height: float = 180) -> Markup:
-    """Draw how many there are of each: a bar with its number above and its name below."""
+    """Draw a bar chart with values above and labels below the bars."""
     bottom, top = 22.0, 20.0
     plot_height = height - bottom - top
     highest = max((column.segments[0].value or 0 for column in columns), default=0) or 1
@@ -322,7 +322,7 @@ def labelled_bars(columns: Sequence[StackedBar], label: str, width: float = 580,
 
 
 def time_blocks(items: Sequence[TimeBlock], days: Sequence[tuple[int, str]], end: int, now: int, label: str) -> Markup:
-    """Draw blocks of five hours. `days` are the midnights and what they are called, in order."""
+    """Draw 5-hour blocks; `days` are midnights and their labels, in order."""
     top, bottom, height = 34.0, 20.0, 124.0
     plot_height = height - top - bottom
     start = days[0][0]
@@ -369,7 +369,7 @@ _MONTHS: Final = (*("Jan", "Feb", "Mar", "Apr", "May", "Jun"), *("Jul", "Aug", "
 
 
 def week_bars(values: Sequence[int], mondays: Sequence[str], titles: Sequence[str], label: str, top: str) -> Markup:
-    """Draw the weeks that begin on some days; `said` is what each bar says, `top` the highest."""
+    """Draw a bar per week; `titles` are the tooltips of the bars, `top` is the label of the maximum."""
     slot = min(28.0, _WEEKS_WIDTH / max(1, len(values)))
     highest = max([1, *values])
     plot_height = _WEEKS_HEIGHT - _WEEKS_FOOTER - _WEEKS_HEADER
@@ -398,7 +398,7 @@ def week_bars(values: Sequence[int], mondays: Sequence[str], titles: Sequence[st
 
 
 def _month_labels(mondays: Sequence[str], start: float, slot: float) -> list[Markup]:
-    """Name each month where its first week begins, unless two names would meet."""
+    """Return a label per month at its first week. Skip labels that would overlap."""
     labels: list[Markup] = []
     last, next_free = "", 0.0
     for position, day in enumerate(mondays):

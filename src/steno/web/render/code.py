@@ -1,4 +1,4 @@
-"""Code → lines of HTML in five colours, and no more."""
+"""Syntax highlighting of code as lines of HTML in five colours."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 _MAX_HIGHLIGHTED: Final = 120_000
-"""Letters; what is longer has no colours."""
+"""Characters; longer texts are not highlighted."""
 _MAX_LINE: Final = 2_000
-"""Letters; a file with a longer line was not written by people, and costs lexers dear."""
+"""Characters; texts with a longer line are usually generated and slow to highlight."""
 _MAX_SECONDS: Final = 0.25
-"""Work for one text; what is left then has no colours. Some lexers can be led astray."""
+"""Seconds to highlight one text, as some lexers are very slow; the rest is not highlighted."""
 _CHECK_EVERY: Final = 64
 _TOKEN_CLASSES: Final = (
     ("Keyword", "k"),
@@ -39,7 +39,7 @@ _highlighting_disabled: ContextVar[bool] = ContextVar("plain", default=False)
 
 @contextmanager
 def without_highlighting(*, enabled: bool = True) -> Generator[None]:
-    """Leave it to the page to paint code meanwhile: that costs more than all else together."""
+    """Leave highlighting to the browser, as it takes most of the time of rendering a page."""
     token = _highlighting_disabled.set(enabled)
     try:
         yield
@@ -56,18 +56,18 @@ _FAMILIES: Final = {
     "sql": "sql lua haskell hs",
     "ml": "html xml svg vue htm",
 }
-"""Languages that look alike, as far as five colours go."""
+"""Aliases of languages by highlighter family."""
 _LANGUAGE_FAMILY: Final = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 
 
 def code_block(text: str, language: str = "", *, start: int | None = None) -> SafeHtml:
-    """Return code as a block; with `start`, its lines have numbers from there on."""
+    """Return code as a block, with line numbers from `start` if given."""
     text = text.rstrip("\n")
     html = "\n".join(_highlight(text, language)) if _should_highlight(language) else escape_text(text)
     opening = f'<div class="code{client_highlight_class(language)}"{_REGION_ATTRIBUTES}'
     if start is None:
         return SafeHtml(f'{opening}><span class="l">{html}</span></pre></div>')
-    # All numbers stand in one column, beside all lines: an element for each line costs dear.
+    # One element holds all line numbers: an element per line is slow.
     numbers = _line_numbers(start, html.count("\n") + 1)
     return SafeHtml(f'{opening} class="n">{numbers}<span class="l">{html}</span></pre></div>')
 
@@ -79,12 +79,12 @@ def _line_numbers(first: int, count: int) -> str:
 
 
 def highlighted_lines(text: str, language: str = "") -> list[str]:
-    """Return the lines of a text as HTML, coloured where the language is known."""
+    """Return the lines of a text as HTML, highlighted if the language is known."""
     return _highlight(text, language) if _should_highlight(language) else escape_text(text).split("\n")
 
 
 def client_highlight_class(language: str) -> str:
-    """Return what tells a page to paint code by itself, where it was not painted here."""
+    """Return a class for highlighting in the browser, if the code was not highlighted here."""
     family = _LANGUAGE_FAMILY.get(language.lower(), "") if language and _highlighting_disabled.get() else ""
     return f" l-{family}" if family else ""
 
@@ -94,7 +94,7 @@ def _should_highlight(language: str) -> bool:
 
 
 def _highlight(text: str, language: str) -> list[str]:
-    # Before it is taken apart: a lexer would make line ends of what is none.
+    # Replace control characters first: a lexer would treat some of them as line ends.
     text = visible_text(text)
     lexer = None
     if len(text) <= _MAX_HIGHLIGHTED and max(map(len, text.split("\n"))) <= _MAX_LINE:
@@ -103,12 +103,12 @@ def _highlight(text: str, language: str) -> list[str]:
     if lexer is None:
         return plain_lines
     rows = _lex_lines(lexer, text)
-    # A lexer may end what it is given with a line of its own, or be stopped before its end.
+    # A lexer may add a final line end, or be stopped early.
     return [*rows[: len(plain_lines)], *plain_lines[len(rows) :]]
 
 
 def _lex_lines(lexer: "Lexer", text: str) -> list[str]:
-    """Return as many lines as there is time for."""
+    """Return the lines highlighted within the time limit."""
     rows: list[str] = []
     row: list[str] = []
     end = thread_time() + _MAX_SECONDS
@@ -121,7 +121,7 @@ def _lex_lines(lexer: "Lexer", text: str) -> list[str]:
             if piece:
                 row.append(f'<span class="{name}">{piece}</span>' if name else piece)
         if count % _CHECK_EVERY == 0 and thread_time() > end:
-            # The line it was stopped in is not whole.
+            # The last line is incomplete.
             return rows
     rows.append("".join(row))
     return rows
@@ -145,7 +145,7 @@ def _lexer(language: str) -> "Lexer | None":
 
 
 def language_of(path: str) -> str:
-    """Return the language that a file's name gives away, or nothing."""
+    """Return the language of a file by its name; empty if unknown."""
     return path.rpartition(".")[2] if _highlighting_disabled.get() else _language_of(path)
 
 

@@ -1,6 +1,6 @@
-"""Two texts, or a recorded patch, to the rows of a diff with changed words marked.
+"""Diff rows of two texts or of a recorded patch, with changed words marked.
 
-The work is bounded: what is too large to compare is shown as removed and added as a whole.
+Work is bounded: texts that are too large to compare are shown as removed and added in full.
 """
 
 import re
@@ -18,27 +18,27 @@ from steno.web.render.code import client_highlight_class, highlighted_lines
 
 _TOKEN: Final = re.compile(r"\w+|\s+|.", re.DOTALL)
 _CHANGE_BLOCK: Final = re.compile(r"-[-\\]*+(\+[+\\]*+)?")
-"""The signs of lines that went and of those that came; remarks stand among them."""
+"""Consecutive removed and added lines by their signs, with notes among them."""
 _MAX_MARKED_LINE: Final = 600
-"""Letters."""
+"""Characters."""
 _MOST_WORDS: Final = 200
 _MOST_PAIRS: Final = 4_000
-"""Pairs of equal words in two lines."""
+"""Maximum pairs of equal words in two lines."""
 _MAX_UNEVEN_LINES: Final = 6
-"""How many lines may stand for each other where more came than went, or fewer."""
+"""Maximum lines to pair by similarity if the numbers of removed and added lines differ."""
 _MIN_SIMILARITY: Final = 0.4
-"""How much two lines have in common if one became the other."""
+"""Minimum similarity of a removed and an added line that form a pair."""
 
 
 class ChangeMarker:
-    """Marks what changed inside of lines, as long as there is patience."""
+    """Marks changed words in changed lines, for a limited number of lines."""
 
     def __init__(self, max_comparisons: int = 400) -> None:
         self._comparisons_left = max_comparisons
-        """How many pairs of lines are still compared."""
+        """Remaining comparisons of lines."""
 
     def pairs(self, lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Yield the places of lines that were taken out, and of those that came in their stead."""
+        """Yield the indexes of removed lines and of the added lines that replace them."""
         for removed, added in _change_blocks(lines):
             if len(removed) == len(added):
                 yield from zip(removed, added, strict=True)
@@ -48,7 +48,7 @@ class ChangeMarker:
     def _nearest_pairs(
         self, lines: Sequence[str], removed: Sequence[int], added: Sequence[int]
     ) -> Iterator[tuple[int, int]]:
-        """Pair each line with the one that is most like it; their order stays."""
+        """Pair each removed line with the most similar added line, in order."""
         word_counts = {
             line_number: Counter(_TOKEN.findall(lines[line_number][1:_MAX_MARKED_LINE]))
             for line_number in (*removed, *added)
@@ -63,7 +63,7 @@ class ChangeMarker:
                 free = free[place + 1 :]
 
     def mark_changes(self, old: str, new: str) -> tuple[str, str] | None:
-        """Return both lines with the words that changed; None where they have nothing in common."""
+        """Return both lines with changed words marked; None if they are not similar."""
         if self._comparisons_left <= 0 or max(len(old), len(new)) > _MAX_MARKED_LINE:
             return None
         self._comparisons_left -= 1
@@ -79,7 +79,7 @@ class ChangeMarker:
 
 
 def _change_blocks(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield what was taken out and what was put in at one place."""
+    """Yield the indexes of removed and of added lines, per block of changes."""
     signs = "".join([line[:1] or " " for line in lines])
     for match in _CHANGE_BLOCK.finditer(signs):
         if match[1]:
@@ -89,7 +89,7 @@ def _change_blocks(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]
 
 
 def _similarity(a: Counter[str], b: Counter[str]) -> float:
-    """Return, cheaply, how much two lines have in common by their words: 0 to 1."""
+    """Return the similarity of two lines by their words, from 0 to 1."""
     shared = sum([min(count, b[word]) for word, count in a.items() if word in b])
     return 2 * shared / max(1, a.total() + b.total())
 
@@ -101,12 +101,12 @@ def _words_html(parts: Iterable[str], *, marked: bool) -> str:
 
 _NO_MARKUP: Final = Markup("")
 _MAX_ROWS: Final = 4_000
-"""Rows; a diff that is longer is cut, and says so."""
+"""Maximum rows of a diff; longer diffs are cut with a note."""
 _NO_NEWLINE: Final = "\0"
-"""Stands at the end of a last line without an end, while texts are compared."""
-_NO_NEWLINE_NOTE: Final = "\\ No newline at the end of the file"
+"""Marks a last line without a line end during the comparison."""
+_NO_NEWLINE_NOTE: Final = "\\ No newline at end of file"
 _MAX_LINE: Final = 2_000
-"""Letters; of a longer line the beginning is shown."""
+"""Characters; longer lines are cut."""
 _TABLE_START: Final = ' tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
 _NEXT_CELL: Final = '</td><td class="no">'
 _EQUAL_CELLS: Final = '</td><td class="sg"> </td><td>'
@@ -118,11 +118,11 @@ _REMOVED_CELLS: Final = '</td><td class="no"></td><td class="sg">\N{MINUS SIGN}<
 _NOTE_ROW: Final = '<tr class="rem"><td class="no"></td><td class="no"></td><td class="sg"> </td><td>'
 _GAP_ROW: Final = '<tr class="gap"><td colspan="4">{}</td></tr>'
 _MAX_EQUAL_LINES: Final = 300_000
-"""Pairs of equal lines in two texts."""
+"""Maximum pairs of equal lines in two texts."""
 
 
 class DiffRow(msgspec.Struct, frozen=True):
-    """One row."""
+    """A row of a diff."""
 
     sign: str
     old: int | None = None
@@ -131,7 +131,7 @@ class DiffRow(msgspec.Struct, frozen=True):
 
 
 class RowPair(msgspec.Struct, frozen=True):
-    """One row of two texts side by side; either may have nothing there."""
+    """A row of a side-by-side diff; either side may be empty."""
 
     old: DiffRow | None
     new: DiffRow | None
@@ -141,7 +141,7 @@ class RowPair(msgspec.Struct, frozen=True):
 
 
 def diff_texts(old: str, new: str, *, context: int = 3) -> list[Hunk]:
-    """Return what changed from one text to another."""
+    """Return the changes between two texts."""
     before, after = _lines(old, new), _lines(new, old)
     ranges = readable_diff(before, after, max_equal_pairs=_MAX_EQUAL_LINES)
     hunks: list[Hunk] = []
@@ -156,7 +156,7 @@ def diff_texts(old: str, new: str, *, context: int = 3) -> list[Hunk]:
 
 
 def _lines(text: str, other: str) -> list[str]:
-    """Return the lines of a text; where only its last one has no end, that is another one."""
+    """Return the lines of a text; mark a last line without a line end if the other text has one."""
     if not text:
         return []
     alone = bool(other) and other.endswith("\n") and not text.endswith("\n")
@@ -164,13 +164,13 @@ def _lines(text: str, other: str) -> list[str]:
 
 
 def count_changes(hunks: Sequence[Hunk]) -> tuple[int, int]:
-    """Return how many lines came and went."""
+    """Return the numbers of added and removed lines."""
     lines = [line[:1] for hunk in hunks for line in hunk.lines]
     return lines.count("+"), lines.count("-")
 
 
 def slice_hunks(hunks: Sequence[Hunk], start: int, max_rows: int) -> tuple[list[Hunk], int]:
-    """Return the part of a diff that begins at a row, and how many rows there are in all."""
+    """Return the hunks in a range of rows, and the total number of rows."""
     total_rows = sum([len(hunk.lines) for hunk in hunks])
     if not start and total_rows <= max_rows:
         return [hunk for hunk in hunks if hunk.lines], total_rows
@@ -194,7 +194,7 @@ def slice_hunks(hunks: Sequence[Hunk], start: int, max_rows: int) -> tuple[list[
 
 
 def diff_rows(hunks: Sequence[Hunk], language: str = "") -> Iterator[DiffRow]:
-    """Yield the rows of a diff; between two stretches stands one with the sign `…`."""
+    """Yield the rows of a diff; a row with the sign `…` separates hunks."""
     marker = ChangeMarker()
     for position, hunk in enumerate(hunks):
         if position:
@@ -212,7 +212,7 @@ def _clip_lines(lines: Sequence[str]) -> Sequence[str]:
 def _clip_line(line: str) -> str:
     if len(line) <= _MAX_LINE:
         return line
-    return f"{line[:_MAX_LINE]}… ({len(line) - 1:,} letters)"
+    return f"{line[:_MAX_LINE]}… ({len(line) - 1:,} characters)"
 
 
 def _number_rows(hunk: Hunk, texts: Sequence[str]) -> Iterator[DiffRow]:
@@ -233,7 +233,7 @@ def _number_rows(hunk: Hunk, texts: Sequence[str]) -> Iterator[DiffRow]:
 
 
 def _highlighted_lines(lines: Sequence[str], language: str, marker: ChangeMarker) -> list[str]:
-    """Return the texts of some lines: the code in colour, a line that became another with marks."""
+    """Return lines as HTML, with highlighted code and marked changes."""
     texts = highlighted_lines("\n".join([line[1:] for line in lines]), language)
     if len(texts) != len(lines):
         texts = [escape_text(line[1:]) for line in lines]
@@ -245,7 +245,7 @@ def _highlighted_lines(lines: Sequence[str], language: str, marker: ChangeMarker
 
 
 def paired_rows(rows: Sequence[DiffRow]) -> Iterator[RowPair]:
-    """Yield the rows of a diff side by side."""
+    """Yield the rows of a diff, paired side by side."""
     removed: list[DiffRow] = []
     added: list[DiffRow] = []
     for row in rows:
@@ -270,7 +270,7 @@ def _pair_changed(removed: Sequence[DiffRow], added: Sequence[DiffRow]) -> Itera
 def diff_table(
     hunks: Sequence[Hunk], language: str = "", *, side_by_side: bool = False, max_rows: int = _MAX_ROWS
 ) -> SafeHtml:
-    """Return a diff as a table, or as two beside each other."""
+    """Return a diff as a table, optionally side by side."""
     from steno.web.templating import render_part
 
     visible, total_rows = slice_hunks(hunks, 0, max_rows)
@@ -279,13 +279,13 @@ def diff_table(
         pairs = list(paired_rows(list(diff_rows(visible, language))))
         return SafeHtml(render_part("diff-side.html.j2", pairs=pairs, cut=hidden_rows))
     rows = "".join(_table_rows(visible, language))
-    more_row = _GAP_ROW.format(f"{hidden_rows:,} more lines, see the raw record") if hidden_rows else ""
+    more_row = _GAP_ROW.format(f"{hidden_rows:,} more lines; see the raw record") if hidden_rows else ""
     opening = f'<div class="diff{client_highlight_class(language)}"{_TABLE_START}'
     return SafeHtml(f"{opening}{rows}{more_row}</tbody></table></div>")
 
 
 def _table_rows(hunks: Sequence[Hunk], language: str) -> list[str]:
-    """Return the rows as HTML; a template would take longer than the comparing."""
+    """Return the rows as HTML, without a template for speed."""
     rows: list[str] = []
     marker = ChangeMarker()
     for hunk in hunks:

@@ -1,4 +1,4 @@
-"""Markdown of a session → HTML. Raw HTML in it is text, and nothing is loaded from elsewhere."""
+"""Conversion of Markdown to HTML. Raw HTML is escaped, and no external content is loaded."""
 
 import re
 from functools import lru_cache
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 _MAX_LENGTH: Final = 100_000
-"""Letters; what is longer is shown as it is, because nobody reads it as prose."""
+"""Characters; longer texts are shown as plain text."""
 _MAX_HIGHLIGHTED: Final = 60_000
-"""Letters of code in one text; what comes behind them has no colours."""
+"""Maximum characters of highlighted code per text."""
 _MARKDOWN_CHARACTERS: Final = re.compile(r"[`*_#<>\[\]|~\\&\x00-\x09\x0b-\x1f\x7f-\x9f\ufffd]")
-"""What may be a mark, or is another character on the page than in the text."""
+"""Characters that may be markup or that are escaped on a page."""
 _MARKDOWN_LINE_START: Final = re.compile(r"[ \t]|[-+=:]|\d+[.)]")
 _MARKDOWN_LINE: Final = re.compile(rf"\n(?:{_MARKDOWN_LINE_START.pattern})")
 _PLAIN_BYTES: Final = bytes(c for c in (0x0A, *range(0x20, 0x7F)) if not _MARKDOWN_CHARACTERS.match(chr(c)))
@@ -32,20 +32,20 @@ _LINK_SCHEMES: Final = ("http://", "https://", "mailto:")
 
 
 def markdown_markup(text: str) -> Markup:
-    """Return a text as a page shows it, for a template."""
+    """Return Markdown as HTML, for a template."""
     return trusted_markup(markdown_to_html(text))
 
 
 def markdown_to_html(text: str) -> SafeHtml:
-    """Return a text as a page shows it."""
+    """Return Markdown as HTML."""
     if len(text) > _MAX_LENGTH:
         return SafeHtml(f'<pre class="out">{escape_text(text)}</pre>')
-    # Most of a text goes at the speed of memory.
+    # Skip parsing of plain text with fast byte operations.
     special_bytes = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN_BYTES)
     if (
         special_bytes and _MARKDOWN_CHARACTERS.search(special_bytes.decode("utf-8", "surrogatepass"))
     ) or _has_markdown_line(text):
-        # Once more afterwards: what was written as `&#8238;` is only now what it means.
+        # Replace invisible characters again: the parser decodes entities such as `&#8238;`.
         return SafeHtml(
             sanitize_html(visible_text(_renderer().render(visible_text(text), {_HIGHLIGHT_BUDGET: _MAX_HIGHLIGHTED})))
         )
@@ -60,7 +60,7 @@ def _has_markdown_line(text: str) -> bool:
 
 
 def _plain_paragraphs(text: str) -> SafeHtml:
-    """Return a text in which nothing is marked: what the parser makes of it, at once."""
+    """Return text without markup as paragraphs, as the parser would."""
     html = escape_text(text).strip("\n")
     if not html:
         return SafeHtml("")
@@ -95,7 +95,7 @@ def _fence(_self: "RendererHTML", tokens: "Sequence[Token]", position: int, _opt
 
 
 def _link_open(self: "RendererHTML", tokens: "Sequence[Token]", position: int, options: Any, env: Any) -> str:
-    """Begin a link, or only say where it would lead: a path means nothing on this page."""
+    """Open a link; for a target that is not a web address, show the target only."""
     token = tokens[position]
     address = str(token.attrs.get("href", ""))
     if address.lower().startswith(_LINK_SCHEMES):
@@ -104,7 +104,7 @@ def _link_open(self: "RendererHTML", tokens: "Sequence[Token]", position: int, o
 
 
 def _link_close(self: "RendererHTML", tokens: "Sequence[Token]", position: int, options: Any, env: Any) -> str:
-    """End it in the same way: links do not stand inside links, so it is the last one begun."""
+    """Close a link or its replacement. Links do not nest, so it belongs to the last one opened."""
     opening = next(tokens[back] for back in range(position - 1, -1, -1) if tokens[back].type == "link_open")
     if str(opening.attrs.get("href", "")).lower().startswith(_LINK_SCHEMES):
         return self.renderToken(tokens, position, options, env)
@@ -112,7 +112,7 @@ def _link_close(self: "RendererHTML", tokens: "Sequence[Token]", position: int, 
 
 
 def _image(_self: "RendererHTML", tokens: "Sequence[Token]", position: int, _options: Any, _env: Any) -> str:
-    """Name a picture: it lies elsewhere, and loading it would tell who reads."""
+    """Show the description and address of an image. Do not load it, as that would reveal the reader."""
     token = tokens[position]
     address = str(token.attrs.get("src", ""))
     return str(Markup('<span class="dim">[image: {} <code>{}</code>]</span>').format(token.content, address))
@@ -135,5 +135,5 @@ def _heading_close(_self: "RendererHTML", tokens: "Sequence[Token]", position: i
 
 
 def _level(token: "Token") -> int:
-    """Return a heading's place below those of the page itself."""
+    """Return the level of a heading, below the headings of the page."""
     return min(6, int(token.tag[1:]) + 2)

@@ -1,4 +1,4 @@
-"""Compare page: two sessions side by side, or a choice of sessions."""
+"""Compare page: comparison of two sessions, or session choice."""
 
 from typing import Any, Final
 
@@ -27,13 +27,13 @@ from steno.web.urls import path_tag
 from steno.web.views.comparison import cached_side, compare_paths, session_choices
 
 _FOLDED_ROWS: Final = 40
-"""How many files, commands and tools are listed before the rest is only counted."""
+"""Maximum files, commands and tools listed before the rest is folded."""
 _MAX_ROWS: Final = 2_000
 _MAX_QUERY: Final = 200
 
 
 class _ColumnHeader(msgspec.Struct, frozen=True):
-    """A session at the head of its column."""
+    """The header of a session's column."""
 
     letter: str
     key: str
@@ -44,11 +44,11 @@ class _ColumnHeader(msgspec.Struct, frozen=True):
     when: str
     href: str
     replace_url: str
-    """Where to choose another for its place."""
+    """URL to choose another session for this column."""
 
 
 def comparison_page(app_state: AppState, request: Request) -> Response:
-    """Return the comparison of `a` and `b`; where one is missing, what to choose it from."""
+    """Return the comparison of `a` and `b`, or the session choice if one is missing."""
     query = request.query_params
     keys = [query.get("a", ""), query.get("b", "")]
     with app_state.index() as index:
@@ -100,7 +100,7 @@ def _comparison(
 def _indexed_session(index: SessionIndex, session_ref: SessionRef) -> SessionRow:
     indexed = session_row_of(index.connection, session_ref.id, session_ref.file)
     if indexed is None:
-        raise NotFound("nobody asked anything in this session", hint="there is nothing to compare")
+        raise NotFound("session has no prompts", hint="Choose another session to compare.")
     return indexed
 
 
@@ -121,7 +121,7 @@ def _column_header(
     )
 
 
-# Choosing
+# Session choice
 
 
 def _session_choice(

@@ -1,4 +1,4 @@
-"""Files page (all files by project and folder) and file page (versions and diffs of one file)."""
+"""Files page (all files by project and directory) and file page (versions and diffs of one file)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -43,19 +43,19 @@ _MAX_QUERY: Final = 200
 _DAYS_BACK: Final = {"today": 0, "week": 6, "month": 29}
 _TIMES: Final = (("", "Any time"), ("today", "Today"), ("week", "Week"), ("month", "Month"))
 _SORTS: Final[dict[TouchedSort, str]] = {
-    "last": "Last touched",
-    "edits": "Most changed",
-    "reads": "Most read",
-    "lines": "Most lines",
+    "last": "Last accessed",
+    "edits": "Most edits",
+    "reads": "Most reads",
+    "lines": "Most changed lines",
     "sessions": "Most sessions",
-    "path": "By path",
+    "path": "Path",
 }
 _SORT_NAMES: Final[dict[str, TouchedSort]] = {name: name for name in _SORTS}
 _MAX_PROJECTS: Final = 12
 
 
 class _FileRow(msgspec.Struct, frozen=True):
-    """A file as the page shows it."""
+    """A file as a list row."""
 
     file: TouchedFile
     href: str
@@ -65,7 +65,7 @@ class _FileRow(msgspec.Struct, frozen=True):
 
 
 class _FilesPageParams(msgspec.Struct, frozen=True):
-    """What the address asks for."""
+    """Parameters of the files page."""
 
     filters: TouchedFilter
     query: dict[str, str]
@@ -74,7 +74,7 @@ class _FilesPageParams(msgspec.Struct, frozen=True):
 
 
 def files_page(app_state: AppState, request: Request) -> Response:
-    """Return the files that were touched."""
+    """Return the files page."""
     file_cache = file_cache_of(app_state)
     with app_state.index() as index:
         projects = file_cache.projects(index)
@@ -122,7 +122,7 @@ def _files_page_params(app_state: AppState, request: Request, projects: Iterable
     query = {name: query_params[name] for name in names if query_params.get(name)}
     text = query.get("q", "")
     if len(text) > _MAX_QUERY:
-        raise BadRequest("too many words to look for", hint=f"at most {_MAX_QUERY} letters")
+        raise BadRequest("query is too long", hint=f"Use at most {_MAX_QUERY} characters.")
     project = path_for_tag(query["project"], projects) if "project" in query else None
     sort = query.get("sort", "last")
     start = query_params.get("from", "")
@@ -138,7 +138,7 @@ def _files_page_params(app_state: AppState, request: Request, projects: Iterable
 
 
 def _with_folder(params: _FilesPageParams, root: Folder | None) -> _FilesPageParams:
-    """Say which folder is meant; a name means one only together with its project."""
+    """Set the selected directory; the `dir` parameter requires a project."""
     if "dir" not in params.query or root is None:
         query = {name: value for name, value in params.query.items() if name != "dir"}
         return msgspec.structs.replace(params, query=query)
@@ -148,7 +148,7 @@ def _with_folder(params: _FilesPageParams, root: Folder | None) -> _FilesPagePar
 def _matching_files(
     app_state: AppState, index: SessionIndex, params: _FilesPageParams
 ) -> tuple[list[TouchedFile], int | None]:
-    """Return the files, and how many there are where that is known."""
+    """Return the matching files and their number, if known."""
     choice = params.filters
     if choice.project is None and not choice.words:
         return list_touched_files(index.connection, choice, limit=params.start + _PAGE_SIZE + 1), None
@@ -171,7 +171,7 @@ def _matching_files(
 
 
 def _file_row(file: TouchedFile, params: _FilesPageParams, bases: Sequence[str], now: float) -> _FileRow:
-    """Return a row: a path is told from the folder on that is open, or from its project on."""
+    """Return a row; the path is relative to the selected directory or the project."""
     relative = file.path.replace("\\", "/")
     base = params.folder or params.filters.project or ""
     if base and relative.startswith(f"{base}/"):
@@ -200,7 +200,7 @@ def _filtered_url(params: _FilesPageParams, **changes: str | int | None) -> str:
 def _project_links(
     projects: list[TouchedProject], params: _FilesPageParams, *, show_all: bool
 ) -> list[tuple[str, int, str, bool]]:
-    """Return the projects: their names, touches and addresses, and which is chosen."""
+    """Return the name, touches, URL and selection state of each project."""
     chosen = params.filters.project
     names = _project_names([project.path for project in projects])
     return [
@@ -216,7 +216,7 @@ def _project_links(
 
 
 def _project_names(paths: Sequence[str]) -> dict[str, str]:
-    """Return what projects are called: those of one name with so much of their paths as it takes."""
+    """Return unique project names, with parent directories where needed."""
     names: dict[str, str] = {}
     groups: dict[str, list[str]] = {}
     for path in paths:
@@ -232,7 +232,7 @@ def _project_names(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _tree_rows(root: Folder | None, params: _FilesPageParams) -> list[tuple[TreeRow, str, bool]]:
-    """Return the rows of the tree with their addresses, and which of them is open here."""
+    """Return the rows of the tree with their URLs and whether each is selected."""
     if root is None:
         return []
     rows: list[tuple[TreeRow, str, bool]] = []
@@ -247,7 +247,7 @@ def _tree_rows(root: Folder | None, params: _FilesPageParams) -> list[tuple[Tree
 
 
 def _breadcrumbs(params: _FilesPageParams) -> list[tuple[str, str]]:
-    """Return the way to the folder that is open."""
+    """Return the breadcrumbs of the selected directory."""
     project = params.filters.project
     if project is None:
         return []
@@ -269,14 +269,14 @@ _MAX_PROMPT: Final = 400
 
 
 class _VersionOption(msgspec.Struct, frozen=True):
-    """A version to compare with."""
+    """A version in a select box."""
 
     name: str
     label: str
 
 
 class _VersionView(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands around the version that is shown."""
+    """The displayed version."""
 
     version: Version
     title: str
@@ -287,11 +287,11 @@ class _VersionView(msgspec.Struct, frozen=True, kw_only=True):
     record_url: str
     prompt: str
     prompt_rest: str
-    """What is left of a long prompt."""
+    """The rest of a long prompt."""
 
 
 def file_page(app_state: AppState, request: Request) -> Response:
-    """Return one file through time."""
+    """Return the file page."""
     query = request.query_params
     file_cache = file_cache_of(app_state)
     with app_state.index() as index:
@@ -327,17 +327,17 @@ def file_page(app_state: AppState, request: Request) -> Response:
     return HTMLResponse(render_page(app_state, "file.html.j2", **values))
 
 
-# What is shown
+# Content
 
 
 def _single_version(history: History, request: Request, app_state: AppState, index: SessionIndex) -> dict[str, Any]:
-    """Return one version: the one that is named, or the last that changed something."""
+    """Return the selected version, by default the last one with changes."""
     query = request.query_params
     name = query.get("v", "")
     if name:
         version = history.version_named(name)
         if version is None:
-            raise NotFound("there is no such version of this file", hint="it may have been copied")
+            raise NotFound("no such version of this file", hint="The version may belong to a copied session.")
     else:
         unsettled = [candidate for candidate in history.versions if not candidate.settled]
         changes = [each for each in unsettled if each.verb in ("write", "edit")]
@@ -363,7 +363,7 @@ def _single_version(history: History, request: Request, app_state: AppState, ind
 def _two_versions(history: History, first: str, second: str, now: float, index: SessionIndex) -> dict[str, Any]:
     a, b = history.version_named(first), history.version_named(second)
     if a is None or b is None:
-        raise NotFound("there is no such version of this file")
+        raise NotFound("no such version of this file")
     return {
         "shown": None,
         "panel": diff_panel(history, a, b),
@@ -392,12 +392,12 @@ def _version_view(version: Version, index: SessionIndex, now: float) -> _Version
 
 
 def _session_key(index: SessionIndex, version: Version) -> str:
-    """Return what addresses call the session of a version."""
+    """Return the URL key of the session of a version."""
     return session_keys(index.connection, [version.file]).get(version.file, version.session)
 
 
 def _version_options(history: History, now: float) -> list[_VersionOption]:
-    """Return the versions that can be compared, newest first."""
+    """Return the versions to choose from, newest first."""
     versions = [
         version
         for version in reversed(history.versions)
@@ -413,11 +413,11 @@ def _version_options(history: History, now: float) -> list[_VersionOption]:
     return options
 
 
-# Around it
+# Navigation
 
 
 def _first_row(entries: list[TimelineEntry], name: str, start_text: str) -> int:
-    """Return the first row: as the address says, or so that what is shown is among them."""
+    """Return the index of the first row, from the URL or so that the selected version is visible."""
     requested = parse_number(start_text, -1)
     if requested >= 0:
         return min(requested, max(0, len(entries) - 1))
@@ -439,7 +439,7 @@ def _split_path(path: str, project: str) -> tuple[str, str]:
 
 
 def _neighbour_tree(app_state: AppState, index: SessionIndex, history: History) -> list[tuple[TreeRow, str, bool]]:
-    """Return the folders around the file, with it among its neighbours."""
+    """Return the directory tree around the file."""
     project = history.project
     root = build_tree(file_cache_of(app_state).project_files(index, project), project)
     folder = history.path.replace("\\", "/").rpartition("/")[0]

@@ -1,6 +1,6 @@
-"""Health page: damage, risk, drift and the commands that fix them.
+"""Health page: problems and the commands that fix them.
 
-The page changes nothing: it shows the results of the health monitor and starts a new check.
+The page shows the results of the health monitor and starts a new check. It changes no files.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ _TITLES: Final[dict[DiagnosisCategory, str]] = {
     "damage": "Damage",
     "risk": "Risk",
     "drift": "Drift",
-    "clutter": "Left over",
+    "clutter": "Cleanup",
 }
 _ICONS: Final[dict[DiagnosisCategory, tuple[str, str]]] = {
     "damage": ("cross", "bad"),
@@ -36,7 +36,7 @@ _PERCENT: Final = 100
 
 
 class _SessionLink(msgspec.Struct, frozen=True):
-    """A session that a case is about."""
+    """A session with a problem."""
 
     title: str
     href: str
@@ -44,7 +44,7 @@ class _SessionLink(msgspec.Struct, frozen=True):
 
 
 class _CaseView(msgspec.Struct, frozen=True):
-    """A case as the page shows it."""
+    """A problem."""
 
     case: HealthDiagnosis
     means: Markup
@@ -52,7 +52,7 @@ class _CaseView(msgspec.Struct, frozen=True):
 
 
 class _CaseGroup(msgspec.Struct, frozen=True):
-    """Cases of one kind of harm."""
+    """Problems of one category."""
 
     harm: DiagnosisCategory
     title: str
@@ -62,14 +62,14 @@ class _CaseGroup(msgspec.Struct, frozen=True):
 
 
 class _CheckLine(msgspec.Struct, frozen=True):
-    """One line of the short list: whether it is well, and what is so."""
+    """A line of the doctor list."""
 
     ok: bool
     text: str
 
 
 def health_page(app_state: AppState, request: Request) -> Response:
-    """Return the page, or with `part=body` only what changes while the ward looks."""
+    """Return the page; with `part=body`, only the part that changes during a check."""
     app_state.health_monitor.start_check()
     report = app_state.health_monitor.health
     harm_name = request.query_params.get("harm", "")
@@ -110,7 +110,7 @@ def _session_link(named: AffectedSession, sessions: dict[str, tuple[str, str]]) 
 
 
 def _inline_code(text: str) -> Markup:
-    """Return a sentence with what stands between backticks as code."""
+    """Return a text with parts between backticks as code."""
     parts = text.split("`")
     if not len(parts) % 2:
         return shown(text)
@@ -126,7 +126,7 @@ def _tabs(report: HealthReport) -> list[tuple[str, str, int, str]]:
 
 
 def _readable_share(report: HealthReport) -> str:
-    """Return how much of the files could be read as records, never rounded up to all of it."""
+    """Return the share of lines that are valid records; never rounded up to 100%."""
     lines = report.records + report.gaps
     if not lines:
         return "none"
@@ -136,10 +136,10 @@ def _readable_share(report: HealthReport) -> str:
 
 def _check_lines(app_state: AppState, report: HealthReport) -> list[_CheckLine]:
     state, archived = app_state.index_status, archived_count()
-    folders = "Folders readable" if not report.unread else f"{report.unread:,} paths unreadable"
-    index = state.problem or ("Index is being brought up to date" if state.syncing else "Index fresh")
-    archive = f"Archive has {archived:,} of your sessions" if archived else "Nothing archived yet"
-    days = f"Client keeps sessions {report.cleanup_days:g} days"
+    folders = "Directories readable" if not report.unread else f"{report.unread:,} paths unreadable"
+    index = state.problem or ("Updating index" if state.syncing else "Index up to date")
+    archive = f"Archived sessions: {archived:,}" if archived else "No archived sessions"
+    days = f"Claude Code deletes sessions after {report.cleanup_days:g} days"
     checks = [
         _CheckLine(not report.unread, folders),
         _CheckLine(not state.problem, index),
@@ -149,7 +149,7 @@ def _check_lines(app_state: AppState, report: HealthReport) -> list[_CheckLine]:
         checks.append(_CheckLine(not report.unkept, days))
     if report.newest:
         beyond = not report.unknown
-        checks.append(_CheckLine(beyond, f"Format known up to {report.newest}"))
+        checks.append(_CheckLine(beyond, f"Format known up to Claude Code {report.newest}"))
     if report.empty:
         checks.append(_CheckLine(ok=True, text=f"{report.empty:,} files without a conversation"))
     return checks

@@ -18,15 +18,15 @@ from steno.web.urls import Links, path_tag
 _MAX_ITEMS: Final = 6
 _MAX_QUERY: Final = 200
 _ACTIONS: Final = (
-    ("theme", "Light, dark, or as the system", "theme", "t"),
-    ("density", "Dense or roomy", "sort", "d"),
-    ("link", "Copy the address of this page", "copy", ""),
-    ("keys", "Show all keys", "help", "?"),
+    ("theme", "Switch theme: light, dark, system", "theme", "t"),
+    ("density", "Switch density: normal, dense", "sort", "d"),
+    ("link", "Copy page URL", "copy", ""),
+    ("keys", "Keyboard shortcuts", "help", "?"),
 )
 
 
 class _PaletteItem(msgspec.Struct, frozen=True):
-    """One line: an address to go to, or an action to run."""
+    """An item: a URL to open or an action to run."""
 
     icon: str
     title: str
@@ -37,17 +37,17 @@ class _PaletteItem(msgspec.Struct, frozen=True):
 
 
 class _PaletteGroup(msgspec.Struct, frozen=True):
-    """Lines of one kind."""
+    """Items of one kind."""
 
     title: str
     options: list[_PaletteItem]
 
 
 def palette_items(app_state: AppState, request: Request) -> Response:
-    """Return the lines that fit what was typed, as a piece of a page."""
+    """Return the items that match a query, as an HTML fragment."""
     text = " ".join(request.query_params.get("q", "").split())
     if len(text) > _MAX_QUERY:
-        raise BadRequest("too much to look for", hint=f"at most {_MAX_QUERY} letters")
+        raise BadRequest("query is too long", hint=f"Use at most {_MAX_QUERY} characters.")
     groups = [
         _PaletteGroup("Pages", [item for item in _page_items(links()) if _matches(text, item)]),
         _PaletteGroup("Actions", [each for each in _action_items() if _matches(text, each)]),
@@ -57,7 +57,7 @@ def palette_items(app_state: AppState, request: Request) -> Response:
             matches = list(_index_matches(index, text, app_state.now()))
     except NotReady:
         matches = []
-    # Whoever types looks for something of their own; before that, pages are nearest.
+    # Show sessions and files first for a query, pages first for an empty one.
     order = [*matches, *groups] if text else [*groups, *matches]
     visible = [group for group in order if group.options]
     return HTMLResponse(render_page(app_state, "palette-options.html.j2", groups=visible, text=text))

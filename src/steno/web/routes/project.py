@@ -24,7 +24,7 @@ _WEB_SCHEMES: Final = ("https://", "http://")
 
 
 class _NoteView(msgspec.Struct, frozen=True):
-    """A note as it is drawn."""
+    """A rendered Markdown file."""
 
     name: str
     source: str
@@ -34,7 +34,7 @@ class _NoteView(msgspec.Struct, frozen=True):
 
 
 class _TodoView(msgspec.Struct, frozen=True):
-    """What a session had set out to do."""
+    """The to-do list of a session."""
 
     title: str
     href: str
@@ -42,7 +42,7 @@ class _TodoView(msgspec.Struct, frozen=True):
 
 
 class _PromptView(msgspec.Struct, frozen=True):
-    """A prompt as it was typed."""
+    """A prompt of the prompt history."""
 
     typed: TypedPrompt
     when: str
@@ -50,7 +50,7 @@ class _PromptView(msgspec.Struct, frozen=True):
 
 
 class _PullRequestView(msgspec.Struct, frozen=True):
-    """A pull request, with its address where that leads to the web."""
+    """A pull request; `href` is empty if its address is not a web URL."""
 
     pull: LinkedPullRequest
     href: str
@@ -58,7 +58,7 @@ class _PullRequestView(msgspec.Struct, frozen=True):
 
 
 def project_page(app_state: AppState, request: Request) -> Response:
-    """Return the page of a project."""
+    """Return the project page."""
     with app_state.index() as index:
         connection = index.connection
         paths = connection.execute("SELECT DISTINCT project FROM sessions WHERE project != ''")
@@ -99,26 +99,26 @@ def project_page(app_state: AppState, request: Request) -> Response:
 
 
 def _summary_figures(details: ProjectOverview, now: float) -> list[tuple[str, str, str]]:
-    """Return the few numbers at the head: what, how much, and a word on it."""
+    """Return the summary figures: label, value and note."""
     sums = details.sums
     since = "" if sums.started is None else humanize.day_name(sums.started / MS_PER_SECOND, now)
     last = "" if sums.ended is None else humanize.day_name(sums.ended / MS_PER_SECOND, now)
     last = last.lower() if last in ("Today", "Yesterday") else last
     figures = sums.figures
-    cached = f"{figures.cache_read / figures.context:.0%} from cache" if figures.context else ""
+    cached = f"{figures.cache_read / figures.context:.0%} cached" if figures.context else ""
     share = f"{sums.failed / sums.steps:.0%} of {sums.steps:,} steps" if sums.steps else ""
     return [
         ("Sessions", f"{sums.sessions:,}", f"since {since}" if since else ""),
         ("Turns", f"{sums.turns:,}", f"last {last}" if last else ""),
-        ("Cost", money(sums.cost) or "not known", humanize.count(figures.responses, "response")),
-        ("Tokens read", humanize.tokens(figures.context), cached),
-        ("Tokens written", humanize.tokens(figures.output), ""),
+        ("Cost", money(sums.cost) or "unknown", humanize.count(figures.responses, "response")),
+        ("Input tokens", humanize.tokens(figures.context), cached),
+        ("Output tokens", humanize.tokens(figures.output), ""),
         ("Failed steps", f"{sums.failed:,}", share),
     ]
 
 
 def _week_chart(project_weeks: list[WeeklyUsage]) -> Markup:
-    """Draw what each week cost, or its tokens where nothing has a price."""
+    """Draw the cost per week, or tokens if no price is known."""
     if not project_weeks:
         return Markup("")
     priced = any(week.cost for week in project_weeks)
@@ -128,7 +128,7 @@ def _week_chart(project_weeks: list[WeeklyUsage]) -> Markup:
         f"Week of {week.monday}: {value_text}" for week, value_text in zip(project_weeks, value_texts, strict=True)
     ]
     highest = value_texts[values.index(max(values))]
-    label = f"{humanize.count(len(project_weeks), 'week')}, the highest {highest}, this week {value_texts[-1]}"
+    label = f"{humanize.count(len(project_weeks), 'week')}, highest {highest}, this week {value_texts[-1]}"
     return week_bars(values, [week.monday for week in project_weeks], labels, label, highest)
 
 

@@ -29,7 +29,7 @@ _MAX_TYPES: Final = 24
 
 
 class RecordRow(msgspec.Struct):
-    """One record or gap in the list."""
+    """A record or gap in the list."""
 
     number: int
     offset: int
@@ -40,13 +40,13 @@ class RecordRow(msgspec.Struct):
     clock: str = ""
     uuid: str = ""
     turn_label: str = ""
-    """Where the story tells it."""
+    """The turn of the record."""
     turn_url: str = ""
     is_gap: bool = False
 
 
 def records_page(app_state: AppState, request: Request) -> Response:
-    """Return the records from some offset on."""
+    """Return the list of records from an offset."""
     params = request_params(request)
     kind = request.query_params.get("kind", "")
     with open_session(app_state, params) as opened_session:
@@ -81,18 +81,18 @@ def records_page(app_state: AppState, request: Request) -> Response:
 
 
 def record_page(app_state: AppState, request: Request) -> Response:
-    """Return one record, just as it stands in its file."""
+    """Return the page of a raw record."""
     params = request_params(request)
     record_name = request.path_params["offset"]
     with open_session(app_state, params) as opened_session:
-        # Of a file in a dialect, whoever knows only the file as it is names a record by its id.
+        # In a converted file, external links identify a record by its ID.
         transcript = opened_session.view.transcript
         node = transcript.by_uuid.get(record_name) if transcript.is_converted else None
         offset = node.offset if node is not None else parse_number(record_name, -1)
         all_entries = _all_entries(opened_session)
         position = bisect_left([entry.offset for entry in all_entries], offset)
         if position >= len(all_entries) or all_entries[position].offset != offset:
-            raise NotFound("no record begins at that byte", hint="the file may have changed")
+            raise NotFound("no record at this offset", hint="The file may have changed.")
         piece = all_entries[position]
         about = view_context(f"record/{offset}", opened_session.view, params.key, links(), params)
         if isinstance(piece, Gap):
@@ -176,7 +176,7 @@ def _record_url(opened_session: OpenedSession, entry: Node | Gap | None) -> str:
 
 
 def step_page(app_state: AppState, request: Request) -> Response:
-    """Return what is inside a step."""
+    """Return the page of a step."""
     params = request_params(request)
     step_key = request.path_params["place"]
     with open_session(app_state, params) as opened_session:
@@ -205,10 +205,10 @@ def step_page(app_state: AppState, request: Request) -> Response:
 
 
 def _find_step(view: SessionView, step_key: str) -> tuple[Step, int, int]:
-    """Return a step by its place, with its turn and, if it was abandoned, its branch.
+    """Return a step by its key, with its turn and abandoned branch, if any.
 
     Raises:
-        NotFound: there is no step there.
+        NotFound: The step does not exist.
     """
     offset = step_key.partition("-")[0]
     record_offset = parse_number(offset, -1)
@@ -224,17 +224,17 @@ def _find_step(view: SessionView, step_key: str) -> tuple[Step, int, int]:
         for name, step in keyed_steps(turn.steps):
             if name == step_key:
                 return step, turn.number, 0
-    raise NotFound("there is no such step in this session", hint="it may have been abandoned")
+    raise NotFound("no such step in this session", hint="The step may be in an abandoned branch.")
 
 
 _DISPOSITION: Final = "inline; filename=picture"
 
 
 def image_response(app_state: AppState, request: Request) -> Response:
-    """Return a picture: `image/OFFSET-N`, of a session or of a sub-agent.
+    """Return an image of a session or sub-agent: `image/OFFSET-N`.
 
     Raises:
-        NotFound: there is none.
+        NotFound: The image does not exist.
     """
     with open_session(app_state, request_params(request)) as opened_session:
         data, kind = _find_image(opened_session.view.transcript, request.path_params["place"])
@@ -250,4 +250,4 @@ def _find_image(transcript: Transcript, image_key: str) -> tuple[bytes, str]:
             data = image_bytes(picture) if str(picture.number) == number else None
             if data is not None:
                 return data, picture.media_type
-    raise NotFound("there is no such picture")
+    raise NotFound("no such image")

@@ -1,4 +1,4 @@
-"""Search: hits and matching titles for the session list, and the redirect from /search."""
+"""Search: matches and matching titles for the session list, and the redirect from /search."""
 
 from typing import Final
 
@@ -34,10 +34,10 @@ from steno.web.templating import links
 from steno.web.views.session_list import SessionListParams
 
 SESSIONS_PER_PAGE: Final = 12
-"""How many are shown at once."""
+"""Sessions per page of search results."""
 _HITS_PER_SESSION: Final = 4
 _MAX_SESSION_HITS: Final = 200
-"""How many hits of one session are shown when somebody asks for all of them."""
+"""Maximum matches shown for a single session."""
 _MAX_TITLES: Final = 3
 _MAX_ALL_TITLES: Final = 300
 _ICONS: Final = {
@@ -52,13 +52,13 @@ _ICONS: Final = {
 }
 _PROSE_KINDS: Final = frozenset(("prompt", "answer", "thinking", "title", "summary", "note"))
 _LOST_MESSAGES: Final = {
-    "gone": "The file is gone and not in the archive: the words cannot be shown.",
-    "changed": "The record is not what was indexed; the next sync reads it again.",
+    "gone": "Excerpt unavailable: the session file was deleted and not archived.",
+    "changed": "Excerpt unavailable: the record changed after it was indexed.",
 }
 
 
 class HitView(msgspec.Struct, frozen=True):
-    """One place where the words stand."""
+    """A match."""
 
     location: str
     icon: str
@@ -69,7 +69,7 @@ class HitView(msgspec.Struct, frozen=True):
 
 
 class SessionHits(msgspec.Struct, frozen=True):
-    """A session with its hits."""
+    """A session with its matches."""
 
     group: HitGroup
     key: str
@@ -82,26 +82,26 @@ class SessionHits(msgspec.Struct, frozen=True):
 
 
 class SearchResults(msgspec.Struct, frozen=True):
-    """What was found, as far as it is shown."""
+    """The search results of a page."""
 
     total: int
     session_count: int
-    """In how many sessions."""
+    """Number of sessions with matches."""
     inside_words: bool
     ignored: list[str]
     sessions: list[SessionHits]
     more: bool
-    """Whether there are sessions behind these."""
+    """Whether the results have further pages."""
     files: tuple[int, ...]
-    """The file of every session in which something was found, whatever it is narrowed by."""
+    """File IDs of all sessions with matches, before filters."""
 
 
 def search_sessions(app_state: AppState, index: SessionIndex, params: SessionListParams) -> SearchResults:
-    """Look for words in the sessions that an address asks for.
+    """Search the sessions that match the filters.
 
     Raises:
-        BadRequest: they cannot be looked for.
-        Unreadable: the words of the index are damaged.
+        BadRequest: The query is invalid.
+        Unreadable: The text index is damaged.
     """
     query = _limit_to_session(parse_query(params.search_text), params.only_session)
     absent = app_state.index_cache.get(database_stamp(app_state.home.folder), "absent", set[str])
@@ -128,12 +128,12 @@ def search_sessions(app_state: AppState, index: SessionIndex, params: SessionLis
 
 
 def title_matches(index: SessionIndex, params: SessionListParams) -> tuple[SessionListPage | None, list[int]]:
-    """Return the first sessions whose title has the words, and the files of all of them.
+    """Return the first sessions with matching titles, and the file IDs of all.
 
-    There are none where something else is asked for than titles could tell.
+    Queries with filters that do not apply to titles match none.
 
     Raises:
-        BadRequest: the words cannot be looked for.
+        BadRequest: The query is invalid.
     """
     query = parse_query(params.search_text)
     if params.only_session or params.start or query.filters or not query.required:
@@ -159,9 +159,9 @@ def _limit_to_session(query: Query, session: str) -> Query:
 
 
 def _session_ids(index: SessionIndex, files: dict[int, int]) -> tuple[dict[int, str], tuple[int, ...]]:
-    """Return in which session each file is, and the files of those sessions themselves.
+    """Return the session ID of each file, and the main files of those sessions.
 
-    A file that says nowhere which session it is of is alone.
+    A file without a session ID counts as a session.
     """
     rows = index.connection.execute("SELECT file, id, agent, owner FROM sessions").fetchall()
     keys = {file: group_key(file, name or f"@{file}", agent, owner) for file, name, agent, owner in rows}
@@ -172,7 +172,7 @@ def _session_ids(index: SessionIndex, files: dict[int, int]) -> tuple[dict[int, 
 
 
 def _filter_files(index: SessionIndex, params: SessionListParams, names: dict[int, str]) -> dict[int, str]:
-    """Leave the files of those sessions that the filters leave."""
+    """Return the files of the sessions that match the filters."""
     if not params.filter_count:
         return names
     matching = {group_key(file, "", "", file) for file in matching_file_ids(index.connection, params.choice)}
@@ -180,7 +180,7 @@ def _filter_files(index: SessionIndex, params: SessionListParams, names: dict[in
 
 
 def _ordered_sessions(survey_result: HitCounts, names: dict[int, str], number: int) -> list[str]:
-    """Return the first so many sessions, in the order of what was found first in each."""
+    """Return the first sessions, ordered by their best-ranked match."""
     files = None if len(names) == len(survey_result.counts_by_file) else names.keys()
     limit = FIRST_FETCH
     total = sum(survey_result.counts_by_file[file] for file in names)
@@ -194,7 +194,7 @@ def _ordered_sessions(survey_result: HitCounts, names: dict[int, str], number: i
 
 
 class _HitRenderer:
-    """Shows what one search found."""
+    """Renders the results of a search."""
 
     def __init__(
         self, index: SessionIndex, finder: Finder, survey_result: HitCounts, params: SessionListParams, now: float
@@ -206,7 +206,7 @@ class _HitRenderer:
         self._now = now
 
     def render_session(self, reader: HitReader, files: list[int]) -> SessionHits:
-        """Return the session of some files with its first hits, or with all if it was asked for."""
+        """Return a session with its first matches, or all of them if it is the only session."""
         params = self._params
         messages = self._survey.first_messages(_MAX_SESSION_HITS if params.only_session else _HITS_PER_SESSION, files)
         (group,) = group_hits(self._index.connection, messages)
@@ -246,7 +246,7 @@ class _HitRenderer:
 
 
 def _highlighted(excerpt: Excerpt) -> Markup:
-    """Return the words with what was looked for marked in them."""
+    """Return the excerpt with matches highlighted."""
     parts: list[Markup] = [] if excerpt.is_at_start else [Markup("…")]
     end = 0
     for start, stop in excerpt.marks:
@@ -260,5 +260,5 @@ def _highlighted(excerpt: Excerpt) -> Markup:
 
 
 def redirect_search(_app_state: AppState, request: Request) -> Response:
-    """Lead to the list with the same words."""
+    """Redirect to the session list with the query."""
     return RedirectResponse(links().search(**dict(request.query_params)), 303)

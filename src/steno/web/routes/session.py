@@ -1,4 +1,4 @@
-"""Session page (also of a sub-agent): the page, its parts, its event stream, its download."""
+"""Session page (also of a sub-agent): page, fragments, event stream, download."""
 
 import os
 from collections.abc import AsyncGenerator, Iterator
@@ -42,11 +42,11 @@ from steno.web.views.step_view import RenderOptions
 from steno.web.views.turn_view import all_branches, branch_view, sections_around, sections_between, turn_view
 
 _MAX_RECORDS_WITH_PANEL = 4_000
-"""Records; beside more of them the panel comes after the page."""
+"""Records; the side panel of a longer session is loaded after the page."""
 
 
 def session_page(app_state: AppState, request: Request) -> Response:
-    """Return the page of a session, or of a sub-agent."""
+    """Return the page of a session or sub-agent."""
     params = request_params(request)
     session_ref, indexed = locate_session(app_state, params)
     needs_reading = (
@@ -61,7 +61,7 @@ def session_page(app_state: AppState, request: Request) -> Response:
         if params.record_offset is not None:
             found_target = locate_record(opened_session.view, params)
             if found_target is None:
-                # The story does not tell it; it has a page of its own.
+                # Records that are not part of a turn have a page.
                 record_url = links().record(params.key, params.record_offset, params.agent)
                 return RedirectResponse(record_url, status_code=303)
             target = found_target
@@ -105,7 +105,7 @@ def _full_page(app_state: AppState, opened_session: OpenedSession, target: str =
 def _common_values(
     params: SessionPageParams, session_ref: SessionRef, indexed: SessionIndexInfo, head: SessionHeader
 ) -> dict[str, Any]:
-    """Return what every form of the page has."""
+    """Return template values for all variants of the page."""
     return {
         "here": "session",
         "params": params,
@@ -130,7 +130,7 @@ def _session_map_html(view: SessionView) -> Markup:
 
 
 def _start_turn(view: SessionView, params: SessionPageParams, head: SessionHeader, indexed: SessionIndexInfo) -> int:
-    """Return the turn that the page begins at."""
+    """Return the first turn to render in full."""
     if params.turn:
         return min(params.turn, max(1, len(view.turns)))
     starts_at_end = head.live or (indexed.metadata.size > BIG and not params.agent)
@@ -138,7 +138,7 @@ def _start_turn(view: SessionView, params: SessionPageParams, head: SessionHeade
 
 
 def _unlinked_subagents(view: SessionView, options: RenderOptions) -> list[tuple[str, str]]:
-    """Return the sub-agents that no call was found for, so that they can be opened all the same."""
+    """Return the sub-agents without a known tool call, to link to them separately."""
     if view.subagent is not None:
         return []
     return [
@@ -150,7 +150,7 @@ def _unlinked_subagents(view: SessionView, options: RenderOptions) -> list[tuple
     ]
 
 
-# Before the whole was read
+# Preview of a large session
 
 
 def _preview_page(
@@ -185,11 +185,11 @@ def _preview_page(
     )
 
 
-# Pieces of the page
+# Fragments
 
 
 def turn_range(app_state: AppState, request: Request) -> Response:
-    """Return some turns."""
+    """Return a range of turns."""
     params = request_params(request)
     with open_session(app_state, params) as opened_session:
         last = params.last_turn or len(opened_session.view.turns)
@@ -198,14 +198,14 @@ def turn_range(app_state: AppState, request: Request) -> Response:
 
 
 def abandoned_branches(app_state: AppState, request: Request) -> Response:
-    """Return everything that was abandoned behind a turn."""
+    """Return all abandoned branches after a turn."""
     with open_session(app_state, request_params(request)) as opened_session:
         sections = all_branches(opened_session.view, opened_session.render_options(), opened_session.params.first_turn)
         return HTMLResponse(render_part("session-turns.html.j2", pieces=sections))
 
 
 def abandoned_branch(app_state: AppState, request: Request) -> Response:
-    """Return what is in an abandoned branch."""
+    """Return the content of an abandoned branch."""
     number = request.path_params["number"]
     with open_session(app_state, request_params(request)) as opened_session:
         abandoned = opened_session.view.abandoned_branch(parse_number(number))
@@ -214,7 +214,7 @@ def abandoned_branch(app_state: AppState, request: Request) -> Response:
 
 
 def side_panel(app_state: AppState, request: Request) -> Response:
-    """Return what stands beside the turns."""
+    """Return the side panel."""
     with open_session(app_state, request_params(request), with_costs=True) as opened_session:
         parts, detail = opened_session.view.html_cache, opened_session.params.detail
         if detail not in parts:
@@ -226,7 +226,7 @@ def side_panel(app_state: AppState, request: Request) -> Response:
 
 
 def findings_section(app_state: AppState, request: Request) -> Response:
-    """Return what is wrong with the file of a session."""
+    """Return the findings of a session file."""
     params = request_params(request)
     session_ref, _ = locate_session(app_state, params)
     if params.agent:
@@ -239,7 +239,7 @@ def findings_section(app_state: AppState, request: Request) -> Response:
 
 
 def _subagent_ref(app_state: AppState, params: SessionPageParams, session_ref: SessionRef) -> SessionRef:
-    """Return where a sub-agent's own file lies; one without any is in its session's."""
+    """Return the file of a sub-agent; its session's file if it has none."""
     with app_state.index() as index:
         try:
             return app_state.subagent_ref(index, params.key, params.agent)
@@ -249,22 +249,22 @@ def _subagent_ref(app_state: AppState, params: SessionPageParams, session_ref: S
 
 _MIN_PAUSE: Final = 0.2
 _MAX_TURNS: Final = 12
-"""How many are sent at once; of more that are new, the last so many are drawn in full."""
+"""Turns per event; of more new turns, only the last ones are rendered in full."""
 
 
 class _Client(msgspec.Struct):
-    """What somebody has on the screen: little, however long it is looked at."""
+    """The state of a connected page."""
 
     params: SessionPageParams
     last_turn: int = 0
-    """The last turn that they have."""
+    """The last turn on the page."""
     last_fingerprint: str = ""
     fingerprints: list[str] | None = None
     header_hash: int = 0
 
 
 async def session_stream(app_state: AppState, request: Request) -> Response:
-    """Return the stream of what changes in a session."""
+    """Return the event stream of a session."""
     params = request_params(request)
     session_ref, _ = await run_in_threadpool(locate_session, app_state, params)
     last_event = request.headers.get("last-event-id") or request.query_params.get("at", "")
@@ -296,7 +296,7 @@ async def _session_events(app_state: AppState, session_ref: SessionRef, client: 
 
 
 def _affects_session(path: str, session_ref: SessionRef) -> bool:
-    """Whether a file that changed is the session's, or that of one of its sub-agents."""
+    """Return whether a changed file belongs to the session or one of its sub-agents."""
     folder, name = os.path.split(path)
     is_subagent_file = folder == os.path.dirname(session_ref.path) and name.startswith("agent-")
     return (
@@ -307,7 +307,7 @@ def _affects_session(path: str, session_ref: SessionRef) -> bool:
 
 
 def _changes_since(app_state: AppState, client: _Client) -> list[bytes]:
-    """Return what has changed since the reader last heard."""
+    """Return the events for changes since the last check."""
     with open_session(app_state, client.params, with_costs=True) as opened_session:
         head = session_header(opened_session.view, opened_session.session_ref, opened_session.indexed, app_state.now())
         events: list[bytes] = []
@@ -326,7 +326,7 @@ def _changes_since(app_state: AppState, client: _Client) -> list[bytes]:
 
 
 def _first_changed(client: _Client, fingerprints: list[str]) -> int | None:
-    """Return the place of the first turn that is not as the reader has it; None for no change."""
+    """Return the index of the first changed turn; None if nothing changed."""
     previous = client.fingerprints
     if previous is None:
         last_turn = client.last_turn
@@ -343,13 +343,13 @@ def _first_changed(client: _Client, fingerprints: list[str]) -> int | None:
 def _turn_events(
     opened_session: OpenedSession, client: _Client, first: int, known_turns: int, *, live: bool
 ) -> Iterator[bytes]:
-    """Yield the turns from `first` on; the reader has as many as are `known` on the page."""
+    """Yield the turns from `first`; `known_turns` of them are already on the page."""
     view = opened_session.view
     total = len(view.turns)
     for start, end in _batches(first, known_turns, total):
         key = f"{start} {end} {live} {client.params.detail}"
         if key not in view.html_cache:
-            # What the reader has stays as it is drawn; only what is new may be a row.
+            # Turns on the page stay rendered in full; only new ones may be folded.
             full = range(start + 1 if start < known_turns else max(start, end - _MAX_TURNS) + 1, end + 1)
             sections = sections_between(view, opened_session.render_options(live=live), start + 1, end, full)
             view.html_cache[key] = render_part("session-turns.html.j2", pieces=sections)
@@ -359,7 +359,7 @@ def _turn_events(
 
 
 def _batches(first: int, known_turns: int, total: int) -> Iterator[tuple[int, int]]:
-    """Yield the turns to send, some at a time: those that are known, then all that are new."""
+    """Yield ranges of turns to send: first the changed ones, then the new ones."""
     if total - first <= _MAX_TURNS:
         yield first, total
         return
@@ -373,15 +373,15 @@ _FORMATS: Final[dict[str, tuple[ExportFormat, str]]] = {"html": ("html", "html")
 
 
 def download(app_state: AppState, request: Request) -> Response:
-    """Return a session as a file to be kept.
+    """Return a session as a file download.
 
     Raises:
-        NotFound: there is no such session.
-        BadRequest: there is no such format.
+        NotFound: The session does not exist.
+        BadRequest: The format is unknown.
     """
     format_name = request.query_params.get("format", "html")
     if format_name not in _FORMATS:
-        raise BadRequest("a session can be taken away as html or as markdown")
+        raise BadRequest(f"unknown format {format_name!r}", hint="Use `html` or `markdown`.")
     kind, end = _FORMATS[format_name]
     with app_state.index() as index:
         session_ref = app_state.session_ref(index, request.path_params["key"])
@@ -389,7 +389,7 @@ def download(app_state: AppState, request: Request) -> Response:
     job = ExportJob(kind, masker=Masker())
     data = render_page_bytes(discovered, job) if kind == "html" else b"".join(export_chunks(discovered, job))
     name = "".join(letter for letter in session_ref.id[:SHORT_ID_LENGTH] if letter.isalnum()) or "session"
-    # Never shown here: a page of ours may run our scripts, and this one brings its own.
+    # Always a download: displayed on this origin, the export could run its own scripts.
     return Response(
         data,
         media_type="application/octet-stream",

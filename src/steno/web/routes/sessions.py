@@ -32,17 +32,16 @@ _OK: Final = 200
 _BAD_REQUEST: Final = 400
 _PAGE: Final = 50
 _MAX_LIVE: Final = 5
-"""How many live sessions are shown on top."""
+"""Maximum live sessions shown at the top."""
 _MIN_PAUSE: Final = 0.5
 
 
 def session_list_page(app_state: AppState, request: Request) -> Response:
-    """Return the list of sessions, or what was found in them.
+    """Return the list of sessions or search results.
 
-    With `part=rows` only what comes next in it, with `part=page` only what is not the same on
-    every page.
+    With `part=rows`, return only the next rows; with `part=page`, only the list and its filters.
     """
-    # Before anything is read: what changes meanwhile belongs to another state.
+    # Read the stamp first: changes during the request belong to the next state.
     index_stamp = app_state.index_stamp()
     with app_state.index() as index:
         params = session_list_params(index, request, app_state.now(), app_state.health_monitor.damaged_paths)
@@ -56,7 +55,7 @@ def session_list_page(app_state: AppState, request: Request) -> Response:
             app_state,
             index,
             values["counted"],
-            # Whoever types asks something new with each letter.
+            # While a query is typed, every result differs, so it is not cached.
             lambda name, made: made() if params.search_text else app_state.index_cache.get(index_stamp, name, made),
         )
         values["all"] = index.connection.execute(
@@ -70,7 +69,7 @@ def session_list_page(app_state: AppState, request: Request) -> Response:
 
 
 def _list_values(app_state: AppState, index: SessionIndex, params: SessionListParams) -> dict[str, Any]:
-    """Return what the rows are drawn from."""
+    """Return the template values of the rows."""
     on_top = params.choice.status is None
     live = live_sessions(index.connection, params.choice, _MAX_LIVE) if on_top else _EMPTY_LISTING
     listing = list_sessions(
@@ -80,7 +79,7 @@ def _list_values(app_state: AppState, index: SessionIndex, params: SessionListPa
         after=params.cursor,
         excluded_files=[session.file for session in live.rows],
     )
-    # Whoever goes on in the list has seen the live ones.
+    # Live sessions are shown on the first page only.
     live_rows = [] if params.cursor else live.rows
     dated = params.view != "day"
     rows = list(session_rows(app_state, index, [*live_rows, *listing.rows], dated=dated))
@@ -101,7 +100,7 @@ def _list_values(app_state: AppState, index: SessionIndex, params: SessionListPa
 
 
 def _search_values(app_state: AppState, index: SessionIndex, params: SessionListParams) -> dict[str, Any]:
-    """Return what the hits are drawn from. What is wrong with the words is told, not thrown."""
+    """Return the template values of search results. An invalid query is reported on the page."""
     searched: int = index.connection.execute("SELECT count(*) FROM sessions WHERE agent = ''").fetchone()[0]
     values: dict[str, Any] = {
         "here": "sessions",
@@ -146,8 +145,8 @@ def _next_page_url(listing: SessionListPage, params: SessionListParams) -> str:
 
 
 async def session_list_stream(app_state: AppState, request: Request) -> Response:
-    """Return the stream of what changes on the first page of the list."""
-    # What is wrong with the address is told before anything is streamed.
+    """Return the event stream of the first page of the list."""
+    # Report invalid parameters before the stream starts.
     await run_in_threadpool(_first_page, app_state, request)
     return stream_response(_list_events(app_state, request))
 
@@ -161,7 +160,7 @@ async def _list_events(app_state: AppState, request: Request) -> AsyncGenerator[
             try:
                 text, more = await run_in_threadpool(_first_page, app_state, request)
             except NotFound:
-                # The project that was asked for is not there any more.
+                # The selected project was deleted from the index.
                 return
             if hash(text) != last:
                 last = hash(text)
@@ -169,12 +168,12 @@ async def _list_events(app_state: AppState, request: Request) -> AsyncGenerator[
             else:
                 yield KEEPALIVE
             await pause_since(started, _MIN_PAUSE)
-            # Looked at without changes too: what is live may have come to rest.
+            # Render regularly even without changes: live sessions may have become idle.
             await subscription.wait(QUIET_SECONDS)
 
 
 def _first_page(app_state: AppState, request: Request) -> tuple[str, bool]:
-    """Return the rows of the first page, and whether there are others behind it."""
+    """Return the rows of the first page, and whether the list has further pages."""
     with app_state.index() as index:
         params = session_list_params(index, request, app_state.now(), app_state.health_monitor.damaged_paths)
         values = _list_values(app_state, index, params)

@@ -14,7 +14,7 @@ _CACHE_HEADERS: Final = {"cache-control": "private, max-age=31536000, immutable"
 
 
 def static_file(_app_state: AppState, request: Request) -> Response:
-    """Return a file of ours, by its name alone."""
+    """Return a static file."""
     name = request.path_params["name"]
     kind = _MEDIA_TYPES.get(name.rpartition(".")[2])
     if kind is None or name not in static_names():
@@ -23,5 +23,5 @@ def static_file(_app_state: AppState, request: Request) -> Response:
 
 
 def favicon(_app_state: AppState, _request: Request) -> Response:
-    """Return the mark, for browsers that ask for it where no page named it."""
+    """Return the icon for browsers that request `/favicon.ico`."""
     return Response(static_bytes("mark.svg"), media_type=_MEDIA_TYPES["svg"])

@@ -1,4 +1,4 @@
-"""Detail pages of a usage figure: responses with their lines, calls of a tool, sessions."""
+"""Detail pages of a usage figure: responses with their records, calls of a tool, sessions."""
 
 import re
 import time
@@ -44,14 +44,14 @@ _MAX_PAGE: Final = 100_000
 
 
 class _FilterChip(msgspec.Struct, frozen=True):
-    """Something that narrows what is shown, and the address without it."""
+    """A filter, and the URL without it."""
 
     text: str
     remove_url: str
 
 
 class _LineView(msgspec.Struct, frozen=True):
-    """A line of a response, and the way to it."""
+    """A record of a response, with its URL."""
 
     line: ExplainedLine
     location: TranscriptOrigin | None
@@ -60,7 +60,7 @@ class _LineView(msgspec.Struct, frozen=True):
 
 
 class _ResponseView(msgspec.Struct, frozen=True):
-    """A response with its lines."""
+    """A response with its records."""
 
     answer: Answered
     when: str
@@ -71,7 +71,7 @@ class _ResponseView(msgspec.Struct, frozen=True):
 
 
 class _Pagination(msgspec.Struct, frozen=True):
-    """Where one is in a long list."""
+    """The position in a paged list."""
 
     start: int
     end: int
@@ -81,7 +81,7 @@ class _Pagination(msgspec.Struct, frozen=True):
 
 
 def responses_page(app_state: AppState, request: Request) -> Response:
-    """Return the responses behind a figure, some at a time, and the very lines of each."""
+    """Return a page of the responses of a figure, with the records of each."""
     query = request.query_params
     page_number = _page_number(query)
     with app_state.index() as index:
@@ -111,12 +111,12 @@ def responses_page(app_state: AppState, request: Request) -> Response:
 
 
 def calls_page(app_state: AppState, request: Request) -> Response:
-    """Return the calls of a tool, the newest first."""
+    """Return the calls of a tool, newest first."""
     query = request.query_params
     page_number = _page_number(query)
     name = query.get("tool", "")
     if not name and query.get("without") != "tool":
-        raise BadRequest("which tool?", hint="the page on usage lists them")
+        raise BadRequest("missing parameter `tool`", hint="Choose a tool on the usage page.")
     failed = query.get("failed") == "1"
     days, chips = _days_filter(query, "usage_calls")
     if failed:
@@ -135,7 +135,7 @@ def calls_page(app_state: AppState, request: Request) -> Response:
         app_state,
         "usage-calls.html.j2",
         here="usage",
-        tool=name or "a tool without a name",
+        tool=name or "unnamed tool",
         chips=chips,
         total=total,
         failed=failed,
@@ -148,13 +148,13 @@ def calls_page(app_state: AppState, request: Request) -> Response:
 
 
 def sessions_by_cost_page(app_state: AppState, request: Request) -> Response:
-    """Return sessions by what they cost in some days, the dearest first."""
+    """Return sessions by cost, highest first."""
     query = request.query_params
     page_number = _page_number(query)
     days, chips = _days_filter(query, "usage_sessions")
     min_cost, max_cost = _cost_parameter(query, "least"), _cost_parameter(query, "most")
     if min_cost is not None or max_cost is not None:
-        upper_label = f" to less than {money(max_cost)}" if max_cost is not None else " and more"
+        upper_label = f" to under {money(max_cost)}" if max_cost is not None else " or more"
         remove_url = links().usage_sessions(**{**_filter_query(query), "least": "", "most": ""})
         chips.append(_FilterChip(f"{money(min_cost or 0)}{upper_label}", remove_url))
     index_stamp = database_stamp(app_state.home.folder)
@@ -184,11 +184,11 @@ def sessions_by_cost_page(app_state: AppState, request: Request) -> Response:
     return HTMLResponse(text)
 
 
-# What is asked for
+# Parameters
 
 
 def _filter_query(query_params: QueryParams, **changes: str) -> dict[str, str]:
-    """Return the address again; `without` takes one of its parts away."""
+    """Return the URL parameters; `without` removes one."""
     removed = changes.get("without")
     return {name: query_params[name] for name in _FILTER_NAMES if query_params.get(name) and name != removed}
 
@@ -196,7 +196,7 @@ def _filter_query(query_params: QueryParams, **changes: str) -> dict[str, str]:
 def _page_number(query_params: QueryParams) -> int:
     text = query_params.get("page", "1")
     if _NUMBER_PATTERN.fullmatch(text) is None or not 1 <= int(text) <= _MAX_PAGE:
-        raise BadRequest(f"not a page of a list: {text!r}")
+        raise BadRequest(f"invalid page number {text!r}")
     return int(text) - 1
 
 
@@ -205,7 +205,7 @@ def _cost_parameter(query_params: QueryParams, name: str) -> int | None:
     if not text:
         return None
     if _NUMBER_PATTERN.fullmatch(text) is None:
-        raise BadRequest(f"not an amount: {text!r}")
+        raise BadRequest(f"invalid amount {text!r}")
     return int(text)
 
 
@@ -238,7 +238,7 @@ def _response_filter(index: SessionIndex, query_params: QueryParams) -> tuple[Re
         chips.append(_FilterChip(f"{start_label} to {clock}", _remove_url(query_params, "block")))
     undated = query_params.get("undated") == "1"
     if undated:
-        chips.append(_FilterChip("without a time", _remove_url(query_params, "undated")))
+        chips.append(_FilterChip("no time", _remove_url(query_params, "undated")))
     columns: dict[str, str | None] = {"model": query_params.get("model"), "branch": query_params.get("branch")}
     for name in query_params.get("without", "").split(","):
         if name in columns:
@@ -267,7 +267,7 @@ def _filter_labels(
     project: str | None,
     session: str | None,
 ) -> list[tuple[str, str]]:
-    """Return what narrows the responses, in words, and by which part of the address."""
+    """Return the label of each filter of the responses, with its URL parameter."""
     labels: list[tuple[str, str]] = []
     for name, value in columns.items():
         if value is not None:
@@ -282,8 +282,8 @@ def _filter_labels(
         labels.append(("session", (row[0] if row else "") or session))
     kind = _subagent_kind(query_params.get("agent", ""))
     if kind is not None:
-        subagent_label = kind[1] or "sub-agents of a kind that is not known"
-        labels.append(("agent", subagent_label if kind[0] else "the sessions themselves"))
+        subagent_label = kind[1] or "sub-agents of unknown type"
+        labels.append(("agent", subagent_label if kind[0] else "main sessions"))
     return labels
 
 
@@ -307,13 +307,13 @@ def _project_path(index: SessionIndex, query_params: QueryParams) -> str | None:
 def _block_start(text: str) -> int:
     match = _BLOCK_PATTERN.fullmatch(text)
     if match is None:
-        raise BadRequest(f"not a time: {text!r}", hint="a block is named by when it began")
+        raise BadRequest(f"invalid time {text!r}", hint="Use the start of a block in milliseconds.")
     day = parse_day(match[1])
     return (DateRange(day).since or 0) + (int(match[2]) * 60 + int(match[3])) * 60_000
 
 
 def _filter_title(chips: list[_FilterChip]) -> str:
-    return ", ".join(chip.text for chip in chips) or "Everything"
+    return ", ".join(chip.text for chip in chips) or "All responses"
 
 
 def _pagination(link_name: str, query_params: QueryParams, page_number: int, size: int, total: int) -> _Pagination:
@@ -329,7 +329,7 @@ def _pagination(link_name: str, query_params: QueryParams, page_number: int, siz
     )
 
 
-# What is shown
+# Content
 
 
 def _response_view(response: Answered, locations: dict[str, TranscriptOrigin | None]) -> _ResponseView:
@@ -361,7 +361,7 @@ def _record_url(location: TranscriptOrigin, offset: int) -> str:
 
 def _format_moment(moment: int | None) -> str:
     if moment is None:
-        return "time unknown"
+        return "unknown time"
     local = time.localtime(moment / 1000)
     return f"{humanize.short_date(date(*local[:3]), year=True)} {time.strftime('%H:%M:%S', local)}"
 

@@ -57,7 +57,7 @@ _NO_COST: Final = 0
 
 
 class _TopSession(msgspec.Struct, frozen=True):
-    """One of the dearest sessions."""
+    """A session in the list of sessions by cost."""
 
     line: ReportRow
     page: str
@@ -67,7 +67,7 @@ class _TopSession(msgspec.Struct, frozen=True):
 
 
 class _PeriodRow(msgspec.Struct, frozen=True):
-    """A day, week or month in the table beside the charts."""
+    """A day, week or month in the table."""
 
     name: str
     line: ReportRow
@@ -77,12 +77,12 @@ class _PeriodRow(msgspec.Struct, frozen=True):
 
 
 def usage_page(app_state: AppState, request: Request) -> Response:
-    """Return the page."""
+    """Return the usage page."""
     params = usage_page_params(request.query_params, app_state.now())
-    # Before anything is read: what changes meanwhile belongs to another state.
+    # Read the stamp first: changes during the request belong to the next state.
     index_stamp = database_stamp(app_state.home.folder)
     with app_state.index() as index:
-        # All figures of one page are of one state of the index.
+        # Read all figures of a page from the same state of the index.
         index.connection.execute("BEGIN")
         values = app_state.index_cache.get(
             index_stamp, ("usage", params), lambda: _values(app_state, index, params, index_stamp)
@@ -109,7 +109,7 @@ def usage_page(app_state: AppState, request: Request) -> Response:
 def _values(
     app_state: AppState, index: SessionIndex, params: UsagePageParams, index_stamp: tuple[int, ...]
 ) -> dict[str, Any]:
-    """Return what does not change while the index does not, the day being the same."""
+    """Return the values that are valid for one state of the index and one day."""
     connection, prices = index.connection, app_state.prices
     everything = app_state.index_cache.get(index_stamp, "daily", lambda: daily_usage(connection, prices))
     days = app_state.index_cache.get(
@@ -137,7 +137,7 @@ def _values(
 
 
 def _previous_cost(params: UsagePageParams, everything: Buckets, prices: PriceTable) -> int:
-    """Return what the days before those that are shown cost."""
+    """Return the cost of the preceding range."""
     if params.previous_range is None:
         return 0
     return build_report(usage_in_range(everything, params.previous_range.usage_query()), "day", prices).cost
@@ -157,7 +157,7 @@ def _total_values(params: UsagePageParams, report: UsageReport) -> dict[str, Any
 def _chart_values(
     params: UsagePageParams, cells: Buckets, report: UsageReport, days: dict[str, ReportRow], prices: PriceTable
 ) -> dict[str, Any]:
-    """Return what is drawn over time."""
+    """Return the values of the charts over time."""
     first, last = _first_day(params, report), params.last
     step = params.bar_unit(first)
     day_names = [(first + timedelta(days=k)).isoformat() for k in range((last - first).days + 1)]
@@ -177,7 +177,7 @@ def _chart_values(
 
 
 def _session_values(params: UsagePageParams, parts: UsageBreakdown, connection: sqlite3.Connection) -> dict[str, Any]:
-    """Return what sessions cost beside each other, and what tools did."""
+    """Return the values of the tables and charts of sessions and tools."""
     lines = parts.sessions.lines
     costs = [line.cost for line in lines]
     bins = cost_bins(costs, params.days.query)
@@ -199,7 +199,7 @@ def _lines_by_day(report: UsageReport) -> dict[str, ReportRow]:
 
 
 def _first_day(params: UsagePageParams, report: UsageReport) -> date:
-    """Return the first day that is drawn."""
+    """Return the first day of the charts."""
     if params.days.first is not None:
         return params.days.first
     names = [line.names[0] for line in report.lines if line.names[0]]
@@ -222,7 +222,7 @@ def _period_rows(report: UsageReport, step: Any, first: date, last: date) -> lis
 
 
 def _median(costs: list[int]) -> int:
-    """Return what the session in the middle cost."""
+    """Return the median cost."""
     ranked = sorted(costs)
     return ranked[len(ranked) // 2] if ranked else _NO_COST
 
@@ -239,7 +239,7 @@ def _top_session(params: UsagePageParams, line: ReportRow) -> _TopSession:
 
 
 def usage_csv(app_state: AppState, request: Request) -> Response:
-    """Return the same days as CSV, for spreadsheets."""
+    """Return the usage per day as CSV."""
     params = usage_page_params(request.query_params, app_state.now())
     with app_state.index() as index:
         cells = usage_in_range(daily_usage(index.connection, app_state.prices), params.days.usage_query())

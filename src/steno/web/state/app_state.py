@@ -25,27 +25,27 @@ _SESSION_SQL: Final = "SELECT f.id, s.id, s.agent, f.path, f.gone FROM sessions 
 
 
 class NotReady(NotFound):
-    """There is no index yet; it is being made."""
+    """The index does not exist yet and is being built."""
 
 
 class IndexStatus(msgspec.Struct):
-    """How fresh the index is."""
+    """The state of the index."""
 
     syncing: bool = True
     done: int = 0
     planned: int = 0
     updated: float = 0.0
-    """When it was last brought up to date."""
+    """Time of the last update."""
     problem: str = ""
 
 
 class AppState:
-    """One index and all that is needed to show it."""
+    """The index and all state needed to render pages."""
 
     def __init__(self, home: IndexLocation, *, demo: bool = False, now: Callable[[], float] = environment.now) -> None:
         self.home = home
         self.demo = demo
-        """Whether made-up sessions are shown."""
+        """Whether demo sessions are shown."""
         self.now = now
         self.session_cache = SessionCache()
         self.pubsub = PubSub()
@@ -53,46 +53,46 @@ class AppState:
         self.index_cache = IndexCache()
         self.result_cache = LruCache()
         self.rebuild: Callable[[], None] = _do_nothing
-        """Starts to make the index anew, where somebody keeps it fresh."""
+        """Starts a rebuild of the index, if the explorer updates the index."""
         self.location_options = _location_options(home, demo=demo)
-        """The options that make a command look at the same folders."""
+        """Options that make a command use the same directories."""
         self.health_monitor = HealthMonitor(home.roots, now, self.location_options)
 
     @contextmanager
     def index(self) -> Generator[SessionIndex]:
-        """Give the index, as far as it is.
+        """Open the index in its current state.
 
         Raises:
-            NotReady: there is none yet.
+            NotReady: The index does not exist yet.
         """
         connection = open_for_reading(self.home.folder)
         if connection is None:
-            raise NotReady("the sessions are being read for the first time")
+            raise NotReady("the index is being built")
         with SessionIndex(self.home, connection) as index:
             yield index
 
     @cached_property
     def texts(self) -> TextIndex:
-        """The words of the index."""
+        """Return the text index."""
         return open_text_index(self.home.folder)
 
     def reset_texts(self) -> None:
-        """Open the words again when they are next asked for."""
+        """Reopen the text index on its next use."""
         self.__dict__.pop("texts", None)
 
     @cached_property
     def prices(self) -> PriceTable:
-        """What models cost, with the reader's own prices if there are any."""
+        """Return model prices, including those of the user's price file."""
         return load_price_table()
 
     def index_stamp(self) -> tuple[int, ...]:
-        """Return what changes with every change of the index."""
+        """Return a stamp that changes with every change of the index."""
         return database_stamp(self.home.folder)
 
-    # Sessions by what addresses call them
+    # Sessions by URL key
 
     def keys_and_titles_at(self, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """Return the keys and titles of the sessions at some paths, as far as they are indexed."""
+        """Return the keys and titles of the indexed sessions at some paths."""
         try:
             with self.index() as index:
                 return keys_and_titles_at(index.connection, paths)
@@ -100,10 +100,10 @@ class AppState:
             return {}
 
     def session_ref(self, index: SessionIndex, key: str) -> SessionRef:
-        """Return the session that an address names.
+        """Return a session by its URL key.
 
         Raises:
-            NotFound: there is none.
+            NotFound: It does not exist.
         """
         name, file_number = parse_session_key(key)
         if not name and file_number is not None:
@@ -112,40 +112,40 @@ class AppState:
             rows = _session_rows(index, "WHERE s.id = ? AND s.agent = ''", name)
         matches = [row for row in rows if file_number is None or row[0] == file_number]
         if not matches:
-            raise NotFound(f"no session is called {key!r}", hint="it may not be indexed yet")
+            raise NotFound(f"no session matches {key!r}", hint="The session may not be indexed yet.")
         return _session_ref_of_row(min(matches, key=_row_order), shared=len(rows) > 1)
 
     def subagent_ref(self, index: SessionIndex, key: str, agent: str) -> SessionRef:
-        """Return the sub-agent that an address names, with a file of its own.
+        """Return a sub-agent that has a separate file.
 
         Raises:
-            NotFound: there is none.
+            NotFound: It does not exist.
         """
         try:
             session_ref = self.session_ref(index, key)
         except NotFound:
-            # The session may be gone, or elsewhere, while its sub-agent is here.
+            # The session file may be missing while the sub-agent file exists.
             rows = _session_rows(index, "WHERE s.id = ? AND s.agent = ?", parse_session_key(key)[0], agent)
         else:
             rows = _session_rows(index, "WHERE s.owner = ? AND s.agent = ?", session_ref.file, agent)
             key = session_ref.key
         if not rows:
-            raise NotFound(f"no sub-agent of this session is called {agent!r}")
+            raise NotFound(f"no sub-agent {agent!r} in this session")
         return msgspec.structs.replace(_session_ref_of_row(min(rows, key=_row_order), shared=False), key=key)
 
     @contextmanager
     def open_session(self, session_ref: SessionRef) -> Generator[Session]:
-        """Give the session at a place, as it is now; nobody else reads it meanwhile.
+        """Open a session in its current state, for exclusive use.
 
         Raises:
-            NotFound: its file is gone, and it was not archived.
-            Unreadable: it cannot be read.
+            NotFound: The file was deleted and not archived.
+            Unreadable: The file cannot be read.
         """
         with self.session_cache.open(session_ref.path) as session:
             yield session
 
     def close(self) -> None:
-        """Let go of everything."""
+        """End all subscriptions and checks, and close all sessions."""
         self.pubsub.close()
         self.health_monitor.close()
         self.session_cache.close()
@@ -156,7 +156,7 @@ def _do_nothing() -> None:
 
 
 def _location_options(home: IndexLocation, *, demo: bool) -> str:
-    """Return the options that make a command look at the same folders."""
+    """Return the options that make a command use the same directories."""
     if demo:
         return " --demo"
     try:
@@ -172,7 +172,7 @@ def _session_rows(index: SessionIndex, where: str, *values: str | int) -> list[t
 
 
 def _row_order(row: tuple[Any, ...]) -> tuple[bool, int]:
-    """Files that are there come first, newer before older."""
+    """Sort existing files first, then newer before older."""
     return row[4] is not None, -row[0]
 
 

@@ -1,6 +1,6 @@
 """Caches: open sessions, results valid for one index state, small keyed results.
 
-Of an open session that grew, only the new part is read.
+Only the appended part of an open session is read again.
 """
 
 import os
@@ -22,16 +22,16 @@ from steno.store.session_lookup import open_file_session
 
 
 class SessionRef(msgspec.Struct, frozen=True):
-    """Where a session, or a sub-agent of one, lies, and what it is called in addresses."""
+    """File and URL key of a session or sub-agent."""
 
     file: int
-    """Its number in the index."""
+    """File ID in the index."""
     id: str
     subagent: str
     path: str
     is_deleted: bool
     key: str
-    """What an address calls the session."""
+    """Key of the session in URLs."""
 
 
 _MAX_RESULTS: Final = 32
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 
 class IndexCache:
-    """A few answers about one state of the index."""
+    """Results for the current state of the index."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -48,7 +48,7 @@ class IndexCache:
         self._results: dict[Hashable, Any] = {}
 
     def get(self, index_stamp: Hashable, key: Hashable, compute: Callable[[], _T]) -> _T:
-        """Return an answer. `stamp` says of which state, and must be older than the answer is."""
+        """Return a result. `index_stamp` must be read before the data of the result."""
         with self._lock:
             if index_stamp != self._stamp:
                 self._stamp, self._results = index_stamp, {}
@@ -64,7 +64,7 @@ class IndexCache:
 
 
 class LruCache:
-    """Small answers about things that are named by all that they depend on; the oldest go first."""
+    """Small results keyed by all their inputs. The oldest are evicted first."""
 
     def __init__(self, max_size: int = _DEFAULT_SIZE) -> None:
         self._lock = Lock()
@@ -72,12 +72,12 @@ class LruCache:
         self._results: dict[Hashable, Any] = {}
 
     def contains(self, key: Hashable) -> bool:
-        """Return whether an answer is known."""
+        """Return whether a result is cached."""
         with self._lock:
             return key in self._results
 
     def get(self, key: Hashable, compute: Callable[[], _T]) -> _T:
-        """Return an answer; two who ask at once may both work it out, and neither waits."""
+        """Return a result. Concurrent calls may both compute it, without waiting for each other."""
         with self._lock:
             if key in self._results:
                 return self._results[key]
@@ -91,11 +91,11 @@ class LruCache:
 
 _SUBAGENT_PREFIX: Final = "agent-"
 _MAX_SESSIONS: Final = 6
-"""How many are kept."""
+"""Maximum open sessions."""
 
 
 class _CacheEntry:
-    """One session, with a lock: it reads lazily, and pages are made in several threads."""
+    """A session with a lock, as it reads lazily and pages are rendered in several threads."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -103,7 +103,7 @@ class _CacheEntry:
         self.fingerprint: tuple[object, ...] = ()
 
     def take_session(self, discovered: DiscoveredFile) -> Session | None:
-        """Give the session away, to be read on; one that is in the archive cannot grow."""
+        """Return the session for incremental reading; an archived session is closed instead."""
         session, self.session = self.session, None
         if session is not None and (isinstance(discovered, ArchivedFile) or type(discovered) not in self.fingerprint):
             session.close()
@@ -112,7 +112,7 @@ class _CacheEntry:
 
 
 class SessionCache:
-    """Keeps a few sessions open."""
+    """Keeps recently used sessions open."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -120,11 +120,11 @@ class SessionCache:
 
     @contextmanager
     def open(self, path: str) -> Generator[Session]:
-        """Give the session at a path, as it is now; nobody else reads it meanwhile.
+        """Open the session at a path in its current state, for exclusive use.
 
         Raises:
-            NotFound: it is gone, and was not archived.
-            Unreadable: it cannot be read.
+            NotFound: The file was deleted and not archived.
+            Unreadable: The file cannot be read.
         """
         entry = self._entry(path)
         with entry.lock:
@@ -136,7 +136,7 @@ class SessionCache:
             yield entry.session
 
     def close(self) -> None:
-        """Let go of all."""
+        """Close all sessions."""
         with self._lock:
             entries = list(self._entries.values())
             self._entries.clear()
@@ -144,10 +144,10 @@ class SessionCache:
             _close_entry(entry)
 
     def is_fresh(self, path: str) -> bool:
-        """Say whether a session was read already, and has not changed since."""
+        """Return whether a session is open and unchanged."""
         with self._lock:
             entry = self._entries.get(path)
-        # One that is being read will be there in a moment.
+        # A locked session is being read and counts as open.
         return entry is not None and (entry.lock.locked() or entry.fingerprint == _fingerprint(discover_path(path)))
 
     def _entry(self, path: str) -> _CacheEntry:
@@ -166,7 +166,7 @@ class SessionCache:
 
 
 def _close_entry(entry: _CacheEntry) -> None:
-    # One that is being read is left to those who read it.
+    # A locked session is in use; its user closes it.
     if entry.lock.acquire(blocking=False):
         try:
             if entry.session is not None:
@@ -178,31 +178,31 @@ def _close_entry(entry: _CacheEntry) -> None:
 
 
 def discover_path(path: str) -> DiscoveredFile:
-    """Return the session at a path, on the disk or in the archive.
+    """Return the session file at a path, on disk or in the archive.
 
     Raises:
-        NotFound: it is gone, and was not archived.
+        NotFound: The file was deleted and not archived.
     """
     if os.path.lexists(path):
         return discover_file(path)
     archived = archived_at(path)
     if archived is None:
         raise NotFound(
-            "the file of this session is gone, and it was never archived",
-            hint="`steno archive` keeps sessions before the client deletes them",
+            "the session file was deleted and not archived",
+            hint="Run `steno archive` regularly to keep sessions that Claude Code deletes.",
         )
     return archived
 
 
 def _fingerprint(discovered: DiscoveredFile) -> tuple[object, ...]:
-    """Return what tells whether a session changed: its own file, and those of sub-agents."""
+    """Return a fingerprint of a session file and its sub-agent files."""
     path = discovered.path
     files = (*_subagent_files(path.removesuffix(JSONL_SUFFIX), nested=True), *_subagent_files(os.path.dirname(path)))
     return path, discovered.size, discovered.mtime_ns, type(discovered), files
 
 
 def _subagent_files(folder: str, *, nested: bool = False) -> Iterator[tuple[str, int, int]]:
-    """Yield the files of sub-agents in a folder, as they are now."""
+    """Yield name, size and time of the sub-agent files in a directory."""
     try:
         entries = list(os.scandir(folder))
     except OSError:

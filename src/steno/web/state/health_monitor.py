@@ -1,6 +1,6 @@
-"""Checks all sessions in a background thread and caches the results.
+"""Background check of all sessions, with cached results.
 
-Unchanged files are not read again. Pages only read what is known so far.
+Unchanged files are not read again. Pages show the results available so far.
 """
 
 import os
@@ -20,32 +20,32 @@ from steno.report.health_report import HealthReport, health_of, inspect_session
 from steno.store.discovery import DiscoveredFile, Problem
 
 _MIN_INTERVAL: Final = 5.0
-"""Seconds: a round that ended less than that ago still counts."""
+"""Seconds; a check that ended less than this ago is not repeated."""
 _REPORT_INTERVAL: Final = 0.5
-"""Seconds between what is told of a round that is under way."""
+"""Seconds between progress updates."""
 _READS_PER_BYTE: Final = 2
-"""How often each byte is read: once for damage, once for drift."""
+"""Reads per byte: one for damage, one for drift."""
 
 _Fingerprint = tuple[tuple[str, int, int], ...]
 
 
 class CheckProgress(msgspec.Struct, frozen=True):
-    """How far a round is."""
+    """The progress of a check."""
 
     running: bool = False
     done: int = 0
     planned: int = 0
     last_ended: float = 0.0
-    """When the last whole round ended; 0 before the first did."""
+    """End of the last complete check; 0 before the first."""
     problem: str = ""
 
 
 class _Stopped(StenoError):
-    """The explorer is closing."""
+    """The explorer is shutting down."""
 
 
 class HealthMonitor:
-    """Knows how every session is, as of the last round."""
+    """The results of the last check of all sessions."""
 
     def __init__(self, roots: tuple[str, ...], now: Callable[[], float], location_options: str = "") -> None:
         self._roots = roots
@@ -61,12 +61,12 @@ class HealthMonitor:
 
     @property
     def problem_count(self) -> int:
-        """How many cases somebody should do something about, as far as is known."""
+        """Return the number of known problems that need action."""
         return self.health.trouble
 
     @property
     def damaged_paths(self) -> frozenset[str]:
-        """Where sessions lie of which something is lost or refused, as far as is known."""
+        """Return the paths of sessions with known damage."""
         return frozenset(
             inspection.session_file.path
             for inspection in self.inspections
@@ -75,11 +75,11 @@ class HealthMonitor:
 
     @property
     def inspections(self) -> list[SessionInspection]:
-        """What was seen in each session so far."""
+        """Return the inspections of all sessions so far."""
         return [inspection for _, inspection in list(self._inspections.values())]
 
     def start_check(self, max_bytes: int | None = None) -> None:
-        """Begin a round, unless one is under way or has just ended; not over more than `most`."""
+        """Start a check unless one is running, has just ended, or would read more than `max_bytes`."""
         with self._lock:
             if self.progress.running or self._stop.is_set():
                 return
@@ -90,13 +90,13 @@ class HealthMonitor:
             self._thread.start()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until the round that is under way has ended."""
+        """Wait until the running check has ended."""
         subagent = self._thread
         if subagent is not None:
             subagent.join(seconds)
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop the check."""
         self._stop.set()
         self.wait()
 
@@ -162,7 +162,7 @@ class HealthMonitor:
 
     def _add_progress(self, byte_count: int) -> None:
         if self._stop.is_set():
-            raise _Stopped("the explorer is closing")
+            raise _Stopped("the explorer is shutting down")
         self.progress = msgspec.structs.replace(self.progress, done=self.progress.done + byte_count)
 
     def _cached_inspection(self, discovered: DiscoveredFile) -> SessionInspection | None:
@@ -176,5 +176,5 @@ class HealthMonitor:
 
 
 def _fingerprint(discovered: DiscoveredFile) -> _Fingerprint:
-    """Return what tells whether a session or one of its sub-agents changed."""
+    """Return a fingerprint of a session file and its sub-agent files."""
     return tuple((file.path, file.size, file.mtime_ns) for file in (discovered, *discovered.agents))

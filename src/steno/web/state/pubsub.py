@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 _MAX_PENDING_PATHS: Final = 256
-"""Paths that may wait for a slow reader; beyond that it is told to look at everything."""
+"""Maximum queued paths per subscriber; on overflow, it is notified of unspecified changes."""
 
 
 class Subscription:
-    """One reader's share of the news. Whatever is said twice before it listens is heard once."""
+    """The queued changes of one subscriber. Repeated paths are delivered once."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -20,7 +20,7 @@ class Subscription:
         self.closed = False
 
     def notify(self, paths: frozenset[str] | None) -> None:
-        """Take in what changed; None for anything. Called in the reader's own loop."""
+        """Queue changed paths; None for unspecified changes. Call in the subscriber's event loop."""
         if paths is None or self._paths is None or len(self._paths) + len(paths) > _MAX_PENDING_PATHS:
             self._paths = None
         else:
@@ -28,12 +28,12 @@ class Subscription:
         self._event.set()
 
     def close(self) -> None:
-        """Say that nothing more will come."""
+        """End the subscription."""
         self.closed = True
         self._event.set()
 
     async def wait(self, time_limit: float | None = None) -> set[str] | None:
-        """Wait for news and return the paths that changed; None for anything. Empty in quiet times."""
+        """Wait for changed paths; None for unspecified changes, empty on timeout."""
         try:
             await asyncio.wait_for(self._event.wait(), time_limit)
         except TimeoutError:
@@ -44,7 +44,7 @@ class Subscription:
 
 
 class PubSub:
-    """Tells everybody who listens."""
+    """Sends changes to all subscribers."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,7 +53,7 @@ class PubSub:
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncGenerator[Subscription]:
-        """Listen for as long as the block runs."""
+        """Subscribe while the block runs."""
         subscription = Subscription(asyncio.get_running_loop())
         with self._lock:
             self._subscriptions.add(subscription)
@@ -67,17 +67,17 @@ class PubSub:
 
     @property
     def subscriber_count(self) -> int:
-        """How many listen."""
+        """Return the number of subscribers."""
         return len(self._subscriptions)
 
     def publish(self, paths: frozenset[str] | None = None) -> None:
-        """Say, from any thread, which files changed; None when anything may have."""
+        """Publish changed paths from any thread; None for unspecified changes."""
         with self._lock:
             for subscription in self._subscriptions:
                 subscription.loop.call_soon_threadsafe(subscription.notify, paths)
 
     def close(self) -> None:
-        """End every stream."""
+        """End all subscriptions."""
         with self._lock:
             self.closed = True
             for subscription in self._subscriptions:

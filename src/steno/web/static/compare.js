@@ -1,4 +1,4 @@
-// Steps open in place, and one key swaps the sides. Without it every link still leads to the same.
+// Comparison page: opens steps in place and swaps the sides. Without JavaScript, links lead to the same content.
 import { say } from "./steno.js";
 import { keyed } from "./keys.js";
 
@@ -14,7 +14,7 @@ async function fill(fold) {
     inside.append(box.content);
   } catch {
     delete fold.dataset.full;
-    say("This could not be read just now");
+    say("Loading failed");
   }
 }
 addEventListener("toggle", (event) => {

@@ -1,8 +1,8 @@
-// A page that lies in a file: light and dark, all steps open, and open too where it is printed.
+// Exported page: theme, expanding all steps, and expanding them for printing.
 (() => {
   const root = document.documentElement;
   const folds = () => document.querySelectorAll("details.step, details.side, details.long, details.sum");
-  const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* none here */ } };
+  const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* storage is unavailable */ } };
   const turns = { "": "dark", dark: "light", light: "" };
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-do]");
@@ -16,7 +16,7 @@
       const open = !("opened" in button.dataset);
       for (const fold of folds()) fold.open = open;
       if (open) button.dataset.opened = ""; else delete button.dataset.opened;
-      button.textContent = open ? "Close all steps" : "Open all steps";
+      button.textContent = open ? "Collapse all steps" : "Expand all steps";
     }
     if (button.dataset.do === "copy" && button.previousElementSibling) {
       navigator.clipboard?.writeText(button.previousElementSibling.textContent);

@@ -1,4 +1,4 @@
-// Files: the keys of the list, and those that go through time.
+// Keyboard shortcuts of the files list and the file page.
 import { keyed } from "./keys.js";
 
 const click = (what) => document.querySelector(what)?.click();

@@ -1,4 +1,4 @@
-// While sessions are looked at, what was found so far comes in by itself.
+// Updates the page while a check is running.
 import { keyed } from "./keys.js";
 import { copy, here, stand, stops } from "./steno.js";
 
@@ -25,7 +25,7 @@ async function again() {
   watch();
 }
 
-// The bar of this page is older than what was found since.
+// Update the number of problems in the navigation bar.
 function tell(number) {
   const link = [...document.querySelectorAll(".nav a")].at(-1);
   const shown = link?.querySelector("[data-trouble]");
@@ -43,7 +43,7 @@ function lost() {
   const note = document.createElement("div");
   note.className = "note warn gap-s";
   note.dataset.lost = "";
-  note.textContent = "The explorer does not answer any more. What is shown is what was known last.";
+  note.textContent = "Connection lost; the page may be out of date.";
   document.getElementById("health")?.prepend(note);
 }
 

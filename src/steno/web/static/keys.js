@@ -1,4 +1,4 @@
-// Actions by name, and the keys that call them. No key works while somebody types.
+// Actions and keyboard shortcuts. Shortcuts are disabled in text fields.
 const actions = new Map();
 const keys = new Map();
 let first = "";
@@ -6,7 +6,7 @@ let first = "";
 export const on = (name, action) => actions.set(name, action);
 on.run = (name, ...given) => actions.get(name)?.(...given);
 
-// `key` may be two in a row: "g s". `what` is an action's name or a function.
+// `key` may be a sequence of two keys: "g s". `what` is the name of an action or a function.
 export const keyed = (key, what) => keys.set(key, typeof what === "string" ? () => on.run(what) : what);
 
 export const typing = (target) => target instanceof HTMLElement

@@ -1,10 +1,10 @@
-// `x` marks the session one stands on; `x` on another compares the two.
+// `x` marks the selected session; `x` on another session compares both.
 import { say, here } from "./steno.js";
 import { keyed } from "./keys.js";
 
 const KEPT = "steno-compare";
 const read = () => { try { return localStorage.getItem(KEPT) ?? ""; } catch { return ""; } };
-const keep = (key) => { try { if (key) localStorage.setItem(KEPT, key); else localStorage.removeItem(KEPT); } catch { /* nothing is kept here */ } };
+const keep = (key) => { try { if (key) localStorage.setItem(KEPT, key); else localStorage.removeItem(KEPT); } catch { /* storage is unavailable */ } };
 const way = () => document.querySelector("[data-compare]")?.dataset.compare ?? "/compare";
 
 function show() {
@@ -22,7 +22,7 @@ function show() {
 
 keyed("x", () => {
   const key = here()?.dataset.key;
-  if (!key) { say("Stand on a session first: j and k move"); return; }
+  if (!key) { say("Select a session first with j and k"); return; }
   const other = read();
   if (other && other !== key) {
     keep("");
@@ -34,6 +34,6 @@ keyed("x", () => {
   }
   keep(other ? "" : key);
   show();
-  say(other ? "No longer marked" : "Marked; press x on another session to compare");
+  say(other ? "Mark removed" : "Marked; press x on another session to compare");
 });
 show();

@@ -1,4 +1,4 @@
-// Code that came without colours gets them when it is looked at: five, as everywhere else.
+// Highlights code blocks when they become visible.
 (() => {
   const words = {
     py: "False None True and as assert async await break case class continue def del elif else except finally for from global if import in is lambda match nonlocal not or pass raise return try while with yield",

@@ -1,4 +1,4 @@
-// Go to anything: a box, and under it what fits. The place in the list is told to screen readers.
+// Command palette. The selected option is announced to screen readers.
 import { on } from "./keys.js";
 
 const dialog = document.querySelector("dialog.palette");
@@ -75,7 +75,7 @@ if (dialog) {
     }
   });
   list.addEventListener("pointermove", (event) => { const option = event.target.closest("[role=option]:not([aria-disabled])"); if (option && option !== chosen()) choose(option); });
-  // Outside of the box is out; an action runs with the palette shut, so that it acts on the page.
+  // A click outside closes the palette. Close it before an action, so that the action applies to the page.
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog || event.target.closest("[data-do]")) dialog.close();
   });

@@ -1,5 +1,5 @@
-// Words are looked for while they are typed, right where the list stands. The address follows, and
-// going back leads to the list as it was. Without this the box is sent, and the same page comes.
+// Search while typing, in place of the session list. The URL follows, and going back restores the list.
+// Without JavaScript, submitting the form leads to the same page.
 import { begin } from "./sessions.js";
 import { say, stand, stops } from "./steno.js";
 import { on } from "./keys.js";
@@ -12,12 +12,12 @@ const told = document.getElementById("told");
 let asked = new AbortController();
 let waiting = 0;
 let shown = location.href;
-// The list that was left for the words, with its rows and its place.
+// The session list before the search, with its scroll position.
 let left = null;
 
 const wordsOf = (address) => (address.searchParams.get("q") ?? "").trim();
 
-// The address of what is in the box: all of the list's own, from its beginning.
+// Return the URL of the first page of results.
 function wanted() {
   const address = new URL(location.href);
   for (const name of ["from", "after", "session", "open", "part"]) address.searchParams.delete(name);
@@ -37,7 +37,7 @@ async function fetched(address) {
   const way = new URL(address);
   way.searchParams.set("part", "page");
   const answer = await fetch(way, { signal: asked.signal, headers: { accept: "text/html" } });
-  // A query that is too complex is answered with a page that says so.
+  // An invalid query returns a page with the error.
   if (!answer.ok && answer.status !== 400) throw new Error(`${answer.status}`);
   const made = document.createElement("template");
   made.innerHTML = await answer.text();
@@ -45,7 +45,7 @@ async function fetched(address) {
   return made.content;
 }
 
-// Shows what an address asks for; whether it does is told.
+// Show the page of a URL. Return whether it was shown.
 async function show(address) {
   asked.abort();
   asked = new AbortController();
@@ -64,7 +64,7 @@ async function show(address) {
       scrollTo({ top: 0, behavior: "instant" });
     }
   } catch (error) {
-    if (error.name !== "AbortError") say("The search could not be made just now");
+    if (error.name !== "AbortError") say("Search failed");
     return false;
   } finally {
     main.removeAttribute("aria-busy");
@@ -75,7 +75,7 @@ async function show(address) {
   return true;
 }
 
-// One step back leads to the list, not to every letter that was typed.
+// One history entry per search, not per typed character.
 async function look() {
   clearTimeout(waiting);
   waiting = 0;
@@ -94,7 +94,7 @@ box.addEventListener("keydown", async (event) => {
   else if (event.key === "Escape" && box.value) { event.preventDefault(); event.stopPropagation(); box.value = ""; look(); }
 });
 
-// From hit to hit, and back up into the box.
+// Arrow keys move between matches and back to the search box.
 main.addEventListener("keydown", (event) => {
   const stop = event.target.closest?.("[data-stop]");
   if (!stop || event.metaKey || event.ctrlKey || event.altKey || event.shiftKey) return;

@@ -1,5 +1,5 @@
-// The page of a session: opens steps in place, loads far turns, follows a live one. Without it every
-// link still leads to the same.
+// Session page: opens steps in place, loads folded turns, follows a live session. Without JavaScript,
+// links lead to the same content.
 import { say, copy, here, stand, stops } from "./steno.js";
 import { on, keyed } from "./keys.js";
 import { settle, children } from "./settle.js";
@@ -16,7 +16,7 @@ async function ask(way) {
   return answer.text();
 }
 
-// What is open, and what is shown, stays in the address.
+// Keep open steps and display options in the URL.
 function address(change) {
   const now = new URL(location.href);
   change(now.searchParams);
@@ -27,7 +27,7 @@ function remember() {
   address((query) => { if (open.length) query.set("open", open.join(",")); else query.delete("open"); });
 }
 
-// Steps, records and branches are filled when they are opened.
+// Load steps, records and branches when they are opened.
 async function fill(fold) {
   const inside = $(":scope > .in", fold);
   const way = fold.dataset.src ?? fold.dataset.side;
@@ -45,7 +45,7 @@ async function fill(fold) {
     clearTimeout(slow);
     inside.innerHTML = kept;
     delete fold.dataset.full;
-    say("This could not be read just now");
+    say("Loading failed");
   }
 }
 addEventListener("toggle", (event) => {
@@ -55,14 +55,14 @@ addEventListener("toggle", (event) => {
   if (fold.matches(".step")) remember();
 }, true);
 
-// Rows that stand for turns become the turns.
+// Replace a row of folded turns by the turns.
 async function unfold(row) {
   const fold = row.closest(".fold");
   if (!fold || fold.classList.contains("busy")) return [];
   fold.classList.add("busy");
   try {
     const content = made(await ask(row.dataset.src));
-    // Compactions that stood around the row: one within a turn stands there from now on.
+    // Remove duplicate compactions; one within a turn replaces the one next to the row.
     for (const seam of $$(".seam[id]", content)) {
       const old = document.getElementById(seam.id);
       if (old) (seam.parentNode === content ? seam : old).remove();
@@ -73,7 +73,7 @@ async function unfold(row) {
     return all;
   } catch {
     fold.classList.remove("busy");
-    say("These turns could not be read just now");
+    say("Loading failed");
     return [];
   }
 }
@@ -85,7 +85,7 @@ addEventListener("click", async (event) => {
     if (first?.dataset.turn) { pinned = first; at(first); }
     return;
   }
-  // What a body shows otherwise, it shows in its place.
+  // Open other views of a step in place.
   const door = event.target.closest?.("a[data-stays]");
   const body = door?.closest(".step > .in, .rec > .in");
   if (body && !event.metaKey && !event.ctrlKey && !event.shiftKey) {
@@ -93,7 +93,7 @@ addEventListener("click", async (event) => {
     const way = new URL(door.href);
     way.searchParams.set("part", "1");
     const foot = $(":scope > .recfoot", body);
-    ask(way).then((html) => body.replaceChildren(...(foot ? [foot] : []), made(html))).catch(() => say("This could not be read just now"));
+    ask(way).then((html) => body.replaceChildren(...(foot ? [foot] : []), made(html))).catch(() => say("Loading failed"));
     return;
   }
   const toggle = event.target.closest?.("[data-toggle]");
@@ -110,10 +110,10 @@ function flip(toggle) {
   if (off) sess().dataset[name] = "off"; else delete sess().dataset[name];
   toggle.setAttribute("aria-pressed", String(!off));
   address((query) => { if (off) query.set(name, "off"); else query.delete(name); });
-  say(`${toggle.textContent.trim()}: ${off ? "hidden" : "shown"}`);
+  say(`${toggle.textContent.trim()} ${off ? "hidden" : "shown"}`);
 }
 
-// Where the reader is: the turn that stands at the top of what is seen.
+// The current turn: the one at the top of the visible part.
 let current = null;
 function at(turn) {
   if (!turn || turn === current) return;
@@ -138,7 +138,7 @@ function at(turn) {
     link.href = way;
   }
 }
-// Where somebody jumped to is where they are, even when the page is too short to bring it to the top.
+// The target of a jump is the current turn, even if the page is too short to scroll it to the top.
 let pinned = null;
 function jump(turn) { pinned = turn; turn.scrollIntoView(); at(turn); }
 for (const kind of ["wheel", "touchmove"]) addEventListener(kind, () => { pinned = null; }, { passive: true });
@@ -149,7 +149,7 @@ function watch() {
   loader?.disconnect();
   watcher = new IntersectionObserver(() => { seen(); }, { rootMargin: "-100px 0px -60% 0px" });
   for (const turn of turns()) watcher.observe(turn);
-  // The row behind the last turn in full is opened when it comes near; others wait for a click.
+  // Load the row after the last full turn when it comes into view; other rows load on click.
   loader = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting) { loader.unobserve(entry.target); unfold($(".foldrow", entry.target)); }
   }, { rootMargin: "0px 0px 400px 0px" });
@@ -221,7 +221,7 @@ keyed("e", () => {
   const all = stops();
   const from = all.indexOf(here());
   const next = all.slice(from + 1).find((each) => each.matches(".failed") || Number(each.closest(".fold")?.dataset.errors));
-  if (!next) { say("No further error"); return; }
+  if (!next) { say("No more errors"); return; }
   if (next.matches(".foldrow")) unfold(next).then((all) => stand(all.map((each) => $(".step.failed", each)).find(Boolean)));
   else stand(next);
 });
@@ -235,31 +235,31 @@ keyed("y", () => {
   copy(way.href);
 });
 keyed("r", () => {
-  const way = here()?.dataset.raw ?? current?.dataset.raw ?? $('.sbar a[aria-label="Every record"]')?.href;
+  const way = here()?.dataset.raw ?? current?.dataset.raw ?? $('.sbar a[aria-label="All records"]')?.href;
   if (way) location.assign(way);
 });
 keyed("[", () => $('a[rel="prev"]')?.click());
 keyed("]", () => $('a[rel="next"]')?.click());
-// One session is marked with x; x on another compares the two.
+// `x` marks the session; `x` on another session compares both.
 const KEPT = "steno-compare";
 keyed("x", () => {
   const key = sess()?.dataset.key;
   if (!key) return;
   let other = "";
-  try { other = localStorage.getItem(KEPT) ?? ""; } catch { /* nothing is kept here */ }
+  try { other = localStorage.getItem(KEPT) ?? ""; } catch { /* storage is unavailable */ }
   if (other && other !== key) {
-    try { localStorage.removeItem(KEPT); } catch { /* nothing is kept here */ }
+    try { localStorage.removeItem(KEPT); } catch { /* storage is unavailable */ }
     const way = new URL(sess().dataset.compare, location.href);
     way.searchParams.set("a", other);
     way.searchParams.set("b", key);
     location.assign(way);
     return;
   }
-  try { if (other) localStorage.removeItem(KEPT); else localStorage.setItem(KEPT, key); } catch { /* nothing is kept here */ }
-  say(other ? "No longer marked" : "Marked; press x on another session to compare");
+  try { if (other) localStorage.removeItem(KEPT); else localStorage.setItem(KEPT, key); } catch { /* storage is unavailable */ }
+  say(other ? "Mark removed" : "Marked; press x on another session to compare");
 });
 
-// Live: what changed comes in without moving what is read.
+// Live updates keep the scroll position.
 let stream = null, following = false, lastAt = "";
 function take(data) {
   const list = $(".turns");
@@ -288,7 +288,7 @@ function refreshPanel() {
     const box = $("#panel");
     const way = sess()?.dataset.live?.replace("/live", "/panel");
     if (!box || !way || document.hidden) return;
-    try { settleInto(box, await ask(way)); } catch { /* the next change asks again */ }
+    try { settleInto(box, await ask(way)); } catch { /* the next change retries */ }
   }, 3000);
 }
 function settleInto(box, html) {
@@ -314,7 +314,7 @@ function listen() {
   stream.addEventListener("gone", (event) => { say(got(event).why); hush(); });
 }
 function hush() { stream?.close(); stream = null; }
-// A browser has few lines to one server, so pages that nobody looks at give theirs back.
+// Browsers limit connections per server, so hidden pages close theirs.
 document.addEventListener("visibilitychange", () => { if (document.hidden) hush(); else listen(); });
 on("follow", (button) => {
   following = !following;
@@ -324,10 +324,10 @@ on("follow", (button) => {
   end();
 });
 
-// What comes after the page.
+// Parts that load after the page.
 function lazy() {
   const box = $("#panel[data-src]");
-  if (box) { const way = box.dataset.src; delete box.dataset.src; ask(way).then((html) => { box.replaceChildren(made(html)); lazy(); seen(); }).catch(() => say("The panel could not be read just now")); }
+  if (box) { const way = box.dataset.src; delete box.dataset.src; ask(way).then((html) => { box.replaceChildren(made(html)); lazy(); seen(); }).catch(() => say("Loading the panel failed")); }
   for (const slot of $$("[data-lazy]:not([data-full])")) {
     const look = new IntersectionObserver((entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
@@ -350,7 +350,7 @@ async function whole() {
     const foot = $(".foot > span", page);
     if (foot) $(".foot > span").replaceWith(document.adoptNode(foot));
     start(near || "ends" in fresh.dataset);
-  } catch { $(".reading span").textContent = "The session could not be read. Load the page again to try once more."; }
+  } catch { $(".reading span").textContent = "Loading the session failed. Reload the page to retry."; }
   return true;
 }
 function start(toEnd) {

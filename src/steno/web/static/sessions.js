@@ -1,4 +1,4 @@
-// The list goes on by itself, and follows what is written meanwhile.
+// Session list: loads further rows while scrolling, and updates live.
 import { keyed } from "./keys.js";
 import { settle } from "./settle.js";
 
@@ -18,8 +18,7 @@ async function more(link) {
   watch();
 }
 
-// A day that began on the page before goes on under its own heading; what came to rest meanwhile is
-// above already.
+// Continue the last group of the previous page. Skip sessions that are already in the list.
 function join(made) {
   if (!list) return;
   const held = new Set(rows(list).map((row) => row.dataset.key));
@@ -37,13 +36,13 @@ const seen = new IntersectionObserver((entries) => {
 }, { rootMargin: "800px" });
 function watch() { for (const link of document.querySelectorAll("a[data-more]")) seen.observe(link); }
 
-// What is written meanwhile: rows come and go, and the one that is looked at stays where it is.
+// Live updates add and remove rows; the selected row keeps its position.
 const rows = (box) => [...box.querySelectorAll("li[data-key]")];
 const order = (box) => [...box.querySelectorAll("section[data-group]")].map((section) => [section.dataset.group, ...rows(section).map((row) => row.dataset.key)].join(" ")).join("\n");
 
 const headOf = (group) => [...list.querySelectorAll("section[data-group]")].find((each) => each.dataset.group === group).querySelector("header");
 
-// The row that the reader has before them: under the keys, under the pointer, or the first one seen.
+// The row to keep in place: focused, selected, hovered, or the first visible one.
 function looked() {
   const focus = document.activeElement?.closest?.("#list li[data-key]");
   const found = focus ?? list.querySelector("li[data-key].is-here") ?? list.querySelector("li[data-key]:hover");
@@ -73,8 +72,8 @@ function refresh({ html, more: others }) {
   if (at?.isConnected) scrollBy({ top: at.getBoundingClientRect().top - top, behavior: "instant" });
 }
 
-// Rows of later pages stay below; those that should be among the first and are not are gone. Live
-// ones stand above, wherever they would stand otherwise.
+// Keep rows of later pages. Remove rows that are missing from the new first page. Live sessions are at the
+// top, regardless of their rank.
 function place(fresh, rest, others) {
   const first = rows(fresh).filter((row) => !row.closest(".livebox"));
   const last = Math.min(...first.map((row) => Number(row.dataset.rank)));
@@ -98,12 +97,12 @@ function listen() {
   stream.addEventListener("error", () => { if (stream?.readyState === EventSource.CLOSED) { hush(); setTimeout(listen, 5000); } });
 }
 export function hush() { stream?.close(); stream = null; if (list) delete list.dataset.heard; }
-// A browser has few lines to one server, so pages that nobody looks at give theirs back.
+// Browsers limit connections per server, so hidden pages close theirs.
 document.addEventListener("visibilitychange", () => { if (document.hidden) hush(); else listen(); });
 addEventListener("pagehide", hush);
 addEventListener("pageshow", listen);
 
-// Whenever there is another list on the page, or none.
+// Call whenever the list on the page is replaced or removed.
 export function begin() {
   hush();
   seen.disconnect();

@@ -1,4 +1,4 @@
-// New HTML into old: what is the same stays where it is, with its focus, and what was opened stays open.
+// Merges new HTML into the page: equal elements keep their focus, and opened elements stay open.
 function same(one, other) {
   return one.nodeType === other.nodeType && one.nodeName === other.nodeName
     && (one.dataset?.place ?? "") === (other.dataset?.place ?? "") && (one.id ?? "") === (other.id ?? "");
@@ -11,7 +11,7 @@ export function settle(old, fresh) {
     const marks = ["is-here", "is-at", "is-marked"].filter((mark) => old.classList.contains(mark));
     if (old.className !== fresh.className) { old.className = fresh.className; old.classList.add(...marks); }
   }
-  // What somebody opened stays open, and stays filled.
+  // Opened elements keep their content.
   const keep = old.matches?.("details[data-full] > .in") && !fresh.parentElement?.hasAttribute("data-full");
   if (!keep) children(old, fresh);
 }

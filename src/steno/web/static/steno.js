@@ -1,22 +1,22 @@
-// What every page can do: keys, theme, copying. Pages work without any of it.
+// Features of every page: keyboard shortcuts, theme, copying. Pages work without them.
 import { on, keyed, typing } from "./keys.js";
 import "./palette.js";
 
 const root = document.documentElement;
-const keep = (name, value) => { try { value ? localStorage.setItem(name, value) : localStorage.removeItem(name); } catch { /* nothing may be kept here */ } };
+const keep = (name, value) => { try { value ? localStorage.setItem(name, value) : localStorage.removeItem(name); } catch { /* storage is unavailable */ } };
 
 const THEMES = ["", "light", "dark"];
 on("theme", () => {
   const next = THEMES[(THEMES.indexOf(root.dataset.theme ?? "") + 1) % THEMES.length];
   if (next) root.dataset.theme = next; else delete root.dataset.theme;
   keep("steno-theme", next);
-  say(`Colours: ${next || "as the system"}`);
+  say(`Theme: ${next || "system"}`);
 });
 on("density", () => {
   const dense = root.dataset.density !== "dense";
   if (dense) root.dataset.density = "dense"; else delete root.dataset.density;
   keep("steno-density", dense ? "dense" : "");
-  say(dense ? "Dense" : "Roomy");
+  say(dense ? "Density: dense" : "Density: normal");
 });
 on("link", () => copy(location.href));
 on("keys", () => document.querySelector("dialog.keys")?.showModal());
@@ -24,10 +24,10 @@ on("search", () => { const box = document.querySelector(".find input"); box?.foc
 on("copy", (button) => copy(button.previousElementSibling?.textContent ?? ""));
 
 export async function copy(text) {
-  try { await navigator.clipboard.writeText(text); say("Copied"); } catch { say("The browser did not allow copying"); }
+  try { await navigator.clipboard.writeText(text); say("Copied"); } catch { say("Copying failed"); }
 }
 
-// One quiet line for what cannot be seen otherwise; read aloud by screen readers.
+// A status message, announced by screen readers.
 let voice;
 export function say(text) {
   if (!voice) {
@@ -40,7 +40,7 @@ export function say(text) {
   requestAnimationFrame(() => { voice.textContent = text; });
 }
 
-// Rows and steps: one of them is "here".
+// Rows and steps that can be selected with the keyboard.
 export const stops = () => [...document.querySelectorAll("[data-stop]")].filter((each) => each.checkVisibility());
 export function here() { return document.querySelector("[data-stop].is-here"); }
 export function stand(next) {
@@ -70,7 +70,7 @@ addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-do]");
   if (button) { event.preventDefault(); on.run(button.dataset.do, button); }
 });
-// Panels that stand open on a desk begin closed where there is no room beside the text.
+// Panels are initially closed on narrow screens.
 for (const fold of document.querySelectorAll("details[data-fold]"))
   if (matchMedia(`(max-width: ${Number(fold.dataset.fold)}px)`).matches) fold.open = false;
 addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-// Set before the page is painted, so that nothing flashes: colours and density as they were chosen.
+// Applies the saved theme and density before the first paint.
 (() => {
   const kept = (name) => { try { return localStorage.getItem(name); } catch { return null; } };
   const root = document.documentElement;

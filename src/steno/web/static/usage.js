@@ -1,4 +1,4 @@
-// Keys for charts and lists: earlier and later, and opening the bar or row that is here.
+// Keyboard shortcuts of charts and lists.
 import { keyed } from "./keys.js";
 import { here } from "./steno.js";
 
@@ -6,7 +6,7 @@ const go = (rel) => { const link = document.querySelector(`a[rel="${rel}"]`); if
 keyed("[", () => go("prev"));
 keyed("]", () => go("next"));
 
-// What a bar or row opens to is behind its figure; a link of a drawing cannot be clicked by script.
+// Open the link of the selected bar or row. Links in SVG have no click method.
 keyed("o", () => {
   const stop = here();
   const link = stop?.querySelector("a.total[href], a[href]");

@@ -81,7 +81,7 @@ _NOT_EXECUTED: Final = ("denied", "interrupted")
 
 
 def step_content(step: "Step", context: ViewContext) -> SafeHtml:
-    """Return what is inside a step."""
+    """Return the HTML of an opened step."""
     html = _KIND_VIEWS[step.kind](step, context)
     if html and not html.isspace():
         return html

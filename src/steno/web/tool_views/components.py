@@ -20,39 +20,39 @@ _MAX_CHARACTERS: Final = 12_000
 _MAX_FULL_LINES: Final = 2_000
 _MAX_FULL_CHARACTERS: Final = 400_000
 _SLACK_LINES: Final = 4
-"""Lines; so few are not worth a cut."""
+"""Extra lines shown in full rather than cut."""
 _MAX_SHORT_TEXT: Final = 3_000
-"""Letters of what is short by nature: a name, a title, a remark."""
+"""Maximum characters of names, titles and notes."""
 _MAX_ITEMS: Final = 60
 _MAX_FULL_ITEMS: Final = 5_000
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A way to somewhere else, or to the same thing shown otherwise."""
+    """A link to another page or to another view of the same item."""
 
     label: str
     url: str
     same_item: bool = False
-    """Whether it leads to the same thing; a script may then open it in place."""
+    """Whether the URL shows the same item; a script may then load it in place."""
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A name and what is so."""
+    """A labelled value."""
 
     name: str
     value: str
     css_class: str = ""
-    """`bad`, `warn` or `ok`, where it is worth a colour."""
+    """`bad`, `warn`, `ok` or empty."""
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """A stretch of a text, and how much of it that is."""
+    """Part of a text and a label of its extent."""
 
     text: str
     first_line: int = 1
-    """The number of its first line."""
+    """Number of the first line of the excerpt."""
     extent_label: str = ""
-    """How much of the whole is shown, if it is not all."""
+    """Extent of the excerpt, such as "120 of 400 lines"; empty if complete."""
     links: tuple[Link, ...] = ()
 
 
@@ -60,7 +60,7 @@ _NO_EXCERPT: Final = Excerpt("")
 
 
 def join_html(*html_parts: SafeHtml) -> SafeHtml:
-    """Return some pieces one after another."""
+    """Concatenate HTML parts."""
     return SafeHtml("".join(html_parts))
 
 
@@ -70,17 +70,17 @@ def join_html(*html_parts: SafeHtml) -> SafeHtml:
 def take_excerpt(
     text: str, context: ViewContext, *, offset: int | None = None, from_end: bool = False, max_lines: int = _MAX_LINES
 ) -> Excerpt:
-    """Return as much of a text as is wanted, and the doors to the rest.
+    """Return an excerpt of a text and links to the rest.
 
-    `offset` is the record it stands in, for where a step has no address. With `tail` it is the end
-    that is shown first.
+    `offset` is that of the record with the text; used if the context has no URL. With `from_end`, return the end
+    of the text instead of the beginning.
     """
     line_limit, character_limit = (
         (_MAX_FULL_LINES, _MAX_FULL_CHARACTERS) if context.full else (max_lines, _MAX_CHARACTERS)
     )
     start = min(context.start, max(0, len(text) - 1)) if context.full and context.start > 0 else 0
     uncut_limit = line_limit + _SLACK_LINES
-    # What has fewer letters has fewer lines.
+    # A text has fewer lines than characters.
     if not start and (len(text) < uncut_limit or (len(text) <= character_limit and text.count("\n") < uncut_limit)):
         return Excerpt(text)
     if from_end and not context.full:
@@ -95,7 +95,7 @@ def take_excerpt(
 
 
 def _end_after_lines(text: str, start: int, lines: int, characters: int) -> int:
-    """Return where a stretch ends: behind so many lines, inside one only where it is too long."""
+    """Return the end offset after `lines` lines. Split a line only if it exceeds the character limit."""
     end = start
     for _ in range(lines):
         newline = text.find("\n", end, start + characters)
@@ -122,7 +122,7 @@ def _extent_label(text: str, first: int, last: int, stretch: tuple[int, int]) ->
     total_lines = text.rstrip("\n").count("\n") + 1
     cuts_line = (start and text[start - 1] != "\n") or (end < len(text) and text[end - 1] != "\n")
     if cuts_line:
-        return f"letters {start + 1:,} to {end:,} of {len(text):,}"
+        return f"characters {start + 1:,} to {end:,} of {len(text):,}"
     if first == 1:
         return f"{min(last, total_lines):,} of {say.count(total_lines, 'line')}"
     if end == len(text):
@@ -139,13 +139,13 @@ def _rest_links(context: ViewContext, offset: int | None, start: int, end: int, 
     elif context.path:
         yield Link("Show all", context.url(full=1), same_item=True)
     elif offset is not None:
-        yield Link("All in the record", context.record_url(offset))
+        yield Link("Full record", context.record_url(offset))
 
 
 def terminal_output(
     text: str, context: ViewContext, *, command: str = "", offset: int | None = None, from_end: bool = False
 ) -> tuple[SafeHtml, Excerpt, int]:
-    """Return what a program printed, behind its command; also how many lines it printed over."""
+    """Return terminal output after its command, its excerpt, and the number of overwritten lines."""
     excerpt = take_excerpt(text.strip("\n"), context, offset=offset, from_end=from_end)
     screen_view = render_screen(excerpt.text)
     command_html = _command_html(take_excerpt(command, context, offset=offset)) if command else ""
@@ -162,12 +162,12 @@ def _command_html(command: Excerpt) -> str:
 
 
 def code_html(excerpt: Excerpt, language: str, start: int | None = 1) -> SafeHtml:
-    """Return a stretch of code; with numbers, unless there is no line to start from."""
+    """Return code as HTML, numbered from `start`; without line numbers if `start` is None."""
     return code_block(excerpt.text, language, start=None if start is None else start + excerpt.first_line - 1)
 
 
 def markdown_html(text: str, context: ViewContext, *, kind: str = "said", offset: int | None = None) -> SafeHtml:
-    """Return Markdown as a page shows it: `said` is a plain text, `think` a quiet one."""
+    """Return Markdown as HTML; `kind` is `said` for plain text or `think` for thinking."""
     excerpt = take_excerpt(text.strip(), context, offset=offset, max_lines=_MAX_FULL_LINES)
     rest_note = ""
     if excerpt.extent_label:
@@ -177,14 +177,14 @@ def markdown_html(text: str, context: ViewContext, *, kind: str = "said", offset
 
 
 def clip(text: str, max_length: int = _MAX_SHORT_TEXT) -> str:
-    """Return a text that is short by nature, and its beginning where it is not.
+    """Truncate a text and append its length.
 
     >>> clip("a" * 12, 10)
-    'aaaaaaaaaa… (12 letters)'
+    'aaaaaaaaaa… (12 characters)'
     """
     if len(text) <= max_length:
         return text
-    return f"{text[:max_length]}… ({len(text):,} letters)"
+    return f"{text[:max_length]}… ({len(text):,} characters)"
 
 
 def _clipped_html(text: str) -> str:
@@ -195,25 +195,25 @@ def _clipped_html(text: str) -> str:
 
 
 class BoxOptions(TypedDict, total=False):
-    """What may stand around something in a box."""
+    """The header, footer and style of a box."""
 
     title: str
-    """A name of something."""
+    """A name or path, shown as code."""
     label: str
-    """Words of ours."""
+    """A label, shown as text."""
     end: str
     tags: Sequence[str]
     sizes: tuple[int, int]
-    """Lines that came and went."""
+    """Added and removed lines."""
     links: Sequence[Link]
     footer: Sequence[Fact]
     excerpt: Excerpt
-    """How much of it there is, and the doors to the rest."""
+    """Extent of the content and links to the rest."""
     kind: str
 
 
 def box(body: SafeHtml, **frame: Unpack[BoxOptions]) -> SafeHtml:
-    """Return something in a frame: what it is above, what is to be known of it below."""
+    """Return content in a box with a header and a footer."""
     excerpt = frame.get("excerpt", _NO_EXCERPT)
     classes = f"box {frame['kind']}" if "kind" in frame else "box"
     links_html = _links_html(frame.get("links", ()))
@@ -222,7 +222,7 @@ def box(body: SafeHtml, **frame: Unpack[BoxOptions]) -> SafeHtml:
     return SafeHtml(f'<div class="{classes}">{head}{body}\n{footer}</div>\n')
 
 
-# A box by a template took longer than what is in it, and there is one in nearly every step.
+# Built without a template: nearly every step has a box, and a template took longer than its content.
 
 
 def _header_html(frame: BoxOptions, links_html: str) -> str:
@@ -255,7 +255,7 @@ def _changes_html(added: int, removed: int) -> str:
 
 
 def _links_html(links: Sequence[Link]) -> str:
-    """Return links; doors that lead nowhere are left out."""
+    """Return links as HTML. Skip links without a URL."""
     if not links:
         return ""
     return "".join(
@@ -288,7 +288,7 @@ def _class_attribute(fact: Fact) -> str:
 
 
 def fact_list(*entries: Fact) -> SafeHtml:
-    """Return names and values, those without a value left out."""
+    """Return facts as a definition list. Skip facts without a value."""
     rows = "".join(
         [
             f"<div><dt>{_clipped_html(fact.name)}</dt><dd{_class_attribute(fact)}>{_clipped_html(fact.value)}</dd></div>"
@@ -300,31 +300,31 @@ def fact_list(*entries: Fact) -> SafeHtml:
 
 
 def note_box(text: str, css_class: str = "", icon: str = "say") -> SafeHtml:
-    """Return a remark."""
+    """Return a note with an icon."""
     text_html = _clipped_html(text)
     classes = f"note {css_class}" if css_class else "note"
     return SafeHtml(f'<div class="{classes}">{icon_html(icon)}<div>{text_html}</div></div>\n')
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()) -> SafeHtml:
-    """Return a small table; `numbers` are the columns that are set flush right."""
+    """Return a table; `numbers` are the indexes of right-aligned columns."""
     return SafeHtml(render_part("body-table.html.j2", head=head, rows=rows, numbers=set(numbers)))
 
 
 def path_list(names: Sequence[str], context: ViewContext, *, offset: int | None = None) -> tuple[SafeHtml, Excerpt]:
-    """Return names of files, one a line."""
+    """Return file names as a list, and its extent."""
     max_items = _MAX_FULL_ITEMS if context.full else _MAX_ITEMS
     visible = names if len(names) <= max_items + _SLACK_LINES else names[:max_items]
     excerpt = Excerpt("")
     if len(visible) < len(names):
-        doors = () if context.full else tuple(_rest_links(context, offset, 0, 0, 1))
-        excerpt = Excerpt("", extent_label=f"{len(visible):,} of {len(names):,}", links=doors)
+        header_links = () if context.full else tuple(_rest_links(context, offset, 0, 0, 1))
+        excerpt = Excerpt("", extent_label=f"{len(visible):,} of {len(names):,}", links=header_links)
     rows = "".join([f"<li>{path_html(clip(name))}</li>" for name in visible])
     return SafeHtml(f'<ul class="names">{rows}</ul>\n'), excerpt
 
 
 def record_links(context: ViewContext, *offsets: int | None) -> tuple[Link, ...]:
-    """Return the doors to the records themselves."""
+    """Return links to the records at some offsets."""
     if not context.links.live:
         return ()
     known_offsets = [offset for offset in offsets if offset is not None]
@@ -335,7 +335,7 @@ def record_links(context: ViewContext, *offsets: int | None) -> tuple[Link, ...]
 
 
 def call_links(call: ToolCall) -> tuple[Link, ...]:
-    """Return the doors to the records of a call and of its result."""
+    """Return links to the records of a tool call and its result."""
     if not call.context.links.live:
         return ()
     step = call.step
@@ -343,13 +343,13 @@ def call_links(call: ToolCall) -> tuple[Link, ...]:
 
 
 def link_row(*row_links: Link) -> SafeHtml:
-    """Return doors in a row; those that lead nowhere are left out."""
+    """Return a row of links. Skip links without a URL."""
     links = " ".join([_links_html([link]) for link in row_links if link.url])
     return SafeHtml(f'<p class="doors">{links}</p>' if links else "")
 
 
 def web_address(text: str) -> str:
-    """Return an address that a link may lead to, or nothing.
+    """Return an HTTP or HTTPS URL, else an empty string.
 
     >>> web_address("https://example.org/a"), web_address("javascript:alert(1)")
     ('https://example.org/a', '')

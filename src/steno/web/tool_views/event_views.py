@@ -57,11 +57,11 @@ ENVELOPE_FIELDS: Final = frozenset(
         "version",
     )
 )
-"""Fields that say where a record belongs, not what it says."""
+"""Record fields shared by all types; not shown with the content."""
 
 
 def record_text(record: Record) -> str:
-    """Return the words of a message, of an attachment's prompt, or of an entry of the queue."""
+    """Return the text of a message, an attached prompt or a queue entry."""
     if record.text:
         return record.text
     envelope = record.envelope
@@ -76,7 +76,7 @@ def record_text(record: Record) -> str:
 
 
 def thinking_view(step: Step, context: ViewContext) -> SafeHtml:
-    """Return reasoning; or that only a signature, or something unreadable, was kept of it."""
+    """Return thinking as Markdown, or a note if its text is redacted or was not recorded."""
     if step.call is None:
         return SafeHtml("")
     record = context.transcript.record(step.call)
@@ -87,14 +87,14 @@ def thinking_view(step: Step, context: ViewContext) -> SafeHtml:
     for block in (matching or blocks)[: 1 if matching else None]:
         if isinstance(block, RedactedThinking):
             size = f"{len(block.data):,}"
-            message = f"Only the model's maker can read this thought: {size} letters, encrypted."
+            message = f"Redacted thinking: {size} encrypted characters."
             parts.append(note_box(message, icon="think"))
         elif block.thinking.strip():
             parts.append(markdown_html(block.thinking, context, kind="think", offset=record.offset))
         else:
-            signature_label = f"A signature of {len(block.signature):,} letters" if block.signature else ""
-            message = f"The client kept no words of this thought. {signature_label}".strip()
-            parts.append(note_box(f"{message} stands for it." if signature_label else message, icon="think"))
+            signature_label = f"Signature: {len(block.signature):,} characters." if block.signature else ""
+            message = f"Claude Code did not record the text of this thinking block. {signature_label}".strip()
+            parts.append(note_box(message, icon="think"))
     return join_html(*parts, _record_link(context, record))
 
 
@@ -103,7 +103,7 @@ def _first_line(block: Thinking | RedactedThinking) -> str:
 
 
 def text_view(step: Step, context: ViewContext) -> SafeHtml:
-    """Return what the model said between two calls."""
+    """Return text that the model wrote between two tool calls."""
     if step.call is None:
         return SafeHtml("")
     record = context.transcript.record(step.call)
@@ -122,7 +122,7 @@ def _record_link(context: ViewContext, record: Record) -> SafeHtml:
 
 
 def queued_prompt_view(step: Step, context: ViewContext) -> SafeHtml:
-    """Return a prompt that waited, when it came and when it was taken up."""
+    """Return a queued prompt and the times it was queued and delivered."""
     if step.call is None:
         return SafeHtml("")
     record = context.transcript.record(step.call)
@@ -131,11 +131,11 @@ def queued_prompt_view(step: Step, context: ViewContext) -> SafeHtml:
     text = record_text(record)
     queued_at = read_time(as_text(attached.get("timestamp"))) or record.time
     queue = attached or envelope.operation
-    head = f"Queued {say.local_second(queued_at)}".strip() if queue else "Said meanwhile"
-    taken_label = f", taken in {say.local_second(record.time)}" if attached else ""
+    head = f"Queued {say.local_second(queued_at)}".strip() if queue else "Sent during the turn"
+    taken_label = f", delivered {say.local_second(record.time)}" if attached else ""
     mode = as_text(attached.get("commandMode"))
     body = markdown_html(text, context, offset=record.offset)
-    tagline = f"{head}{taken_label}" + (f", as {mode}" if mode and mode != "prompt" else "")
+    tagline = f"{head}{taken_label}" + (f", mode {mode}" if mode and mode != "prompt" else "")
     prompt_html = SafeHtml(render_part("body-queued.html.j2", tagline=clip(tagline), body=trusted_markup(body)))
     return join_html(prompt_html, image_gallery(record, context), _record_link(context, record))
 
@@ -144,7 +144,7 @@ def queued_prompt_view(step: Step, context: ViewContext) -> SafeHtml:
 
 
 def user_note_view(record: Record, context: ViewContext) -> SafeHtml:
-    """Return what stands in a user record that nobody typed."""
+    """Return the content of a user record that Claude Code added."""
     text = record.text
     offset = record.offset
     parts: list[SafeHtml] = []
@@ -161,22 +161,22 @@ def user_note_view(record: Record, context: ViewContext) -> SafeHtml:
 
 def _command_view(text: str, context: ViewContext, offset: int) -> SafeHtml:
     name = tag_content(text, "command-name")
-    parts = [fact_list(Fact("command", name), Fact("with", tag_content(text, "command-args")))]
-    doors = record_links(context, offset)
+    parts = [fact_list(Fact("command", name), Fact("arguments", tag_content(text, "command-args")))]
+    header_links = record_links(context, offset)
     for tag in _OUTPUT_TAGS:
         output = tag_content(text, tag)
         if output:
             body, excerpt, _ = terminal_output(output, context, offset=offset)
             plain = "stderr" if tag.endswith("stderr") else ""
-            parts.append(box(body, label=plain, links=doors, excerpt=excerpt))
+            parts.append(box(body, label=plain, links=header_links, excerpt=excerpt))
     if not any(parts) or not (name or any(tag_content(text, tag) for tag in _OUTPUT_TAGS)):
         body, excerpt, _ = terminal_output(text, context, offset=offset)
-        parts.append(box(body, links=doors, excerpt=excerpt))
+        parts.append(box(body, links=header_links, excerpt=excerpt))
     return join_html(*parts)
 
 
 def other_blocks_view(record: Record, context: ViewContext) -> SafeHtml:
-    """Return the blocks of a message that are neither words nor pictures nor calls."""
+    """Return the blocks of a message other than text, images and tool calls."""
     boxes: list[SafeHtml] = []
     for block in record.blocks:
         if isinstance(block, UnknownBlock):
@@ -187,7 +187,7 @@ def other_blocks_view(record: Record, context: ViewContext) -> SafeHtml:
 
 
 def system_view(record: Record, context: ViewContext, next_node: Node | None = None) -> SafeHtml:
-    """Return what a system record says."""
+    """Return the content of a system record."""
     fields = record.fields
     content = as_text(fields.get("content"))
     parts: list[SafeHtml] = []
@@ -204,21 +204,22 @@ def system_view(record: Record, context: ViewContext, next_node: Node | None = N
 
 
 def unknown_view(step: Step, context: ViewContext) -> SafeHtml:
-    """Return a block, or a record, of a kind that is not known."""
+    """Return a block or record of an unknown type as JSON."""
     if step.call is None:
         return SafeHtml("")
     record = context.transcript.record(step.call)
     unknown_blocks = [block for block in record.blocks if isinstance(block, UnknownBlock)]
     matching = [block for block in unknown_blocks if (block.type or "block") == step.verb]
-    doors = record_links(context, record.offset)
+    header_links = record_links(context, record.offset)
     boxes = [
-        box(json_view(block.fields, full=context.full), title=block.type or "block", links=doors) for block in matching
+        box(json_view(block.fields, full=context.full), title=block.type or "block", links=header_links)
+        for block in matching
     ]
     return join_html(*boxes)
 
 
 _RETRY_DISTANCE: Final = 400
-"""Records around the step in which its tries are."""
+"""Number of records around a step in which its retries are searched."""
 _MAX_RETRIES: Final = 50
 _HIDDEN_FIELDS: Final = ENVELOPE_FIELDS | {
     "content",
@@ -232,7 +233,7 @@ _HIDDEN_FIELDS: Final = ENVELOPE_FIELDS | {
 
 
 def api_error_view(step: Step, context: ViewContext) -> SafeHtml:
-    """Return the tries, and how it ended."""
+    """Return the retries of an API request and its outcome."""
     node = step.call
     if node is None:
         return SafeHtml("")
@@ -242,19 +243,19 @@ def api_error_view(step: Step, context: ViewContext) -> SafeHtml:
     if retries:
         rows = [_retry_row(context.transcript.record(retry)) for retry in retries[:_MAX_RETRIES]]
         if step.state == "ok":
-            rows.append(("", "", trusted_markup('<span class="ok">answered</span>'), ""))
-        table_html = table(("Try", "At", "Answer", "Waited"), rows, numbers=(3,))
-        doors = record_links(context, retries[0].offset)
+            rows.append(("", "", trusted_markup('<span class="ok">succeeded</span>'), ""))
+        table_html = table(("Attempt", "Time", "Error", "Delay"), rows, numbers=(3,))
+        header_links = record_links(context, retries[0].offset)
         more = len(retries) - _MAX_RETRIES
-        footer = (Fact("", f"{more:,} more tries" if more > 0 else ""),)
-        boxes.append(box(table_html, links=doors, footer=footer))
+        footer = (Fact("", f"{more:,} more attempts" if more > 0 else ""),)
+        boxes.append(box(table_html, links=header_links, footer=footer))
     if record.role == "assistant" or not retries:
         boxes.append(_error_box(record, context))
     return join_html(*boxes)
 
 
 def _retry_nodes(step: Step, node: Node, context: ViewContext) -> list[Node]:
-    """Return the records of the tries: behind the first of them, or before the last word."""
+    """Return the records of the retries before or after the record of a step."""
     nodes = context.transcript.nodes
     if _is_retry(node):
         nearby = nodes[node.index : node.index + _RETRY_DISTANCE]
@@ -282,7 +283,7 @@ def _retry_row(record: Record) -> tuple[Any, ...]:
 
 
 def _error_message(value: Any) -> str:
-    """Return what the API said, in any of the shapes clients keep it in."""
+    """Return the API's error message from any recorded shape."""
     fields = as_fields(value)
     status = as_number(fields.get("status"))
     inner = as_fields(as_fields(fields.get("error")).get("error")) or as_fields(fields.get("error"))
@@ -290,7 +291,7 @@ def _error_message(value: Any) -> str:
     message = first_text(fields, "message", "formatted") or first_text(inner, "message", "type")
     message = message or first_text(cause, "code", "message") or as_text(value)
     head = f"{status} " if status is not None and str(status) not in message[:12] else ""
-    return f"{head}{message}"[:600] or "no answer"
+    return f"{head}{message}"[:600] or "no response"
 
 
 def _error_box(record: Record, context: ViewContext) -> SafeHtml:
@@ -300,7 +301,7 @@ def _error_box(record: Record, context: ViewContext) -> SafeHtml:
     detail = as_fields(record.fields.get("error"))
     error_fields = object_view(detail, context, offset=record.offset, skipped=frozenset())
     inside = join_html(body, error_fields, other_fields)
-    return box(inside, label="What was said", links=record_links(context, record.offset))
+    return box(inside, label="Error", links=record_links(context, record.offset))
 
 
 _KNOWN_FIELDS: Final = frozenset(
@@ -323,9 +324,9 @@ _OUTCOME_LABELS: Final = {
     "hook_blocking_error": "blocked",
     "hook_non_blocking_error": "failed",
     "hook_cancelled": "cancelled",
-    "hook_progress": "began",
+    "hook_progress": "started",
     "hook_additional_context": "added to the context",
-    "hook_system_message": "said",
+    "hook_system_message": "system message",
     "hook_stopped_continuation": "stopped the turn",
     "hook_permission_decision": "decided",
 }
@@ -333,7 +334,7 @@ _FAILED_KINDS: Final = frozenset(("hook_blocking_error", "hook_non_blocking_erro
 
 
 def hook_view(step: Step, context: ViewContext) -> SafeHtml:
-    """Return a hook's run, and the summary that may follow it."""
+    """Return the records of a hook run and of its summary."""
     first, last = step.call, step.result
     html = _hook_record_view(first, context) if first is not None else SafeHtml("")
     if last is None or last is first:
@@ -370,7 +371,7 @@ def _hook_run_view(record: Record, context: ViewContext) -> SafeHtml:
             inside += f'<div class="err"><h4>{label}</h4>{output_html}</div>'
     if context_text and context_text.strip() not in ("", stdout.strip()):
         output_html = terminal_output(context_text, context, offset=record.offset)[0]
-        inside += f'<div class="told"><h4>told the model</h4>{output_html}</div>'
+        inside += f'<div class="told"><h4>sent to the model</h4>{output_html}</div>'
     run_box = box(
         SafeHtml(inside),
         label=first_text(data, "hookName", "hookEvent") or "Hook",
@@ -403,7 +404,7 @@ def _content_text(content: Any) -> str:
 
 
 def _decision_facts(stdout: str) -> SafeHtml:
-    """Return what a hook decided, where it printed that as JSON."""
+    """Return the decision that a hook printed as JSON."""
     if not stdout.lstrip().startswith("{"):
         return SafeHtml("")
     value = as_fields(decode_lenient(stdout.strip().encode("utf-8", "replace")))
@@ -413,15 +414,15 @@ def _decision_facts(stdout: str) -> SafeHtml:
     return fact_list(
         Fact("decision", decision or stopped),
         Fact(
-            "because", first_text(hook_output, "permissionDecisionReason") or first_text(value, "reason", "stopReason")
+            "reason", first_text(hook_output, "permissionDecisionReason") or first_text(value, "reason", "stopReason")
         ),
-        Fact("added", first_text(hook_output, "additionalContext")),
+        Fact("context", first_text(hook_output, "additionalContext")),
         Fact("message", first_text(value, "systemMessage")),
     )
 
 
 def _stop_summary_view(record: Record, context: ViewContext) -> SafeHtml:
-    """Return the summary of the hooks that ran when the turn ended."""
+    """Return the summary of the hooks that ran at the end of a turn."""
     fields = record.fields
     infos = [as_fields(info) for info in as_items(fields.get("hookInfos"))]
     rows = [(clip(as_text(info.get("command"))), _format_milliseconds(info.get("durationMs"))) for info in infos[:100]]
@@ -430,11 +431,11 @@ def _stop_summary_view(record: Record, context: ViewContext) -> SafeHtml:
     boxes = [
         box(
             table_html,
-            label=say.count(count if count is not None else len(infos), "hook") + " at the end",
+            label=say.count(count if count is not None else len(infos), "hook") + " at turn end",
             links=record_links(context, record.offset),
             footer=(
-                Fact("", "the turn went on" if fields.get("preventedContinuation") else ""),
-                Fact("because", as_text(fields.get("stopReason"))),
+                Fact("", "turn continued" if fields.get("preventedContinuation") else ""),
+                Fact("reason", as_text(fields.get("stopReason"))),
             ),
         )
     ]

@@ -1,7 +1,7 @@
 """Views of tools that read or change files.
 
-A change is shown from the best source: the recorded patch, else the file before, else the arguments
-of the call.
+A change comes from the recorded patch, else from the recorded original file, else from the arguments of
+the call.
 """
 
 import re
@@ -50,7 +50,7 @@ _EN_DASH: Final = "\N{EN DASH}"
 
 
 def read_view(call: ToolCall) -> SafeHtml:
-    """Return what was read."""
+    """Return the file content that a call returned."""
     path = as_text(call.tool_input.get("file_path"))
     if call.failed or call.step.result is None:
         return result_view(call, label=path)
@@ -70,7 +70,7 @@ def read_view(call: ToolCall) -> SafeHtml:
 
 
 def file_view(result_fields: Fields, context: ViewContext, *, path: str, offset: int) -> SafeHtml:
-    """Return a file as the client keeps it in results and attachments; nothing for other shapes."""
+    """Return a file from a tool result or an attachment; empty for unknown shapes."""
     file = as_fields(result_fields.get("file"))
     name = as_text(file.get("filePath")) or path
     if isinstance(file.get("content"), str):
@@ -78,22 +78,24 @@ def file_view(result_fields: Fields, context: ViewContext, *, path: str, offset:
     if isinstance(file.get("cells"), list):
         return _notebook_box(file, context, name, offset)
     kind = as_text(result_fields.get("type"))
-    doors = record_links(context, offset)
+    header_links = record_links(context, offset)
     if kind == "image" or (isinstance(file.get("base64"), str) and kind != "pdf"):
         record = next(node for node in context.transcript.nodes if node.offset == offset)
         images_html = image_gallery(context.transcript.record(record), context)
-        return box(images_html, title=name, end=_original_size(file), links=doors) if images_html else SafeHtml("")
+        return (
+            box(images_html, title=name, end=_original_size(file), links=header_links) if images_html else SafeHtml("")
+        )
     if kind in ("pdf", "parts"):
         pages = as_number(file.get("count")) or as_number(file.get("pages"))
         facts_html = fact_list(
             Fact("document", "PDF"),
             Fact("pages", f"{pages:,}" if pages else ""),
             Fact("size", _original_size(file)),
-            Fact("kept in", first_text(file, "outputDir")),
+            Fact("output directory", first_text(file, "outputDir")),
         )
-        return box(facts_html, title=name, links=doors)
+        return box(facts_html, title=name, links=header_links)
     if kind == "file_unchanged":
-        return box(note_box("The file had not changed since it was last read."), title=name, links=doors)
+        return box(note_box("File unchanged since the last read"), title=name, links=header_links)
     return SafeHtml("")
 
 
@@ -114,9 +116,9 @@ def _text_file_box(file: Fields, context: ViewContext, name: str, offset: int) -
         footer = (Fact("", f"{say.count(total_lines - count, 'line')} not shown to the model"),)
     elif count is not None:
         end = say.count(count, "line")
-    body = code_html(excerpt, language_of(name), start) if content else note_box("The file is empty.")
-    doors = record_links(context, offset)
-    return box(body, title=name, end=end, links=doors, excerpt=excerpt, footer=footer)
+    body = code_html(excerpt, language_of(name), start) if content else note_box("Empty file")
+    header_links = record_links(context, offset)
+    return box(body, title=name, end=end, links=header_links, excerpt=excerpt, footer=footer)
 
 
 def _notebook_box(file: Fields, context: ViewContext, name: str, offset: int) -> SafeHtml:
@@ -139,7 +141,7 @@ def _notebook_box(file: Fields, context: ViewContext, name: str, offset: int) ->
 
 
 def strip_line_numbers(text: str) -> tuple[str, int] | None:
-    """Return the lines of a text that has numbers before them, and the first number.
+    """Return the lines of a text without their line numbers, and the first number.
 
     >>> strip_line_numbers("    7→def f():")
     ('def f():', 7)
@@ -157,7 +159,7 @@ def strip_line_numbers(text: str) -> tuple[str, int] | None:
 
 
 def _numbered_text_box(call: ToolCall, path: str, offset: int) -> SafeHtml:
-    """Return what the model was told, where the client kept nothing of its own."""
+    """Return a file from the result text, if no structured result was recorded."""
     unnumbered = strip_line_numbers(call.result_text.lstrip("\n"))
     if unnumbered is None:
         return SafeHtml("")
@@ -171,23 +173,23 @@ def _numbered_text_box(call: ToolCall, path: str, offset: int) -> SafeHtml:
 _MAX_ROWS: Final = 120
 _MAX_FULL_ROWS: Final = 3_000
 _MAX_COMPARED: Final = 2_000_000
-"""Letters; files that are longer are not compared."""
+"""Characters; longer texts are not compared."""
 
 
 class _FileChange(msgspec.Struct, frozen=True):
-    """What happened to a file, as far as it is known."""
+    """The changes of a tool call to a file."""
 
     path: str
     hunks: list[Hunk] = []
     full_text: str | None = None
-    """The text of a file that is new, or of which nobody knows what it was."""
+    """Full text of a file that is new or whose previous text is unknown."""
     tags: tuple[str, ...] = ()
     has_line_numbers: bool = True
     language: str = ""
 
 
 def change_view(call: ToolCall) -> SafeHtml:
-    """Return what a call changed, or wanted to."""
+    """Return the changes that a tool call made or attempted."""
     result_fields = call.result_fields
     tool_input = call.tool_input
     path = first_text(result_fields, "filePath", "notebook_path") or first_text(
@@ -200,9 +202,9 @@ def change_view(call: ToolCall) -> SafeHtml:
     if result_fields.get("userModified") is True:
         tags.append("edited by the user")
     if tool_input.get("replace_all") is True or result_fields.get("replaceAll") is True:
-        tags.append("every occurrence")
+        tags.append("replace all")
     if call.step.state in ("failed", "denied"):
-        tags.append("not done")
+        tags.append("not applied")
     html = _change_html(call, change, tags)
     has_failed = call.failed or as_text(result_fields.get("error"))
     return join_html(html, result_view(call)) if has_failed else html
@@ -210,7 +212,7 @@ def change_view(call: ToolCall) -> SafeHtml:
 
 def _change_html(call: ToolCall, change: _FileChange, tags: list[str]) -> SafeHtml:
     context = call.context
-    doors = call_links(call)
+    header_links = call_links(call)
     language = change.language or language_of(change.path)
     if change.full_text is not None:
         text = change.full_text
@@ -218,7 +220,7 @@ def _change_html(call: ToolCall, change: _FileChange, tags: list[str]) -> SafeHt
         lines = text.removesuffix("\n").count("\n") + 1 if text else 0
         body = code_html(visible, language, 1)
         size = lines, 0
-        return box(body, title=change.path, tags=tags, sizes=size, links=doors, excerpt=visible)
+        return box(body, title=change.path, tags=tags, sizes=size, links=header_links, excerpt=visible)
     max_rows = _MAX_FULL_ROWS if context.full else _MAX_ROWS
     start = max(0, context.start) if context.full else 0
     visible, total_rows = slice_hunks(change.hunks, start, max_rows)
@@ -228,8 +230,8 @@ def _change_html(call: ToolCall, change: _FileChange, tags: list[str]) -> SafeHt
         title=change.path,
         tags=tags,
         sizes=count_changes(change.hunks),
-        links=(*_toggle_link(context), *doors),
-        footer=() if change.has_line_numbers else (Fact("", "Line numbers are not known."),),
+        links=(*_toggle_link(context), *header_links),
+        footer=() if change.has_line_numbers else (Fact("", "Line numbers unknown"),),
         excerpt=_diff_extent(context, start, sum([len(hunk.lines) for hunk in visible]), total_rows),
     )
 
@@ -250,13 +252,13 @@ def _diff_extent(context: ViewContext, start: int, visible_rows: int, total_rows
     if not context.full:
         return Excerpt("", extent_label=extent_label, links=(Link("Show all", context.url(full=1), same_item=True),))
     end = start + visible_rows
-    doors = [Link("From the start", context.url(full=1), same_item=True)] if start else []
+    header_links = [Link("From the start", context.url(full=1), same_item=True)] if start else []
     if end < total_rows:
-        doors.append(Link("Next", context.url(full=1, **{"from": end}), same_item=True))
-    return Excerpt("", extent_label=extent_label, links=tuple(doors))
+        header_links.append(Link("Next", context.url(full=1, **{"from": end}), same_item=True))
+    return Excerpt("", extent_label=extent_label, links=tuple(header_links))
 
 
-# Witnesses
+# Sources of the changes
 
 
 def _file_change(call: ToolCall, path: str) -> _FileChange | None:
@@ -284,9 +286,9 @@ def _written_change(result_fields: Fields, path: str, old_content: object, conte
         if max(len(old_content), len(content)) <= _MAX_COMPARED:
             hunks = diff_texts(old_content, content)
             return _FileChange(path, hunks) if hunks else _FileChange(path, full_text=content, tags=("unchanged",))
-        return _FileChange(path, full_text=content, tags=("written over",))
+        return _FileChange(path, full_text=content, tags=("overwritten",))
     if result_fields.get("type") == "update":
-        return _FileChange(path, full_text=content, tags=("written over",))
+        return _FileChange(path, full_text=content, tags=("overwritten",))
     return _FileChange(path, full_text=content, tags=("new file",) if result_fields.get("type") else ())
 
 
@@ -297,7 +299,7 @@ class _Edit(msgspec.Struct, frozen=True):
 
 
 def _edits_of(result_fields: Fields, tool_input: Fields) -> list[_Edit]:
-    """Return the replacements of a call, whether it had one or several."""
+    """Return the replacements of a tool call."""
     edit_items = as_items(tool_input.get("edits")) or as_items(result_fields.get("edits"))
     edit_fields = [as_fields(item) for item in edit_items] or [tool_input]
     edits = [
@@ -324,7 +326,7 @@ def _apply_edits(text: str, edits: list[_Edit]) -> str | None:
 
 
 def parse_patch(patch: object) -> list[Hunk]:
-    """Return a recorded patch; what is no patch gives nothing."""
+    """Return the hunks of a recorded patch; empty if the value is not a patch."""
     hunks: list[Hunk] = []
     for item in as_items(patch):
         fields = as_fields(item)
@@ -358,7 +360,7 @@ def _notebook_change(call: ToolCall, path: str) -> _FileChange | None:
 
 
 def _old_cell_source(notebook: str, name: str) -> str | None:
-    """Return what a cell held before, from the notebook before."""
+    """Return the previous source of a notebook cell."""
     if not notebook or not name or len(notebook) > _MAX_COMPARED:
         return None
     for cell in as_items(as_fields(decode_lenient(notebook.encode("utf-8", "replace"))).get("cells")):

@@ -16,32 +16,32 @@ from steno.web.tool_views.record_images import image_gallery
 from steno.web.tool_views.view_context import Fields, ToolCall, ViewContext, as_fields, as_items, as_text
 
 _MAX_INLINE_TEXT: Final = 160
-"""Letters of a text that stands in its line."""
+"""Maximum characters of a text shown inline."""
 _MAX_TEXT: Final = 20_000
-"""Letters of a text that is unfolded."""
+"""Maximum characters of an expanded text."""
 _MAX_CHARACTERS: Final = 200_000
-"""Letters of unfolded texts in all."""
+"""Maximum characters of all expanded texts."""
 _MAX_ONE_LINE: Final = 60
-"""Letters of a small value that stands in one line."""
+"""Maximum characters of a container shown on one line."""
 _MAX_UNFOLDED: Final = 12
-"""Entries, inside of something else, that stand unfolded."""
+"""Maximum entries of a nested container that is expanded initially."""
 _MAX_ENTRIES: Final = 200
-"""Entries of one value that are shown."""
+"""Maximum entries shown per container."""
 _MAX_DEPTH: Final = 24
 _MAX_LINES: Final = 3_000
-"""Lines in all."""
+"""Maximum lines of a document."""
 _FULL_FACTOR: Final = 10
-"""How many times as much is shown where everything is wanted."""
+"""Factor applied to the limits if the full content is shown."""
 
 
 def json_view(value: Any, *, full: bool = False) -> SafeHtml:
-    """Return a value as people read it."""
+    """Return a value as formatted JSON."""
     html = _JsonWriter(_FULL_FACTOR if full else 1).render_value("", value, "", 0)
     return SafeHtml(f'<div class="tidy" tabindex="0" role="region" aria-label="JSON">{html}</div>')
 
 
 class _JsonWriter:
-    """Writes values; names before them and what ends them are HTML already."""
+    """Renders JSON values; the `name` and `end` arguments of its methods are HTML."""
 
     def __init__(self, factor: int) -> None:
         self._lines_left = _MAX_LINES * factor
@@ -50,7 +50,7 @@ class _JsonWriter:
         self._characters_left = _MAX_CHARACTERS * factor
 
     def render_value(self, name: str, value: Any, end: str, depth: int) -> str:
-        """Return a value behind its name."""
+        """Return a value after its name."""
         self._lines_left -= 1
         if isinstance(value, str) and (len(value) > _MAX_INLINE_TEXT or "\n" in value):
             return self._long_text(name, value, end)
@@ -64,9 +64,9 @@ class _JsonWriter:
         visible_length = max(0, min(self._max_text, self._characters_left))
         self._characters_left -= min(visible_length, len(value))
         cut = len(value) - visible_length
-        rest_note = _more_html(f"{cut:,} more letters, see the line itself") if cut > 0 else ""
+        rest_note = _more_html(f"{cut:,} more characters; see the raw record") if cut > 0 else ""
         lines = value.count("\n") + 1
-        size = say.count(lines, "line") if lines > 1 else f"{len(value):,} letters"
+        size = say.count(lines, "line") if lines > 1 else f"{len(value):,} characters"
         return _folded_html(head, size, f'<pre class="s">{escape_html(value[:visible_length])}</pre>{rest_note}')
 
     def _container(self, name: str, value: dict[str, Any] | list[Any], end: str, depth: int) -> str:
@@ -101,7 +101,7 @@ def _named_entries(value: dict[str, Any] | list[Any]) -> Iterable[tuple[str, Any
 
 
 def _one_line(value: dict[str, Any] | list[Any]) -> str | None:
-    """Return a small value in one line, if it is one."""
+    """Return a small container on one line, else None."""
     items: list[Any] = [*as_fields(value).values(), *as_items(value)]
     if len(items) > _MAX_UNFOLDED or any(as_fields(item) or as_items(item) for item in items):
         return None
@@ -151,48 +151,48 @@ _ALLOWING_DECISIONS: Final = ("accept", "allow")
 
 
 def generic_tool_view(call: ToolCall) -> SafeHtml:
-    """Return the arguments and the result of a call."""
+    """Return the arguments and the result of a tool call."""
     return join_html(arguments_view(call), result_view(call))
 
 
 def arguments_view(call: ToolCall, *, title: str = "") -> SafeHtml:
-    """Return what a call was asked, as tidy JSON."""
+    """Return the arguments of a tool call as JSON."""
     if call.step.call is None:
         return SafeHtml("")
     tool_input = call.tool_input if call.invalid_input is None else call.invalid_input
-    doors = record_links(call.context, call.step.call.offset)
+    header_links = record_links(call.context, call.step.call.offset)
     if not tool_input:
-        return box(SafeHtml(""), title=title or call.tool, label="no arguments", links=doors)
+        return box(SafeHtml(""), title=title or call.tool, label="no arguments", links=header_links)
     json_html = json_view(tool_input, full=call.context.full)
-    return box(json_html, title=title or call.tool, label="arguments", links=doors)
+    return box(json_html, title=title or call.tool, label="arguments", links=header_links)
 
 
 def result_view(call: ToolCall, *, label: str = "result") -> SafeHtml:
-    """Return what came of a call: words, structure, pictures, documents."""
+    """Return the result of a tool call: text, structured data, images and documents."""
     node = call.step.result
     if node is None:
-        return note_box("There is no result.", icon="clock") if call.step.state == "open" else SafeHtml("")
-    doors = record_links(call.context, node.offset)
+        return note_box("No result", icon="clock") if call.step.state == "open" else SafeHtml("")
+    header_links = record_links(call.context, node.offset)
     parts: list[SafeHtml] = []
     structure = structured_result(call)
     if structure is not None:
         body = json_view(structure, full=call.context.full)
-        parts.append(box(body, label="structured result", links=doors))
+        parts.append(box(body, label="structured result", links=header_links))
     elif call.result_text.strip():
         body, excerpt, _ = terminal_output(call.result_text, call.context, offset=node.offset, from_end=call.failed)
         footer = (Fact("", "failed", "bad"),) if call.failed else ()
-        parts.append(box(body, label=label, links=doors, excerpt=excerpt, footer=footer))
+        parts.append(box(body, label=label, links=header_links, excerpt=excerpt, footer=footer))
     parts += [other_blocks_html(call), result_images(call), document_facts(call)]
     if not any(parts):
         result_data = call.result_data
         body = json_view(result_data, full=call.context.full) if result_data not in (None, "", {}, []) else SafeHtml("")
-        box_label = label if body else "The result is empty."
-        parts.append(box(body, label=box_label, links=doors))
+        box_label = label if body else "Empty result"
+        parts.append(box(body, label=box_label, links=header_links))
     return join_html(*parts)
 
 
 def structured_result(call: ToolCall) -> Any:
-    """Return the result as a value, where it is more than a text."""
+    """Return the structured result, if it holds more than the result text."""
     result_data = call.result_data
     if isinstance(result_data, dict) and result_data and not call.failed:
         return as_fields(result_data)
@@ -205,7 +205,7 @@ def structured_result(call: ToolCall) -> Any:
 
 
 def other_blocks_html(call: ToolCall) -> SafeHtml:
-    """Return the blocks of a result that are neither words nor pictures."""
+    """Return the result blocks other than text and images."""
     known_types = (Text, Image, Document, ToolReference)
     other_blocks = [block for block in call.result_blocks if not isinstance(block, known_types)]
     names = [block.tool_name for block in call.result_blocks if isinstance(block, ToolReference)]
@@ -217,12 +217,12 @@ def other_blocks_html(call: ToolCall) -> SafeHtml:
 
 
 def result_images(call: ToolCall) -> SafeHtml:
-    """Return the pictures in a result."""
+    """Return the images in a result."""
     return image_gallery(call.record, call.context) if call.record is not None else SafeHtml("")
 
 
 def document_facts(call: ToolCall) -> SafeHtml:
-    """Name the documents in a result."""
+    """Return the titles or sizes of the documents in a result."""
     document_blocks = [block for block in call.result_blocks if isinstance(block, Document)]
     if not document_blocks:
         return SafeHtml("")
@@ -234,24 +234,24 @@ def document_facts(call: ToolCall) -> SafeHtml:
 
 
 def refusal_note(call: ToolCall) -> SafeHtml:
-    """Return why a call was not carried out."""
+    """Return the reason why a tool call was denied or interrupted."""
     if call.record is None:
         return SafeHtml("")
     kind = as_text(call.record.fields.get(_DENIAL_FIELD))
     why = as_text(call.result_data) or call.result_text
-    label = "Not allowed" if call.step.state == "denied" else "Interrupted"
+    label = "Denied" if call.step.state == "denied" else "Interrupted"
     message = f"{label} ({kind})" if kind else label
     return note_box(f"{message}: {why.strip()[:2000]}" if why.strip() else f"{message}.", "warn", "stop")
 
 
 def permission_facts(call: ToolCall, record: Record) -> SafeHtml:
-    """Return who let a call be carried out, where the client kept it."""
+    """Return the recorded permission decision of a tool call."""
     fields = as_fields(record.fields.get("permissionDecision"))
     names = ("reasonType", "source", "ruleSource", "mode", "reason")
     why = [as_text(fields.get(name)) for name in names]
     decision = as_text(fields.get("decision"))
     if fields.get("source") == "config" and decision in _ALLOWING_DECISIONS and not call.context.full:
-        # A rule that allows is the ordinary case.
+        # Most calls are allowed by a rule of the configuration.
         return SafeHtml("")
     text = ", ".join(item for item in (decision, *why) if item)
     css_class = "" if decision in _ALLOWING_DECISIONS else "bad"
@@ -259,7 +259,7 @@ def permission_facts(call: ToolCall, record: Record) -> SafeHtml:
 
 
 def object_view(fields: Fields, context: ViewContext, *, offset: int, skipped: frozenset[str]) -> SafeHtml:
-    """Return any object: short values as facts, long texts in boxes, the rest as tidy JSON."""
+    """Return an object: short values as facts, long texts in boxes, other values as JSON."""
     short_facts: list[Fact] = []
     boxes: list[SafeHtml] = []
     other_fields: Fields = {}
@@ -300,7 +300,7 @@ def _short_text(value: Any) -> str:
 
 
 def _field_label(name: str) -> str:
-    """Return the name of a field in plain words.
+    """Return a field name as words.
 
     >>> _field_label("planFilePath"), _field_label("delivery_id"), _field_label("URL")
     ('plan file path', 'delivery id', 'url')

@@ -53,19 +53,19 @@ class _Question(msgspec.Struct, frozen=True):
     multi_select: bool
     options: list[_AnswerOption]
     free_text: str
-    """An answer that is none of the options."""
+    """An answer that matches none of the options."""
 
 
 def question_view(call: ToolCall) -> SafeHtml:
-    """Return questions, what could be answered, and what was."""
+    """Return questions with their options and answers."""
     items = as_items(call.result_fields.get("questions")) or as_items(call.tool_input.get("questions"))
     answers = as_fields(call.result_fields.get("answers")) or as_fields(call.tool_input.get("answers"))
     question_views = [_build_question(as_fields(item), answers) for item in items[:_MAX_QUESTIONS]]
     if not question_views:
         return SafeHtml("")
     body = SafeHtml(render_part("body-questions.html.j2", questions=question_views))
-    doors = call_links(call)
-    html = box(body, links=doors, label="Asked")
+    header_links = call_links(call)
+    html = box(body, links=header_links, label="Questions")
     return html if answers else join_html(html, result_view(call))
 
 
@@ -89,23 +89,25 @@ def _option_items(fields: dict[str, Any]) -> list[Any]:
 
 
 def plan_view(call: ToolCall) -> SafeHtml:
-    """Return a plan, and whether it was taken."""
+    """Return a plan and whether it was approved."""
     fields = call.result_fields
     text = first_text(fields, "plan") or first_text(call.tool_input, "plan")
     where = first_text(fields, "filePath") or first_text(call.tool_input, "planFilePath")
-    doors = call_links(call)
+    header_links = call_links(call)
     if not text and not where:
-        remark = first_text(fields, "message") or call.result_text
-        return box(note_box(remark), label=call.tool, links=doors) if remark and not call.failed else SafeHtml("")
-    outcome = {"ok": "taken", "denied": "not taken", "failed": "not taken"}.get(call.step.state, "")
+        message = first_text(fields, "message") or call.result_text
+        return (
+            box(note_box(message), label=call.tool, links=header_links) if message and not call.failed else SafeHtml("")
+        )
+    outcome = {"ok": "approved", "denied": "not approved", "failed": "not approved"}.get(call.step.state, "")
     html = markdown_html(text, call.context, offset=call.offset) if text else SafeHtml("")
     tags = (outcome,) if outcome else ()
-    plan_box = box(html, label="Plan", title=where, tags=tags, links=doors, kind="page-of")
+    plan_box = box(html, label="Plan", title=where, tags=tags, links=header_links, kind="page-of")
     return join_html(plan_box, result_view(call)) if call.failed else plan_box
 
 
 def skill_view(call: ToolCall) -> SafeHtml:
-    """Return the skill or command that was called up."""
+    """Return the skill or command that a call invoked."""
     fields = call.result_fields
     name = first_text(fields, "commandName") or first_text(call.tool_input, "skill", "command")
     if not name:
@@ -113,38 +115,38 @@ def skill_view(call: ToolCall) -> SafeHtml:
     tools = ", ".join(map(as_text, as_items(fields.get("allowedTools"))))
     body = fact_list(
         Fact("name", name),
-        Fact("with", first_text(call.tool_input, "args")),
-        Fact("may use", tools),
-        Fact("said", "" if call.failed else call.result_text[:600]),
+        Fact("arguments", first_text(call.tool_input, "args")),
+        Fact("allowed tools", tools),
+        Fact("output", "" if call.failed else call.result_text[:600]),
     )
-    doors = call_links(call)
-    html = box(body, label=call.tool, links=doors)
+    header_links = call_links(call)
+    html = box(body, label=call.tool, links=header_links)
     return join_html(html, result_view(call)) if call.failed else html
 
 
 def message_view(call: ToolCall) -> SafeHtml:
-    """Return what one agent said to another."""
+    """Return a message from one agent to another."""
     content: Any = call.tool_input.get("message", call.tool_input.get("content"))
     text = content if isinstance(content, str) else ""
     if not text or call.step.call is None:
         return SafeHtml("")
     to = first_text(call.tool_input, "to", "recipient")
     body = join_html(
-        fact_list(Fact("to", to), Fact("about", first_text(call.tool_input, "summary"))),
+        fact_list(Fact("to", to), Fact("summary", first_text(call.tool_input, "summary"))),
         markdown_html(text, call.context, offset=call.step.call.offset),
     )
     return join_html(body, result_view(call))
 
 
 def mcp_view(call: ToolCall) -> SafeHtml:
-    """Return a call of another program's tool: whose it is, what it was asked, what it said."""
+    """Return a call to an MCP tool: server, tool, arguments and result."""
     server, _, tool = call.tool.removeprefix(MCP_PREFIX).partition("__")
     facts_html = fact_list(Fact("server", server), Fact("tool", tool))
     return join_html(facts_html, arguments_view(call, title=tool or call.tool), _mcp_result(call))
 
 
 def _mcp_result(call: ToolCall) -> SafeHtml:
-    """Return a result; a list of blocks is what the text and the pictures say already."""
+    """Return the result. Skip lists of blocks: their text and images are shown separately."""
     result_data = call.result_data
     if isinstance(result_data, list) and not _are_blocks(cast("list[Any]", result_data)) and not call.result_text:
         return result_view(call)
@@ -164,12 +166,12 @@ _MAX_SUMMARY: Final = 400
 
 
 def subagent_view(step: Step, context: ViewContext) -> SafeHtml:
-    """Return a sub-agent's brief, its figures and its report."""
+    """Return the prompt, usage and report of a sub-agent."""
     return join_html(subagent_brief(step, context), subagent_report(step, context)) or SafeHtml("")
 
 
 def subagent_brief(step: Step, context: ViewContext) -> SafeHtml:
-    """Return what a sub-agent was told."""
+    """Return the prompt of a sub-agent."""
     if _is_notification(step):
         return SafeHtml("")
     call = tool_call(step, context)
@@ -178,18 +180,20 @@ def subagent_brief(step: Step, context: ViewContext) -> SafeHtml:
         brief = step.agent.prompt
     brief_html = markdown_html(brief, context, kind="think", offset=call.offset) if brief else SafeHtml("")
     facts_html = fact_list(
-        Fact("kind", first_text(call.tool_input, "subagent_type") or first_text(call.result_fields, "agentType")),
-        Fact("for", first_text(call.tool_input, "description") or first_text(call.result_fields, "description")),
+        Fact("type", first_text(call.tool_input, "subagent_type") or first_text(call.result_fields, "agentType")),
+        Fact(
+            "description", first_text(call.tool_input, "description") or first_text(call.result_fields, "description")
+        ),
         Fact("model", first_text(call.tool_input, "model") or first_text(call.result_fields, "resolvedModel")),
-        Fact("runs", "in background" if _is_background(call) else ""),
-        Fact("in", first_text(call.tool_input, "isolation")),
+        Fact("mode", "in background" if _is_background(call) else ""),
+        Fact("isolation", first_text(call.tool_input, "isolation")),
         Fact("team", first_text(call.tool_input, "team_name")),
     )
     return join_html(facts_html, brief_html)
 
 
 def subagent_report(step: Step, context: ViewContext) -> SafeHtml:
-    """Return what a sub-agent took and what it reported; also why it has not."""
+    """Return the usage and the report of a sub-agent, or why the report is missing."""
     if _is_notification(step):
         return _notification_view(step, context)
     call = tool_call(step, context)
@@ -203,7 +207,7 @@ def subagent_report(step: Step, context: ViewContext) -> SafeHtml:
         parts.append(SafeHtml('<h4 class="part">Report</h4>'))
         parts.append(markdown_html(report, context, offset=call.offset))
     elif step.result is None:
-        parts.append(note_box("There is no report.", icon="clock"))
+        parts.append(note_box("No report", icon="clock"))
     return join_html(*parts, _subagent_links(step, context, call))
 
 
@@ -218,17 +222,17 @@ def _figures_html(call: ToolCall) -> SafeHtml:
     usage = as_fields(fields.get("usage"))
     output_tokens = as_number(usage.get("output_tokens"))
     return fact_list(
-        Fact("ended", first_text(fields, "status")),
-        Fact("steps", f"{steps:,}" if steps is not None else ""),
+        Fact("status", first_text(fields, "status")),
+        Fact("tool calls", f"{steps:,}" if steps is not None else ""),
         Fact("tokens", say.tokens(token_count) if token_count is not None else ""),
-        Fact("out", say.tokens(output_tokens) if output_tokens is not None else ""),
-        Fact("time", say.spaced_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""),
-        Fact("output", first_text(fields, "outputFile")),
+        Fact("output tokens", say.tokens(output_tokens) if output_tokens is not None else ""),
+        Fact("duration", say.spaced_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""),
+        Fact("output file", first_text(fields, "output fileFile")),
     )
 
 
 def _report_text(call: ToolCall) -> str:
-    """Return the words of the report; without what the client says to the model about it."""
+    """Return the report without the text that Claude Code adds for the model."""
     content: Any = call.result_fields.get("content")
     blocks = read_blocks(content)
     content_texts = [block.text for block in blocks if isinstance(block, Text)]
@@ -240,14 +244,14 @@ def _report_text(call: ToolCall) -> str:
 
 
 def _subagent_links(step: Step, context: ViewContext, call: ToolCall) -> SafeHtml:
-    doors = list(call_links(call))
+    header_links = list(call_links(call))
     subagent = step.agent
     if subagent is not None and subagent.agent_id and not subagent.inline:
-        doors.insert(0, Link("Its own page", context.links.agent(context.key, subagent.agent_id)))
-    return link_row(*doors)
+        header_links.insert(0, Link("Sub-agent page", context.links.agent(context.key, subagent.agent_id)))
+    return link_row(*header_links)
 
 
-# Reports of those in the background
+# Notifications of background sub-agents
 
 
 def _is_notification(step: Step) -> bool:
@@ -264,7 +268,7 @@ def _notification_view(step: Step, context: ViewContext) -> SafeHtml:
         Fact("status", tag_content(text, "status")),
         Fact("task", tag_content(text, "task-id")),
         Fact("summary", tag_content(text, "summary")[:_MAX_SUMMARY]),
-        Fact("output", tag_content(text, "output-file")),
+        Fact("output file", tag_content(text, "output file-file")),
     )
     report_html = markdown_html(as_text(report), context, offset=record.offset)
     return join_html(facts_html, report_html, link_row(*record_links(context, record.offset)))

@@ -15,7 +15,7 @@ from steno.web.templating import render_part
 from steno.web.tool_views.view_context import ViewContext, as_fields, as_items
 
 MAX_IMAGE_BYTES: Final = 20 << 20
-"""Of one picture; a bigger one is only named."""
+"""Maximum bytes of a displayed image; for a larger one, only the caption is shown."""
 _MAX_DEPTH: Final = 40
 _MAX_IMAGES: Final = 200
 _MAX_SHOWN: Final = 24
@@ -29,27 +29,27 @@ _HINTS: Final = (b'"base64"', b'"image"', b"data:image/")
 
 
 class RecordImage(msgspec.Struct, frozen=True):
-    """A picture in a record: its number there, its base64, and what its first bytes say."""
+    """An image in a record: its number, base64 data, and the type and size read from its first bytes."""
 
     number: int
     data: str
     media_type: str = ""
-    """What it is, by its bytes; nothing where it is none that pages show."""
+    """Media type from the first bytes; empty if browsers cannot show it."""
     width: int = 0
     height: int = 0
     declared_type: str = ""
 
     @property
     def size(self) -> int:
-        """How many bytes it has, nearly."""
+        """Return the approximate size in bytes."""
         return len(self.data) * 3 // 4
 
 
 def images_in(record: Record) -> list[RecordImage]:
-    """Return the pictures of a record, each once."""
+    """Return the distinct images of a record."""
     if not any(hint in record.line for hint in _HINTS):
         return []
-    # To hash a picture takes longer than to compare it with the few others.
+    # Comparing the few images is faster than hashing them.
     seen_data: list[str] = []
     images: list[RecordImage] = []
     for number, (data, declared) in enumerate(_image_candidates(record.fields, 0)):
@@ -67,7 +67,7 @@ def images_in(record: Record) -> list[RecordImage]:
 
 
 def _image_candidates(value: Any, depth: int) -> Iterator[tuple[str, str]]:
-    """Yield everything that could be a picture, and what it is said to be."""
+    """Yield the data and declared media type of everything that may be an image."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):
@@ -86,7 +86,7 @@ def _image_candidates(value: Any, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _inline_image(fields: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the base64 that an object holds itself, in any of the shapes there are."""
+    """Return the base64 data of an object and its declared media type."""
     kind = fields.get("type")
     for name, fits in (("data", kind in ("base64", "image")), ("base64", True)):
         data = fields.get(name)
@@ -98,7 +98,7 @@ def _inline_image(fields: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def image_bytes(image: RecordImage) -> bytes | None:
-    """Return the bytes of a picture; None where it is none, or too big."""
+    """Return the bytes of an image; None if it is not an image or too large."""
     if not image.media_type or image.size > MAX_IMAGE_BYTES:
         return None
     try:
@@ -108,22 +108,22 @@ def image_bytes(image: RecordImage) -> bytes | None:
 
 
 class ImageView(msgspec.Struct, frozen=True):
-    """A picture as a page shows it: no bigger than there is room for."""
+    """An image on a page, with its display size in pixels."""
 
     url: str
-    """Nothing where it cannot be shown."""
+    """URL; empty if the image cannot be shown."""
     width: int
     height: int
     caption: str
 
 
 def thumbnails(record: Record, image_url: Callable[[int], str]) -> tuple[ImageView, ...]:
-    """Return the pictures of a record, small; `address` is where the one of a number is."""
+    """Return the thumbnails of a record; `image_url` returns the URL of an image number."""
     return tuple(_image_view(image, image_url, _THUMBNAIL_SIZE) for image in images_in(record)[:_MAX_SHOWN])
 
 
 def image_gallery(record: Record, context: ViewContext) -> SafeHtml:
-    """Return the pictures of a record, or nothing."""
+    """Return the images of a record as HTML."""
     images = images_in(record)
     image_url = partial(context.image_url, record.offset)
     image_views = [_image_view(picture, image_url, (_MAX_WIDTH, _MAX_HEIGHT)) for picture in images[:_MAX_SHOWN]]
@@ -138,8 +138,8 @@ def _image_view(image: RecordImage, image_url: Callable[[int], str], max_size: t
     url = image_url(image.number) if is_showable else ""
     kind = (image.media_type or image.declared_type).removeprefix("image/")
     sides = f"{image.width:,} {_TIMES} {image.height:,}" if image.width else ""
-    reason = "" if is_showable else "not shown: " + ("too big" if image.media_type else "unknown bytes")
+    reason = "" if is_showable else "not shown: " + ("too large" if image.media_type else "unknown bytes")
     caption = ", ".join(part for part in (kind, sides, say.size(image.size), reason) if part)
-    # The page keeps room for it, so that nothing jumps when it comes.
+    # Reserve the display size so that the page does not shift while the image loads.
     scale = min(1, max_size[0] / max(1, image.width), max_size[1] / max(1, image.height))
     return ImageView(url, round(image.width * scale), round(image.height * scale), caption)

@@ -37,7 +37,7 @@ _MAX_FILES: Final = 20
 
 
 def attachment_view(record: Record, context: ViewContext) -> SafeHtml:
-    """Return what was attached, and what the model was told of it."""
+    """Return the content of an attachment and the text sent to the model for it."""
     raw = record.envelope.attachment
     value = decode_lenient(raw) if raw else None
     data = as_fields(value)
@@ -53,15 +53,15 @@ def attachment_view(record: Record, context: ViewContext) -> SafeHtml:
 
 
 def _model_text_box(record: Record, context: ViewContext) -> SafeHtml:
-    """Return the words in which the model was told, where the client kept them."""
+    """Return the recorded text that was sent to the model for an attachment."""
     items = as_items(record.fields.get("rendered"))
     texts = [_item_text(item) for item in items]
     text = "\n\n".join(item_text for item_text in texts if item_text)
-    doors = record_links(context, record.offset)
+    header_links = record_links(context, record.offset)
     if text:
         body, excerpt, _ = terminal_output(text, context, offset=record.offset)
-        return box(body, label="What the model was told", links=doors, excerpt=excerpt)
-    return box(json_view(items), label="What the model was told", links=doors) if items else SafeHtml("")
+        return box(body, label="Sent to the model", links=header_links, excerpt=excerpt)
+    return box(json_view(items), label="Sent to the model", links=header_links) if items else SafeHtml("")
 
 
 def _item_text(item: Any) -> str:
@@ -158,8 +158,8 @@ def _prompt_snapshot(data: Fields, record: Record, context: ViewContext) -> Safe
     boxes: list[SafeHtml] = []
     for text in prompts[:_MAX_FILES]:
         body, excerpt, _ = terminal_output(text, context, offset=record.offset)
-        doors = record_links(context, record.offset)
-        boxes.append(box(body, label="System prompt", links=doors, excerpt=excerpt))
+        header_links = record_links(context, record.offset)
+        boxes.append(box(body, label="System prompt", links=header_links, excerpt=excerpt))
     leave = frozenset(("type", "systemPrompt", "tools"))
     other_fields = object_view(data, context, offset=record.offset, skipped=leave)
     return join_html(*boxes, fact_list(Fact("tools", ", ".join(name for name in names if name))), other_fields)
@@ -188,56 +188,60 @@ _ATTACHMENT_VIEWS: Final[dict[str, _AttachmentView]] = {
 
 
 _MAX_GAP_BYTES: Final = 400_000
-"""Bytes of a gap that are shown."""
+"""Maximum bytes of a gap that are shown."""
 _MAX_LISTED: Final = 30
 _BYTES_PER_ROW: Final = 16
 _MAX_DUMP_BYTES: Final = 64
 
 
 def record_view(record: Record, context: ViewContext) -> SafeHtml:
-    """Return one record."""
+    """Return a record: facts, JSON, images and the raw line."""
     context = _with_path(context, record.offset)
     fields = record.fields
     head = fact_list(
         Fact("kind", record.kind or "none"),
         Fact("bytes", f"{record.length:,}"),
-        Fact("at byte", f"{record.offset:,}"),
-        Fact("client", record.envelope.version or ""),
+        Fact("offset", f"{record.offset:,}"),
+        Fact("version", record.envelope.version or ""),
         Fact("time", str(record.timestamp or "")),
-        Fact("here", _type_count(record, context.transcript)),
+        Fact("in this file", _type_count(record, context.transcript)),
     )
     parts = [head, *(_damage_note(damage) for damage in record.damage[:_MAX_LISTED])]
     catalogue_text, css_class = _catalogue_entry(record)
     drift = (Link("Drift", context.links.health()),) if css_class else ()
-    footer = (Fact("", "Kept byte for byte."), Fact("", catalogue_text, css_class), Fact("", _unknown_fields(record)))
-    body = json_view(fields, full=context.full) if fields else note_box("It cannot be read as JSON.", "warn")
-    parts.append(box(body, title=record.kind, label="tidy", links=drift, footer=footer))
+    footer = (
+        Fact("", "Preserved byte for byte"),
+        Fact("", catalogue_text, css_class),
+        Fact("", _unknown_fields(record)),
+    )
+    body = json_view(fields, full=context.full) if fields else note_box("Not valid JSON", "warn")
+    parts.append(box(body, title=record.kind, label="formatted", links=drift, footer=footer))
     parts += [image_gallery(record, context), _raw_line_box(record.line, context, record.offset)]
     return join_html(*parts)
 
 
 def gap_view(gap: Gap, context: ViewContext) -> SafeHtml:
-    """Return bytes that are no record."""
+    """Return the bytes between two records."""
     context = _with_path(context, gap.offset)
     raw = context.transcript.source.read(gap.offset, min(gap.length, _MAX_GAP_BYTES))
     empty = not raw.strip(b"\x00 \t\r\n")
     head = fact_list(
-        Fact("kind", "gap: no record"),
+        Fact("kind", "gap"),
         Fact("bytes", f"{gap.length:,}"),
-        Fact("at byte", f"{gap.offset:,}"),
-        Fact("holds", "nothing but blanks or zero bytes" if empty else ""),
+        Fact("offset", f"{gap.offset:,}"),
+        Fact("content", "only whitespace or zero bytes" if empty else ""),
     )
     parts = [head, *(_damage_note(damage) for damage in gap.damage[:_MAX_LISTED])]
     if not gap.damage and empty:
-        parts.append(note_box("An empty line. Every reader skips it."))
+        parts.append(note_box("Empty line; ignored by readers"))
     if gap.length > len(raw):
-        parts.append(note_box(f"The first {say.size(len(raw))} of {say.size(gap.length)} are shown.", "warn"))
+        parts.append(note_box(f"Showing the first {say.size(len(raw))} of {say.size(gap.length)}", "warn"))
     parts.append(_hex_dump(raw) if empty and raw else _raw_line_box(raw, context, gap.offset))
     return join_html(*parts)
 
 
 def _with_path(context: ViewContext, offset: int) -> ViewContext:
-    """Return the same with the address of a record, where it has no other."""
+    """Return the context with the path of a record, unless it has a path."""
     return context if context.path else msgspec.structs.replace(context, path=f"record/{offset}")
 
 
@@ -248,12 +252,12 @@ def _hex_dump(raw: bytes) -> SafeHtml:
 
 
 def _raw_line_box(raw: bytes, context: ViewContext, offset: int) -> SafeHtml:
-    """Return the very line; bytes that are no text are written as such."""
+    """Return the raw line; bytes that are not UTF-8 are escaped."""
     text = raw.decode("utf-8", "backslashreplace")
     excerpt = take_excerpt(text, context, offset=offset)
     body = SafeHtml(f'<pre class="out">{escape_html(excerpt.text)}</pre>')
-    more_links = (Link("All records from here", _records_url(context, offset)),)
-    return box(body, label="The line itself", links=more_links, excerpt=excerpt)
+    more_links = (Link("Records from here", _records_url(context, offset)),)
+    return box(body, label="Raw line", links=more_links, excerpt=excerpt)
 
 
 def _records_url(context: ViewContext, offset: int) -> str:
@@ -261,22 +265,22 @@ def _records_url(context: ViewContext, offset: int) -> str:
 
 
 def _type_count(record: Record, transcript: Transcript) -> str:
-    """Return how many records of the type there are in this file."""
+    """Return how many records of the same type the file has."""
     count = sum(node.type == record.type and node.subtype == record.subtype for node in transcript.nodes)
     name = f"{record.type}/{record.subtype}" if record.subtype else record.type
-    return f"{count:,} of type {name}" if count and name else ""
+    return f"{say.count(count, 'record')} of type {name}" if count and name else ""
 
 
 def _catalogue_entry(record: Record) -> tuple[str, str]:
-    """Return what the catalogue says of the kind, and whether that is worth a colour."""
+    """Return the catalogue entry of a record as text, and a CSS class."""
     entry = catalogue().kind(record.kind, record.dialect) or catalogue().kind(record.kind)
     if entry is None:
-        return "Not in the catalogue yet.", "warn"
+        return "Not in the catalogue", "warn"
     dialect = "" if record.dialect == "claude" else f" of the dialect {record.dialect}"
-    seen_label = f", seen in {entry.seen[0]} to {entry.seen[-1]}" if entry.seen else ""
-    claimed_note = " It was only told of by others." if entry.claimed else ""
-    role = "part of the conversation" if entry.family == "graph" else "beside the conversation"
-    return f"In the catalogue{dialect}{seen_label}, {role}.{claimed_note}", ""
+    seen_label = f", seen in versions {entry.seen[0]} to {entry.seen[-1]}" if entry.seen else ""
+    claimed_note = ", from other sources only" if entry.claimed else ""
+    role = "part of the conversation" if entry.family == "graph" else "not part of the conversation"
+    return f"In the catalogue{dialect}{seen_label}, {role}{claimed_note}", ""
 
 
 def _unknown_fields(record: Record) -> str:

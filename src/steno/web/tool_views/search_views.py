@@ -35,7 +35,7 @@ _HITS: Final = '<div class="hits" tabindex="0" role="region" aria-label="matches
 _NEAR_ROW: Final = ' class="near"'
 _MIN_NUMBERED_SHARE: Final = 0.6
 _FIRST_ERROR_STATUS: Final = 400
-"""From here on a page says that it was not given."""
+"""The lowest HTTP status that is an error."""
 _MAX_LINES: Final = 30
 _MAX_PAGES: Final = 200
 _MAX_MESSAGE: Final = 2_000
@@ -55,7 +55,7 @@ class _WebPage(msgspec.Struct, frozen=True):
 
     @property
     def link_url(self) -> str:
-        """Where a link may lead, or nothing."""
+        """Return the URL if it is safe to link to, else an empty string."""
         return web_address(self.address)
 
 
@@ -63,7 +63,7 @@ class _WebPage(msgspec.Struct, frozen=True):
 
 
 def grep_view(call: ToolCall) -> SafeHtml:
-    """Return lines that fit, by file, or the files alone."""
+    """Return matching lines by file, or the matching files."""
     result_fields = call.result_fields
     mode = first_text(result_fields, "mode") or first_text(call.tool_input, "output_mode")
     names = [as_text(name) for name in as_items(result_fields.get("filenames"))]
@@ -82,13 +82,15 @@ def grep_view(call: ToolCall) -> SafeHtml:
     else:
         body = _hits_html(hits)
     limit = as_number(result_fields.get("appliedLimit"))
-    footer = (Fact("", f"cut by the tool at {limit:,}" if limit else ""),)
-    doors = call_links(call)
-    return box(body, title=_pattern(call), label=_search_options(call), links=doors, footer=footer, excerpt=excerpt)
+    footer = (Fact("", f"truncated by the tool at {limit:,}" if limit else ""),)
+    header_links = call_links(call)
+    return box(
+        body, title=_pattern(call), label=_search_options(call), links=header_links, footer=footer, excerpt=excerpt
+    )
 
 
 def _parse_hits(text: str, path: str) -> list[_SearchHit] | None:
-    """Return the lines that were found, if that is how they are written."""
+    """Return the matches of a search; None if the format is unknown."""
     lines = [line for line in text.split("\n") if line != "--"]
     hits: list[_SearchHit] = []
     for line in lines:
@@ -123,12 +125,12 @@ def _pattern(call: ToolCall) -> str:
 
 
 def _search_options(call: ToolCall) -> str:
-    """Return how a search was narrowed, in words."""
+    """Return the options of a search as text."""
     tool_input = call.tool_input
     path = as_text(tool_input.get("path"))
     kinds = [as_text(tool_input.get(name)) for name in ("glob", "type")]
-    flags = ["any case" if tool_input.get("-i") is True else ""]
-    flags.append("across lines" if tool_input.get("multiline") is True else "")
+    flags = ["case-insensitive" if tool_input.get("-i") is True else ""]
+    flags.append("multiline" if tool_input.get("multiline") is True else "")
     where = f"in {path}" if path else ""
     return ", ".join(option for option in (where, *kinds, *flags) if option)
 
@@ -136,27 +138,27 @@ def _search_options(call: ToolCall) -> str:
 def _path_list_box(call: ToolCall, names: list[str], label: str, note_text: str = "", noun: str = "file") -> SafeHtml:
     offset = call.step.result.offset if call.step.result is not None else None
     body, excerpt = path_list(names, call.context, offset=offset)
-    doors = call_links(call)
+    header_links = call_links(call)
     end = say.count(len(names), noun)
     return box(
         body,
         title=_pattern(call) or as_text(call.tool_input.get("path")),
         label=label,
         end=end,
-        links=doors,
+        links=header_links,
         footer=(Fact("", note_text),),
         excerpt=excerpt,
     )
 
 
 def _no_matches_box(call: ToolCall) -> SafeHtml:
-    doors = call_links(call)
-    message = note_box(call.result_text.strip()[:_MAX_MESSAGE] or "Nothing was found.", icon="search")
-    return box(message, title=_pattern(call), label=_search_options(call), links=doors)
+    header_links = call_links(call)
+    message = note_box(call.result_text.strip()[:_MAX_MESSAGE] or "No matches", icon="search")
+    return box(message, title=_pattern(call), label=_search_options(call), links=header_links)
 
 
 def glob_view(call: ToolCall) -> SafeHtml:
-    """Return the files that were found by name."""
+    """Return the files that match a pattern."""
     result_fields = call.result_fields
     names = [as_text(name) for name in as_items(result_fields.get("filenames"))]
     if not names and not result_fields and not call.failed:
@@ -169,21 +171,21 @@ def glob_view(call: ToolCall) -> SafeHtml:
     total = as_number(result_fields.get("totalMatches"))
     is_truncated = result_fields.get("truncated") is True
     of = f" of {total:,}" if total is not None and total > len(names) else ""
-    note_text = f"cut by the tool at {len(names):,}{of}" if is_truncated else ""
+    note_text = f"truncated by the tool at {len(names):,}{of}" if is_truncated else ""
     return _path_list_box(call, names, _search_options(call), note_text)
 
 
 def directory_view(call: ToolCall) -> SafeHtml:
-    """Return the contents of a folder."""
+    """Return the contents of a directory."""
     if call.failed or call.step.result is None or not call.result_text.strip():
         return SafeHtml("")
     body, excerpt, _ = terminal_output(call.result_text, call.context, offset=call.step.result.offset)
-    doors = call_links(call)
-    return box(body, title=as_text(call.tool_input.get("path")), links=doors, excerpt=excerpt)
+    header_links = call_links(call)
+    return box(body, title=as_text(call.tool_input.get("path")), links=header_links, excerpt=excerpt)
 
 
 def tool_search_view(call: ToolCall) -> SafeHtml:
-    """Return the tools that a search for tools found."""
+    """Return the tools that match a query."""
     names = [as_text(name) for name in as_items(call.result_fields.get("matches"))]
     if not names:
         return SafeHtml("")
@@ -195,7 +197,7 @@ def tool_search_view(call: ToolCall) -> SafeHtml:
 
 
 def web_fetch_view(call: ToolCall) -> SafeHtml:
-    """Return a page that was fetched, or what was made of it."""
+    """Return the answer about a fetched page, or its content."""
     result_fields = call.result_fields
     address = first_text(result_fields, "url") or first_text(call.tool_input, "url")
     text = first_text(result_fields, "result") or call.result_text
@@ -210,17 +212,17 @@ def web_fetch_view(call: ToolCall) -> SafeHtml:
         Fact("", say.spaced_duration(duration_ms / MS_PER_SECOND) if duration_ms is not None else ""),
     )
     body = join_html(
-        fact_list(Fact("asked", as_text(call.tool_input.get("prompt")))),
+        fact_list(Fact("prompt", as_text(call.tool_input.get("prompt")))),
         markdown_html(text, call.context, offset=call.step.result.offset),
     )
-    doors = call_links(call)
+    header_links = call_links(call)
     link_url = web_address(address)
     open_link = (Link("Open", link_url),) if link_url else ()
-    return box(body, title=address, links=(*open_link, *doors), footer=footer, kind="page-of")
+    return box(body, title=address, links=(*open_link, *header_links), footer=footer, kind="page-of")
 
 
 def web_search_view(call: ToolCall) -> SafeHtml:
-    """Return what a search in the web found."""
+    """Return the results of a web search."""
     results = call.result_fields.get("results")
     if not isinstance(results, list) or call.step.result is None:
         return SafeHtml("")
@@ -253,5 +255,5 @@ def _web_page(value: Any) -> _WebPage:
 
 
 def _domain_facts(call: ToolCall) -> tuple[Fact, ...]:
-    names = (("allowed_domains", "only"), ("blocked_domains", "without"))
+    names = (("allowed_domains", "allowed domains"), ("blocked_domains", "blocked domains"))
     return tuple(Fact(word, ", ".join(map(as_text, as_items(call.tool_input.get(name))))) for name, word in names)

@@ -18,7 +18,7 @@ _IMAGE_PREFIX: Final = "data:image/"
 
 
 def shell_command_view(call: ToolCall) -> SafeHtml:
-    """Return a command and what it printed."""
+    """Return a command and its output."""
     result_fields = call.result_fields
     stdout, stderr = as_text(result_fields.get("stdout")), as_text(result_fields.get("stderr"))
     result_text, saved_path, code = call.result_text, "", ""
@@ -71,7 +71,7 @@ def _tags(call: ToolCall) -> tuple[str, ...]:
 
 
 def _split_saved_output(text: str) -> tuple[str, str]:
-    """Return an output, and where the whole of it was put if this is only its beginning."""
+    """Return the output, and the path of the full output if this is only its beginning."""
     match = _SAVED_OUTPUT.search(text) if _SAVED_START in text else None
     if match is None:
         return text, ""
@@ -81,7 +81,7 @@ def _split_saved_output(text: str) -> tuple[str, str]:
 
 
 def _exit_facts(call: ToolCall, result_fields: Fields, code: str) -> tuple[Fact, ...]:
-    """Return how it ended."""
+    """Return the exit status and the duration."""
     seconds = say.spaced_duration(call.step.duration) if call.step.duration is not None else ""
     state = call.step.state
     if state == "interrupted" or result_fields.get("interrupted") is True:
@@ -93,7 +93,7 @@ def _exit_facts(call: ToolCall, result_fields: Fields, code: str) -> tuple[Fact,
     if state == "unknown":
         return (Fact("", call.step.outcome),)
     if result_fields.get("backgroundTaskId"):
-        return (Fact("", f"went on in the background as {as_text(result_fields['backgroundTaskId'])}"),)
+        return (Fact("", f"moved to background as {as_text(result_fields['backgroundTaskId'])}"),)
     if state == "failed":
         return Fact("", f"exit {code}" if code else "failed", "bad"), Fact("", seconds)
     meaning = as_text(result_fields.get("returnCodeInterpretation"))
@@ -105,16 +105,16 @@ def _output_facts(result_fields: Fields, saved_path: str, overwritten: int, outp
     if not output or output.isspace():
         footer.append(Fact("", "no output"))
     if overwritten:
-        footer.append(Fact("", f"{say.count(overwritten, 'line')} printed over"))
+        footer.append(Fact("", f"{say.count(overwritten, 'line')} overwritten"))
     if output_path := as_text(result_fields.get("persistedOutputPath")) or saved_path:
         size = as_number(result_fields.get("persistedOutputSize"))
         size_label = f", {say.size(size)}" if size is not None else ""
-        footer.append(Fact("", f"whole output{size_label} kept in {output_path}"))
+        footer.append(Fact("", f"full output{size_label} saved to {output_path}"))
     return footer
 
 
 def task_output_view(call: ToolCall) -> SafeHtml:
-    """Return what a command in the background, or another task, printed meanwhile."""
+    """Return the output of a background task."""
     node = call.step.result
     result_fields = call.result_fields
     task = as_fields(result_fields.get("task")) or result_fields
@@ -132,11 +132,11 @@ def task_output_view(call: ToolCall) -> SafeHtml:
     footer = (
         Fact("", first_text(task, "status") or first_text(result_fields, "retrieval_status", "message")),
         Fact("exit", "" if code is None else str(code), "bad" if code else ""),
-        Fact("", f"{say.count(overwritten, 'line')} printed over" if overwritten else ""),
+        Fact("", f"{say.count(overwritten, 'line')} overwritten" if overwritten else ""),
         Fact("", "" if stdout or stderr else "no output"),
     )
     title = first_text(task, "task_id", "shellId", "shell_id") or first_text(
         call.tool_input, "task_id", "bash_id", "shell_id"
     )
-    doors = call_links(call)
-    return box(join_html(*parts), title=title, links=doors, footer=footer, excerpt=excerpt)
+    header_links = call_links(call)
+    return box(join_html(*parts), title=title, links=header_links, footer=footer, excerpt=excerpt)

@@ -16,18 +16,18 @@ from steno.web.tool_views.view_context import Fields, ToolCall, ViewContext, as_
 
 _BOARD_COLUMNS: Final = (
     ("To do", "", "ring", ("pending", "open", "todo")),
-    ("Doing", "doing", "half", ("in_progress", "doing", "active")),
+    ("In progress", "doing", "half", ("in_progress", "doing", "active")),
     ("Done", "done", "check", ("completed", "done")),
 )
 _DELETED: Final = "deleted"
 _MAX_LOOKBACK: Final = 4_000
-"""Records that are looked through for the board before."""
+"""Maximum records searched for the previous board."""
 _TASK_TOOLS: Final = tools_where(lambda facts: facts.view == "tasks" and facts.name != "TaskGet")
 _MAX_ITEMS: Final = 200
 
 
 class BoardItem(msgspec.Struct, frozen=True):
-    """One thing to do."""
+    """A to-do item or task."""
 
     name: str
     title: str
@@ -50,11 +50,11 @@ class _BoardColumn(msgspec.Struct, frozen=True):
 
 
 def board_html(items: Sequence[BoardItem], previous: Mapping[str, str] | None) -> SafeHtml:
-    """Return a board; `before` is the status of each thing by name, if it is known."""
+    """Return a board; `previous` maps item keys to their previous status, if known."""
     columns: list[_BoardColumn] = []
     known_statuses = {status for column in _BOARD_COLUMNS for status in column[3]}
     for title, kind, icon, statuses in _BOARD_COLUMNS:
-        # What nobody knows is still to do.
+        # Unknown states count as to do.
         column_items = [
             item for item in items if item.status in statuses or (not kind and item.status not in known_statuses)
         ]
@@ -93,7 +93,7 @@ def _build_entry(item: BoardItem, previous: Mapping[str, str] | None, known_stat
 
 
 def todo_view(call: ToolCall) -> SafeHtml:
-    """Return the list that was written, against the one before."""
+    """Return the written list, compared with the previous one."""
     current = _todo_items(call.result_fields.get("newTodos")) or _todo_items(call.tool_input.get("todos"))
     previous = _todo_items(call.result_fields.get("oldTodos"))
     if not previous and "oldTodos" not in call.result_fields and call.step.call is not None:
@@ -102,7 +102,7 @@ def todo_view(call: ToolCall) -> SafeHtml:
         return SafeHtml("")
     html = board_html(current, {item.name: item.status for item in previous})
     removed = [item.title for item in previous if item.name not in {current_item.name for current_item in current}]
-    return join_html(html, fact_list(Fact("no longer on it", ", ".join(removed)[:2_000])), _failure_html(call))
+    return join_html(html, fact_list(Fact("removed", ", ".join(removed)[:2_000])), _failure_html(call))
 
 
 def _todo_items(value: Any) -> list[BoardItem]:
@@ -116,7 +116,7 @@ def _todo_items(value: Any) -> list[BoardItem]:
 
 
 def _previous_todos(context: ViewContext, node: Node) -> list[BoardItem]:
-    """Return the list of the last call before this one, where the client did not keep it."""
+    """Return the list of the previous call; used if the result does not record it."""
     for use, _ in _tool_uses(context, reversed(_preceding_nodes(context, node)), ("TodoWrite",)):
         return _todo_items(use.input.get("todos"))
     return []
@@ -127,7 +127,7 @@ def _preceding_nodes(context: ViewContext, node: Node) -> list[Node]:
 
 
 def _tool_uses(context: ViewContext, nodes: Iterable[Node], names: Sequence[str]) -> Iterator[tuple[ToolUse, Node]]:
-    """Yield the calls of some tools; records are only decoded where the name is in them."""
+    """Yield the calls of some tools. Decode only records that contain a tool name."""
     marks = [f'"{name}"'.encode() for name in names]
     for node in nodes:
         if not node.uses:
@@ -144,7 +144,7 @@ def _tool_uses(context: ViewContext, nodes: Iterable[Node], names: Sequence[str]
 
 
 def task_view(call: ToolCall) -> SafeHtml:
-    """Return the board as a call left it, and what the call did."""
+    """Return the board after a call, and the changes of the call."""
     node = call.step.call
     if node is None:
         return SafeHtml("")
@@ -165,15 +165,15 @@ def _task_facts(call: ToolCall) -> SafeHtml:
     return fact_list(
         Fact("task", first_text(task, "id", "taskId") or as_text(call.tool_input.get("taskId"))),
         Fact("status", status_change),
-        Fact("about", first_text(task, "description")),
+        Fact("description", first_text(task, "description")),
         Fact("owner", first_text(call.tool_input, "owner")),
-        Fact("waits for", ", ".join(map(as_text, as_items(call.tool_input.get("addBlockedBy"))))),
+        Fact("blocked by", ", ".join(map(as_text, as_items(call.tool_input.get("addBlockedBy"))))),
         Fact("error", first_text(call.result_fields, "error"), "bad"),
     )
 
 
 def _previous_tasks(context: ViewContext, node: Node) -> dict[str, BoardItem]:
-    """Return the board as the calls before this one left it."""
+    """Return the board before a call."""
     board: dict[str, BoardItem] = {}
     nodes = _preceding_nodes(context, node)
     calls = {use.id: use for use, _ in _tool_uses(context, nodes, _TASK_TOOLS)}
@@ -216,7 +216,7 @@ def _board_item(value: Any) -> BoardItem:
     fields = as_fields(value)
     name = first_text(fields, "id", "taskId")
     blockers = ", ".join(map(as_text, as_items(fields.get("blockedBy"))))
-    detail = f"waits for {blockers}" if blockers else first_text(fields, "owner")
+    detail = f"blocked by {blockers}" if blockers else first_text(fields, "owner")
     title = first_text(fields, "subject", "content") or f"Task {name}"
     return BoardItem(name, title, first_text(fields, "status") or "pending", detail)
 

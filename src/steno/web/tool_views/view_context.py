@@ -1,4 +1,4 @@
-"""What a view knows: session, record, extent; a tool call with its result; field access."""
+"""Input of views: session, record and extent; a tool call with its result; field access."""
 
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ _NUMBER_TYPES: Final = (int, float)
 
 
 def as_text(value: Any) -> str:
-    """Return a text, or a number as one.
+    """Return a string, or a number as a string; empty for other types.
 
     >>> as_text("a"), as_text(3), as_text(True), as_text(None)
     ('a', '3', '', '')
@@ -29,24 +29,24 @@ def as_text(value: Any) -> str:
 
 
 def as_number(value: Any) -> int | None:
-    """Return a whole number of a sane size."""
+    """Return an integer within limits, else None."""
     if isinstance(value, bool) or not isinstance(value, _NUMBER_TYPES):
         return None
     return int(value) if abs(value) < _MAX_EXACT else None
 
 
 def as_fields(value: Any) -> Fields:
-    """Return an object, or an empty one."""
+    """Return a JSON object; empty for other types."""
     return value if value.__class__ is dict else {}
 
 
 def as_items(value: Any) -> list[Any]:
-    """Return a list, or an empty one."""
+    """Return a list; empty for other types."""
     return value if value.__class__ is list else []
 
 
 def first_text(fields: Fields, *names: str) -> str:
-    """Return the first of some fields that has words in it."""
+    """Return the first of some fields that is a non-blank text."""
     for name in names:
         text = as_text(fields.get(name))
         if text:
@@ -59,25 +59,25 @@ _ERROR_TAGS: Final = ("<tool_use_error>", "</tool_use_error>")
 
 
 class ViewContext(msgspec.Struct, frozen=True):
-    """Whose step or record is shown, and how."""
+    """Session of a step or record, and display options."""
 
     key: str
-    """What addresses call the session."""
+    """The session's key in URLs."""
     agent: str
-    """What addresses call the sub-agent, or nothing."""
+    """The sub-agent's ID in URLs; empty for the main conversation."""
     transcript: Transcript
     links: Links
     full: bool = False
-    """Show everything, not only the first lines. (`full=1` in an address.)"""
+    """Whether to show the full content; `full=1` in a URL."""
     start: int = 0
-    """Where in a text, or in the rows of a diff, to begin. (`from=N` in an address.)"""
+    """First character of a text, or first row of a diff; `from=N` in a URL."""
     side_by_side: bool = False
-    """Show changes side by side. (`diff=side` in an address.)"""
+    """Whether to show changes side by side; `diff=side` in a URL."""
     path: str = ""
-    """What addresses call the thing inside its session: `step/120-0`, `record/120`."""
+    """Path of the item within its session, such as `step/120-0` or `record/120`."""
 
     def url(self, **query: str | int | None) -> str:
-        """Return the address of the same thing, shown otherwise; nothing where it has none."""
+        """Return the URL of the item with other options; empty if the item has no path."""
         if not self.path:
             return ""
         if self.side_by_side and "diff" not in query:
@@ -85,16 +85,16 @@ class ViewContext(msgspec.Struct, frozen=True):
         return self.links.inside(self.key, self.path, self.agent, **query)
 
     def record_url(self, offset: int) -> str:
-        """Return the address of a record as it stands in the file."""
+        """Return the URL of a raw record."""
         return self.links.record(self.key, offset, self.agent)
 
     def image_url(self, offset: int, number: int) -> str:
-        """Return the address of a picture inside a record."""
+        """Return the URL of an image in a record."""
         return self.links.inside(self.key, f"image/{offset}-{number}", self.agent)
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
-    """What the records say of a tool call and of its result."""
+    """A tool call and its result."""
 
     step: Step
     context: ViewContext
@@ -102,39 +102,39 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     tool_input: Fields = {}
     """The arguments."""
     invalid_input: Any = None
-    """The arguments where they are no object."""
+    """Arguments that are not a JSON object."""
     record: Record | None = None
-    """The record of the result."""
+    """The record with the result."""
     result_data: Any = None
-    """What the client itself kept of the result."""
+    """The structured result that Claude Code recorded (`toolUseResult`)."""
     result_fields: Fields = {}
-    """The same, where it is an object."""
+    """The structured result, if it is a JSON object."""
     result_text: str = ""
-    """What the model was told."""
+    """The result text that was sent to the model."""
     result_blocks: tuple[Block, ...] = ()
     failed: bool = False
 
     @property
     def has_images(self) -> bool:
-        """Whether the model was given pictures."""
+        """Whether the result contains images."""
         return bool([block for block in self.result_blocks if isinstance(block, Image)])
 
     @property
     def offset(self) -> int | None:
-        """Where the last record of it is."""
+        """Return the offset of the last record of the call."""
         node = self.step.result or self.step.call
         return node.offset if node is not None else None
 
 
 def tool_call(step: Step, context: ViewContext) -> ToolCall:
-    """Return what is known of a step that is a tool call."""
+    """Return the tool call of a step."""
     use = _tool_use(step, context)
     tool_input = use.input if use is not None else {}
     record = context.transcript.record(step.result) if step.result is not None else None
     results = record.tool_results if record is not None else ()
     result = _result_for(results, step.call_id)
     text = result.text if result is not None else ""
-    # One record may answer several calls; what the client kept is then of no certain call.
+    # If one record holds the results of several calls, the structured result cannot be assigned to a call.
     result_data = record.tool_use_result if record is not None and len(results) == 1 else None
     return ToolCall(
         step=step,

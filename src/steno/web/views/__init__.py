@@ -1,4 +1,4 @@
-"""What pages show, as values for templates.
+"""View models of the pages, for templates.
 
 session_list     session list: parameters, rows, sections, filters with counts
 session_params   parameters of a session page URL
@@ -10,7 +10,7 @@ find_in_session  text search in one session
 file_findings    findings of `steno check` for one session
 session_panel    side panel: context, outline, files, commands, usage
 session_charts   SVG: session map, context bar, context growth
-comparison       two sessions side by side
+comparison       comparison of two sessions
 file_pages       file tree, versions and their cache
 usage_figures    usage parameters, figures and tables
 usage_charts     usage charts

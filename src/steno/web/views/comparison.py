@@ -1,4 +1,4 @@
-"""Comparison of two sessions: both paths, sessions to choose from, cached sides."""
+"""Comparison of two sessions: both paths, session choices, cached sides."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -22,10 +22,10 @@ _VISIBLE_HEAD: Final = 5
 _VISIBLE_TAIL: Final = 3
 _MIN_FOLDED: Final = 6
 _VISIBLE_BRANCH: Final = 12
-"""How much of a long stretch stands open, at its beginning and (where both go on) at its end."""
+"""Lines of a long diverging section that are initially visible."""
 _MAX_LINES: Final = 600
 _MAX_ALL_LINES: Final = 4_000
-"""How many lines a page has at most, and when all of them are asked for."""
+"""Maximum lines on a page, by default and with all lines shown."""
 _MAX_SUBJECT: Final = 160
 _KIND_ICONS: Final = {"agent": "agent", "error": "warn", "unknown": "unknown"}
 _STATE_LABELS: Final = {
@@ -39,7 +39,7 @@ _STATE_LABELS: Final = {
 
 
 class PathLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt or a step, as a line."""
+    """A prompt or a step as a line."""
 
     item: PathItem
     icon: str
@@ -49,28 +49,28 @@ class PathLine(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     href: str
     source: str = ""
-    """Where the inside of a step can be asked for."""
+    """URL of the content of a step."""
     outcomes: tuple[tuple[str, str, bool], ...] = ()
-    """What came of it where that differs: for whom, what, and whether it failed."""
+    """Outcomes that differ: session, text, whether the step failed."""
 
     @property
     def failed(self) -> bool:
-        """Whether it went wrong, for either."""
+        """Whether the step failed in either session."""
         return self.state == "failed" or any(failed for _, _, failed in self.outcomes)
 
 
 class FoldedLines(msgspec.Struct, frozen=True):
-    """Lines of which some are folded away."""
+    """Lines of which some are folded."""
 
     head: list[PathLine]
     folded: list[PathLine]
     tail: list[PathLine]
     omitted: int = 0
-    """How many are not on the page at all."""
+    """Number of lines that are not on the page."""
 
 
 class PathSection(msgspec.Struct, frozen=True):
-    """A stretch that both went, or a place where each went its own way."""
+    """A section that both sessions share, or in which they diverge."""
 
     is_common: bool
     a: FoldedLines
@@ -79,15 +79,15 @@ class PathSection(msgspec.Struct, frozen=True):
 
 
 class PathView(msgspec.Struct, frozen=True):
-    """Both paths."""
+    """The paths of both sessions."""
 
     chunks: list[PathSection]
     omitted: int
-    """How many prompts and steps are not on the page."""
+    """Number of prompts and steps that are not on the page."""
 
 
 def compare_paths(comparison: Comparison, keys: tuple[str, str], links: Links, *, show_all: bool = False) -> PathView:
-    """Return the paths as a page shows them; with `whole` nothing is folded."""
+    """Return the paths for a page; with `show_all`, do not fold lines."""
     remaining = _MAX_ALL_LINES if show_all else _MAX_LINES
     chunks: list[PathSection] = []
     omitted = 0
@@ -121,7 +121,7 @@ _NO_LINES: Final = FoldedLines([], [], [])
 def _fold(lines: list[PathLine], remaining: int, *, tail: bool = False, show_all: bool = False) -> FoldedLines:
     visible, omitted = lines[:remaining], max(0, len(lines) - remaining)
     head, end = (_VISIBLE_HEAD, _VISIBLE_TAIL) if tail else (_VISIBLE_BRANCH, 0)
-    # To fold a few lines away saves nothing.
+    # Folding only a few lines saves no space.
     if show_all or len(visible) <= head + end + _MIN_FOLDED:
         return FoldedLines(visible, [], [], omitted)
     at = len(visible) - end
@@ -130,12 +130,12 @@ def _fold(lines: list[PathLine], remaining: int, *, tail: bool = False, show_all
 
 def _common_label(items: list[PathItem]) -> str:
     steps = sum(not item.is_prompt for item in items)
-    return f"the same again: {humanize.count(steps, 'step')}" if steps else "asked the same again"
+    return f"In common again: {humanize.count(steps, 'step')}" if steps else "Same prompt again"
 
 
 def _divergence_label(comparison: Comparison, start_a: int, start_b: int, *, diverged_before: bool) -> str:
     if diverged_before:
-        return "apart again"
+        return "Diverges again"
     item_a = comparison.a.path[start_a] if start_a < len(comparison.a.path) else None
     item_b = comparison.b.path[start_b] if start_b < len(comparison.b.path) else None
     first_item = item_a or item_b
@@ -188,7 +188,7 @@ def _path_line(item: PathItem, key: str, links: Links) -> PathLine:
 
 
 class SessionChoice(msgspec.Struct, frozen=True):
-    """A session that can be chosen."""
+    """A session that can be chosen for comparison."""
 
     listed: SessionRow
     key: str
@@ -201,7 +201,7 @@ class SessionChoice(msgspec.Struct, frozen=True):
 def session_choices(
     app_state: AppState, index: SessionIndex, sessions: Iterable[tuple[SessionRow, str]]
 ) -> list[SessionChoice]:
-    """Return sessions as a list shows them, each with a word on why it is there."""
+    """Return sessions as list rows, each with the reason for its suggestion."""
     pairs = list(sessions)
     costs = usage_by_session(index.connection, [each.file for each, _ in pairs], app_state.prices)
     now = app_state.now()
@@ -226,7 +226,7 @@ _sides: WeakKeyDictionary[Session, SessionSide] = WeakKeyDictionary()
 
 
 def cached_side(session: Session, metadata: IndexedFacts) -> SessionSide:
-    """Return a session's side. A session that changes is opened anew, so what is kept stays true."""
+    """Return the side of a session. A changed session is reopened, so cached sides stay valid."""
     with _sides_lock:
         cached = _sides.get(session)
     if cached is not None and cached.known.project == metadata.project:

@@ -30,7 +30,7 @@ _reports: Final[OrderedDict[_Fingerprint, FileReport]] = OrderedDict()
 
 
 class FindingView(msgspec.Struct):
-    """One finding, however often it was met."""
+    """A finding; repeated findings of a rule are combined."""
 
     severity: Severity
     id: str
@@ -39,21 +39,21 @@ class FindingView(msgspec.Struct):
     count_label: str
     href: str = ""
     agent: str = ""
-    """The sub-agent whose file it is in; nothing for the session's own."""
+    """Sub-agent whose file has the finding; empty for the main file."""
 
     @property
     def icon(self) -> str:
-        """The picture for how bad it is."""
+        """Return the icon of the severity."""
         return _SEVERITY_ICONS[self.severity]
 
     @property
     def css_class(self) -> str:
-        """The colour for how bad it is."""
+        """Return the CSS class of the severity."""
         return _SEVERITY_CLASSES[self.severity]
 
 
 class FileFindings:
-    """What a page says of them."""
+    """The findings section of a page."""
 
     def __init__(self, findings: Sequence[FindingView], problem_count: int, command: str, verdict: str) -> None:
         self.findings = findings
@@ -63,11 +63,11 @@ class FileFindings:
 
 
 def session_findings(app_state: AppState, session_ref: SessionRef, links: Links, agent: str = "") -> FileFindings:
-    """Return what is wrong with a session; whoever asks first waits for it.
+    """Return the findings of a session.
 
     Raises:
-        NotFound: its file is gone.
-        Unreadable: it cannot be read.
+        NotFound: The file does not exist.
+        Unreadable: The file cannot be read.
     """
     report = check_session(session_ref)
     findings = [
@@ -81,21 +81,22 @@ def session_findings(app_state: AppState, session_ref: SessionRef, links: Links,
     verdict = ""
     if newest is not None and report.lost:
         lost_messages = humanize.count(report.lost, "message")
-        verdict = f"The newest client would leave out {lost_messages} of {newest.there:,}."
+        verdict = f"On resume, Claude Code would omit {lost_messages} of {newest.there:,}."
     command = _fix_command(app_state, session_ref, "repair" if report.number("error") else "check")
     return FileFindings(findings[:_MAX_FINDINGS], problem_count, command, verdict)
 
 
 def check_session(session_ref: SessionRef) -> FileReport:
-    """Return what `steno check` finds in the file of a session and in those of its sub-agents.
+    """Return the findings of `steno check` in the files of a session and its sub-agents.
 
     Raises:
-        NotFound: its file is gone.
-        Unreadable: it cannot be read.
+        NotFound: The file does not exist.
+        Unreadable: The file cannot be read.
     """
     if session_ref.is_deleted:
         raise NotFound(
-            "the file is only in the archive", hint=f"`steno archive --verify {session_ref.id}` looks at what is kept"
+            "the session file is only in the archive",
+            hint=f"Run `steno archive --verify {session_ref.id}` to check the archived copy.",
         )
     return _cached_report(discover_file(session_ref.path))
 
@@ -105,7 +106,7 @@ def _subagent_of(report: FileReport) -> str:
 
 
 def _finding_views(report: FileReport, links: Links, key: str, agent: str) -> Iterator[FindingView]:
-    """Yield what is wrong with one file, each rule once and where it is gravest."""
+    """Yield the findings of one file, one per rule at its highest severity."""
     seen_ids: set[str] = set()
     for finding in sorted(report.findings, key=lambda each: SEVERITIES.index(each.severity)):
         if finding.id in seen_ids:
@@ -124,7 +125,7 @@ def _finding_views(report: FileReport, links: Links, key: str, agent: str) -> It
 
 
 def _record_url(report: FileReport, finding: Finding, links: Links, key: str, agent: str) -> str:
-    """Return where the record is shown that a finding is about."""
+    """Return the URL of the record of a finding."""
     record_place = finding.location
     if not report.is_converted or not record_place.uuid:
         return links.record(key, record_place.span.offset, agent)
@@ -132,7 +133,7 @@ def _record_url(report: FileReport, finding: Finding, links: Links, key: str, ag
 
 
 def _fix_command(app_state: AppState, session_ref: SessionRef, name: str) -> str:
-    """Return the command that looks at the very same file; nothing where none can be typed."""
+    """Return the command to check or repair the file; empty if its path cannot be quoted."""
     path_argument = session_ref.path
     if not session_ref.subagent:
         with app_state.index() as index:

@@ -1,4 +1,4 @@
-"""Files: cached file lists and histories, the folder tree, one version or a diff of two."""
+"""Files: cached file lists and histories, directory tree, one version or a diff of two."""
 
 import threading
 from collections import OrderedDict
@@ -42,7 +42,7 @@ _MAX_LISTS: Final = 6
 
 
 class FileCache:
-    """The last answers about files."""
+    """Cached file lists and histories."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,15 +54,15 @@ class FileCache:
         return self._get(index, "projects", "", 1, lambda: touched_projects(index.connection))
 
     def project_files(self, index: SessionIndex, project: str) -> list[TouchedFile]:
-        """Return all files of a project, by their paths."""
+        """Return all files of a project, sorted by path."""
         choice = TouchedFilter(project=project, sort="path")
         return self._get(index, "project", project, _MAX_LISTS, lambda: list_touched_files(index.connection, choice))
 
     def path(self, index: SessionIndex, tag: str) -> str:
-        """Return the path that an address names.
+        """Return the path of a tag.
 
         Raises:
-            NotFound: no such file was touched.
+            NotFound: No session touched the file.
         """
 
         def tags() -> dict[str, str]:
@@ -70,14 +70,14 @@ class FileCache:
 
         path = self._get(index, "tags", "", 1, tags).get(tag)
         if path is None:
-            raise NotFound("no session touched such a file", hint="it may not be indexed yet")
+            raise NotFound("no session touched this file", hint="The file may not be indexed yet.")
         return path
 
     def history(self, app_state: AppState, index: SessionIndex, path: str) -> History:
-        """Return one file through time.
+        """Return the history of a file.
 
         Raises:
-            NotFound: there is nothing to tell.
+            NotFound: No session touched the file.
         """
         file_history = self._get(
             index,
@@ -87,7 +87,7 @@ class FileCache:
             lambda: history(index.connection, path, app_state.session_cache.open),
         )
         if file_history is None:
-            raise NotFound("no session touched such a file")
+            raise NotFound("no session touched this file")
         return file_history
 
     def _get(self, index: SessionIndex, kind: str, name: str, max_entries: int, make: Callable[[], _T]) -> _T:
@@ -118,11 +118,11 @@ def file_cache_of(app_state: AppState) -> FileCache:
 
 
 _MAX_FILES: Final = 400
-"""Rows; of a folder with more files only so many are shown in the tree."""
+"""Maximum files of a directory in the tree."""
 
 
 class Folder(msgspec.Struct):
-    """A folder with what was touched in it."""
+    """A directory with its touched files."""
 
     name: str
     path: str
@@ -141,11 +141,11 @@ class TreeRow(msgspec.Struct, frozen=True):
     folder: bool
     open: bool = False
     parent: str = ""
-    """The folder whose row it stands below."""
+    """Path of the parent directory's row."""
 
 
 def build_tree(files: Iterable[TouchedFile], project: str) -> Folder:
-    """Return the files as folders; those below the project are named from there on."""
+    """Return the files as a tree of directories, with paths relative to the project."""
     base = project.replace("\\", "/").rstrip("/")
     root = Folder("", base, 0, {}, [])
     for file in files:
@@ -171,7 +171,7 @@ def build_tree(files: Iterable[TouchedFile], project: str) -> Folder:
 
 
 def tree_rows(root: Folder, chosen: str) -> Iterator[TreeRow]:
-    """Yield the rows of the tree: the folders on the way to what is chosen are open."""
+    """Yield the rows of the tree, with the directories that contain the selected path expanded."""
     yield from _rows_below(root, chosen, 0)
 
 
@@ -179,7 +179,7 @@ def _rows_below(folder: Folder, chosen: str, depth: int) -> Iterator[TreeRow]:
     parent = folder.path if depth else ""
     for child in sorted(folder.folders.values(), key=_folder_order):
         name, last = child.name, child
-        # A folder with nothing but one folder in it is one row with that.
+        # A directory that contains only one directory shares a row with it.
         while len(last.folders) == 1 and not last.files:
             last = next(iter(last.folders.values()))
             name = f"{name}/{last.name}"
@@ -193,13 +193,13 @@ def _rows_below(folder: Folder, chosen: str, depth: int) -> Iterator[TreeRow]:
 
 
 def files_inside(files: Iterable[TouchedFile], folder: str) -> list[TouchedFile]:
-    """Return the files below a folder."""
+    """Return the files below a directory."""
     start = f"{folder}/"
     return [file for file in files if file.path.replace("\\", "/").startswith(start)]
 
 
 def folder_paths(root: Folder) -> Iterator[str]:
-    """Yield the path of every folder of a tree."""
+    """Yield the path of every directory of a tree."""
     stack = [root]
     while stack:
         folder = stack.pop()
@@ -220,24 +220,24 @@ _MAX_LINES: Final = 5_000
 
 
 class FilePanel(msgspec.Struct, frozen=True, kw_only=True):
-    """What is shown of a file at one time, or between two."""
+    """One version of a file, or a diff of two versions."""
 
     body: Markup
     view: View
     views: tuple[View, ...]
-    """What there is to see."""
+    """Available views."""
     provenance: str
-    """How it is known."""
+    """How the content is known."""
     added: int = 0
     removed: int = 0
     surviving_lines: tuple[int, int] | None = None
-    """How many of the lines it put in stand in the last version, and how many it put in."""
+    """Added lines that are still in the last version, and all added lines."""
     hidden_lines: int = 0
-    """How many lines are left out."""
+    """Number of lines that are not shown."""
 
 
 def version_panel(history: History, version: Version, view: str, *, full: bool) -> FilePanel:
-    """Return a version: what it changed, the file before it, or the file after it."""
+    """Return the diff of a version, or the file before or after it."""
     earlier = history.version_before(version)
     old = None if version.before is None else normalize_newlines(version.before)
     new = _version_text(version)
@@ -271,11 +271,11 @@ def version_panel(history: History, version: Version, view: str, *, full: bool) 
 
 
 def diff_panel(history: History, a: Version, b: Version) -> FilePanel:
-    """Return what lies between two versions."""
+    """Return the diff of two versions."""
     old, new = _version_text(a), _version_text(b)
     if old is None or new is None:
         unknown = [event_text(each) for each, text in ((a, old), (b, new)) if text is None]
-        body = _note_html(f"The whole file is not known: {', '.join(unknown).lower()}.")
+        body = _note_html(f"Full content unknown: {', '.join(unknown).lower()}.")
         return FilePanel(body=body, view="diff", views=("diff",), provenance="")
     stretches = diff_texts(old, new, 0)
     lines = [line[:1] for stretch in stretches for line in stretch.lines]
@@ -306,7 +306,7 @@ def _surviving_lines(history: History, version: Version, old: str | None, new: s
 def _diff_html(old: str, new: str, language: str) -> Markup:
     stretches = diff_texts(old, new)
     if not stretches:
-        return _note_html("Not a line is different.")
+        return _note_html("No differences")
     return trusted_markup(diff_table(stretches, language))
 
 
@@ -314,11 +314,11 @@ def _full_text_html(version: Version | None, language: str, *, full: bool) -> tu
     text = _version_text(version)
     if version is None or (text is None and not version.pieces):
         words_ = version.note if version is not None and version.note else ""
-        return _note_html(words_ or "Nobody recorded the file as it was then."), 0
+        return _note_html(words_ or "Content of this version not recorded"), 0
     if text is None:
         return Markup("").join(_partial_text_html(version.pieces, version.total, language)), 0
     if not text:
-        return _note_html("The file is empty."), 0
+        return _note_html("Empty file"), 0
     lines = text.split("\n")
     if full or len(lines) <= _MAX_LINES:
         return trusted_markup(code_block(text, language, start=1)), 0
@@ -327,7 +327,7 @@ def _full_text_html(version: Version | None, language: str, *, full: bool) -> tu
 
 
 def _partial_text_html(known_pieces: Sequence[KnownLines], total: int | None, language: str) -> Iterator[Markup]:
-    """Yield the stretches that are known, and how long the gaps between them are."""
+    """Yield the known parts of a file and the sizes of the gaps between them."""
     next_line = 1
     for piece in known_pieces:
         if piece.start > next_line:
@@ -335,13 +335,13 @@ def _partial_text_html(known_pieces: Sequence[KnownLines], total: int | None, la
         yield trusted_markup(code_block("\n".join(piece.lines), language, start=piece.start))
         next_line = piece.start + len(piece.lines)
     if total is None:
-        yield _note_html("Whether there are more lines is not known.")
+        yield _note_html("Number of further lines unknown")
     elif next_line <= total:
         yield _gap_html(total - next_line + 1)
 
 
 def _gap_html(line_count: int) -> Markup:
-    return Markup('<p class="unknown-lines">{} not known</p>').format(humanize.count(line_count, "line"))
+    return Markup('<p class="unknown-lines">{} unknown</p>').format(humanize.count(line_count, "line"))
 
 
 def _note_html(text: str) -> Markup:

@@ -26,32 +26,32 @@ from steno.web.views.turn_view import PRIME
 _TERM: Final = re.compile(r'"([^"]+)"|(\S+)')
 _MAX_HITS: Final = 2_000
 _MAX_QUERY: Final = 200
-# Tags and entities are passed over: only what is read is marked.
+# Skip tags and entities: only visible text is highlighted.
 _TAG_OR_ENTITY: Final = re.compile(r"(<[^>]*>|&(?:[a-zA-Z]+|#\d+);)")
 
 
 class TextHit(msgspec.Struct, frozen=True):
-    """A record that has all the words."""
+    """A record that contains all search terms."""
 
     turn: int
     offset: int
     step_key: str = ""
-    """The step that it belongs to, if it belongs to one."""
+    """The step of the record; empty if the record is not part of a step."""
     branch: int = 0
-    """The abandoned branch that it is in; 0 for the conversation."""
+    """The abandoned branch of the record; 0 for the conversation."""
 
 
 class SearchResult(msgspec.Struct, frozen=True):
-    """Where words occur in a session."""
+    """The matches in a session."""
 
     hits: Sequence[TextHit] = ()
-    """In the conversation, and in what was abandoned beside it."""
+    """Matches in the conversation and in abandoned branches."""
     subagents: Sequence[tuple[Thread, int]] = ()
-    """The sub-agents that have them, and how many of their records do."""
+    """Sub-agents with matches, and their number of matching records."""
 
 
 def parse_terms(query: str) -> tuple[str, ...]:
-    """Return the words and phrases that a search asks for.
+    """Return the words and phrases of a query.
 
     >>> parse_terms('row "same file" Twice')
     ('row', 'same file', 'twice')
@@ -61,7 +61,7 @@ def parse_terms(query: str) -> tuple[str, ...]:
 
 
 def find_text(view: SessionView, terms: Sequence[str]) -> SearchResult:
-    """Return where all the words occur in one record, each branch behind the turn that it left."""
+    """Return the records that contain all terms, each branch after the turn from which it starts."""
     if not terms:
         return SearchResult()
     if (cached := view.find_cache.get(tuple(terms))) is not None:
@@ -72,7 +72,7 @@ def find_text(view: SessionView, terms: Sequence[str]) -> SearchResult:
         (subagent, _subagent_hit_count(subagent, terms, required_bytes)) for subagent in _searched_subagents(view)
     ]
     result = SearchResult(hits, [pair for pair in agents if pair[1]])
-    # Who goes from hit to hit asks for the same words again.
+    # Moving between matches repeats the same search.
     view.find_cache = {tuple(terms): result}
     return result
 
@@ -121,9 +121,9 @@ def _subagent_hit_count(subagent: Thread, terms: Sequence[str], required_bytes: 
 
 
 def locate_record(view: SessionView, params: SessionPageParams) -> str | None:
-    """Let a reader begin where a record is told; None where it is not.
+    """Set the page parameters to the turn or branch of a record. Return an anchor, or None if it is not shown.
 
-    Returns what to go to: the place of a step, the prompt or answer of a turn otherwise.
+    The anchor is the key of a step, else the prompt or answer of a turn.
     """
     offset = -1 if params.record_offset is None else params.record_offset
     turns: Sequence[Turn] = ()
@@ -147,7 +147,7 @@ def locate_record(view: SessionView, params: SessionPageParams) -> str | None:
 
 
 def _required_bytes(terms: Sequence[str]) -> tuple[bytes, ...]:
-    """Return bytes that must be in a line with the words: the plain stretches of each."""
+    """Return the ASCII parts of each term, which a matching line must contain."""
     runs = (part for word in terms for part in re.findall(r"[ -!#-\[\]-~]+", word))
     return tuple(part.encode() for part in runs if len(part) > 1)
 
@@ -170,7 +170,7 @@ def _decode_line(transcript: Transcript, node: Node, raw: bytes) -> IndexedLine:
 
 
 def highlight(html: str, terms: Sequence[str]) -> Markup:
-    """Return HTML of ours with the words in it marked.
+    """Return HTML with the terms highlighted.
 
     >>> str(highlight("<p class='row'>a row &amp; rows</p>", ["row"]))
     "<p class='row'>a <mark>row</mark> &amp; <mark>row</mark>s</p>"
@@ -192,7 +192,7 @@ _MAX_SUBAGENTS = 12
 
 
 class SubagentHits(msgspec.Struct, frozen=True):
-    """A sub-agent that has the words."""
+    """A sub-agent with matches."""
 
     name: str
     number: int
@@ -200,13 +200,13 @@ class SubagentHits(msgspec.Struct, frozen=True):
 
 
 class FindView(msgspec.Struct):
-    """What was found."""
+    """The search bar of a session page."""
 
     terms: Sequence[str] = ()
     hits: int = 0
     position: int = 0
     location_label: str = ""
-    """Where the one that is shown stands, if not in the conversation."""
+    """Location of the selected match, if it is not in the conversation."""
     abandoned: int = 0
     previous: str = ""
     next: str = ""
@@ -215,12 +215,12 @@ class FindView(msgspec.Struct):
 
 
 def find_view(view: SessionView, params: SessionPageParams, options: RenderOptions) -> FindView:
-    """Look for words, and go to one of the places that have them."""
+    """Search the session and select a match."""
     terms = parse_terms(params.find)
     result = find_text(view, terms)
     find_view = FindView(agents=_subagent_hits(params, result.subagents[:_MAX_SUBAGENTS]))
     if len(result.subagents) > _MAX_SUBAGENTS:
-        find_view.more_label = f"and in {humanize.count(len(result.subagents) - _MAX_SUBAGENTS, 'more sub-agent')}"
+        find_view.more_label = f"and {humanize.count(len(result.subagents) - _MAX_SUBAGENTS, 'more sub-agent')}"
     hits = result.hits
     if not hits:
         return find_view
@@ -234,7 +234,7 @@ def find_view(view: SessionView, params: SessionPageParams, options: RenderOptio
     if hit.branch:
         params.branch = hit.branch
         branch = view.abandoned_branch(hit.branch)
-        find_view.location_label = f"in {branch.first_turn}{PRIME * branch.depth}, which was abandoned"
+        find_view.location_label = f"in abandoned turn {branch.first_turn}{PRIME * branch.depth}"
     if hit.step_key:
         options.open_steps |= {hit.step_key}
     find_view.terms, find_view.hits, find_view.position = terms, len(hits), position

@@ -23,7 +23,7 @@ from steno.web.views.step_view import RenderOptions
 
 
 class OpenedSession(msgspec.Struct):
-    """All that pages about a session begin with."""
+    """An open session with its page parameters and index data."""
 
     params: SessionPageParams
     session_ref: SessionRef
@@ -31,17 +31,17 @@ class OpenedSession(msgspec.Struct):
     view: SessionView
 
     def render_options(self, *, live: bool = False) -> RenderOptions:
-        """Return how the reader wants it told."""
+        """Return the render options of the request."""
         return render_options(self.params, self.indexed, live=live)
 
 
 def render_options(params: SessionPageParams, indexed: SessionIndexInfo, *, live: bool = False) -> RenderOptions:
-    """Return how a reader wants a session told."""
+    """Return the render options of page parameters."""
     return RenderOptions(params.key, links(), params.detail, params.open_steps, live, indexed.metadata.project)
 
 
 def request_params(request: Request) -> SessionPageParams:
-    """Return what a request wants to see."""
+    """Return the page parameters of a request."""
     path_params = request.path_params
     return session_page_params(path_params["key"], path_params.get("agent", ""), request.query_params)
 
@@ -49,12 +49,12 @@ def request_params(request: Request) -> SessionPageParams:
 def locate_session(
     app_state: AppState, params: SessionPageParams, *, with_costs: bool = False
 ) -> tuple[SessionRef, SessionIndexInfo]:
-    """Return where a session lies, and what is known of it without opening it.
+    """Return the file and the index data of a session without opening it.
 
-    With `whole` its cost is summed up as well, and its neighbours are looked for.
+    With `with_costs`, also compute its cost and find the previous and next session.
 
     Raises:
-        NotFound: there is no such session.
+        NotFound: The session does not exist.
     """
     with app_state.index() as index:
         try:
@@ -62,7 +62,7 @@ def locate_session(
         except NotFound:
             if not params.agent:
                 raise
-            # A sub-agent whose session is not here is told on its own.
+            # A sub-agent whose session is not indexed is shown as a session.
             session_ref = app_state.subagent_ref(index, params.key, params.agent)
         indexed = session_index_info(app_state, index, session_ref, with_costs=with_costs)
     params.key = session_ref.key
@@ -73,11 +73,11 @@ def locate_session(
 def open_session(
     app_state: AppState, params: SessionPageParams, *, with_costs: bool = False
 ) -> Generator[OpenedSession]:
-    """Give a session, or a sub-agent, to a page; nobody else reads it meanwhile.
+    """Open a session or sub-agent for exclusive use.
 
     Raises:
-        NotFound: there is no such session or sub-agent, or its file is gone.
-        Unreadable: it cannot be read.
+        NotFound: The session, the sub-agent or its file does not exist.
+        Unreadable: The file cannot be read.
     """
     session_ref, indexed = locate_session(app_state, params, with_costs=with_costs)
     with app_state.open_session(session_ref) as session:
@@ -85,23 +85,23 @@ def open_session(
 
 
 BIG: Final = 12 << 20
-"""From this size on the whole takes longer than anybody should wait for the first line."""
+"""Bytes; for larger files, a preview of the last turns is shown first."""
 _TAIL: Final = 1 << 20
 _MAX_TAIL: Final = 8 << 20
 _PREVIEW_TURNS: Final = 3
 
 
 def tail_preview(path: str, prices: PriceTable) -> tuple[SessionView, list[Turn]]:
-    """Return the last turns of the session at a path; their numbers mean nothing.
+    """Return the last turns of a session file. The turns are numbered from the start of the preview.
 
     Raises:
-        Unreadable: it cannot be read.
+        Unreadable: The file cannot be read.
     """
     source = lazy_source(discover_file(path))
     length = _TAIL
     while True:
         session = Session(load_tail(source, length))
-        # What stands first was begun before what was read.
+        # The first turn started before the part that was read.
         turns = session.turns()[1:]
         if turns or length >= _MAX_TAIL:
             return SessionView(session, prices), turns[-_PREVIEW_TURNS:]

@@ -34,7 +34,7 @@ _NO_CHART: Final = Markup("")
 
 
 def context_bar(context: ContextUsage) -> Markup:
-    """Return a bar of what the model has before it."""
+    """Return a bar of the context by source."""
     last = context.latest
     x = 0.0
     parts = [Markup('<rect class="rest" width="1000" height="12"/>')]
@@ -53,7 +53,7 @@ def context_bar(context: ContextUsage) -> Markup:
 
 
 def context_growth_chart(context: ContextUsage) -> Markup:
-    """Return how the context grew, with its compactions; nothing for a single turn."""
+    """Return a chart of the context size by turn, with compactions; empty for a single turn."""
     points = _thin_points(context.points, set(context.cuts))
     if len(points) < _MIN_POINTS:
         return _NO_CHART
@@ -70,7 +70,7 @@ def context_growth_chart(context: ContextUsage) -> Markup:
 
 
 def _thin_points(points: Sequence[ContextPoint], compaction_turns: set[int]) -> list[ContextPoint]:
-    """Return as many points as can be told apart; those around a compaction stay."""
+    """Return a reduced number of points, always with those around a compaction."""
     stride = max(1, -(-len(points) // _MAX_POINTS))
     last = len(points) - 1
     return [
@@ -95,7 +95,7 @@ class _GrowthPlot:
         return _PLOT_TOP + _PLOT_HEIGHT - tokens / self._top * _PLOT_HEIGHT
 
     def grid(self) -> Iterator[Markup]:
-        """Yield the lines that figures are read off."""
+        """Yield horizontal grid lines with labels."""
         for position in range(_GRID + 1):
             y = self._y(self._top * position / _GRID)
             yield Markup('<line class="grid" x1="{:.0f}" x2="{:.0f}" y1="{:.1f}" y2="{:.1f}"/>').format(
@@ -107,7 +107,7 @@ class _GrowthPlot:
                 )
 
     def areas(self) -> Iterator[Markup]:
-        """Yield one area for each source, on top of each other."""
+        """Yield a stacked area per source."""
         base = [0.0] * len(self._points)
         for kind, name in enumerate(CONTEXT_SOURCES):
             upper = [low + point.parts[kind] for low, point in zip(base, self._points, strict=True)]
@@ -122,7 +122,7 @@ class _GrowthPlot:
         yield Markup('<polyline class="edge" points="{}"/>').format(_svg_points(edge))
 
     def compaction_lines(self, turns: Sequence[int]) -> Iterator[Markup]:
-        """Yield where it was compacted."""
+        """Yield a line per compaction."""
         places = {point.turn: position for position, point in enumerate(self._points)}
         for turn in turns:
             place = places.get(turn)
@@ -133,7 +133,7 @@ class _GrowthPlot:
                 )
 
     def turn_labels(self) -> Iterator[Markup]:
-        """Yield the numbers of the first turn, the one in the middle, and the last."""
+        """Yield labels of the first, middle and last turn."""
         last = len(self._points) - 1
         for position in sorted({0, last // 2, last}) if last >= _LABELS else (0, last):
             anchor = "start" if position == 0 else "end" if position == last else "middle"
@@ -153,7 +153,7 @@ def _short_tokens(tokens: float) -> str:
 
 _MAX_BARS: Final = 900
 _MIN_HEIGHT: Final = 780.0
-"""A short session does not fill the strip."""
+"""Minimum height of the map; short sessions do not fill it."""
 _MIN_BARS_PER_TURN: Final = 3
 _MAX_BAR_WIDTH: Final = 27.0
 _SKIPPED_KINDS: Final = frozenset(("note", "hook"))
@@ -172,7 +172,7 @@ class _MapBuilder:
 
 
 def session_map(view: SessionView) -> Markup:
-    """Return the map; where each turn begins is told to the script that moves the frame."""
+    """Return the session map. `data-turns` holds the position of each turn for the script."""
     pen = _MapBuilder()
     max_bars = max(_MIN_BARS_PER_TURN, _MAX_BARS // max(1, len(view.turns)))
     starts: list[str] = []
@@ -189,7 +189,7 @@ def session_map(view: SessionView) -> Markup:
     starts.append(f"{pen.y:.1f}")
     return Markup(
         '<svg data-turns="{}" viewBox="0 0 39 {:.1f}" preserveAspectRatio="none" role="img" '
-        'aria-label="Map of the session; the frame is what you see">{}'
+        'aria-label="Session map; the frame marks the visible part">{}'
         '<rect class="view" x=".5" y="0" width="38" height="0" rx="2"/></svg>'
     ).format(",".join(starts), max(_MIN_HEIGHT, pen.y + 8), Markup("").join(pen.shapes))
 
@@ -202,7 +202,7 @@ def _add_compaction(pen: _MapBuilder) -> None:
 def _add_turn(pen: _MapBuilder, turn: Turn, view: SessionView, max_bars: int) -> None:
     pen.add_bar("p", _MAX_BAR_WIDTH, 3, 2)
     steps = [step for step in turn.steps if step.kind not in _SKIPPED_KINDS]
-    # Of very many, every so manyth; those that failed are always there.
+    # For long turns, draw every n-th step, and always failed steps.
     stride = max(1, -(-len(steps) // max_bars))
     for position, step in enumerate(steps):
         if position % stride == 0 or step.state == "failed":

@@ -56,7 +56,7 @@ VIEWS: Final = ("day", "project", "flat")
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})_([0-9]{1,18})")
 _DAYS_BACK: Final = {"today": 0, "week": 6, "month": 29}
 MAX_QUERY_LENGTH: Final = 2_000
-"""So many letters may be looked for."""
+"""Maximum characters of a query."""
 _MAX_VALUE_LENGTH: Final = 300
 _MAX_STEPS: Final = 1_000_000_000
 _FILTERS: Final = (*("project", "branch", "model", "status", "size", "since", "has", "min_steps", "listed"),)
@@ -64,52 +64,52 @@ _KNOWN: Final = ("q", *_FILTERS, "sort", "view", "order")
 
 
 class SessionListParams(msgspec.Struct, frozen=True):
-    """What the address asks for."""
+    """Parameters of the list URL."""
 
     choice: SessionFilter
     query: dict[str, str]
-    """The address again, without where to go on."""
+    """Query parameters without the position in the list."""
     view: str
     cursor: tuple[int, int] | None
     open_facet: str
     """The facet that is shown in full."""
     search_text: str = ""
-    """What is looked for in them."""
+    """The search query."""
     order: SearchOrder = "newest"
     only_session: str = ""
-    """The only session to show, with all that was found in it."""
+    """Key of the only session to show, with all its matches."""
     start: int = 0
-    """How many sessions with something found come before."""
+    """Number of sessions with matches to skip."""
 
     @property
     def filter_count(self) -> int:
-        """How many filters are on; a value that none of them has is not counted."""
+        """Return the number of active filters. Ignore values that match no session."""
         choice = self.choice
         values = (choice.project, choice.branch, choice.model, choice.status, choice.size)
         filters_set = sum(value is not None for value in (*values, choice.since))
         return filters_set + bool(choice.has) + (choice.min_steps > 0) + choice.listed
 
     def url(self, **changes: str | int) -> str:
-        """Return the address with something changed, from its beginning on."""
+        """Return the URL of the first page with changed parameters."""
         return links().sessions(**{**self.query, **changes})
 
 
 def session_list_params(
     index: SessionIndex, request: Request, now: float, damaged: Iterable[str] = frozenset()
 ) -> SessionListParams:
-    """Return what a request for the list asks for; `damaged` are paths of damaged sessions.
+    """Return the parameters of a request for the list; `damaged` are paths of damaged sessions.
 
     Raises:
-        BadRequest: it names no place in the list, or looks for too much.
-        NotFound: it names a project that there is not.
+        BadRequest: The position in the list is invalid, or the query is too long.
+        NotFound: The project does not exist.
     """
     query_params = request.query_params
     query = {name: query_params[name] for name in _KNOWN if query_params.get(name, "").strip()}
     if len(query.get("q", "")) > MAX_QUERY_LENGTH:
-        raise BadRequest("too many words to look for", hint=f"at most {MAX_QUERY_LENGTH:,} letters")
+        raise BadRequest("query is too long", hint=f"Use at most {MAX_QUERY_LENGTH:,} characters.")
     for name, value in query.items():
         if name != "q" and len(value) > _MAX_VALUE_LENGTH:
-            raise BadRequest(f"{name} is too long", hint=f"Use at most {_MAX_VALUE_LENGTH} letters.")
+            raise BadRequest(f"{name} is too long", hint=f"Use at most {_MAX_VALUE_LENGTH} characters.")
     has = tuple(feature for feature in get_args(SessionFeature) if feature in query.get("has", "").split(","))
     project = None
     if "project" in query:
@@ -145,7 +145,7 @@ def session_list_params(
 
 
 def range_start(name: str, now: float) -> int | None:
-    """Return when `today`, `week` or `month` began, in milliseconds; None for any other word."""
+    """Return the start of `today`, `week` or `month` in milliseconds; None for other names."""
     days_back = _DAYS_BACK.get(name)
     return None if days_back is None else int(local_midnight(now, days_back) * MS_PER_SECOND)
 
@@ -166,7 +166,7 @@ def _parse_size(name: str) -> SizeClass | None:
 
 
 def _parse_min_steps(text: str) -> int:
-    """Return the fewest step records that are asked for; 0 for what is no number."""
+    """Return the minimum number of step records; 0 if the text is not a number."""
     return min(int(text), _MAX_STEPS) if text.isascii() and text.isdecimal() else 0
 
 
@@ -180,7 +180,7 @@ def _parse_cursor(text: str) -> tuple[int, int] | None:
         return None
     match = _CURSOR.fullmatch(text)
     if match is None:
-        raise BadRequest(f"not a place in the list: {text!r}")
+        raise BadRequest(f"invalid position in the list: {text!r}")
     return int(match[1]), int(match[2])
 
 
@@ -189,18 +189,18 @@ _NO_ACTIVITY: Final = CurrentStep()
 
 
 class CurrentActivity(msgspec.Struct, frozen=True):
-    """What a live session does at this moment."""
+    """The current activity of a live session."""
 
     icon: str
     verb: str
     subject: str = ""
     share: int | None = None
-    """How full the context is, in hundredths."""
+    """Used share of the context window, in percent."""
     meter: Markup = Markup("")
 
 
 class SessionListItem(msgspec.Struct, frozen=True):
-    """A session as the page shows it."""
+    """A session as a list row."""
 
     listed: SessionRow
     key: str
@@ -220,7 +220,7 @@ class SessionListItem(msgspec.Struct, frozen=True):
 def session_rows(
     app_state: AppState, index: SessionIndex, listed: list[SessionRow], *, dated: bool = False
 ) -> Iterator[SessionListItem]:
-    """Yield sessions as rows; `dated` says of each on which day it was, for no heading does."""
+    """Yield sessions as rows; `dated` adds dates, for lists without date headings."""
     costs = usage_by_session(index.connection, [session.file for session in listed], app_state.prices)
     now = app_state.now()
     for each in listed:
@@ -245,7 +245,7 @@ def _sparkline(app_state: AppState, index: SessionIndex, session: SessionRow) ->
 
 
 def _format_time(ended: float | None, now: float, *, dated: bool) -> str:
-    """Return the time of the day where the day is told above, or is today; else the day."""
+    """Return the time of day; the date if it is not today and not in the heading."""
     if ended is None:
         return ""
     if local_midnight(ended) >= local_midnight(now, 0 if dated else 6):
@@ -253,7 +253,7 @@ def _format_time(ended: float | None, now: float, *, dated: bool) -> str:
     return humanize.short_day_name(ended, now)
 
 
-# What it does
+# Activity
 
 
 def _session_activity(app_state: AppState, session: SessionRow) -> CurrentStep:
@@ -270,7 +270,7 @@ def _session_activity(app_state: AppState, session: SessionRow) -> CurrentStep:
 def _current_activity(doing: CurrentStep, state: str) -> CurrentActivity:
     step = doing.step
     share = doing.context / doing.window if doing.window and doing.context else None
-    icon, verb = ("clock", "Waiting for you") if state == "waiting" else ("think", "Thinking")
+    icon, verb = ("clock", "Waiting for input") if state == "waiting" else ("think", "Thinking")
     if step is not None and step.state == "open":
         icon, verb = step_icon(step.kind, step.verb), _activity_label(step, state)
     return CurrentActivity(
@@ -283,15 +283,15 @@ def _current_activity(doing: CurrentStep, state: str) -> CurrentActivity:
 
 
 def _activity_label(step: Step, state: str) -> str:
-    return "Waiting for your answer" if state == "waiting" else step.verb
+    return "Waiting for approval" if state == "waiting" else step.verb
 
 
 _MAX_PRICED: Final = 2_000
-"""Sessions whose cost is summed for the headings of one page."""
+"""Maximum sessions whose cost is summed for the headings of one page."""
 
 
 class Section(msgspec.Struct, frozen=True):
-    """Rows under one heading."""
+    """Rows under a heading."""
 
     title: str
     note: str
@@ -303,7 +303,7 @@ class Section(msgspec.Struct, frozen=True):
 def session_sections(
     app_state: AppState, index: SessionIndex, choice: SessionFilter, rows: Iterable[SessionListItem], view: str
 ) -> list[Section]:
-    """Return rows under their headings; a heading counts all its sessions, also those not shown."""
+    """Return rows by heading. The counts in headings include sessions that are not on the page."""
     if view == "flat":
         return [Section("", "", list(rows), None)]
     groups: dict[SessionGroup, list[SessionListItem]] = {}
@@ -345,7 +345,7 @@ def _build_section(
 
 
 _MAX_VISIBLE: Final = 6
-"""How many values of a facet are shown before `more`."""
+"""Values of a facet shown before "more"."""
 _FEATURE_LABELS: Final[dict[SessionFeature, tuple[str, str]]] = {
     "failed": ("warn", "Failed steps"),
     "agents": ("agent", "Sub-agents"),
@@ -360,13 +360,13 @@ _TIME_RANGES: Final = (("", "Any time"), ("today", "Today"), ("week", "This week
 
 _STATUS_LABELS: Final[dict[StatusFilter, tuple[str, str]]] = {
     "live": ("run", "Live"),
-    "waiting": ("clock", "Left waiting"),
-    "finished": ("check", "Finished"),
+    "waiting": ("clock", "Waiting for input"),
+    "finished": ("check", "Done"),
     "interrupted": ("stop", "Interrupted"),
-    "failed": ("cross", "Ended in an error"),
+    "failed": ("cross", "Failed"),
     "damaged": ("warn", "Damaged"),
 }
-"""How sessions stand, in the words of `steno ls`; and whether something of them is lost."""
+"""Labels of status filters, as in `steno ls`."""
 _SIZE_LABELS: Final[dict[SizeClass, str]] = {
     "small": "Under 100 KB",
     "medium": "100 KB to 1 MB",
@@ -376,7 +376,7 @@ _SIZE_LABELS: Final[dict[SizeClass, str]] = {
 
 
 class Facet(msgspec.Struct, frozen=True):
-    """Something to filter by: a link that turns it on, or off again."""
+    """A filter value: a link that turns it on or off."""
 
     name: str
     number: int
@@ -386,22 +386,22 @@ class Facet(msgspec.Struct, frozen=True):
 
 
 class FacetCounts(msgspec.Struct, frozen=True):
-    """How many sessions there are of each kind, beside what is chosen."""
+    """Number of sessions per filter value, given the other filters."""
 
     features: dict[SessionFeature, int]
     since_counts: list[int]
-    """Any time, then since each of the times."""
+    """Sessions of any time, then since each range start."""
     statuses: dict[str, int]
     sizes: dict[SizeClass, int]
     lengths: dict[int, int]
-    """How many have at least so many step records."""
+    """Sessions by minimum number of step records."""
     listed: int
-    """How many the list rule shows."""
+    """Sessions without short ones."""
     values: dict[FacetName, FacetValues]
 
 
 def count_facets(connection: sqlite3.Connection, choice: SessionFilter, range_starts: Sequence[int]) -> FacetCounts:
-    """Count; this is most of the work of the page, and the same until the index changes."""
+    """Count sessions per filter value. Slow, so cached until the index changes."""
     features, since = count_by_feature(connection, choice, range_starts)
     anytime = msgspec.structs.replace(choice, since=None)
     since = [list_sessions(connection, anytime, limit=0).total, *since]
@@ -416,7 +416,7 @@ Facets = list[tuple[str, list[Facet], str]]
 
 
 def limit_to_files(params: SessionListParams, files: Sequence[int]) -> SessionListParams:
-    """Return what is asked for, of some sessions only, by the numbers of their files."""
+    """Return the parameters, limited to sessions by file ID."""
     choice = msgspec.structs.replace(params.choice, among=tuple(files))
     return msgspec.structs.replace(params, choice=choice)
 
@@ -427,7 +427,7 @@ def build_facets(
     params: SessionListParams,
     cached: Callable[[object, Callable[[], FacetCounts]], FacetCounts],
 ) -> Facets:
-    """Return the facets of a list; `keep` keeps what was counted."""
+    """Return the facets of a list; `cached` caches the counts."""
     choice = params.choice
     range_starts = tuple(range_start(name, app_state.now()) or 0 for name, _ in _TIME_RANGES if name)
     cache_key = "facets", msgspec.structs.replace(choice, sort="newest"), range_starts
@@ -446,7 +446,7 @@ def build_facets(
 
 
 def _column_facets(counts: FacetCounts, params: SessionListParams, name: FacetName) -> list[Facet]:
-    """Return the values of a column; only a project may be none and be chosen all the same."""
+    """Return the values of a column. Only for projects, an empty value can be selected."""
     chosen = getattr(params.choice, name)
     values = [value for value in counts.values[name].values if value.name or name == "project"]
     visible = values if params.open_facet == name else _first_values(values, chosen)
@@ -465,7 +465,7 @@ def _column_facets(counts: FacetCounts, params: SessionListParams, name: FacetNa
 
 
 def _first_values(values: list[ValueCount], chosen: str | None) -> list[ValueCount]:
-    """Return the first values, if there are many; what is chosen is always among them."""
+    """Return the first values of a long list, always with the selected value."""
     if len(values) <= _MAX_VISIBLE + 1:
         return values
     return values[:_MAX_VISIBLE] + [value for value in values[_MAX_VISIBLE:] if value.name == chosen]
@@ -480,7 +480,7 @@ def _display_names(values: list[str], name: FacetName) -> dict[str, str]:
 def _shortened_facet(
     title: str, name: FacetName, counts: FacetCounts, params: SessionListParams
 ) -> tuple[str, list[Facet], str]:
-    """Return a facet with its first values, and the address of all."""
+    """Return a facet with its first values, and the URL of all values."""
     visible = _column_facets(counts, params, name)
     values = counts.values[name].values
     more = len(visible) < sum(bool(value.name) or name == "project" for value in values)
@@ -531,7 +531,7 @@ def _size_facets(params: SessionListParams, numbers: dict[SizeClass, int]) -> li
 
 
 def _step_count_facets(params: SessionListParams, counts: FacetCounts) -> list[Facet]:
-    """Return the filters by step records: lines of `steps.jsonl`, and the list rule over them."""
+    """Return the filters by number of step records, and the filter for short sessions."""
     choice, query = params.choice, params.query
     facets = [
         Facet(

@@ -27,12 +27,12 @@ _FULL_MIX_STEPS: Final = 24.0
 _MAX_TURNS: Final = 1_500
 _MAX_TEXT: Final = 90
 _MAX_BRANCHES: Final = 8
-"""Abandoned branches behind one turn that are listed one by one."""
+"""Maximum abandoned branches listed per turn."""
 _RECT: Final = Markup('<rect class="{}" x="{:.1f}" width="{:.1f}" height="6"/>')
 
 
 class OutlineRow(msgspec.Struct):
-    """One row."""
+    """A row of the outline."""
 
     number: str
     text: str
@@ -42,13 +42,13 @@ class OutlineRow(msgspec.Struct):
     step_mix: Markup | None = None
     is_abandoned: bool = False
     compaction_label: str = ""
-    """Not a turn, but a compaction."""
+    """Label of a compaction; empty for a turn."""
     errors: int = 0
     context_tokens: str = ""
 
 
 def outline_rows(view: SessionView, options: RenderOptions) -> list[OutlineRow]:
-    """Return the outline; of a very long session only the newest turns."""
+    """Return the outline; only the newest turns of a very long session."""
     rows: list[OutlineRow] = []
     _add_branch_rows(rows, view, options, 0)
     for turn in view.turns[-_MAX_TURNS:]:
@@ -86,7 +86,7 @@ def _add_branch_rows(rows: list[OutlineRow], view: SessionView, options: RenderO
         rows.append(
             OutlineRow(
                 f"{branch.first_turn}{PRIME * branch.depth}",
-                one_line(prompt_text, _MAX_TEXT) or "(nothing was said)",
+                one_line(prompt_text, _MAX_TEXT) or "(no prompt)",
                 options.links.session(options.key, f"b{branch.number}", turn=after or 1, branch=branch.number),
                 money(view.branch_cost(branch).amount),
                 is_abandoned=True,
@@ -146,7 +146,7 @@ _SOURCE_NAMES: Final[dict[ContextSource, str]] = {
 
 
 class ContextShare(msgspec.Struct):
-    """Something that fills the context."""
+    """A source of context tokens."""
 
     css_class: str
     name: str
@@ -155,7 +155,7 @@ class ContextShare(msgspec.Struct):
 
 
 class ContextPanel(msgspec.Struct):
-    """Where the context went."""
+    """Context size by source."""
 
     turn: int
     total: str
@@ -168,16 +168,16 @@ class ContextPanel(msgspec.Struct):
 
 
 class TouchedFile(msgspec.Struct):
-    """A file."""
+    """A touched file."""
 
     path: str
     href: str
-    """Its page, with all that ever happened to it."""
+    """URL of the file page."""
     added: int = 0
     removed: int = 0
     reads: int = 0
     turn: int = 0
-    """Where it was touched last."""
+    """The turn that last touched the file."""
     turn_url: str = ""
 
 
@@ -191,7 +191,7 @@ class PanelCommand(msgspec.Struct):
 
 
 class UsageLine(msgspec.Struct):
-    """A row of the table of usage."""
+    """A row of the usage table."""
 
     name: str
     fresh: str
@@ -204,7 +204,7 @@ class UsageLine(msgspec.Struct):
 
 
 class SessionPanel(msgspec.Struct):
-    """All of it."""
+    """The side panel."""
 
     context: ContextPanel | None
     outline: Sequence[OutlineRow]
@@ -218,13 +218,13 @@ class SessionPanel(msgspec.Struct):
     agents: Sequence[UsageLine]
     total: UsageLine
     notes: Sequence[str]
-    """What the figures have in them that the head has not, and the other way round."""
+    """Notes on figures that differ from those in the header."""
     findings_url: str
-    """Where they are had from."""
+    """URL of the findings."""
 
 
 def session_panel(view: SessionView, options: RenderOptions, copied_responses: int = 0) -> SessionPanel:
-    """Return what stands beside the turns; `copied` are responses that another session paid for."""
+    """Return the side panel; `copied_responses` were paid for in another session."""
     files = _touched_files(view, options)
     commands = list(_panel_commands(view, options))
     usage, agents, total = _usage_lines(view, options)
@@ -246,14 +246,14 @@ def session_panel(view: SessionView, options: RenderOptions, copied_responses: i
 
 
 def _usage_notes(copied_responses: int, agents: int) -> list[str]:
-    """Return, for the outline and for the usage, how their figures differ from the head's."""
-    turn_note = "Each turn by itself, without its sub-agents." if agents else ""
+    """Return notes on the outline and on the usage: how their figures differ from the header."""
+    turn_note = "Figures exclude sub-agents." if agents else ""
     if not copied_responses:
         return [turn_note, ""]
     response_count = humanize.count(copied_responses, "response")
     verb = "was" if copied_responses == 1 else "were"
-    shared = f"{response_count} {verb} copied from another session and {verb} paid for there"
-    return [f"{turn_note} {shared}; they count here.".strip(), f"{shared}: the head leaves them out."]
+    shared = f"{response_count} {verb} copied from another session, where the cost is counted"
+    return [f"{turn_note} {shared}; included here.".strip(), f"{shared}; excluded from the cost in the header."]
 
 
 def _context_panel(context: ContextUsage) -> ContextPanel | None:
@@ -283,7 +283,7 @@ def _context_panel(context: ContextUsage) -> ContextPanel | None:
 
 
 def _turns_with_subagents(view: SessionView) -> Iterator[tuple[int, Turn, str]]:
-    """Yield the turns of the conversation and of the sub-agents in it, and where they are."""
+    """Yield the turns of the conversation and its sub-agents: turn number, turn, sub-agent ID."""
     for turn in view.turns:
         yield turn.number, turn, view.agent
         for step in turn.steps:
@@ -329,7 +329,7 @@ def _turn_url(view: SessionView, options: RenderOptions, turn: int) -> str:
 
 def _usage_lines(view: SessionView, options: RenderOptions) -> tuple[list[UsageLine], list[UsageLine], UsageLine]:
     counter = UsageCounter()
-    # Inside old files the lines of sub-agents stand between those of the session.
+    # Files of old versions interleave records of sub-agents with those of the session.
     is_subagent = view.subagent is not None
     counter.add_nodes(view.transcript, (node for node in view.nodes if is_subagent or not node.sidechain))
     shares = costs_by_model(counter, view.prices, view.price_date)

@@ -8,20 +8,20 @@ import msgspec
 from steno.web.urls import Links, parse_number
 
 DETAIL_LEVELS: Final = ("prompts", "answers", "steps", "everything")
-"""How much of a session is told."""
+"""Levels of detail of a session page."""
 _MAX_OPEN_STEPS: Final = 60
 _MAX_FIND_LENGTH: Final = 200
 Query = dict[str, str | int | None]
 
 
 class SessionPageParams(msgspec.Struct):
-    """What a reader wants to see."""
+    """Parameters of a session page."""
 
     key: str
     agent: str = ""
     detail: str = "steps"
     turn: int = 0
-    """The turn to begin at; 0 leaves it to the session."""
+    """The first turn to show; 0 for the default."""
     branch: int = 0
     open_steps: frozenset[str] = frozenset()
     find: str = ""
@@ -29,20 +29,20 @@ class SessionPageParams(msgspec.Struct):
     abandoned: bool = True
     thinking: bool = True
     read_all: bool = False
-    """Read all of it, however long that takes."""
+    """Whether to read the whole session, even if it is large."""
     panel: bool = False
     part: bool = False
-    """Only a piece of the page."""
+    """Whether to return only a part of the page."""
     full: bool = False
     first_turn: int = 0
     last_turn: int = 0
     side_by_side: bool = False
-    """Changes side by side."""
+    """Whether to show diffs side by side."""
     record_offset: int | None = None
-    """The record to begin at, by its offset."""
+    """Offset of the record to start at."""
 
     def query(self, **changes: str | int | None) -> Query:
-        """Return the wish as a query, with something changed."""
+        """Return the query parameters with changes applied."""
         query: Query = {
             "turn": self.turn or None,
             "detail": "" if self.detail == "steps" else self.detail,
@@ -55,13 +55,13 @@ class SessionPageParams(msgspec.Struct):
         return {**query, **changes}
 
     def url(self, links: Links, anchor: str = "", **changes: str | int | None) -> str:
-        """Return where the same is found with something changed."""
+        """Return the URL of the session with changed parameters."""
         query = self.query(**changes)
         return links.thread(self.key, self.agent, anchor, **query)
 
 
 def session_page_params(key: str, agent: str, query: Mapping[str, str]) -> SessionPageParams:
-    """Return what an address asks for."""
+    """Return the parameters of a URL."""
     detail = query.get("detail", "")
     open_steps = (step_key for step_key in query.get("open", "").split(",")[:_MAX_OPEN_STEPS] if step_key)
     return SessionPageParams(

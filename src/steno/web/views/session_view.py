@@ -32,85 +32,85 @@ if TYPE_CHECKING:
 
 
 _CostKey = tuple[str, str, int, int, int]
-"""Some records: the day, whose they are, the first, the last, and how many."""
+"""Identifies a range of records: day, thread, first and last record, number of records."""
 _COLOUR_COUNT: Final = 4
 _MAX_VIEWS: Final = 8
 
 
 class AbandonedBranch(msgspec.Struct, frozen=True):
-    """An abandoned branch, and where it left."""
+    """An abandoned branch and its position."""
 
     number: int
     branch: Branch
     after_turn: int
-    """The turn behind which it is drawn; 0 for before the first."""
+    """The turn after which the branch is shown; 0 for before the first."""
     depth: int = 1
-    """How many branches it is off the conversation."""
+    """Nesting depth of the branch."""
     first_turn: int = 1
-    """What its first turn would have been."""
+    """Number of the branch's first turn."""
 
 
 class _CostCache:
-    """What stretches of a conversation cost: what has not changed need not be read again."""
+    """Cost by range of records; unchanged ranges are not priced again."""
 
     def __init__(self, previous: dict[_CostKey, Cost] | None = None) -> None:
         self._costs: dict[_CostKey, Cost] = {}
         self._previous = previous or {}
 
     def get_cost(self, key: _CostKey) -> Cost | None:
-        """Return what a stretch cost, if that is known."""
+        """Return the cost of a range, or None if unknown."""
         return self._costs.get(key) or self._previous.get(key)
 
     def put_cost(self, key: _CostKey, cost: Cost) -> None:
-        """Keep what a stretch cost."""
+        """Store the cost of a range."""
         self._costs[key] = cost
 
     def for_grown_session(self) -> "_CostCache":
-        """Return the same for the conversation when it has grown; what nobody asked for is gone."""
+        """Return a cache for the session after it has grown, without unused entries."""
         return _CostCache(self._costs or self._previous)
 
 
 class SessionView:
-    """One conversation: a session's own, or a sub-agent's."""
+    """The conversation of a session or a sub-agent."""
 
     def __init__(self, session: Session, prices: PriceTable, agent: str = "", *, alone: bool = False) -> None:
         self.session = session
         self.agent = agent
         self.prices = prices
         self.subagent = find_subagent(session, agent) if agent and not alone else None
-        """The sub-agent that it is about; one whose session is not here is a session itself."""
+        """The sub-agent; None for a session, or for a sub-agent whose session is not indexed."""
         self.html_cache: dict[str, str] = {}
-        """Pieces of pages that were drawn already: many readers may want the same."""
+        """Rendered HTML fragments, shared by requests."""
         self.find_cache: dict[tuple[str, ...], SearchResult] = {}
-        """Where the words are that somebody looked for last."""
+        """Results of recent searches."""
         self.cost_cache = _CostCache()
         self.shared_context: ViewContext | None = None
-        """What the bodies of all its steps know, where steps have no addresses of their own."""
+        """View context of all steps, used if steps have no URLs."""
 
     @property
     def transcript(self) -> Transcript:
-        """Where it is written."""
+        """Return the transcript."""
         return self.subagent.transcript if self.subagent is not None else self.session.transcript
 
     @cached_property
     def turns(self) -> list[Turn]:
-        """What happened."""
+        """Return the turns."""
         return self.subagent.turns if self.subagent is not None else self.session.turns()
 
     @cached_property
     def compaction_numbers(self) -> dict[int, int]:
-        """The number of each compaction that is shown, by the place of its boundary."""
+        """Return the number of each visible compaction by the index of its boundary record."""
         seams = [compaction for turn in self.turns for compaction in (*turn.seams, turn.closing) if compaction]
         return {seam.boundary.index: number for number, seam in enumerate(seams, 1)}
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """Every record of it, in file order, abandoned ones as well."""
+        """Return all records in file order, including those of abandoned branches."""
         return self.subagent.nodes if self.subagent is not None else tuple(self.transcript.nodes)
 
     @cached_property
     def figures(self) -> SessionCounts:
-        """It in numbers."""
+        """Return the counts of the conversation."""
         if self.subagent is None:
             return count_session(self.session)
         turns = self.turns
@@ -125,7 +125,7 @@ class SessionView:
 
     @cached_property
     def turn_fingerprints(self) -> list[str]:
-        """One word for each turn, which changes when it, or what was abandoned behind it, does."""
+        """Return a fingerprint per turn that changes with the turn or its abandoned branches."""
         branches = self.branches_by_turn
         return [
             turn_fingerprint(turn, [len(branch.branch.nodes) for branch in branches.get(turn.number, ())])
@@ -136,19 +136,19 @@ class SessionView:
 
     @cached_property
     def _colour_numbers(self) -> dict[int, int]:
-        # First those that the session itself called, then those that these called.
+        # Number sub-agents of the session first, then their sub-agents.
         everyone = dict.fromkeys((*self.session.agents, *self.session.all_agents))
         return {id(subagent): position for position, subagent in enumerate(everyone)}
 
     def subagent_colour(self, subagent: Thread) -> int:
-        """Return a sub-agent's colour: 1 to 4, in order of appearance."""
+        """Return the colour number of a sub-agent, from 1 to 4."""
         return self._colour_numbers.get(id(subagent), 0) % _COLOUR_COUNT + 1
 
     # Branches
 
     @cached_property
     def abandoned_branches(self) -> tuple[AbandonedBranch, ...]:
-        """What was abandoned, each at its place."""
+        """Return the abandoned branches with their positions."""
         if self.subagent is not None or not self.session.branches:
             return ()
         turn_and_depth: dict[int, tuple[int, int]] = {}
@@ -167,7 +167,7 @@ class SessionView:
 
     @cached_property
     def branches_by_turn(self) -> dict[int, list[AbandonedBranch]]:
-        """The same by the turn they are drawn behind."""
+        """Return the abandoned branches by the turn after which they are shown."""
         by_turn: dict[int, list[AbandonedBranch]] = {}
         for branch in self.abandoned_branches:
             by_turn.setdefault(branch.after_turn, []).append(branch)
@@ -177,14 +177,14 @@ class SessionView:
         """Return an abandoned branch by its number.
 
         Raises:
-            NotFound: there is none.
+            NotFound: It does not exist.
         """
         if not 1 <= number <= len(self.abandoned_branches):
-            raise NotFound(f"no branch {number} was abandoned in this session")
+            raise NotFound(f"no abandoned branch {number} in this session")
         return self.abandoned_branches[number - 1]
 
     def branch_turns(self, branch: AbandonedBranch) -> list[Turn]:
-        """Return what happened in an abandoned branch."""
+        """Return the turns of an abandoned branch."""
         agents = {
             name: subagent
             for subagent in self.session.all_agents
@@ -193,36 +193,36 @@ class SessionView:
         }
         return build_turns(self.transcript, branch.branch.nodes, agents=agents)
 
-    # Where things are
+    # Positions
 
     @cached_property
     def turn_by_offset(self) -> dict[int, int]:
-        """The turn of every record in the conversation, by the record's offset."""
+        """Return the turn of each record by the offset of the record."""
         return {node.offset: turn.number for turn in self.turns for node in turn.nodes}
 
     @cached_property
     def branch_by_offset(self) -> dict[int, int]:
-        """The branch of every abandoned record, by the record's offset."""
+        """Return the abandoned branch of each record by the offset of the record."""
         return {node.offset: branch.number for branch in self.abandoned_branches for node in branch.branch.nodes}
 
-    # What it cost
+    # Cost
 
     @cached_property
     def price_date(self) -> str:
-        """The day whose prices hold."""
+        """Return the day whose prices apply."""
         first = next((turn.started for turn in self.turns if turn.started is not None), None)
         return humanize.local_date(first)
 
     def turn_cost(self, turn: Turn) -> Cost:
-        """Return what a turn cost, without its sub-agents."""
+        """Return the cost of a turn without its sub-agents."""
         return self._cached_cost(self.transcript, turn.nodes)
 
     def branch_cost(self, branch: AbandonedBranch) -> Cost:
-        """Return what an abandoned branch cost."""
+        """Return the cost of an abandoned branch."""
         return self._cached_cost(self.transcript, branch.branch.nodes)
 
     def subagent_cost(self, subagent: Thread) -> Cost:
-        """Return what a sub-agent and those that it started cost."""
+        """Return the cost of a sub-agent and its sub-agents."""
         costs = (
             self._cached_cost(descendant.transcript, descendant.nodes, descendant.path)
             for descendant in subagent.family()
@@ -230,7 +230,7 @@ class SessionView:
         return sum(costs, Cost())
 
     def total_cost(self) -> Cost:
-        """Return what all of it cost, with its sub-agents and what was abandoned."""
+        """Return the total cost, including sub-agents and abandoned branches."""
         session_cost = self._cached_cost(self.transcript, self.nodes)
         files = (subagent for subagent in self.session.all_agents if not subagent.inline)
         return sum((self._cached_cost(e.transcript, e.nodes, e.path) for e in files), session_cost)
@@ -247,7 +247,7 @@ class SessionView:
 
 
 def turn_fingerprint(turn: Turn, branch_sizes: list[int]) -> str:
-    """Return what changes when a turn does, however little of it."""
+    """Return a fingerprint that changes with any change of the turn."""
     steps = tuple(
         (step.state, step.outcome, len(step.agent.nodes) if step.agent is not None else 0) for step in turn.steps
     )
@@ -258,50 +258,50 @@ def turn_fingerprint(turn: Turn, branch_sizes: list[int]) -> str:
 
 
 def _last_turn_before(starts: list[tuple[int, int]], index: int) -> int:
-    """Return the last turn that begins before a record, in the order of the file."""
+    """Return the last turn that starts before a record in the file."""
     return max((number for start, number in starts if start < index), default=0)
 
 
 def subagent_key(subagent: Thread) -> str:
-    """Return what an address calls a sub-agent; old clients gave them no ids."""
+    """Return the ID of a sub-agent in URLs; old versions of Claude Code recorded no ID."""
     first = subagent.nodes[0].offset if subagent.nodes else 0
     return subagent.agent_id or subagent.call_id or f"@{first}"
 
 
 def find_subagent(session: Session, name: str) -> Thread:
-    """Return the sub-agent of that name.
+    """Return a sub-agent by its ID.
 
     Raises:
-        NotFound: there is none.
+        NotFound: It does not exist.
     """
     subagent = next((candidate for candidate in session.all_agents if subagent_key(candidate) == name), None)
     if subagent is None:
-        raise NotFound(f"no sub-agent of this session is called {name!r}")
+        raise NotFound(f"no sub-agent {name!r} in this session")
     return subagent
 
 
 _views_lock: Final = threading.Lock()
-"""Held while a tale is looked up, never while it is made: that may take long."""
+"""Held while views are looked up, not while they are built, which may be slow."""
 _views: Final[OrderedDict[tuple[str, str], SessionView]] = OrderedDict()
 
 
 def session_view(app_state: "AppState", session: Session, session_ref: "SessionRef", agent: str = "") -> SessionView:
-    """Return the tale of a session that is open, or of one of its sub-agents.
+    """Return the view of an open session or of one of its sub-agents.
 
-    It is kept for as long as the session stays as it is; of those told long ago none.
+    The view is cached until the session changes or closes.
 
     Raises:
-        NotFound: there is no such sub-agent.
+        NotFound: The sub-agent does not exist.
     """
     key = session_ref.path, agent
     with _views_lock:
         previous = _views.get(key)
     view = previous
     if view is None or view.session is not session:
-        # Whoever has the session open has it alone, so nobody else makes the same tale.
+        # The caller has exclusive use of the session, so no other thread builds this view.
         view = SessionView(session, app_state.prices, agent, alone=bool(session_ref.subagent))
         if previous is not None and previous.transcript.nodes[:1] == view.transcript.nodes[:1]:
-            # The very same records: the file was only added to.
+            # The file was only appended to.
             view.cost_cache = previous.cost_cache.for_grown_session()
     with _views_lock:
         _views[key] = view
@@ -312,31 +312,31 @@ def session_view(app_state: "AppState", session: Session, session_ref: "SessionR
 
 
 _STATUS_LABELS: Final = {
-    "running": "Live, writing turn {}",
-    "waiting": "Live, waiting for you",
-    "finished": "Finished",
+    "running": "Live, turn {}",
+    "waiting": "Live, waiting for input",
+    "finished": "Done",
     "interrupted": "Interrupted",
     "failed": "Failed",
 }
-"""Each has a line of the head, so that nothing below it moves when a session goes on."""
+"""Labels of statuses. Each takes one line, so that the page does not shift when the status changes."""
 
 
 class SessionIndexInfo(msgspec.Struct):
-    """What the index says of a session, looked up once for a page."""
+    """Data of the index about a session."""
 
     metadata: SessionIndexRow
     cost: int | None = 0
-    """What it and its sub-agents cost; what others paid for already is left out."""
+    """Cost in micro-dollars including sub-agents, excluding responses paid for in other sessions."""
     copied_responses: int = 0
-    """Responses in it that another session paid for."""
+    """Responses paid for in another session."""
     earlier: str = ""
     later: str = ""
     age: float = 0.0
-    """Seconds since it was last active."""
+    """Seconds since the last activity."""
 
 
 class Badge(msgspec.Struct):
-    """A count that is worth a glance."""
+    """A count in the header."""
 
     icon: str
     text: str
@@ -345,7 +345,7 @@ class Badge(msgspec.Struct):
 
 
 class SessionHeader(msgspec.Struct):
-    """What stands above the turns."""
+    """The header of a session page."""
 
     title: str
     project: str = ""
@@ -354,12 +354,12 @@ class SessionHeader(msgspec.Struct):
     status: str = ""
     live: bool = False
     status_label: str = ""
-    """How it stands, in words; nothing for what is over and well."""
+    """Label of the status; empty if unknown."""
     reason: str = ""
     facts: Sequence[str] = ()
     cost: str = ""
     copied: str = ""
-    """What the cost leaves out."""
+    """Note on responses excluded from the cost."""
     badges: Sequence[Badge] = ()
     gone: bool = False
 
@@ -367,7 +367,7 @@ class SessionHeader(msgspec.Struct):
 def session_index_info(
     app_state: "AppState", index: "SessionIndex", session_ref: "SessionRef", *, with_costs: bool = True
 ) -> SessionIndexInfo:
-    """Return what the index says of a session; without `whole` only what costs nothing to know."""
+    """Return the index data of a session; without `with_costs`, only what is fast to read."""
     metadata = session_index_row(index.connection, session_ref.file)
     indexed = SessionIndexInfo(metadata, age=activity_age(app_state.now(), metadata.ended, metadata.grown))
     if with_costs:
@@ -379,7 +379,7 @@ def session_index_info(
 
 
 def live_status(view: SessionView, age: float, *, gone: bool) -> Status:
-    """Return how a conversation stands."""
+    """Return the status of a conversation."""
     if view.subagent is not None:
         running = view.subagent.status == "running" and not gone
         return status_of(view.turns, seconds_since_write=age if running else None)
@@ -394,7 +394,7 @@ def live_status(view: SessionView, age: float, *, gone: bool) -> Status:
 def session_header(
     view: SessionView, session_ref: "SessionRef", indexed: SessionIndexInfo, now: float
 ) -> SessionHeader:
-    """Return the head of a page about a session or a sub-agent."""
+    """Return the header of a session or sub-agent page."""
     metadata = indexed.metadata
     status = live_status(view, indexed.age, gone=session_ref.is_deleted)
     live = status.standing in ("running", "waiting")
@@ -414,7 +414,7 @@ def session_header(
         status.reason,
         [fact for fact in _header_facts(view, metadata, now) if fact],
         money(cost),
-        f"without {humanize.count(indexed.copied_responses, 'copied response')}" if indexed.copied_responses else "",
+        f"excludes {humanize.count(indexed.copied_responses, 'copied response')}" if indexed.copied_responses else "",
         [*_header_badges(view)],
         session_ref.is_deleted,
     )
@@ -446,7 +446,7 @@ def _header_badges(view: SessionView) -> list[Badge]:
         badges.append(Badge("rewind", f"{figures.branches:,} abandoned", href="#p-out"))
     disconnected = len(view.abandoned_branches) - figures.branches
     if disconnected > 0:
-        badges.append(Badge("rewind", f"{disconnected:,} broken off", href="#p-out"))
+        badges.append(Badge("rewind", f"{disconnected:,} disconnected", href="#p-out"))
     if figures.failed:
         badges.append(Badge("warn", f"{figures.failed:,} failed", "bad"))
     gaps = [gap for gap in view.transcript.gaps if gap.damage]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 QUIET_KINDS: Final = frozenset(("note", "hook"))
-"""Kinds of steps that are drawn only where everything is, unless something is wrong."""
+"""Kinds of steps shown only at the highest level of detail, unless they failed."""
 _TEXT_KINDS: Final = frozenset(("thought", "words", "agent", "error", "note", "queued"))
 _KIND_ICONS: Final = {
     "agent": "agent",
@@ -54,38 +54,38 @@ _STATE_ICONS: Final = {
     "denied": ("stop", "st warn"),
 }
 STEP_END: Final = SafeHtml("</div></details>\n")
-"""Stands behind what is inside of a step."""
+"""Closes an opened step."""
 _MAX_VERB: Final = 100
-"""Letters of a verb; of what nobody knows it is whatever the record says."""
+"""Maximum characters of a verb; unknown kinds take it from the record."""
 _LIVE_MARK: Final = '<span class="pulse"></span>'
 
 
 def step_icon(kind: StepKind, verb: str) -> str:
-    """Return the name of the picture for a kind of step."""
+    """Return the icon name of a kind of step."""
     return _KIND_ICONS.get(kind) or tool_facts(verb).icon
 
 
 def steps_html(lines: "Sequence[SafeHtml]") -> Markup:
-    """Return steps one below the other."""
+    """Return steps as a list."""
     return trusted_markup(f'<div class="steps">{"".join(lines)}</div>\n' if lines else "")
 
 
 def step_html(
     step: Step, step_key: str, view: "SessionView", options: "RenderOptions", body: SafeHtml | None = None
 ) -> SafeHtml:
-    """Return a step: a line that opens in place. Without script its inside has its own page."""
+    """Return a step as a line that opens in place; without JavaScript, it links to its own page."""
     if step.kind == "queued":
         return _queued_prompt_html(step, step_key, view, options)
     line_markup = step_line_html(step, step_key, view, options, has_body=body is not None)
     if body is None:
-        body = _step_link(step_key, view, options, "link", "Open this step")
+        body = _step_link(step_key, view, options, "link", "Open step")
     return SafeHtml(f"{line_markup}{body}{STEP_END}")
 
 
 def step_line_html(
     step: Step, step_key: str, view: "SessionView", options: "RenderOptions", *, has_body: bool
 ) -> SafeHtml:
-    """Return the line alone, up to what is inside; `drawn` says that it follows."""
+    """Return the line of a step, up to its content; `has_body` tells that the content follows."""
     kind, agent = step.kind, step.agent
     description = _description_html(step, options.project) if agent is None else _subagent_html(step, agent, view)
     live = options.live and step.state == "open"
@@ -109,7 +109,7 @@ def _line_head(kind: StepKind, verb: str) -> str:
 
 
 def _description_html(step: Step, project: str) -> str:
-    """Return what was done with what, what came of it, and the tokens that it took."""
+    """Return the description of a step: subject, outcome and tokens."""
     subject, touch = step.subject, step.touch
     if step.kind in _TEXT_KINDS:
         html = _text_html(_strip_markdown(subject))
@@ -125,7 +125,7 @@ def _description_html(step: Step, project: str) -> str:
 
 
 def _subagent_html(step: Step, agent: "Thread", view: "SessionView") -> str:
-    """Return the same for a sub-agent: what it did and what that cost."""
+    """Return the description of a sub-agent: steps, tokens and cost."""
     cost = money(view.subagent_cost(agent).amount)
     step_count = humanize.count(count_steps(agent.steps), "step")
     outcome = escape_text(f"{step_count}, {cost}" if cost else step_count)
@@ -145,7 +145,7 @@ def _format_tokens(number: int | None) -> str:
 
 
 def _strip_markdown(text: str) -> str:
-    """Return one line of Markdown without its marks, which only mean something when drawn.
+    """Return one line of Markdown without markup characters.
 
     >>> _strip_markdown("## **Step 5**: `git` accepts a*b")
     'Step 5: git accepts a*b'
@@ -154,7 +154,7 @@ def _strip_markdown(text: str) -> str:
 
 
 def _is_meaningful(outcome: str) -> bool:
-    """Whether there is more in some words than a frame that a program drew around them."""
+    """Return whether an outcome has more than box-drawing characters."""
     return outcome[:1].isalnum() or any(map(str.isalnum, outcome))
 
 
@@ -166,19 +166,19 @@ def _changes_html(added: int, removed: int) -> str:
 
 @lru_cache(maxsize=64)
 def _state_html(kind: StepKind, state: str) -> tuple[str, str]:
-    """Return the classes of a step in a state, and how it ended, as a mark and a word."""
+    """Return the CSS classes of a step and the icon of its state."""
     name = "thought" if kind == "thought" else "quiet" if kind in QUIET_KINDS else ""
     if state == "failed":
         name = f"{name} failed"
     elif state == "denied" or kind == "error":
         name = f"{name} warned"
     if state == "ok":
-        # What did its work and went on says nothing of it.
+        # Steps other than tool calls show no state if they succeeded.
         state = "recovered" if kind == "error" else "done" if kind in ("tool", "agent") else ""
     elif state == "open":
         state = "interrupted"
     elif state == "unknown":
-        # Its outcome says so.
+        # The outcome describes the state.
         state = ""
     if not state:
         return name.strip(), ""
@@ -186,11 +186,11 @@ def _state_html(kind: StepKind, state: str) -> tuple[str, str]:
     return name.strip(), f'{mark}<span class="vh">{state}</span>'
 
 
-# Where there is a server
+# Links, if a server is available
 
 
 def _data_attributes(step: Step, step_key: str, view: "SessionView", options: "RenderOptions") -> str:
-    """Return where a script finds a step's inside, and its record."""
+    """Return attributes with the URLs of the step content and its record."""
     inside = options.links.inside(options.key, f"step/{step_key}", view.agent, part=1)
     return f' data-src="{escape_html(inside)}" data-raw="{_record_url(step, view, options)}"'
 
@@ -210,19 +210,19 @@ def _step_link(step_key: str, view: "SessionView", options: "RenderOptions", cla
 
 
 def _queued_prompt_html(step: Step, step_key: str, view: "SessionView", options: "RenderOptions") -> SafeHtml:
-    """Return a prompt that came while the agent was busy."""
+    """Return a queued prompt."""
     clock = f" {humanize.local_second(step.started)}" if step.started else ""
     link = _step_link(step_key, view, options, "link end", "Open")
     return SafeHtml(
         f'<div class="prompt queued" data-stop data-place="{step_key}" '
         f'data-raw="{_record_url(step, view, options)}"><div class="tagline">{icon_html("clock", "sm")}'
-        f"<span>{escape_text(step.verb)}{clock}, taken in here</span>{link}</div>"
+        f"<span>{escape_text(step.verb)}{clock}, delivered here</span>{link}</div>"
         f"<p>{escape_text(_strip_markdown(step.subject))}</p></div>\n"
     )
 
 
 class CompactionBox(msgspec.Struct):
-    """Where the conversation was compacted."""
+    """A compaction of the conversation."""
 
     id: str
     clock: str
@@ -235,30 +235,30 @@ class CompactionBox(msgspec.Struct):
     dropped_url: str = ""
     record_url: str = ""
     inside_turn: bool = False
-    """Whether it stands among the steps of a turn."""
+    """Whether the compaction is within a turn."""
     kind: str = "seam"
 
 
 def _kept_label(compaction: Compaction) -> str:
-    """Return what a compaction kept of the conversation before it."""
+    """Return a label of the messages that a compaction kept."""
     label = humanize.kept_message_count(compaction.messages_before, compaction.messages_kept, compaction.ratio)
     if label or not compaction.kept:
         return label
-    return f"{humanize.count(len(compaction.kept), 'record')} kept word for word"
+    return f"{humanize.count(len(compaction.kept), 'record')} kept verbatim"
 
 
 def compaction_box(
     compaction: Compaction, before: "Turn | None", view: "SessionView", options: "RenderOptions"
 ) -> CompactionBox:
-    """Return a compaction; `before` is the turn that it came behind."""
+    """Return a compaction; `before` is the turn before it."""
     record = view.transcript.record(compaction.boundary)
-    trigger = {"auto": "automatic", "manual": "asked for"}.get(compaction.trigger, compaction.trigger)
+    trigger = {"auto": "automatic", "manual": "manual"}.get(compaction.trigger, compaction.trigger)
     duration_label = f"took {humanize.spaced_duration(compaction.duration)}" if compaction.duration else ""
     number = view.compaction_numbers.get(compaction.boundary.index)
     box = CompactionBox(
         f"c{number}" if number else "",
         humanize.time_of_day(record.time.timestamp()) if record.time else "",
-        "Compacted" if compaction.kind == "full" else "Old results dropped",
+        "Compacted" if compaction.kind == "full" else "Old tool results cleared",
         humanize.token_reduction(*context_sizes(compaction)),
         ", ".join(item for item in (trigger, duration_label) if item),
         _kept_label(compaction),
@@ -274,7 +274,7 @@ def compaction_box(
 
 
 def compaction_html(compaction: Compaction, view: "SessionView", options: "RenderOptions", *, depth: int) -> SafeHtml:
-    """Return a compaction that stands among steps; inside of another step no link leads to it."""
+    """Return a compaction within a turn; without an anchor inside another step."""
     box = compaction_box(compaction, None, view, options)
     box.inside_turn = True
     if depth:
@@ -283,46 +283,46 @@ def compaction_html(compaction: Compaction, view: "SessionView", options: "Rende
 
 
 def turn_url(view: "SessionView", options: "RenderOptions", turn: int, detail: str = "") -> str:
-    """Return the address of a turn."""
+    """Return the URL of a turn."""
     detail_param = detail or ("" if options.detail == "steps" else options.detail)
     return options.links.thread(options.key, view.agent, f"t{turn}", turn=turn, detail=detail_param)
 
 
 _MAX_DEPTH: Final = 3
-"""How far sub-agents of sub-agents are drawn inside each other."""
+"""Maximum nesting depth of sub-agents that are rendered inline."""
 
 
 class RenderOptions(msgspec.Struct):
-    """How a reader wants it told."""
+    """Options for rendering a session."""
 
     key: str
     links: Links
     detail: str = "steps"
     open_steps: frozenset[str] = frozenset()
-    """The places of steps that stand open."""
+    """Keys of expanded steps."""
     live: bool = False
-    """Whether it may still be going on."""
+    """Whether the session may still be active."""
     project: str = ""
     collapsed: bool = False
-    """Whether steps whose inside is drawn are shut all the same."""
+    """Whether steps with rendered content are collapsed."""
     full: bool = False
-    """Whether all of what is inside is drawn, not only its first lines."""
+    """Whether to render the full content of steps."""
     defer_step: Callable[[SafeHtml, SafeHtml, SafeHtml], SafeHtml] | None = None
-    """Lays a step aside, its inside between what is around it, and gives what stands for it."""
+    """Stores the start, content and end of a step elsewhere and returns a placeholder."""
 
     @property
     def shows_everything(self) -> bool:
-        """Whether notes and hooks are wanted as well."""
+        """Return whether notes and hooks are shown."""
         return self.detail == "everything"
 
     @property
     def shows_steps(self) -> bool:
-        """Whether steps are drawn at all."""
+        """Return whether steps are shown."""
         return self.detail in DETAIL_LEVELS[2:]
 
 
 def keyed_steps(steps: Iterable[Step]) -> Iterator[tuple[str, Step]]:
-    """Yield steps with their places: the offset of the call, and which one of that record it is."""
+    """Yield steps with their keys: offset of the record and position within it."""
     counts: dict[int, int] = {}
     for step in steps:
         node = step.call or step.result
@@ -342,9 +342,9 @@ def step_lines(
     end: int | None = None,
     only_compactions: bool = False,
 ) -> list[SafeHtml]:
-    """Return the lines of the steps that are drawn, of those from `begin` to `end`.
+    """Return the visible lines of the steps from `begin` to `end`, with compactions as boxes.
 
-    Compactions stand among them as boxes; with `only_seams` they stand there alone.
+    With `only_compactions`, return only the compactions.
     """
     return [
         _step_or_compaction(step_key, step, view, options, depth)
@@ -354,13 +354,13 @@ def step_lines(
 
 
 def is_hidden(step: Step, options: RenderOptions) -> bool:
-    """Whether a step is not drawn unless everything is: a note or a hook that went well."""
+    """Return whether a step is a note or hook without problems, shown only at the highest level of detail."""
     is_quiet = step.kind in QUIET_KINDS and step.seam is None
     return is_quiet and not options.shows_everything and not _needs_attention(step)
 
 
 def _needs_attention(step: Step) -> bool:
-    """Whether a quiet step is worth a look all the same."""
+    """Return whether a note or hook failed and is always shown."""
     return step.state in ("failed", "interrupted", "denied")
 
 
@@ -375,7 +375,7 @@ def _step_or_compaction(step_key: str, step: Step, view: SessionView, options: R
     return options.defer_step(step_line_html(step, step_key, view, options, has_body=True), body, STEP_END)
 
 
-# What is inside
+# Content
 
 
 def step_body(
@@ -387,7 +387,7 @@ def step_body(
     params: SessionPageParams | None = None,
     depth: int = 0,
 ) -> SafeHtml:
-    """Return what is inside an opened step; a wish says how much of it, and in which form."""
+    """Return the content of an opened step; `params` set its extent and form."""
     if step.agent is not None and depth < _MAX_DEPTH:
         return _subagent_body(step, view, options, depth)
     if params is None and not options.links.live:
@@ -398,7 +398,7 @@ def step_body(
 
 
 def _shared_context(view: SessionView, options: RenderOptions) -> ViewContext:
-    """Return what all bodies know where none has an address."""
+    """Return a context shared by all steps, if steps have no URLs."""
     if view.shared_context is None:
         body_params = SessionPageParams(options.key, view.agent, full=options.full)
         view.shared_context = view_context("", view, options.key, options.links, body_params)
@@ -408,7 +408,7 @@ def _shared_context(view: SessionView, options: RenderOptions) -> ViewContext:
 def view_context(
     path: str, view: SessionView, key: str, links: Links, params: SessionPageParams | None = None
 ) -> ViewContext:
-    """Return what a body has to know beside its step or record."""
+    """Return the context of a step or record."""
     body_params = params or SessionPageParams(key, view.agent)
     return ViewContext(
         key,
@@ -423,7 +423,7 @@ def view_context(
 
 
 def _subagent_body(step: Step, view: SessionView, options: RenderOptions, depth: int) -> SafeHtml:
-    """Return a sub-agent's brief, its steps and its report."""
+    """Return the prompt, steps and report of a sub-agent."""
     subagent = step.agent
     if subagent is None:
         return SafeHtml("")

@@ -44,19 +44,19 @@ _MAX_LINES: Final = 40
 _MAX_CHARACTERS: Final = 4_000
 _MAX_FENCED: Final = 200_000
 _ORIGIN_LABELS: Final = {
-    "notification": "A background task reports",
+    "notification": "Background task notification",
     "teammate": "From a teammate",
-    "agent": "Told to the sub-agent",
-    "fork": "Told to a fork",
-    "summary": "Going on from a summary",
+    "agent": "Sub-agent prompt",
+    "fork": "Fork prompt",
+    "summary": "Continued from a summary",
     "command": "Slash command",
     "shell": "Shell command",
-    "other": "Not typed by a person",
+    "other": "Added by Claude Code",
 }
 
 
 class PromptView(msgspec.Struct, frozen=True):
-    """What a template draws of a prompt."""
+    """A prompt for a template."""
 
     first_html: SafeHtml
     rest_html: SafeHtml | None = None
@@ -64,11 +64,11 @@ class PromptView(msgspec.Struct, frozen=True):
     tag: str = ""
     images: tuple[ImageView, ...] = ()
     other_attachments: int = 0
-    """What was attached and is no picture."""
+    """Number of attachments that are not images."""
 
 
 def prompt_view(prompt: Prompt, images: tuple[ImageView, ...] = ()) -> PromptView:
-    """Return a prompt for a page; of a long one the beginning, and the rest."""
+    """Return a prompt for a page; a long one is split into the first part and the rest."""
     text = prompt.text.strip("\n")
     if prompt.origin == "shell":
         text = f"! {text}"
@@ -94,7 +94,7 @@ def _split_long(text: str) -> tuple[str, str]:
 
 
 def prompt_html(text: str) -> SafeHtml:
-    r"""Return words as they were typed.
+    r"""Return the text of a prompt as HTML.
 
     >>> prompt_html("Fix `a<b`\nnow")
     '<p>Fix <code>a&lt;b</code>\nnow</p>'
@@ -116,7 +116,7 @@ def _paragraphs_html(text: str) -> str:
 
 
 def _inline_code_html(text: str) -> str:
-    # Code takes every second place: what stands between two marks.
+    # Every second part is code between backticks.
     parts = _CODE.split(text) if "`" in text else [text]
     html_parts = [escape_html(part) for part in parts]
     html_parts[1::2] = [f"<code>{code}</code>" for code in html_parts[1::2]]
@@ -125,17 +125,17 @@ def _inline_code_html(text: str) -> str:
 
 _REASONS: Final = {
     "rewind": "after rewinding to turn {}",
-    "edited": "a prompt that was taken back before it was answered",
-    "dangling": "hangs on a record that is not in the file",
-    "second root": "begins on its own",
+    "edited": "prompt edited before it was answered",
+    "dangling": "parent record missing",
+    "second root": "separate root",
 }
 PRIME: Final = "\u2032"
-"""Marks the numbers of turns that were abandoned."""
+"""Marks turn numbers of abandoned branches."""
 _EN_DASH: Final = "\u2013"
 
 
 class TurnView(msgspec.Struct):
-    """A turn, drawn in full."""
+    """A fully rendered turn."""
 
     id: str
     number: str
@@ -144,25 +144,25 @@ class TurnView(msgspec.Struct):
     steps: Sequence[SafeHtml] = ()
     answer: SafeHtml | None = None
     later_steps: Sequence[SafeHtml] = ()
-    """Steps that were noted behind the answer."""
+    """Steps after the answer."""
     figures: Sequence[tuple[str, str]] = ()
-    """Figures: the number, and what it is of."""
+    """Values and their labels."""
     cost: str = ""
     subagent_cost: str = ""
     interrupted: bool = False
     errors: int = 0
     hidden_label: str = ""
-    """What is not drawn in this detail, in words."""
+    """Label of what the level of detail hides."""
     href: str = ""
     more_url: str = ""
-    """Where that is drawn."""
+    """URL of the turn with all details."""
     raw: str = ""
     record_count: str = ""
     kind: str = "turn"
 
 
 class FoldedTurns(msgspec.Struct):
-    """Some turns as one row."""
+    """Consecutive turns as one row."""
 
     id: str
     first: int
@@ -194,7 +194,7 @@ class BranchView(msgspec.Struct):
 
 
 class MoreBranches(msgspec.Struct):
-    """Abandoned branches that are not drawn yet."""
+    """Abandoned branches that are loaded on request."""
 
     id: str
     text: str
@@ -204,7 +204,7 @@ class MoreBranches(msgspec.Struct):
 
 
 def turn_view(turn: Turn, view: SessionView, options: RenderOptions, *, label: str = "", prefix: str = "t") -> TurnView:
-    """Return a turn in full."""
+    """Return a fully rendered turn."""
     links = options.links
     first = turn.nodes[0].offset if turn.nodes else 0
     box = TurnView(f"{prefix}{turn.number}", label or str(turn.number), interrupted=turn.interrupted)
@@ -241,9 +241,9 @@ def _prompt_images(prompt: Prompt, view: SessionView, options: RenderOptions) ->
 
 
 def _hidden_label(turn: Turn, options: RenderOptions) -> str:
-    """Return what is not drawn of a turn: notes and hooks, or all of its steps."""
+    """Return a label of the hidden parts of a turn: notes and hooks, or all steps."""
     if not options.shows_steps:
-        return "Show its steps" if turn.steps else ""
+        return "Show steps" if turn.steps else ""
     counts = Counter(step.kind for step in turn.steps if is_hidden(step, options))
     return ", ".join(humanize.count(counts[kind], kind) for kind in ("note", "hook") if counts[kind])
 
@@ -278,7 +278,7 @@ def _add_figures(box: TurnView, turn: Turn, view: SessionView) -> None:
 
 
 def context_tokens_at(view: SessionView, nodes: Sequence[Node]) -> int:
-    """Return how much the model had before it at the end of some records."""
+    """Return the context size after some records, in tokens."""
     for node in reversed(nodes):
         if node.type == "assistant" and node.model and not node.synthetic_error:
             usage = view.transcript.record(node).usage
@@ -288,7 +288,7 @@ def context_tokens_at(view: SessionView, nodes: Sequence[Node]) -> int:
 
 
 def folded_turns(turns: Sequence[Turn], view: SessionView, options: RenderOptions) -> FoldedTurns:
-    """Return some turns as one row."""
+    """Return consecutive turns as one row."""
     first, last = turns[0].number, turns[-1].number
     step_count = sum(count_steps(turn.steps) for turn in turns)
     first_prompt = next((turn.prompt.text for turn in turns if turn.prompt is not None), "")
@@ -314,7 +314,7 @@ def folded_turns(turns: Sequence[Turn], view: SessionView, options: RenderOption
 def branch_view(
     abandoned: AbandonedBranch, view: SessionView, options: RenderOptions, *, opened: bool = False
 ) -> BranchView:
-    """Return an abandoned branch; what is in it only when it stands open."""
+    """Return an abandoned branch, with its content only if it is expanded."""
     branch = abandoned.branch
     started, ended = (read_time(node.timestamp) for node in _first_and_last(branch.nodes))
     elapsed = (ended - started).total_seconds() if started is not None and ended is not None else None
@@ -333,7 +333,7 @@ def branch_view(
         if last == abandoned.first_turn
         else f"{abandoned.first_turn}{prime}{_EN_DASH}{last}{prime}",
         humanize.time_of_day(started.timestamp()) if started is not None else "",
-        "Abandoned" if branch.why in ABANDONED_REASONS else "Broken off",
+        "Abandoned" if branch.why in ABANDONED_REASONS else "Disconnected",
         _REASONS[branch.why].format(abandoned.after_turn),
         ", ".join(fact for fact in facts if fact),
         money(view.branch_cost(abandoned).amount),
@@ -351,7 +351,7 @@ def branch_view(
 
 
 def more_branches(after: int, remaining: int, view: SessionView, options: RenderOptions) -> MoreBranches:
-    """Return a row that stands for further branches behind a turn."""
+    """Return a row for further branches after a turn."""
     first = view.branches_by_turn[after][-remaining]
     return MoreBranches(
         f"m{after}",
@@ -370,7 +370,7 @@ def _first_and_last(nodes: Sequence[Node]) -> tuple[Node, Node]:
 
 
 def turn_html(box: "TurnView") -> Markup:
-    """Return the prompt of a turn, its steps, its answer and its figures."""
+    """Return the HTML of a turn: prompt, steps, answer and figures."""
     prompt_html = _prompt_html(box.prompt) if box.prompt is not None else ""
     answer = f'<div class="prose">{box.answer}</div>\n' if box.answer else ""
     footer = _footer_html(box) if box.figures or box.interrupted else ""
@@ -398,11 +398,11 @@ def _attachments_html(prompt: "PromptView") -> str:
 
 
 def _image_html(image: "ImageView", number: int) -> str:
-    caption = f"Picture {number}: {escape_html(image.caption)}"
+    caption = f"Image {number}: {escape_html(image.caption)}"
     address = image.url
     if not address:
         return f'<span class="dim">{caption}</span>'
-    # A picture in itself comes escaped: it is long, and is looked through once.
+    # Data URLs are already escaped; escaping such long texts again is slow.
     url = address if isinstance(address, Markup) else escape_html(address)
     if url.startswith("data:"):
         return f'<img src="{url}" alt="{caption}">'
@@ -438,15 +438,15 @@ _MAX_FULL_TURNS: Final = {"prompts": 120, "answers": 40, "steps": 16, "everythin
 _MAX_FULL_STEPS: Final = 200
 _MAX_WHOLE_SESSION: Final = 30
 _MAX_FOLDED_ROWS: Final = 60
-"""Rows before, and behind, what is drawn in full."""
+"""Maximum rows before and after the fully rendered turns."""
 _MAX_BRANCHES: Final = 8
-"""Abandoned branches behind one turn that are drawn at once."""
+"""Maximum abandoned branches rendered per turn."""
 _BACK_EVERY: Final = 3
-"""One in so many turns is drawn before the wanted one, the others behind it."""
+"""One in this many turns is rendered before the selected turn, the others after it."""
 
 
 def full_range(turns: Sequence[Turn], start_turn: int, detail: str) -> range:
-    """Return the numbers of the turns that are drawn in full, the wanted one among them."""
+    """Return the range of turns to render in full, including the selected turn."""
     if not turns:
         return range(0)
     counts_steps = detail in ("steps", "everything")
@@ -470,14 +470,14 @@ def full_range(turns: Sequence[Turn], start_turn: int, detail: str) -> range:
 
 
 def sections_around(view: SessionView, options: RenderOptions, start_turn: int, branch: int = 0) -> list[TurnSection]:
-    """Return the whole of a conversation, drawn in full around one turn."""
+    """Return all sections of a conversation, rendered in full around one turn."""
     return list(_sections(view, options, view.turns, full_range(view.turns, start_turn, options.detail), branch))
 
 
 def sections_between(
     view: SessionView, options: RenderOptions, first: int, last: int, full: range | None = None
 ) -> list[TurnSection]:
-    """Return some turns: those of `full`, else as many as may be, in full; the others as rows."""
+    """Return the sections of a range of turns. Those in `full`, by default as many as allowed, are rendered in full."""
     chosen = [turn for turn in view.turns if first <= turn.number <= last]
     if not chosen:
         return []
@@ -508,7 +508,7 @@ def _sections(
             yield from _branch_sections(view, options, turn.number, branch)
         else:
             folded.append(turn)
-        # A row has no room for those within the turn: they stand behind it.
+        # Branches within folded turns are shown after the row.
         following = () if is_full else turn.inner_seams
         for compaction in (*following, turn.closing):
             if compaction is None:
@@ -524,7 +524,7 @@ def _sections(
 def _branch_sections(
     view: SessionView, options: RenderOptions, after: int, branch: int
 ) -> Iterator[BranchView | MoreBranches]:
-    """Yield what was abandoned behind a turn; of very much, the first and what is asked for."""
+    """Yield the abandoned branches after a turn; of many, only the first and the selected one."""
     sides = view.branches_by_turn.get(after, [])
     visible = [
         abandoned for position, abandoned in enumerate(sides) if position < _MAX_BRANCHES or abandoned.number == branch
@@ -536,5 +536,5 @@ def _branch_sections(
 
 
 def all_branches(view: SessionView, options: RenderOptions, after: int) -> list[TurnSection]:
-    """Return everything that was abandoned behind a turn."""
+    """Return all abandoned branches after a turn."""
     return [branch_view(abandoned, view, options) for abandoned in view.branches_by_turn.get(after, ())]

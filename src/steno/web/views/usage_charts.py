@@ -27,23 +27,23 @@ _CENT: Final = 10_000
 _HOUR_MS: Final = 3_600_000
 _TEN_DOLLARS: Final = 10_000_000
 _MIN_BINS: Final = 6
-"""A scale, even where all cost the same."""
+"""Minimum number of bins, even if all sessions cost the same."""
 _BIN_EDGES: Final = tuple(_CENT * cents for cents in (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000))
 
 
 class YearView(msgspec.Struct, frozen=True):
-    """A year of days."""
+    """Daily cost of a year."""
 
     chart: Markup
     cost: int
     active: int
     highest_cost: int
     months: list[tuple[str, str, str, int]]
-    """Their names, what is behind them, what they cost, and on how many days."""
+    """Month name, URL, cost and active days."""
 
 
 class LegendEntry(msgspec.Struct, frozen=True):
-    """What one colour of a chart stands for."""
+    """A series in the legend of a chart."""
 
     name: str
     kind: str
@@ -52,7 +52,7 @@ class LegendEntry(msgspec.Struct, frozen=True):
 
 
 class CostBin(msgspec.Struct, frozen=True):
-    """Sessions that cost about the same: from so many micro-dollars up to so many."""
+    """Number of sessions in a range of costs, in micro-dollars."""
 
     label: str
     least: int
@@ -62,24 +62,24 @@ class CostBin(msgspec.Struct, frozen=True):
 
 
 class BlocksView(msgspec.Struct, frozen=True):
-    """Blocks of five hours."""
+    """The 5-hour blocks."""
 
     chart: Markup
     rows: list[tuple[str, str, str, str, str]]
-    """When they began, when they end, what they cost, how many responses, what is behind them."""
+    """Start, end, cost, responses and URL of each block."""
     ends: str
-    """When the current one ends; nothing where there is none."""
+    """End of the current block; empty if none is active."""
     cost: str
     rate: str
     projected: str
     highest_cost: int
 
 
-# A year
+# Year
 
 
 def year_chart(costs: dict[str, ReportRow], last: date) -> YearView:
-    """Draw what each day of the 53 weeks up to a day cost."""
+    """Draw the daily cost of the 53 weeks up to a day."""
     first = last - timedelta(days=last.weekday(), weeks=_YEAR_WEEKS)
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     line_by_day = {day: costs[day.isoformat()] for day in days if day.isoformat() in costs}
@@ -91,7 +91,7 @@ def year_chart(costs: dict[str, ReportRow], last: date) -> YearView:
         if line is None:
             squares.append(charts.HeatmapDay(day, 0, ""))
             continue
-        # A quarter of the days each: by the amounts a single dear day would leave all others alike.
+        # Levels are quartiles of days: with a linear scale, one expensive day would make all others look alike.
         rank = bisect_right(ranked, line.cost)
         level = -(-rank * _LEVELS // len(ranked)) if line.cost > 0 else 1
         title = f"{day:%a} {humanize.short_date(day)}: {format_amount(line.cost, line.figures)}"
@@ -134,11 +134,11 @@ def _range_url(days: DateRange) -> str:
     return links().usage_lines(**days.query)
 
 
-# Cost by time
+# Cost over time
 
 
 def period_range(name: str, step: ChartInterval, first: date, last: date) -> DateRange:
-    """Return the days of a day, week or month, as far as they are shown."""
+    """Return the shown days of a day, week or month."""
     if step == "day":
         days = DateRange(date.fromisoformat(name), date.fromisoformat(name))
     elif step == "week":
@@ -169,7 +169,7 @@ def _axis_label(days: DateRange, step: ChartInterval, *, named: bool) -> str:
 
 
 def stacked_chart(stack: CostChart, split: ChartSeries, first: date, last: date) -> tuple[Markup, list[LegendEntry]]:
-    """Draw what each day, week or month cost, by model or by project, and say the sums."""
+    """Draw the cost per day, week or month by model or project. Return the chart and its legend."""
     series = [_chart_series(position, name, costs, split) for position, (name, costs) in enumerate(stack.series)]
     piles: list[charts.StackedBar] = []
     for place, name in enumerate(stack.names):
@@ -200,7 +200,7 @@ def stacked_chart(stack: CostChart, split: ChartSeries, first: date, last: date)
 
 def _chart_series(position: int, name: str | None, costs: list[int], split: ChartSeries) -> LegendEntry:
     format_name = humanize.model_name if split == "model" else humanize.project_name
-    label = "all others" if name is None else format_name(name) or f"no {split}"
+    label = "Other" if name is None else format_name(name) or f"no {split}"
     return LegendEntry(label, f"f{7 if name is None else position + 1}", sum(costs), "")
 
 
@@ -212,11 +212,11 @@ def _split_query(split: ChartSeries, name: str | None) -> dict[str, str]:
     return {"model": name} if name else {"without": "model"}
 
 
-# The cache
+# Cache
 
 
 def cache_chart(periods: UsageReport, stack: CostChart, first: date, last: date, mean: float | None) -> Markup:
-    """Draw how much of what was read came from the cache."""
+    """Draw the cache hit rate over time."""
     line_by_period = {line.names[0]: line for line in periods.lines}
     marks: list[charts.ChartMark] = []
     labels: list[str] = []
@@ -227,14 +227,14 @@ def cache_chart(periods: UsageReport, stack: CostChart, first: date, last: date,
         title = "" if share is None else f"{_format_range(days, stack.step)}: {share:.1%}"
         marks.append(charts.ChartMark(share, title, _lines_url(days)))
         labels.append(_axis_label(days, stack.step, named=True))
-    return charts.share_line(marks, labels, mean, "Share of tokens in that were read from the cache")
+    return charts.share_line(marks, labels, mean, "Cache hit rate")
 
 
 # Sessions
 
 
 def cost_bins(costs: Sequence[int], query: dict[str, str]) -> list[CostBin]:
-    """Sort sessions by what they cost, from the cheapest sort that there is to the dearest."""
+    """Count sessions by cost, in ascending bins."""
     edges = (0, *_BIN_EDGES)
     numbers = [0] * len(edges)
     for cost in costs:
@@ -264,26 +264,26 @@ def _short_amount(micro: int) -> str:
 
 
 def cost_histogram(bins: Sequence[CostBin]) -> Markup:
-    """Draw how many sessions cost how much."""
+    """Draw the number of sessions per cost range."""
     piles = [
         charts.StackedBar(
             cost_bin.label,
-            f"{humanize.count(cost_bin.number, 'session')} of {_bin_range(cost_bin)}",
+            f"{humanize.count(cost_bin.number, 'session')} at {_bin_range(cost_bin)}",
             cost_bin.href,
             [charts.ChartMark(cost_bin.number, "")],
         )
         for cost_bin in bins
     ]
-    return charts.labelled_bars(piles, "Sessions by what they cost")
+    return charts.labelled_bars(piles, "Sessions by cost")
 
 
 def _bin_range(cost_bin: CostBin) -> str:
     if cost_bin.most is None:
-        return f"{money(cost_bin.least)} and more"
-    return f"{money(cost_bin.least)} to less than {money(cost_bin.most)}"
+        return f"{money(cost_bin.least)} or more"
+    return f"{money(cost_bin.least)} to under {money(cost_bin.most)}"
 
 
-# Blocks
+# 5-hour blocks
 
 
 def blocks_chart(block_reports: Sequence[tuple[int, UsageReport]], params: UsagePageParams, now: float) -> BlocksView:
@@ -307,18 +307,18 @@ def blocks_chart(block_reports: Sequence[tuple[int, UsageReport]], params: Usage
     days = [params.last - timedelta(days=back) for back in range(6, -1, -1)]
     midnights = [(DateRange(day).since or 0, f"{day:%a} {humanize.short_date(day)}") for day in days]
     end = DateRange(None, params.last).until or 0
-    chart = charts.time_blocks(items, midnights, end, moment, "Five-hour blocks of seven days")
+    chart = charts.time_blocks(items, midnights, end, moment, "5-hour blocks of the last seven days")
     rows.reverse()
     return BlocksView(chart, rows, *_current_block(current, moment), highest_cost)
 
 
 def _short_cost(micro: int) -> str:
-    """Return an amount that has room above a block."""
+    """Return a cost short enough to fit above a block."""
     return f"${micro / 1e6:,.0f}" if micro >= _TEN_DOLLARS else f"${micro / 1e6:.2f}"
 
 
 def _current_block(current: tuple[int, UsageReport] | None, moment: int) -> tuple[str, str, str, str]:
-    """Return when the current block ends, its cost so far, by the hour, and where that leads."""
+    """Return the end of the current block, its cost, its cost per hour and its forecast."""
     if current is None:
         return "", "", "", ""
     start, report = current

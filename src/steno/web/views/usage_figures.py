@@ -36,50 +36,50 @@ _TABLES: Final = ("projects", "branches", "kinds", "models", "tools")
 
 
 class DateRange(msgspec.Struct, frozen=True):
-    """Days that follow each other; None where there is no first or no last."""
+    """A range of days; None for an open start or end."""
 
     first: date | None = None
     last: date | None = None
 
     @property
     def since(self) -> int | None:
-        """When they begin, in milliseconds."""
+        """Return the start in milliseconds."""
         return None if self.first is None else midnight_millis(self.first.isoformat())
 
     @property
     def until(self) -> int | None:
-        """When they are over."""
+        """Return the end in milliseconds, exclusive."""
         if self.last is None:
             return None
         return midnight_millis((self.last + timedelta(days=1)).isoformat())
 
     @property
     def query(self) -> dict[str, str]:
-        """How an address says them."""
+        """Return the range as URL parameters."""
         return {
             "from": "" if self.first is None else self.first.isoformat(),
             "to": "" if self.last is None else self.last.isoformat(),
         }
 
     def usage_query(self, by: str = "day") -> UsageQuery:
-        """What to ask a report for."""
+        """Return the range as a usage query."""
         return msgspec.structs.replace(UsageQuery(since=self.since, until=self.until), by=by)
 
 
 class UsagePageParams(msgspec.Struct, frozen=True):
-    """What the address asks for."""
+    """Parameters of the usage page."""
 
     range: str
     days: DateRange
     today: date
     last: date
-    """The newest day that is shown."""
+    """The last day shown."""
     split: ChartSeries
     open: str
-    """The table that is shown in full."""
+    """Name of the table that is shown in full."""
 
     def url(self, **changes: str) -> str:
-        """Return the address of this page with something else about it."""
+        """Return the URL of the page with changed parameters."""
         query = {
             "range": self.range,
             "to": "" if self.last == self.today else self.last.isoformat(),
@@ -94,13 +94,13 @@ class UsagePageParams(msgspec.Struct, frozen=True):
 
     @property
     def earlier_url(self) -> str:
-        """The days before; nothing where there are none."""
+        """Return the URL of the previous range; empty if there is none."""
         number = RANGES[self.range][0]
         return self.url(to=(self.last - timedelta(days=number)).isoformat()) if number else ""
 
     @property
     def later_url(self) -> str:
-        """The days after; nothing where they are yet to come."""
+        """Return the URL of the next range; empty if it is in the future."""
         number = RANGES[self.range][0]
         if not number or self.last >= self.today:
             return ""
@@ -109,7 +109,7 @@ class UsagePageParams(msgspec.Struct, frozen=True):
 
     @property
     def previous_range(self) -> DateRange | None:
-        """The same number of days before."""
+        """Return the preceding range of the same length."""
         first = self.days.first
         if first is None:
             return None
@@ -117,16 +117,16 @@ class UsagePageParams(msgspec.Struct, frozen=True):
         return DateRange(first - timedelta(days=number), first - timedelta(days=1))
 
     def bar_unit(self, first: date) -> ChartInterval:
-        """What one bar of a chart that begins with a day stands for."""
+        """Return the period of one bar in a chart that starts on a day."""
         number = (self.last - first).days + 1
         return "day" if number <= _MAX_DAILY_BARS else "week" if number <= _MAX_WEEKLY_DAYS else "month"
 
 
 def usage_page_params(query_params: QueryParams, now: float) -> UsagePageParams:
-    """Return what an address asks for.
+    """Return the parameters of a request.
 
     Raises:
-        BadRequest: it names a day that is none.
+        BadRequest: A date is invalid.
     """
     today = date(*time.localtime(now)[:3])
     name = query_params.get("range", _DEFAULT_RANGE)
@@ -138,7 +138,7 @@ def usage_page_params(query_params: QueryParams, now: float) -> UsagePageParams:
     try:
         first = last - timedelta(days=number - 1) if number else None
     except OverflowError as error:
-        raise BadRequest(f"not a day: {query_params.get('to')!r}") from error
+        raise BadRequest(f"invalid date {query_params.get('to')!r}") from error
     days = DateRange(first, None if last == today else last)
     open_table = query_params.get("open", "")
     return UsagePageParams(
@@ -152,10 +152,10 @@ def usage_page_params(query_params: QueryParams, now: float) -> UsagePageParams:
 
 
 def parse_day(text: str) -> date | None:
-    """Return the day that a text names; None for nothing.
+    """Return the date in a text; None if the text is empty.
 
     Raises:
-        BadRequest: it names none, or none that a clock has.
+        BadRequest: The date is invalid or out of range.
     """
     if not text:
         return None
@@ -164,12 +164,12 @@ def parse_day(text: str) -> date | None:
         midnight_millis((day + timedelta(days=1)).isoformat())
         midnight_millis((day - timedelta(days=800)).isoformat())
     except (ValueError, OverflowError) as error:
-        raise BadRequest(f"not a day: {text!r}", hint="a day looks like 2026-11-15") from error
+        raise BadRequest(f"invalid date {text!r}", hint="Use the format 2026-11-15.") from error
     return day
 
 
 def format_days(first: date, last: date) -> str:
-    """Return a range of days; the year stands once, unless there are two."""
+    """Return a range of days as text, with the year once if it is the same."""
     return f"{humanize.short_date(first, year=first.year != last.year)} to {humanize.short_date(last, year=True)}"
 
 
@@ -181,7 +181,7 @@ _LOW_CACHE_SHARE: Final = 0.8
 
 
 class SummaryFigure(msgspec.Struct, frozen=True):
-    """One figure of the strip, and the way to what is behind it."""
+    """A summary figure with a link to its data."""
 
     label: str
     value: str
@@ -191,24 +191,24 @@ class SummaryFigure(msgspec.Struct, frozen=True):
 
 
 class UsageRow(msgspec.Struct, frozen=True):
-    """A row of a table by something."""
+    """A row of a usage table."""
 
     name: str
     detail: str
-    """What else it is called, in a fainter ink."""
+    """Additional name, shown dimmed."""
     page: str
-    """Its own page, if it has one."""
+    """URL of the item's page; may be empty."""
     lines: str
-    """What is behind it."""
+    """URL of the responses."""
     figures: UsageFigures
     cost: str
     bar: Markup
     low_cache: bool
-    """Whether much of what it read was not in the cache."""
+    """Whether the cache hit rate is low."""
 
 
 class UsageTable(msgspec.Struct, frozen=True):
-    """A table by something."""
+    """A usage table."""
 
     name: str
     title: str
@@ -216,11 +216,11 @@ class UsageTable(msgspec.Struct, frozen=True):
     rows: list[UsageRow]
     total: int
     more: str
-    """Where all of it is shown."""
+    """URL of the full table."""
 
 
 class ToolUsageRow(msgspec.Struct, frozen=True):
-    """A tool as the page shows it."""
+    """A row of the tools table."""
 
     tool: ToolUsage
     icon: str
@@ -231,7 +231,7 @@ class ToolUsageRow(msgspec.Struct, frozen=True):
 
 
 def format_amount(cost: int, figures: UsageFigures) -> str:
-    """Return an amount; `?` where a price is missing, `≈` where a figure is a placeholder.
+    """Return an amount; with `?` if a price is unknown and `≈` if a figure is estimated.
 
     >>> format_amount(12_345_678, UsageFigures()), format_amount(0, UsageFigures(unpriced={"x": 1}))
     ('$12.35', '?')
@@ -243,11 +243,11 @@ def format_amount(cost: int, figures: UsageFigures) -> str:
 
 
 def cache_share(figures: UsageFigures) -> float | None:
-    """Return how much of what was read came from the cache."""
+    """Return the cache hit rate; None without input tokens."""
     return figures.cache_read / figures.context if figures.context else None
 
 
-# The strip
+# Summary
 
 
 def summary_figures(
@@ -258,7 +258,7 @@ def summary_figures(
     previous_cost: int,
     daily_costs: dict[str, int],
 ) -> list[SummaryFigure]:
-    """Return the six figures. `before` is what the days before cost, `days` what each day did."""
+    """Return the six summary figures, given the cost of the preceding range and of each day."""
     totals, query = report.totals, params.days.query
     lines = links().usage_lines(**query)
     output_tokens = f"{'≈' if totals.estimated else ''}{humanize.tokens_or_billions(totals.output)}"
@@ -268,7 +268,7 @@ def summary_figures(
             "Cost", format_amount(report.cost, totals), _comparison_note(params, report.cost, previous_cost), lines
         ),
         SummaryFigure("Sessions", f"{sessions:,}", responses, links().usage_sessions(**query)),
-        SummaryFigure("Tokens out", output_tokens, f"{humanize.tokens_or_billions(totals.context)} in", lines),
+        SummaryFigure("Output tokens", output_tokens, f"{humanize.tokens_or_billions(totals.context)} input", lines),
         _cache_figure(cache_share(totals), lines),
         _savings_figure(saved, lines),
         _forecast_figure(params, daily_costs),
@@ -277,17 +277,17 @@ def summary_figures(
 
 def _cache_figure(share: float | None, lines: str) -> SummaryFigure:
     value = "none" if share is None else f"{share:.1%}"
-    return SummaryFigure("Read from cache", value, "of all tokens in", lines)
+    return SummaryFigure("Cache hit rate", value, "of input tokens", lines)
 
 
 def _savings_figure(saved: int, lines: str) -> SummaryFigure:
     return SummaryFigure(
-        "Saved by the cache",
+        "Cache savings",
         money(saved) if saved >= 0 else f"-{money(-saved)}",
-        "after what writing it cost",
+        "net of cache writes",
         lines,
-        "What was read from the cache at the price of fresh input, less what it did cost, "
-        "less what writing the cache cost more than fresh input.",
+        "Cost of the cache read tokens at the input price, minus their actual cost, "
+        "minus the extra cost of cache writes.",
     )
 
 
@@ -296,26 +296,26 @@ def _forecast_figure(params: UsagePageParams, days: dict[str, int]) -> SummaryFi
     left = monthrange(today.year, today.month)[1] - today.day
     so_far, month = month_forecast(days, today.isoformat(), left)
     return SummaryFigure(
-        f"{today:%B}, if it goes on so",
+        f"{today:%B} forecast",
         money(month),
         f"{money(so_far)} so far",
         links().usage_lines(**DateRange(today.replace(day=1)).query),
-        "What this month cost so far, and for each day that is left the mean of the last seven days.",
+        "Cost of this month so far, plus the daily average of the last seven days for each remaining day.",
     )
 
 
 def _comparison_note(params: UsagePageParams, cost: int, previous_cost: int) -> str:
     number, name = RANGES[params.range]
     if not number:
-        return "in all the time there is"
+        return "all time"
     if not previous_cost:
-        return f"nothing in the {name.lower()} before"
+        return f"no cost in previous {name.lower()}"
     change = (cost - previous_cost) / previous_cost
     if abs(change) < _MIN_CHANGE:
-        return "as much as before"
+        return "same as previous {name.lower()}"
     if change > 1:
-        return f"{cost / previous_cost:.1f} times as much as before"
-    return f"{abs(change):.0%} {'more' if change > 0 else 'less'} than before"
+        return f"{cost / previous_cost:.1f} times previous {name.lower()}"
+    return f"{abs(change):.0%} {'more' if change > 0 else 'less'} than previous {name.lower()}"
 
 
 # Tables
@@ -324,12 +324,12 @@ def _comparison_note(params: UsagePageParams, cost: int, previous_cost: int) -> 
 def usage_tables(
     params: UsagePageParams, reports: dict[str, UsageReport], parts: UsageBreakdown
 ) -> dict[str, UsageTable]:
-    """Return the tables by model, project, branch and kind of sub-agent."""
+    """Return the tables by model, project, branch and type of sub-agent."""
     return {
         "models": _usage_table(params, "models", "By model", "Model", reports["model"]),
         "projects": _usage_table(params, "projects", "By project", "Project", reports["project"]),
         "branches": _usage_table(params, "branches", "By branch", "Branch", parts.branches),
-        "kinds": _usage_table(params, "kinds", "By kind of sub-agent", "Asked by", parts.kinds),
+        "kinds": _usage_table(params, "kinds", "By sub-agent type", "Type", parts.kinds),
     }
 
 
@@ -361,7 +361,7 @@ _NameParts = tuple[str, str, str, dict[str, str]]
 
 def _model_name(names: tuple[str, ...]) -> _NameParts:
     (model,) = names
-    return humanize.model_name(model) or "no name", "", "", _filter_query("model", model)
+    return humanize.model_name(model) or "unnamed", "", "", _filter_query("model", model)
 
 
 def _project_name(names: tuple[str, ...]) -> _NameParts:
@@ -380,12 +380,12 @@ def _branch_name(names: tuple[str, ...]) -> _NameParts:
 def _kind_name(names: tuple[str, ...]) -> _NameParts:
     whose, kind = names
     if not whose:
-        return "the session itself", "", "", {"agent": "self"}
-    return kind or "a kind that is not known", "", "", {"agent": f"kind:{kind}"}
+        return "main session", "", "", {"agent": "self"}
+    return kind or "unknown type", "", "", {"agent": f"kind:{kind}"}
 
 
 def _filter_query(name: str, value: str) -> dict[str, str]:
-    """Return how an address chooses a value; it says nothing of what is empty, so that is named."""
+    """Return the URL parameter for a value; `without` selects an empty value."""
     return {name: value} if value else {"without": name}
 
 
@@ -401,13 +401,13 @@ _NAME_FUNCTIONS: Final = {
 
 
 def tool_rows(params: UsagePageParams, tools: list[ToolUsage]) -> tuple[list[ToolUsageRow], str]:
-    """Return the tools as the page shows them, and where all of them are."""
+    """Return the rows of the tools table and the URL of the full table."""
     max_rows = _MAX_ALL_ROWS if params.open == "tools" else _MAX_ROWS + 2
     highest_rate = max((tool.failed / tool.calls for tool in tools[:max_rows]), default=0)
     rows: list[ToolUsageRow] = []
     for tool in tools[:max_rows]:
         rate = tool.failed / tool.calls
-        # A scale of its own would make much of nothing where hardly anything fails.
+        # Use a minimum scale so that low failure rates look low.
         full = max(highest_rate, _HIGH_FAILURE_RATE * 2)
         query = {**params.days.query, **({"tool": tool.name} if tool.name else {"without": "tool"})}
         rows.append(
@@ -424,23 +424,23 @@ def tool_rows(params: UsagePageParams, tools: list[ToolUsage]) -> tuple[list[Too
     return rows, more
 
 
-# What the figures do not say themselves
+# Notes
 
 
 def usage_notes(report: UsageReport, undated: int) -> Iterator[tuple[str, str]]:
-    """Yield a mark and a sentence for each thing that the figures leave out or guess."""
+    """Yield a mark and a note for each estimate and exclusion."""
     totals = report.totals
     if totals.estimated:
         response_count = humanize.count(totals.estimated, "response")
-        note = f"{response_count} of clients 2.1.0 to 2.1.52: their output is a placeholder, "
-        yield "≈", note + "the truth is higher."
+        note = f"{response_count} with under-reported output tokens (Claude Code 2.1.0 to 2.1.52): "
+        yield "≈", note + "the actual cost is higher."
     for model, number in sorted(totals.unpriced.items()):
-        name = model or "a model without a name"
-        message = f"No price is known for {name} ({number:,} tokens), so its cost is in no sum here."
-        yield "?", f"{message} A price file can name one."
+        name = model or "an unnamed model"
+        message = f"No price known for {name} ({number:,} tokens): excluded from all costs."
+        yield "?", f"{message} Add a price to the price file."
     if totals.slow_price:
         response_count = humanize.count(totals.slow_price, "fast response")
-        yield "", f"{response_count} at the normal price: no other is known, the truth is higher."
+        yield "", f"{response_count} at the normal price, as no fast price is known: the actual cost is higher."
     if undated:
         response_count = humanize.count(undated, "response")
-        yield "", f"{response_count} without a time: in the sums of all the time, and on no day."
+        yield "", f"{response_count} without a time: included only in totals of all time."
