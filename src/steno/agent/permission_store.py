@@ -230,7 +230,7 @@ def save_rule(rule: str, scope: RuleScope, project: str, env: Mapping[str, str])
                 if _add_rule_to_file(folder, os.path.basename(path), rule):
                     return path
     except (NotADirectoryError, FileExistsError) as error:
-        raise Unwritable(f"{path} is behind a symbolic link, so the rule was not saved") from error
+        raise Unwritable(f"rule not saved: {path} is behind a symbolic link") from error
     except ValueError as error:
         raise Unwritable(f"cannot add a rule to {path}: {error}") from error
     except OSError as error:

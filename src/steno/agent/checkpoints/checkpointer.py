@@ -135,7 +135,7 @@ class FileRestorer:
             return "the file is outside the project"
         real_folder = os.path.realpath(os.path.dirname(path))
         if is_inside and not is_below(real_folder, self._project, or_equal=True):
-            return f"its directory is a link out of the project, to {real_folder}"
+            return f"its directory links out of the project, to {real_folder}"
         if not is_inside and real_folder != (backup.parent or real_folder):
             return f"its directory now links to {real_folder}"
         if backup.parent and is_below(backup.parent, self._project) and real_folder != backup.parent:
