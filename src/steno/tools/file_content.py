@@ -311,7 +311,7 @@ def image_result(path: str, data: bytes) -> ToolResult:
         # The API decodes images: one that it cannot decode would block every later request of the session.
         flaw = "its header is damaged"
     if flaw or header is None:
-        raise ToolFailure(f"Cannot show the image {quote_name(path)} ({flaw}). Create a valid, smaller copy.")
+        raise ToolFailure(f"Cannot show {quote_name(path)} ({flaw}). Create a valid, smaller copy of the image.")
     file: dict[str, Any] = {"base64": encoded, "type": media_type, "originalSize": len(data)}
     if header.width:
         file["dimensions"] = {

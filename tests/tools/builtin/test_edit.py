@@ -200,7 +200,12 @@ def test_folders_pipes_devices_and_giants_cannot_be_edited(context: ToolContext,
     giant = tmp_path / "giant"
     with giant.open("wb") as file:
         file.truncate(1 << 40)
-    for path, words in (("d", "is a directory"), ("p", "is a pipe"), ("/dev/zero", "is a device"), ("giant", "too large")):
+    for path, words in (
+        ("d", "is a directory"),
+        ("p", "is a pipe"),
+        ("/dev/zero", "is a device"),
+        ("giant", "too large"),
+    ):
         with pytest.raises(ToolFailure, match=words):
             _edit(context, path, "a", "b")
         given = {"file_path": path, "edits": [{"old_string": "a", "new_string": "b"}]}

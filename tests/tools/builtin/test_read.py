@@ -255,7 +255,7 @@ def test_images_are_told_from_their_bytes(context: ToolContext, data: bytes, med
 @pytest.mark.parametrize("data", [_png(9000, 10), _png(filling=b"x" * 4_500_000)])
 def test_an_image_that_is_too_big_is_refused(context: ToolContext, data: bytes) -> None:
     _file(context, data, "big.png")
-    with pytest.raises(ToolFailure, match="Cannot show the image"):
+    with pytest.raises(ToolFailure, match="Cannot show"):
         _read(context, "big.png")
 
 
