@@ -315,7 +315,7 @@ class ConfinedCommandRunner:
         scratch = "" if execution.isolation == "fixed" else self.scratch
         variables = sandbox_environment(env, scratch=scratch, folders=self._folders)
         if execution.isolation != "fixed":
-            # Secrets are removed even if the user defines them, because nobody has reviewed the command.
+            # Secrets are removed even if the user defines them, because the command was not reviewed.
             extra = {name: env[name] for name in self.extra_variables if name in env}
             variables = approved_environment(extra) | variables
         if calls_git:

@@ -3,8 +3,8 @@
 Both have the same content. The messages in memory follow the same rules as reading the file, so a resumed
 session sends the same bytes as before and the prompt cache applies. Messages are sanitized before they are
 recorded, because the API rejects blank text, invalid images and lone surrogates. Only the end of the message
-buffer can still change; earlier messages are kept as encoded bytes, so the work for a request depends only on
-what is new in it.
+buffer can still change; earlier messages are kept as encoded bytes, so the cost of encoding a request depends
+only on its new messages.
 """
 
 from collections.abc import Collection, Iterable, Sequence

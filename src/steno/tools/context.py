@@ -1,9 +1,9 @@
 """The context of tool calls: directories, typed services, and state that outlives a call.
 
 One `ToolContext` belongs to one conversation; a sub-agent has its own. A service that is None is
-not available in the session, and the tool that needs it reports that.
+not available in the session, and tools that need it return an error.
 
-The modules that this one imports name `ToolContext` in annotations only.
+The modules imported here use `ToolContext` only in annotations.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,7 @@
 """File content for tools: path resolution, opening, text encodings and images.
 
-Text is shown with plain line ends and without a byte order mark; written text keeps both
-(`TextFormat`), so that an edit changes no byte that it does not name.
+Text is shown with LF line endings and without a byte order mark; written text keeps the original format
+(`TextFormat`), so that an edit changes only the bytes that it replaces.
 """
 
 import codecs

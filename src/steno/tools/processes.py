@@ -326,7 +326,7 @@ async def start_shell(
 
 
 def find_processes(call_mark: str, leader: int | None, pipes: Collection[str] = ()) -> set[int]:
-    """Return the process IDs that have the mark, belong to the leader's session, or have a `pipes` entry open.
+    """Return the IDs of processes that have the mark, belong to the leader's session, or have one of the pipes open.
 
     Includes all descendants. Empty without `/proc`. Excludes zombies.
     """

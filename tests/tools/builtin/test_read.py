@@ -302,13 +302,13 @@ def test_some_pages_of_a_pdf_are_read(context: ToolContext, pages: str, widths: 
 @pytest.mark.parametrize("pages", ["", "x", "0", "3-2", "1-21", "-3", "1,2", "6"])
 def test_pages_that_cannot_be_are_refused(context: ToolContext, pages: str) -> None:
     _file(context, _pdf(5), "a.pdf")
-    with pytest.raises(ToolFailure, match="page range|only 5 pages|at a time"):
+    with pytest.raises(ToolFailure, match=r"page range|only 5 pages|at a time"):
         _read(context, "a.pdf", pages=pages)
 
 
 def test_a_long_pdf_is_read_by_pages_only(context: ToolContext) -> None:
     _file(context, _pdf(101), "a.pdf")
-    with pytest.raises(ToolFailure, match="has 101 pages. Select some"):
+    with pytest.raises(ToolFailure, match=r"has 101 pages\. Select some"):
         _read(context, "a.pdf")
 
 

@@ -144,7 +144,7 @@ def test_a_page_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, bo
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip"])
 def test_a_page_that_cannot_be_unpacked_is_refused(encoding: str) -> None:
     body = page(b"no such thing", "text/plain", more=f"Content-Encoding: {encoding}\r\n")
-    with pytest.raises(ToolFailure, match="unsupported encoding|invalid compressed body"):
+    with pytest.raises(ToolFailure, match=r"unsupported encoding|invalid compressed body"):
         fetch({"/": body}, "/")
 
 

@@ -262,7 +262,7 @@ class FileCheckpointer:
             self._background_running = self._background_running or background
 
     async def after_command(self) -> None:
-        """Scan the project after a command and back up what it changed, from the scan before it."""
+        """Scan the project after a command and back up the previous content of changed files."""
         try:
             async with self._lock:
                 await self._record_command_changes()

@@ -69,7 +69,7 @@ class Trimmer:
 
 
 def next_request_tokens(agent: "Agent") -> int:
-    """Return the context size of the next request: the last reported size and what was added since."""
+    """Return the context size of the next request: the last reported size plus later additions."""
     return (agent.meter.context_size or fixed_tokens(agent)) + agent.conversation.uncounted_tokens
 
 

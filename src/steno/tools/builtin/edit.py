@@ -22,7 +22,7 @@ Replaces text in a file.
 that Read shows.
 - `old_string` must be unique in the file: include more context, or set `replace_all`.
 - An empty `old_string` creates a new file with `new_string` as content.
-- Encoding and line ends of the file are kept.
+- Encoding and line endings of the file are kept.
 """
 _MULTI_EDIT_DESCRIPTION: Final = """\
 Makes several replacements in one file, in the given order. Each edit works like Edit, on the result of the \
