@@ -202,7 +202,7 @@ def test_what_a_prompt_may_hold(tmp_path: Path) -> None:
         assert "from the disk" in words
         assert "unsaved = 1" in words
         assert [each["source"]["data"] for each in sent if each["type"] == "image"] == [_DOT]
-        with pytest.raises(RequestError, match="cannot be shown"):
+        with pytest.raises(RequestError, match="Cannot show"):
             await here.say(session, image_block("bm9uZQ==", "image/png"))
         with pytest.raises(RequestError, match="nothing in the prompt"):
             await here.say(session, " ")
@@ -235,7 +235,7 @@ def test_commands_are_offered_and_called(tmp_path: Path) -> None:
 
 def test_why_a_turn_stops(tmp_path: Path) -> None:
     script = ScriptedResponder().on("long", Reply(content=(text("…"),), stop_reason="max_tokens"))
-    script.on("Your answer reached", Reply(content=(text("…"),), stop_reason="max_tokens"))
+    script.on("length limit", Reply(content=(text("…"),), stop_reason="max_tokens"))
     script.on("never", Reply(content=(text("No."),), stop_reason="refusal"))
     script.on("work", tool("Glob", pattern="*")).then(tool("Glob", pattern="*"))
     script.then(tool("Glob", pattern="*"))

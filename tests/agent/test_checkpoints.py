@@ -333,7 +333,7 @@ def test_what_somebody_else_has_changed_is_left_unless_forced(desk: Desk, *, res
     if resumed:
         desk.resume()
     assert [(Path(e.path).name, e.changed_externally) for e in desk.points.plan(prompt)] == [("a", True), ("b", False)]
-    with pytest.raises(Busy, match="somebody else"):
+    with pytest.raises(Busy, match="another program"):
         desk.points.restore(prompt)
     assert (desk.project / "b").read_bytes() == b"two"
     done = desk.points.restore(prompt, force=True)
@@ -354,7 +354,7 @@ def test_what_is_changed_this_very_moment_is_left(desk: Desk, monkeypatch: pytes
 
     monkeypatch.setattr(desk.points, "_record_snapshot", and_meanwhile)
     (left,) = desk.points.restore(prompt).skipped
-    assert "this very moment" in left.obstacle
+    assert "changed just now" in left.obstacle
     assert (desk.project / "a").read_bytes() == b"by hand"
 
 
@@ -420,7 +420,7 @@ def test_a_folder_that_became_a_link_leads_nowhere(desk: Desk, tmp_path: Path) -
     desk.bash(work)
     done = desk.points.restore(prompt, force=True)
     assert tree_of(outside) == {"made": ((outside / "made").stat().st_mode, b"not ours")}
-    assert {Path(e.path).name: "leads out" in e.obstacle for e in done.skipped} == {"a": True, "made": True}
+    assert {Path(e.path).name: "links out" in e.obstacle for e in done.skipped} == {"a": True, "made": True}
 
 
 def test_a_file_outside_that_a_tool_has_changed_is_taken_back(desk: Desk, tmp_path: Path) -> None:
@@ -476,7 +476,7 @@ def test_a_backup_that_is_lost_or_damaged_is_not_brought_back(desk: Desk, damage
     else:
         backup.write_bytes(b"bef")
     (left,) = desk.points.restore(prompt).skipped
-    assert damage.replace("cut", "damaged") in left.obstacle
+    assert {"lost": "missing", "cut": "damaged"}[damage] in left.obstacle
     assert (desk.project / "a").read_bytes() == b"after"
 
 
@@ -516,7 +516,7 @@ def test_what_a_command_does_to_an_unreadable_file_is_said(desk: Desk) -> None:
     desk.prompt()
     with unreadable("locked"):
         desk.bash((desk.project / "locked").unlink)
-    assert desk.notices == ["locked was deleted, and cannot be brought back."]
+    assert desk.notices == ["locked was deleted and cannot be restored."]
 
 
 # Commands
@@ -537,7 +537,7 @@ def test_too_big_a_tree_is_said_once_and_files_of_tools_still_come_back(tmp_path
 
         desk.bash(work)
     assert len(desk.notices) == 1
-    assert "too much" in desk.notices[0]
+    assert "too large" in desk.notices[0]
     desk.points.restore(prompt)
     assert [(desk.project / name).read_bytes() for name in "ab"] == [b"two", b"four"]
 

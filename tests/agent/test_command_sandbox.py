@@ -394,7 +394,7 @@ def test_the_highest_layer_decides_and_a_manager_cannot_be_overruled(tmp_path: P
     from steno.permissions.permission_rules import RuleSet
 
     setting = SandboxRequest(cwd=str(tmp_path), config=str(tmp_path), env={}, requested=False)
-    with pytest.raises(BadRequest, match="demand"):
+    with pytest.raises(BadRequest, match="managed settings require"):
         create_sandbox(setting, _merged(managed=_SETTINGS), RuleSet(), [])
     assert create_sandbox(setting, _merged(user=_SETTINGS), RuleSet(), []) is None
 

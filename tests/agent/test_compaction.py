@@ -45,7 +45,7 @@ def test_by_hand_everything_but_the_last_turn_becomes_a_summary(tmp_path: Path) 
     assert "And now?" in said[0]
     assert said[1:] == ["a:Yes.", "u:Go on.", "a:Yes."]
     (asked,) = [each.body for each in stage.server.requests if "Summarize" in str(each.body["messages"])]
-    assert "Above all: Mind the apples." in str(asked["messages"])
+    assert "Focus on: Mind the apples." in str(asked["messages"])
     assert "tools" not in asked
     stage.check()
     sent = stage.server.requests[-1].body["messages"]

@@ -174,7 +174,7 @@ def test_a_command_that_fails_for_being_confined_is_asked_about_once(tmp_path: P
     assert result.is_error is not granted
     assert ("v1" in str(result.content)) is granted
     if not granted:
-        assert "confined" in str(result.content)
+        assert "sandboxed" in str(result.content)
         assert whole.refused != []
     whole.check()
 

@@ -258,7 +258,7 @@ def test_a_program_that_is_not_there_is_a_fault_and_no_error(tmp_path: Path) -> 
     assert verdict.runs[0].exit_code == 127
     gone = run(tmp_path, hook("Stop", "true"), {}, cwd=str(tmp_path / "gone"))
     assert gone.runs[0].status == "failed"
-    assert "started" in gone.notices[0]
+    assert "cannot start" in gone.notices[0]
 
 
 # JSON
@@ -458,7 +458,7 @@ def test_output_is_kept_up_to_a_cap_and_context_up_to_a_smaller_one(tmp_path: Pa
     assert verdict.runs[0].status == "success"
     assert len(verdict.runs[0].stdout) == 1 << 20
     assert len(contexts(verdict)[0]) < 10_100
-    assert "left out" in contexts(verdict)[0]
+    assert "omitted" in contexts(verdict)[0]
 
 
 def test_output_that_is_no_text_is_no_trouble(tmp_path: Path) -> None:

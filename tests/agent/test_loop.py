@@ -132,12 +132,12 @@ def test_input_that_is_no_json_is_told_to_the_model(tmp_path: Path) -> None:
 def test_a_tool_that_is_not_there_is_told_to_the_model(tmp_path: Path) -> None:
     stage = Stage(tmp_path, ScriptedResponder().on("go", tool("Nowhere", what="a")).then("Sorry."))
     stage.say("go")
-    assert "There is no tool Nowhere." in notation(stage.server.requests[-1].body["messages"])[-1]
+    assert "Unknown tool: Nowhere." in notation(stage.server.requests[-1].body["messages"])[-1]
     stage.check()
 
 
 def test_an_answer_that_is_too_long_goes_on(tmp_path: Path) -> None:
-    script = ScriptedResponder().on("go", "The first", stop_reason="max_tokens").on("limit of", "and the last.")
+    script = ScriptedResponder().on("go", "The first", stop_reason="max_tokens").on("length limit", "and the last.")
     stage = Stage(tmp_path, script)
     (ended,) = stage.say("go")
     assert (ended.text, ended.requests) == ("and the last.", 2)

@@ -321,8 +321,8 @@ def test_results_become_outcomes_as_sessions_keep_them(tmp_path: Path, script: P
     assert found["odd_name_"].detail == [{"type": "text", "text": 'odd name! of {"a": 1}'}]
     assert found["fail"].is_error
     assert found["fail"].content == "it broke"
-    assert found["empty"].content == "The tool gave no output."
-    assert all("cannot be shown" in block["text"] for block in found["svg"].detail)
+    assert found["empty"].content == "The tool returned no output."
+    assert all("cannot be displayed" in block["text"] for block in found["svg"].detail)
     _check_pictures(found, tmp_path)
 
 
@@ -362,7 +362,7 @@ def test_a_call_has_a_time(tmp_path: Path, script: Path) -> None:
 
     async def use(connections: McpConnections) -> None:
         hang = named(connections, "hang")
-        with pytest.raises(ToolFailure, match=r"within 0\.2 s"):
+        with pytest.raises(ToolFailure, match=r"after 0\.2 s"):
             await hang.run({}, place, "1")
         assert (await named(connections, "add").run({}, place, "2")).detail == '{"sum":3}'
 
@@ -389,7 +389,7 @@ def test_much_output_is_cut(tmp_path: Path, script: Path) -> None:
         return await named(connections, "much").run({}, context(tmp_path), "1")
 
     outcome = using(stdio(script), tmp_path, use, environment(MAX_MCP_OUTPUT_TOKENS="10"))
-    assert outcome.detail[0]["text"] == "y" * 40 + "\n[… 960 more characters left out]"
+    assert outcome.detail[0]["text"] == "y" * 40 + "\n[… 960 more characters omitted]"
 
 
 def test_a_program_gets_its_environment_but_not_the_key(tmp_path: Path, script: Path) -> None:
@@ -408,7 +408,7 @@ def test_a_program_gets_its_environment_but_not_the_key(tmp_path: Path, script: 
     [
         ("/no/such/program", (), "No such file"),
         (sys.executable, ("-c", "import sys; sys.exit('I am broken')"), "I am broken"),
-        (sys.executable, ("-c", "import sys; [0 for _ in sys.stdin]"), "no answer within 1 s"),
+        (sys.executable, ("-c", "import sys; [0 for _ in sys.stdin]"), "no response within 1 s"),
     ],
 )
 def test_a_server_that_does_not_come_up_says_why(

@@ -201,12 +201,12 @@ def test_too_much_is_cut_and_said(place: Place) -> None:
     place.write("home/code/app/CLAUDE.md", "x" * 300_000)
     memory = place.load()
     assert len(memory.files[0].text) == 256 * 1024
-    assert "longer" in str(memory.notes[0])
+    assert "truncated" in str(memory.notes[0])
     for number in range(8):
         place.write(f"home/code/app/.claude/rules/{number}.md", "y" * 250_000)
     memory = place.load()
     assert sum(len(part.text) for part in memory.files) <= 1 << 20
-    assert "more memory than fits" in str(memory.notes[-1])
+    assert "size limit of all memory files" in str(memory.notes[-1])
 
 
 def test_bytes_that_are_no_text_are_left_out_and_a_mark_at_the_start_is_no_text(place: Place) -> None:
@@ -214,7 +214,7 @@ def test_bytes_that_are_no_text_are_left_out_and_a_mark_at_the_start_is_no_text(
     (place.project / "pic").write_bytes(b"\x89PNG\x00\x01")
     memory = place.load()
     assert [part.text for part in memory.files] == ["hi\n@pic"]
-    assert "no text" in str(memory.notes[0])
+    assert "not a text file" in str(memory.notes[0])
 
 
 def test_a_pipe_is_not_waited_for(place: Place) -> None:

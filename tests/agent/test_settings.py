@@ -279,7 +279,7 @@ def test_a_value_of_the_wrong_kind_falls_through_to_the_layer_below(folder: Fold
 def test_flags_may_be_a_file(folder: Folder, tmp_path: Path) -> None:
     (tmp_path / "f.json").write_text('{"model": "f"}', "utf-8")
     assert folder.load(flags=str(tmp_path / "f.json")).origins["model"] == "flags"
-    assert "no such" in str(folder.load(flags=str(tmp_path / "none.json")).notes[0])
+    assert "not found" in str(folder.load(flags=str(tmp_path / "none.json")).notes[0])
 
 
 def test_all_hooks_can_be_switched_off_but_the_managers(folder: Folder) -> None:

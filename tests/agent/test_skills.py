@@ -88,7 +88,7 @@ def test_the_text_is_read_when_the_skill_is_opened(tmp_path: Path) -> None:
     call(tool, place, skill="/demo")
     assert take_opened_skills(place)[0].text.endswith(f"new in {path.parent} of s-1")
     path.unlink()
-    with pytest.raises(ToolFailure, match="gone"):
+    with pytest.raises(ToolFailure, match="does not exist"):
         call(tool, place, skill="demo")
 
 
@@ -117,10 +117,10 @@ def test_what_is_not_there_or_not_for_the_model_is_refused(tmp_path: Path) -> No
     write(tmp_path / "config/skills/mine/SKILL.md", hidden)
     tool = SkillTool(found(tmp_path), [parse_command(hidden, "also")])
     place = context(tmp_path)
-    with pytest.raises(ToolFailure, match="There are: also, mine"):
+    with pytest.raises(ToolFailure, match="Available: also, mine"):
         call(tool, place, skill="nosuch")
     for name in ("mine", "also"):
-        with pytest.raises(ToolFailure, match="Only the user"):
+        with pytest.raises(ToolFailure, match="by the user"):
             call(tool, place, skill=name)
     assert take_opened_skills(place) == ()
 

@@ -261,7 +261,7 @@ def test_compact_of_nothing_says_so(tmp_path: Path) -> None:
     house = House(tmp_path)
     assert house.say("/compact") == 1
     assert len(house.server.requests) == 0
-    assert "nothing to compact" in house.results()[0]
+    assert "Nothing to compact" in house.results()[0]
 
 
 @pytest.mark.parametrize(("prompt", "name", "part"), [("/cost", "usage", "$0.00"), ("/context", "context", "tokens")])

@@ -60,7 +60,7 @@ def test_no_sub_agent_lifts_limits_that_may_not_be_lifted(tmp_path: Path) -> Non
 def test_a_kind_for_the_background_is_not_waited_for_by_its_caller(tmp_path: Path) -> None:
     house = _house(tmp_path, "background: true", "Dug.")
     house.say("go")
-    assert "works in the background" in json.dumps(house.sent())
+    assert "is running in the background" in json.dumps(house.sent())
     house.check()
 
 

@@ -175,7 +175,7 @@ def test_an_unknown_kind_and_too_deep_a_call_are_told_to_the_model(tmp_path: Pat
     script.on("deeper", task("deeper")).then("Up again.")
     stage = Stage(tmp_path, script)
     played(stage, "go", "deeper")
-    assert "There is no agent 'nobody'" in str(stage.talk.messages())
+    assert "Unknown sub-agent type: 'nobody'" in str(stage.talk.messages())
     assert len(agent_files(stage)) == 5
     stage.check()
 

@@ -124,7 +124,7 @@ def test_a_link_that_comes_after_the_consent_is_not_followed(house: House, name:
     house.outside_is_whole()
     if "pattern" not in given or "path" in given:
         assert outcome.is_error
-        assert "leads elsewhere" in str(outcome.content)
+        assert "resolves to a different file" in str(outcome.content)
     assert house.context.approved_paths == {}
 
 

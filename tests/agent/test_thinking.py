@@ -171,7 +171,7 @@ def _answers(whole: Whole, shape: StructuredOutputTool) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("env", [{}, _BUDGET])
 def test_an_answer_of_a_shape_is_forced_where_the_model_forgets_it(tmp_path: Path, env: dict[str, str]) -> None:
     script = ScriptedResponder().on("tell me", [thinking("Hm."), text("Four.")] if env else "Four.")
-    script.on("nothing else counts", tool("StructuredOutput", number=4)).then("Done.")
+    script.on("No other form of answer", tool("StructuredOutput", number=4)).then("Done.")
     whole = Whole(tmp_path, script, env=env)
     shape = StructuredOutputTool({"type": "object", "properties": {"number": {"type": "integer"}}})
     (result,) = _answers(whole, shape)

@@ -48,7 +48,7 @@ def test_the_time_is_up_in_the_middle_of_a_call(house: House) -> None:
     house.script.on("go", tool("Bash", command="echo $$ > pid; exec sleep 600")).then("Never.")
     (ended,) = house.talk("go")
     assert ended.reason == "max_time"
-    (result,) = [each for each in house.records() if "The time was up" in str(each)]
+    (result,) = [each for each in house.records() if "The time limit of the turn" in str(each)]
     assert result["message"]["content"][0]["is_error"] is True
     pid = (house.project / "pid").read_text().strip()
     assert not Path("/proc", pid).exists()

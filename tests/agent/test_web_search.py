@@ -241,7 +241,7 @@ def test_a_page_is_read_and_asked_about_but_none_of_this_machine(tmp_path: Path,
     whole.check()
     if not allowed:
         assert outcome.is_error
-        assert "private network" in str(outcome.content)
+        assert "private or local address" in str(outcome.content)
         assert len(whole.bodies) == 2
         return
     assert outcome.content == "Noon, it says."

@@ -184,7 +184,7 @@ def test_a_big_file_is_seen_but_not_kept(project: Path, home: str) -> None:
     [
         (TreeLimits(files=2), "more than 2 files"),
         (TreeLimits(total_bytes=2_000_000), "more than 2 MB"),
-        (TreeLimits(entries=2), "more than 2 names"),
+        (TreeLimits(entries=2), "more than 2 directory entries"),
     ],
 )
 def test_too_much_is_said_and_not_read(project: Path, home: str, limits: TreeLimits, words: str) -> None:

@@ -172,7 +172,7 @@ def test_a_file_deleted_at_any_write_is_there_again_and_said(
             return
         assert [each.reason for each in ended] == ["done", "done"]
         told = [each.text for each in stage.events if isinstance(each, events.Notice)]
-        assert told == [f"{stage.path} was deleted; it was written again"]
+        assert told == [f"{stage.path} was deleted; its records were written again"]
         stage.check()
         stage.talk.recorder.close()
         shutil.rmtree(folder)

@@ -159,7 +159,11 @@ def broken_json(folder: Path) -> Stage:
 
 def cut_off(folder: Path) -> Stage:
     blocks = [text("The beginning."), text("More of it.")]
-    script = ScriptedResponder().on("cut off on its way", "The end.").on("go", "Done.", first=[cut_reply(blocks, 900)])
+    script = (
+        ScriptedResponder()
+        .on("cut off by a connection error", "The end.")
+        .on("go", "Done.", first=[cut_reply(blocks, 900)])
+    )
     stage = Stage(folder, script)
     stage.say("go")
     return stage

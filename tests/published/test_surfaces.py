@@ -160,7 +160,7 @@ def test_a_clients_session_with_records_of_a_dialect_goes_on_in_a_copy(tmp_path:
     home = Home(tmp_path, "in_a_clients_file", server)
     assert "records in the dialect spec-000 and spec-004, converted" in home.run("show", "last")
     assert home.run("chat", "-p", "Go on.", "--resume", home.path.stem) == "Yes.\n"
-    assert "records in the dialect spec-000 and spec-004, which no client reads" in home.said
+    assert "records in the dialect spec-000 and spec-004, which Claude Code cannot read" in home.said
     assert home.path.read_bytes() == home.known.data
     assert sent_in_order(list(server.requests)[-1].body["messages"], home.known)
 

@@ -103,7 +103,7 @@ def test_whatever_is_taken_for_text_comes_back_byte_for_byte(data: bytes) -> Non
 
 
 def test_a_character_that_the_encoding_lacks_is_named() -> None:
-    with pytest.raises(ToolFailure, match=r"LATIN-1, which cannot hold U\+20AC"):
+    with pytest.raises(ToolFailure, match=r"LATIN-1, which cannot represent U\+20AC"):
         encode_text("5 €", TextFormat("latin-1"), "x")
 
 
@@ -118,7 +118,7 @@ def _open(path: str, folder: Path) -> None:
 
 def test_a_missing_file_suggests_a_near_name(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text("{}")
-    with pytest.raises(ToolFailure, match=r"does not exist.*Did you mean .*/settings\.json\?"):
+    with pytest.raises(ToolFailure, match=r"File not found.*Did you mean .*/settings\.json\?"):
         _open(str(tmp_path / "setings.json"), tmp_path)
     with pytest.raises(ToolFailure, match=r"Did you mean .*/settings\.json\?"):
         _open(str(tmp_path / "settings.yaml"), tmp_path)
@@ -129,7 +129,7 @@ def test_a_missing_file_suggests_a_near_name(tmp_path: Path) -> None:
 def test_links_that_lead_in_a_circle_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    with pytest.raises(ToolFailure, match="leads nowhere"):
+    with pytest.raises(ToolFailure, match="broken symbolic link"):
         _open(os.path.realpath(tmp_path / "a"), tmp_path)
 
 

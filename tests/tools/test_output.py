@@ -91,7 +91,7 @@ def test_a_capture_has_an_end_and_says_so(most: int) -> None:
     for _ in range(4):
         capture.add(b"x" * 100_000)
     kept = b"".join(capture.raw_chunks())
-    note = f"\n[{400_000 - most} more bytes were not kept]\n".encode()
+    note = f"\n[{400_000 - most} more bytes were discarded]\n".encode()
     assert kept == b"x" * most + note
     capture.close()
 
@@ -156,7 +156,7 @@ def test_the_file_of_a_log_is_bounded(tmp_path: Path) -> None:
     for _ in range(100):
         log.add(b"x" * 64)
     log.close()
-    assert path.read_bytes() == b"x" * 1000 + b"\n[what was printed after this was not kept]\n"
+    assert path.read_bytes() == b"x" * 1000 + b"\n[output limit reached, later output was discarded]\n"
     assert path.stat().st_mode & 0o777 == 0o600
     assert log.size == 6400
 
@@ -167,7 +167,7 @@ def test_a_full_disk_loses_output_but_not_the_command(monkeypatch: pytest.Monkey
     for _ in range(4):
         capture.add(b"y" * 100_000)
     assert len(capture.text) == MAX_OUTPUT_LENGTH + 1
-    assert b"more bytes were not kept" in b"".join(capture.raw_chunks())
+    assert b"more bytes were discarded" in b"".join(capture.raw_chunks())
 
 
 def _broken() -> None:

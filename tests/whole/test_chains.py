@@ -87,7 +87,7 @@ def test_in_one_run_with_files_that_were_worked_on(tmp_path: Path) -> None:
         await started.compactor.compact(started.agent, "manual")
 
     house.play(act)
-    assert "a.txt as it is now" in words(house)
+    assert "a.txt:\\n\\none" in words(house)
     house.proves()
 
 

@@ -128,7 +128,7 @@ LONG: dict[str, Any] = {
 @pytest.mark.parametrize("name", LONG)
 def test_an_answer_that_is_too_long_goes_on(tmp_path: Path, name: str) -> None:
     first = Reply(content=tuple(LONG[name]), stop_reason="max_tokens")
-    script = ScriptedResponder().on("limit of its length", "Done.").on("go", "Done.", first=[first])
+    script = ScriptedResponder().on("length limit", "Done.").on("go", "Done.", first=[first])
     house = House(tmp_path, script.then("Done."))
     assert house.say("go")[0].text == "Done."
     house.proves()

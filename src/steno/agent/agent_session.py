@@ -63,7 +63,7 @@ from steno.tools.registry import ToolRegistry, builtin_tools
 
 
 class AgentSession(msgspec.Struct, kw_only=True, eq=False):
-    """An agent that is ready, and what has to be closed behind it."""
+    """An agent with everything that must be opened and closed with it."""
 
     agent: Agent
     settings: Settings
@@ -73,22 +73,22 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
     agent_tool: AgentTool
     slash_dispatcher: SlashDispatcher
     start_source: str = "startup"
-    """What the session began with, as hooks are told it."""
+    """How the session began; the `source` field of the SessionStart hook."""
     memory: Memory = Memory()
     env_file: HookEnvironmentFile
     sandbox: CommandSandbox | None = None
-    """The sandbox that commands run in; None when there is none."""
+    """The sandbox for commands; None if it is disabled."""
     command_runner: ConfinedCommandRunner
-    """Runs commands, confined unless they are approved."""
+    """Runs commands, sandboxed unless they are approved."""
     permission_mode: Callable[[], PermissionMode]
-    """Says which permission mode it is in."""
+    """Returns the current permission mode."""
     granted_rules: GrantedRules
-    """The rules that the user has granted since it began."""
+    """The rules that the user added during the session."""
     presence: SessionAnnouncement
-    """What tells others that somebody works on the session."""
+    """Announces to other processes that the session is in use."""
 
     async def open(self) -> None:
-        """Let hooks know that the session begins; what they say stands before the first prompt."""
+        """Announce the session and run SessionStart hooks; their output precedes the first prompt."""
         agent, hooks = self.agent, self.agent.executor.hooks
         self.presence.open()
         for memory_file in self.memory.files:
@@ -105,11 +105,11 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
         agent.pending_attachments += outcome.records
 
     async def submit(self, prompt: str | list[Block]) -> TurnEnded:
-        """Take a prompt to its answer; one that begins with a slash may be a command."""
+        """Run a turn for a prompt; a prompt that begins with a slash may be a command."""
         return await self.slash_dispatcher.submit(prompt)
 
     async def close(self, reason: str = "other") -> None:
-        """End everything that still runs, and let the session's file go."""
+        """Stop everything that still runs and release the session file."""
         await self.agent.executor.hooks.dispatch(HookEvent("SessionEnd", {"reason": reason}))
         await self.agent_tool.close()
         await self.agent.executor.context.background.close()
@@ -120,17 +120,17 @@ class AgentSession(msgspec.Struct, kw_only=True, eq=False):
         await self.mcp_connections.close()
         self.env_file.remove()
         self.presence.close()
-        # Last: whoever gets the session now finds nobody at work on it.
+        # Last: when another process can open the session, nothing may still be running here.
         self.agent.conversation.recorder.close()
 
 
 def build_permissions(
     options: AgentOptions, permissions: PermissionSettings, env: Mapping[str, str]
 ) -> PermissionChecker:
-    """Return the guard; `env` is what the tools will see.
+    """Build the permission checker; `env` is the environment of the tools.
 
     Raises:
-        BadRequest: there is no such mode, or it is forbidden here.
+            BadRequest: The permission mode does not exist or is disabled.
     """
     layers = [
         RuleSource(allow=options.allowed, deny=options.disallowed),
@@ -150,12 +150,12 @@ def build_permissions(
 def _mode(options: AgentOptions, permissions: PermissionSettings) -> PermissionMode:
     mode = options.mode or permissions.default_mode or "default"
     if mode not in PERMISSION_MODES:
-        source_text = "" if options.mode else "`permissions.defaultMode` of the settings: "
+        source_text = "" if options.mode else " in `permissions.defaultMode` of the settings"
         raise BadRequest(
-            f"{source_text}there is no permission mode {mode!r}", hint=f"one of {', '.join(PERMISSION_MODES)}"
+            f"unknown permission mode{source_text}: {mode!r}", hint=f"Use one of {', '.join(PERMISSION_MODES)}."
         )
     if mode == "bypassPermissions" and permissions.bypass_disabled:
-        raise BadRequest("the settings of this machine forbid bypassPermissions")
+        raise BadRequest("bypassPermissions is disabled by managed settings")
     return mode
 
 
@@ -169,16 +169,16 @@ def build_session(
     callbacks: AgentCallbacks,
     price: PriceResponse,
 ) -> AgentSession:
-    """Return an agent for a session. Servers connect in the background.
+    """Build the agent of a session. MCP servers connect in the background.
 
     Raises:
-        BadRequest: a mode, a style or a tool is asked for that does not exist.
+            BadRequest: A mode, effort level or tool in the options does not exist.
     """
     return _SessionBuilder(options, writable_session, model, callbacks, price).build()
 
 
 def open_checkpointer(writable_session: WritableSession, options: AgentOptions) -> FileCheckpointer:
-    """Return the files of a session as they were at its prompts."""
+    """Return the checkpointer of a session, with the checkpoints that it already has."""
     recorder = writable_session.conversation.recorder
     checkpointer = FileCheckpointer(options.config, recorder, options.cwd, home=steno_home(options.env))
     if os.path.exists(recorder.path):
@@ -187,7 +187,7 @@ def open_checkpointer(writable_session: WritableSession, options: AgentOptions) 
 
 
 class _SessionBuilder:
-    """One agent in the making."""
+    """Builds one `AgentSession`."""
 
     def __init__(
         self,
@@ -205,13 +205,13 @@ class _SessionBuilder:
         writable_session.conversation.recorder.set_entrypoint(options.entrypoint)
         self.source = "resume" if os.path.exists(writable_session.conversation.recorder.path) else "startup"
         self.notes: list[str] = []
-        # Made with the tools and the system prompt, which tell of them.
+        # Set while the tools and the system prompt are built.
         self.skill_listing = ""
         self.meter: UsageMeter | None = None
         self.commands: tuple[SlashCommand, ...] = ()
         self.skills: tuple[Skill, ...] = ()
         self.memory = Memory()
-        # Each of these needs those before it.
+        # Order matters: each of the following uses the previous ones.
         env_file = os.path.join(steno_home(options.env), "hook-env", f"{writable_session.id}.sh")
         self.env_file = HookEnvironmentFile(env_file)
         self.settings = settings = load_settings(
@@ -226,7 +226,7 @@ class _SessionBuilder:
         )
         self.effort = options.effort or settings.effort
         if self.effort and self.effort not in EFFORT_LEVELS:
-            raise BadRequest(f"there is no effort {self.effort!r}", hint=f"one of {', '.join(EFFORT_LEVELS)}")
+            raise BadRequest(f"unknown effort level: {self.effort!r}", hint=f"Use one of {', '.join(EFFORT_LEVELS)}.")
         self.permissions = build_permissions(options, self.settings.permissions, self._environment())
         self.granted_rules = GrantedRules(options.cwd, options.env)
         self.sandbox = self._build_sandbox()
@@ -256,7 +256,7 @@ class _SessionBuilder:
         self.main_context = self._build_tool_context()
 
     def build(self) -> AgentSession:
-        """Return what has become of it."""
+        """Return the session."""
         writable_session = self.writable_session
         context = self.main_context
         self.checkpointer.notice = lambda words: self.callbacks.emit(Notice(words, "warning"))
@@ -313,7 +313,7 @@ class _SessionBuilder:
         turn_events: TurnEvents = _SESSION_EVENTS,
         mode: str = "",
     ) -> tuple[Agent, TurnGrants]:
-        # Whoever works in a session does so in the mode that it is in.
+        # A sub-agent uses the permission mode of the session unless it has its own.
         permissions = TurnPermissions(
             self.permissions,
             self.main_context,
@@ -323,7 +323,7 @@ class _SessionBuilder:
             can_confine=self.command_runner.can_confine,
         )
         executor = self._build_executor(tools, context, permissions, turn_events)
-        # Whatever sub-agents cost is part of what the session costs, and of its limit.
+        # The usage of sub-agents counts towards the usage and limits of the session.
         meter = UsageMeter(self.options.limits, price=self.price_response, clock=time.monotonic, parent=self.meter)
         self.meter = self.meter or meter
         if self.sandbox is not None:
@@ -365,7 +365,7 @@ class _SessionBuilder:
         return executor
 
     def _add_rules(self, rules: tuple[str, ...], scope: RuleScope) -> None:
-        """Take up what the user has granted; that it cannot be kept does not take it back."""
+        """Add granted rules; if they cannot be saved, they still apply to this session."""
         try:
             self.granted_rules.add(rules, scope)
         except StenoError as error:
@@ -447,7 +447,7 @@ class _SessionBuilder:
             if skill_prompt:
                 yield skill_prompt
             else:
-                message = f"the agent {definition.name} is to have the skill {name}, which is not there"
+                message = f"agent {definition.name}: skill {name} not found"
                 self.callbacks.emit(Notice(message, "warning"))
 
     def _subagent_mode(self, definition: SubagentDefinition) -> str:
@@ -458,14 +458,14 @@ class _SessionBuilder:
     def _subagent_tools(self, definition: SubagentDefinition, depth: int) -> ToolRegistry:
         agent_tool = self._build_agent_tool(self.callbacks.emit, depth)
         registry = self._available_tools([*builtin_tools(), agent_tool])
-        # Nobody talks to a sub-agent.
+        # Sub-agents cannot ask the user.
         return registry.filtered(lambda name: name not in ASKING_TOOLS and definition.may_use(name))
 
     def _available_tools(self, tools: list[Tool]) -> ToolRegistry:
-        """Return the tools that may be there at all, in the session as in its sub-agents."""
+        """Filter the tools by the options, for the session and its sub-agents."""
         registry = ToolRegistry(tools, additional_tools=self.mcp_connections.tools)
         requested = self.options.tools
-        # The tool for an answer in a shape was asked for by another option.
+        # Structured output is requested by another option and does not depend on --tools.
         extra_names = {tool.spec.name for tool in self.options.extra_tools}
         return registry if requested is None else registry.filtered({*requested, *extra_names}.__contains__)
 
@@ -498,7 +498,7 @@ class _SessionBuilder:
         return os.path.join(self.options.config, plan_path(slug))
 
     def _environment(self) -> dict[str, str]:
-        """Return what programs see: without the key, which is nobody's business."""
+        """Return the environment for child processes, without API keys."""
         return remove_keys({**self.options.env, **self.settings.env, **self.env_file.variables})
 
     def _hook_context(self, context: ToolContext, mode: str, agent_facts: dict[str, str]) -> HookContext:
@@ -514,7 +514,7 @@ class _SessionBuilder:
         )
 
     def _choose_model(self) -> str:
-        # The large window has to be asked for before settings are read; without it is safe.
+        # The 1M context window needs a beta header, which is chosen before settings are read.
         requested = self.options.model or api_model_name(self.writable_session.last_model or self.settings.model)
         return resolve_model(requested) or DEFAULT_MODEL
 
@@ -527,7 +527,7 @@ class _SessionBuilder:
         self.notes += map(str, notes)
         style = find_output_style(styles, self.settings.output_style)
         if style is None:
-            self.notes.append(f"there is no output style {self.settings.output_style!r}")
+            self.notes.append(f"output style not found: {self.settings.output_style!r}")
         base_prompt = BASE_PROMPT if style is None or style.keeps_base_prompt else ""
         style_prompt = style.prompt if style is not None else ""
         return [

@@ -1,7 +1,7 @@
-"""Runs child processes of hooks and servers without API keys, and captures their output.
+"""Run child processes of hooks and servers without API keys, and capture their output.
 
-Unlike the programs that tools run, these are the user's: they may leave background processes,
-read nothing, or print without end; none of that may block the agent.
+Unlike the programs that tools run, these are configured by the user: they may leave background
+processes, read no input, or print without end. None of that may block the agent.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _MIN_KEY_LENGTH: Final = 8
 
 
 def remove_keys(env: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without keys, under whatever names they stand in it.
+    """Return an environment without API keys, whatever variables contain them.
 
     >>> remove_keys({"ANTHROPIC_API_KEY": "k3y-of-ada", "COPY": "k3y-of-ada", "TERM": "x"})
     {'TERM': 'x'}
@@ -33,7 +33,7 @@ def remove_keys(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def variables_with_keys(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the variables that hold a key, whatever they are called."""
+    """Return the names of all variables whose value contains a key."""
     keys = [env[name] for name in _KEY_VARIABLES if len(env.get(name, "")) >= _MIN_KEY_LENGTH]
     return tuple(name for name in env if name in _KEY_VARIABLES or any(key in env[name] for key in keys))
 
@@ -43,9 +43,9 @@ _GRACE_SECONDS: Final = 0.5
 
 
 class PipeCapture(asyncio.Protocol):
-    """Takes what comes through a pipe up to a cap; what is beyond it is read and dropped.
+    """Captures data from a pipe up to a limit and discards the rest.
 
-    `closed` is done when every holder of the other end has closed it.
+    `closed` is done when all processes have closed the write end.
     """
 
     def __init__(self, max_bytes: int, *, keep_last: bool = False) -> None:
@@ -57,11 +57,11 @@ class PipeCapture(asyncio.Protocol):
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember the pipe."""
+        """Store the transport."""
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Keep the first bytes, or with `keep_last` the last ones."""
+        """Keep the first bytes, or with `keep_last` the last bytes."""
         self._data += data
         excess = len(self._data) - self._max_bytes
         if excess > 0:
@@ -72,24 +72,24 @@ class PipeCapture(asyncio.Protocol):
                 del self._data[self._max_bytes :]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Say that nothing more will come."""
+        """Mark the capture as complete."""
         del exc
         if not self.closed.done():
             self.closed.set_result(None)
 
     @property
     def text(self) -> str:
-        """What was kept."""
+        """The captured text."""
         return self._data.decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Read no further."""
+        """Stop reading."""
         if self._transport is not None:
             self._transport.close()
 
     @classmethod
     async def open(cls, max_bytes: int, *, keep_last: bool = False) -> "tuple[PipeCapture, int]":
-        """Return a new capture and the end of its pipe to write to."""
+        """Return a new capture and the write end of its pipe."""
         read_end, write_end = os.pipe()
         loop = asyncio.get_running_loop()
         _transport, capture = await loop.connect_read_pipe(
@@ -99,7 +99,7 @@ class PipeCapture(asyncio.Protocol):
 
 
 class ProcessResult(msgspec.Struct, frozen=True):
-    """What a program came to."""
+    """Exit code and output of a program."""
 
     code: int
     stdout: str = ""
@@ -111,16 +111,16 @@ class ProcessResult(msgspec.Struct, frozen=True):
 async def run_program(
     command: tuple[str, ...], stdin_data: bytes, *, cwd: str, env: Mapping[str, str], time_limit: float
 ) -> ProcessResult:
-    """Run a program with something to read, and everything that it starts as one group.
+    """Run a program in a new process group with `stdin_data` as standard input.
 
-    A program that cannot be started has the code 127, one that took too long is ended.
+    The exit code is 127 if the program cannot be started. It is terminated at the time limit.
     """
     started_at = time.monotonic()
     timed_out = False
     try:
         stdout, stderr, process = await _start_process(command, stdin_data, cwd, env)
     except (OSError, ValueError) as error:
-        return ProcessResult(127, stderr=f"cannot be started: {error}")
+        return ProcessResult(127, stderr=f"cannot start the program: {error}")
     try:
         try:
             await asyncio.wait_for(process.wait(), time_limit)
@@ -128,13 +128,13 @@ async def run_program(
             timed_out = True
         finally:
             await _terminate(process)
-        # Something it left in the background may hold the pipes: that is not waited for.
+        # Background processes may hold the pipes open; do not wait for them.
         await asyncio.wait({stdout.closed, stderr.closed}, timeout=_GRACE_SECONDS)
     finally:
         stdout.close()
         stderr.close()
     code = 1 if process.returncode is None else process.returncode
-    error_text = f"{stderr.text}\nstopped after {time_limit:g} s".lstrip() if timed_out else stderr.text
+    error_text = f"{stderr.text}\ntimed out after {time_limit:g} s".lstrip() if timed_out else stderr.text
     return ProcessResult(code, stdout.text, error_text, int((time.monotonic() - started_at) * 1000), timed_out)
 
 
@@ -150,7 +150,7 @@ async def _start_process(
             cleanup.callback(os.close, write_end)
             captures.append(capture)
             write_ends.append(write_end)
-        # From a file, and not through a pipe: one that reads nothing cannot hold anybody up.
+        # A file instead of a pipe: a program that does not read its input cannot block the agent.
         file = cleanup.enter_context(tempfile.TemporaryFile())
         file.write(stdin_data)
         file.seek(0)
@@ -168,11 +168,11 @@ async def _start_process(
 
 
 async def _terminate(process: asyncio.subprocess.Process) -> None:
-    """End a program that still runs, and all that it started: asked first, then without asking."""
+    """Terminate a running program and its process group, first with SIGTERM, then with SIGKILL."""
     if process.returncode is not None:
         return
     for number in (signal.SIGTERM, signal.SIGKILL):
-        # The second time also where it has gone: what it started may have stayed.
+        # SIGKILL is sent even if the program has ended: its child processes may remain.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
         with contextlib.suppress(TimeoutError):

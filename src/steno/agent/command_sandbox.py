@@ -1,9 +1,8 @@
-"""Runs shell commands confined: the sandbox policy of the settings, and the command runner.
+"""Runs shell commands in a sandbox: the sandbox policy of the settings, and the command runner.
 
-The sandbox is never skipped silently: if one is required and not available nothing starts, unless
-the settings allow that; then a notice says so. The runner reduces the environment, and confines
-commands unless they are approved; what a confined command may do is computed each time from the
-rules and the files at that moment.
+The sandbox is never skipped silently: if it is required but not available, nothing starts, unless the
+settings allow it; then a notice is shown. The runner reduces the environment and sandboxes commands
+that were not approved; their access is computed for each command from the current rules and files.
 """
 
 import asyncio
@@ -49,23 +48,23 @@ from steno.store.environment import home_dir, steno_home
 from steno.tools.protocol import Execution, Streams
 
 _CREDENTIAL_FILES: Final = (".credentials.json",)
-"""The modes in which a command that is confined needs no consent."""
+"""Files in the config directories that sandboxed commands must not read."""
 
 
 class SandboxRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the sandbox is made for."""
+    """The inputs for creating the sandbox."""
 
     cwd: str
     config: str
     env: dict[str, str]
     folders: tuple[str, ...] = ()
-    """Further folders to work in that the caller named."""
+    """Additional directories in which commands may write."""
     requested: bool | None = None
-    """Whether the caller wants one; None when they say nothing."""
+    """Whether the caller requests a sandbox; None to use the settings."""
 
 
 class CommandSandbox:
-    """Runs commands confined, but for those that are meant to run outside."""
+    """The sandbox of the settings; excluded commands run outside it."""
 
     def __init__(
         self,
@@ -82,26 +81,26 @@ class CommandSandbox:
         self._exclusions = excluded
 
     def facts(self) -> dict[str, Any]:
-        """Return what whoever looks on should know."""
+        """Return the sandbox state for the `init` event."""
         kind = self.sandbox.kind
         facts: dict[str, Any] = {"enabled": kind is not None, "kind": kind}
-        return {**facts, "autoAllow": self.auto_allow, "says": self.sandbox.summary}
+        return {**facts, "auto_allow": self.auto_allow, "summary": self.sandbox.summary}
 
     def prompt_text(self) -> str:
-        """Return what the model should know, so that it does not wonder about refusals."""
-        network = "the network as it is" if self.policy.network else "no network but this machine's"
+        """Return the text about the sandbox for the system prompt."""
+        network = "unrestricted network access" if self.policy.network else "network access to localhost only"
         escape_hint = (
-            "If a command has to do more, set `dangerouslyDisableSandbox`: the user is then asked."
+            "If a command needs more access, set `dangerouslyDisableSandbox`; the user must approve the call."
             if self._allows_unsandboxed
-            else "There is no way to run a command outside of it."
+            else "Commands cannot run outside the sandbox."
         )
         return (
-            "Commands of Bash run in a sandbox: they can write in the working folder and in "
-            f"$TMPDIR only, not in .claude, .git/hooks or .git/config, and have {network}. {escape_hint}"
+            "Bash commands run in a sandbox: they can write only in the working directory and "
+            f"$TMPDIR, but not to .claude, .git/hooks or .git/config, and have {network}. {escape_hint}"
         )
 
     def runs_unsandboxed(self, command: str, *, requested: bool) -> bool:
-        """Whether a command runs outside: because it was asked for, or is one of those that do."""
+        """Return whether a command runs outside the sandbox, by request or because it is excluded."""
         if requested and self._allows_unsandboxed:
             return True
         if self._exclusions is None:
@@ -110,21 +109,21 @@ class CommandSandbox:
         return decision.verdict == "allow" and bool(decision.rule)
 
     def __call__(self, argv: list[str], *, command: str, cwd: str, outside: bool) -> list[str]:
-        """Return the arguments that run a command; the tools call it.
+        """Return the arguments that run a command in the sandbox.
 
         Raises:
-            BadRequest: it cannot be confined; it is not run then.
+                BadRequest: The sandbox cannot be set up; the command must not run.
         """
         if self.runs_unsandboxed(command, requested=outside):
-            self.on_notice(f"This ran outside the sandbox: {command}")
+            self.on_notice(f"Ran outside the sandbox: {command}")
             return argv
         sandboxed_argv = wrap_command(argv, msgspec.structs.replace(self.policy, cwd=cwd), self.sandbox)
         if sandboxed_argv is None:
-            raise BadRequest("the command cannot be confined, so it was not run")
+            raise BadRequest("the sandbox cannot be set up, so the command was not run")
         return sandboxed_argv
 
     def allows(self, tool: str, tool_input: dict[str, Any], decision: Decision, mode: str) -> Decision:
-        """Return a decision on a call; what is confined, and no rule is about, needs no consent."""
+        """Return the decision on a call: a sandboxed command that no rule mentions needs no approval."""
         may_allow = self.auto_allow and mode in ASKING_MODES
         if tool != SHELL or decision.verdict != "ask" or decision.rule or not may_allow:
             return decision
@@ -132,10 +131,10 @@ class CommandSandbox:
         unsandboxed_requested = bool(tool_input.get("dangerouslyDisableSandbox"))
         if not isinstance(command, str) or self.runs_unsandboxed(command, requested=unsandboxed_requested):
             return decision
-        return Decision("allow", "it runs in the sandbox")
+        return Decision("allow", "runs in the sandbox")
 
     def close(self) -> None:
-        """Remove the folder for temporary files."""
+        """Remove the directory for temporary files."""
         import shutil
 
         shutil.rmtree(self.policy.tmp, ignore_errors=True)
@@ -144,25 +143,25 @@ class CommandSandbox:
 def create_sandbox(
     request: SandboxRequest, settings: Settings, rules: RuleSet, notes: list[str]
 ) -> CommandSandbox | None:
-    """Return the sandbox that is asked for; None when none is, or there may be none.
+    """Return the requested sandbox; None if it is disabled or optional and not available.
 
     Raises:
-        BadRequest: one is asked for and there is none here, or the machine's manager wants one
-            and the caller does not.
+            BadRequest: The sandbox is required but not available, or managed settings require it
+                and the caller disabled it.
     """
     sandbox_settings = settings.sandbox
     if request.requested is False and sandbox_settings.required_by_manager:
-        raise BadRequest("the settings of this machine demand a sandbox", hint="see --no-sandbox")
+        raise BadRequest("managed settings require the sandbox", hint="Remove --no-sandbox.")
     if not (sandbox_settings.enabled if request.requested is None else request.requested):
         return None
     sandbox = find_backend()
     if sandbox.kind is None:
         if sandbox_settings.fail_if_unavailable:
             raise BadRequest(
-                f"a sandbox is asked for, but {sandbox.summary}",
-                hint="install bubblewrap, or set `sandbox.failIfUnavailable` to false",
+                f"the sandbox is required but not available: {sandbox.summary}",
+                hint="Install bubblewrap, or set `sandbox.failIfUnavailable` to false.",
             )
-        notes.append(f"a sandbox is asked for, but {sandbox.summary}")
+        notes.append(f"the sandbox is enabled but not available: {sandbox.summary}")
         return None
     if not sandbox.protects_project_rules:
         notes.append(sandbox.summary)
@@ -177,7 +176,7 @@ def _build_sandbox(
     sandbox_settings, home = settings.sandbox, home_dir(request.env)
     approval_reason = _approval_reason(sandbox, rules, request.cwd)
     if approval_reason and sandbox_settings.auto_allow:
-        notes.append(f"commands are asked about as ever, although there is a sandbox: {approval_reason}")
+        notes.append(f"sandboxed commands still need approval: {approval_reason}")
         sandbox_settings = msgspec.structs.replace(sandbox_settings, auto_allow=False)
 
     def resolve_paths(patterns: tuple[str, ...]) -> Iterator[str]:
@@ -203,7 +202,7 @@ def _build_sandbox(
 
 
 def _exclusion_guard(sandbox_settings: SandboxSettings, cwd: str, home: str) -> PermissionChecker | None:
-    """Return a guard that allows nothing but commands which run outside, every part of them."""
+    """Return a permission checker that allows only scripts whose commands are all excluded from the sandbox."""
     if not sandbox_settings.excluded_commands:
         return None
     allow = tuple(f"Bash({text if '*' in text else f'{text}:*'})" for text in sandbox_settings.excluded_commands)
@@ -212,18 +211,18 @@ def _exclusion_guard(sandbox_settings: SandboxSettings, cwd: str, home: str) -> 
 
 
 def _approval_reason(sandbox: SandboxBackend, rules: RuleSet, cwd: str) -> str:
-    """Return why a command needs consent although it is confined."""
+    """Return why sandboxed commands need approval anyway; empty if they do not."""
     if not sandbox.protects_project_rules:
-        return "files that others act on cannot be kept from changes here"
+        return "this sandbox cannot protect files that configure other programs"
     link = find_replaceable_link(cwd)
     if link:
-        return f"{link} is a link, which cannot be kept from being replaced"
+        return f"{link} is a symbolic link, which the sandbox cannot protect from being replaced"
     unenforceable = [rule for tool in ("Read", "Edit") for rule in _pattern_rules(rules, tool)]
-    return f"the rule {unenforceable[0]} cannot be held to in it" if unenforceable else ""
+    return f"the sandbox cannot enforce the rule {unenforceable[0]}" if unenforceable else ""
 
 
 def _denied_paths_of(rules: RuleSet, tool: str) -> Iterator[str]:
-    """Yield the files and folders that rules forbid, where they name one."""
+    """Yield the paths of deny rules that name a single file or directory."""
     for rule in rules.for_tool("deny", tool):
         for pattern in rule.paths:
             literal = _literal_path(pattern.pattern)
@@ -232,14 +231,14 @@ def _denied_paths_of(rules: RuleSet, tool: str) -> Iterator[str]:
 
 
 def _pattern_rules(rules: RuleSet, tool: str) -> Iterator[str]:
-    """Yield rules that forbid files by more than a plain path: no sandbox knows patterns."""
+    """Yield deny rules with a wildcard in their path, which the sandbox cannot enforce."""
     for rule in rules.for_tool("deny", tool):
         if any(not _literal_path(pattern.pattern) for pattern in rule.paths):
             yield rule.text
 
 
 def _literal_path(pattern: str) -> str:
-    """Return the path that a pattern stands for, from its folder on; nothing if for several."""
+    """Return the literal path of a pattern relative to its directory; empty for a wildcard pattern."""
     path = pattern.removesuffix("/**").removesuffix("/")
     anchored = "/" in path.lstrip("/") or path.startswith("/")
     return path.lstrip("/") if anchored and not set(path) & set("*?[!") else ""
@@ -253,7 +252,7 @@ def _resolve_path(path: str, cwd: str, home: str) -> str:
 
 
 _GIT_WORD: Final = re.compile(r"\bgit\b")
-# They run code of the project, which may call git as it likes.
+# These programs run project code, which may call git anyway.
 _PROJECT_RUNNERS: Final = word_set(
     "make gmake ninja cmake ctest just task bazel buck2 npm npx pnpm yarn bun bunx node deno jest vitest"
     " mocha tsx python python3 pytest tox nox uv uvx poetry hatch pdm pipenv cargo mvn mvnw gradle gradlew"
@@ -264,36 +263,36 @@ _PUSH_WORD: Final = re.compile(r"push|subtree|send-pack")
 
 
 class ConfinedCommandRunner:
-    """The runner of one agent and its sub-agents; it owns a scratch folder and a helper process."""
+    """The command runner of an agent and its sub-agents; owns a scratch directory and a helper process."""
 
     def __init__(
         self, rules: RuleSet, folders: tuple[str, ...], env: Mapping[str, str], extra_variables: Iterable[str] = ()
     ) -> None:
-        """Take the rules in force, the working folders, and the variables that settings give."""
+        """Store the permission rules, the working directories and the names of variables from settings."""
         self.notice: Callable[[str], None] = lambda _words: None
-        """Called with words for the user, when commands turn out not to be confinable."""
+        """Called with a message for the user if commands cannot be sandboxed."""
         self._rules = rules
         self._folders = folders
         self._env = env
         self.extra_variables = set(extra_variables)
-        """Names of variables that settings and hooks give to commands."""
+        """Names of variables that settings and hooks define for commands."""
         self._launcher: SandboxLauncher | None = None
         self._scratch_folder = ""
 
     @cached_property
     def support(self) -> SandboxSupport:
-        """What this machine offers to confine commands; it is tried when it is first asked for."""
+        """The sandbox support of this machine, probed on first use."""
         return probe_sandbox(self._env)
 
     def can_confine(self) -> bool:
-        """Whether commands can be confined here; where not, the user is told once."""
+        """Return whether commands can be sandboxed on this machine; if not, notify the user."""
         if not self.support.usable:
             self.notice(self.support.summary)
         return self.support.usable
 
     @property
     def scratch(self) -> str:
-        """The folder that a confined command may write in; made when it is first needed."""
+        """The directory in which sandboxed commands may write, created on first use."""
         if not self._scratch_folder:
             import tempfile
 
@@ -301,7 +300,7 @@ class ConfinedCommandRunner:
         return self._scratch_folder
 
     async def environment(self, command: str, cwd: str, execution: Execution, env: dict[str, str]) -> dict[str, str]:
-        """Return the environment that a command gets of all there is."""
+        """Return the environment for a command, derived from `env`."""
         calls_git = _has_word_matching(_GIT_WORD, command)
         if not execution.isolation:
             variables = approved_environment(env, self.extra_variables)
@@ -316,7 +315,7 @@ class ConfinedCommandRunner:
         scratch = "" if execution.isolation == "fixed" else self.scratch
         variables = sandbox_environment(env, scratch=scratch, folders=self._folders)
         if execution.isolation != "fixed":
-            # Secrets are kept back also where the user gives them: nobody has seen the command.
+            # Secrets are removed even if the user defines them, because the command was not reviewed.
             extra = {name: env[name] for name in self.extra_variables if name in env}
             variables = approved_environment(extra) | variables
         if calls_git:
@@ -328,10 +327,10 @@ class ConfinedCommandRunner:
     async def start(
         self, argv: Sequence[str], *, command: str, cwd: str, edits: bool, env: dict[str, str], streams: Streams
     ) -> SandboxedProcess:
-        """Start a confined program; with `edits` it may write in the working folders.
+        """Start a sandboxed program; with `edits`, the working directories are writable.
 
         Raises:
-            StenoError: it cannot be confined; it was not run.
+                StenoError: The sandbox cannot be set up; the program was not run.
         """
         policy = await asyncio.to_thread(self._policy, command, cwd, env, edits=edits)
         if self._launcher is None:
@@ -341,7 +340,7 @@ class ConfinedCommandRunner:
         )
 
     async def close(self) -> None:
-        """End what is still running confined, and remove the scratch folder."""
+        """Terminate sandboxed processes and remove the scratch directory."""
         if self._launcher is not None:
             await self._launcher.close()
         if self._scratch_folder:
@@ -366,21 +365,21 @@ class ConfinedCommandRunner:
         yield from denied_paths(self._rules, self._folders)
         has_denied_reads = self._rules.for_tool("deny", "Read") or self._rules.for_tool("ask", "Read")
         if has_denied_reads and not _runs_git(command):
-            # What was committed of a denied file is readable there.
+            # Committed content of a denied file can be read from the object database.
             for folder in self._folders:
                 objects = os.path.join(os.path.realpath(folder), ".git", "objects")
                 if os.path.isdir(objects):
                     yield objects
 
     def _protected_paths(self) -> Iterator[str]:
-        # One that is missing is named by whoever makes it, and was asked about then.
+        # A missing path can only be created by a command that names it, which needs approval.
         for folder in self._folders:
             yield from filter(os.path.lexists, protected_paths(os.path.realpath(folder)))
         yield from denied_paths(self._rules, self._folders, tool="Edit")
 
 
 def _git_command_folders(command: str, cwd: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders that the git commands of a script may run in."""
+    """Return the directories in which the git commands of a script may run."""
     script = parse_script(command)
     folders = find_run_folders(script, cwd, env.get("HOME", "")).all
     run_folders = git_run_folders(script.all_commands(), folders) or folders
@@ -388,7 +387,7 @@ def _git_command_folders(command: str, cwd: str, env: Mapping[str, str]) -> tupl
 
 
 def _may_call_git(command: str) -> bool:
-    """Whether a program of a script may call git and does not run the project's own code anyway."""
+    """Return whether a script may call git indirectly, other than by running project code."""
     for command_part in parse_script(command).all_commands():
         name = program_name(command_part.program)
         if name == "go" and any(word.text in _GO_RUN_COMMANDS for word in command_part.words[1:2]):
@@ -400,11 +399,11 @@ def _may_call_git(command: str) -> bool:
 
 
 def _has_word_matching(pattern: re.Pattern[str], command: str) -> bool:
-    """Whether the text of a script fits a pattern, or a word of it without its quotes."""
+    """Return whether the pattern matches the script or one of its unquoted words."""
     texts = (word.text for part in parse_script(command).all_commands() for word in part.words)
     return pattern.search(command) is not None or any(map(pattern.search, texts))
 
 
 def _runs_git(command: str) -> bool:
-    """Whether git is one of the programs of a command, and not only a word in it."""
+    """Return whether git is one of the programs of a script, not only a word in it."""
     return any(program_name(part.program) == "git" for part in parse_script(command).all_commands())

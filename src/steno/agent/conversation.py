@@ -1,10 +1,10 @@
-"""The conversation: as messages to send, and, line by line, as records in the file.
+"""The conversation, as messages to send and as records in the session file.
 
-Both have the same content. The messages in memory are built by the rules by which the file is
-read again, so a resumed session sends the same bytes as before, and the prompt cache applies.
-Messages are sanitized before they are recorded: the API refuses blank text, invalid images and
-lone surrogates. In the message buffer only the end can still change; earlier messages are kept as
-encoded bytes, so a request costs what is new in it.
+Both have the same content. The messages in memory follow the same rules as reading the file, so a resumed
+session sends the same bytes as before and the prompt cache applies. Messages are sanitized before they are
+recorded, because the API rejects blank text, invalid images and lone surrogates. Only the end of the message
+buffer can still change; earlier messages are kept as encoded bytes, so the cost of encoding a request depends
+only on its new messages.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -34,7 +34,7 @@ from steno.tools.protocol import ToolResult
 
 
 def sanitize_content(content: str | list[Block]) -> str | list[Block]:
-    """Return what a user says so that it can be sent."""
+    """Return user content that the API accepts."""
     if isinstance(content, str):
         return _replace_lone_surrogates(content) if content.strip() else NO_CONTENT
     fixed_blocks = [fixed for block in content if (fixed := fix_block(block, "user")) is not None]
@@ -42,7 +42,7 @@ def sanitize_content(content: str | list[Block]) -> str | list[Block]:
 
 
 def sanitize_result(result: ToolResult) -> ToolResult:
-    """Return what a call came to so that it can be sent."""
+    """Return a tool result that the API accepts."""
     block = {"type": "tool_result", "tool_use_id": "x", "content": result.content}
     fixed = fix_block({**block, "is_error": result.is_error}, "user") or block
     return msgspec.structs.replace(
@@ -51,7 +51,7 @@ def sanitize_result(result: ToolResult) -> ToolResult:
 
 
 def sanitize_response(response: Response) -> Response:
-    """Return an answer without blank words, and nothing of one that is nothing but thoughts."""
+    """Remove blank blocks from a response; a response with only thinking becomes empty."""
     blocks = [
         block if only_thinking([block]) else _replace_lone_surrogates(block)
         for block in response.blocks
@@ -61,7 +61,7 @@ def sanitize_response(response: Response) -> Response:
 
 
 def _replace_lone_surrogates(value: Any) -> Any:
-    """Return a value whose characters are whole: half of one has no bytes to be sent as."""
+    """Replace lone surrogates, which cannot be encoded as UTF-8."""
     try:
         msgspec.json.encode(value)
     except (UnicodeEncodeError, OverflowError):
@@ -85,19 +85,19 @@ _REMINDER_MARKS: Final = _REMINDER.split("{}")
 
 
 class MessageBuffer:
-    """The messages of one conversation."""
+    """The messages of a conversation, in the form in which they are sent."""
 
     def __init__(self, messages: Sequence[Message] = ()) -> None:
         self._validator = MessageValidator()
         self._settled: list[Message] = []
         self._tokens = 0
-        """About how many of them the proven messages have."""
+        """Estimated tokens of the settled messages."""
         self._encoded: list[msgspec.Raw] = []
-        """Those of the first messages that are proven; the others have not been sent yet."""
+        """Encoded settled messages that were already sent."""
         self._last_answer: Entry | None = None
-        """The last answer, while nothing was said to it."""
+        """The last response, until a user message follows it."""
         self._user_entries: list[Entry] = []
-        """What users said since, one by one: reminders have a place of their own among it."""
+        """User entries since the last response, kept separate because reminders are reordered on joining."""
         entries = [Entry(message["role"], content_blocks(message["content"])) for message in messages]
         if entries and entries[-1].role == "user":
             self._user_entries = _split_reminders(entries.pop().blocks)
@@ -107,25 +107,25 @@ class MessageBuffer:
 
     @property
     def settled_messages(self) -> Sequence[Message]:
-        """The messages that will not change any more, but for what is trimmed in them."""
+        """The messages that no longer change, except for trimmed tool results."""
         return self._settled
 
     @property
     def tokens(self) -> int:
-        """About how many tokens all messages take."""
+        """Estimated tokens of all messages."""
         return self._tokens + estimate_messages(self._open_messages())
 
     @property
     def user_tokens(self) -> int:
-        """About how many tokens that takes which was said since the last answer."""
+        """Estimated tokens of the user entries since the last response."""
         return sum(estimate_blocks(entry.blocks) for entry in self._user_entries)
 
     def messages(self) -> list[Message]:
-        """Return all messages: always something that the API takes."""
+        """Return all messages, valid for the API."""
         return [*self._settled, *self._open_messages()]
 
     def wire(self) -> list[Message | msgspec.Raw]:
-        """Return all messages as they are sent, the end of what may be cached marked."""
+        """Return all messages for a request, with a cache mark on the last block."""
         for message in self._settled[len(self._encoded) :]:
             self._encoded.append(encode_message(message))
         open_messages = self._open_messages()
@@ -134,7 +134,7 @@ class MessageBuffer:
         return [*self._encoded[:-1], *map(_with_cache_mark, self._settled[-1:])]
 
     def append(self, role: str, blocks: list[Block], kind: EntryKind = "message") -> None:
-        """Take in what somebody says; what users say before an answer is joined."""
+        """Add content; consecutive user content is joined into one message."""
         if not blocks:
             return
         if role == "user":
@@ -147,11 +147,11 @@ class MessageBuffer:
         self._last_answer = Entry(role, list(blocks))
 
     def append_error(self, text: str) -> None:
-        """Take in what stands for an answer that never came: reminders go no further up than it."""
+        """Add a failed request, past which reminders are not moved up."""
         self._user_entries.append(Entry("assistant", [text_block(text)], error=True))
 
     def trim(self, call_ids: Collection[str]) -> None:
-        """Put a note in the place of what calls have printed."""
+        """Replace the results of tool calls by a note."""
         for index, message in enumerate(self._settled):
             trimmed_message = trim_message(message, call_ids)
             if trimmed_message is message:
@@ -174,7 +174,7 @@ class MessageBuffer:
                 self._tokens += estimate_messages(valid_messages)
 
     def _open_messages(self) -> list[Message]:
-        # An answer to which something was said is settled.
+        # Once user content follows, the last response is settled and no longer open.
         entries = [self._last_answer] if self._last_answer is not None else join_user_entries(self._user_entries, STENO)
         return [message for entry in entries if entry.blocks for message in self._validator.preview(_to_message(entry))]
 
@@ -185,7 +185,7 @@ def content_blocks(content: str | list[Block]) -> list[Block]:
 
 
 def format_reminder(text: str) -> str:
-    """Return words as the model is told that nobody said them."""
+    """Wrap text in a system reminder."""
     return _REMINDER.format(text)
 
 
@@ -194,7 +194,7 @@ def _to_message(entry: Entry) -> Message:
 
 
 def _with_cache_mark(message: Message) -> Message:
-    """Return a message with a mark on its last block: up to there it may be cached."""
+    """Return a message with a cache mark on its last block."""
     blocks: list[dict[str, Any]] = message["content"]
     if blocks[-1].get("type") in ("thinking", "redacted_thinking"):
         return message
@@ -203,12 +203,12 @@ def _with_cache_mark(message: Message) -> Message:
 
 
 def _without_joined_newline(block: Block) -> Block:
-    """Return a part of a message without the newline that it got when it was joined."""
+    """Return a block without the newline added when it was joined."""
     return text_block(str(block["text"]).rstrip("\n")) if "text" in block else block
 
 
 def _split_reminders(blocks: list[Block]) -> list[Entry]:
-    """Return a message of the user's as it was before its parts were joined, reminders first."""
+    """Split a joined user message into its entries, reminders first."""
     reminder_count = 0
     opening, closing = _REMINDER_MARKS
     for block in blocks:
@@ -223,35 +223,35 @@ def _split_reminders(blocks: list[Block]) -> list[Entry]:
 
 
 INTERRUPTION_TEXTS: Final = ("[Request interrupted by user]", "[Request interrupted by user for tool use]")
-"""What stands where the user broke in: into an answer, into calls."""
+"""Texts recorded for an interruption during a response and during tool calls."""
 _CALL_ID_FIELDS: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
 
 
 class RetainedTail(msgspec.Struct, frozen=True):
-    """The end of a conversation that stays as it is when the rest is compacted."""
+    """The last messages of a conversation, which a compaction keeps."""
 
     messages: list[Message]
     model: str
-    """Whose answers are in it."""
+    """The model that wrote the responses."""
 
 
 class SessionCounters(msgspec.Struct):
-    """Figures of a session that its records carry on from one to the next."""
+    """Counters of a session that continue across its records."""
 
     turn_index: int = 0
-    """How many turns there were."""
+    """Number of turns."""
     prompt_index: int = 0
-    """How many prompts were typed."""
+    """Number of prompts that the user typed."""
     dropped_tokens: int = 0
-    """How many tokens compactions have taken out."""
+    """Number of tokens removed by compactions."""
 
     def position(self) -> dict[str, int]:
-        """Return where in the session a record is, as records say it."""
+        """Return the position in the session as recorded in `turnPosition`."""
         return {"promptIndex": self.prompt_index, "turnIndex": self.turn_index}
 
 
 class Conversation:
-    """What was said so far, and where it is written down."""
+    """The messages of a session and the recorder of its file."""
 
     def __init__(
         self, recorder: Recorder, messages: Sequence[Message] = (), counters: SessionCounters | None = None
@@ -262,10 +262,10 @@ class Conversation:
         self._open_calls: dict[str, Block] = {}
         self.last_prompt = ""
         self.uncounted_tokens = self._buffer.tokens
-        """About how many tokens were said since the API has counted last."""
+        """Estimated tokens added since the last usage reported by the API."""
 
     def reset(self, messages: Sequence[Message], last_prompt: str, counters: SessionCounters) -> None:
-        """Say from now on what the file says, after a record of it could not be saved."""
+        """Reset the conversation to the state in the file, after a record could not be saved."""
         self.counters = counters
         self._buffer = MessageBuffer(messages)
         self._open_calls = {}
@@ -273,44 +273,44 @@ class Conversation:
         self.uncounted_tokens = self._buffer.tokens
 
     def messages(self) -> list[Message]:
-        """Return what to send: always something that the API takes."""
+        """Return the messages to send, valid for the API."""
         return self._buffer.messages()
 
     @property
     def tokens(self) -> int:
-        """About how many tokens all of it takes, counted as it was said."""
+        """Estimated tokens of all messages, as sent."""
         return self._buffer.tokens
 
     def wire(self) -> list[Message | msgspec.Raw]:
-        """Return the same as it is sent: what was sent before as the bytes it was sent as."""
+        """Return the messages to send; those sent before as their encoded bytes."""
         return self._buffer.wire()
 
     @property
     def settled_messages(self) -> Sequence[Message]:
-        """The messages that will not change any more."""
+        """The messages that no longer change."""
         return self._buffer.settled_messages
 
     def count_from_last_answer(self) -> None:
-        """Take what stands before the last answer, and that itself, for counted."""
+        """Treat everything up to the last response as counted by the API."""
         self.uncounted_tokens = self._buffer.user_tokens
 
     @property
     def open_calls(self) -> list[Block]:
-        """The calls that have no result yet, in their order."""
+        """The tool calls without a result, in order."""
         return list(self._open_calls.values())
 
     def add_prompt(
         self, content: str | list[Block], *, meta: bool = False, typed: str | None = None, **fields: Any
     ) -> str:
-        """Take down what the user says; `meta` for what is said in their name.
+        """Record a user message; `meta` for text that the user did not write.
 
-        `typed` is what they typed, where that is something else.
+        `typed` is the text that the user typed, if different.
         """
         content = self._drop_excess_images(sanitize_content(content))
         if meta:
             fields["isMeta"] = True
         else:
-            # Of a command that was typed as nothing, nothing stays.
+            # A command expanded from an empty typed text leaves the last prompt unchanged.
             prompt_text = message_text(content if typed is None else typed and sanitize_content(typed))
             self.last_prompt = prompt_text or self.last_prompt
         (uuid,) = self.recorder.write(self.recorder.composer.prompt(content, **fields))
@@ -318,9 +318,9 @@ class Conversation:
         return uuid
 
     def add_user_prompt(self, content: str | list[Block], *, typed: str, mode: str, interactive: bool) -> str:
-        """Take down a prompt that begins a turn, given in a permission mode.
+        """Record a prompt that begins a turn in a permission mode.
 
-        `typed` is what the user typed, where that is something else.
+        `typed` is the text that the user typed, if different.
         """
         counters = self.counters
         counters.turn_index += 1
@@ -340,7 +340,7 @@ class Conversation:
             raise
 
     def add_interruption(self, *, calls: bool) -> None:
-        """Take down that the user broke in, which is nothing they said."""
+        """Record an interruption, which does not count as a prompt."""
         last_prompt = self.last_prompt
         self.add_prompt(INTERRUPTION_TEXTS[calls])
         self.last_prompt = last_prompt
@@ -348,9 +348,9 @@ class Conversation:
     def add_response(
         self, response: Response, timings: Timings | None = None, **request_fields: str
     ) -> tuple[str, ...]:
-        """Take down what the model said, a line per block; nothing when it said nothing.
+        """Record a response, one record per block; nothing for an empty response.
 
-        `timings` says how long its parts took to come in, `request_fields` how it was asked for:
+        `timings` has the durations of its blocks; `request_fields` has parameters of the request:
         `requestedModel`, `effort`.
         """
         blocks = response.blocks
@@ -376,7 +376,7 @@ class Conversation:
         return uuids
 
     def add_attachments(self, attachments: Iterable[AttachmentRecord]) -> tuple[str, ...]:
-        """Take down what was done around the conversation, and let the model read what is for it."""
+        """Record attachments and add the parts for the model to the messages."""
         compose = self.recorder.composer
         uuids: tuple[str, ...] = ()
         for attachment in attachments:
@@ -384,7 +384,7 @@ class Conversation:
                 uuids += self.recorder.write(compose.note(attachment.subtype, **attachment.fields))
                 continue
             texts = tuple(map(format_reminder, attachment.parts or filter(None, (attachment.text,))))
-            # A picture stands in the attachment: clients make of it what they say themselves.
+            # The image is in the attachment itself: Claude Code derives the message from it.
             recorded_texts = () if attachment.image is not None else texts
             role = "user" if attachment.parts else attachment.role
             record = compose.attachment(attachment.fields, *recorded_texts, role=role, beside=attachment.call_id)
@@ -395,18 +395,18 @@ class Conversation:
         return uuids
 
     def has_room_for(self, image: Block) -> bool:
-        """Whether the API takes one more image beside those shown before."""
+        """Return whether the API accepts another image in addition to the previous ones."""
         return self._drop_excess_images([image]) == [image]
 
     def add_local_command(self, text: str, **fields: Any) -> None:
-        """Take down what a command that the model has no part in has printed."""
+        """Record the output of a local command."""
         compose = self.recorder.composer
         record_fields = {"content": text, "level": "info", "isMeta": False, **fields}
         self.recorder.write(compose.note("local_command", **record_fields))
         self._append("user", [text_block(text)])
 
     def add_result(self, call_id: str, result: ToolResult, **fields: Any) -> str:
-        """Take down what a call came to; `fields` are further fields of its record."""
+        """Record the result of a tool call; `fields` are additional fields of the record."""
         result = sanitize_result(result)
         record = self.recorder.composer.result(
             call_id, self._drop_excess_images(result.content), is_error=result.is_error, detail=result.detail, **fields
@@ -417,9 +417,9 @@ class Conversation:
         return uuid
 
     def add_pending_result(self, call_id: str, result: ToolResult, *, source: str | None) -> None:
-        """Write down the result of a call of the record `source`, which messages have settled.
+        """Queue a result for a call of the record `source` that the messages already contain.
 
-        It is written with whatever is said next: until then somebody may still be at work on it.
+        It is written with the next record: until then, another process may still work on the call.
         """
         self.recorder.write_with_next(
             self.recorder.composer.result(
@@ -432,19 +432,19 @@ class Conversation:
         )
 
     def add_failure(self, text: str, **fields: Any) -> str:
-        """Take down that no answer came, and `fields`; it is not sent."""
+        """Record a failed request with additional `fields`; the text is not sent."""
         (uuid,) = self.recorder.write(self.recorder.composer.failure(text, **fields))
-        # But it has a place: reminders go no further up than it.
+        # Reminders must not move up past the failure.
         self._buffer.append_error(text)
         return uuid
 
     def replace_by_summary(
         self, summary: str, tail: RetainedTail, *, trigger: str, tokens_before: int, tokens_after: int, seconds: float
     ) -> None:
-        """Let a summary stand for everything before, but for the tail, which is said again.
+        """Replace all messages by a summary, followed by the tail, which is recorded again.
 
-        `tokens_before` were taken before; what is said is about `tokens_after` tokens from now on, without what
-        every request begins with. It took so many seconds.
+        `tokens_before` and `tokens_after` are the tokens of the messages; `tokens_after` excludes the system
+        prompt and the tools. `seconds` is the duration of the compaction.
         """
         counters, recorder = self.counters, self.recorder
         dropped_tokens = counters.dropped_tokens + max(tokens_before - tokens_after, 0)
@@ -461,14 +461,14 @@ class Conversation:
         self._buffer = MessageBuffer()
         self._open_calls = {}
         self._append("user", content_blocks(summary))
-        # Under new names: clients look for the results of a call in the whole file.
+        # With new call IDs, because Claude Code searches the whole file for the result of a call.
         new_ids: dict[str, str] = {}
         for message in tail.messages:
             blocks = [_with_new_call_id(block, new_ids) for block in content_blocks(message["content"])]
             self._repeat_message(message["role"], blocks, tail.model)
 
     def trim_results(self, call_ids: Sequence[str], *, tokens_before: int, tokens_saved: int) -> None:
-        """Leave out what calls have printed, from now on; the file keeps it."""
+        """Replace tool results by a note in all later requests; the file keeps them."""
         metadata = {
             "trigger": "auto",
             "preTokens": tokens_before,
@@ -488,7 +488,7 @@ class Conversation:
         self._buffer.trim(frozenset(call_ids))
 
     def add_turn_duration(self, seconds: float, *, pending_agents: int) -> None:
-        """Take down how long a turn took, and how many sub-agents it left at work."""
+        """Record the duration of a turn and the number of sub-agents still running."""
         recorder = self.recorder
         recorder.write(
             recorder.composer.turn_duration(
@@ -497,11 +497,11 @@ class Conversation:
         )
 
     def end_turn(self) -> None:
-        """Say where the session stands."""
+        """Record the state of the session at the end of a turn."""
         self.recorder.end_turn(self.last_prompt)
 
     def _drop_excess_images(self, content: str | list[Block]) -> str | list[Block]:
-        """Return it without the images that the API would refuse beside those shown before."""
+        """Return the content without images that the API would reject in addition to the previous ones."""
         if isinstance(content, str) or not any(images_in(content)):
             return content
         images = [image for message in self.messages() for image in images_in(message["content"])]
@@ -541,7 +541,7 @@ class Conversation:
 
 
 def _with_new_call_id(block: Block, new_ids: dict[str, str]) -> Block:
-    """Return a block with its call under a new name."""
+    """Return a block with a new ID for its call."""
     id_field = _CALL_ID_FIELDS.get(str(block.get("type")))
     if id_field is None:
         return block

@@ -1,4 +1,4 @@
-"""Events of an agent: for front ends, headless output and tests."""
+"""Events of an agent for front ends, headless output and tests."""
 
 from typing import Any, Literal, TypeAlias
 
@@ -15,29 +15,29 @@ EndReason: TypeAlias = Literal[
 
 
 class PromptSubmitted(msgspec.Struct, frozen=True):
-    """The user, or something in their name, has said something."""
+    """A prompt was recorded, from the user or on their behalf."""
 
     text: str
     uuid: str
 
 
 class PromptBlocked(msgspec.Struct, frozen=True):
-    """A hook kept a prompt from being answered, which is recorded."""
+    """A hook blocked a prompt; the block is recorded."""
 
     fields: dict[str, Any]
-    """The note of it: what is said, and how it ended."""
+    """The fields of the recorded note: its text and how the prompt ended."""
     uuid: str
 
 
 class RequestSent(msgspec.Struct, frozen=True):
-    """A request goes out."""
+    """A request is sent."""
 
     model: str
     messages: int
 
 
 class ContentDelta(msgspec.Struct, frozen=True):
-    """More of an answer, of a thought, or of the input of a call has come."""
+    """More text, thinking or tool input was received."""
 
     kind: Literal["text", "thinking", "input"]
     text: str
@@ -45,13 +45,13 @@ class ContentDelta(msgspec.Struct, frozen=True):
 
 
 class RawStreamEvent(msgspec.Struct, frozen=True):
-    """An event of the API as it came, where the model passes them on."""
+    """A raw event of the API stream, if the model client forwards them."""
 
     event: dict[str, Any]
 
 
 class Retrying(msgspec.Struct, frozen=True):
-    """A request failed and will be made again."""
+    """A request failed and will be repeated."""
 
     attempt: int
     max_attempts: int
@@ -60,14 +60,14 @@ class Retrying(msgspec.Struct, frozen=True):
 
 
 class ResponseReceived(msgspec.Struct, frozen=True):
-    """A response is whole and recorded."""
+    """A response is complete and recorded."""
 
     response: Response
     uuids: tuple[str, ...]
 
 
 class RequestFailed(msgspec.Struct, frozen=True):
-    """No answer came, and what stands in its place is recorded."""
+    """A request failed; the error message is recorded."""
 
     text: str
     error: ApiError
@@ -75,27 +75,27 @@ class RequestFailed(msgspec.Struct, frozen=True):
 
 
 class CallDenied(msgspec.Struct, frozen=True):
-    """A call was not allowed."""
+    """A tool call was denied."""
 
     call: Block
     decision: Decision
 
 
 class ToolStarted(msgspec.Struct, frozen=True):
-    """A tool begins to work."""
+    """A tool call has started."""
 
     call: Block
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """A tool has printed something."""
+    """A running tool call has produced output."""
 
     call_id: str
     text: str
 
 
 class ToolEnded(msgspec.Struct, frozen=True):
-    """A call has its result, and it is recorded."""
+    """A tool call has ended; its result is recorded."""
 
     call: Block
     result: ToolResult
@@ -104,22 +104,22 @@ class ToolEnded(msgspec.Struct, frozen=True):
 
 
 class HookStarted(msgspec.Struct, frozen=True):
-    """A hook runs."""
+    """A hook has started."""
 
     name: str
-    """The event, with what it is about: `PreToolUse:Bash`."""
+    """The event and its subject, for example `PreToolUse:Bash`."""
     command: str
 
 
 class HookEnded(msgspec.Struct, frozen=True):
-    """A hook has ended, or was ended."""
+    """A hook has ended or was terminated."""
 
     name: str
     command: str
 
 
 class Compacted(msgspec.Struct, frozen=True):
-    """The conversation was replaced by a summary of it."""
+    """The conversation was replaced by a summary."""
 
     trigger: Literal["auto", "manual"]
     tokens_before: int
@@ -128,7 +128,7 @@ class Compacted(msgspec.Struct, frozen=True):
 
 
 class Trimmed(msgspec.Struct, frozen=True):
-    """What old calls had printed was left out of the conversation; the file keeps it."""
+    """Old tool results were removed from requests; the file keeps them."""
 
     tokens_before: int
     tokens_after: int
@@ -136,43 +136,43 @@ class Trimmed(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """Something the user should know: a hook's words, a deleted file, a broken server."""
+    """A message for the user, such as hook output or an unavailable MCP server."""
 
     text: str
     level: Literal["info", "warning", "error"] = "info"
 
 
 class Interrupted(msgspec.Struct, frozen=True):
-    """The user broke in."""
+    """The user interrupted the turn."""
 
     during: Literal["answer", "tools"]
 
 
 class TurnEnded(msgspec.Struct, frozen=True):
-    """A turn is over: why, and what it took."""
+    """A turn has ended."""
 
     reason: EndReason
     text: str
-    """The last answer, or what went wrong."""
+    """The text of the last response, or the error message."""
     requests: int
     seconds: float
     usage: dict[str, int]
     cost: int
-    """In micro-dollars."""
+    """Cost in micro-dollars."""
     leaf: str | None = None
     api_seconds: float = 0
-    """How many of the seconds were spent waiting for answers."""
+    """Seconds spent waiting for the API."""
     models: dict[str, dict[str, int]] = {}
-    """Of each model: its tokens, and under `cost` its micro-dollars, sub-agents' among them."""
+    """Tokens by model, and under `cost` micro-dollars; includes sub-agents."""
     problem: str = ""
-    """Why something of the turn was not saved, and what to do about it."""
+    """The error message and hint if a part of the turn was not saved."""
 
 
 class SubagentStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """A sub-agent begins to work."""
+    """A sub-agent has started."""
 
     call_id: str
-    """The call that it works for."""
+    """ID of the Agent call."""
     agent_id: str
     agent_type: str
     description: str
@@ -182,7 +182,7 @@ class SubagentStarted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubagentEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """A sub-agent is done: what it says, and what it took."""
+    """A sub-agent has ended, with its answer and usage."""
 
     call_id: str
     agent_id: str
@@ -192,14 +192,14 @@ class SubagentEnded(msgspec.Struct, frozen=True, kw_only=True):
     tool_uses: int
     seconds: float
     path: str
-    """Its file."""
+    """Path of its session file."""
 
 
 class SubagentEvent(msgspec.Struct, frozen=True):
-    """Something a sub-agent did."""
+    """An event of a sub-agent."""
 
     call_id: str
-    """The call that it works for."""
+    """ID of the Agent call."""
     event: "Event"
 
 

@@ -1,6 +1,6 @@
-"""Runs an agent without a screen (`steno chat -p`), with structured output if requested.
+"""Runs an agent without a terminal (`steno chat -p`), with structured output if requested.
 
-The common keywords of JSON schema are checked; unknown ones are ignored, as the standard says.
+The common keywords of JSON Schema are checked; unknown ones are ignored, as the standard requires.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _MAX_CHECKS: Final = 100_000
 
 
 def schema_violation(schema: dict[str, Any], value: Any) -> str:
-    """Return the first thing in a value that is not as the schema wants it; nothing if all is.
+    """Return the first violation of the schema by the value; empty if there is none.
 
     >>> schema_violation({"properties": {"n": {"type": "integer"}}}, {"n": "1"})
     'n must be an integer'
@@ -42,24 +42,24 @@ def schema_violation(schema: dict[str, Any], value: Any) -> str:
     return next(_SchemaCheck(schema).violations(schema, value, "", 0), "")
 
 
-# Not jsonschema (recursion without end on `{"$ref": "#"}`, 200 ms to import, five packages) nor jsonschema-rs
-# (15 MB): both refuse schemas that are accepted here, such as one with a pattern of another dialect, and
-# word what is wrong otherwise.
+# Not jsonschema (infinite recursion on `{"$ref": "#"}`, 200 ms to import, five packages) nor jsonschema-rs
+# (15 MB): both reject schemas that are accepted here, such as a pattern in another regex dialect, and
+# their messages differ.
 class _SchemaCheck:
-    """One check of one value."""
+    """The validation of one value, with a limit on the number of checks."""
 
     def __init__(self, root_schema: dict[str, Any]) -> None:
         self._root_schema = root_schema
         self._check_count = 0
 
     def violations(self, schema: object, value: Any, path: str, depth: int) -> Iterator[str]:
-        """Yield what is wrong with a value, said by where it is."""
+        """Yield the violations of a value, each with its path."""
         name = path or "the answer"
         if schema is False:
-            yield f"{name} must not be there"
+            yield f"{name} must not be present"
         schema_object = as_object(schema)
         self._check_count += 1
-        # A shape may be made of itself, twice over.
+        # Schemas can be recursive and branch at every level.
         if schema_object is None or depth > _MAX_DEPTH or self._check_count > _MAX_CHECKS:
             return
         if isinstance(reference := schema_object.get("$ref"), str):
@@ -82,7 +82,7 @@ class _SchemaCheck:
         for name, item in value.items():
             schema: object = properties.get(name, additional)
             if schema is False and name not in properties:
-                yield f"{_child_path(path, name)} is not known"
+                yield f"{_child_path(path, name)} is not allowed"
             else:
                 yield from self.violations(schema, item, _child_path(path, name), depth + 1)
 
@@ -105,7 +105,7 @@ class _SchemaCheck:
             if all(violations):
                 yield violations[0]
             elif keyword == "oneOf" and violations.count("") > 1:
-                yield f"{path or 'the answer'} must fit only one of the shapes for it"
+                yield f"{path or 'the answer'} must match only one of the schemas in oneOf"
 
     def _resolve_reference(self, reference: str) -> object:
         target: Any = self._root_schema
@@ -134,7 +134,7 @@ _TYPE_CHECKS: Final[dict[str, tuple[str, Callable[[Any], bool]]]] = {
 
 
 def _value_violations(schema: dict[str, Any], value: Any) -> Iterator[str]:
-    """Yield what a value must be by what is said of itself, and is not."""
+    """Yield the violated constraints of a value, without those of its children."""
     types = schema.get("type")
     type_names = [types] if isinstance(types, str) else as_list(types) or []
     checks = [_TYPE_CHECKS[kind] for kind in type_names if kind in _TYPE_CHECKS]
@@ -150,11 +150,11 @@ def _value_violations(schema: dict[str, Any], value: Any) -> Iterator[str]:
 
 
 def _range_violations(schema: dict[str, Any], value: Any) -> Iterator[str]:
-    """Yield the bounds that a value leaves."""
+    """Yield the violated bounds of a value."""
     if _is_number(value):
         yield from _bound_violations(schema, value, ("minimum", "maximum"), "")
     elif isinstance(value, str):
-        yield from _bound_violations(schema, len(value), ("minLength", "maxLength"), " letters long")
+        yield from _bound_violations(schema, len(value), ("minLength", "maxLength"), " characters long")
         pattern = schema.get("pattern")
         if isinstance(pattern, str) and not _matches_pattern(pattern, value):
             yield f"match {pattern}"
@@ -175,22 +175,22 @@ def _matches_pattern(pattern: str, value: str) -> bool:
     try:
         return re.search(pattern, value) is not None
     except re.error:
-        # Of another dialect: what is not understood is not held to.
+        # The pattern is in another regex dialect and is ignored.
         return True
 
 
 def _json_equal(left: object, right: object) -> bool:
-    """Whether two values are the same in JSON, where true is no number."""
+    """Return whether two values are equal in JSON, where true does not equal 1."""
     return left == right and isinstance(left, bool) == isinstance(right, bool)
 
 
 _TOOL_NAME: Final = "StructuredOutput"
-_CALL_TOOL_PROMPT: Final = f"Give your answer by calling {_TOOL_NAME}; nothing else counts."
+_CALL_TOOL_PROMPT: Final = f"Return your answer by calling {_TOOL_NAME}. No other form of answer is accepted."
 _ENTRYPOINT: Final = "sdk-cli"
-"""How records name the way in where nobody sits at a terminal."""
+"""The entry point in the records of a headless session."""
 _NO_PROMPT_EXIT_CODE: Final = 1
 _SERVER_TIMEOUT: Final = 5.0
-"""How many seconds are waited for servers that were asked for by name."""
+"""Seconds to wait for MCP servers from the command line."""
 _SIGNAL_EXIT_BASE: Final = 128
 _INTERRUPTED_EXIT_CODE: Final = _SIGNAL_EXIT_BASE + signal.SIGINT
 _NO_SANDBOX: Final = {"enabled": False, "kind": None}
@@ -198,36 +198,38 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StructuredOutputTool:
-    """The tool that takes the answer in the shape that was asked for."""
+    """The tool that receives the final answer as structured output."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        """Take the shape.
+        """Store the schema of the answer.
 
         Raises:
-            BadRequest: it is not that of an object, which the input of a tool has to be.
+                BadRequest: The schema is not of type object, which tool input requires.
         """
         types = as_list(schema.get("type", "object")) or [schema.get("type", "object")]
         if "object" not in types:
-            raise BadRequest("the schema is not that of an object", hint="see --json-schema")
-        # The API wants it said.
+            raise BadRequest("the JSON schema must be of type object", hint="See --json-schema.")
+        # The API requires an explicit type.
         schema = {**schema, "type": "object"}
         self.spec = ToolSpec(
-            name=_TOOL_NAME, description="Takes your final answer, in the shape that the user asked for.", schema=schema
+            name=_TOOL_NAME,
+            description="Returns your final answer in the format that the user requested.",
+            schema=schema,
         )
         self.value: Any = None
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Keep the answer, if it has the shape."""
+        """Store the answer if it matches the schema."""
         del context, call
         violation = schema_violation(self.spec.schema, tool_input)
         if violation:
-            raise ToolFailure(f"The answer was not taken: {violation}.")
+            raise ToolFailure(f"Answer rejected: {violation}.")
         self.value = tool_input
-        return ToolResult("The answer was taken.", tool_input)
+        return ToolResult("Answer accepted.", tool_input)
 
 
 class _AnswerRequired:
-    """The hooks of an agent, and one that blocks the end of a turn without a structured answer."""
+    """Wraps the hooks of an agent and blocks the end of a turn without a structured answer."""
 
     def __init__(self, agent: Agent, output_tool: StructuredOutputTool) -> None:
         self._agent = agent
@@ -243,29 +245,29 @@ class _AnswerRequired:
 
 
 def parse_prompt_line(line: str) -> str | list[Block] | None:
-    """Return the prompt on a line of `--input-format stream-json`; None for other kinds of lines.
+    """Parse a line of `--input-format stream-json`; return its prompt, or None for other messages.
 
     Raises:
-        BadRequest: it is no JSON, or no message of the user's.
+            BadRequest: The line is not valid JSON, or a user message without content.
     """
     if not line.strip():
         return None
     try:
         decoded: Any = msgspec.json.decode(line)
     except msgspec.DecodeError:
-        raise BadRequest(f"a line of the input is no JSON: {line.strip()[:80]}") from None
+        raise BadRequest(f"invalid JSON in the input: {line.strip()[:80]}") from None
     message = as_object(decoded) or {}
     if message.get("type") != "user":
         return None
     content: Any = (as_object(message.get("message")) or {}).get("content")
     blocks = as_list(content)
     if not content or not (isinstance(content, str) or (blocks and all(map(as_object, blocks)))):
-        raise BadRequest("a message of the input has no content")
+        raise BadRequest("a user message in the input has no content")
     return content
 
 
 class _HeadlessRun:
-    """One run: a session, or, where the user leaves one for another, several."""
+    """One headless run; `/clear` starts a new session in it."""
 
     def __init__(
         self,
@@ -286,42 +288,42 @@ class _HeadlessRun:
         self.output_tool = output_tool
         self.session: AgentSession | None = None
         self.exit_codes: list[int] = []
-        """The exit code of each turn."""
+        """Exit codes of the turns."""
         self._signal = signal.SIGINT
 
     def emit(self, event: Event) -> None:
-        """Print what happens."""
+        """Print an event."""
         if isinstance(event, TurnEnded):
             return
         try:
             self.printer.handle(event)
         except BrokenPipeError:
-            # Nobody listens any more. The turn ends as it should, and its end finds that out again.
+            # The reader has closed the pipe: end the turn properly; the final write fails again.
             if self.session is not None:
                 self.session.agent.interrupt()
 
     async def start_session(self, writable_session: WritableSession, source: str = "") -> AgentSession:
-        """Begin a session: let servers come up, tell hooks, say what there is."""
+        """Start a session: wait for MCP servers, run hooks, print the `init` event."""
         options = self._options
         session = build_session(options, writable_session, self._model, AgentCallbacks(emit=self.emit), self._price)
         self.session = session
         session.start_source = source or session.start_source
         if self.output_tool is not None:
             session.agent.executor.hooks = _AnswerRequired(session.agent, self.output_tool)
-        # Nobody is there later to whom they could say what they found.
+        # The run must wait for background sub-agents, since it ends with the turn.
         session.agent.wait_for_background = session.agent_tool.wait
         await session.mcp_connections.wait_until_ready(0 if not options.mcp_config else _SERVER_TIMEOUT)
         for server in session.mcp_connections.states():
             if server.status == "failed":
-                self.emit(Notice(f"the server {server.name} is not there: {server.error}", "warning"))
+                self.emit(Notice(f"MCP server {server.name} is not available: {server.error}", "warning"))
             elif server.status == "pending" and options.mcp_config:
-                self.emit(Notice(f"the server {server.name} has not answered yet", "warning"))
+                self.emit(Notice(f"MCP server {server.name} is still connecting", "warning"))
         await session.open()
         self.printer.begin(_init_facts(session, options), writable_session.id)
         return session
 
     async def run_prompts(self, writable_session: WritableSession, prompts: AsyncIterator[str | list[Block]]) -> None:
-        """Take all prompts to their ends."""
+        """Run all prompts in order."""
         session = await self.start_session(writable_session)
         async for prompt in prompts:
             invocation = parse_slash_prompt(prompt)
@@ -333,7 +335,7 @@ class _HeadlessRun:
             self.exit_codes.append(self.printer.end(await session.slash_dispatcher.record_clear()))
 
     def interrupt(self, run_task: "asyncio.Future[None]", received_signal: signal.Signals) -> None:
-        """End the turn that is at work, which then tells its end; where none is, end everything."""
+        """Interrupt the running turn, which still prints its result; without one, end the run."""
         self._signal = received_signal
         agent = self.session.agent if self.session is not None else None
         if agent is not None and agent.is_running:
@@ -342,27 +344,27 @@ class _HeadlessRun:
             run_task.cancel()
 
     async def close(self) -> None:
-        """Leave nothing behind that runs."""
+        """Close the session."""
         if self.session is not None:
             await self.session.close()
 
     @property
     def exit_code(self) -> int:
-        """The exit code of all: of the last that ended badly, if one did."""
+        """The exit code of the last turn that failed, else 0."""
         if not self.exit_codes:
             return _NO_PROMPT_EXIT_CODE
         code = next(filter(None, reversed(self.exit_codes)), 0)
-        # Whoever sent a signal is told which one ended it.
+        # The exit code reports the signal that was received.
         return _SIGNAL_EXIT_BASE + self._signal if code == _INTERRUPTED_EXIT_CODE else code
 
     async def run_prompt(self, session: AgentSession, prompt: str | list[Block]) -> None:
-        """Take one prompt to its end."""
+        """Run one prompt to the end of its turn."""
         if self.output_tool is not None:
             self.output_tool.value = None
         try:
             ended = await session.submit(prompt)
         except StenoError as error:
-            # A full disk, mostly: the session cannot be written, but the result can be told.
+            # Typically a full disk: the session cannot be written, but the result can be printed.
             self.printer.fail(session.agent.build_turn_ended("error", str(error)))
             raise
         if self.output_tool is not None:
@@ -371,7 +373,7 @@ class _HeadlessRun:
 
 
 def _init_facts(session: AgentSession, options: AgentOptions) -> dict[str, Any]:
-    """Return what a session begins with."""
+    """Return the fields of the `init` event."""
     agent, sandbox = session.agent, session.sandbox
     return {
         "cwd": agent.executor.context.cwd,
@@ -400,7 +402,7 @@ async def run_headless(
     price: PriceResponse,
     output_tool: StructuredOutputTool | None = None,
 ) -> int:
-    """Run prompts one after the other; return the exit code of the last that ended badly, else 0."""
+    """Run prompts in order; return the exit code of the last turn that failed, else 0."""
     headless_run = _HeadlessRun(options, model, printer, price, output_tool)
     run_task = asyncio.ensure_future(headless_run.run_prompts(writable_session, prompts))
     with _handle_signals(partial(headless_run.interrupt, run_task)):
@@ -417,12 +419,12 @@ async def run_headless(
 
 @contextmanager
 def _handle_signals(interrupt: Callable[[signal.Signals], None]) -> Generator[None]:
-    """Let Ctrl-C, TERM and a terminal that closes break into the turn, which ends as it should."""
+    """Interrupt the turn on SIGINT, SIGTERM and SIGHUP, so that it ends properly."""
     loop = asyncio.get_running_loop()
-    # What `nohup` had ignored stays so.
+    # Signals that are ignored, as under `nohup`, stay ignored.
     handled_signals = [candidate for candidate in _SIGNALS if signal.getsignal(candidate) is not signal.SIG_IGN]
     for number in handled_signals:
-        # Not in a thread, and not everywhere.
+        # Signal handlers are not available in threads and on some platforms.
         with suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, interrupt, number)
     try:

@@ -27,13 +27,13 @@ _INIT_FIELDS: Final[dict[str, Any]] = {
     "product_feedback_disabled": True,
     "fast_mode_state": "off",
 }
-"""What every session here begins with; the version is that of the format that is written."""
+"""Constant fields of the `init` event; the version is that of the session format."""
 _OLDER_TOOL_NAMES: Final = {AGENT: older_names(AGENT)[0]}
-"""The tools that are told under the names they had, as others look for these."""
+"""Tools that are listed under their older name, as in the output of Claude Code."""
 
 
 def response_lines(response: Response) -> list[dict[str, Any]]:
-    """Return a response, a line for each of its blocks."""
+    """Return the lines for a response, one per block."""
     message_fields: dict[str, Any] = {
         "model": response.model,
         "id": response.id,
@@ -53,7 +53,7 @@ def response_lines(response: Response) -> list[dict[str, Any]]:
 
 
 def failure_line(failure: events.RequestFailed) -> dict[str, Any]:
-    """Return what stands in the place of an answer."""
+    """Return the line for a failed request."""
     error = failure.error
     response = Response(
         id=failure.uuid,
@@ -72,7 +72,7 @@ def failure_line(failure: events.RequestFailed) -> dict[str, Any]:
 
 
 def tool_result_line(ended: events.ToolEnded, *, denied: bool) -> dict[str, Any]:
-    """Return what a call came to."""
+    """Return the line for a tool result."""
     call, result = ended.call.get("id"), ended.result
     block: Block = {"tool_use_id": call, "type": "tool_result", "content": result.content}
     if result.is_error:
@@ -88,7 +88,7 @@ def tool_result_line(ended: events.ToolEnded, *, denied: bool) -> dict[str, Any]
 
 
 def blocked_prompt_line(blocked: events.PromptBlocked) -> dict[str, Any]:
-    """Return that a hook kept a prompt from being answered."""
+    """Return the line for a prompt that a hook blocked."""
     fields = blocked.fields
     line = {**_system_fields("informational"), "content": fields["content"], "level": fields["level"]}
     line["prevent_continuation"] = True
@@ -103,7 +103,7 @@ def blocked_prompt_line(blocked: events.PromptBlocked) -> dict[str, Any]:
 
 
 def subagent_started_line(started: events.SubagentStarted) -> dict[str, Any]:
-    """Return that a sub-agent begins to work."""
+    """Return the line for the start of a sub-agent."""
     return {
         **_system_fields("task_started"),
         "task_id": started.agent_id,
@@ -118,7 +118,7 @@ def subagent_started_line(started: events.SubagentStarted) -> dict[str, Any]:
 
 
 def subagent_progress_line(started: events.SubagentStarted, tool: str, usage: dict[str, int]) -> dict[str, Any]:
-    """Return that a sub-agent has used a tool, and what it took so far."""
+    """Return the line for a tool call of a sub-agent, with its usage so far."""
     return {
         **_system_fields("task_progress"),
         "task_id": started.agent_id,
@@ -131,7 +131,7 @@ def subagent_progress_line(started: events.SubagentStarted, tool: str, usage: di
 
 
 def subagent_ended_line(ended: events.SubagentEnded) -> dict[str, Any]:
-    """Return that a sub-agent is done."""
+    """Return the line for the end of a sub-agent."""
     return {
         **_system_fields("task_notification"),
         "task_id": ended.agent_id,
@@ -147,11 +147,11 @@ def subagent_ended_line(ended: events.SubagentEnded) -> dict[str, Any]:
     }
 
 
-# The end
+# Result
 
 
 def usage_by_model(models: dict[str, dict[str, int]]) -> dict[str, dict[str, Any]]:
-    """Return what each model took."""
+    """Return the usage of each model, as in `modelUsage`."""
     return {
         name: {
             "inputTokens": usage["input_tokens"],
@@ -198,26 +198,26 @@ EXIT_CODES: Final[dict[EndReason, int]] = {
     "not_saved": 3,
 }
 _END_MESSAGES: Final[dict[EndReason, str]] = {
-    "empty": "the model answered nothing",
-    "interrupted": "it was interrupted",
-    "max_turns": "it was not done after as many requests as --max-turns allows",
-    "max_budget": "it was not done for as much as --max-budget-usd allows",
-    "max_time": "it was not done in as many seconds as --max-time allows",
+    "empty": "the model returned an empty answer",
+    "interrupted": "interrupted",
+    "max_turns": "reached --max-turns",
+    "max_budget": "reached --max-budget-usd",
+    "max_time": "reached --max-time",
 }
-"""What is said to people where the answer does not say it."""
+"""Messages for turns that end without an answer or error text."""
 _TERMINAL_REASONS: Final[dict[EndReason, str]] = {
     "done": "completed",
     "empty": "completed",
     "max_turns": "max_turns",
     "max_budget": "budget_exhausted",
 }
-"""Why a turn was the last thing that happened, where others have a name for it."""
-_NO_STRUCTURED_OUTPUT: Final = "the model gave no answer in the shape that was asked for"
-_INTERRUPTED_HINT: Final = "the next message is taken; break in again while there is none, and it ends"
+"""Values of `terminal_reason`."""
+_NO_STRUCTURED_OUTPUT: Final = "the model returned no structured output"
+_INTERRUPTED_HINT: Final = "interrupted; send the next message, or interrupt again to quit"
 
 
 class HeadlessPrinter:
-    """Turns events into what is printed; `write` gets whole lines."""
+    """Formats events as output; `write` receives whole lines."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class HeadlessPrinter:
         warn: Callable[[str], None] = lambda _words: None,
         expects_more: bool = False,
     ) -> None:
-        """Take where to print to; with `expects_more` another prompt may always come."""
+        """Store the options; `expects_more` if more prompts may follow."""
         self._format: OutputFormat = output_format
         self._session_id = session_id
         self._write = write
@@ -239,21 +239,21 @@ class HeadlessPrinter:
         self._denials: list[dict[str, Any]] = []
         self._structured_output: Any = None
         self._structured_output_missing = False
-        """Whether an answer in a shape was asked for and never came."""
+        """Whether structured output was requested but not returned."""
         self._sandbox: Any = None
-        """Whether commands were confined: who gets one object only, is told there."""
+        """State of the sandbox, which the single object of `json` includes."""
         self._parent_call_id: str | None = None
-        """The call that a sub-agent works for, while it is heard."""
+        """ID of the Agent call whose sub-agent events are being handled."""
         self._tasks: dict[str, _SubagentTask] = {}
-        """What sub-agents work on, by the call."""
+        """Running sub-agent tasks, by the ID of their Agent call."""
         self._message_id = ""
-        """The answer that comes in."""
+        """ID of the message that is being streamed."""
         self._stop_reason: str | None = None
         self._request_failure: events.RequestFailed | None = None
         self._result_count = 0
 
     def begin(self, facts: dict[str, Any], session_id: str = "") -> None:
-        """Say what a session begins with: its tools, its model, its folder."""
+        """Print the `init` event."""
         self._sandbox = facts.get("sandbox")
         self._session_id = session_id or self._session_id
         if self._format == "stream-json":
@@ -261,7 +261,7 @@ class HeadlessPrinter:
             self._write_line({**_system_fields("init"), **facts, "tools": names, **_INIT_FIELDS})
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
+        """Print an event."""
         match event:
             case events.SubagentEvent(call, inner):
                 outer, self._parent_call_id = self._parent_call_id, call
@@ -270,14 +270,14 @@ class HeadlessPrinter:
             case events.Notice(text, _):
                 self._warn(text)
             case events.Retrying(attempt, max_attempts, delay, error):
-                self._warn(f"{error}; try {attempt} of {max_attempts} in {delay:.1f} s")
+                self._warn(f"{error}; attempt {attempt} of {max_attempts} in {delay:.1f} s")
             case _:
                 self._update_state(event)
                 if self._format == "stream-json":
                     self._write_event(event)
 
     def set_structured_output(self, value: Any) -> None:
-        """Take the answer in the shape that was asked for; None where there is none."""
+        """Store the structured output of the turn; None if it is missing."""
         self._structured_output = value
         self._structured_output_missing = value is None
 
@@ -295,7 +295,7 @@ class HeadlessPrinter:
             case _:
                 pass
 
-    # A line per event
+    # One line per event
 
     def _write_event(self, event: Event) -> None:
         match event:
@@ -322,7 +322,7 @@ class HeadlessPrinter:
                 self._write_task_event(event)
 
     def _write_partial(self, event: events.RequestSent | events.RawStreamEvent) -> None:
-        """Tell of an answer while it comes in; those of sub-agents are told when they are whole."""
+        """Print a streaming event; sub-agents are printed only as complete messages."""
         if isinstance(event, events.RequestSent):
             self._write_line({**_system_fields("status"), "status": "requesting"})
             return
@@ -359,17 +359,17 @@ class HeadlessPrinter:
     def _write_line(self, fields: dict[str, Any], line_id: str = "") -> None:
         self._write({**fields, "session_id": self._session_id, "uuid": line_id or str(uuid.uuid4())})
 
-    # The end
+    # Result
 
     def fail(self, ended: events.TurnEnded) -> None:
-        """Take the end of everything; to people it is told as any other error is."""
+        """Print the result of a failed run, except in text mode, where the error is printed elsewhere."""
         if self._format != "text":
             self.end(ended)
 
     def end(self, ended: events.TurnEnded) -> int:
-        """Take the end of a turn: the last thing that is printed, whatever happened.
+        """Print the result of a turn, always as the last output.
 
-        Returns the exit code that goes with it.
+        Returns the exit code.
         """
         code = EXIT_CODES[ended.reason]
         output_missing = self._structured_output_missing and not code
@@ -393,7 +393,7 @@ class HeadlessPrinter:
         failure = self._request_failure if ended.reason == "error" else None
         terminal = _TERMINAL_REASONS.get(ended.reason, "")
         if failure is not None or self._stop_reason == "refusal":
-            # What the API says in place of an answer is told as one.
+            # An API error or refusal in place of an answer is reported as the result text.
             subtype, terminal = "success", "api_error"
         result: dict[str, Any] = {
             "type": "result",
@@ -428,7 +428,7 @@ class HeadlessPrinter:
 
 
 class _SubagentTask:
-    """What a sub-agent works on, and what it took so far."""
+    """The task and usage of a sub-agent."""
 
     def __init__(self, started: events.SubagentStarted) -> None:
         self._started = started
@@ -436,7 +436,7 @@ class _SubagentTask:
         self._tokens = 0
 
     def line_fields(self) -> dict[str, Any]:
-        """Return what stands on every line of it."""
+        """Return the fields of every line of the sub-agent."""
         started = self._started
         return {
             "agent_id": started.agent_id,
@@ -445,7 +445,7 @@ class _SubagentTask:
         }
 
     def progress_lines(self, line: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the lines that tell of calls in an answer of the sub-agent's."""
+        """Return the progress lines for a tool call in a line of the sub-agent."""
         message = line["message"]
         if line["type"] != "assistant" or message["content"][0].get("type") != "tool_use":
             return []

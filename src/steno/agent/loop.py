@@ -1,7 +1,7 @@
-"""The agent loop: asks the model and executes its tool calls until it has answered.
+"""The agent loop: sends requests to the model and executes tool calls until the turn is complete.
 
-Everything that happens is emitted as events, and every message goes through the conversation,
-which records it first. The loop knows no screen, no settings files and no command line.
+Everything that happens is emitted as an event, and every message is recorded by the conversation
+before it is used. The loop does not depend on a terminal, settings files or the command line.
 """
 
 import asyncio
@@ -31,49 +31,49 @@ from steno.tools.protocol import ToolResult
 
 
 class ModelClient(Protocol):
-    """Something that answers requests."""
+    """Sends requests to a model."""
 
     def stream(self, request: Request) -> AsyncGenerator[streamed.StreamEvent, None]:
-        """Answer a request bit by bit."""
+        """Stream the response to a request."""
         ...
 
 
 class RequestConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same for every request of a conversation."""
+    """Parameters shared by all requests of a conversation."""
 
     model: str
     max_tokens: int = 32_000
     system: tuple[Block, ...] = ()
     thinking: dict[str, Any] | None = None
     effort: str = ""
-    """How hard the model tries; empty for as it is used to."""
+    """The effort level; empty for the default of the model."""
 
 
 class Compactor(Protocol):
-    """Makes room when the window fills up."""
+    """Reduces the context size when the context window fills up."""
 
     async def __call__(self, agent: "Agent") -> None:
-        """Compact the conversation if it has to be."""
+        """Compact the conversation if it is too large."""
         ...
 
     async def make_room(self, agent: "Agent") -> bool:
-        """Compact it whatever the figures say; whether that was done."""
+        """Compact the conversation regardless of its estimated size; return whether it was compacted."""
         ...
 
 
 _MAX_CONTINUATIONS: Final = 3
-_RESUME_AFTER_CUT: Final = "Your answer above was cut off on its way. Go on exactly where it ends."
+_RESUME_AFTER_CUT: Final = "The response above was cut off by a connection error. Continue exactly where it ends."
 _CONTINUE_PROMPTS: Final = {
-    "max_tokens": "Your answer reached the limit of its length. Go on exactly where it ends.",
+    "max_tokens": "The response reached its length limit. Continue exactly where it ends.",
     "pause_turn": "",
 }
-"""The reasons to stop after which the model is to go on, and what it is told."""
-_INTERRUPTED_RESULT: Final = "The user broke in before this was done."
-_TIMED_OUT_RESULT: Final = "The time was up before this was done."
+"""Stop reasons after which the turn continues, and the prompts for it."""
+_INTERRUPTED_RESULT: Final = "The user interrupted the call before it was complete."
+_TIMED_OUT_RESULT: Final = "The time limit of the turn was reached before the call was complete."
 
 
 class _ContinuationCounts:
-    """How often a turn was kept from ending."""
+    """How often a turn was continued."""
 
     def __init__(self) -> None:
         self.continuations = 0
@@ -81,7 +81,7 @@ class _ContinuationCounts:
 
 
 class Agent:
-    """One conversation with a model that may use tools."""
+    """A conversation with a model that can use tools."""
 
     def __init__(
         self,
@@ -100,54 +100,54 @@ class Agent:
         self.meter = meter
         self.compactor = compactor
         self.turn_events = TurnEvents()
-        """The events at which its turns begin and end."""
+        """The hook events at the start and end of a turn."""
         self.pending_attachments: list[AttachmentRecord] = []
-        """What the session keeps before the next prompt."""
+        """Attachments to record before the next prompt."""
         self.wait_for_background: Callable[[float | None], Awaitable[None]] | None = None
-        """Waits, so many seconds at most, until somebody in the background has something to say."""
+        """Waits until a background sub-agent ends, at most the given number of seconds."""
         self.piped_input = ""
-        """What stands behind the user's words in a prompt but is not theirs."""
+        """Piped input at the end of a prompt, which the user did not type."""
         self.interactive = False
-        """Whether somebody sits at a terminal; then the session records how long turns took."""
+        """Whether the agent runs in a terminal; the session then records the duration of turns."""
         self.count_pending_agents: Callable[[], int] = lambda: 0
-        """Says how many sub-agents are at work in the background."""
+        """Returns the number of sub-agents running in the background."""
         self.subagent_types: tuple[str, ...] = ()
-        """The kinds of sub-agents that can be named."""
+        """The sub-agent types that can be mentioned."""
         self.inbox: list[tuple[str, bool]] = []
-        """What is to be said at the next chance: (words, whether nobody said them)."""
+        """Texts to submit at the next step: (text, whether it is not from the user)."""
         self._turn_task: asyncio.Task[Any] | None = None
         self._waiting_for_background = False
-        """Whether all that the turn is still waiting for is somebody in the background."""
+        """Whether the turn is complete except for background sub-agents."""
         self._timed_out = False
-        """Whether the time was up before the turn was over."""
+        """Whether the time limit was reached before the end of the turn."""
         self._accumulator: StreamAccumulator | None = None
         self._was_cut_off = False
         self._invalid_inputs: dict[str, str] = {}
         self._forced_tool = ""
         self._thinking_calls: set[str] = set()
-        """The calls of this turn that were asked for with thinking on."""
+        """IDs of the calls of this turn that were requested with thinking enabled."""
 
     @property
     def emit(self) -> Callable[[Event], None]:
-        """Where events go."""
+        """The receiver of events."""
         return self.executor.emit
 
     @property
     def is_running(self) -> bool:
-        """Whether a turn is under way."""
+        """Whether a turn is running."""
         return self._turn_task is not None
 
     def interrupt(self) -> None:
-        """Break in: the turn ends at once, whatever it is at."""
+        """Interrupt the running turn."""
         if self._turn_task is not None:
             self._turn_task.cancel()
 
     async def run_turn(self, prompt: PromptInput) -> events.TurnEnded:
-        """Take a prompt to its answer. It always ends with a `TurnEnded`, whatever happens."""
+        """Run a turn for a prompt. Always ends with a `TurnEnded` event."""
         return await self.run_as_turn(self._run_prompt(prompt))
 
     async def run_as_turn(self, coroutine: Coroutine[Any, Any, tuple[EndReason, str]]) -> events.TurnEnded:
-        """Do something that can be broken into, as a turn of its own."""
+        """Run a coroutine as a turn that can be interrupted."""
         self.meter.begin_turn()
         self._thinking_calls.clear()
         if self.conversation.recorder.save_error is not None and not self._reload_conversation():
@@ -192,9 +192,9 @@ class Agent:
             return "error", text
 
     def _reload_conversation(self) -> bool:
-        """Load the conversation from its file after a failed write; False where that cannot be.
+        """Reload the conversation from its file after a failed write; return False if that fails.
 
-        A file that another program has changed is not loaded here: the user decides about that.
+        A file changed by another program is not reloaded here: the user decides what to do.
         """
         if isinstance(self.conversation.recorder.save_error, Busy) or self.turn_events.agent_facts:
             return False
@@ -205,7 +205,7 @@ class Agent:
         return True
 
     def _start_timer(self) -> asyncio.TimerHandle | None:
-        """Let the turn be broken off when its time is up, whatever it is at."""
+        """Start the timer that interrupts the turn at its time limit."""
         self._timed_out = self._waiting_for_background = False
         seconds_left = self.meter.seconds_left
         if seconds_left is None:
@@ -230,27 +230,27 @@ class Agent:
         if recorder.save_error is not None:
             reason, problem = "not_saved", save_error_message(recorder.save_error)
             self._accumulator = None
-            # What was saved before it is promised now, as far as the disk lets us.
+            # Flush what was saved before the failure, if the disk permits.
             with suppress(StenoError):
                 recorder.sync()
             self._reload_conversation()
         elif recorder.take_recreated():
-            message = f"{recorder.path} was deleted; it was written again"
+            message = f"{recorder.path} was deleted; its records were written again"
             self.emit(events.Notice(message, "warning"))
         ended = self.build_turn_ended(reason, text, problem)
         self.emit(ended)
         return ended
 
     def _record_turn_duration(self, reason: EndReason) -> None:
-        """Take down how long the turn took, where a terminal would.
+        """Record the duration of the turn.
 
-        The client does not after an interruption, nor for commands that ask the model nothing.
+        Like Claude Code, not after interruptions and not for commands that send no request.
         """
         if self.interactive and self.meter.requests and reason != "interrupted":
             self.conversation.add_turn_duration(self.meter.seconds, pending_agents=self.count_pending_agents())
 
     def build_turn_ended(self, reason: EndReason, text: str, problem: str = "") -> events.TurnEnded:
-        """Return what a turn that ends now has come to."""
+        """Return the result of a turn that ends now."""
         meter = self.meter
         return events.TurnEnded(
             reason=reason,
@@ -281,7 +281,7 @@ class Agent:
         return limit, ""
 
     async def _handle_response(self, response: Response, counts: "_ContinuationCounts") -> EndReason | None:
-        """Do what a response asks for; return why the turn is over, if it is."""
+        """Execute the tool calls of a response; return why the turn ends, or None."""
         calls = _tool_calls(response)
         if calls:
             ends_turn = await self._execute_calls(calls)
@@ -292,12 +292,12 @@ class Agent:
         ):
             counts.continuations += 1
             continue_prompt = _RESUME_AFTER_CUT if self._was_cut_off else _CONTINUE_PROMPTS[response.stop_reason or ""]
-            # After an answer of which nothing came the request is simply made again.
+            # After an empty response the request is repeated unchanged.
             if continue_prompt and response.blocks:
                 self.conversation.add_prompt(continue_prompt, meta=True)
             return None
         if self.wait_for_background is not None and not self.inbox:
-            # The answer is there: that somebody else is late does not make it so.
+            # The answer is complete: waiting for sub-agents must not turn it into a timeout.
             self._waiting_for_background = True
             await self.wait_for_background(self.meter.seconds_left)
             self._waiting_for_background = False
@@ -315,15 +315,15 @@ class Agent:
         self.conversation.add_attachments(each for each in outcome.records if each.subtype)
         return None if is_blocked else _end_reason(response)
 
-    # What is said
+    # Messages
 
     async def _submit_inbox(self) -> bool:
-        """Say what has come in meanwhile; return whether there was anything."""
+        """Submit the texts in the inbox; return whether there were any."""
         count = len(self.inbox)
         for _ in range(count):
             text, meta = self.inbox[0]
             uuid = self.conversation.add_prompt(text, meta=meta)
-            # Only now: what could not be saved is still to be said.
+            # Removed only after it was saved.
             del self.inbox[0]
             if not meta:
                 await self.executor.checkpointer.begin(uuid)
@@ -331,14 +331,14 @@ class Agent:
         return bool(count)
 
     def emit_notices(self, outcome: HookOutcome) -> None:
-        """Tell the user what those who stepped in have to say."""
+        """Show the messages of hooks to the user."""
         for notice in outcome.notices:
             self.emit(events.Notice(notice))
 
-    # The model
+    # Requests
 
     def build_request(self) -> Request:
-        """Return the next request: its beginning is the same every time, byte for byte."""
+        """Return the next request; its beginning stays byte-identical, so that the prompt cache applies."""
         config = self.request_config
         tool_choice = {"type": "tool", "name": self._forced_tool} if self._forced_tool else None
         return Request(
@@ -358,12 +358,12 @@ class Agent:
         return {"requestedModel": api_model_name(self.request_config.model), **effort_fields}
 
     def force_tool(self, tool: str) -> None:
-        """Let the next answer be a call of that tool, whatever else the model would like."""
+        """Force the next response to call a tool."""
         self._forced_tool = tool
 
     def _thinking_parameter(self) -> dict[str, Any] | None:
         thinking = self.request_config.thinking
-        # The API refuses both at once: a call that is forced leaves nothing to think about.
+        # The API rejects thinking with a forced tool call.
         if thinking is None or self._forced_tool:
             return None
         if thinking.get("type") != "enabled":
@@ -371,20 +371,20 @@ class Agent:
         return thinking if can_enable_thinking(self.conversation.messages(), self._thinking_calls) else None
 
     async def _request_response(self) -> Response:
-        """Return the next response, recorded; where it does not fit, after room was made for it."""
+        """Return the next response, recorded; if the context window overflows, compact and retry."""
         if self.compactor is None:
             return await self._stream_response()
         await self.compactor(self)
         try:
             return await self._stream_response()
         except ApiError as error:
-            # What the figures did not say the API does.
+            # The API reports an overflow that the estimate missed.
             if not error.is_context_overflow or not await self.compactor.make_room(self):
                 raise
         return await self._stream_response()
 
     async def _stream_response(self) -> Response:
-        """Return a response, recorded; one that was cut off counts as far as it came."""
+        """Return a response, recorded; an interrupted one as far as it was received."""
         request = self.build_request()
         self.emit(events.RequestSent(request.model, len(request.messages)))
         self.meter.requests += 1
@@ -408,14 +408,14 @@ class Agent:
         return response
 
     def record_retry(self, event: streamed.RetryScheduled) -> None:
-        """Take down that a request is made again."""
+        """Record that a request is repeated."""
         recorder = self.conversation.recorder
         recorder.write(recorder.composer.note("api_error", level="error", **retry_record_fields(event)))
 
     # Tools
 
     async def _execute_calls(self, calls: list[Block]) -> bool:
-        """Make the calls of a response and record their results; whether a hook ends the turn."""
+        """Execute the calls of a response and record their results; return whether a hook ends the turn."""
         context: list[str] = []
         batch: list[dict[str, Any]] = []
         ends_turn = False
@@ -445,7 +445,7 @@ class Agent:
         return ends_turn
 
     async def _execute_group(self, calls: list[Block]) -> list[tuple[ToolResult, HookOutcome]]:
-        """Make calls at once and record their results; broken off, of those that were done."""
+        """Execute calls in parallel and record their results; after an interruption, those that are complete."""
         started_at = time.monotonic()
         tasks = [
             asyncio.ensure_future(self.executor.execute(call, self._invalid_inputs.pop(str(call["id"]), None)))
@@ -476,7 +476,7 @@ class Agent:
         self.emit_notices(hook_outcome)
 
     def _record_interruption(self) -> None:
-        """Leave the conversation so that it can go on: what was said stays, calls get a result."""
+        """Record the partial response, and a result for every open call."""
         accumulator, self._accumulator = self._accumulator, None
         if accumulator is not None:
             self.conversation.add_response(

@@ -1,10 +1,10 @@
-"""Permissions that change while a session runs: rules that the user grants, and grants for one turn.
+"""Permissions that change during a session: rules that the user adds, and grants for one turn.
 
 granted = GrantedRules(project, env)
-granted.add(("Bash(npm test:*)",), "local")       # from now on, and in .claude/settings.local.json
+granted.add(("Bash(npm test:*)",), "local")       # now, and in .claude/settings.local.json
 
-A granted rule is held for the session, or saved in a settings file: one string is inserted, every other
-byte stays. A command or a skill grants rules and a model until the turn ends.
+A granted rule applies to the session or is saved in a settings file; saving inserts one string and keeps
+all other bytes. A slash command or skill grants rules and a model until the turn ends.
 """
 
 import os
@@ -38,7 +38,7 @@ _INDENT_UNIT: Final = re.compile(r"\{[ \t]*\r?\n([ \t]+)\"")
 
 
 class _Value(msgspec.Struct, frozen=True):
-    """A value in a container: where it begins (with its key, if it has one) and where it ends."""
+    """Position of a value in a container: `begin` includes its key."""
 
     key: str
     begin: int
@@ -47,12 +47,12 @@ class _Value(msgspec.Struct, frozen=True):
 
 
 def insert_list_item(text: str, keys: tuple[str, ...], item: str) -> str:
-    """Return an object's text with a string added to the list under some keys, made if need be.
+    """Return the text of a JSON object with a string added to the list under `keys`, created if missing.
 
-    A list that has it already is left alone.
+    A list that contains the string already stays unchanged.
 
     Raises:
-        ValueError: the text is no JSON object, or something else stands under the keys.
+            ValueError: The text is not a JSON object, or a value under the keys has another type.
     """
     text = text if text.strip() else "{}\n"
     current = _object(text)
@@ -60,9 +60,9 @@ def insert_list_item(text: str, keys: tuple[str, ...], item: str) -> str:
     if expected == current:
         return text
     spliced = _splice(text, keys, item)
-    # Nobody's settings are at stake for a mistake of ours.
+    # The result is verified, because a mistake would damage the user's settings.
     if _object(spliced) != expected:
-        raise ValueError("it is written in a way that cannot be added to")
+        raise ValueError("its format does not allow adding a rule")
     return spliced
 
 
@@ -70,9 +70,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         value = as_object(msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise ValueError("it is not JSON") from error
+        raise ValueError("it is not valid JSON") from error
     if value is None:
-        raise ValueError("it is JSON, but not an object")
+        raise ValueError("it is not a JSON object")
     return value
 
 
@@ -92,7 +92,7 @@ def _with_list_item(value: dict[str, Any], keys: tuple[str, ...], item: str) -> 
 def _splice(text: str, keys: tuple[str, ...], item: str) -> str:
     position = _skip_blank(text, 0)
     for depth, key in enumerate(keys):
-        # The last of several counts, as it does for whoever reads them.
+        # The last of duplicate keys applies, as in JSON parsers.
         matching = [child for child in _children(text, position) if child.key == key]
         if not matching:
             value: Any = [item]
@@ -179,7 +179,7 @@ _MAX_ATTEMPTS: Final = 5
 
 
 class GrantedRules:
-    """The rules that were granted in a session, for all who work in it."""
+    """The rules that the user added in a session, shared with its sub-agents."""
 
     def __init__(self, project: str, env: Mapping[str, str]) -> None:
         self.rules: tuple[str, ...] = ()
@@ -187,11 +187,11 @@ class GrantedRules:
         self._env = env
 
     def add(self, rules: tuple[str, ...], scope: RuleScope) -> None:
-        """Take up rules, and keep them where that is wanted.
+        """Add rules to the session, and save them unless the scope is the session.
 
         Raises:
-            BadRequest: one of them is no rule; none is taken up then.
-            Unwritable: they hold until the end of the session, but could not be kept.
+                BadRequest: One of the rules is invalid; none was added.
+                Unwritable: The rules were added to the session but could not be saved.
         """
         for rule in rules:
             _check_rule(rule, self._project)
@@ -202,9 +202,9 @@ class GrantedRules:
 
 
 def settings_path(scope: RuleScope, project: str, env: Mapping[str, str]) -> str:
-    """Return the settings file in which such rules are kept, with links resolved but its own.
+    """Return the settings file of a scope, with links in its directory resolved.
 
-    A project does not say by a link which other file of the user's is written.
+    Links inside a project are not resolved: a project must not redirect the write to another file.
     """
     if scope == "user":
         return os.path.realpath(os.path.join(config_dir(env), "settings.json"))
@@ -212,11 +212,11 @@ def settings_path(scope: RuleScope, project: str, env: Mapping[str, str]) -> str
 
 
 def save_rule(rule: str, scope: RuleScope, project: str, env: Mapping[str, str]) -> str:
-    """Add a rule that allows to a settings file, which is made where there is none; return its path.
+    """Add an allow rule to a settings file, created if missing; return its path.
 
     Raises:
-        BadRequest: it is no rule.
-        Unwritable: the file cannot be written, or cannot be read as settings; it stays as it was.
+            BadRequest: The rule is invalid.
+            Unwritable: The file cannot be written or is not a valid settings file; it was left unchanged.
     """
     _check_rule(rule, project)
     path = settings_path(scope, project, env)
@@ -230,19 +230,19 @@ def save_rule(rule: str, scope: RuleScope, project: str, env: Mapping[str, str])
                 if _add_rule_to_file(folder, os.path.basename(path), rule):
                     return path
     except (NotADirectoryError, FileExistsError) as error:
-        raise Unwritable(f"{path} leads elsewhere by a link, so no rule is kept there") from error
+        raise Unwritable(f"rule not saved: {path} is behind a symbolic link") from error
     except ValueError as error:
-        raise Unwritable(f"{path} stays as it was: {error}") from error
+        raise Unwritable(f"cannot add a rule to {path}: {error}") from error
     except OSError as error:
         if isinstance(error, Unwritable):
             raise
         reason = (error.strerror or str(error)).lower()
-        raise Unwritable(f"{path} cannot be written: {reason}") from error
-    raise Unwritable(f"{path} is being written by somebody else")
+        raise Unwritable(f"cannot write {path}: {reason}") from error
+    raise Unwritable(f"{path} is being changed by another program")
 
 
 def _add_rule_to_file(folder: Directory, name: str, rule: str) -> bool:
-    """Add a rule to a file; False when somebody else has written it meanwhile."""
+    """Add a rule to a file; return False if another program changed the file meanwhile."""
     old_bytes, status = _read_content(folder, name)
     bom = _BOM if old_bytes.startswith(_BOM) else b""
     text = old_bytes[len(bom) :].decode("utf-8")
@@ -252,7 +252,7 @@ def _add_rule_to_file(folder: Directory, name: str, rule: str) -> bool:
 
     def unchanged() -> None:
         if _read_content(folder, name)[0] != old_bytes:
-            raise Busy(f"{name} was written this moment")
+            raise Busy(f"{name} was changed just now")
 
     try:
         folder.replace_file(name, new_bytes, status, before_replace=unchanged)
@@ -269,22 +269,22 @@ def _read_content(folder: Directory, name: str) -> tuple[bytes, os.stat_result |
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise ValueError("it is too big")
+            raise ValueError("it is too large")
         return content, os.fstat(file.fileno())
 
 
 def _check_rule(rule: str, project: str) -> None:
     problems = parse_rules([RuleSource(allow=(rule,))], root=project, cwd=project, home=project).problems
     if problems or not rule.isprintable():
-        raise BadRequest(f"{rule!r} is no rule that can be kept")
+        raise BadRequest(f"invalid permission rule: {rule!r}")
 
 
 _OVERRIDABLE_MODES: Final = ("default", "acceptEdits")
-"""The modes in which a sub-agent may have another."""
+"""Session modes that a sub-agent may override with its own mode."""
 
 
 class TurnPermissions:
-    """A guard that follows the mode which tools ask for, what is lent and granted, the sandbox."""
+    """A permission checker that applies mode changes, rules granted for the session or turn, and the sandbox."""
 
     def __init__(
         self,
@@ -296,9 +296,9 @@ class TurnPermissions:
         own_mode: str = "",
         can_confine: Callable[[], bool] | None = None,
     ) -> None:
-        """Take the guard and what it follows; `own_mode` is a sub-agent's mode, if it has one.
+        """Store the base checker and the sources of changes; `own_mode` is the mode of a sub-agent, if any.
 
-        `can_confine` says whether commands can be confined; it is asked at the first command.
+        `can_confine` returns whether commands can be sandboxed; it is called at the first command.
         """
         self._can_confine = can_confine
         self._own_mode = own_mode
@@ -310,25 +310,25 @@ class TurnPermissions:
         self._context = context
         self._turn_rules: tuple[str, ...] = ()
         self._applied_rules: tuple[str, ...] = ()
-        """The rules that are in it now besides its own."""
+        """The additional rules in the current checker."""
 
     @property
     def mode(self) -> PermissionMode:
-        """The mode it is in now."""
+        """The current permission mode."""
         mode = _parse_mode(self._context.plan.permission_mode) or self._session_mode
-        # A session that plans, asks nobody or asks about nothing is not left by who works in it.
+        # A sub-agent cannot leave plan mode, or a mode that never asks.
         return (_parse_mode(self._own_mode) or mode) if mode in _OVERRIDABLE_MODES else mode
 
     def add_rules(self, rules: tuple[str, ...]) -> None:
-        """Allow more for a while; rules that deny or ask still stand."""
+        """Allow more calls until the end of the turn; deny and ask rules still apply."""
         self._turn_rules = (*self._turn_rules, *rules)
 
     def clear_rules(self) -> None:
-        """Allow no more than before, but for what the user has granted meanwhile."""
+        """Remove the rules added for the turn."""
         self._turn_rules = ()
 
     def judge(self, tool: str, tool_input: dict[str, Any], /, *, cwd: str) -> Decision:
-        """Say whether a call may be made."""
+        """Decide whether a call is allowed."""
         if tool == SHELL and self._can_confine is not None:
             self._base_guard = self._base_guard.with_sandbox(can_sandbox=self._can_confine())
             self._guard = self._base_guard.with_rules(*self._applied_rules) if self._applied_rules else self._base_guard
@@ -350,7 +350,7 @@ def _parse_mode(name: str) -> PermissionMode | None:
 
 
 class TurnGrants:
-    """Lends to an agent, until its turn is over."""
+    """Grants rules and a model to an agent until the end of the turn."""
 
     def __init__(self, agent: Agent, permissions: TurnPermissions, resolve_model: Callable[[str], str]) -> None:
         self._agent = agent
@@ -360,7 +360,7 @@ class TurnGrants:
         agent.executor.end_turn = self.revoke
 
     def grant(self, allowed_tools: tuple[str, ...], model: str = "") -> None:
-        """Let tools be used unasked, and another model be asked."""
+        """Add allow rules and switch to another model."""
         self.permissions.add_rules(allowed_tools)
         agent, resolved_model = self._agent, self._resolve_model(model)
         if resolved_model:
@@ -368,7 +368,7 @@ class TurnGrants:
             agent.request_config = msgspec.structs.replace(agent.request_config, model=resolved_model)
 
     def revoke(self) -> None:
-        """Take everything back."""
+        """Undo all grants."""
         self.permissions.clear_rules()
         if self._original_model:
             agent, model = self._agent, self._original_model
@@ -377,7 +377,7 @@ class TurnGrants:
 
 
 def take_skill_messages(context: ToolContext, grants: TurnGrants) -> list[CompanionMessage]:
-    """Return the skills that calls have opened; what each may use it may use from now on."""
+    """Return the messages of skills opened by calls, and grant the tools that each skill allows."""
     opened = take_opened_skills(context)
     for skill in opened:
         grants.grant(skill.allowed_tools, skill.model)

@@ -1,12 +1,12 @@
-"""Writes session records in the form that every client resumes, and generates slugs.
+"""Writes session records that every version of Claude Code can resume, and generates slugs.
 
-Each record is written before another refers to it, and everything is flushed to the disk when a
-turn ends. The session lock is held from the beginning to the end. After a failed write nothing
-more is written until the conversation is reloaded.
+Each record is written before another refers to it, and all records are flushed to disk at the end of a
+turn. The session lock is held until the recorder is closed. After a failed write, nothing more is written
+until the conversation is reloaded.
 
-A session gets a slug when it is compacted (adjective, participle, noun) or when a prompt is given
-in plan mode (the prompt's first words, adjective or participle, noun). A fork starts without one,
-as in the real client. Slugs derive from the session id.
+A session gets a slug when it is compacted (adjective, participle, noun) or when a prompt is submitted
+in plan mode (first words of the prompt, adjective or participle, noun). A fork starts without one, as in
+Claude Code. Slugs derive from the session ID.
 """
 
 import errno
@@ -57,7 +57,7 @@ _NOUNS: Final = _split_words(
     "spruce summit thistle valley willow"
 )
 _PLAN_WORDS: Final = 4
-"""How many words of a prompt stand in the name of its plan."""
+"""Number of prompt words in the slug of a plan."""
 _MAX_PROMPT_PART: Final = 40
 _MAX_SLUG: Final = 120
 _SLUG: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -65,7 +65,7 @@ _SEPARATORS: Final = re.compile(r"[^a-z0-9]+")
 
 
 def is_slug(text: str) -> bool:
-    """Whether a text is such a name: files are named after it, so nothing else may be in it.
+    """Return whether a text is a valid slug: it is used in file names, so no other characters are allowed.
 
     >>> is_slug("eager-riding-garden"), is_slug("../garden")
     (True, False)
@@ -74,7 +74,7 @@ def is_slug(text: str) -> bool:
 
 
 def session_slug(session_id: str) -> str:
-    """Return the name of a session: adjective, participle, noun.
+    """Return a slug for a session: adjective, participle, noun.
 
     >>> session_slug("aaaaaaaa-0000-4000-8000-000000000001")
     'eager-riding-garden'
@@ -84,7 +84,7 @@ def session_slug(session_id: str) -> str:
 
 
 def plan_slug(session_id: str, prompt: str) -> str:
-    """Return the name of a session that begins with a plan: some words of the prompt and two more.
+    """Return a slug for a session in plan mode: the first words of the prompt and two more.
 
     >>> plan_slug("aaaaaaaa-0000-4000-8000-000000000001", "Think: move the tests, then CI")
     'think-move-the-tests-noble-garden'
@@ -107,26 +107,26 @@ def _pick(choices: tuple[str, ...], index: int) -> str:
 
 
 class AttachmentRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that is not a message: what happened around the conversation, and what the model reads of it."""
+    """A record that is not a message: an attachment or a note, with the text that the model reads."""
 
     fields: dict[str, Any]
-    """The attachment, or the fields of a note."""
+    """The attachment, or the fields of the note."""
     text: str = ""
-    """What the model reads in its place; empty for nothing."""
+    """Text for the model; empty for none."""
     parts: tuple[str, ...] = ()
-    """The same in several parts, which are the user's."""
+    """Text for the model in several parts with the role of the user."""
     image: Block | None = None
-    """An image that the model sees after them."""
+    """An image for the model, after the parts."""
     role: str = "system"
-    """The role of the text, for clients that distinguish it."""
+    """The role of the text, for versions of Claude Code that distinguish it."""
     subtype: str = ""
-    """If set, it is not an attachment but a note of this kind."""
+    """Subtype of the note; empty for an attachment."""
     call_id: str = ""
-    """The call that it is attached to, off the main chain; else it is a link of the chain."""
+    """ID of the call that the record is attached to, outside the main chain; empty for a record of the chain."""
 
 
 VERSION: Final = LATEST.version
-"""The version of the format that is written: that of the newest client studied."""
+"""The version of the written records: that of the newest supported Claude Code."""
 _ERROR_CAUSES: Final = {
     getattr(errno, "EDQUOT", 0): ("Disk quota exceeded", "free space and continue"),
     errno.ENOSPC: ("Disk full", "free space and continue"),
@@ -137,20 +137,20 @@ _ERROR_CAUSES: Final = {
 
 
 def save_error_message(error: StenoError) -> str:
-    """Return in one line why a message was not saved, and what to do about it."""
+    """Return the error message and hint for a message that could not be saved, in one line."""
     if isinstance(error, Busy) or not isinstance(error, Unwritable):
         return f"{error}; {error.hint}" if error.hint else str(error)
-    cause, next_step = _ERROR_CAUSES.get(error.errno or -1, (str(error), "check the folder and continue"))
+    cause, next_step = _ERROR_CAUSES.get(error.errno or -1, (str(error), "check the directory and continue"))
     return f"{cause}: the last message was not saved; {next_step}"
 
 
 def new_uuid() -> str:
-    """Return a new random id."""
+    """Return a random UUID."""
     return str(uuid.uuid4())
 
 
 def increasing_clock(after_timestamp: str | None = None, clock: Callable[[], float] = time.time) -> Callable[[], str]:
-    """Return a clock whose times rise, by a millisecond at least; older clients go by that."""
+    """Return a clock with strictly increasing timestamps, which older versions of Claude Code require."""
     last = _milliseconds(after_timestamp)
 
     def now() -> str:
@@ -168,7 +168,7 @@ def _milliseconds(timestamp: str | None) -> int:
 
 
 class Recorder:
-    """One session file, or one sub-agent's, being written."""
+    """Writes the file of a session or sub-agent."""
 
     def __init__(
         self,
@@ -181,19 +181,19 @@ class Recorder:
         expected: FileState | None = None,
         message_count: int = 0,
     ) -> None:
-        """Take where to write; `expected` is what the file was when it was read.
+        """Store the target; `expected` is the state of the file when it was read.
 
-        `message_count` is the number of records of the conversation there are already. Without a
-        lock one is taken with the first record; a sub-agent's file is under its session's.
+        `message_count` is the number of existing records of the conversation. Without a lock, one is
+        acquired with the first record; a sub-agent's file is covered by the lock of its session.
         """
         self.path = path
         self.composer = Composer(place, new_uuid=new_uuid, now=now or increasing_clock(), leaf=leaf)
         self.message_count = message_count
-        """How many records of the conversation were read and written, as `turn_duration` says."""
+        """Number of records of the conversation, for `turn_duration`."""
         self.on_slug: Callable[[str], None] = lambda _slug: None
-        """Hears the session's name in words when it gets one."""
+        """Called with the slug when the session gets one."""
         self.save_error: StenoError | None = None
-        """Why the last record was not saved; nothing more is written before `reset`."""
+        """Why the last record was not saved; nothing is written until `reset`."""
         self._file: Appender | None = None
         self._lock = lock
         self._expected = expected
@@ -202,48 +202,48 @@ class Recorder:
 
     @property
     def leaf(self) -> str | None:
-        """The record that the next one hangs on."""
+        """The parent of the next record."""
         return self.composer.leaf
 
     @property
     def session_id(self) -> str:
-        """The session that is written."""
+        """ID of the session."""
         return self.composer.context.session_id
 
     @property
     def folder(self) -> str:
-        """The session's own folder, beside its file."""
+        """The directory of the session, next to its file."""
         return os.path.splitext(self.path)[0]
 
     def set_place(self, cwd: str, branch: str) -> None:
-        """Note that the work goes on in another folder, or on another branch."""
+        """Set the working directory and git branch of later records."""
         place = self.composer.context
         if (cwd, branch) != (place.cwd, place.git_branch):
             self.composer.context = msgspec.structs.replace(place, cwd=cwd, git_branch=branch)
 
     def set_entrypoint(self, entrypoint: str) -> None:
-        """Note by which way in the session is worked on, also for records not yet written."""
+        """Set the entry point of later records, including pending ones."""
         self.composer.context = msgspec.structs.replace(self.composer.context, entrypoint=entrypoint)
         for record in self._pending_records:
             record["entrypoint"] = entrypoint
 
     @property
     def slug(self) -> str:
-        """The session's name in words; empty as long as it has none."""
+        """The slug of the session; empty if it has none."""
         return self.composer.context.slug
 
     def set_slug(self, slug: str) -> None:
-        """Give the session a name in words, unless it has one."""
+        """Set the slug of the session, unless it has one."""
         if not self.slug:
             self.composer.context = msgspec.structs.replace(self.composer.context, slug=slug)
             self.on_slug(slug)
 
     def write(self, *records: dict[str, Any]) -> tuple[str, ...]:
-        """Append records, one write each; return the ids of those that have one.
+        """Append records, one write each; return their UUIDs.
 
         Raises:
-            Busy: another program has changed the file, or another process has the session.
-            Unwritable: none of the records is in the file.
+                Busy: Another program has changed the file, or another process holds the session.
+                Unwritable: None of the records was written.
         """
         if self.save_error is not None:
             raise self.save_error
@@ -266,7 +266,7 @@ class Recorder:
     def reset(
         self, leaf: str | None, now: Callable[[], str], expected: FileState | None = None, message_count: int = 0
     ) -> None:
-        """Begin again behind a record, after the conversation was loaded from the file."""
+        """Continue after the given leaf, once the conversation was loaded from the file again."""
         self.message_count = message_count
         place = self.composer.context
         self.composer = Composer(place, new_uuid=new_uuid, now=now, leaf=leaf)
@@ -278,27 +278,27 @@ class Recorder:
         self._expected = expected
 
     def write_with_next(self, record: dict[str, Any]) -> None:
-        """Write a record before the next one: whoever only looks at a session changes nothing."""
+        """Write a record together with the next one, so that opening a session does not change it."""
         self._pending_records.append(record)
 
     def take_recreated(self) -> bool:
-        """Whether the file was deleted and created again since this was last asked."""
+        """Return whether the file was deleted and created again since the last call."""
         recreated = self._file is not None and self._file.recreated
         is_new, self._recreated = recreated and not self._recreated, recreated
         return is_new
 
     def end_turn(self, prompt: str) -> None:
-        """Say where the session stands, and wait until all of it is on the disk."""
-        # A prompt that was kept out leaves nothing that a session could be resumed from.
+        """Record the end of the turn and flush the file to disk."""
+        # A rejected prompt leaves no records, so there is nothing to resume.
         if self.leaf is not None and not self.composer.context.agent_id:
             self.write(self.composer.turn_end(prompt))
         self.sync()
 
     def sync(self) -> None:
-        """Wait until everything written is on the disk.
+        """Wait until all records are on disk.
 
         Raises:
-            Unwritable: that cannot be promised.
+                Unwritable: The flush failed.
         """
         if self._file is None:
             return
@@ -309,7 +309,7 @@ class Recorder:
             raise
 
     def close(self) -> None:
-        """Close the file and let other processes have the session."""
+        """Close the file and release the session lock."""
         if self._file is not None:
             if self.save_error is None:
                 self._expected = self._file.state()

@@ -1,11 +1,11 @@
-"""Handles prompts that begin with a slash: custom commands, skills, and the built-in ones.
+"""Handles prompts that begin with a slash: custom commands, skills and built-in commands.
 
-    /compact [instructions]   replace the conversation by a summary
-    /context, /cost           report how full the context window is, and the cost
-    /NAME [ARGUMENTS]         a command or a skill of the user or the project
+        /compact [instructions]   replace the conversation by a summary
+        /context, /cost           show context usage and cost
+        /NAME [ARGUMENTS]         run a command or skill of the user or the project
 
-An unknown name is sent to the model as it is, with a list of the names that exist: it may be a
-path.
+An unknown name is sent to the model unchanged, with a list of the available names, because it may be
+a path.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -48,14 +48,14 @@ _USAGE_LABELS: Final = {
 
 
 def cost_report(agent: Agent) -> str:
-    """Return what was spent, in words."""
+    """Return cost and usage as text."""
     meter = agent.meter
     usage_text = ", ".join(f"{meter.usage.get(key, 0):,} {label}" for key, label in _USAGE_LABELS.items())
     return f"Total cost: ${meter.cost / MICRODOLLARS_PER_DOLLAR:.4f}\nUsage: {usage_text}"
 
 
 def context_report(agent: Agent, window: int) -> tuple[str, dict[str, Any]]:
-    """Return how full the window is, in words and as a session keeps it."""
+    """Return the context usage as text and as recorded in the session."""
     token_counts = _token_counts(agent)
     total = sum(token_counts.values())
     model = agent.request_config.model
@@ -75,7 +75,7 @@ def context_report(agent: Agent, window: int) -> tuple[str, dict[str, Any]]:
 
 
 def _token_counts(agent: Agent) -> dict[str, int]:
-    """Return what the next request is made of, in tokens; all of it is estimated."""
+    """Return the estimated tokens of the parts of the next request."""
     own_tools: list[dict[str, Any]] = []
     mcp_tools: list[dict[str, Any]] = []
     for tool in agent.executor.tools.to_api():
@@ -84,7 +84,7 @@ def _token_counts(agent: Agent) -> dict[str, int]:
     counts = {
         "System prompt": system_characters // CHARACTERS_PER_TOKEN,
         "Tools": _tool_tokens(own_tools),
-        "Tools of servers": _tool_tokens(mcp_tools),
+        "MCP tools": _tool_tokens(mcp_tools),
         "Messages": estimate_messages(agent.conversation.messages()),
     }
     return {name: count for name, count in counts.items() if count}
@@ -99,11 +99,11 @@ def _percentage(part: int, total: int) -> int:
 
 
 CLEAR: Final = "clear"
-"""The one that whoever runs the agent has to see to: it begins another session."""
+"""The command that starts a new session; handled by the owner of the agent."""
 _ALIASES: Final = {"cost": "usage", "reset": CLEAR, "new": CLEAR}
 _LOCAL_COMMAND_CAVEAT: Final = (
-    "<local-command-caveat>The user ran what follows here, without you; it asks nothing of you. "
-    "It is kept so that later messages can be understood.</local-command-caveat>"
+    "<local-command-caveat>The user ran the following command locally. Do not respond to it; "
+    "it is included as context for later messages.</local-command-caveat>"
 )
 _LOCAL_COMMAND: Final = (
     "<command-name>/{name}</command-name>\n            <command-message>{name}</command-message>\n"
@@ -111,28 +111,28 @@ _LOCAL_COMMAND: Final = (
 )
 _LOCAL_COMMAND_OUTPUT: Final = "<local-command-stdout>{}</local-command-stdout>"
 _UNKNOWN_COMMAND: Final = (
-    "The message begins with /{name}, but there is no command or skill of that name here. Unless "
-    "it means something else, such as a path, tell the user so. There are: {names}."
+    "The message begins with /{name}, but no command or skill has that name. Unless "
+    "it means something else, such as a path, tell the user. Available: {names}."
 )
 _MAX_NAMES: Final = 50
 
 
 def parse_slash_prompt(prompt: str | list[Block]) -> tuple[str, str] | None:
-    """Return the name and the arguments of a prompt that calls something; None for any other."""
+    """Return the name and arguments of a slash command; None for other prompts."""
     text = prompt if isinstance(prompt, str) else message_text(prompt) if len(prompt) == 1 else ""
     invocation = parse_invocation(text)
     return None if invocation is None else (_ALIASES.get(invocation[0], invocation[0]), invocation[1])
 
 
 def record_local_command(agent: Agent, name: str, arguments: str) -> None:
-    """Take down that the user ran something that the model has no part in."""
+    """Record that the user ran a local command."""
     agent.conversation.add_prompt(_LOCAL_COMMAND_CAVEAT, meta=True)
     command_text = _LOCAL_COMMAND.format(name=name, arguments=arguments)
     agent.conversation.add_prompt(command_text, typed=agent.conversation.last_prompt)
 
 
 def shell_for(executor: ToolExecutor) -> Callable[[str], Awaitable[str]]:
-    """Return what runs the commands in a text: as calls of Bash, judged like any other."""
+    """Return a function that runs a shell line as a Bash call with the usual permission checks."""
 
     async def run(command_line: str) -> str:
         call = {"name": SHELL, "id": f"toolu_{new_uuid()}", "input": {"command": command_line}}
@@ -145,7 +145,7 @@ def shell_for(executor: ToolExecutor) -> Callable[[str], Awaitable[str]]:
 
 
 class SlashDispatcher:
-    """Hears prompts in an agent's place, and sees to those that begin with a slash."""
+    """Submits prompts to an agent and handles those that begin with a slash."""
 
     def __init__(
         self,
@@ -164,24 +164,24 @@ class SlashDispatcher:
 
     @property
     def skill_names(self) -> list[str]:
-        """The names of the skills that there are."""
+        """The names of all skills."""
         return list(self._skills)
 
     @property
     def command_names(self) -> list[str]:
-        """Everything that can be called."""
+        """The names of all slash commands, including skills."""
         custom_names = {command.name for command in self._commands if command.user_may_call}
         custom_names |= {name for name, skill in self._skills.items() if skill.user_may_call}
         return [*sorted(custom_names), *sorted({*self._built_in, "cost", CLEAR})]
 
     @property
     def callable_prompts(self) -> list[tuple[str, str]]:
-        """The commands and skills that can be called, with a word on each."""
+        """Custom commands and skills that the user can run, with their descriptions."""
         prompts: list[SlashCommand | Skill] = [*self._commands, *self._skills.values()]
         return sorted((prompt.name, prompt.description) for prompt in prompts if prompt.user_may_call)
 
     async def submit(self, prompt: str | list[Block]) -> TurnEnded:
-        """Take a prompt to its answer, whatever it calls."""
+        """Run the turn for a prompt or slash command."""
         invocation = parse_slash_prompt(prompt)
         if invocation is None:
             return await self._agent.run_turn(prompt)
@@ -196,7 +196,7 @@ class SlashDispatcher:
         return await self._agent.run_turn(lambda: self._expand_input(command, text, arguments))
 
     async def record_clear(self) -> TurnEnded:
-        """Take down that this session begins because the user left another."""
+        """Record that this session started with /clear."""
         return await self._agent.run_as_turn(self._clear())
 
     # Commands and skills
@@ -206,7 +206,7 @@ class SlashDispatcher:
         return command if command is not None and command.user_may_call else None
 
     async def _expand_input(self, command: SlashCommand | Skill, typed: str, arguments: str) -> UserInput:
-        """Fill in what was called; what it may use it may use from now on."""
+        """Expand a command or skill, and grant the tools that it allows."""
         agent = self._agent
         fields = {
             "expansion_type": "slash_command",
@@ -217,12 +217,12 @@ class SlashDispatcher:
         }
         outcome = await agent.executor.hooks.dispatch(HookEvent("UserPromptExpansion", fields))
         if outcome.blocked or outcome.ends_turn:
-            refusal = outcome.reason or "A hook kept the command out."
+            refusal = outcome.reason or "Blocked by a hook."
             return UserInput(content=typed, refusal=refusal, records=outcome.records)
         self._grants.grant(command.allowed_tools, command.model)
         expanded = await self._expand(command, arguments)
         if expanded is None:
-            return UserInput(content=typed, refusal=f"/{command.name} cannot be read: {command.path}")
+            return UserInput(content=typed, refusal=f"Cannot read /{command.name}: {command.path}")
         return UserInput(
             content=invocation_text(command.name, arguments),
             typed=typed,
@@ -247,10 +247,10 @@ class SlashDispatcher:
             "availableCommandCount": len(names),
         }
         text = _UNKNOWN_COMMAND.format(name=name, names=", ".join(names[:_MAX_NAMES]))
-        self._agent.emit(Notice(f"There is no command /{name}; the model is asked.", "warning"))
+        self._agent.emit(Notice(f"Unknown command /{name}; sending the message to the model.", "warning"))
         return UserInput(content=prompt, records=(AttachmentRecord(fields=fields, text=text, role="user"),))
 
-    # Our own
+    # Built-in commands
 
     async def _compact(self, arguments: str) -> tuple[EndReason, str]:
         agent = self._agent
@@ -263,7 +263,7 @@ class SlashDispatcher:
 
         if await self._compactor.compact(agent, "manual", arguments, take_down):
             return "done", "Compacted"
-        return "refused", "There was nothing to compact, or a hook kept it from being done."
+        return "refused", "Nothing to compact, or blocked by a hook."
 
     async def _context(self, arguments: str) -> tuple[EndReason, str]:
         report, usage = context_report(self._agent, self._compactor.window(self._agent))

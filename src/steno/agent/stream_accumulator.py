@@ -1,4 +1,4 @@
-"""Accumulates the streamed events of one model response, and emits them as agent events."""
+"""Accumulates streamed events into a response and emits them as agent events."""
 
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -15,7 +15,7 @@ from steno.llm.messages_api import ApiError, Block, Response
 
 
 class StreamAccumulator:
-    """One response, being heard."""
+    """Accumulates the events of one response."""
 
     def __init__(self, emit: Callable[[Event], None], on_retry: Callable[[streamed.RetryScheduled], None]) -> None:
         self._emit = emit
@@ -23,26 +23,26 @@ class StreamAccumulator:
         self._response = Response()
         self._blocks: dict[int, Block] = {}
         self.invalid_inputs: dict[str, str] = {}
-        """Of calls whose input is no JSON object: their ids, and the text of the input."""
+        """Raw input of calls whose input is not a JSON object, by call ID."""
         self.timings = Timings()
         self._block_started_at: dict[int, float] = {}
 
     async def read(self, stream: AsyncGenerator[streamed.StreamEvent, None]) -> Response:
-        """Return the whole response; broken off, the stream is closed at once."""
+        """Return the complete response; if cancelled, the stream is closed at once."""
         response: Response | None = None
         async with aclosing(stream):
-            # It is heard to its very end: only then can the next request use the connection.
+            # Read to the end of the stream, so that the connection can be reused.
             async for event in stream:
                 if isinstance(event, streamed.ResponseFinished):
                     response = event.response
                 else:
                     self._handle(event)
         if response is None:
-            raise ApiError("the model ended without an answer", kind="no_answer")
+            raise ApiError("the stream ended without a response", kind="no_answer")
         return response
 
     def partial_response(self) -> Response:
-        """Return what was said so far and can stand alone: words, but no thought and no call."""
+        """Return the text received so far, without thinking and calls, which are invalid when incomplete."""
         text_blocks = [
             block
             for _, block in sorted(self._blocks.items())
@@ -96,7 +96,7 @@ class StreamAccumulator:
 
 
 def retry_record_fields(event: streamed.RetryScheduled) -> dict[str, Any]:
-    """Return what a session says of a request that is made again."""
+    """Return the fields of the record for a repeated request."""
     error = event.error
     return {
         "error": {

@@ -1,11 +1,10 @@
-"""Sub-agents: their definitions, and the `Agent` tool that runs a task in one.
+"""Sub-agents: their definitions, and the `Agent` tool, which runs a task in a sub-agent.
 
-Definitions are read from `.claude/agents/*.md` of the project and the user and from the command
-line (JSON); two are built in. If names are equal the nearest counts: command line, project, user.
+Definitions are read from the command line (JSON) and from `.claude/agents/*.md` of the project and the
+user; two are built in. A definition overrides later ones with the same name, in this order.
 
-A sub-agent sees only its task, and its caller only its last message. Its totals are recorded with
-the result of the call. One in the background returns at once, and notifies the caller when it is
-done.
+A sub-agent sees only its task, and the caller only its last message. Its usage is recorded with the result
+of the call. A background sub-agent returns at once and notifies the caller when it ends.
 """
 
 import asyncio
@@ -32,20 +31,20 @@ DefinitionOrigin: TypeAlias = Literal["built-in", "flags", "project", "user"]
 
 
 class SubagentDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of sub-agent."""
+    """The definition of a sub-agent type."""
 
     name: str
     description: str
     prompt: str
     tools: tuple[str, ...] | None = None
-    """The tools that it may use; None for all that there are."""
+    """The allowed tools; None for all."""
     disallowed_tools: tuple[str, ...] = ()
-    """Tools that it may not use (`disallowedTools`)."""
+    """Tools that are not available (`disallowedTools`)."""
     model: str = ""
-    """A model's name; empty or `inherit` for that of its parent."""
+    """The model; empty or `inherit` for the model of the parent."""
     permission_mode: str = ""
     max_turns: int = 0
-    """0 for no limit."""
+    """Maximum number of requests per task; 0 for no limit."""
     background: bool = False
     skills: tuple[str, ...] = ()
     color: str = ""
@@ -53,7 +52,7 @@ class SubagentDefinition(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
 
     def may_use(self, tool: str) -> bool:
-        """Return whether a tool is among its own; `mcp__server` stands for all of a server."""
+        """Return whether a tool is available; `mcp__server` matches all tools of a server."""
         if _matches_tool(tool, self.disallowed_tools):
             return False
         return self.tools is None or _matches_tool(tool, self.tools)
@@ -70,33 +69,32 @@ def _matches_tool(tool: str, names: tuple[str, ...]) -> bool:
 
 
 _GENERAL_PROMPT: Final = """\
-You work on one task that another agent gave you. Do all of it and nothing beyond it.
+Complete the task given to you by another agent. Do everything it asks for and nothing else.
 
-Look before you act: search widely when you do not know where something is, read the file when you
-do. Try a second way when the first finds nothing. Change existing files rather than adding new
-ones, and write no documents that nobody asked for.
+Explore before making changes: search broadly if you do not know where something is, and read the file if you
+do. If the first approach finds nothing, try another. Prefer editing existing files to creating new ones. Do
+not write documentation unless the task asks for it.
 
-Your last message is all that the other agent will read of your work. Say in it what you found or
-did, with absolute paths and the few lines of code that matter, and what you could not do and why.
+The other agent reads only your last message. Report what you found or did, with absolute paths and short,
+relevant code excerpts. Report what you could not do and why.
 """
 _EXPLORE_PROMPT: Final = """\
-You find things in a code base for another agent. You only look: never create, change, move or
-delete anything, neither with a tool nor with a command, not even in a temporary folder.
+Search a code base for another agent. You have read-only access: never create, change, move or delete
+files, neither with tools nor with shell commands, not even in temporary directories.
 
-Start broad with file names and patterns, then read what looks right. Make independent searches at
-once, side by side. Use the shell only to look around (list, show, log, diff).
+Start with broad searches for file names and patterns, then read the relevant files. Run independent searches
+in parallel. Use the shell only for read-only commands (list, show, log, diff).
 
-Be as thorough as the task asks for, and quick. Answer with what you found: absolute paths, line
-numbers, the lines that matter, and where you looked in vain.
+Match the thoroughness that the task asks for, and finish quickly. Report your findings with absolute paths,
+line numbers and relevant lines, and name the places that you searched without success.
 """
 
 BUILT_IN_SUBAGENTS: Final = (
     SubagentDefinition(
         name="general-purpose",
         description=(
-            "Works on a task of several steps by itself: searching when the first look may not"
-            " find it, research over many files, changes that can be described completely. It has"
-            " all tools."
+            "Works on multi-step tasks independently: open-ended searches, research across many files,"
+            " and changes that can be specified completely. Has access to all tools."
         ),
         prompt=_GENERAL_PROMPT,
         origin="built-in",
@@ -104,8 +102,8 @@ BUILT_IN_SUBAGENTS: Final = (
     SubagentDefinition(
         name="Explore",
         description=(
-            "Looks around in a code base and changes nothing: finds files, names and the way"
-            " things hang together. Say how thorough it should be: quick, medium or very thorough."
+            "Explores a code base without changing anything: finds files and symbols, and explains how"
+            " code works. Specify the thoroughness: quick, medium or very thorough."
         ),
         prompt=_EXPLORE_PROMPT,
         tools=("Read", "Glob", "Grep", "Bash", "WebFetch", "WebSearch"),
@@ -117,7 +115,7 @@ BUILT_IN_SUBAGENTS: Final = (
 def discover_definitions(
     project: str, *, trusted: bool, agents_json: str = "", env: Mapping[str, str] | None = None
 ) -> tuple[tuple[SubagentDefinition, ...], tuple[ConfigNote, ...]]:
-    """Return every kind of sub-agent by name; `agents_json` is what `--agents` gave."""
+    """Return all sub-agent definitions, sorted by name; `agents_json` is the value of `--agents`."""
     notes: list[ConfigNote] = []
     definitions: dict[str, SubagentDefinition] = {}
     layers: list[Iterable[SubagentDefinition]] = [parse_definitions_json(agents_json, notes)]
@@ -144,17 +142,17 @@ def _read_folder(folder: Path, origin: DefinitionOrigin, notes: list[ConfigNote]
 def parse_definition(
     text: str, path: str, origin: DefinitionOrigin, notes: list[ConfigNote]
 ) -> SubagentDefinition | None:
-    """Read a sub-agent's file; one without a name or a purpose is noted and left out."""
+    """Parse the file of a sub-agent; add a note and return None if it lacks a name or description."""
     head, body = split_front_matter(text)
     notes.extend(ConfigNote(path, message) for message in head.notes)
     name, description = head.text("name").strip(), head.text("description").strip()
     if not name or not description:
-        notes.append(ConfigNote(path, "left out: a sub-agent needs a `name` and a `description`"))
+        notes.append(ConfigNote(path, "ignored: a sub-agent requires a `name` and a `description`"))
         return None
     max_turns = head.text("maxTurns").strip()
     permission_mode = head.text("permissionMode")
     if permission_mode == "bypassPermissions" and origin == "project":
-        notes.append(ConfigNote(path, "`permissionMode` is left out: a project cannot lift all limits"))
+        notes.append(ConfigNote(path, "`permissionMode` ignored: a project cannot set bypassPermissions"))
         permission_mode = ""
     return SubagentDefinition(
         name=name,
@@ -174,13 +172,13 @@ def parse_definition(
 
 
 def parse_definitions_json(text: str, notes: list[ConfigNote]) -> list[SubagentDefinition]:
-    """Read what `--agents` gives: an object of names, each with description, prompt, tools, model."""
+    """Parse the value of `--agents`: an object of definitions by name."""
     definitions: list[SubagentDefinition] = []
     for name, value in parse_json(text, "--agents", notes).items():
         fields = as_object(value) or {}
         description, prompt = get_text(fields, "description"), get_text(fields, "prompt")
         if not description or not prompt:
-            message = f"`{name}` is left out: it needs a `description` and a `prompt`"
+            message = f"`{name}` ignored: it requires a `description` and a `prompt`"
             notes.append(ConfigNote("--agents", message))
             continue
         max_turns = fields.get("maxTurns")
@@ -204,37 +202,37 @@ def parse_definitions_json(text: str, notes: list[ConfigNote]) -> list[SubagentD
 
 _ID_BYTES: Final = 8
 _DEFAULT_TYPE: Final = "general-purpose"
-"""The kind of agent that works where none is named."""
+"""The sub-agent type that is used if the call names none."""
 _MAX_DEPTH: Final = 5
 _FILE_MODE: Final = 0o600
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
-        "description": {"type": "string", "description": "The task in three to five words"},
-        "prompt": {"type": "string", "description": "The whole task; nothing else is known there"},
-        "subagent_type": {"type": "string", "description": "Which kind of agent"},
-        "model": {"type": "string", "description": "Another model than its own"},
-        "run_in_background": {"type": "boolean", "description": "Go on without waiting for it"},
+        "description": {"type": "string", "description": "Short description of the task, three to five words"},
+        "prompt": {"type": "string", "description": "The complete task; the sub-agent has no other context"},
+        "subagent_type": {"type": "string", "description": "The sub-agent type"},
+        "model": {"type": "string", "description": "Model to use instead of the sub-agent's default"},
+        "run_in_background": {"type": "boolean", "description": "Return at once and run in the background"},
     },
     "required": ["description", "prompt"],
 }
 
 
 class SpawnSubagent(Protocol):
-    """Makes the agent for a task."""
+    """Creates the agent for a task."""
 
     def __call__(self, agent_id: str, kind: str, model: str, context: ToolContext) -> Agent:
-        """Return an agent of that kind that writes its own file; raises for an unknown kind."""
+        """Return an agent of the type that records to its own file; raises for an unknown type."""
         ...
 
 
 def new_subagent_id() -> str:
-    """Return a new name for a sub-agent, of the form that clients since 2.1.200 give."""
+    """Return a random sub-agent ID, in the format of Claude Code since 2.1.200."""
     return f"a{secrets.token_hex(_ID_BYTES)}"
 
 
 class AgentTool:
-    """The tool that gives a task to another agent."""
+    """The Agent tool: runs a task in a sub-agent."""
 
     def __init__(
         self,
@@ -252,42 +250,42 @@ class AgentTool:
 
     @property
     def type_names(self) -> list[str]:
-        """The names of the kinds that there are."""
+        """The names of all sub-agent types."""
         return list(self._types)
 
     @property
     def types(self) -> tuple[SubagentDefinition, ...]:
-        """The kinds that there are."""
+        """All sub-agent types."""
         return tuple(self._types.values())
 
     @property
     def background_count(self) -> int:
-        """How many work in the background."""
+        """Number of sub-agents running in the background."""
         return len(self._running)
 
     @property
     def spec(self) -> ToolSpec:
-        """What it says of itself."""
+        """The declaration of the tool."""
         descriptions = "\n".join(
             f"- {agent_type.name}: {agent_type.description}" for agent_type in self._types.values()
         )
         return builtin_spec(
             AGENT,
             description=(
-                "Give a task of its own to another agent, which works alone and tells you its "
-                f"result. It sees only the prompt. Kinds (subagent_type):\n{descriptions}"
+                "Runs a task in a sub-agent, which works independently and returns its result. "
+                f"It sees only the prompt. Available types (subagent_type):\n{descriptions}"
             ),
             schema=_SCHEMA,
         )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Let an agent do the task."""
+        """Run the task, or start it in the background."""
         default_type = _DEFAULT_TYPE if _DEFAULT_TYPE in self._types else next(iter(self._types))
         agent_type = str(tool_input.get("subagent_type") or default_type)
         if agent_type not in self._types:
-            raise ToolFailure(f"There is no agent {agent_type!r}. There are: {', '.join(self._types)}.")
+            raise ToolFailure(f"Unknown sub-agent type: {agent_type!r}. Available: {', '.join(self._types)}.")
         if self._depth >= _MAX_DEPTH:
-            raise ToolFailure(f"Agents may call agents {_MAX_DEPTH} deep; this one is as deep.")
+            raise ToolFailure(f"Sub-agents can be nested at most {_MAX_DEPTH} levels deep.")
         agent_id = new_subagent_id()
         agent = self._spawn(agent_id, agent_type, str(tool_input.get("model") or ""), context)
         task = _SubagentTask(agent, agent_id, agent_type, tool_input, call)
@@ -303,12 +301,12 @@ class AgentTool:
         return task.background_result()
 
     async def wait(self, seconds: float | None) -> None:
-        """Wait until one of those in the background is done, but not longer than that."""
+        """Wait until a background sub-agent ends, at most `seconds`."""
         if self._running:
             await asyncio.wait(self._running, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
-        """End what still runs in the background."""
+        """Stop all background sub-agents."""
         for background_task in list(self._running):
             background_task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -322,7 +320,7 @@ class AgentTool:
         result = await self._finish(task)
         text = result.content if isinstance(result.content, str) else _content_text(result.content)
         context.notify(
-            f"<task-notification>\nAgent {task.agent_id} ({task.description}) is done.\n{text}\n</task-notification>"
+            f"<task-notification>\nAgent {task.agent_id} ({task.description}) has ended.\n{text}\n</task-notification>"
         )
 
     def _forward_event(self, task: "_SubagentTask", event: events.Event) -> None:
@@ -347,7 +345,7 @@ class AgentTool:
 
 
 class _SubagentTask:
-    """One task that an agent works on."""
+    """A task and the agent that works on it."""
 
     def __init__(self, agent: Agent, agent_id: str, agent_type: str, tool_input: dict[str, Any], call_id: str) -> None:
         self.agent = agent
@@ -359,7 +357,7 @@ class _SubagentTask:
         self.tool_uses = 0
 
     async def run(self) -> ToolResult:
-        """Do it; return what the caller reads of it."""
+        """Run the task; return the result for the caller."""
         started_at = time.monotonic()
         try:
             ended = await self.agent.run_turn(self.prompt)
@@ -379,7 +377,7 @@ class _SubagentTask:
         return ToolResult(content, detail, is_error=ended.reason in ("error", "not_saved"))
 
     async def _close(self) -> None:
-        """End what it started and left running: nobody is there any more who could be told."""
+        """Stop the background work of the agent, since nothing can receive its notifications."""
         for tool in self.agent.executor.tools:
             if isinstance(tool, AgentTool):
                 await tool.close()
@@ -387,7 +385,7 @@ class _SubagentTask:
         self.agent.conversation.recorder.close()
 
     def started_event(self, *, background: bool, depth: int) -> events.SubagentStarted:
-        """Return that it begins."""
+        """Return the event for the start of the task."""
         return events.SubagentStarted(
             call_id=self.call_id,
             agent_id=self.agent_id,
@@ -399,7 +397,7 @@ class _SubagentTask:
         )
 
     def ended_event(self, result: ToolResult) -> events.SubagentEnded:
-        """Return what came of it."""
+        """Return the event for the end of the task."""
         detail = result.detail
         return events.SubagentEnded(
             call_id=self.call_id,
@@ -413,8 +411,8 @@ class _SubagentTask:
         )
 
     def background_result(self) -> ToolResult:
-        """Return what the caller reads while it works."""
-        text = f"Agent {self.agent_id} works in the background; you will be told when it is done."
+        """Return the result of a call whose task runs in the background."""
+        text = f"Agent {self.agent_id} is running in the background. You are notified when it ends."
         detail = {
             "isAsync": True,
             "status": "async_launched",

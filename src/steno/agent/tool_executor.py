@@ -1,4 +1,4 @@
-"""Executes the tool calls of a response: hooks, permission, approval, execution, result."""
+"""Executes the tool calls of a response: hooks, permissions, approval, execution, result."""
 
 import asyncio
 import time
@@ -23,85 +23,85 @@ from steno.tools.registry import ToolRegistry, find_input_error
 
 
 class Checkpointer(Protocol):
-    """Keeps files, so that they can be put back."""
+    """Saves file versions, so that they can be restored."""
 
     async def begin(self, prompt: str) -> None:
-        """Note how the files are that are known so far: a prompt was said."""
+        """Create a checkpoint of the known files for a prompt."""
         ...
 
     def track_call(self, tool: str, *, background: bool = False) -> AbstractAsyncContextManager[None]:
-        """Watch what a call changes."""
+        """Return a context that records the changes of a call."""
         ...
 
 
 class NullCheckpointer:
-    """Keeps nothing."""
+    """A checkpointer that saves nothing."""
 
     async def begin(self, prompt: str) -> None:
-        """Note nothing."""
+        """Do nothing."""
         del prompt
 
     def track_call(self, tool: str, *, background: bool = False) -> AbstractAsyncContextManager[None]:
-        """Watch nothing."""
+        """Return an empty context."""
         del tool, background
         return nullcontext()
 
 
 class SubagentCheckpointer:
-    """What a sub-agent has of the keeping of its session: calls count, its prompts do not."""
+    """The checkpointer of a sub-agent: its calls are recorded, but its prompts create no checkpoint."""
 
     def __init__(self, session_checkpointer: Checkpointer) -> None:
         self._session_checkpointer = session_checkpointer
 
     async def begin(self, prompt: str) -> None:
-        """Note nothing: nobody goes back to the prompt of a sub-agent."""
+        """Do nothing: a session cannot be rewound to the prompt of a sub-agent."""
         del prompt
 
     def track_call(self, tool: str, *, background: bool = False) -> AbstractAsyncContextManager[None]:
-        """Watch what a call changes."""
+        """Return a context that records the changes of a call."""
         return self._session_checkpointer.track_call(tool, background=background)
 
 
 _MAX_EXCERPT: Final = 200
-"""The modes in which the user is asked to let a command run unconfined."""
-_NOBODY_TO_APPROVE: Final = "Nobody is there to ask, so it was not done."
+"""Maximum number of characters of invalid input quoted in an error."""
+_NOBODY_TO_APPROVE: Final = "Denied: the call needs approval and no user is available."
 
 
 RuleScope: TypeAlias = Literal["session", "local", "project", "user"]
-"""Where a rule is kept, and so how long: until the end of the session, or in a settings file."""
+"""Where a rule is stored: in the session, or in a settings file."""
 
 
 class Approval(msgspec.Struct, frozen=True):
-    """What the user says when asked."""
+    """The user's decision on a call."""
 
     granted: bool
     message: str = ""
-    """What to tell the model when it is not."""
+    """Message for the model if the call is denied."""
     tool_input: dict[str, Any] | None = None
-    """Another input for the call."""
+    """Changed input for the call."""
     records: tuple[AttachmentRecord, ...] = ()
-    """What the session keeps of who has answered."""
+    """Records about the hooks that decided."""
     rules: tuple[str, ...] = ()
-    """Rules that allow its like from now on: of the decision's offers, or the user's own."""
+    """Allow rules to add: from the suggestions of the decision, or the user's own."""
     scope: RuleScope = "session"
-    """Where they are kept; without rules it is allowed this once."""
+    """Where the rules are stored; without rules, only this call is approved."""
 
 
 AddRules: TypeAlias = Callable[[tuple[str, ...], RuleScope], None]
-"""Takes up rules that the user has granted, and keeps them where they said."""
+"""Adds rules that the user granted, and saves them in their scope."""
 RequestApproval: TypeAlias = Callable[[Block, Decision], Awaitable[Approval]]
 
 
 class CallPermissionChecker(Protocol):
-    """The guard, as far as calls are concerned."""
+    """The permission checks that the executor needs."""
 
     @property
     def mode(self) -> str:
-        """The permission mode it is in."""
+        """The current permission mode."""
         ...
 
     def judge(self, tool: str, tool_input: dict[str, Any], /, *, cwd: str) -> Decision:
-        """Say whether a call may be made."""
+        """Decide whether a call is allowed."""
         ...
 
 
@@ -118,7 +118,7 @@ async def _deny_without_user(_tool_call: Block, _decision: Decision) -> Approval
 
 
 class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
-    """Makes calls."""
+    """Executes tool calls with hooks and permission checks."""
 
     tools: ToolRegistry
     context: ToolContext
@@ -129,19 +129,19 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
     add_rules: AddRules = lambda _rules, _place: None
     checkpointer: Checkpointer = msgspec.field(default_factory=NullCheckpointer)
     take_companions: Callable[[], list[CompanionMessage]] = list
-    """What calls have left for the model to read behind their results."""
+    """Returns messages for the model that follow the results of calls."""
     result_fields: Callable[[str], dict[str, Any]] = _no_result_fields
-    """What else a call has left for the record of its result."""
+    """Returns additional fields for the record of a result."""
     end_turn: Callable[[], None] = _no_turn_end
-    """Takes back what was lent for a turn."""
+    """Revokes the grants of the turn."""
     _approval_lock: asyncio.Lock | None = None
 
     async def execute(self, call: Block, invalid_input: str | None = None) -> tuple[ToolResult, HookOutcome]:
-        """Make one call, if it may be made; whatever goes wrong becomes its outcome."""
+        """Execute a call if it is allowed; failures become its result."""
         name, tool_input = str(call.get("name")), dict(call.get("input") or {})
         tool = self.tools.find(name)
         if tool is None:
-            return _error_result(f"There is no tool {name}."), HookOutcome()
+            return _error_result(f"Unknown tool: {name}."), HookOutcome()
         input_error = (
             _invalid_input_message(invalid_input)
             if invalid_input is not None
@@ -186,7 +186,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         return await self.hooks.dispatch(HookEvent("PostToolUse", fields))
 
     def report_output(self, call_id: str, text: str) -> None:
-        """Pass on what a call prints while it runs."""
+        """Emit output of a running call."""
         self.emit(ToolOutput(call_id, text))
 
     async def _authorize(self, call: Block, hook_outcome: HookOutcome) -> Approval:
@@ -195,7 +195,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         if decision.verdict == "ask":
             approval, decision = await self._obtain_approval(call, hook_outcome)
         if approval.granted:
-            # What is opened now must be what was judged, wherever its path leads by then.
+            # The tool may only open the paths that were checked, even if links change in between.
             self.context.approved_paths[str(call.get("id"))] = decision.paths
             self.context.executions[str(call.get("id"))] = _execution_for(decision)
             return approval
@@ -205,18 +205,18 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         return Approval(granted=False, message=decision.reason, records=approval.records)
 
     async def _retry_unconfined(self, tool: Tool, call: Block, result: ToolResult) -> tuple[ToolResult, Approval]:
-        """Ask whether a command that failed because it was confined may run unconfined."""
-        approval = Approval(granted=False, message=f"not in the mode {self.permission_checker.mode}")
+        """Ask the user whether a command that failed in the sandbox may run without it."""
+        approval = Approval(granted=False, message=f"not available in {self.permission_checker.mode} mode")
         if self.permission_checker.mode in ASKING_MODES:
             if self._approval_lock is None:
                 self._approval_lock = asyncio.Lock()
-            decision = Decision("ask", f"it failed because it was confined: needs {result.needs}")
+            decision = Decision("ask", f"failed in the sandbox: needs {result.needs}")
             async with self._approval_lock:
                 approval = await self._ask_user(call, decision)
         if not approval.granted:
             reason = f"needs {result.needs}: {approval.message}"
             self.emit(CallDenied(call, Decision("deny", reason)))
-            content = f"{result.content}\n[Running it unconfined was denied: {approval.message}]"
+            content = f"{result.content}\n[Running it without the sandbox was denied: {approval.message}]"
             return msgspec.structs.replace(result, content=content, needs=""), approval
         if approval.tool_input is not None:
             new_decision = self.permission_checker.judge(str(call["name"]), approval.tool_input, cwd=self.context.cwd)
@@ -229,24 +229,24 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
         return await self._run_tool(tool, call), approval
 
     def _decide(self, call: Block, hook_outcome: HookOutcome) -> Decision:
-        """Return what the guard says, and those who stepped in; a deny of either stands."""
+        """Combine the decisions of the permission checker and hooks; a deny of either applies."""
         decision = self.permission_checker.judge(str(call["name"]), call["input"], cwd=self.context.cwd)
         if hook_outcome.blocked or hook_outcome.ends_turn or hook_outcome.verdict == "deny":
-            decision = Decision("deny", hook_outcome.reason or "A hook refused it.")
+            decision = Decision("deny", hook_outcome.reason or "Denied by a hook.")
         elif hook_outcome.verdict == "ask" and decision.verdict == "allow":
-            reason = hook_outcome.reason or "A hook wants it asked about."
+            reason = hook_outcome.reason or "A hook requires approval."
             decision = Decision("ask", reason, paths=decision.paths)
         elif hook_outcome.verdict == "allow" and decision.verdict == "ask":
-            reason = hook_outcome.reason or "A hook allowed it."
+            reason = hook_outcome.reason or "Approved by a hook."
             decision = Decision("allow", reason, paths=decision.paths, exact=True)
         return decision
 
     async def _obtain_approval(self, call: Block, hook_outcome: HookOutcome) -> tuple[Approval, Decision]:
-        """Ask the user, one thing at a time; return what they said, and what was decided on it."""
+        """Ask the user, one call at a time; return the approval and the final decision."""
         if self._approval_lock is None:
             self._approval_lock = asyncio.Lock()
         async with self._approval_lock:
-            # What was granted while others were asked about may allow this as well.
+            # Rules granted for another call while this one waited may allow it.
             decision = self._decide(call, hook_outcome)
             if decision.verdict != "ask":
                 return Approval(granted=decision.verdict == "allow"), decision
@@ -254,7 +254,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
             if not approval.granted:
                 return approval, decision
             if approval.tool_input is not None:
-                # Nobody was asked about what a rule forbids.
+                # The changed input must not violate a deny rule.
                 decision = self._decide({**call, "input": approval.tool_input}, hook_outcome)
                 if decision.verdict == "deny":
                     return Approval(granted=False, records=approval.records), decision
@@ -263,17 +263,17 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
             return approval, decision
 
     async def _ask_user(self, call: Block, decision: Decision) -> Approval:
-        """Return what the user says, or a hook in their place."""
+        """Return the decision of the user, or of a PermissionRequest hook."""
         name, tool_input = str(call["name"]), call["input"]
         fields = {"tool_name": name, "tool_input": tool_input, "tool_use_id": call.get("id")}
         hook_outcome = await self.hooks.dispatch(HookEvent("PermissionRequest", fields))
         if hook_outcome.blocked or hook_outcome.ends_turn or hook_outcome.verdict == "deny":
-            message = hook_outcome.reason or "A hook refused it."
+            message = hook_outcome.reason or "Denied by a hook."
             return Approval(granted=False, message=message, records=hook_outcome.records)
         if hook_outcome.verdict == "allow":
             return Approval(granted=True, tool_input=hook_outcome.tool_input, records=hook_outcome.records)
         if self.request_approval is not _deny_without_user:
-            message = f"Your permission is needed to use {name}"
+            message = f"{name} needs your approval"
             notification = {"message": message, "notification_type": "permission_prompt"}
             await self.hooks.dispatch(HookEvent("Notification", notification))
         return await self.request_approval(call, decision)
@@ -292,7 +292,7 @@ class ToolExecutor(msgspec.Struct, kw_only=True, eq=False):
 
 
 def _execution_for(decision: Decision) -> Execution:
-    """Return how a command runs: confined as was decided, or as the user would run it."""
+    """Return how a command runs: as the decision requires, or without a sandbox after approval."""
     if decision.verdict == "allow":
         return Execution(decision.isolation, decision.exact)
     return Execution()
@@ -303,7 +303,7 @@ def _error_result(message: str) -> ToolResult:
 
 
 def _hook_output_content(output: Any) -> str | list[dict[str, Any]]:
-    """Return what a hook puts in the place of a tool's output, as a result holds it."""
+    """Convert the output of a hook to the content of a tool result."""
     if isinstance(output, str):
         return output
     blocks = as_list(output)
@@ -314,11 +314,11 @@ def _hook_output_content(output: Any) -> str | list[dict[str, Any]]:
 
 def _invalid_input_message(text: str) -> str:
     excerpt = text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT]}…"
-    return f"The input of the call is no JSON object, so it was not made. It read: {excerpt}"
+    return f"Invalid tool input: not a JSON object. Received: {excerpt}"
 
 
 def group_calls(calls: Sequence[Block], tools: ToolRegistry) -> Iterator[list[Block]]:
-    """Yield calls that may run side by side: neighbours that only read; any other stands alone."""
+    """Group calls that may run in parallel: consecutive read-only calls; each other call is a group."""
     group: list[Block] = []
     for call in calls:
         tool = tools.find(str(call.get("name")))

@@ -2,9 +2,9 @@
 
     look at @src/a.py, @src/, @src/a.py#L3-9 and @"a file.py"
 
-Files that a rule denies are not attached, and a name that matches nothing stays text. Files that
-the user mentions may be anywhere; those that a command or piped input mentions only where reading
-needs no approval.
+Files that a deny rule matches are not attached, and names that match no file stay text. Files that the
+user mentions may be anywhere; files mentioned by a command or piped input are attached only if reading
+them needs no approval.
 """
 
 import asyncio
@@ -34,40 +34,40 @@ if TYPE_CHECKING:
 
 
 class CompanionMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A text that follows something in the user's name: what a command or a skill holds."""
+    """A text that is sent after a prompt or call on behalf of the user: the content of a command or skill."""
 
     text: str
     fields: dict[str, Any] = {}
-    """Further fields of its record."""
+    """Additional fields of the record."""
     mentions: tuple[str, ...] = ()
-    """The files it names."""
+    """The files that the text mentions."""
     records: tuple[AttachmentRecord, ...] = ()
-    """What the session keeps behind it."""
+    """Attachments recorded after the text."""
 
     @property
     def content(self) -> list[Block]:
-        """The text as a message."""
+        """The text as message content."""
         return [{"type": "text", "text": self.text}]
 
 
 class UserInput(msgspec.Struct, frozen=True, kw_only=True):
-    """Something said, with everything that goes with it."""
+    """A prompt with its companion message and attachments."""
 
     content: str | list[Block]
     typed: str = ""
-    """What the user typed, where the conversation holds something else in its place."""
+    """The text that the user typed, if different from the content."""
     companion: CompanionMessage | None = None
     records: tuple[AttachmentRecord, ...] = ()
     refusal: str = ""
-    """Why it is not said at all, where something stands against it."""
+    """Why the prompt is rejected; empty if it is submitted."""
 
 
 PromptInput: TypeAlias = str | list[Block] | UserInput | Callable[[], Awaitable[UserInput]]
-"""What an agent can be told: words, blocks, or something that is yet to be put together."""
+"""A prompt for an agent: text, blocks, or a function that builds the input."""
 
 
 def permissions_record(allowed_tools: tuple[str, ...]) -> AttachmentRecord:
-    """Return what a session keeps of the tools that a command or a skill may use unasked."""
+    """Return the record of the tools that a command or skill may use without approval."""
     return AttachmentRecord(fields={"type": "command_permissions", "allowedTools": list(allowed_tools)})
 
 
@@ -81,29 +81,28 @@ _MAX_FOLDER_NAMES: Final = 1_000
 _CALL_TEXT: Final = "Called the {} tool with the following input: {}"
 _RESULT_TEXT: Final = "Result of calling the {} tool:\n{}"
 _NOT_ENVELOPED: Final = {"enveloped": False}
-"""How the client says that what the model read is not wrapped up once more."""
+"""Marks text that Claude Code must not wrap in another envelope."""
 _TRUNCATED_NOTE: Final = (
     "Note: The file {} was too large and has been truncated to the first {} lines. No need to "
     "mention the truncation. Use Read to read more of the file if you need."
 )
 _NOT_ATTACHED_NOTE: Final = (
-    "The user @-mentioned {} ({}). It is not attached: {}. Read what you need of it with Read, or "
-    "search in it with Grep."
+    "The user mentioned {} ({}). It is not attached: {}. Use Read for the parts that you need, or search it with Grep."
 )
-_AGENT_REQUESTED_NOTE: Final = "The user wants the agent {!r} for this. Call it, and tell it what it has to know."
+_AGENT_REQUESTED_NOTE: Final = "The user requests the sub-agent {!r}. Call it with all necessary context."
 
 
 class Mention(msgspec.Struct, frozen=True):
-    """A name behind an `@`, and the lines of it that are meant."""
+    """A name after `@`, with an optional line range."""
 
     name: str
     first: int = 0
     last: int = 0
-    """0 for all of them."""
+    """Last line; 0 for the whole file."""
 
 
 def parse_mentions(text: str) -> list[Mention]:
-    """Return what a text names, in its order, each once.
+    """Return the mentions in a text, in order and without duplicates.
 
     >>> [each.name for each in parse_mentions('see @a.py, (@b) and @"c d#L2-3", not me@e.org')]
     ['a.py,', 'b)', 'c d']
@@ -121,7 +120,7 @@ def _parse_mention(name: str) -> Mention:
 
 
 async def read_mentions(agent: "Agent", typed: str, extra_names: Iterable[str] = ()) -> tuple[AttachmentRecord, ...]:
-    """Return what is kept of the files that the user names, and of those that are named for them."""
+    """Return the attachments for the files that the user, a command or piped input mentions."""
     user_mentions = parse_mentions(typed.removesuffix(agent.piped_input))
     all_mentions = (*user_mentions, *parse_mentions(typed), *map(_parse_mention, extra_names))
     records: dict[str, AttachmentRecord | None] = {}
@@ -140,7 +139,7 @@ async def read_mentions(agent: "Agent", typed: str, extra_names: Iterable[str] =
 
 
 def _possible_names(name: str) -> Iterator[str]:
-    """Yield what a name may mean: what stands behind it in a sentence may be part of it or not."""
+    """Yield the candidates for a name: with and without trailing punctuation."""
     yield name
     while name and name[-1] in _TRAILING_PUNCTUATION:
         name = name[:-1]
@@ -148,7 +147,7 @@ def _possible_names(name: str) -> Iterator[str]:
 
 
 def _resolve_mention(agent: "Agent", name: str) -> str:
-    """Return the path of a file or a folder; nothing for what is none."""
+    """Return the path of an existing file or directory; empty if it does not exist."""
     try:
         path = resolve_tool_path(name, agent.executor.context)
     except ToolFailure:
@@ -157,7 +156,7 @@ def _resolve_mention(agent: "Agent", name: str) -> str:
 
 
 def _agent_mention_record(agent: "Agent", name: str) -> AttachmentRecord | None:
-    """Return that a kind of sub-agent is wanted, if it is one."""
+    """Return the attachment for a mentioned sub-agent type; None for another name."""
     agent_types = (
         candidate.removeprefix(_AGENT_PREFIX)
         for candidate in _possible_names(name)
@@ -173,7 +172,7 @@ def _agent_mention_record(agent: "Agent", name: str) -> AttachmentRecord | None:
 async def _read_mention(
     agent: "Agent", path: str, mention: Mention, *, is_user_mention: bool
 ) -> AttachmentRecord | None:
-    """Return what there is; nothing where it is not to be seen, which the user is told."""
+    """Return the attachment for a file or directory; if it cannot be read, notify the user."""
     decision = agent.executor.permission_checker.judge("Read", {"file_path": path}, cwd=agent.executor.context.cwd)
     reason = decision.reason
     if decision.verdict == "allow" or (is_user_mention and decision.verdict == "ask"):
@@ -182,12 +181,12 @@ async def _read_mention(
             return await (reader.read_folder() if _is_directory(path) else reader.read_file())
         except (StenoError, OSError, ValueError) as error:
             reason = str(error)
-    agent.emit(Notice(f"{quote_name(path)} is not attached: {reason}", "warning"))
+    agent.emit(Notice(f"{quote_name(path)} not attached: {reason}", "warning"))
     return None
 
 
 class _MentionReader:
-    """One thing that is mentioned."""
+    """Reads a mentioned file or directory."""
 
     def __init__(self, agent: "Agent", path: str, mention: Mention, decision: Decision) -> None:
         self._agent = agent
@@ -198,7 +197,7 @@ class _MentionReader:
         self._display_fields = {"displayPath": json_safe_name(os.path.relpath(path, self._context.cwd))}
 
     async def read_folder(self) -> AttachmentRecord | None:
-        """Return the names in a folder, but for those that are kept from being read."""
+        """Return the listing of a directory, without names hidden by deny rules."""
         path = self._path
         names = await asyncio.to_thread(os.listdir, path)
         is_visible = self._context.visibility_filter(path)
@@ -215,20 +214,20 @@ class _MentionReader:
         )
 
     async def read_file(self) -> AttachmentRecord:
-        """Return what is in a file, or, where that is much, that it is there."""
+        """Return the content of a file, or a reference to a file that is too large."""
         size = _file_size(self._path)
         if size > _MAX_FILE_BYTES and not self._mention.first and not _is_image(self._path):
-            return self._not_attached_record(size, "it is too large to be read at once")
+            return self._not_attached_record(size, "it is too large to attach")
         result = await self._read()
         content_type = result.detail["type"]
         if content_type not in {"text", "image", "notebook"}:
-            return self._not_attached_record(size, "it is not a text")
+            return self._not_attached_record(size, "it is not a text file")
         fields = {"type": "file", "filename": json_safe_name(self._path), "content": result.detail}
         call_text = _call_text("Read", {"file_path": json_safe_name(self._path)})
         if content_type == "image":
             (block,) = content_blocks(result.content)
             if not self._agent.conversation.has_room_for(block):
-                return self._not_attached_record(size, "there are many images already")
+                return self._not_attached_record(size, "the conversation already contains many images")
             return AttachmentRecord(
                 fields={**fields, **self._display_fields, "savedCopyFraming": _NOT_ENVELOPED},
                 parts=(call_text,),
@@ -251,7 +250,7 @@ class _MentionReader:
         if first:
             tool_input |= {"offset": first, "limit": max(last - first + 1, 1)}
         call_id = new_uuid()
-        # What is opened must be what was judged, wherever its path leads by then.
+        # Read may only open the path that was checked, even if links change in between.
         self._context.approved_paths[call_id] = self._decision.paths
         try:
             return await Read().run(tool_input, self._context, call_id)
@@ -275,7 +274,7 @@ def _call_text(tool: str, tool_input: dict[str, str]) -> str:
 
 
 def _file_text(result: ToolResult) -> str:
-    """Return what the model reads of a file; of a notebook its cells, without the pictures."""
+    """Return the text of a read result for the model; of a notebook, the cells without images."""
     content, file = result.content, result.detail["file"]
     if file.get("content"):
         lines = enumerate(file["content"].split("\n"), file["startLine"])
@@ -300,11 +299,11 @@ def _is_image(path: str) -> bool:
         return bool(detect_image_type(file.read(1 << 12)))
 
 
-_BLOCKED_BY_HOOK: Final = "A hook kept the prompt out."
+_BLOCKED_BY_HOOK: Final = "Prompt blocked by a hook."
 
 
 async def submit_prompt(agent: "Agent", user_input: UserInput) -> str:
-    """Let a prompt in; return why it is not to be answered, if it is not."""
+    """Record a prompt with its attachments; return why it was rejected, or an empty string."""
     if user_input.refusal:
         return _record_refusal(agent, user_input.records, user_input.refusal)
     conversation = agent.conversation
@@ -315,12 +314,12 @@ async def submit_prompt(agent: "Agent", user_input: UserInput) -> str:
         return _record_refusal(agent, outcome.records, outcome.reason)
     while agent.pending_attachments:
         conversation.add_attachments(agent.pending_attachments[:1])
-        # Only now: what could not be saved is kept for the next prompt.
+        # Removed only after it was saved; otherwise it is kept for the next prompt.
         del agent.pending_attachments[0]
     uuid = _record_prompt(agent, user_input.content, typed)
     await agent.executor.checkpointer.begin(uuid)
     agent.emit(events.PromptSubmitted(typed, uuid))
-    # Nobody types what a sub-agent is told.
+    # The prompt of a sub-agent is not typed by the user.
     typed_by_user = "" if agent.turn_events.agent_facts else typed
     if user_input.companion is not None:
         await submit_companion(agent, user_input.companion, typed_by_user)
@@ -343,7 +342,7 @@ def _record_prompt(agent: "Agent", content: str | list[Block], typed: str) -> st
 
 
 async def submit_companion(agent: "Agent", companion: CompanionMessage, typed: str = "") -> None:
-    """Say what follows a prompt, or a call, in the user's name, with the files that are named."""
+    """Record a companion message with the files that it mentions."""
     fields: dict[str, Any] = {"turnCompanion": True, **companion.fields}
     agent.conversation.add_prompt(companion.content, meta=True, **fields)
     agent.conversation.add_attachments(await read_mentions(agent, typed, companion.mentions))
@@ -351,7 +350,7 @@ async def submit_companion(agent: "Agent", companion: CompanionMessage, typed: s
 
 
 def _record_refusal(agent: "Agent", records: tuple[AttachmentRecord, ...], reason: str) -> str:
-    """Take down that a prompt is not answered; return the words of it."""
+    """Record that a prompt was rejected; return the reason."""
     for record in records:
         if record.subtype:
             (uuid,) = agent.conversation.add_attachments((record,))

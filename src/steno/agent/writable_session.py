@@ -1,4 +1,4 @@
-"""Opens sessions to write to: new, resumed, forked, or rewound to an earlier prompt."""
+"""Opens sessions for writing: new, resumed, forked, or rewound to an earlier prompt."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ _BRANCH_PREFIX = "ref: refs/heads/"
 
 
 def git_branch(folder: str) -> str:
-    """Return the name of the branch, `HEAD` when it is detached, nothing outside a repository."""
+    """Return the name of the git branch; `HEAD` if detached, empty outside a repository."""
     head = _read_first_line(os.path.join(_git_folder(folder), "HEAD"))
     if not head:
         return ""
@@ -40,7 +40,7 @@ def git_branch(folder: str) -> str:
 
 
 def _git_folder(folder: str) -> str:
-    """Return the folder of git's own files; a worktree has a file there that names it."""
+    """Return the git directory of a repository; in a worktree, `.git` is a file with its path."""
     while True:
         git = os.path.join(folder, ".git")
         if os.path.isdir(git):
@@ -68,27 +68,27 @@ _META_SUFFIX: Final = ".meta.json"
 
 
 class WritableSession(msgspec.Struct, eq=False):
-    """A session to work in."""
+    """A session opened for writing."""
 
     conversation: Conversation
     last_model: str = ""
-    """The model that was asked last; nothing in a new session."""
+    """The model of the last response; empty in a new session."""
     context_size: int = 0
-    """How many tokens its last request and the answer took; 0 where nothing says so."""
+    """Context size of the last request and response in tokens; 0 if unknown."""
     forked_from: str = ""
-    """The session that this one was forked from, if it was just now."""
+    """ID of the session that this one was just forked from; else empty."""
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """The session ID."""
         return self.conversation.recorder.session_id
 
 
 def new_session(config: str, cwd: str, *, session_id: str = "") -> WritableSession:
-    """Return a new session. Its file is there with its first record.
+    """Return a new session. Its file is created with the first record.
 
     Raises:
-        BadRequest: the id is no UUID, or a session has it.
+            BadRequest: The ID is not a UUID, or a session with it exists.
     """
     session_name, path = _new_session_path(config, cwd, session_id)
     lock = _lock_new_session(path)
@@ -98,14 +98,14 @@ def new_session(config: str, cwd: str, *, session_id: str = "") -> WritableSessi
 
 
 def resume_session(path: str, cwd: str) -> WritableSession:
-    """Return a session that goes on where it stopped.
+    """Open a session to continue it.
 
-    Calls that were cut off get a result that says so; the file is healed as it is appended to.
+    Unanswered tool calls get a result that they were interrupted; damage at the end of the file is repaired.
 
     Raises:
-        Busy: another process works on the session.
-        InDialect: the file has records in a published dialect.
-        NotFound: there is no conversation in it.
+            Busy: Another process holds the session.
+            InDialect: The file has records in a published dialect.
+            NotFound: The file contains no conversation.
     """
     return _with_lock(path, lambda lock: _resume_locked(path, cwd, lock))
 
@@ -118,25 +118,25 @@ def _resume_locked(path: str, cwd: str, lock: SessionLock) -> WritableSession:
 
 
 def _refuse_dialect(transcript: Transcript, path: str) -> None:
-    """Refuse to append to a file with records that no client reads.
+    """Reject a file with records that Claude Code cannot read.
 
     Raises:
-        InDialect: the file has records in a published dialect.
+            InDialect: The file has records in a published dialect.
     """
     source = transcript.source
     if is_converted(source):
         raise InDialect(
-            f"{os.path.basename(path)} {source.description}, which no client reads",
-            hint="--fork-session goes on in a converted copy",
+            f"{os.path.basename(path)} {source.description}, which Claude Code cannot read",
+            hint="Use --fork-session to continue in a converted copy.",
         )
 
 
 def rewind_session(path: str, cwd: str, prompt: str) -> WritableSession:
-    """Return a session that goes on from before a prompt; what came after it stays, as a branch.
+    """Open a session to continue before a prompt; later records stay as an abandoned branch.
 
     Raises:
-        Busy: another process works on the session.
-        NotFound: no prompt of the conversation has that id.
+            Busy: Another process holds the session.
+            NotFound: The conversation has no prompt with this ID.
     """
     return _with_lock(path, lambda lock: _rewind_locked(path, cwd, prompt, lock))
 
@@ -148,12 +148,12 @@ def _rewind_locked(path: str, cwd: str, prompt: str, lock: SessionLock) -> Writa
     chain = _resumed_chain(transcript, path)
     matches = [index for index, node in enumerate(chain) if node.uuid == prompt]
     if not matches or chain[matches[0]] not in _prompt_nodes(transcript, chain):
-        raise NotFound(f"no prompt {prompt!r} in the conversation", hint="see `steno show --json`")
+        raise NotFound(f"no prompt {prompt!r} in the conversation", hint="Run `steno show --json` to list prompts.")
     return _session_at(transcript, path, cwd, chain[: matches[0]], lock, state)
 
 
 def _with_lock(path: str, open_locked: Callable[[SessionLock], WritableSession]) -> WritableSession:
-    """Return what works on a session under its lock, which is taken before anything is read."""
+    """Open a session under its lock, which is acquired before the file is read."""
     lock = SessionLock.acquire(path)
     try:
         return open_locked(lock)
@@ -163,12 +163,12 @@ def _with_lock(path: str, open_locked: Callable[[SessionLock], WritableSession])
 
 
 def reload_conversation(conversation: Conversation) -> int:
-    """Load a conversation from its file again, after a record of it could not be saved.
+    """Reload a conversation from its file after a record could not be saved.
 
-    Return how many tokens its last request and the answer took; 0 where nothing says so.
+    Return the context size of the last request and response in tokens; 0 if unknown.
 
     Raises:
-        Unreadable: the file cannot be read.
+            Unreadable: The file cannot be read.
     """
     recorder = conversation.recorder
     state = FileState.of(recorder.path)
@@ -194,12 +194,12 @@ def reload_conversation(conversation: Conversation) -> int:
 
 
 def fork_session(config: str, path: str, cwd: str, *, session_id: str = "") -> WritableSession:
-    """Return a new session with everything of another in it, which is left as it is.
+    """Return a new session with a copy of all records of another session.
 
     Raises:
-        BadRequest: the id is no UUID, or a session has it.
-        NotFound: there is no conversation in it.
-        Unwritable: the copy cannot be written; nothing is left of it.
+            BadRequest: The ID is not a UUID, or a session with it exists.
+            NotFound: The file contains no conversation.
+            Unwritable: The copy cannot be written; its partial files were removed.
     """
     transcript = load(FileSource(path))
     _resumed_chain(transcript, path)
@@ -224,29 +224,29 @@ def fork_session(config: str, path: str, cwd: str, *, session_id: str = "") -> W
 
 
 def _lock_new_session(path: str) -> SessionLock:
-    """Return the lock of a session that does not exist yet.
+    """Acquire the lock of a session that does not exist yet.
 
     Raises:
-        BadRequest: it exists by now.
+            BadRequest: The session exists.
     """
     lock = SessionLock.acquire(path)
     if os.path.lexists(path):
         lock.release()
         session_name = os.path.splitext(os.path.basename(path))[0]
-        raise BadRequest(f"there is a session {session_name} already", hint="go on with it: --resume")
+        raise BadRequest(f"session {session_name} already exists", hint="Use --resume to continue it.")
     return lock
 
 
 def _new_session_path(config: str, cwd: str, session_id: str) -> tuple[str, str]:
     new_session_id = session_id or new_uuid()
-    # It becomes a part of paths, and no client resumes another name.
+    # The ID becomes part of paths, and Claude Code only resumes sessions whose ID is a UUID.
     if not is_uuid(new_session_id):
-        raise BadRequest(f"{new_session_id!r} is no id for a session", hint="it must be a UUID")
+        raise BadRequest(f"invalid session ID: {new_session_id!r}", hint="Use a UUID.")
     return new_session_id, os.path.join(config, session_path(slug_for_path(os.path.realpath(cwd)), new_session_id))
 
 
 def list_prompts(path: str) -> list[tuple[str, str]]:
-    """Return the prompts of a session's conversation, oldest first: (id, words as typed)."""
+    """Return the prompts of the conversation as (ID, typed text), oldest first."""
     transcript = load(FileSource(path))
     chain = _resumed_chain(transcript, path)
     typed_prompts: list[tuple[str, str]] = []
@@ -260,7 +260,7 @@ def list_prompts(path: str) -> list[tuple[str, str]]:
 
 
 def _prompt_nodes(transcript: Transcript, chain: list[Node]) -> list[Node]:
-    """Return what the user said: no summary, and no note that they broke in."""
+    """Return the prompts of the user, without summaries and interruptions."""
     nodes: list[Node] = []
     for node in chain:
         if node.type != "user" or node.results or node.meta or node.sidechain:
@@ -274,7 +274,7 @@ def _prompt_nodes(transcript: Transcript, chain: list[Node]) -> list[Node]:
 def _resumed_chain(transcript: Transcript, path: str) -> list[Node]:
     chain = resumed_chain(transcript, STENO)
     if not chain:
-        raise NotFound(f"{path}: there is no conversation in it", hint="`steno check` says why")
+        raise NotFound(f"{path}: no conversation found", hint="Run `steno check` to see why.")
     return chain
 
 
@@ -315,9 +315,9 @@ def _session_slug(transcript: Transcript) -> str:
 
 
 def _session_counters(transcript: Transcript, chain: list[Node]) -> SessionCounters:
-    """Return the figures that the records of a conversation carry on.
+    """Return the counters at the end of a conversation.
 
-    Older clients and other programs say no position: then prompts are counted.
+    Records of older versions and other programs have no position: their prompts are counted.
     """
     boundary = _compact_boundary(transcript, chain)
     fields = transcript.record(boundary).fields if boundary is not None else {}
@@ -337,13 +337,13 @@ def _session_counters(transcript: Transcript, chain: list[Node]) -> SessionCount
 
 
 def _compact_boundary(transcript: Transcript, chain: list[Node]) -> Node | None:
-    """Return the compaction that a conversation begins with, if it does."""
+    """Return the compaction that the conversation starts after, if any."""
     before = transcript.by_uuid.get(chain[0].parent or "") if chain else None
     return before if before is not None and before.is_boundary else None
 
 
 def _message_count(transcript: Transcript, chain: list[Node]) -> int:
-    """Return how many records a conversation has, as the client counts them."""
+    """Return the number of records of a conversation, as Claude Code counts them."""
     return len(chain) + (_compact_boundary(transcript, chain) is not None)
 
 
@@ -352,7 +352,7 @@ def _positive_int(value: object) -> int:
 
 
 def _context_size(transcript: Transcript, chain: list[Node]) -> int:
-    """Return how much of the window a conversation takes; 0 where room was made since it was told."""
+    """Return the context size of a conversation; 0 if it was compacted since the last response."""
     for node in reversed(chain):
         if node.subtype in ("compact_boundary", MICROCOMPACT_SUBTYPE):
             return 0
@@ -363,7 +363,7 @@ def _context_size(transcript: Transcript, chain: list[Node]) -> int:
 
 
 def _answer_open_calls(conversation: Conversation, chain: list[Node]) -> None:
-    """Have it written down what happened to calls at the very end that never got a result."""
+    """Queue results for calls at the end of the conversation that never got one."""
     answered_calls = {call for node in chain for call in node.results}
     last_answer = next((node for node in reversed(chain) if node.type == "assistant"), None)
     if last_answer is None or (chain[-1].type == "user" and not chain[-1].results):
@@ -385,7 +385,7 @@ def _record_place(session_id: str, cwd: str) -> SessionContext:
 
 
 def _copy_subagents(source: str, target: str, session_id: str) -> None:
-    """Take the sub-agents of a session along: results in the copy name them."""
+    """Copy the sub-agents of a session, to which results in the copy refer."""
     folder = os.path.join(source, _AGENTS_FOLDER)
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         stem, extension = os.path.splitext(os.path.join(folder, name))
@@ -401,9 +401,9 @@ def _copy_subagents(source: str, target: str, session_id: str) -> None:
 
 
 def _sendable(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield records without what the API refuses, such as thinking that nobody signed."""
+    """Yield records without blocks that the API rejects, such as unsigned thinking."""
     above: dict[Any, Any] = {}
-    """What stands above records of which nothing is left."""
+    """Parents of records that were dropped completely."""
     for fields in records:
         parent = fields.get("parentUuid")
         named = {**fields, "parentUuid": above[parent]} if parent in above else fields
@@ -420,13 +420,13 @@ def _sendable(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _records_for_fork(transcript: Transcript, session_id: str) -> Iterator[bytes]:
-    """Yield the records of a session under another name; one in a dialect is converted."""
+    """Yield the records of a session with another session ID; dialect records are converted."""
     source = transcript.source
     if is_converted(source):
         records = _sendable(source.records_to_resume())
     else:
         records = (piece.fields for piece in transcript.pieces() if isinstance(piece, Record))
     for fields in records:
-        # Like the client, which gives a fork a name of its own when it needs one.
+        # Like Claude Code, which creates a new slug for a fork when it needs one.
         copied_fields = {name: value for name, value in fields.items() if name != "slug"}
         yield encode_line({**copied_fields, "sessionId": session_id} if "sessionId" in copied_fields else copied_fields)

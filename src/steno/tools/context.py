@@ -1,9 +1,9 @@
 """The context of tool calls: directories, typed services, and state that outlives a call.
 
 One `ToolContext` belongs to one conversation; a sub-agent has its own. A service that is None is
-not available in the session, and the tool that needs it reports that.
+not available in the session, and tools that need it return an error.
 
-The modules that this one imports name `ToolContext` in annotations only.
+The modules imported here use `ToolContext` only in annotations.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,12 +16,12 @@ from steno.tools.processes import BackgroundTasks
 from steno.tools.protocol import AskUser, CommandRunner, Execution
 
 PAGE_LIFETIME_SECONDS: Final = 15 * 60.0
-"""For how many seconds a page is not read again."""
+"""Seconds for which a fetched page is reused."""
 _MAX_PAGES: Final = 32
 
 
 class WebPage(msgspec.Struct, frozen=True):
-    """The response of an address, with its text."""
+    """The text and status of a fetched URL."""
 
     url: str
     text: str
@@ -32,15 +32,15 @@ class WebPage(msgspec.Struct, frozen=True):
 
 
 class PageCache:
-    """Pages by address."""
+    """Fetched pages by URL."""
 
     def __init__(self) -> None:
         self.allow_loopback = False
-        """Whether pages of this machine may be read; only tests do."""
+        """Whether pages on the local machine may be fetched; set only by tests."""
         self._pages: dict[str, tuple[float, WebPage]] = {}
 
     def get(self, url: str, now: float) -> WebPage | None:
-        """Return a page that is still fresh at a moment of the monotonic clock."""
+        """Return the cached page if it is still fresh at `now` (monotonic clock)."""
         for expired in [
             key for key, (fetched_at, _) in self._pages.items() if now - fetched_at >= PAGE_LIFETIME_SECONDS
         ]:
@@ -48,17 +48,17 @@ class PageCache:
         return self._pages[url][1] if url in self._pages else None
 
     def put(self, url: str, page: WebPage, now: float) -> None:
-        """Add a page that was asked for at a moment of the monotonic clock."""
+        """Add a page that was fetched at `now` (monotonic clock)."""
         if len(self._pages) >= _MAX_PAGES:
             del self._pages[next(iter(self._pages))]
         self._pages[url] = (now, page)
 
 
 class AskModel(Protocol):
-    """Asks a model one question outside of the conversation."""
+    """Sends a model one question outside the conversation."""
 
     def __call__(self, system: str, question: str, /) -> Awaitable[str]:
-        """Return the text of the answer."""
+        """Return the text of the response."""
         ...
 
 
@@ -66,31 +66,31 @@ class SearchWeb(Protocol):
     """Searches the web."""
 
     def __call__(self, query: str, allowed: list[str], blocked: list[str], /) -> Awaitable[list[Any]]:
-        """Return texts and `{"tool_use_id": …, "content": [{"title", "url"}]}`.
+        """Return text blocks and `{"tool_use_id": …, "content": [{"title", "url"}]}`.
 
-        `allowed` and `blocked` are domains; at most one of the lists has any.
+        `allowed` and `blocked` are domains; at most one of the two lists is not empty.
         """
         ...
 
 
 class RunShellLine(Protocol):
-    """Runs a line of a command or skill file as a call of the shell tool, permissions included."""
+    """Runs a shell line of a command or skill file as a Bash call, including the permission check."""
 
     def __call__(self, line: str, /) -> Awaitable[str]:
-        """Return its output, or why it failed."""
+        """Return the output, or the error message."""
         ...
 
 
 class Sandbox(Protocol):
-    """Puts commands into the sandbox that the settings ask for."""
+    """Wraps commands in the sandbox that the settings define."""
 
     def __call__(self, argv: list[str], *, command: str, cwd: str, outside: bool) -> list[str]:
-        """Return the arguments to run instead; `outside` requests a start outside the sandbox."""
+        """Return the arguments to run instead; `outside` requests a run outside the sandbox."""
         ...
 
 
 class TodoEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """One item of the to-do list, as `TodoWrite` takes it."""
+    """One item of the to-do list, as in the input of `TodoWrite`."""
 
     content: str
     status: Literal["pending", "in_progress", "completed"]
@@ -98,25 +98,25 @@ class TodoEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TaskStore(msgspec.Struct):
-    """Where the tasks of the session are stored."""
+    """The location of the session's tasks."""
 
     folder: str = ""
-    """The directory with one file for each task; empty if the session has none."""
+    """The directory with one file per task; empty if the session has none."""
     last_number: int = 0
-    """The highest number that was given to a task: deleted tasks do not free theirs."""
+    """The highest task number used so far: numbers of deleted tasks are not reused."""
 
 
 class PlanMode(msgspec.Struct):
-    """The state of plan mode, and of the permission mode that it changes."""
+    """The state of plan mode and the requested permission mode."""
 
     file: str | None = None
-    """The file of the plan, which is the only one that may be written in plan mode."""
+    """The plan file, the only file that may be written in plan mode."""
     permission_mode: str = ""
-    """The permission mode that a tool or the user has switched to; empty for the session's."""
+    """The permission mode that a tool or the user requested; empty to keep the session's."""
 
 
 class OpenedSkill(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill that a call has opened: a message for the model after the result of the call."""
+    """A skill opened by a call: its text is sent to the model after the tool result."""
 
     call: str
     name: str
@@ -127,18 +127,18 @@ class OpenedSkill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolContext(msgspec.Struct, kw_only=True, eq=False):
-    """What tool calls of one conversation share."""
+    """State and services shared by the tool calls of one conversation."""
 
     cwd: str
-    """The working directory, which shell commands change."""
+    """The working directory, which `cd` in shell commands changes."""
     project: str
     """The directory that the session was started in."""
     session_id: str
     folder: str
-    """The session's own directory, for output that is too large to record (`tool-results/`)."""
+    """The session's directory; large output is saved in its `tool-results/`."""
     env: dict[str, str]
     folders: tuple[str, ...] = ()
-    """The working directories that a command may change to; empty for any."""
+    """The directories that a command may change to; empty for any."""
 
     # Services
     ask: AskUser | None = None
@@ -147,35 +147,35 @@ class ToolContext(msgspec.Struct, kw_only=True, eq=False):
     search_web: SearchWeb | None = None
     run_shell_line: RunShellLine | None = None
     runner: CommandRunner | None = None
-    """Confines commands; None only where no permissions are checked."""
+    """Runs sandboxed commands; None only where permissions are not checked."""
     sandbox: Sandbox | None = None
     before_change: Callable[[str], None] = lambda _path: None
     """Called with the absolute path of a file right before it is changed."""
     on_progress: Callable[[str, str], None] = lambda _call, _text: None
-    """Called with a call's id and a piece of output while a long call runs."""
+    """Called with the call ID and a piece of output while a long call runs."""
     notify: Callable[[str], None] = lambda _words: None
-    """Called with text that the model should read in its next turn: a background task has ended."""
+    """Called with a notification for the model's next turn, such as the end of a background task."""
     visibility_filter: Callable[[str], Callable[[str], bool]] = lambda _folder: lambda _name: True
-    """Returns for a searched directory which of the names below it may be shown."""
+    """Returns a predicate for names below a searched directory: whether they may be shown."""
 
     # State by call
     approved_paths: dict[str, tuple[str, ...]] = {}
-    """The real paths of a call's files when it was allowed, by the call's id."""
+    """Real paths of the call's files at the time of approval, by call ID."""
     executions: dict[str, Execution] = {}
-    """How the commands of calls are run, by the call's id."""
+    """How the commands of a call are run, by call ID."""
     mcp_metadata: dict[str, dict[str, Any]] = {}
-    """What MCP calls returned besides their content (`mcpMeta` of the record), by the call's id."""
+    """Metadata that MCP calls returned (`mcpMeta` of the record), by call ID."""
 
     # State of the conversation
     file_stamps: dict[str, FileStamp] = {}
-    """The files that were read or written here, with their state at that moment."""
+    """Stamps of the files read or written in this conversation, by real path."""
     text_forms: dict[str, tuple[FileStamp, TextFormat]] = {}
-    """How these files are encoded: after an edit their bytes alone may no longer tell."""
+    """Encodings of these files: after an edit, the bytes alone may not identify the encoding."""
     background: BackgroundTasks = msgspec.field(default_factory=BackgroundTasks)
-    """Background tasks, and commands that left something running."""
+    """Background tasks, and processes that outlive their foreground command."""
     todos: tuple[TodoEntry, ...] = ()
     tasks: TaskStore = msgspec.field(default_factory=TaskStore)
     plan: PlanMode = msgspec.field(default_factory=PlanMode)
     page_cache: PageCache = msgspec.field(default_factory=PageCache)
     opened_skills: list[OpenedSkill] = []
-    """Skills whose text the model has not been given yet."""
+    """Opened skills whose text was not sent to the model yet."""

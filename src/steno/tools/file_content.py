@@ -1,7 +1,7 @@
 """File content for tools: path resolution, opening, text encodings and images.
 
-Text is shown with plain line ends and without a byte order mark; written text keeps both
-(`TextFormat`), so that an edit changes no byte that it does not name.
+Text is shown with LF line endings and without a byte order mark; written text keeps the original format
+(`TextFormat`), so that an edit changes only the bytes that it replaces.
 """
 
 import codecs
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 FileStamp = tuple[int, int]
-"""When a file was changed (ns) and how big it was: another value means that it has changed."""
+"""Modification time (ns) and size of a file: a different value means that the file has changed."""
 
 MAX_FILE_SIZE: Final = 10 << 20
-"""The most bytes of a file that is taken into memory as a whole."""
+"""Largest file, in bytes, that is loaded into memory."""
 _ENCODINGS_BY_BOM: Final = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -35,7 +35,7 @@ _ENCODINGS_BY_BOM: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Without these a fifo that took a file's name would be waited for, and a terminal be taken over.
+# Without these flags, opening a FIFO would block and opening a terminal could take control of it.
 _OPEN_FLAGS: Final = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)
@@ -45,7 +45,7 @@ _OPEN_FLAGS: Final = (
 )
 _LINE_END: Final = re.compile(r"\r?\n")
 _SAMPLE_SIZE: Final = 1 << 16
-# More control characters than this share, and bytes that are no UTF-8 are no Latin-1 either.
+# If the share of control characters is higher than this, bytes that are not UTF-8 are binary, not Latin-1.
 _MAX_CONTROL_SHARE: Final = 0.1
 _CONTROL_BYTES: Final = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + bytes(range(0x7F, 0xA0))
 _MAX_SUGGESTIONS: Final = 3
@@ -56,30 +56,32 @@ _MAX_LISTED_NAMES: Final = 5_000
 
 
 def resolve_tool_path(path: str, context: "ToolContext") -> str:
-    """Return the absolute path that a call means.
+    """Return the absolute path for a path argument.
 
     Raises:
-        ToolFailure: it is no path at all.
+            ToolFailure: The argument is not a valid path.
     """
     if not path or "\0" in path:
-        raise ToolFailure("the path is empty" if not path else "a path cannot hold a NUL character")
+        raise ToolFailure("The path is empty." if not path else "The path contains a NUL character.")
     try:
         os.fsencode(path)
     except UnicodeEncodeError as error:
-        raise ToolFailure(f"{quote_name(path)} is no path: it holds half a character") from error
+        raise ToolFailure(f"{quote_name(path)} is not a valid path: it contains an unpaired surrogate.") from error
     return resolve_path(path, context.cwd, context.env.get("HOME", ""))
 
 
 def approved_real_path(path: str, context: "ToolContext", call_id: str) -> str:
-    """Return where a path really leads, which must be where it led when the call was judged.
+    """Return the real path, which must be the one that was approved for this call.
 
     Raises:
-        ToolFailure: somebody has put a link in its way since.
+            ToolFailure: A symbolic link on the path has changed since the approval.
     """
     real_path = os.path.realpath(path)
     approved_paths = context.approved_paths.get(call_id, ())
     if approved_paths and real_path not in approved_paths:
-        raise ToolFailure(f"{quote_name(path)} leads elsewhere than it did when the call was allowed: nothing was done")
+        raise ToolFailure(
+            f"{quote_name(path)} resolves to a different file than when the call was approved. Nothing was changed."
+        )
     return real_path
 
 
@@ -87,15 +89,15 @@ def approved_real_path(path: str, context: "ToolContext", call_id: str) -> str:
 
 
 def file_stamp(status: os.stat_result) -> FileStamp:
-    """Return what tells whether a file has changed."""
+    """Return the stamp that changes whenever the file is written."""
     return status.st_mtime_ns, status.st_size
 
 
 def open_regular_file(path: str, real_path: str, context: "ToolContext") -> tuple[int, os.stat_result]:
-    """Open the regular file at `real_path`, which was asked for as `path`; no link is followed.
+    """Open the regular file at `real_path` without following links; messages name it `path`.
 
     Raises:
-        ToolFailure: it is not there, not a file, or may not be read.
+            ToolFailure: The file does not exist, is not a regular file, or cannot be read.
     """
     try:
         with Directory(os.path.dirname(real_path)) as folder:
@@ -116,7 +118,7 @@ def open_regular_file(path: str, real_path: str, context: "ToolContext") -> tupl
 
 
 def read_up_to(descriptor: int, max_size: int, path: str) -> bytes:
-    """Return a file's bytes from where it stands, no more than so many."""
+    """Read at most `max_size` bytes from the current position."""
     chunks: list[bytes] = []
     try:
         while max_size > 0 and (piece := os.read(descriptor, min(max_size, 1 << 20))):
@@ -128,10 +130,10 @@ def read_up_to(descriptor: int, max_size: int, path: str) -> bytes:
 
 
 def load_file(path: str, real_path: str, context: "ToolContext") -> tuple[bytes, os.stat_result]:
-    """Return the whole of the file at `real_path`, which was asked for as `path`.
+    """Read the whole file at `real_path`; messages name it `path`.
 
     Raises:
-        ToolFailure: it cannot be read, or is too big.
+            ToolFailure: The file cannot be read or is too large.
     """
     descriptor, status = open_regular_file(path, real_path, context)
     try:
@@ -140,8 +142,8 @@ def load_file(path: str, real_path: str, context: "ToolContext") -> tuple[bytes,
         os.close(descriptor)
     if len(data) > MAX_FILE_SIZE:
         raise ToolFailure(
-            f"{quote_name(path)} is too big for this ({format_size(max(status.st_size, len(data)))}; "
-            f"at most {format_size(MAX_FILE_SIZE)}): use Bash"
+            f"{quote_name(path)} is too large ({format_size(max(status.st_size, len(data)))}; "
+            f"limit {format_size(MAX_FILE_SIZE)}). Use Bash instead."
         )
     return data, status
 
@@ -150,16 +152,16 @@ def _refuse_special_file(path: str, status: os.stat_result) -> None:
     if stat.S_ISREG(status.st_mode):
         return
     if stat.S_ISDIR(status.st_mode):
-        raise ToolFailure(f"{quote_name(path)} is a folder, not a file: list it with Glob, or with ls in Bash")
-    kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISLNK, "a link that leads nowhere"))
+        raise ToolFailure(f"{quote_name(path)} is a directory, not a file. List it with Glob, or with ls in Bash.")
+    kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISLNK, "a broken symbolic link"))
     kind = next((description for is_kind, description in kinds if is_kind(status.st_mode)), "a device")
-    raise ToolFailure(f"{quote_name(path)} is {kind}, not a file")
+    raise ToolFailure(f"{quote_name(path)} is {kind}, not a regular file.")
 
 
 def _missing_file_message(path: str, context: "ToolContext") -> str:
-    message = f"{quote_name(path)} does not exist. The working directory is {quote_name(context.cwd)}."
+    message = f"File not found: {quote_name(path)}. The working directory is {quote_name(context.cwd)}."
     if os.path.islink(path):
-        message = f"{quote_name(path)} is a link to something that does not exist."
+        message = f"{quote_name(path)} is a broken symbolic link."
     suggestions = _similar_names(path)
     return f"{message} Did you mean {' or '.join(map(quote_name, suggestions))}?" if suggestions else message
 
@@ -184,34 +186,34 @@ def _similar_names(path: str) -> list[str]:
 
 
 class TextFormat(msgspec.Struct, frozen=True):
-    """How a text is written down."""
+    """Encoding, byte order mark and line ending of a text file."""
 
     encoding: str = "utf-8"
     bom: bytes = b""
     newline: str = "\n"
 
     def apply_line_ends(self, text: str) -> str:
-        """Give the lines of a text the ends that the file has."""
+        """Convert the line endings of a text to those of the file."""
         return _LINE_END.sub("\r\n", text) if self.newline == "\r\n" else text
 
 
 class DecodedText(msgspec.Struct, frozen=True):
-    """A file's text."""
+    """The decoded text of a file."""
 
     raw_text: str
-    """With the line ends that it has."""
+    """The text with its original line endings."""
     text_format: TextFormat
 
     @property
     def text(self) -> str:
-        """With plain line ends."""
+        """The text with LF line endings."""
         return self.raw_text.replace("\r\n", "\n")
 
 
 def decode_text(data: bytes, known_format: TextFormat | None = None) -> DecodedText | None:
-    r"""Return the text in a file's bytes; None when they are no text.
+    r"""Decode the bytes of a file; return None for binary data.
 
-    `known_format` is what is known of the file from before, where its bytes alone leave it open.
+    `known_format` is the format from an earlier read or write, used where the bytes are ambiguous.
 
     >>> decode_text(b"\xff\xfea\x00").text, decode_text(b"caf\xe9").text_format.encoding, decode_text(b"\x00")
     ('a', 'latin-1', None)
@@ -233,29 +235,29 @@ def decode_text(data: bytes, known_format: TextFormat | None = None) -> DecodedT
 
 
 def encode_text(raw: str, text_format: TextFormat, path: str) -> bytes:
-    """Return a text's bytes.
+    """Encode a text in the format of its file.
 
     Raises:
-        ToolFailure: it holds a character that its encoding does not have.
+            ToolFailure: The encoding of the file lacks a character.
     """
     try:
         return text_format.bom + raw.encode(text_format.encoding)
     except UnicodeEncodeError as error:
         character = raw[error.start]
         raise ToolFailure(
-            f"{quote_name(path)} is written in {text_format.encoding.upper()}, "
-            f"which cannot hold U+{ord(character):04X} ({quote_name(character)})"
+            f"{quote_name(path)} is encoded in {text_format.encoding.upper()}, "
+            f"which cannot represent U+{ord(character):04X} ({quote_name(character)})."
         ) from error
 
 
 def remember_file(context: "ToolContext", real_path: str, status: os.stat_result, text_format: TextFormat) -> None:
-    """Keep how a file was written down: after an edit its bytes alone may no longer tell."""
+    """Store the stamp and format of a file: after an edit, the bytes alone may not identify the encoding."""
     context.file_stamps[real_path] = file_stamp(status)
     context.text_forms[real_path] = (file_stamp(status), text_format)
 
 
 def known_text_format(context: "ToolContext", real_path: str, status: os.stat_result) -> TextFormat | None:
-    """Return how a file is written down, when that is known and it has not changed since."""
+    """Return the stored format of a file if the file has not changed since; else None."""
     stamp, text_format = context.text_forms.get(real_path, ((0, 0), None))
     return text_format if stamp == file_stamp(status) else None
 
@@ -283,7 +285,7 @@ _MAX_IMAGE_SIZE: Final = 5 << 20
 
 
 def detect_image_type(head: bytes) -> str:
-    """Return which kind of image a file is, by its first bytes; nothing for what is none."""
+    """Return the media type of an image by its first bytes; empty if it is not an image."""
     from steno.session.resume.api_rules import read_header
 
     header = read_header(b64encode(head).decode("ascii"))
@@ -291,10 +293,10 @@ def detect_image_type(head: bytes) -> str:
 
 
 def image_result(path: str, data: bytes) -> ToolResult:
-    """Return an image as one.
+    """Return an image as an image block.
 
     Raises:
-        ToolFailure: it is damaged, or more than the API takes.
+            ToolFailure: The image is damaged or exceeds the limits of the API.
     """
     from steno.session.resume.api_rules import image_flaw, read_header
 
@@ -304,12 +306,12 @@ def image_result(path: str, data: bytes) -> ToolResult:
     source = {"type": "base64", "media_type": media_type, "data": encoded}
     flaw = image_flaw(source)[0]
     if not flaw and len(encoded) > _MAX_IMAGE_SIZE:
-        flaw = f"{format_size(len(data))}, at most {format_size(_MAX_IMAGE_SIZE // 4 * 3)} allowed"
+        flaw = f"{format_size(len(data))}, limit {format_size(_MAX_IMAGE_SIZE // 4 * 3)}"
     if not flaw and header is not None and not header.width:
-        # The API opens what it is sent; one that it cannot open would stop the whole session.
-        flaw = "its beginning is damaged"
+        # The API decodes images: one that it cannot decode would block every later request of the session.
+        flaw = "its header is damaged"
     if flaw or header is None:
-        raise ToolFailure(f"{quote_name(path)} is an image that cannot be shown ({flaw}): make a sound, smaller copy")
+        raise ToolFailure(f"Cannot show {quote_name(path)} ({flaw}). Create a valid, smaller copy of the image.")
     file: dict[str, Any] = {"base64": encoded, "type": media_type, "originalSize": len(data)}
     if header.width:
         file["dimensions"] = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def quote_name(name: str) -> str:
-    r"""Return a name for a message: one that could play tricks is quoted and escaped.
+    r"""Return a name for messages, quoted and escaped if it contains unprintable characters.
 
     >>> print(quote_name("a.py"), quote_name("a\nb"))
     a.py "a\nb"
@@ -37,12 +37,12 @@ def _escape_character(character: str) -> str:
 
 
 def json_safe_name(name: str) -> str:
-    """Return a name that can be written as JSON; bytes that are no text are lost."""
+    """Return a name as valid Unicode; undecodable bytes become U+FFFD."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def format_size(size: int) -> str:
-    """Return a size for people.
+    """Return a size in bytes as readable text.
 
     >>> format_size(900), format_size(280_883)
     ('900 bytes', '274.3KB')
@@ -55,35 +55,35 @@ def format_size(size: int) -> str:
 
 
 def error_message(error: OSError) -> str:
-    """Return what went wrong, in the system's words."""
+    """Return the operating system's message for an error, in lower case."""
     return (error.strerror or str(error)).lower()
 
 
 def file_error(action: str, path: str, error: OSError) -> ToolFailure:
-    """Return what to raise when the system does not let a file be read or written."""
-    return ToolFailure(f"cannot {action} {quote_name(path)}: {error_message(error)}")
+    """Return the exception for a file that cannot be read or written."""
+    return ToolFailure(f"Cannot {action} {quote_name(path)}: {error_message(error)}")
 
 
 MAX_OUTPUT_LENGTH: Final = 30_000
-"""How many characters of output the model reads at most; more goes to a file."""
+"""Maximum number of characters of output in a result; longer output is saved to a file."""
 PREVIEW_LENGTH: Final = 2_000
 MAX_STREAM_SIZE: Final = 64 << 20
-"""How many bytes of one stream are kept at all."""
+"""Maximum number of bytes kept of one stream."""
 MAX_LOG_SIZE: Final = 16 << 20
-"""How many bytes the file of a background command grows to."""
+"""Maximum size in bytes of the output file of a background command."""
 LOG_TAIL_SIZE: Final = 128 << 10
 _MAX_MEMORY_SIZE: Final = 256 << 10
 _CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _ID_CHARACTERS: Final = string.ascii_lowercase + string.digits
 _SAFE_CALL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
-# A terminal's control sequences: CSI, the string kinds up to their end, and those of two letters.
+# Terminal control sequences: CSI, string sequences with their terminator, and two-character sequences.
 _STRING_SEQUENCE: Final = r"[\]PX^_][^\x07\x1b]{0,4096}"
 _CONTROL_SEQUENCE: Final = re.compile(
     rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|{_STRING_SEQUENCE}(?:\x07|\x1b\\)|[ -/]*[0-OQ-WYZ\\`-~])"
 )
 _PARTIAL_SEQUENCE: Final = re.compile(rf"(?:\x1b(?:\[[0-?]{{0,64}}[ -/]*|{_STRING_SEQUENCE}\x1b?|[ -/]*)|\r)\Z")
-# Controls become their pictures; letters that only carry hidden words become their number.
+# Control characters become control pictures; invisible tag characters become their code point.
 _VISIBLE_CONTROLS: Final = {
     **{code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}},
     0x7F: "␡",
@@ -92,39 +92,39 @@ _VISIBLE_CONTROLS: Final = {
 
 
 def new_id(prefix: str) -> str:
-    """Return a name that nobody guesses, of nine letters and digits."""
+    """Return a random ID: the prefix and eight letters and digits."""
     import secrets
 
     return prefix + "".join(secrets.choice(_ID_CHARACTERS) for _ in range(8))
 
 
-# Making it harmless
+# Escaping
 
 
 def escape_controls(text: str) -> str:
-    """Take out a terminal's control sequences, and make every other control visible.
+    """Remove terminal control sequences and make all other control characters visible.
 
-    Letters stay as they are: the model may have to write the same ones back.
+    All other characters stay, since the model may have to reproduce them exactly.
     """
     if text.isascii() and text.isprintable():
         return text
     if "\x1b" in text:
         text = _CONTROL_SEQUENCE.sub("", text)
     if "\r" in text:
-        # Nothing is hidden behind a return of the carriage: each such piece is a line.
+        # A carriage return must not hide the text before it, so each part becomes a line.
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text.translate(_VISIBLE_CONTROLS)
 
 
 class OutputDecoder:
-    """Makes a stream of bytes harmless, piece by piece, whatever the pieces cut through."""
+    """Decodes and escapes a byte stream piece by piece, wherever the pieces are split."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._pending = ""
 
     def decode(self, data: bytes, *, last: bool = False) -> str:
-        """Return the text of a piece; what may go on in the next one is held back."""
+        """Return the text of a piece; an incomplete sequence at its end waits for the next piece."""
         text = self._pending + self._decoder.decode(data, last)
         self._pending = ""
         if not last and (partial := _PARTIAL_SEQUENCE.search(text)):
@@ -133,11 +133,11 @@ class OutputDecoder:
         return escape_controls(text)
 
 
-# Keeping it
+# Buffering
 
 
 class OutputCapture:
-    """What one stream wrote: its beginning as text, and all of it, to a limit, as bytes."""
+    """Captured output of one stream: the beginning as text, and all bytes up to a limit."""
 
     def __init__(self, max_size: int = MAX_STREAM_SIZE) -> None:
         self.size = 0
@@ -149,7 +149,7 @@ class OutputCapture:
         self._spool: IO[bytes] | None = None
 
     def add(self, data: bytes, *, last: bool = False) -> str:
-        """Keep a piece; return its text."""
+        """Add a piece; return its text."""
         text = self._decoder.decode(data, last=last)
         if self._length <= MAX_OUTPUT_LENGTH:
             self._pieces.append(text[: MAX_OUTPUT_LENGTH + 1 - self._length])
@@ -170,21 +170,21 @@ class OutputCapture:
             else:
                 self._spool.write(data[:available])
         except OSError:
-            # The disk is full: what was printed until now is still there.
+            # The disk is full: keep what was stored so far.
             self._max_size = 0
 
     @property
     def length(self) -> int:
-        """How many characters there are in all."""
+        """Total number of characters."""
         return self._length
 
     @property
     def text(self) -> str:
-        """The beginning, up to the limit and one more."""
+        """The beginning of the output: up to one character more than the limit."""
         return "".join(self._pieces)
 
     def raw_chunks(self) -> Iterable[bytes]:
-        """Yield the bytes as they came."""
+        """Yield the captured bytes."""
         stored_size = len(self._memory)
         yield bytes(self._memory)
         if self._spool is not None:
@@ -193,10 +193,10 @@ class OutputCapture:
                 stored_size += len(data)
                 yield data
         if stored_size < self.size:
-            yield f"\n[{self.size - stored_size} more bytes were not kept]\n".encode()
+            yield f"\n[{self.size - stored_size} more bytes were discarded]\n".encode()
 
     def close(self) -> None:
-        """Let go of the bytes."""
+        """Release the captured bytes."""
         self._memory.clear()
         if self._spool is not None:
             with suppress(OSError):
@@ -213,7 +213,7 @@ def _open_unlinked_file() -> IO[bytes]:
 
 
 class OutputLog:
-    """What a background command prints: a file that grows to a limit, and the newest in memory."""
+    """Output of a background command: a file up to a size limit, and the latest part in memory."""
 
     def __init__(self, path: str, max_size: int = MAX_LOG_SIZE) -> None:
         self.path = path
@@ -225,7 +225,7 @@ class OutputLog:
         self._file = open_private(path, _CREATE_FLAGS)
 
     def add(self, data: bytes) -> None:
-        """Keep a piece."""
+        """Append a piece."""
         self.size += len(data)
         self._tail += data
         if len(self._tail) > 2 * LOG_TAIL_SIZE:
@@ -235,10 +235,10 @@ class OutputLog:
         with suppress(OSError):
             self._available -= os.write(self._file, data[: self._available])
             if self._available <= 0:
-                os.write(self._file, b"\n[what was printed after this was not kept]\n")
+                os.write(self._file, b"\n[output limit reached, later output was discarded]\n")
 
     def read_new(self, *, last: bool) -> str:
-        """Return what was printed since the last time, at most the newest `MAX_OUTPUT_LENGTH` characters."""
+        """Return the output since the last call, at most the last `MAX_OUTPUT_LENGTH` characters."""
         new_size = min(self.size - self._read_size, len(self._tail))
         skipped = self.size - self._read_size - new_size
         if skipped:
@@ -250,32 +250,32 @@ class OutputLog:
         return text
 
     def close(self) -> None:
-        """Close the file; what is in memory can still be read."""
+        """Close the file; the part in memory stays readable."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
-# Saving it
+# Saving
 
 
 def make_results_folder(context: "ToolContext") -> str:
-    """Return the folder for output that is too big to record; it is there afterwards."""
+    """Create the directory for output that is too large to record; return its path."""
     folder = os.path.join(context.folder, "tool-results")
     os.makedirs(folder, mode=PRIVATE_FOLDER_MODE, exist_ok=True)
     return folder
 
 
 def result_file_name(call_id: str) -> str:
-    """Return the file name for the output of a call, whose id may be anything."""
+    """Return the file name for the output of a call, whose ID may contain any characters."""
     return f"{call_id if _SAFE_CALL_ID.fullmatch(call_id) else new_id('b')}.txt"
 
 
 def save_output(context: "ToolContext", call_id: str, chunks: Iterable[bytes]) -> tuple[str, int]:
-    """Write the output of a call to a file of its own; return its path and size.
+    """Write the output of a call to its file; return path and size.
 
     Raises:
-        ToolFailure: it cannot be written.
+            ToolFailure: The file cannot be written.
     """
     try:
         path = os.path.join(make_results_folder(context), result_file_name(call_id))
@@ -285,7 +285,7 @@ def save_output(context: "ToolContext", call_id: str, chunks: Iterable[bytes]) -
 
 
 def saved_output_message(text: str, path: str, size: int) -> str:
-    """Return what the model reads in place of an output that was saved."""
+    """Return the result text that replaces an output saved to a file."""
     preview = text[:PREVIEW_LENGTH]
     end = preview.rfind("\n")
     if end > PREVIEW_LENGTH // 2:

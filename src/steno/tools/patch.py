@@ -14,9 +14,9 @@ _LINE_PATTERN: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def structured_patch(old: str, new: str) -> list[PatchHunk]:
-    r"""Return what changed between two texts, with three lines around every change.
+    r"""Return the hunks between two texts, with three lines of context.
 
-    Tabs at the beginning of a line are two spaces each, as the client records them.
+    Leading tabs become two spaces each, as in the records of Claude Code.
 
     >>> structured_patch("a\nb\n", "a\nc\n")[0]["lines"]
     [' a', '-b', '+c']

@@ -1,14 +1,14 @@
-"""Shell commands, in the foreground and background, each in its own session and ended completely.
+"""Shell commands in the foreground and background, each in its own session and terminated completely.
 
-shell = await start_shell("make test", context, on_output, execution)   # on_output(stream, data) while it runs
+shell = await start_shell("make test", context, on_output, execution)   # calls on_output(stream, data)
 exit_code = await shell.wait()                         # or: await shell.end()
 
 shell = await context.background.start("make watch", "Watch", context, call)
 await shell.wait(10); shell.status, shell.exit_code, shell.read()
-await context.background.close()                       # ends everything
+await context.background.close()                       # terminates everything
 
-The processes of a command are found by session and group, by parent and, where there is `/proc`, by a
-marker in the environment and by open pipes: so also those that left group, parent and environment.
+The processes of a command are found by session, process group and parent, and where `/proc` exists by a
+marker in the environment and by open pipes. This also finds processes that left all of the former.
 Other background work can be added to `context.background.tasks` as a `BackgroundTask`.
 """
 
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 
 OnOutput: TypeAlias = Callable[[str, bytes], None]
-"""Called with `stdout` or `stderr` and a piece of what a command printed."""
+"""Called with `stdout` or `stderr` and a piece of output."""
 
 GRACE_SECONDS: Final = 1.0
-"""How many seconds a command has between being asked to end and being killed."""
+"""Seconds between SIGTERM and SIGKILL."""
 CALL_VARIABLE: Final = "STENO_CALL"
 _READ_SIZE: Final = 1 << 16
-# What is still read after a command's end, where a child goes on printing without end.
+# Limits the reads after a command has ended, since a child may keep printing.
 _MAX_FINAL_READS: Final = 64
 _CWD_DESCRIPTOR: Final = 200
 _MAX_KILLS: Final = 100
 _FIRST_PAUSE: Final = 0.01
 _MAX_PAUSE: Final = 0.2
 
-# The shell tells its directory at every change, since a command may end in `exec`, in a trap of
-# its own or by a signal; and once more at the end, for changes that went round the functions.
-# All on one line, so that bash counts the command's own lines from 1.
+# The shell reports its directory at every change, because a command may end by `exec`, by its own
+# trap or by a signal, and once at exit for changes that bypass the functions.
+# All on one line, so that bash numbers the lines of the command from 1.
 _REPORT_CWD_FUNCTION: Final = (
     '__steno_here() {{ [[ $BASHPID != "$$" ]] || '
     "{{ builtin pwd -P && builtin printf '\\0'; }} >&{fd} 2>/dev/null || :; }}"
@@ -56,7 +56,7 @@ _EXIT_TRAP: Final = "trap '{ __steno_here; } 2>/dev/null' EXIT"
 
 
 class _OutputPipe:
-    """The end of a pipe that we read, as long as anything has the other end."""
+    """The read end of a pipe, open as long as a process has the write end open."""
 
     def __init__(self, on_data: Callable[[bytes], None], on_close: Callable[[], None]) -> None:
         self.on_data = on_data
@@ -64,7 +64,7 @@ class _OutputPipe:
         self._loop = asyncio.get_running_loop()
         self._read_descriptor, self.write_descriptor = os.pipe()
         self.proc_name = f"pipe:[{os.fstat(self._read_descriptor).st_ino}]"
-        """What the system calls it, for whoever has the other end; asked for by other threads."""
+        """Name of the pipe in `/proc/PID/fd`; read by other threads."""
         os.set_blocking(self._read_descriptor, False)
         self._loop.add_reader(self._read_descriptor, self._read_available)
 
@@ -73,11 +73,11 @@ class _OutputPipe:
         return self._read_descriptor >= 0
 
     def close_write_end(self) -> None:
-        """Let go of the end that the command has now."""
+        """Close our copy of the write end, once the command has inherited it."""
         os.close(self.write_descriptor)
 
     def drain(self) -> None:
-        """Read what is there at this moment."""
+        """Read the data that is available now."""
         for _ in range(_MAX_FINAL_READS):
             if not self._read_available():
                 return
@@ -105,14 +105,14 @@ class _OutputPipe:
 
 
 class ShellProcess:
-    """One command that was started."""
+    """A started shell command."""
 
     def __init__(self, on_output: OnOutput, call_mark: str) -> None:
         self.final_directory: str | None = None
-        """The directory it was in when it ended, if it told."""
+        """The directory of the shell when it ended; None if it was not reported."""
         self.call_mark = call_mark
         self.on_quiet: Callable[[], None] = lambda: None
-        """Called when nothing can print any more."""
+        """Called when all output pipes are closed."""
         self._cwd_reports = bytearray()
         self._pipes = (
             _OutputPipe(partial(on_output, "stdout"), self._on_pipe_closed),
@@ -125,9 +125,9 @@ class ShellProcess:
     async def launch(
         self, command: str, context: "ToolContext", execution: Execution, *, outside_sandbox: bool = False
     ) -> None:
-        """Start it, confined as its execution says; raises `ToolFailure` if that fails.
+        """Start the command, sandboxed as its execution requires; raises `ToolFailure` on failure.
 
-        `outside_sandbox` asks for a start outside the sandbox that the settings ask for.
+        `outside_sandbox` requests a run outside the sandbox of the settings.
         """
         import fcntl
 
@@ -158,7 +158,7 @@ class ShellProcess:
             if not isinstance(error, OSError | ValueError | StenoError):
                 raise
             message = getattr(error, "strerror", None) or str(error)
-            raise ToolFailure(f"The command could not be started: {message.lower()}") from error
+            raise ToolFailure(f"Cannot start the command: {message.lower()}") from error
         finally:
             os.close(descriptor)
             for pipe in (*self._pipes, self._cwd_pipe):
@@ -168,13 +168,13 @@ class ShellProcess:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing can print any more."""
+        """Whether all output pipes are closed."""
         return not any(pipe.is_open for pipe in self._pipes)
 
     async def wait(self) -> int:
-        """Wait for its end and read the rest; return the exit code, negative for a signal."""
+        """Wait for the command and read its remaining output; return the exit code, negative for a signal."""
         if self._exit_task is None:
-            raise RuntimeError("the command was never started")
+            raise RuntimeError("the command was not started")
         code = await asyncio.shield(self._exit_task)
         for pipe in self._pipes:
             pipe.drain()
@@ -186,9 +186,9 @@ class ShellProcess:
         return code
 
     async def end(self, grace: float = GRACE_SECONDS) -> int:
-        """End it with everything it started; return the exit code.
+        """Terminate the command and all its processes; return the exit code.
 
-        A cancel while it does so only takes the time from those that do not want to end.
+        If cancelled meanwhile, kills the remaining processes at once.
         """
         ending = asyncio.create_task(self._terminate_all(grace))
         try:
@@ -201,18 +201,18 @@ class ShellProcess:
         return code
 
     def discard_output(self) -> None:
-        """Go on reading, for nobody, what it left running."""
+        """Keep reading the output of remaining processes, without storing it."""
         for pipe in self._pipes:
             pipe.on_data = _discard
 
     def close_pipes(self) -> None:
-        """Stop reading."""
+        """Close all pipes."""
         for pipe in (*self._pipes, self._cwd_pipe):
             pipe.close()
 
     def _add_cwd_report(self, data: bytes) -> None:
         self._cwd_reports += data
-        # Only the last of what was told counts.
+        # Only the last report is used.
         if len(self._cwd_reports) > _READ_SIZE:
             del self._cwd_reports[:-_READ_SIZE]
 
@@ -221,10 +221,10 @@ class ShellProcess:
             self.on_quiet()
 
     async def _terminate_all(self, grace: float) -> None:
-        """Ask all of them to end, then kill what is left until nothing is."""
+        """Send SIGTERM to all processes, then SIGKILL until none is left."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + grace
-        # What was stopped cannot end before it goes on.
+        # Stopped processes cannot handle SIGTERM before SIGCONT.
         any_alive = await asyncio.to_thread(self._send_signals, signal.SIGTERM, signal.SIGCONT)
         pause, kills = _FIRST_PAUSE, 0
         while any_alive and kills < _MAX_KILLS:
@@ -241,7 +241,7 @@ class ShellProcess:
             await asyncio.sleep(seconds)
 
     def _send_signals(self, *signals: int) -> bool:
-        """Send signals to all its processes; say whether there were any."""
+        """Send signals to all processes of the command; return whether any was found."""
         leader = self._leader_pid()
         pids = find_processes(self.call_mark, leader, {pipe.proc_name for pipe in self._pipes if pipe.is_open})
         for number in signals:
@@ -254,7 +254,7 @@ class ShellProcess:
         return bool(pids) or leader is not None
 
     def _leader_pid(self) -> int | None:
-        """Return the id of the shell itself, as long as no other process can have it."""
+        """Return the process ID of the shell until it has been waited for; afterwards it may be reused."""
         if self._process is None or self._process.returncode is not None:
             return None
         return self._process.pid
@@ -265,7 +265,7 @@ def _discard(_data: bytes) -> None:
 
 
 def shell_exit_code(code: int) -> int:
-    """Return an exit code as a shell says it: 128 and the signal, where one ended it."""
+    """Return the exit code as a shell reports it: 128 plus the signal number for a signal."""
     return code if code >= 0 else 128 - code
 
 
@@ -273,7 +273,7 @@ async def _start_confined(
     command: str, streams: Streams, context: "ToolContext", execution: Execution, env: dict[str, str]
 ) -> Process:
     if context.runner is None:
-        raise ToolFailure("The command was not run: nothing here can confine it.")
+        raise ToolFailure("The command was not run: no sandbox is available.")
     return await context.runner.start(
         _bash_argv(command, streams.more[0], context),
         command=command,
@@ -298,7 +298,7 @@ def _bash_argv(command: str, descriptor: int, context: "ToolContext") -> list[st
 
         bash = shutil.which("bash", path=context.env.get("PATH"))
     if bash is None:
-        raise ToolFailure("There is no bash on this machine, so no command can be run.")
+        raise ToolFailure("Cannot run commands: bash is not installed.")
     parts = (_REPORT_CWD_FUNCTION.format(fd=descriptor), _CD_FUNCTIONS, _EXIT_TRAP, f"eval {shlex.quote(command)}")
     return [bash, "-c", "; ".join(parts), bash]
 
@@ -306,16 +306,16 @@ def _bash_argv(command: str, descriptor: int, context: "ToolContext") -> list[st
 async def start_shell(
     command: str, context: "ToolContext", on_output: OnOutput, execution: Execution, *, outside_sandbox: bool = False
 ) -> ShellProcess:
-    """Start a command in a conversation's directory.
+    """Start a command in the working directory of the conversation.
 
     Raises:
-        ToolFailure: it cannot be started.
+            ToolFailure: The command cannot be started.
     """
     if not await asyncio.to_thread(os.path.isdir, context.cwd):
         missing, context.cwd = context.cwd, context.project
         raise ToolFailure(
-            f"The working directory {missing} is no longer there, so nothing was run. "
-            f"The next command starts in {context.project}."
+            f"The working directory {missing} no longer exists, so the command was not run. "
+            f"The next command runs in {context.project}."
         )
     shell = ShellProcess(on_output, new_id("c"))
     await shell.launch(command, context, execution, outside_sandbox=outside_sandbox)
@@ -326,11 +326,9 @@ async def start_shell(
 
 
 def find_processes(call_mark: str, leader: int | None, pipes: Collection[str] = ()) -> set[int]:
-    """Return the processes that bear a mark, are of a leader's session, or descend from such.
+    """Return the IDs of processes that have the mark, belong to the leader's session, or have one of the pipes open.
 
-    Those that have one of the `pipes` open belong to them as well.
-
-    Nothing where there is no `/proc`. What has ended, but was not yet fetched, does not count.
+    Includes all descendants. Empty without `/proc`. Excludes zombies.
     """
     matching: set[int] = set()
     children: dict[int, list[int]] = {}
@@ -345,7 +343,7 @@ def find_processes(call_mark: str, leader: int | None, pipes: Collection[str] = 
             state, *numbers = _read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:4]
             parent, group, session = map(int, numbers)
         except ValueError:
-            # It has ended since.
+            # The process has ended.
             continue
         children.setdefault(parent, []).append(pid)
         if state in b"ZX":
@@ -369,7 +367,7 @@ def _call_marks(pid: int) -> list[bytes]:
 
 
 def _has_open_pipe(pid: int, pipes: Collection[str]) -> bool:
-    """Whether a process has one of the pipes open; we ourselves read all of them."""
+    """Return whether another process has one of the pipes open."""
     if not pipes or pid == os.getpid():
         return False
     with suppress(OSError):
@@ -389,11 +387,11 @@ def _read_file(path: str) -> bytes:
 
 
 class BackgroundTask(Protocol):
-    """Something that runs in the background: a command, or whatever others add."""
+    """A background task, such as a shell command or a sub-agent."""
 
     id: str
     kind: str
-    """What it is called in the session: `local_bash`, `local_agent`."""
+    """Type in the session file: `local_bash` or `local_agent`."""
     description: str
     command: str
     status: str
@@ -401,20 +399,20 @@ class BackgroundTask(Protocol):
     exit_code: int | None
 
     def read(self) -> str:
-        """Return what it said since the last time."""
+        """Return the output since the last call."""
         ...
 
     async def wait(self, seconds: float) -> None:
-        """Wait for its end, but no longer than that."""
+        """Wait for the end of the task, at most `seconds`."""
         ...
 
     async def stop(self) -> None:
-        """End it."""
+        """Terminate the task."""
         ...
 
 
 class BackgroundShell:
-    """A command that runs while the conversation goes on."""
+    """A shell command that runs in the background."""
 
     kind = "local_bash"
 
@@ -432,7 +430,7 @@ class BackgroundShell:
         self._watch_task: asyncio.Task[None] | None = None
 
     async def launch(self, context: "ToolContext", execution: Execution, *, outside_sandbox: bool = False) -> None:
-        """Start it, confined as its execution says."""
+        """Start the command, sandboxed as its execution requires."""
 
         def on_output(_stream: str, data: bytes) -> None:
             self.log.add(data)
@@ -453,7 +451,7 @@ class BackgroundShell:
             self.log.close()
         if self.status == "running":
             self._set_finished("completed" if code == 0 else "failed", code)
-            # Whoever waits for it at this moment is told right there.
+            # A call that is waiting for the task reports its end itself.
             if not self.waiting_count:
                 notify(self.notification())
 
@@ -463,7 +461,7 @@ class BackgroundShell:
         self._finished.set()
 
     def notification(self) -> str:
-        """Return the notice that it has ended."""
+        """Return the notification for the model that the task has ended."""
         name = escape_controls(self.description or self.command)
         ended = f"{self.status} (exit code {self.exit_code})"
         return (
@@ -474,11 +472,11 @@ class BackgroundShell:
         )
 
     def read(self) -> str:
-        """Return what it printed since the last time."""
+        """Return the output since the last call."""
         return self.log.read_new(last=self.status != "running")
 
     async def wait(self, seconds: float) -> None:
-        """Wait for its end, but no longer than that."""
+        """Wait for the end of the command, at most `seconds`."""
         self.waiting_count += 1
         try:
             await asyncio.wait_for(self._finished.wait(), seconds)
@@ -488,7 +486,7 @@ class BackgroundShell:
             self.waiting_count -= 1
 
     async def stop(self) -> None:
-        """End it, with everything it started."""
+        """Terminate the command and all its processes."""
         if self._shell is None or (self._finished.is_set() and self._shell.is_quiet):
             return
         if self.status == "running":
@@ -500,15 +498,15 @@ class BackgroundShell:
 
 
 class BackgroundTasks:
-    """Everything that a conversation has running."""
+    """All background tasks and detached processes of a conversation."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, BackgroundTask] = {}
-        """What runs or ran in the background, by its id."""
+        """Running and finished tasks, by ID."""
         self._detached_shells: set[ShellProcess] = set()
 
     def keep_detached(self, shell: ShellProcess) -> None:
-        """Remember a command that has ended, but left something that may still print."""
+        """Track a finished command whose remaining processes may still print."""
         if shell.is_quiet:
             return
         shell.discard_output()
@@ -518,16 +516,16 @@ class BackgroundTasks:
     async def start(
         self, command: str, description: str, context: "ToolContext", call: str, *, outside_sandbox: bool = False
     ) -> BackgroundShell:
-        """Start a command that runs while the conversation goes on, as its call was allowed.
+        """Start a background command, sandboxed as its call was approved.
 
         Raises:
-            ToolFailure: it cannot be started.
+                ToolFailure: The command cannot be started.
         """
         try:
             path = os.path.join(make_results_folder(context), f"{new_id('b')}.txt")
             log = OutputLog(path)
         except OSError as error:
-            raise ToolFailure(f"There is no place for the output: {error_message(error)}") from error
+            raise ToolFailure(f"Cannot create the output file: {error_message(error)}") from error
         shell = BackgroundShell(call, command, description, log)
         execution = context.executions.get(call, Execution())
         await shell.launch(context, execution, outside_sandbox=outside_sandbox)
@@ -535,9 +533,9 @@ class BackgroundTasks:
         return shell
 
     async def close(self) -> None:
-        """End all of them, at the end of the conversation.
+        """Terminate all tasks at the end of the conversation.
 
-        A daemon that has detached itself, with none of our pipes open, keeps running on purpose.
+        A daemon that detached itself and closed our pipes keeps running on purpose.
         """
         endings: list[Any] = [task.stop() for task in self.tasks.values()]
         endings += [shell.end() for shell in tuple(self._detached_shells)]

@@ -1,4 +1,4 @@
-"""Runs helper programs for tools, with limits on time and output; and finds ripgrep."""
+"""Run helper programs with limits on time and output, and find ripgrep."""
 
 import asyncio
 import os
@@ -15,33 +15,33 @@ from steno.store.discovery import is_below
 from steno.tools.output import file_error
 
 FindRipgrep: TypeAlias = Callable[..., str | None]
-"""Returns where ripgrep is, given the folders that it may not come from; None for nowhere."""
+"""Returns the path of ripgrep, or None; takes the directories that it must not come from."""
 RIPGREP_FLAGS: Final = ("--no-config", "--no-messages", "--hidden", "--glob=!.git", "--color=never")
-"""What ripgrep is always told: nobody's settings count, and no file is left out for its dot."""
+"""Flags of every ripgrep run: ignore user configuration, include hidden files."""
 DEFAULT_TIMEOUT: Final = 20.0
-"""How long a program may take unless it is told otherwise."""
+"""Seconds before a program is killed."""
 _MAX_STDOUT_SIZE: Final = 32 << 20
 _MAX_STDERR_SIZE: Final = 1 << 14
 _RIPGREP_NAME: Final = "rg.exe" if os.name == "nt" else "rg"
 
 
 class CompletedProgram(msgspec.Struct, frozen=True):
-    """What a program said, and how it ended."""
+    """Exit code and output of a program."""
 
     exit_code: int
     stdout: bytes
     stderr: str
     timed_out: bool = False
-    """It was ended for the time it took."""
+    """Whether the program was killed at the time limit."""
     was_truncated: bool = False
-    """It was ended for saying too much."""
+    """Whether the program was killed because its output exceeded the limit."""
 
 
 def find_ripgrep(*excluded_folders: str) -> str | None:
-    """Return the ripgrep to run: the system's, else that of the extra `ripgrep`; None for neither.
+    """Return the path of the system's ripgrep, else that of the `ripgrep` extra; None if neither exists.
 
-    Nothing inside `excluded_folders` is taken from PATH, and no entry of it that is relative: a file that
-    comes with a project must not run because of its name.
+    Programs inside `excluded_folders` and relative entries of PATH are skipped: a file that comes with
+    a project must not run because of its name.
     """
     excluded = [os.path.realpath(folder) for folder in excluded_folders]
     for entry in os.get_exec_path():
@@ -54,7 +54,7 @@ def find_ripgrep(*excluded_folders: str) -> str | None:
 
 
 def _is_inside_any(path: str, folders: list[str]) -> bool:
-    """Whether a path, with all links resolved, is one of some folders or lies in one."""
+    """Return whether a path, with links resolved, is one of the directories or inside one."""
     real = os.path.realpath(path)
     return any(is_below(real, folder, or_equal=True) for folder in folders)
 
@@ -77,7 +77,7 @@ def _packaged_ripgrep() -> str | None:
 async def run_module(
     module: str, *arguments: str, stdin: bytes, time_limit: float = DEFAULT_TIMEOUT
 ) -> CompletedProgram:
-    """Run a module of steno in a process of its own, which can be ended whatever it does."""
+    """Run a module of steno in a separate process, which can be killed at any time."""
     env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
     env["PYTHONPATH"] = os.pathsep.join(sys.path)
     env["PYTHONWARNINGS"] = "ignore"
@@ -88,9 +88,9 @@ async def run_module(
 async def run_program(
     command: list[str], folder: str, *, env: dict[str, str], stdin: bytes = b"", time_limit: float = DEFAULT_TIMEOUT
 ) -> CompletedProgram:
-    """Run a program to its end, or until it takes too long or says too much.
+    """Run a program until it ends or exceeds its time or output limit.
 
-    The folder is a path with all links resolved: none is followed on the way there.
+    `folder` must be a path with all links resolved; no link on it is followed.
     """
     pipe = asyncio.subprocess.PIPE
     try:
@@ -115,7 +115,7 @@ async def run_program(
     finally:
         if process.returncode is None:
             process.kill()
-            # Reads what is still in the pipes, so that they are closed.
+            # Reading the remaining output closes the pipes.
             await process.communicate()
     return CompletedProgram(
         process.returncode or 0, bytes(stdout), stderr.decode("utf-8", "replace"), timed_out, was_truncated
@@ -138,7 +138,7 @@ async def _write_stdin(process: asyncio.subprocess.Process, data: bytes) -> None
 async def _read_limited(
     pipe: asyncio.StreamReader | None, buffer: bytearray, max_size: int, stop_program: Callable[[], None] | None = None
 ) -> bool:
-    """Take what comes out of a pipe; say whether it was too much, and end the program then."""
+    """Read a pipe up to `max_size`; call `stop_program` and return True if there was more."""
     was_truncated = False
     while pipe is not None and (piece := await pipe.read(1 << 16)):
         available = max_size - len(buffer)

@@ -1,7 +1,7 @@
 """The tool protocol: what a tool declares (spec), receives (input, context) and returns (result).
 
-`builtin_spec` adds the facts of `steno.format.tool_catalogue`, which other packages need too and which
-may not import `tools`.
+`builtin_spec` adds the facts of `steno.format.tool_catalogue`, which lower packages need too and
+which therefore cannot be defined here.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,107 +19,107 @@ if TYPE_CHECKING:
 
 UserAnswer: TypeAlias = dict[str, Any]
 AskUser: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[UserAnswer | None]]
-"""Asks the user something (`kind`, `what`); None when nobody is there to answer."""
+"""Asks the user something (`kind`, `what`); None if no user is available."""
 
 
 class ToolFailure(StenoError):
-    """A call that failed in a way the model should read about: its message is the result."""
+    """A failed call; the model reads the message as the tool result."""
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a call came to."""
+    """The result of a tool call."""
 
     content: str | list[dict[str, Any]]
-    """What the model reads: words, or blocks of text and images."""
+    """Content for the model: text, or blocks of text and images."""
     detail: Any = None
-    """What the session keeps beside it (`toolUseResult`), in the shape Claude Code gives it."""
+    """Structured result in the record (`toolUseResult`), in the format of Claude Code."""
     is_error: bool = False
     needs: str = ""
-    """What a confined command failed for lack of: the user may let it run unconfined."""
+    """The access that a sandboxed command lacked: the user may approve a run without the sandbox."""
 
 
 class Execution(msgspec.Struct, frozen=True):
-    """How a command is run, as decided when its call was allowed."""
+    """How a command is run, as decided when its call was approved."""
 
     isolation: Isolation = ""
     approved: bool = True
-    """Whether the user allowed this very command: git then uses its own settings."""
+    """Whether the user approved this exact command: git then uses its normal configuration."""
 
 
 class Process(Protocol):
-    """A process that was started: one of asyncio's, or a confined one."""
+    """A started process: an asyncio process or a sandboxed one."""
 
     @property
     def pid(self) -> int:
-        """Its number, which is also that of its session and group."""
+        """The process ID, which is also the session and group ID."""
         ...
 
     @property
     def returncode(self) -> int | None:
-        """How it ended: its exit code, negative for a signal; None while it runs."""
+        """The exit code, negative for a signal; None while the process runs."""
         ...
 
     async def wait(self) -> int:
-        """Wait for its end."""
+        """Wait for the process to end."""
         ...
 
 
 class Streams(msgspec.Struct, frozen=True):
-    """The descriptors that a program is given; its input is empty."""
+    """File descriptors for a program; its standard input is empty."""
 
     stdout: int
     stderr: int
     more: tuple[int, ...] = ()
-    """Further ones, which it has under the same numbers."""
+    """Additional descriptors, inherited under the same numbers."""
 
 
 class CommandRunner(Protocol):
-    """Gives commands their environment, and starts those that must be confined."""
+    """Prepares the environment of commands, and starts sandboxed commands."""
 
     async def environment(self, command: str, cwd: str, execution: Execution, env: dict[str, str]) -> dict[str, str]:
-        """Return the environment that a command gets of all there is."""
+        """Return the environment for a command, derived from `env`."""
         ...
 
     async def start(
         self, argv: Sequence[str], *, command: str, cwd: str, edits: bool, env: dict[str, str], streams: Streams
     ) -> Process:
-        """Start a confined program for a command; with `edits` it may write in the working folders.
+        """Start a sandboxed program for a command; with `edits`, the working directories are writable.
 
         Raises:
-            StenoError: it cannot be confined; it was not run.
+                StenoError: The sandbox is not available; the command was not run.
         """
         ...
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool says of itself."""
+    """The declaration of a tool."""
 
     name: str
     description: str
     schema: dict[str, Any]
-    """The JSON schema of its input."""
+    """JSON schema of the input."""
     reads_only: bool = False
-    """Whether a call changes nothing: such calls of one response run side by side."""
+    """Whether calls change nothing: such calls of one response run in parallel."""
     aliases: tuple[str, ...] = ()
-    """Names that other versions of the client have for it."""
+    """Names of the tool in other versions of Claude Code."""
 
     def to_api(self) -> dict[str, Any]:
-        """Return it as the API wants it."""
+        """Return the tool definition for the Messages API."""
         return {"name": self.name, "description": self.description, "input_schema": self.schema}
 
 
 class Tool(Protocol):
-    """A tool: a spec, and a call."""
+    """A tool: its declaration and its implementation."""
 
     @property
     def spec(self) -> ToolSpec:
-        """What it says of itself."""
+        """The declaration of the tool."""
         ...
 
     async def run(self, tool_input: dict[str, Any], context: "ToolContext", call: str, /) -> ToolResult:
-        """Do it; `call` is the id of the call.
+        """Run the tool; `call` is the ID of the call.
 
-        `ToolFailure` becomes an error that the model reads; a cancel ends it at once.
+        A `ToolFailure` becomes an error result; cancelling the task stops the tool at once.
         """
         ...
 
@@ -128,22 +128,22 @@ _InputStruct = TypeVar("_InputStruct", bound=msgspec.Struct)
 
 
 def parse_input(tool_input: dict[str, Any], input_type: type[_InputStruct]) -> _InputStruct:
-    """Return a call's input as a value of that kind; numbers and switches may come as text.
+    """Convert the input of a call to `input_type`; numbers and booleans may be given as text.
 
     Raises:
-        ToolFailure: something is missing, unknown or of another type; the words say where.
+            ToolFailure: A field is missing, unknown or has the wrong type; the message names it.
     """
     try:
         return msgspec.convert(tool_input, type=input_type, strict=False)
     except msgspec.ValidationError as error:
-        raise ToolFailure(f"The input does not fit this tool: {error}") from error
+        raise ToolFailure(f"Invalid tool input: {error}") from error
 
 
 def builtin_spec(name: str, *, description: str, schema: dict[str, Any]) -> ToolSpec:
-    """Return the spec of a tool.
+    """Return the spec of a built-in tool.
 
     Raises:
-        KeyError: the catalogue has no tool of that name.
+            KeyError: The catalogue does not list the tool.
     """
     facts = TOOLS[name]
     return ToolSpec(

@@ -1,8 +1,8 @@
-"""The tool registry of a session: tools by name, by the names of other versions, and as the API sees them.
+"""The tool registry of a session: tools by name, by names of other versions, and as API definitions.
 
-`builtin_tools()` finds steno's own in `tools.builtin`: a new tool needs a module there and its row in
-`format.tool_catalogue`. The agent adds the tools that belong to a session: sub-agents, skills, the
-tools of MCP servers, the tool for structured output.
+`builtin_tools()` finds the tools in `tools.builtin`: a new tool needs a module there and a row in
+`format.tool_catalogue`. The agent adds the tools that belong to a session: sub-agents, skills, MCP
+tools and structured output.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ def builtin_tools() -> list[Tool]:
     from pkgutil import iter_modules
 
     modules = [import_module(f"{builtin.__name__}.{module.name}") for module in iter_modules(builtin.__path__)]
-    # A tool is what has a spec; a module may import the tools of another.
+    # Tools are the classes with a spec; a module may import the tools of another.
     tools: dict[str, Tool] = {
         member.spec.name: member()
         for module in modules
@@ -39,17 +39,17 @@ def builtin_tools() -> list[Tool]:
 
 
 def builtin_tool_names() -> set[str]:
-    """Return the names of all tools that a session can have without any server."""
+    """Return the names of all tools that do not depend on an MCP server."""
     return {tool.spec.name for tool in builtin_tools()} | {AGENT, SKILL}
 
 
 class ToolRegistry:
-    """Tools that can be found."""
+    """Tools that can be looked up by name."""
 
     def __init__(self, tools: Iterable[Tool], *, additional_tools: Callable[[], Iterable[Tool]] = lambda: ()) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
         self._additional_tools = additional_tools
-        """Tools that come and go with the servers they belong to."""
+        """Returns the tools of the MCP servers that are connected now."""
         builtin_tools = self._tools.values()
         self._tools_by_alias = {alias: tool for tool in builtin_tools for alias in tool.spec.aliases} | self._tools
 
@@ -58,12 +58,12 @@ class ToolRegistry:
         yield from (tool for tool in self._additional_tools() if tool.spec.name not in self._tools)
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool of that name, be it the name of another version."""
+        """Return the tool with this name, which may be its name in another version."""
         builtin_tool = self._tools_by_alias.get(name)
         return builtin_tool or next((tool for tool in self._additional_tools() if tool.spec.name == name), None)
 
     def filtered(self, is_included: Callable[[str], bool]) -> "ToolRegistry":
-        """Return a registry of the tools whose names are wanted."""
+        """Return a registry of the tools whose names are included."""
 
         def is_tool_included(tool: Tool) -> bool:
             return any(map(is_included, (tool.spec.name, *tool.spec.aliases)))
@@ -75,25 +75,25 @@ class ToolRegistry:
         )
 
     def to_api(self) -> list[dict[str, Any]]:
-        """Return them as the API wants them, always in the same order."""
+        """Return the tool definitions for the Messages API, sorted by name."""
         return [tool.spec.to_api() for tool in sorted(self, key=lambda tool: tool.spec.name)]
 
 
 def find_input_error(spec: ToolSpec, tool_input: dict[str, Any]) -> str:
-    """Return what is wrong with the input of a call, in words for the model; nothing if it fits."""
+    """Return an error message for the model if the input does not match the schema; else an empty string."""
     properties: dict[str, Any] = spec.schema.get("properties", {})
     missing = [name for name in spec.schema.get("required", ()) if name not in tool_input]
     if missing:
-        return f"{spec.name} needs {', '.join(missing)}"
+        return f"Missing required input for {spec.name}: {', '.join(missing)}."
     if not spec.schema.get("additionalProperties", True):
         unknown = [name for name in tool_input if name not in properties]
         if unknown:
-            return f"{spec.name} knows no {', '.join(unknown)}"
+            return f"Unknown input for {spec.name}: {', '.join(unknown)}."
     for name, value in tool_input.items():
         type_name = properties.get(name, {}).get("type")
         types = _JSON_TYPES.get(type_name) if isinstance(type_name, str) else None
         if types is None:
             continue
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            return f"{name} of {spec.name} must be a {type_name}"
+            return f"The input `{name}` of {spec.name} must be of type {type_name}."
     return ""

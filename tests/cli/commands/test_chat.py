@@ -157,7 +157,7 @@ def test_messages_come_in_as_lines(chat: Chat) -> None:
     assert [each["type"] for each in lines].count("result") == 2
     assert len(chat.files) == 1
     chat("-p", "--input-format", "stream-json", given="{nonsense\n", code=2)
-    assert "no JSON" in chat.said
+    assert "invalid JSON" in chat.said
 
 
 def test_an_answer_in_a_shape(chat: Chat, script: ScriptedResponder) -> None:
@@ -269,7 +269,7 @@ def test_whoever_breaks_in_is_told_that_the_next_message_is_taken(chat: Chat, sc
             if "text_delta" in line:
                 ran.send_signal(signal.SIGINT)
                 break
-        assert "the next message is taken" in ran.stderr.readline()
+        assert "send the next message" in ran.stderr.readline()
         door.release()
         print(said("two"), file=ran.stdin)
         ran.stdin.close()
@@ -345,7 +345,7 @@ def test_what_is_wrong_with_the_surroundings_is_said_beside_the_answer(chat: Cha
     assert "--mcp-config" in chat.said
     servers = json.dumps({"mcpServers": {"gone": {"command": "/nonexistent/server"}}})
     assert chat("-p", "hello", "--mcp-config", servers) == "Yes.\n"
-    assert "the server gone is not there" in chat.said
+    assert "MCP server gone is not available" in chat.said
     chat("-p", "hello", "--settings", '{"permissions": {"deny": ["Bash(rm"]}}')
     assert "Bash(rm" in chat.said
 

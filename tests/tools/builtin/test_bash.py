@@ -296,7 +296,7 @@ def test_nothing_runs_when_the_directory_is_gone(tmp_path: Path) -> None:
     context = make(tmp_path)
     bash(context, "cd sub")
     (tmp_path / "sub").rmdir()
-    with pytest.raises(ToolFailure, match="no longer there"):
+    with pytest.raises(ToolFailure, match="no longer exists"):
         bash(context, "touch ran")
     assert not (tmp_path / "ran").exists()
     assert bash(context, "pwd").content == str(tmp_path)

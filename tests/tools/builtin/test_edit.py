@@ -69,7 +69,7 @@ def test_a_second_edit_needs_no_second_reading(context: ToolContext) -> None:
 
 def test_a_file_must_have_been_read(context: ToolContext, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
-    with pytest.raises(ToolFailure, match="read it first"):
+    with pytest.raises(ToolFailure, match="Read it first"):
         _edit(context, "a.txt", "x", "y")
 
 
@@ -83,14 +83,14 @@ def test_a_file_that_changed_since_is_left_alone(context: ToolContext) -> None:
 
 def test_a_piece_that_is_there_several_times_is_said_with_its_lines(context: ToolContext) -> None:
     path = _file(context, b"x\ny\nx\nx\n")
-    with pytest.raises(ToolFailure, match=r"is 3 times in .*, in lines 1, 3, 4"):
+    with pytest.raises(ToolFailure, match=r"occurs 3 times in .*, in lines 1, 3, 4"):
         _edit(context, path, "x", "z")
     assert path.read_bytes() == b"x\ny\nx\nx\n"
 
 
 def test_pieces_that_overlap_are_not_unique(context: ToolContext) -> None:
     path = _file(context, b"aaa")
-    with pytest.raises(ToolFailure, match="is 2 times"):
+    with pytest.raises(ToolFailure, match="occurs 2 times"):
         _edit(context, path, "aa", "b")
 
 
@@ -107,14 +107,14 @@ def test_all_of_them_are_replaced_when_that_is_asked_for(context: ToolContext) -
 )
 def test_what_is_nearly_there_is_not_taken_for_it(context: ToolContext, data: bytes, old: str) -> None:
     path = _file(context, data)
-    with pytest.raises(ToolFailure, match="is not in"):
+    with pytest.raises(ToolFailure, match="was not found in"):
         _edit(context, path, old, "new")
     assert path.read_bytes() == data
 
 
 def test_where_the_first_words_of_a_missing_piece_are_is_said(context: ToolContext) -> None:
     path = _file(context, b"a\n  def f():\n    pass\n")
-    with pytest.raises(ToolFailure, match="in line 2: look there"):
+    with pytest.raises(ToolFailure, match="in line 2: check"):
         _edit(context, path, "def f():\n  pass", "x")
 
 
@@ -126,7 +126,7 @@ def test_signs_of_regular_expressions_mean_themselves(context: ToolContext) -> N
 
 def test_a_piece_replaced_by_itself_is_refused(context: ToolContext) -> None:
     path = _file(context, b"x")
-    with pytest.raises(ToolFailure, match="are the same"):
+    with pytest.raises(ToolFailure, match="are identical"):
         _edit(context, path, "x", "x")
 
 
@@ -146,7 +146,7 @@ def test_an_empty_piece_fills_an_empty_file_but_no_other(context: ToolContext) -
 
 
 def test_a_file_that_is_not_there_cannot_be_edited(context: ToolContext) -> None:
-    with pytest.raises(ToolFailure, match="does not exist"):
+    with pytest.raises(ToolFailure, match="File not found"):
         _edit(context, "nope", "x", "y")
 
 
@@ -172,7 +172,7 @@ def test_encoding_and_line_ends_are_kept(context: ToolContext, before: bytes, ol
 
 def test_a_line_end_of_two_characters_is_found_once(context: ToolContext) -> None:
     path = _file(context, b"a\r\nb\r\n")
-    with pytest.raises(ToolFailure, match="is 2 times"):
+    with pytest.raises(ToolFailure, match="occurs 2 times"):
         _edit(context, path, "\n", "; ")
     _edit(context, path, "\n", "; ", replace_all=True)
     assert path.read_bytes() == b"a; b; "
@@ -190,7 +190,7 @@ def test_what_is_no_text_cannot_be_edited(context: ToolContext, tmp_path: Path) 
     path.write_bytes(b"a\0b")
     status = path.stat()
     context.file_stamps[str(path)] = (status.st_mtime_ns, status.st_size)
-    with pytest.raises(ToolFailure, match="not a text file"):
+    with pytest.raises(ToolFailure, match="is a binary file"):
         _edit(context, path, "a", "b")
 
 
@@ -200,7 +200,12 @@ def test_folders_pipes_devices_and_giants_cannot_be_edited(context: ToolContext,
     giant = tmp_path / "giant"
     with giant.open("wb") as file:
         file.truncate(1 << 40)
-    for path, words in (("d", "is a folder"), ("p", "is a pipe"), ("/dev/zero", "is a device"), ("giant", "too big")):
+    for path, words in (
+        ("d", "is a directory"),
+        ("p", "is a pipe"),
+        ("/dev/zero", "is a device"),
+        ("giant", "too large"),
+    ):
         with pytest.raises(ToolFailure, match=words):
             _edit(context, path, "a", "b")
         given = {"file_path": path, "edits": [{"old_string": "a", "new_string": "b"}]}
@@ -235,7 +240,7 @@ def test_several_edits_see_what_the_ones_before_have_made(context: ToolContext) 
     assert list(outcome.detail) == ["filePath", "edits", "originalFileContents", "structuredPatch", "userModified"]
     assert outcome.detail["edits"][0] == {"old_string": "one", "new_string": "two", "replace_all": False}
     assert outcome.detail["originalFileContents"] == "one\ntwo\n"
-    assert str(outcome.content).splitlines()[1:] == ['1. "one" is now "two"', '2. "two" is now "three"']
+    assert str(outcome.content).splitlines()[1:] == ['1. Replaced "one" with "two"', '2. Replaced "two" with "three"']
 
 
 def test_none_of_several_edits_is_made_when_one_fails(context: ToolContext) -> None:
@@ -258,7 +263,7 @@ def test_no_edits_at_all_are_refused(context: ToolContext) -> None:
 def test_edits_that_undo_each_other_change_nothing(context: ToolContext) -> None:
     path = _file(context, b"x")
     before = path.stat().st_mtime_ns
-    with pytest.raises(ToolFailure, match="nothing was changed"):
+    with pytest.raises(ToolFailure, match="Nothing was written"):
         _multi(context, path, {"old_string": "x", "new_string": "y"}, {"old_string": "y", "new_string": "x"})
     assert path.stat().st_mtime_ns == before
 

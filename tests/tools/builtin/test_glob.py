@@ -73,7 +73,7 @@ def test_no_more_than_a_hundred_are_shown(run: Run, context: ToolContext) -> Non
     detail = outcome.detail
     assert (detail["numFiles"], detail["truncated"], detail["totalMatches"]) == (100, True, 130)
     assert detail["filenames"][0] == "f129"
-    assert str(outcome.content).endswith("narrow the path or the pattern.)")
+    assert str(outcome.content).endswith("Narrow the path or the pattern.)")
 
 
 def test_what_git_ignores_is_left_out(run: Run, context: ToolContext) -> None:
@@ -129,14 +129,14 @@ def test_links_are_not_followed(run: Run, context: ToolContext) -> None:
 def test_a_folder_that_is_not_there_is_refused(run: Run, context: ToolContext) -> None:
     _make(context, "file")
     for path in ("nope", "file"):
-        with pytest.raises(ToolFailure, match="there is no folder"):
+        with pytest.raises(ToolFailure, match="Directory not found"):
             run("*", path=path)
 
 
 def test_a_pattern_that_takes_too_long_is_refused(run: Run) -> None:
-    with pytest.raises(ToolFailure, match="at most"):
+    with pytest.raises(ToolFailure, match="more than"):
         run("**/a/**/b/**/c/**/d/**/e")
-    with pytest.raises(ToolFailure, match="choices"):
+    with pytest.raises(ToolFailure, match="alternatives"):
         run("{a,b}" * 9)
     with pytest.raises(ToolFailure, match="empty"):
         run("")

@@ -116,14 +116,14 @@ def test_code_that_becomes_words_has_no_outputs(context: ToolContext) -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"cell_id": "c9"}, "no cell c9; there are c1"),
-        ({"cell_id": "cell-1"}, "no cell cell-1"),
-        ({}, "`cell_id` is needed to replace"),
-        ({"edit_mode": "delete"}, "`cell_id` is needed to delete"),
-        ({"edit_mode": "insert"}, "`cell_type` is needed"),
-        ({"edit_mode": "melt"}, "does not fit"),
-        ({"notebook_path": "a.py"}, "use Edit"),
-        ({"notebook_path": "nope.ipynb"}, "does not exist"),
+        ({"cell_id": "c9"}, "No cell with ID c9. Cells: c1"),
+        ({"cell_id": "cell-1"}, "No cell with ID cell-1"),
+        ({}, "`cell_id` is required to replace"),
+        ({"edit_mode": "delete"}, "`cell_id` is required to delete"),
+        ({"edit_mode": "insert"}, "`cell_type` .* is required"),
+        ({"edit_mode": "melt"}, "Invalid tool input"),
+        ({"notebook_path": "a.py"}, "Use Edit"),
+        ({"notebook_path": "nope.ipynb"}, "File not found"),
     ],
 )
 def test_what_makes_no_sense_is_refused(context: ToolContext, asked: dict[str, Any], words: str) -> None:
@@ -140,7 +140,7 @@ def test_a_notebook_must_have_been_read_and_not_changed_since(context: ToolConte
     with pytest.raises(ToolFailure, match="has changed since"):
         _edit(context, cell_id="c1", new_source="b")
     context.file_stamps.clear()
-    with pytest.raises(ToolFailure, match="read it first"):
+    with pytest.raises(ToolFailure, match="Read it first"):
         _edit(context, cell_id="c1", new_source="b")
 
 

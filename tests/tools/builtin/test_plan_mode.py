@@ -77,14 +77,14 @@ def test_a_refusal_is_an_error_with_the_users_words(tool: Tool) -> None:
 
 @pytest.mark.parametrize("tool", [EnterPlanMode(), ExitPlanMode()])
 def test_nobody_there_is_a_failure_in_words(tool: Tool) -> None:
-    with pytest.raises(ToolFailure, match="Nobody is there"):
+    with pytest.raises(ToolFailure, match="No user is available"):
         run(tool, make(None, []))
-    with pytest.raises(ToolFailure, match="Nobody is there"):
+    with pytest.raises(ToolFailure, match="No user is available"):
         run(tool, ToolContext(cwd="/", project="/", session_id="s", folder="/", env={}))
 
 
 def test_a_file_that_cannot_be_written_is_a_failure_in_words(tmp_path: Path) -> None:
-    (tmp_path / "plans").write_text("no folder", "utf-8")
+    (tmp_path / "plans").write_text("not a directory", "utf-8")
     context = make({"approved": True}, [], file=str(tmp_path / "plans" / "p.md"))
-    with pytest.raises(ToolFailure, match="cannot be written"):
+    with pytest.raises(ToolFailure, match="Cannot write"):
         run(ExitPlanMode(), context, plan="x")

@@ -44,12 +44,12 @@ def test_several_answers_are_joined() -> None:
 def test_answers_in_the_call_itself_are_not_taken_for_the_users() -> None:
     context = ToolContext(cwd="/", project="/", session_id="s", folder="/", env={})
     given = {"questions": [COLOUR], "answers": {"Which colour?": "Red"}}
-    with pytest.raises(ToolFailure, match="Nobody is there"):
+    with pytest.raises(ToolFailure, match="No user is available"):
         asyncio.run(AskUserQuestion().run(given, context, "toolu_1"))
 
 
 def test_nobody_there_is_a_failure_in_words() -> None:
-    with pytest.raises(ToolFailure, match="Nobody is there"):
+    with pytest.raises(ToolFailure, match="No user is available"):
         ask([COLOUR], None)
 
 

@@ -129,7 +129,7 @@ def test_two_sessions_that_write_at_once_use_no_number_twice(tmp_path: Path) -> 
 
 def test_without_a_folder_there_are_no_tasks() -> None:
     context = ToolContext(cwd="/", project="/", session_id="s", folder="/none", env={})
-    with pytest.raises(ToolFailure, match="no place"):
+    with pytest.raises(ToolFailure, match="not available"):
         run(TaskList(), context)
 
 

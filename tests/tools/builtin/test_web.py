@@ -123,7 +123,7 @@ def test_texts_are_read_as_they_are(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/octet-stream"])
 def test_what_is_no_text_is_refused(kind: str) -> None:
-    with pytest.raises(ToolFailure, match="no text"):
+    with pytest.raises(ToolFailure, match="is not text"):
         fetch({"/": page(b"x", kind)}, "/")
 
 
@@ -144,7 +144,7 @@ def test_a_page_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, bo
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip"])
 def test_a_page_that_cannot_be_unpacked_is_refused(encoding: str) -> None:
     body = page(b"no such thing", "text/plain", more=f"Content-Encoding: {encoding}\r\n")
-    with pytest.raises(ToolFailure, match="packed as"):
+    with pytest.raises(ToolFailure, match=r"unsupported encoding|invalid compressed body"):
         fetch({"/": body}, "/")
 
 
@@ -174,7 +174,7 @@ def test_a_machine_that_does_not_answer_is_said() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     given = {"url": f"http://127.0.0.1:{port}/", "prompt": "?"}
-    with pytest.raises(ToolFailure, match="cannot be read"):
+    with pytest.raises(ToolFailure, match="Cannot fetch"):
         asyncio.run(WebFetch().run(given, make(loopback=True), "toolu_1"))
 
 
@@ -212,7 +212,7 @@ def test_a_page_is_kept_for_a_quarter_of_an_hour(monkeypatch: pytest.MonkeyPatch
 def test_a_long_page_goes_on_at_an_offset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_module, "MAX_TEXT_LENGTH", 4)
     pages = {"/": page(b"0123456789", "text/plain")}
-    assert fetch(pages, "/")[1].content == "0123\n\n[6 more characters; go on with offset 4]"
+    assert fetch(pages, "/")[1].content == "0123\n\n[6 more characters; use offset: 4 for more]"
     assert fetch(pages, "/", offset=8)[1].content == "89"
 
 
@@ -240,7 +240,7 @@ def test_a_redirect_to_what_is_no_page_is_refused(to: str) -> None:
 
 
 def test_redirects_have_an_end() -> None:
-    with pytest.raises(ToolFailure, match="without an end"):
+    with pytest.raises(ToolFailure, match="redirects"):
         fetch({"/": moved("/")}, "/")
 
 
@@ -347,7 +347,7 @@ def named(monkeypatch: pytest.MonkeyPatch, answers: list[list[str]]) -> list[tup
 def test_a_name_that_turns_to_a_machine_inside_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = named(monkeypatch, [["93.184.216.34"], ["127.0.0.1"]])
     given = {"url": "http://example.com/", "prompt": "?"}
-    with pytest.raises(ToolFailure, match="private network"):
+    with pytest.raises(ToolFailure, match="private or local address"):
         asyncio.run(WebFetch().run(given, make(), "toolu_1"))
     ((target, address),) = asked
     assert address == "93.184.216.34"
@@ -357,7 +357,7 @@ def test_a_name_that_turns_to_a_machine_inside_is_refused(monkeypatch: pytest.Mo
 def test_a_name_with_one_number_inside_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = named(monkeypatch, [["93.184.216.34", "::1"]])
     given = {"url": "https://example.com/", "prompt": "?"}
-    with pytest.raises(ToolFailure, match="private network"):
+    with pytest.raises(ToolFailure, match="private or local address"):
         asyncio.run(WebFetch().run(given, make(), "toolu_1"))
     assert asked == []
 
@@ -479,7 +479,7 @@ def test_a_search_lists_words_and_links() -> None:
 
 
 def test_without_a_search_the_model_is_told() -> None:
-    with pytest.raises(ToolFailure, match="no search"):
+    with pytest.raises(ToolFailure, match="not available"):
         search(make(), query="tides")
 
 

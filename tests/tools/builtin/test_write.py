@@ -53,7 +53,7 @@ def test_a_new_file_gets_the_mode_that_others_get(context: ToolContext, tmp_path
 def test_a_file_that_was_not_read_is_not_replaced(context: ToolContext, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(ToolFailure, match="read it first"):
+    with pytest.raises(ToolFailure, match="Read it first"):
         _write(context, path, "new")
     assert path.read_text() == "old"
 
@@ -191,7 +191,7 @@ def test_a_change_at_the_last_moment_is_noticed(context: ToolContext, tmp_path: 
     path = tmp_path / "a.txt"
     _write(context, path, "1")
     context.before_change = _meddler(path)
-    with pytest.raises(ToolFailure, match="this very moment"):
+    with pytest.raises(ToolFailure, match="changed just now"):
         _write(context, path, "2")
     assert path.read_text() == "theirs"
     assert list(tmp_path.iterdir()) == [path]
@@ -200,7 +200,7 @@ def test_a_change_at_the_last_moment_is_noticed(context: ToolContext, tmp_path: 
 def test_a_file_that_appears_at_the_last_moment_is_not_overwritten(context: ToolContext, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     context.before_change = _meddler(path)
-    with pytest.raises(ToolFailure, match="this very moment"):
+    with pytest.raises(ToolFailure, match="changed just now"):
         _write(context, path, "mine")
     assert path.read_text() == "theirs"
 
@@ -208,7 +208,7 @@ def test_a_file_that_appears_at_the_last_moment_is_not_overwritten(context: Tool
 def test_folders_and_pipes_are_refused(context: ToolContext, tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     os.mkfifo(tmp_path / "p")
-    with pytest.raises(ToolFailure, match="is a folder"):
+    with pytest.raises(ToolFailure, match="is a directory"):
         _write(context, "d", "x")
     with pytest.raises(ToolFailure, match="is a pipe"):
         _write(context, "p", "x")
@@ -216,7 +216,7 @@ def test_folders_and_pipes_are_refused(context: ToolContext, tmp_path: Path) -> 
 
 def test_a_file_is_no_folder_to_write_in(context: ToolContext, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ToolFailure, match="cannot write"):
+    with pytest.raises(ToolFailure, match="Cannot write"):
         _write(context, "file/a.txt", "x")
 
 
@@ -238,5 +238,5 @@ def test_names_of_hostile_files_do_not_reach_the_words(context: ToolContext, tmp
 
 @pytest.mark.parametrize("given", [{}, {"file_path": "a"}, {"file_path": 1, "content": ""}])
 def test_an_input_that_does_not_fit_is_refused(given: dict[str, Any], context: ToolContext) -> None:
-    with pytest.raises(ToolFailure, match="does not fit this tool"):
+    with pytest.raises(ToolFailure, match="Invalid tool input"):
         asyncio.run(Write().run(given, context, "call"))

@@ -1,1 +1,1 @@
-"""File checkpoints: the state of files at each prompt, and restoring it."""
+"""File checkpoints: the state of files at each prompt, and restoring them."""

@@ -1,8 +1,7 @@
-"""The backups of a session's files: file states, snapshot records, journal, and the backup files.
+"""The backups of a session's files: file states, snapshot records, journal and backup files.
 
-Records and backup files are those of the real client. The journal, in steno's own directory, has
-what the records have no field for: modes, the state in which the agent left files, created
-directories.
+Records and backup files have the format of Claude Code. The journal, in steno's home directory, has what
+the records cannot store: file modes, the state in which the agent left files, and created directories.
 """
 
 import os
@@ -27,7 +26,7 @@ from steno.store.discovery import is_below
 
 
 def is_encodable(path: str) -> bool:
-    """Whether a path can be written down in a session."""
+    """Return whether a path can be encoded as UTF-8, as records require."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -36,7 +35,7 @@ def is_encodable(path: str) -> bool:
 
 
 def missing_parents(path: str) -> list[str]:
-    """Return the folders above a path that are not there, the nearest first."""
+    """Return the missing parent directories of a path, the nearest first."""
     missing: list[str] = []
     folder = os.path.dirname(path)
     while not os.path.lexists(folder):
@@ -46,11 +45,11 @@ def missing_parents(path: str) -> list[str]:
 
 
 MODE_BITS: Final = 0o777
-"""The part of a mode that is looked at and brought back."""
+"""The permission bits that are compared and restored."""
 FileStamp = tuple[int, int, int, int]
-"""What is another when a file was written to."""
-# Times of files are rough, some by as much as two seconds. What was written so shortly before a
-# look may be written again without any sign of it.
+"""A value that changes whenever the file is written."""
+# Timestamps of files can be as coarse as two seconds, so a file modified shortly before it was read
+# may be written again without a change of its stamp.
 _TIME_RESOLUTION_NS: Final = 2_000_000_000
 _CHUNK_BYTES: Final = 1 << 20
 _OPEN_FLAGS: Final = (
@@ -63,12 +62,12 @@ _OPEN_FLAGS: Final = (
 
 
 class ContentState(msgspec.Struct, frozen=True):
-    """What a file is: its content and its mode."""
+    """The content and mode of a file."""
 
     digest: str
-    """Of its content, or of where a link leads; nothing where no file is."""
+    """Digest of the content or link target; empty if there is no file."""
     mode: int = 0
-    """With its kind; 0 where it is not known."""
+    """Mode including the file type; 0 if unknown."""
 
     @property
     def is_link(self) -> bool:
@@ -76,7 +75,7 @@ class ContentState(msgspec.Struct, frozen=True):
         return stat.S_ISLNK(self.mode)
 
     def matches(self, other: "ContentState") -> bool:
-        """Whether both are the same, as far as it is known."""
+        """Return whether both states are equal, ignoring an unknown mode."""
         if self.digest != other.digest or self.is_link != other.is_link:
             return False
         bits = (self.mode & MODE_BITS, other.mode & MODE_BITS)
@@ -87,7 +86,7 @@ ABSENT: Final = ContentState("")
 
 
 class FileEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a look at a file showed."""
+    """The status of a file at one moment, with the digest of its content."""
 
     mtime: int
     ctime: int
@@ -95,21 +94,21 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     inode: int
     mode: int
     digest: str = ""
-    """Nothing where the content is not kept: it is too big, or cannot be read."""
+    """Empty if the content is not saved because it is too large or cannot be read."""
     is_recent: bool = False
-    """Whether it was written so shortly before that it must be read again."""
+    """Whether the file was written so recently that it must be read again."""
 
     @property
     def stamp(self) -> FileStamp:
-        """What is another when the file was written to."""
+        """A value that changes whenever the file is written."""
         return self.mtime, self.ctime, self.size, self.inode
 
 
 def content_state(path: str) -> tuple[ContentState, FileStamp | None]:
-    """Return what is at a path now, and a stamp that stays as long as nothing is written.
+    """Return the state of a path and its stamp, None if the stamp is not reliable.
 
     Raises:
-        Unreadable: there is a file that cannot be read, or something that is no file.
+            Unreadable: The file cannot be read or is not a regular file.
     """
     started_at = time.time_ns()
     try:
@@ -119,7 +118,7 @@ def content_state(path: str) -> tuple[ContentState, FileStamp | None]:
         if stat.S_ISDIR(status.st_mode):
             return ABSENT, None
         if not stat.S_ISREG(status.st_mode):
-            raise Unreadable(f"{path} is no file")
+            raise Unreadable(f"{path} is not a regular file")
         digest = sha256()
         for chunk in read_chunks(path):
             digest.update(chunk)
@@ -134,18 +133,18 @@ def content_state(path: str) -> tuple[ContentState, FileStamp | None]:
 
 
 def read_chunks(path: str) -> Iterator[bytes]:
-    """Yield what is in a regular file; a link is not followed, a pipe not waited for."""
+    """Yield the content of a regular file, without following links or blocking on pipes."""
     descriptor = os.open(path, _OPEN_FLAGS)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Unreadable(f"{path} is no file")
+            raise Unreadable(f"{path} is not a regular file")
         yield from iter(lambda: os.read(descriptor, _CHUNK_BYTES), b"")
     finally:
         os.close(descriptor)
 
 
 def file_entry(status: os.stat_result, digest: str = "", *, started_at: int = 0) -> FileEntry:
-    """Return a look at a file; `started_at` is when the looking began."""
+    """Return the entry of a file; `started_at` is the time before its status was read."""
     return FileEntry(
         mtime=status.st_mtime_ns,
         ctime=status.st_ctime_ns,
@@ -163,7 +162,7 @@ def content_digest(data: bytes) -> str:
 
 
 def regular_file_status(path: str) -> os.stat_result | None:
-    """Return the status of a regular file; None where there is none."""
+    """Return the status of a regular file, else None."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -172,7 +171,7 @@ def regular_file_status(path: str) -> os.stat_result | None:
 
 
 def file_stamp(path: str) -> FileStamp | None:
-    """Return the stamp of a regular file; None where there is none."""
+    """Return the stamp of a regular file, else None."""
     status = regular_file_status(path)
     if status is None:
         return None
@@ -182,7 +181,7 @@ def file_stamp(path: str) -> FileStamp | None:
 def write_atomically(
     path: str, chunks: Iterable[bytes], mode: int, *, owner_status: os.stat_result | None = None, digest: str = ""
 ) -> str:
-    """Put a content at a path, whole or not at all; return its digest."""
+    """Write a file atomically; return the digest of its content."""
     hasher = sha256()
 
     def hashed_chunks() -> Iterator[bytes]:
@@ -202,62 +201,62 @@ def write_atomically(
 
 
 def link_atomically(path: str, target: bytes) -> None:
-    """Put a symbolic link at a path."""
+    """Create or replace a symbolic link atomically."""
     with replacing(path) as temp_path:
         os.symlink(os.fsdecode(target), temp_path)
 
 
 SNAPSHOT_TYPE: Final = "file-history-snapshot"
-"""The type of a record that tells of all files at a prompt."""
+"""The type of a record with the backups of all files at a prompt."""
 DELTA_TYPE: Final = "file-history-delta"
-"""The type of a record that tells of one file more."""
+"""The type of a record with the backup of one more file."""
 _BACKUP_NAME: Final = re.compile(r"[0-9a-f]{16}@v[0-9]{1,9}")
 
 
 class Backup(msgspec.Struct, frozen=True):
-    """What a file was at some moment, as a record tells it."""
+    """A backup of a file, as in a record."""
 
     name: str | None
-    """Of the file that has its content; None where there was no file."""
+    """Name of the backup file; None if there was no file."""
     version: int
     time: str = ""
     parent: str = ""
-    """The folder it was in, with all links followed; nothing in records of older clients."""
+    """The directory of the file with all links resolved; empty in records of older versions."""
 
     def to_record(self) -> dict[str, Any]:
-        """Return it as it is recorded."""
+        """Return the backup in the form of a record."""
         record: dict[str, Any] = {"backupFileName": self.name, "version": self.version, "backupTime": self.time}
         return {**record, "realParentDir": self.parent} if self.parent else record
 
 
 class SnapshotHistory:
-    """What files were at each prompt, as the records of a session tell it."""
+    """The backups of files at each prompt, read from the records of a session."""
 
     def __init__(self, project: str, is_tracked: Callable[[str], bool]) -> None:
         self._project = project
         self._is_tracked = is_tracked
         self.files: dict[str, list[tuple[int, Backup]]] = {}
-        """The backups of every known file, each with the number of its moment."""
+        """The backups of every tracked file, each with the number of its prompt."""
         self.prompt_numbers: dict[str, int] = {}
-        """The prompts, numbered in their order."""
+        """Numbers of prompts by ID, in order."""
         self.last_prompt = ""
-        """The last one."""
+        """ID of the last prompt."""
 
     def add_prompt(self, prompt: str) -> int:
-        """Note that a prompt is the last one; return the number of its moment."""
+        """Add a prompt as the last one; return its number."""
         self.last_prompt = prompt
         return self.prompt_numbers.setdefault(prompt, len(self.prompt_numbers))
 
     def add_backup(self, path: str, number: int, backup: Backup) -> None:
-        """Note what a file was at a moment."""
+        """Add the backup of a file at a prompt."""
         entries = self.files.setdefault(path, [])
         index = bisect_right(entries, number, key=lambda entry: entry[0])
-        # Of a turn the first counts: it was made before the turn's first change.
+        # The first backup of a turn is kept: it was made before the first change of the turn.
         if not index or (entries[index - 1][0] != number and entries[index - 1][1] != backup):
             entries.insert(index, (number, backup))
 
     def read_record(self, fields: dict[str, Any]) -> None:
-        """Take in a record, of whatever version; what makes no sense is left out."""
+        """Add the backups in a record of any version; invalid values are ignored."""
         if fields.get("type") == DELTA_TYPE:
             prompt: object = fields.get("snapshotMessageId")
             backups = {str(fields.get("trackingPath") or ""): fields.get("backup")}
@@ -276,21 +275,21 @@ class SnapshotHistory:
                 self.add_backup(absolute_path, number, backup)
 
     def backup_at(self, path: str, number: int) -> Backup:
-        """Return what a file was at a moment; before its first change it was what it was then."""
+        """Return the backup of a file at a prompt; before its first change, the first one."""
         entries = self.files[path]
         index = bisect_right(entries, number, key=lambda entry: entry[0])
         return entries[max(index - 1, 0)][1]
 
     def latest_backup(self, path: str) -> Backup:
-        """Return the newest backup of a known file."""
+        """Return the latest backup of a tracked file."""
         return self.files[path][-1][1]
 
     def next_version(self, path: str) -> int:
-        """Return the version that the next backup of a file has, if that is free."""
+        """Return the version of the next backup of a file, unless its name is taken."""
         return self.latest_backup(path).version + 1 if path in self.files else 1
 
     def snapshot_record(self, backups: dict[str, Backup], time: str) -> dict[str, Any]:
-        """Return the record of what all files were at the last prompt."""
+        """Return a record with the backups of all files at the last prompt."""
         snapshot = {
             "messageId": self.last_prompt,
             "trackedFileBackups": {self._recorded_path(path): backup.to_record() for path, backup in backups.items()},
@@ -299,7 +298,7 @@ class SnapshotHistory:
         return {"type": SNAPSHOT_TYPE, "messageId": self.last_prompt, "snapshot": snapshot, "isSnapshotUpdate": False}
 
     def delta_record(self, path: str, backup: Backup, leaf: str | None, time: str) -> dict[str, Any]:
-        """Return the record of a file that is changed for the first time."""
+        """Return a record for a file that is changed for the first time."""
         return {
             "type": DELTA_TYPE,
             "messageId": leaf or self.last_prompt,
@@ -335,7 +334,7 @@ class _JournalEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Journal:
-    """What no record has a place for: modes, what we have left in files, folders we have made."""
+    """File modes, digests of files left by the agent, and created directories, stored in a file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -344,7 +343,7 @@ class Journal:
         self.created_folders: set[str] = set()
 
     def read(self, path: str) -> None:
-        """Take in what was noted before."""
+        """Read the entries of a journal file."""
         try:
             data = b"".join(read_chunks(path))
         except OSError:
@@ -355,16 +354,16 @@ class Journal:
                 self._apply(entry)
 
     def add_backup(self, name: str, state: ContentState) -> None:
-        """Note what a backup holds."""
+        """Store the state in a backup."""
         self._add(_JournalEntry(backup=name, digest=state.digest, mode=state.mode))
 
     def add_left_state(self, path: str, state: ContentState) -> None:
-        """Note what a file was left as."""
+        """Store the state in which the agent left a file."""
         if self.left_digests.get(path) != state.digest:
             self._add(_JournalEntry(path=path, digest=state.digest))
 
     def add_created_folders(self, folders: Iterable[str]) -> None:
-        """Note folders that were made."""
+        """Store directories that the agent created."""
         for folder in folders:
             if folder not in self.created_folders:
                 self._add(_JournalEntry(made=folder))
@@ -384,7 +383,7 @@ class Journal:
 
 
 class BackupStore:
-    """The backups of one session, and what the files are that they were made of."""
+    """The backup files of one session, and cached states of the original files."""
 
     def __init__(self, folder: str, journal: Journal, now: Callable[[], str]) -> None:
         self.folder = folder
@@ -393,10 +392,10 @@ class BackupStore:
         self._state_cache: dict[str, tuple[FileStamp, ContentState]] = {}
 
     def state(self, path: str) -> ContentState:
-        """Return what is at a path now, without reading what has not changed.
+        """Return the current state of a path, cached while the file is unchanged.
 
         Raises:
-            Unreadable: it cannot be read.
+                Unreadable: The file cannot be read.
         """
         cached = self._state_cache.get(path)
         if cached is not None and cached[0] == file_stamp(path):
@@ -409,7 +408,7 @@ class BackupStore:
         return state
 
     def stored_state(self, backup: Backup) -> ContentState | None:
-        """Return what a backup holds; None if it is lost."""
+        """Return the state in a backup; None if the backup is lost."""
         if backup.name is None:
             return ABSENT
         journal_state = self._journal.backup_states.get(backup.name)
@@ -423,11 +422,11 @@ class BackupStore:
         return ContentState(state.digest) if state.digest and not state.is_link else None
 
     def back_up(self, path: str, version: int) -> Backup:
-        """Make a backup of what a file is now.
+        """Back up the current state of a file.
 
         Raises:
-            Unreadable: it cannot be read.
-            Unwritable: it cannot be kept.
+                Unreadable: The file cannot be read.
+                Unwritable: The backup cannot be written.
         """
         state = self.state(path)
         if state == ABSENT:
@@ -437,15 +436,15 @@ class BackupStore:
         return self.create(path, version, state.mode, read_chunks(path))
 
     def create(self, path: str, version: int, mode: int | None, chunks: Iterable[bytes] = ()) -> Backup:
-        """Make a backup of a content, of that version or a later one; no mode means no file.
+        """Create a backup with this version or a later one; `mode` None means that there is no file.
 
         Raises:
-            Unreadable: the content cannot be read.
-            Unwritable: it cannot be kept.
+                Unreadable: The content cannot be read.
+                Unwritable: The backup cannot be written.
         """
         name = None
         if mode is not None:
-            # What is there already is somebody's, even if no record tells of it.
+            # Never replace an existing backup, even if no record refers to it.
             while os.path.lexists(os.path.join(self.folder, file_history_name(path, version))):
                 version += 1
             name = file_history_name(path, version)
@@ -460,7 +459,7 @@ class BackupStore:
         return Backup(name, version, self._now(), os.path.realpath(os.path.dirname(path)))
 
     def copy_backups(self, source_folder: str, names: Iterable[str]) -> None:
-        """Give the backups of another session to this one."""
+        """Copy the backups of another session."""
         make_private_folder(self.folder)
         for name in names:
             source_path, target_path = (os.path.join(source_folder, name), os.path.join(self.folder, name))

@@ -1,14 +1,14 @@
 """File checkpoints: saves files before they change, and restores their state at a prompt.
 
 checkpointer = FileCheckpointer(config, recorder, project)
-checkpointer.resume(transcript)                  # of a resumed session
+checkpointer.resume(transcript)                  # for a resumed session
 await checkpointer.begin(prompt)                 # at each prompt, after its record
 context.before_change = checkpointer.before_change
 async with checkpointer.track_call(tool.spec.name):    # around each tool call
     ...
 checkpointer.plan(prompt); checkpointer.restore(prompt)
 
-Backups and records are those of the real client, which can restore files with them as well.
+Backups and records have the format of Claude Code, which can restore files from them as well.
 """
 
 import asyncio
@@ -45,28 +45,28 @@ from steno.store.environment import steno_home
 
 
 class FileRestore(msgspec.Struct, frozen=True):
-    """What taking a file back means, or meant."""
+    """A file in a restore operation, planned or executed."""
 
     path: str
     action: Literal["write", "delete", "unchanged"]
     changed_externally: bool = False
-    """Whether somebody else has changed it: its content is none that is known here."""
+    """Whether another program has changed the file: its content matches no known state."""
     obstacle: str = ""
-    """Why it cannot be done; such a file is left as it is."""
+    """Why the file cannot be restored; such a file is left unchanged."""
 
 
 class RestoreResult(msgspec.Struct, frozen=True):
-    """What was done."""
+    """The result of a restore operation."""
 
     restored: tuple[FileRestore, ...]
     skipped: tuple[FileRestore, ...]
-    """What could not be done, and why."""
+    """Files that could not be restored, with the reason in `obstacle`."""
     undo_prompt: str = ""
-    """Restore this to have everything as it was before; nothing if nothing was to be done."""
+    """The checkpoint that restores the previous state; empty if nothing was changed."""
 
 
 class FileRestorer:
-    """Takes files back to what they were, where nothing is in the way."""
+    """Restores files to an earlier state, unless something prevents it."""
 
     def __init__(self, project: str, history: SnapshotHistory, backups: BackupStore, journal: Journal) -> None:
         self._project = project
@@ -75,12 +75,12 @@ class FileRestorer:
         self._journal = journal
 
     def plan_file(self, path: str, number: int) -> FileRestore:
-        """Return what taking a file back to a moment would do."""
+        """Return how a file would be restored to its state at a prompt."""
         backup = self._history.backup_at(path, number)
         target = self._backups.stored_state(backup)
         action = "delete" if backup.name is None else "write"
         if target is None:
-            return FileRestore(path, action, obstacle="its backup is lost")
+            return FileRestore(path, action, obstacle="the backup is missing")
         try:
             current = self._backups.state(path)
         except Unreadable as error:
@@ -91,7 +91,7 @@ class FileRestorer:
         return FileRestore(path, action, foreign, self._obstacle(path, backup))
 
     def restore_file(self, file_restore: FileRestore, number: int) -> FileRestore:
-        """Take a file back to a moment; return what it came to."""
+        """Restore a file to its state at a prompt; return the result."""
         if file_restore.obstacle:
             return file_restore
         path = file_restore.path
@@ -99,7 +99,7 @@ class FileRestorer:
         try:
             latest = self._backups.stored_state(self._history.latest_backup(path))
             if latest is None or not self._backups.state(path).matches(latest):
-                raise Unwritable("it was changed this very moment")
+                raise Unwritable("the file was changed just now")
             if file_restore.action == "delete":
                 os.unlink(path)
             else:
@@ -112,7 +112,7 @@ class FileRestorer:
         return file_restore
 
     def remove_created_folders(self, removed_paths: Iterable[str]) -> None:
-        """Remove the folders that were made here and are empty again."""
+        """Remove directories that the agent created and that are empty now."""
         for path in removed_paths:
             folder = os.path.dirname(path)
             while folder in self._journal.created_folders:
@@ -129,26 +129,26 @@ class FileRestorer:
         return any(state is not None and state.digest == current.digest for state in stored_states)
 
     def _obstacle(self, path: str, backup: Backup) -> str:
-        """Return why a path must not be written to, if so: records may have been made by anybody."""
+        """Return why a path must not be written, or an empty string: records are not trusted."""
         is_inside = is_below(path, self._project)
         if not is_inside and path not in self._journal.left_digests:
-            return "it is not in the project"
+            return "the file is outside the project"
         real_folder = os.path.realpath(os.path.dirname(path))
         if is_inside and not is_below(real_folder, self._project, or_equal=True):
-            return f"its folder leads out of the project, to {real_folder}"
+            return f"its directory links out of the project, to {real_folder}"
         if not is_inside and real_folder != (backup.parent or real_folder):
-            return f"its folder now leads to {real_folder}"
+            return f"its directory now links to {real_folder}"
         if backup.parent and is_below(backup.parent, self._project) and real_folder != backup.parent:
-            return f"its folder now leads to {real_folder}"
+            return f"its directory now links to {real_folder}"
         return ""
 
     def _write_backup(self, path: str, backup: Backup) -> None:
         target = self._backups.stored_state(backup)
         source = os.path.join(self._backups.folder, backup.name or "")
         if target is None:
-            raise Unreadable("its backup is lost")
+            raise Unreadable("the backup is missing")
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        # Now that all folders are there, once more.
+        # Check again now that all directories exist.
         obstacle = self._obstacle(path, backup)
         if obstacle:
             raise Unwritable(obstacle)
@@ -170,7 +170,7 @@ _MAX_LISTED: Final = 5
 
 
 class FileCheckpointer:
-    """What is known of the files of one session."""
+    """The file checkpoints of one session."""
 
     def __init__(
         self, config_folder: str, recorder: Recorder, project: str, *, home: str = "", limits: TreeLimits | None = None
@@ -179,10 +179,10 @@ class FileCheckpointer:
         self.recorder = recorder
         self.project = os.path.realpath(project)
         self.notice: Callable[[str], None] = lambda _words: None
-        """Told what the user should know, in the thread of the caller."""
+        """Called with messages for the user, in the thread of the caller."""
         self._pending_notices: list[str] = []
         self.has_background_commands: Callable[[], bool] = lambda: False
-        """Says whether commands run in the background, whose changes are looked for as well."""
+        """Returns whether background commands are running, whose changes must be tracked as well."""
         self._config_folder = os.path.realpath(config_folder)
         history = os.path.join(self._config_folder, "file-history")
         self._own_folders = (os.path.join(self._config_folder, "projects"), history, os.path.realpath(home))
@@ -202,29 +202,29 @@ class FileCheckpointer:
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        """What files can be taken back to, oldest first."""
+        """IDs of the prompts with a checkpoint, oldest first."""
         return tuple(self._history.prompt_numbers)
 
-    # As the work goes on
+    # During a turn
 
     async def begin(self, prompt: str) -> None:
-        """Note what all known files are now that a prompt was sent."""
+        """Create a checkpoint of all tracked files for a prompt."""
         async with self._lock:
             await self._record_command_changes()
             try:
                 backups = await asyncio.to_thread(self._current_backups)
             except Unwritable as error:
-                self._pending_notices.append(f"No checkpoint of this prompt: {error}.")
+                self._pending_notices.append(f"No checkpoint for this prompt: {error}.")
             else:
                 self._record_snapshot(prompt, backups)
             self._emit_notices()
 
     def before_change(self, path: str) -> None:
-        """Keep a file as it is, since a tool is about to change it.
+        """Back up a file that a tool is about to change.
 
         Raises:
-            Unreadable: it cannot be read.
-            Unwritable: it cannot be kept; it should not be changed then.
+                Unreadable: The file cannot be read.
+                Unwritable: The backup cannot be written; the file should not be changed then.
         """
         folder, name = os.path.split(os.path.abspath(path))
         path = os.path.join(os.path.realpath(folder), name)
@@ -237,7 +237,7 @@ class FileCheckpointer:
 
     @asynccontextmanager
     async def track_call(self, tool: str, *, background: bool = False) -> AsyncGenerator[None, None]:
-        """Look after what a call changes; only commands and foreign tools need a look around."""
+        """Track the changes of a call; only commands and MCP tools require a scan of the project."""
         runs_command = tool == SHELL or tool.startswith("mcp__")
         if runs_command:
             await self.before_command(background=background)
@@ -250,7 +250,7 @@ class FileCheckpointer:
                 self._journal_left_states()
 
     async def before_command(self, *, background: bool = False) -> None:
-        """Look around before a command that may change anything."""
+        """Scan the project before a command that may change any file."""
         async with self._lock:
             if self._running_commands or self._background_running:
                 await self._record_command_changes()
@@ -262,17 +262,17 @@ class FileCheckpointer:
             self._background_running = self._background_running or background
 
     async def after_command(self) -> None:
-        """Look around behind it: what has changed gets its backup from what was seen before."""
+        """Scan the project after a command and back up the previous content of changed files."""
         try:
             async with self._lock:
                 await self._record_command_changes()
         finally:
             self._running_commands -= 1
 
-    # As it was, and back
+    # Restoring
 
     def resume(self, transcript: Transcript, *, origin: str = "") -> None:
-        """Learn from the records of a session what is known; `origin` is what it was forked from."""
+        """Load the checkpoints of a session; `origin` is the session that it was forked from."""
         for node in transcript.nodes:
             if node.type in (SNAPSHOT_TYPE, DELTA_TYPE):
                 self._history.read_record(transcript.record(node).fields)
@@ -284,26 +284,26 @@ class FileCheckpointer:
             self._backups.copy_backups(source, names)
 
     def plan(self, prompt: str) -> list[FileRestore]:
-        """Return what taking all files back to a prompt would do, by path.
+        """Return how all files would be restored to a prompt, sorted by path.
 
         Raises:
-            NotFound: nothing is known of that prompt.
+                NotFound: The prompt has no checkpoint.
         """
         number = self._history.prompt_numbers.get(prompt)
         if number is None:
-            raise NotFound(f"no files are kept of prompt {prompt!r}")
+            raise NotFound(f"no checkpoint for prompt {prompt!r}")
         return [self._restorer.plan_file(path, number) for path in sorted(self._history.files)]
 
     def content(self, prompt: str, path: str) -> bytes | None:
-        """Return what a known file held when a prompt was sent; None where there was none.
+        """Return the content of a tracked file at a prompt; None if it did not exist.
 
         Raises:
-            NotFound: nothing is known of that prompt or file.
-            Unreadable: its backup is lost.
+                NotFound: The prompt has no checkpoint, or the file is not tracked.
+                Unreadable: The backup cannot be read.
         """
         number = self._history.prompt_numbers.get(prompt)
         if number is None or path not in self._history.files:
-            raise NotFound(f"no files are kept of prompt {prompt!r}")
+            raise NotFound(f"no checkpoint for prompt {prompt!r}")
         backup = self._history.backup_at(path, number)
         if backup.name is None:
             return None
@@ -311,34 +311,32 @@ class FileCheckpointer:
             with open(os.path.join(self._backups.folder, backup.name), "rb") as file:
                 return file.read()
         except OSError as error:
-            raise Unreadable(f"the backup of {path} cannot be read") from error
+            raise Unreadable(f"cannot read the backup of {path}") from error
 
     def restore(self, prompt: str, *, force: bool = False) -> RestoreResult:
-        """Take all files back to what they were when a prompt was sent.
+        """Restore all files to their state at a prompt.
 
-        No turn may be at work meanwhile. Each file is the old or the new one at any moment, and
-        everything is kept first, so that it can be undone.
+        No turn may run meanwhile. Files are replaced atomically, and their current state is saved first, so that
+        the operation can be undone.
 
         Raises:
-            NotFound: nothing is known of that prompt.
-            Busy: somebody else has changed files; nothing is done then, unless it is forced.
-            Unwritable: what is there now cannot be kept; nothing is done then.
+                NotFound: The prompt has no checkpoint.
+                Busy: Another program has changed files; nothing was restored, unless `force` is set.
+                Unwritable: The current state cannot be saved; nothing was restored.
         """
         plan = self.plan(prompt)
         foreign = [
             file_restore.path for file_restore in plan if file_restore.changed_externally and not file_restore.obstacle
         ]
         if foreign and not force:
-            raise Busy(
-                f"changed by somebody else since: {_join_paths(foreign)}", hint="nothing was done; it can be forced"
-            )
+            raise Busy(f"changed by another program: {_join_paths(foreign)}", hint="Nothing was restored.")
         changes = [each for each in plan if each.action != "unchanged"]
         if all(each.obstacle for each in changes):
             return RestoreResult((), tuple(changes))
         undo_prompt = new_uuid()
         number = self._history.prompt_numbers[prompt]
         self._record_snapshot(undo_prompt, self._current_backups())
-        # First what has to go: it may lie where something else has to come back.
+        # Delete first: a file may be in the way of a directory that must be restored.
         deletes = [each for each in changes if each.action == "delete"]
         attempted = [self._restorer.restore_file(each, number) for each in deletes]
         self._restorer.remove_created_folders(each.path for each in attempted if not each.obstacle)
@@ -352,7 +350,7 @@ class FileCheckpointer:
             undo_prompt,
         )
 
-    # What is known
+    # Tracked files
 
     def _journal_path(self, session: str) -> str:
         return os.path.join(self._working_tree.folder, "sessions", f"{session}.jsonl")
@@ -369,10 +367,10 @@ class FileCheckpointer:
                 states[path] = self._backups.state(path)
         return states
 
-    # Keeping
+    # Backups
 
     def _current_backups(self) -> dict[str, Backup]:
-        """Return the newest backup of every file; of what has changed since, a new one is made."""
+        """Return the latest backup of every file, with new backups of files that changed."""
         backups: dict[str, Backup] = {}
         for path in list(self._history.files):
             latest = self._history.latest_backup(path)
@@ -383,7 +381,7 @@ class FileCheckpointer:
                 if stored is None or not state.matches(stored):
                     backups[path] = self._back_up(path)
             except Unreadable as error:
-                self._pending_notices.append(f"No checkpoint of a file: {error}.")
+                self._pending_notices.append(f"No checkpoint for a file: {error}.")
         return backups
 
     def _back_up(self, path: str) -> Backup:
@@ -401,7 +399,7 @@ class FileCheckpointer:
         self.recorder.write(self._history.snapshot_record(backups, self._now()))
 
     def _journal_left_states(self) -> None:
-        """Note what tools have left in the files they changed, to know it from others' changes."""
+        """Store the state in which tools left files, to distinguish it from changes of other programs."""
         paths, self._changed_paths = self._changed_paths, set()
         for path in paths:
             with suppress(OSError):
@@ -419,14 +417,14 @@ class FileCheckpointer:
         try:
             snapshot = self._working_tree.scan()
         except OSError as error:
-            self._working_tree.too_big = f"Not watching what commands change: {error}."
+            self._working_tree.too_big = f"Changes made by commands are not tracked: {error}."
             snapshot = None
         if was_watched and self._working_tree.too_big:
             self._pending_notices.append(self._working_tree.too_big)
         return snapshot
 
     async def _record_command_changes(self) -> None:
-        """Take in what commands have changed since the last look."""
+        """Record the changes that commands made since the last scan."""
         if not (self._running_commands or self._background_running):
             return
         previous, self._last_snapshot = (self._last_snapshot, await asyncio.to_thread(self._take_snapshot))
@@ -458,9 +456,9 @@ class FileCheckpointer:
                     data = self._working_tree.content(before.digest)
                     yield path, self._backups.create(path, version, before.mode, [data])
                 else:
-                    self._pending_notices.append(f"{change.path} was {change.kind}, and cannot be brought back.")
+                    self._pending_notices.append(f"{change.path} was {change.kind} and cannot be restored.")
             except (Unreadable, Unwritable) as error:
-                self._pending_notices.append(f"{change.path} was {change.kind}, and cannot be brought back: {error}")
+                self._pending_notices.append(f"{change.path} was {change.kind} and cannot be restored: {error}")
 
 
 def _join_paths(paths: list[str]) -> str:

@@ -1,14 +1,13 @@
-"""Snapshots of the working tree, and the changes between two of them, whoever made them.
+"""Snapshots of the working tree, and the changes between two snapshots.
 
 tree = WorkingTree(project, home=steno_home())
-before = tree.scan()               # None if the tree is too big: `tree.too_big` says why
+before = tree.scan()               # None if the tree is too large: see `tree.too_big`
 …                                  # a command runs
 for change in changes_between(before, tree.scan()):
     tree.content(change.before.digest)      # the content before the change
 
-Contents are stored compressed in steno's own directory, so that the state before a command is
-known after it. A file whose stamp is unchanged is not read again. Files ignored by git are
-skipped.
+Contents are stored compressed in steno's home directory, so that the state before a command is available
+after it. A file with an unchanged stamp is not read again. Files ignored by git are skipped.
 """
 
 import os
@@ -33,23 +32,23 @@ from steno.store.atomic import TEMP_SUFFIX, make_private_folder, write_atomic
 from steno.store.discovery import list_entries
 
 IGNORE_FILE: Final = ".gitignore"
-"""The name of a file of rules."""
+"""The name of git's ignore files."""
 _MAX_IGNORE_BYTES: Final = 1 << 20
 _MAX_CACHED: Final = 10_000
 
 
 class IgnoreRules:
-    """What the files named `.gitignore` in and above a folder leave out of it."""
+    """The rules of the `.gitignore` files in a directory and its parents."""
 
     def __init__(self, parent: "IgnoreRules | None", levels: tuple[tuple[str, Any], ...], stamp: object) -> None:
         self.parent = parent
         self.levels = levels
         self.stamp = stamp
-        # Asked again for every name at every look, and slow to find out.
+        # Every scan asks for the same names, and matching is slow.
         self._cache: dict[str, bool] = {}
 
     def is_ignored(self, path: str, *, is_folder: bool) -> bool:
-        """Whether a file or folder is left out."""
+        """Return whether a file or directory is ignored."""
         if not self.levels:
             return False
         key = path + "/" * is_folder
@@ -68,7 +67,7 @@ class IgnoreRules:
 
 
 def read_ignore_file(folder: str) -> Any:
-    """Return the rules in a folder; None where there are none that can be read."""
+    """Return the ignore rules of a directory; None without a readable file."""
     from pathspec import GitIgnoreSpec
 
     try:
@@ -79,7 +78,7 @@ def read_ignore_file(folder: str) -> Any:
 
 
 def parent_ignore_rules(project: str) -> "IgnoreRules | None":
-    """Return what is said in the folders between the top of the repository and the project."""
+    """Return the rules of the directories between the repository root and the project."""
     parents: list[str] = []
     folder = project
     while not os.path.lexists(os.path.join(folder, ".git")):
@@ -89,7 +88,7 @@ def parent_ignore_rules(project: str) -> "IgnoreRules | None":
         parents.append(folder)
     specs = [(folder, read_ignore_file(folder)) for folder in reversed(parents)]
     rules = IgnoreRules(None, tuple((folder, spec) for folder, spec in specs if spec is not None), None)
-    # A project that is ignored itself is there to be worked on all the same.
+    # A project that is itself ignored is scanned anyway.
     return None if rules.is_ignored(project, is_folder=True) else rules
 
 
@@ -97,7 +96,7 @@ _MAX_UNUSED_SECONDS: Final = 7 * 24 * 3600
 
 
 class ContentStore:
-    """Contents under their digest, and what the last scan saw. All of it can be made anew."""
+    """File contents by digest, and the index of the last scan. A cache that can be rebuilt."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -107,7 +106,7 @@ class ContentStore:
         self._compress: Callable[[bytes], bytes] | None = None
 
     def put(self, digest: str, data: bytes) -> None:
-        """Keep a content."""
+        """Store a content."""
         if digest in self._stored:
             return
         path = self._path(digest)
@@ -119,7 +118,7 @@ class ContentStore:
         """Return a content.
 
         Raises:
-            Unreadable: it is not there, or not whole.
+                Unreadable: The content is missing or damaged.
         """
         from zstandard import ZstdDecompressor, ZstdError
 
@@ -127,13 +126,13 @@ class ContentStore:
         try:
             data = ZstdDecompressor().decompress(b"".join(read_chunks(path)))
         except (OSError, ZstdError) as error:
-            raise Unreadable(f"what was in a file is no longer kept: {path}") from error
+            raise Unreadable(f"the stored content is missing: {path}") from error
         if content_digest(data) != digest:
-            raise Unreadable(f"what was in a file is kept, but damaged: {path}")
+            raise Unreadable(f"the stored content is damaged: {path}")
         return data
 
     def load_index(self) -> dict[str, FileEntry]:
-        """Return what the last scan saw, of which the contents are there; forget what is old."""
+        """Return the entries of the last scan whose contents are stored; remove old contents."""
         from zstandard import ZstdDecompressor, ZstdError
 
         try:
@@ -146,11 +145,11 @@ class ContentStore:
         return {path: look for path, look in files.items() if look.digest in self._stored}
 
     def save_index(self, files: dict[str, FileEntry]) -> None:
-        """Note what a scan saw."""
+        """Save the entries of a scan."""
         self._write(self._index, msgspec.msgpack.encode(files))
 
     def _sweep(self, indexed_digests: set[str]) -> Iterator[str]:
-        """Yield what is there; what nobody has used for long is removed."""
+        """Yield the stored digests; remove contents that were not used for a long time."""
         cutoff = time.time() - _MAX_UNUSED_SECONDS
         for folder in list_entries(self._objects):
             for entry in list_entries(folder.path):
@@ -170,7 +169,7 @@ class ContentStore:
 
             self._compress = ZstdCompressor(level=1).compress
         make_private_folder(os.path.dirname(path))
-        # Not flushed to the disk, for there are many: what is damaged is noticed when it is read.
+        # Not flushed, because there are many files; damage is detected when a content is read.
         write_atomic(path, (self._compress(data),), sync=False)
 
 
@@ -185,36 +184,36 @@ _VENV_MARKER: Final = "pyvenv.cfg"
 
 
 class TreeLimits(msgspec.Struct, frozen=True):
-    """How much is looked at."""
+    """Limits of a scan."""
 
     files: int = 20_000
     total_bytes: int = 200_000_000
-    """Bytes in all files together."""
+    """Total size of all files in bytes."""
     file_bytes: int = 5_000_000
-    """Bytes of one file: what is bigger is seen, but not kept."""
+    """Size of one file in bytes; the content of a larger file is not stored."""
     entries: int = 200_000
-    """Names in all folders, those that are ignored too."""
+    """Directory entries, including ignored ones."""
 
 
 class TreeSnapshot(msgspec.Struct, frozen=True):
-    """A working tree at a moment: its files and links by their path in it, and its folders."""
+    """Files, links and directories of a working tree at one moment, by relative path."""
 
     files: dict[str, FileEntry]
     folders: frozenset[str] = frozenset()
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """A file that is another than it was."""
+    """A changed file."""
 
     path: str
-    """As seen from the project."""
+    """Path relative to the project."""
     kind: Literal["created", "modified", "deleted"]
     before: FileEntry | None
     after: FileEntry | None
 
 
 def changes_between(before: TreeSnapshot, after: TreeSnapshot) -> list[FileChange]:
-    """Return what is another in the second scan; a file that was only touched is not."""
+    """Return the changed files; a file with only a new timestamp is not included."""
     changes: list[FileChange] = []
     for path, new_entry in after.files.items():
         old_entry = before.files.get(path)
@@ -236,12 +235,12 @@ def _is_unchanged(old_entry: FileEntry, new_entry: FileEntry) -> bool:
 
 
 def tree_store_folder(home: str, project: str) -> str:
-    """Return where steno keeps what it knows of a project's files."""
+    """Return the directory in which steno stores the contents of a project."""
     return os.path.join(home, _STORE_FOLDER, content_digest(os.fsencode(project))[:16])
 
 
 class WorkingTree:
-    """A working tree that is looked at again and again."""
+    """A working tree that is scanned repeatedly."""
 
     def __init__(
         self, project: str, *, home: str, skip: tuple[str, ...] = (), limits: TreeLimits | None = None
@@ -249,7 +248,7 @@ class WorkingTree:
         self.project = os.path.realpath(project)
         self.folder = tree_store_folder(home, self.project)
         self.too_big = ""
-        """Why it is no longer looked at, in plain words."""
+        """Why the tree is no longer scanned, as a message for the user."""
         self._limits = limits or TreeLimits()
         self._skip = {os.path.realpath(path) for path in (*skip, home)}
         self._store = ContentStore(self.folder)
@@ -257,10 +256,10 @@ class WorkingTree:
         self._ignore_rules: dict[str, IgnoreRules] = {}
 
     def scan(self) -> TreeSnapshot | None:
-        """Look at everything; what is new is kept. None when there is too much of it.
+        """Scan the tree and store new contents; return None if it is too large.
 
         Raises:
-            OSError: the store cannot be written.
+                OSError: The store cannot be written.
         """
         if self.too_big:
             return None
@@ -284,10 +283,10 @@ class WorkingTree:
         return TreeSnapshot(files, frozenset(walk.folders))
 
     def content(self, digest: str) -> bytes:
-        """Return what was in a file.
+        """Return the content of a file.
 
         Raises:
-            Unreadable: it is not in the store, or not whole.
+                Unreadable: The content is missing or damaged.
         """
         return self._store.get(digest)
 
@@ -320,7 +319,7 @@ class WorkingTree:
 
 
 class _TreeWalk:
-    """One walk through a tree."""
+    """One scan of a tree."""
 
     def __init__(self, project: str, limits: TreeLimits, skip: set[str], known_rules: dict[str, IgnoreRules]) -> None:
         self.files: dict[str, os.stat_result] = {}
@@ -335,7 +334,7 @@ class _TreeWalk:
         self._entries = 0
 
     def walk(self) -> None:
-        """Find all files, or that there are too many."""
+        """Collect all files, or stop at a limit."""
         parent_rules = self._known_rules.get("") or parent_ignore_rules(self._project)
         if parent_rules is not None:
             self.ignore_rules[""] = parent_rules
@@ -354,7 +353,7 @@ class _TreeWalk:
             self._check_limits()
 
     def _add_entry(self, entry: os.DirEntry[str], rules: IgnoreRules) -> bool:
-        """Take in a file; of a folder, return that it is to be walked."""
+        """Add a file; return whether the entry is a directory to walk."""
         if entry.name in _SKIPPED_NAMES or entry.name.endswith(TEMP_SUFFIX) or not is_encodable(entry.path):
             return False
         try:
@@ -365,7 +364,7 @@ class _TreeWalk:
                 return True
             status = entry.stat(follow_symlinks=False)
         except OSError:
-            # It was there a moment ago.
+            # The entry was deleted during the scan.
             return False
         if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
             self.files[self._relative_path(entry.path)] = status
@@ -380,7 +379,7 @@ class _TreeWalk:
         *,
         is_repository: bool,
     ) -> IgnoreRules:
-        # What lies above a repository does not count in it.
+        # Rules above a repository do not apply inside it.
         parent_rules = None if is_repository else parent_rules
         stamp = None
         if ignore_entry is not None:
@@ -402,12 +401,12 @@ class _TreeWalk:
         elif self._size > limits.total_bytes:
             excess = f"more than {limits.total_bytes // 1_000_000:,} MB"
         elif self._entries > limits.entries:
-            excess = f"more than {limits.entries:,} names"
+            excess = f"more than {limits.entries:,} directory entries"
         else:
             return
         self.too_big = (
-            f"There is too much in {self._project} to watch what commands change ({excess}): only "
-            "files that tools have changed can be brought back."
+            f"{self._project} is too large to track changes made by commands ({excess}). Only "
+            "files changed by tools can be restored."
         )
 
     def _relative_path(self, path: str) -> str:

@@ -1,4 +1,4 @@
-"""The options of an agent, and the callbacks of its front end."""
+"""The options of an agent and the callbacks of its front end."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,26 +12,26 @@ from steno.tools.protocol import AskUser
 
 
 class AgentOptions(msgspec.Struct, kw_only=True):
-    """What the caller decides."""
+    """Options of an agent."""
 
     cwd: str
     config: str
     env: Mapping[str, str]
     key_source: str = "none"
-    """The variable that the key of the API is from; `none` for a token."""
+    """Name of the variable with the API key; `none` for a token."""
     trusted: bool = False
-    """Whether the project's own files may have an effect."""
+    """Whether configuration files of the project are used."""
     model: str = ""
     mode: str = ""
     allowed: tuple[str, ...] = ()
     disallowed: tuple[str, ...] = ()
     tools: tuple[str, ...] | None = None
-    """The only tools there are; None for all."""
+    """Names of the only available tools; None for all."""
     folders: tuple[str, ...] = ()
     piped: str = ""
-    """What was piped in, and stands at the end of the prompt."""
+    """Piped input, appended to the prompt."""
     system: str = ""
-    """Another system prompt."""
+    """System prompt that replaces the default."""
     more_system: str = ""
     settings: str = ""
     mcp_config: tuple[str, ...] = ()
@@ -42,16 +42,16 @@ class AgentOptions(msgspec.Struct, kw_only=True):
     window: int | None = None
     extra_tools: tuple[Any, ...] = ()
     sandbox: bool | None = None
-    """Whether commands are confined; None for what the settings say."""
+    """Whether commands are sandboxed; None for the value in the settings."""
     thinking: str = ""
-    """How the model thinks (`enabled`, `adaptive`, `disabled`); empty for what is set."""
+    """Thinking mode (`enabled`, `adaptive`, `disabled`); empty for the value in the settings."""
     effort: str = ""
     entrypoint: str = "cli"
-    """The way in, as records say it: `cli` for a terminal, `sdk-cli` for `-p`, `acp` for editors."""
+    """Entry point in records: `cli` for a terminal, `sdk-cli` for `-p`, `acp` for editors."""
 
 
 class AgentCallbacks(msgspec.Struct, kw_only=True):
-    """Who is there: to hear events, to be asked for consent, and about other things."""
+    """Callbacks of a front end: for events, approvals and questions."""
 
     emit: Callable[[Event], None]
     request_approval: RequestApproval | None = None

@@ -9,7 +9,7 @@ from steno.session.resume.api_rules import answer_without_thinking
 
 DEFAULT_MODEL: Final = "claude-opus-4-5-20251101"
 LARGE_WINDOW_SUFFIX: Final = "[1m]"
-"""Behind a name it asks for the large window; the API does not know it as a part of the name."""
+"""Suffix that requests the 1M context window; not part of the model name in the API."""
 _ALIASES: Final = {
     "default": DEFAULT_MODEL,
     "opus": DEFAULT_MODEL,
@@ -17,11 +17,11 @@ _ALIASES: Final = {
     "haiku": "claude-haiku-4-5-20251001",
     "inherit": "",
 }
-"""`inherit` is the one that is asked anyway."""
+"""Model names by alias; `inherit` keeps the current model."""
 
 
 def resolve_model(name: str) -> str:
-    """Return the model that is meant by a name, be it a short one.
+    """Return the full model name for a name or alias.
 
     >>> resolve_model("sonnet[1m]")
     'claude-sonnet-4-5-20250929[1m]'
@@ -32,7 +32,7 @@ def resolve_model(name: str) -> str:
 
 
 def api_model_name(name: str) -> str:
-    """Return a model's name as the API knows it.
+    """Return a model name without the context window suffix.
 
     >>> api_model_name("claude-sonnet-4-5-20250929[1M]")
     'claude-sonnet-4-5-20250929'
@@ -53,35 +53,35 @@ _DEFAULT_BUDGET: Final = 16_000
 def thinking_parameter(
     requested: str, env: Mapping[str, str], *, by_default: bool, max_tokens: int
 ) -> dict[str, Any] | None:
-    """Return what a request says of thinking; None for nothing.
+    """Return the `thinking` parameter of a request; None to omit it.
 
     Args:
-        requested: What the caller wants, one of `THINKING_MODES`; empty when they say nothing.
-        env: Where `MAX_THINKING_TOKENS` may say how much, and 0 that there is none.
-        by_default: Whether the settings want it whenever nobody says otherwise.
-        max_tokens: How long an answer may be, thinking included.
+            requested: The mode that the caller requests, one of `THINKING_MODES`; empty for the default.
+            env: Environment; `MAX_THINKING_TOKENS` sets the budget, 0 disables thinking.
+            by_default: Whether the settings enable thinking by default.
+            max_tokens: Maximum number of tokens of a response, including thinking.
 
     Raises:
-        BadRequest: there is no such way to think, or the variable is no number.
+            BadRequest: The mode or the variable is invalid.
     """
     if requested and requested not in THINKING_MODES:
-        raise BadRequest(f"there is no thinking {requested!r}", hint=f"one of {', '.join(THINKING_MODES)}")
+        raise BadRequest(f"unknown thinking mode: {requested!r}", hint=f"Use one of {', '.join(THINKING_MODES)}.")
     budget_text = env.get(THINKING_VARIABLE, "").strip()
     if budget_text and not budget_text.isdecimal():
-        raise BadRequest(f"{THINKING_VARIABLE} is no number of tokens", hint="0 for no thinking")
+        raise BadRequest(f"{THINKING_VARIABLE} is not a number of tokens", hint="Use 0 to disable thinking.")
     if requested == "adaptive":
         return {"type": "adaptive"}
     budget = int(budget_text) if budget_text else _DEFAULT_BUDGET
     is_enabled = requested == "enabled" or (not requested and (by_default if not budget_text else budget > 0))
     if not is_enabled:
         return None
-    # Room for the answer, which counts as well.
+    # Leave tokens for the answer, which counts towards the same limit.
     budget = min(max(budget, _MIN_BUDGET), max_tokens - _MIN_BUDGET)
     return {"type": "enabled", "budget_tokens": budget} if budget >= _MIN_BUDGET else None
 
 
 def beta_headers(requested: str, effort: str, env: Mapping[str, str], model: str = "") -> tuple[str, ...]:
-    """Return the names under which an endpoint may know what is asked for; no others are sent."""
+    """Return the beta headers that the requested features need."""
     budget_text = env.get(THINKING_VARIABLE, "").strip() or "0"
     has_thinking = requested in ("enabled", "adaptive") or (not requested and budget_text != "0")
     has_large_window = api_model_name(model) != model
@@ -91,11 +91,11 @@ def beta_headers(requested: str, effort: str, env: Mapping[str, str], model: str
 
 
 def can_enable_thinking(messages: list[Message], thinking_call_ids: Container[str]) -> bool:
-    """Whether thinking on a budget may be asked for at this point of a conversation.
+    """Return whether thinking with a budget can be enabled at this point of a conversation.
 
-    A turn that is under way, with calls in it, must have begun with thinking: one that began
-    before thinking was switched on goes on without. `thinking_call_ids` has the calls that were asked for with
-    thinking on, be it that the model had no thought.
+    The API requires that a turn with tool calls started with thinking: a turn that started without it continues
+    without it. `thinking_call_ids` has the calls that were requested with thinking enabled, even if the response
+    contained none.
     """
     index = answer_without_thinking(messages)
     return index is None or any(str(block.get("id")) in thinking_call_ids for block in messages[index]["content"])

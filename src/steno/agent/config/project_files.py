@@ -1,7 +1,7 @@
 """Reads small configuration files: text, JSON, and Markdown with front matter.
 
-Every read is limited in size and never raises: a file that is missing, too big or not text yields
-less, and a `ConfigNote` if the user should know.
+Reads are limited in size and never raise: a file that is missing, too large or not text yields less
+content, and a `ConfigNote` if the user should know.
 
 Front matter is the part of YAML that commands, skills and agents use: strings (plain, quoted,
 folded `>` and literal `|`), lists (`[a, b]` and `- a`), true and false. Nested mappings are
@@ -19,13 +19,13 @@ import msgspec
 from steno.format.lenient_json import as_object
 
 MAX_FILE_BYTES: Final = 1 << 20
-"""How many bytes of one file are read."""
+"""Maximum number of bytes read of a file."""
 _MAX_FILES: Final = 2000
 _MAX_DEPTH: Final = 8
 
 
 class ConfigNote(msgspec.Struct, frozen=True):
-    """Something that was left out, and why; one line for the user."""
+    """A one-line warning about configuration that was ignored."""
 
     path: str
     message: str
@@ -35,9 +35,9 @@ class ConfigNote(msgspec.Struct, frozen=True):
 
 
 def read_text(path: Path, notes: list[ConfigNote], max_bytes: int = MAX_FILE_BYTES) -> str | None:
-    """Return the text of a file, without a byte order mark; None when there is no such file.
+    """Return the text of a file without a byte order mark; None if it does not exist.
 
-    Only plain files are read: a pipe or a device would make the start wait for ever.
+    Only regular files are read, since a pipe or device could block.
     """
     try:
         with os.fdopen(_open_nonblocking(path), "rb") as file:
@@ -47,22 +47,22 @@ def read_text(path: Path, notes: list[ConfigNote], max_bytes: int = MAX_FILE_BYT
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        notes.append(ConfigNote(str(path), f"cannot be read ({_error_text(error)})"))
+        notes.append(ConfigNote(str(path), f"cannot read the file ({_error_text(error)})"))
         return None
     if len(data) > max_bytes:
-        notes.append(ConfigNote(str(path), f"is longer than {max_bytes // 1024} KB; the rest is left out"))
+        notes.append(ConfigNote(str(path), f"truncated to {max_bytes // 1024} KB"))
         data = data[:max_bytes]
     text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     if "\0" in text:
-        notes.append(ConfigNote(str(path), "is no text; left out"))
+        notes.append(ConfigNote(str(path), "ignored: not a text file"))
         return None
     return text.replace("\r\n", "\n")
 
 
 def list_markdown_files(folder: Path, pattern: str = "*.md") -> list[Path]:
-    """Return the files of that name in a folder and below, in order of their paths.
+    """Return the matching files in a directory and its subdirectories, sorted by path.
 
-    Links to folders are not followed, so that a loop of them ends.
+    Links to directories are not followed, since they can form cycles.
     """
     paths: list[Path] = []
     pending = [(folder, 0)]
@@ -81,7 +81,7 @@ def list_markdown_files(folder: Path, pattern: str = "*.md") -> list[Path]:
 
 
 def is_inside(path: Path, folder: Path) -> bool:
-    """Return whether a path, all links resolved, lies in a folder."""
+    """Return whether a path is inside a directory, with all links resolved."""
     try:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError, ValueError):
@@ -89,25 +89,25 @@ def is_inside(path: Path, folder: Path) -> bool:
 
 
 def parse_json(text: str, path: str, notes: list[ConfigNote]) -> dict[str, Any]:
-    """Return the object that a text holds; anything else is noted and gives an empty one."""
+    """Return the JSON object in a text; add a note and return an empty one if it is invalid."""
     if not text.strip():
         return {}
     try:
         value = as_object(msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        notes.append(ConfigNote(path, f"is not read: {_first_line(error)}"))
+        notes.append(ConfigNote(path, f"ignored: {_first_line(error)}"))
         return {}
     if value is None:
-        notes.append(ConfigNote(path, "is not read: JSON, but not an object"))
+        notes.append(ConfigNote(path, "ignored: not a JSON object"))
         return {}
     return value
 
 
 def truncate(text: str, max_characters: int) -> str:
-    """Return the beginning of a text that is too long, and say so."""
+    """Return a text truncated to a maximum length, with a note on the omitted characters."""
     if len(text) <= max_characters:
         return text
-    return f"{text[:max_characters]}\n[… {len(text) - max_characters} more characters left out]"
+    return f"{text[:max_characters]}\n[… {len(text) - max_characters} more characters omitted]"
 
 
 def _first_line(error: Exception) -> str:
@@ -115,17 +115,17 @@ def _first_line(error: Exception) -> str:
 
 
 def _open_nonblocking(path: Path) -> int:
-    # Without waiting: opening a pipe that nobody writes to would hang.
+    # Non-blocking, because opening a pipe without a writer would hang.
     return os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
 
 
 def _error_text(error: Exception) -> str:
-    return error.strerror or "error" if isinstance(error, OSError) else "a name that cannot be"
+    return error.strerror or "error" if isinstance(error, OSError) else "invalid path"
 
 
-# Not PyYAML: front matter in use is often not YAML (`description: Use this: always`, `paths: **/*.py`,
-# `argument-hint: [file] [more]`) and is read all the same; of 27 typical lines PyYAML refuses nine and
-# gives eight another value (`yes`, `1.0`, dates). Without anchors, aliases and tags nothing can expand.
+# Not PyYAML: front matter in use is often not valid YAML (`description: Use this: always`, `paths: **/*.py`,
+# `argument-hint: [file] [more]`); of 27 typical lines PyYAML rejects nine and reads eight as another value
+# (`yes`, `1.0`, dates). Without anchors, aliases and tags, input cannot expand.
 FrontMatterValue: TypeAlias = str | bool | tuple[str, ...]
 
 _KEY: Final = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*))?$")
@@ -136,29 +136,29 @@ _FENCE: Final = "---"
 
 
 class FrontMatter(msgspec.Struct, frozen=True):
-    """What a head says; a key that is not there reads as empty."""
+    """The values of front matter; a missing key reads as empty."""
 
     values: dict[str, FrontMatterValue] = {}
     notes: tuple[str, ...] = ()
 
     def text(self, key: str) -> str:
-        """Return a string; a list is joined by commas."""
+        """Return a value as text; lists are joined by commas."""
         value = self.values.get(key, "")
         if isinstance(value, bool):
             return "true" if value else "false"
         return value if isinstance(value, str) else ", ".join(value)
 
     def boolean(self, key: str, *, default: bool = False) -> bool:
-        """Return a boolean; `default` where there is none."""
+        """Return a boolean; `default` if the value is missing or not a boolean."""
         value = self.values.get(key)
         if isinstance(value, str) and value.lower() in {"true", "false"}:
             return value.lower() == "true"
         return value if isinstance(value, bool) else default
 
     def items(self, key: str) -> tuple[str, ...] | None:
-        """Return a list, also one written as `a, b` or `a b`; None where the key is not there.
+        """Return a list, also if written as `a, b` or `a b`; None if the key is missing.
 
-        Commas and spaces within brackets belong to the word: `Bash(git add:*, x)` is one.
+        Commas and spaces inside brackets do not separate items: `Bash(git add:*, x)` is one item.
         """
         value = self.values.get(key)
         if value is None or isinstance(value, bool):
@@ -168,14 +168,14 @@ class FrontMatter(msgspec.Struct, frozen=True):
 
 
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
-    """Return a file's head and the body below it."""
+    """Return the front matter of a file and the body after it."""
     if not text.startswith(_FENCE) or text[3:].split("\n", 1)[0].strip():
         return FrontMatter(), text
     lines = text.split("\n")
     for number in range(1, len(lines)):
         if lines[number].rstrip() in {_FENCE, "..."}:
             return _parse_head(lines[1:number]), "\n".join(lines[number + 1 :]).removeprefix("\n")
-    return FrontMatter(notes=("the head has no closing `---`; read as text",)), text
+    return FrontMatter(notes=("front matter has no closing `---`; treated as text",)), text
 
 
 def _parse_head(lines: list[str]) -> FrontMatter:
@@ -189,7 +189,7 @@ def _parse_head(lines: list[str]) -> FrontMatter:
             continue
         match = _KEY.match(line)
         if match is None:
-            notes.append(f"not understood: {line.strip()[:60]!r}")
+            notes.append(f"invalid line in the front matter: {line.strip()[:60]!r}")
             continue
         end = _value_end(lines, index)
         values[match[1]] = _parse_value((match[2] or "").strip(), lines[index:end])
@@ -198,7 +198,7 @@ def _parse_head(lines: list[str]) -> FrontMatter:
 
 
 def _value_end(lines: list[str], start: int) -> int:
-    """Return where the lines end that belong to the key above `start`."""
+    """Return the end of the lines that belong to the key above `start`."""
     end = start
     for number in range(start, len(lines)):
         line = lines[number]
@@ -250,7 +250,7 @@ def _parse_scalar(text: str) -> str:
 
 
 def _strip_comment(text: str) -> str:
-    """Cut a comment off."""
+    """Remove a comment."""
     if text.startswith("#"):
         return ""
     return re.split(r"[ \t]#", text, maxsplit=1)[0].rstrip()
@@ -283,7 +283,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _split_outside_brackets(text: str, separator: str) -> list[str]:
-    """Cut at every mark that is in no brackets and no quotes."""
+    """Split at every separator outside brackets and quotes."""
     parts, depth, start, quote = list[str](), 0, 0, ""
     for index, character in enumerate(text):
         if quote:

@@ -1,4 +1,4 @@
-"""Settings: reads the layers as Claude Code does, and merges them, hooks and sandbox included.
+"""Settings: reads the layers like Claude Code and merges them, including hooks and sandbox.
 
 managed  /etc/claude-code/managed-settings.json      highest
 flags    from the command line, a file or JSON
@@ -6,10 +6,10 @@ local    .claude/settings.local.json
 project  .claude/settings.json
 user     settings.json in the config directory
 
-A single value comes from the highest layer that has one, rules of all layers apply together, and
-hooks run layer by layer. What a project may set, before and after its directory is trusted, is
-decided by the trust module; it can never set where requests go, nor loosen the sandbox. Invalid
-JSON is noted, and its layer is empty.
+A single value comes from the highest layer that has it, rules of all layers apply together, and hooks run
+layer by layer. `permissions.project_trust` decides what a project may set, before and after its directory is
+trusted; a project can never change where requests are sent, nor loosen the sandbox. A layer with invalid JSON
+is empty, with a note.
 """
 
 import os
@@ -39,7 +39,7 @@ MANAGED_SETTINGS_FILE: Final = "/etc/claude-code/managed-settings.json"
 
 
 class LayerSource(msgspec.Struct, frozen=True):
-    """One layer's text, and where it was read."""
+    """The text of one layer and the path of its file."""
 
     layer: SettingsLayer
     path: str
@@ -54,7 +54,7 @@ def read_sources(
     env: Mapping[str, str] | None = None,
     managed: str = MANAGED_SETTINGS_FILE,
 ) -> list[LayerSource]:
-    """Return the text of every layer that there is, the highest first."""
+    """Return the text of every existing layer, the highest first."""
     sources: list[LayerSource] = []
     paths: dict[SettingsLayer, Path] = {
         "managed": Path(managed),
@@ -67,7 +67,7 @@ def read_sources(
             sources += _read_flags(flags, notes)
             continue
         path = paths[layer]
-        # A project in the config folder's parent would otherwise count as the user's own.
+        # If the project is the parent of the config directory, its settings file is that of the user.
         if layer == "project" and path == paths["user"]:
             continue
         text = read_text(path, notes)
@@ -83,7 +83,7 @@ def _read_flags(flags: str, notes: list[ConfigNote]) -> list[LayerSource]:
         return [LayerSource("flags", "--settings", flags)]
     text = read_text(Path(flags), notes)
     if text is None:
-        notes.append(ConfigNote(flags, "there is no such settings file"))
+        notes.append(ConfigNote(flags, "settings file not found"))
         return []
     return [LayerSource("flags", flags, text)]
 
@@ -92,38 +92,38 @@ _ALL_DOMAINS: Final = "*"
 
 
 class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """All layers in one."""
+    """Sandbox settings merged from all layers."""
 
     enabled: bool = False
     required_by_manager: bool = False
-    """Whether it is the machine's manager who wants it: then nobody can do without."""
+    """Whether managed settings require the sandbox: then it cannot be disabled."""
     fail_if_unavailable: bool = True
-    """Whether nothing is run where there is no sandbox (`failIfUnavailable`)."""
+    """Whether commands fail if the sandbox is not available (`failIfUnavailable`)."""
     auto_allow: bool = True
-    """Whether commands that are confined need no consent (`autoAllowBashIfSandboxed`)."""
+    """Whether sandboxed commands need no approval (`autoAllowBashIfSandboxed`)."""
     excluded_commands: tuple[str, ...] = ()
-    """Commands that run outside (`excludedCommands`)."""
+    """Commands that run outside the sandbox (`excludedCommands`)."""
     allow_unsandboxed: bool = True
-    """Whether the model may ask to run a command outside (`allowUnsandboxedCommands`)."""
+    """Whether the model may request a run outside the sandbox (`allowUnsandboxedCommands`)."""
     writable_paths: tuple[str, ...] = ()
     read_only_paths: tuple[str, ...] = ()
     hidden_paths: tuple[str, ...] = ()
     readable_paths: tuple[str, ...] = ()
     network: bool = False
-    """Whether every address may be reached; without a list of some there is no network."""
+    """Whether network access is unrestricted; otherwise commands have none."""
 
 
 def merge_sandbox_settings(
     layers: Iterable[tuple[LayerSource, dict[str, Any]]], notes: list[ConfigNote]
 ) -> SandboxSettings:
-    """Lay the layers over each other, the highest first."""
+    """Merge the sandbox settings of the layers, the highest first."""
     return _SandboxLayers(
         [(source, get_object(layer_settings, "sandbox")) for source, layer_settings in layers], notes
     ).merged()
 
 
 class _SandboxLayers:
-    """The part about the sandbox of every layer."""
+    """The sandbox sections of all layers."""
 
     def __init__(self, layers: list[tuple[LayerSource, dict[str, Any]]], notes: list[ConfigNote]) -> None:
         self.all = [(source, section) for source, section in layers if section]
@@ -138,7 +138,7 @@ class _SandboxLayers:
         self._note_refused("allowUnsandboxedCommands", value=True)
         auto_allow = self._highest_value("autoAllowBashIfSandboxed")
         project_enabled = any(section.get("enabled") is True for _, section in self.project_layers)
-        # A project that asks for a sandbox has not thereby got consent for every command.
+        # A project that enables the sandbox must not thereby approve all commands.
         default_auto_allow = bool(enabled) or not project_enabled
         return SandboxSettings(
             enabled=bool(enabled) or project_enabled,
@@ -159,13 +159,13 @@ class _SandboxLayers:
         )
 
     def _highest_value(self, key: str) -> bool | None:
-        """Return what the highest layer says that is nobody's project."""
+        """Return the value of the highest layer, ignoring those of the project."""
         for source, section in self.trusted_layers:
             value = section.get(key)
             if isinstance(value, bool):
                 return value
             if value is not None:
-                self._add_note(source, key, "not the kind expected")
+                self._add_note(source, key, "wrong type")
         return None
 
     def _project_sets(self, key: str, *, value: bool) -> bool:
@@ -189,14 +189,14 @@ class _SandboxLayers:
         domains = self._strings_of_trusted("network", "allowedDomains")
         if domains and _ALL_DOMAINS not in domains:
             message = (
-                "`sandbox.network.allowedDomains` cannot be held to by name here, so commands in "
-                'the sandbox have no network at all; "*" gives them all of it'
+                "`sandbox.network.allowedDomains` is not supported, so commands in "
+                'the sandbox have no network access; "*" allows all domains'
             )
             self.notes.append(ConfigNote("", message))
         return _ALL_DOMAINS in domains
 
     def _add_note(self, source: LayerSource, key: str, reason: str) -> None:
-        self.notes.append(ConfigNote(source.path, f"`sandbox.{key}` is left out: {reason}"))
+        self.notes.append(ConfigNote(source.path, f"`sandbox.{key}` ignored: {reason}"))
 
 
 def _collect_strings(sections: Iterable[dict[str, Any]], part: str, key: str) -> tuple[str, ...]:
@@ -208,14 +208,14 @@ T = TypeVar("T")
 
 
 class LayeredRule(msgspec.Struct, frozen=True):
-    """A permission rule or a folder, and the layer that it stands in."""
+    """A permission rule or directory, with its layer."""
 
     text: str
     layer: SettingsLayer
 
 
 class PermissionSettings(msgspec.Struct, frozen=True):
-    """What may be done unasked, what is asked, what never."""
+    """Permission rules and modes of all layers."""
 
     allow: tuple[LayeredRule, ...] = ()
     ask: tuple[LayeredRule, ...] = ()
@@ -226,7 +226,7 @@ class PermissionSettings(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """All layers in one. `origins` says which layer a single value came from (`env.NAME` too)."""
+    """The merged settings. `origins` has the layer of each single value (also `env.NAME`)."""
 
     permissions: PermissionSettings = PermissionSettings()
     model: str = ""
@@ -234,7 +234,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[HookCommand, ...] = ()
     output_style: str = ""
     language: str = ""
-    """What the model answers in; empty for what it is asked in."""
+    """The language of answers; empty for the language of the prompt."""
     always_thinking: bool = False
     effort: str = ""
     auto_compact: bool = True
@@ -244,9 +244,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mcp_servers: dict[str, Any] = {}
     sandbox: SandboxSettings = SandboxSettings()
     status_line: str = ""
-    """The command that writes the last line of a console; empty for none, and where hooks are off."""
+    """The command of the console's status line; empty for none or if hooks are disabled."""
     notification_channel: str = ""
-    """How a console tells that it waits (`preferredNotifChannel`); empty for as it sees fit."""
+    """How the console notifies the user (`preferredNotifChannel`); empty for the default."""
     origins: dict[str, SettingsLayer] = {}
     notes: tuple[ConfigNote, ...] = ()
 
@@ -259,7 +259,7 @@ def load_settings(
     env: Mapping[str, str] | None = None,
     managed: str = MANAGED_SETTINGS_FILE,
 ) -> Settings:
-    """Read and merge the settings that count in a project; `flags` is a path or JSON."""
+    """Read and merge the settings for a project; `flags` is a path or JSON."""
     notes: list[ConfigNote] = []
     sources = read_sources(project, notes, flags=flags, env=env, managed=managed)
     return merge_settings(sources, trusted=trusted, notes=tuple(notes))
@@ -269,20 +269,20 @@ def load_settings(
 
 
 def merge_settings(sources: Iterable[LayerSource], *, trusted: bool, notes: tuple[ConfigNote, ...] = ()) -> Settings:
-    """Lay the layers over each other; of a project's only what `guard.trust` lets have effect."""
+    """Merge the layers; of a project's settings, only what `permissions.project_trust` permits."""
     merge_notes = list(notes)
     layers: list[tuple[LayerSource, dict[str, Any]]] = []
     for source in sorted(sources, key=lambda source: LAYER_ORDER.index(source.layer)):
         parsed = parse_json(source.text, source.path, merge_notes)
         effect = filter_settings(parsed, source.layer, trusted=trusted)
-        reason = "a project cannot set it" if trusted else "the folder is not trusted"
-        merge_notes += [ConfigNote(source.path, f"`{name}` is left out: {reason}") for name in effect.held]
+        reason = "a project cannot set it" if trusted else "the directory is not trusted"
+        merge_notes += [ConfigNote(source.path, f"`{name}` ignored: {reason}") for name in effect.held]
         layers.append((source, effect.settings))
     return _SettingsMerger(layers, merge_notes).merged()
 
 
 class _SettingsMerger:
-    """Picks every value out of the layers, the highest first."""
+    """Merges values from the layers, the highest first."""
 
     def __init__(self, layers: list[tuple[LayerSource, dict[str, Any]]], notes: list[ConfigNote]) -> None:
         self.layers = layers
@@ -319,7 +319,7 @@ class _SettingsMerger:
             if isinstance(value, expected_type):
                 self.origins[key] = source.layer
                 return value
-            self.notes.append(ConfigNote(source.path, f"`{key}` is left out: not the kind expected"))
+            self.notes.append(ConfigNote(source.path, f"`{key}` ignored: wrong type"))
         return default
 
     def _all_strings(self, key: str) -> tuple[str, ...]:
@@ -336,7 +336,7 @@ class _SettingsMerger:
         ]
 
         def all_rules(select: Callable[[PermissionRules], tuple[str, ...]]) -> tuple[LayeredRule, ...]:
-            # Of equal rules the one of the highest layer counts.
+            # Of duplicate rules, keep the one of the highest layer.
             rules_by_text: dict[str, LayeredRule] = {}
             for layer, rules in layers:
                 for text in select(rules):
@@ -377,7 +377,7 @@ class _SettingsMerger:
         return [layer_settings for source, layer_settings in self.layers if source.layer == "managed"]
 
     def _hooks(self) -> tuple[HookCommand, ...]:
-        """Return the hooks that run: what a manager wants run nobody below can switch off."""
+        """Return the enabled hooks; managed hooks can only be disabled by managed settings."""
         only_managed = any(
             layer_settings.get("allowManagedHooksOnly") is True for layer_settings in self._managed_layers()
         )
@@ -392,7 +392,7 @@ class _SettingsMerger:
                 if hook.can_run:
                     hooks.append(hook)
                 else:
-                    message = f"a hook of `{hook.event}` is left out: nothing to run of type `{hook.kind}`"
+                    message = f"`{hook.event}` hook ignored: it has no command for type `{hook.kind}`"
                     self.notes.append(ConfigNote(source.path, message))
         return tuple(hooks)
 

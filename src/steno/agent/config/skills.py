@@ -1,17 +1,17 @@
-"""Custom slash commands and skills: Markdown files that become prompts.
+"""Custom slash commands and skills: Markdown files that expand to prompts.
 
     ~/.claude/commands/hello.md            /hello
     .claude/commands/web/page.md           /web:page
     ~/.claude/skills/<name>/SKILL.md, .claude/skills/<name>/SKILL.md
 
-`$ARGUMENTS` is everything after the name as typed, `$ARGUMENTS[0]` or `$0` its first word (quotes
-group words), `$name` a word named in `arguments` of the front matter. Missing arguments stay as
-written. !`command` is replaced by its output if it may run; neither output nor arguments are
-expanded again.
+`$ARGUMENTS` is all text after the name, `$ARGUMENTS[0]` or `$0` its first word (quotes group words),
+`$name` a word named in `arguments` of the front matter. Placeholders of missing arguments stay unchanged.
+!`command` is replaced by its output if the command is allowed; neither output nor arguments are expanded
+again.
 
-The model always sees one line per skill; the tool `Skill` returns the full text, read at that
-moment, as a separate message. Commands can be opened the same way; if names are equal the skill
-counts.
+The system prompt lists one line per skill; the `Skill` tool returns the full text, read at that moment,
+as a separate message. Commands can be opened in the same way; a skill overrides a command with the same
+name.
 """
 
 import re
@@ -31,7 +31,7 @@ from steno.tools.protocol import ToolFailure, ToolResult, ToolSpec, builtin_spec
 
 PromptScope: TypeAlias = Literal["user", "project"]
 RunShell: TypeAlias = Callable[[str], Awaitable[str]]
-"""Runs a command if the guard lets it, and returns what to put in its place."""
+"""Runs a shell line if it is allowed; returns the text that replaces it."""
 
 _INVOCATION: Final = re.compile(r"\s*/([\w:.-]+)(?:\s+(.*))?\s*$", re.DOTALL)
 _ARGUMENT_NAME: Final = re.compile(r"[A-Za-z_]\w*")
@@ -39,7 +39,7 @@ _INLINE_COMMAND: Final = re.compile(r"(?<!\S)!`([^`\n]+)`")
 
 
 class SlashCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt under a name."""
+    """A custom slash command."""
 
     name: str
     body: str
@@ -55,17 +55,17 @@ class SlashCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpandedPrompt(msgspec.Struct, frozen=True):
-    """A command with everything filled in."""
+    """The expanded text of a command or skill."""
 
     text: str
     mentions: tuple[str, ...] = ()
-    """The files it names with `@`, to be read as those of a prompt are."""
+    """The files that it mentions with `@`, attached like those of a prompt."""
 
 
 def discover_commands(
     project: str, *, trusted: bool, env: Mapping[str, str] | None = None
 ) -> tuple[tuple[SlashCommand, ...], tuple[ConfigNote, ...]]:
-    """Return all commands by name; the user's own stands before the project's of that name."""
+    """Return all commands, sorted by name; those of the user override those of the project."""
     notes: list[ConfigNote] = []
     folders: list[tuple[Path, PromptScope]] = [(Path(config_dir(env), "commands"), "user")]
     if trusted:
@@ -84,7 +84,7 @@ def discover_commands(
 def parse_command(
     text: str, name: str, path: str = "", scope: PromptScope = "user", notes: list[ConfigNote] | None = None
 ) -> SlashCommand:
-    """Read a command's file."""
+    """Parse the file of a command."""
     head, body = split_front_matter(text)
     if notes is not None:
         notes.extend(ConfigNote(path, message) for message in head.notes)
@@ -104,7 +104,7 @@ def parse_command(
 
 
 def _argument_hint(head: FrontMatter) -> str:
-    # `[file]` is a list in YAML, but a hint to whoever wrote it.
+    # `[file]` parses as a list, but is meant as text.
     value = head.values.get("argument-hint", "")
     return f"[{', '.join(value)}]" if isinstance(value, tuple) else head.text("argument-hint")
 
@@ -115,13 +115,13 @@ def _first_line(body: str) -> str:
 
 
 def parse_invocation(text: str) -> tuple[str, str] | None:
-    """Return the name and the arguments of a prompt that calls a command."""
+    """Return name and arguments of a slash command; None for other prompts."""
     match = _INVOCATION.match(text)
     return None if match is None else (match[1], (match[2] or "").strip())
 
 
 def find_command(commands: Iterable[SlashCommand], name: str) -> SlashCommand | None:
-    """Return the command of that name; its last part is enough where only one ends so."""
+    """Return a command by name, or by the last part of its name if that is unique."""
     commands = tuple(commands)
     for command in commands:
         if command.name == name:
@@ -131,7 +131,7 @@ def find_command(commands: Iterable[SlashCommand], name: str) -> SlashCommand | 
 
 
 def invocation_text(name: str, arguments: str = "") -> str:
-    """Return the words that a session keeps in the place of what the user typed."""
+    """Return the recorded text of a slash command."""
     text = f"<command-message>{name}</command-message>\n<command-name>/{name}</command-name>"
     return f"{text}\n<command-args>{arguments}</command-args>" if arguments else text
 
@@ -139,13 +139,13 @@ def invocation_text(name: str, arguments: str = "") -> str:
 async def expand_prompt(
     command: SlashCommand, arguments: str, *, shell: RunShell | None = None, variables: Mapping[str, str] | None = None
 ) -> ExpandedPrompt:
-    """Fill a command in.
+    """Expand the arguments and shell lines of a command.
 
     Args:
-        command: what to fill in.
-        arguments: what was typed after its name.
-        shell: runs the commands in it; without it they are left out, and said so.
-        variables: values for `${NAME}`, such as `CLAUDE_SESSION_ID`.
+            command: The command to expand.
+            arguments: The text after its name.
+            shell: Runs its shell lines; without it they are replaced by a note.
+            variables: Values for `${NAME}`, such as `CLAUDE_SESSION_ID`.
     """
     substitute = _ArgumentSubstitution(command, arguments, variables or {})
     parts: list[str] = []
@@ -158,12 +158,12 @@ async def expand_prompt(
     text = "".join(parts)
     if arguments and not substitute.used:
         text = f"{text}\n\nARGUMENTS: {arguments}"
-    # Not those in the output of commands: what a program prints names no files for us.
+    # Mentions in the output of shell lines are ignored.
     return ExpandedPrompt(text, import_mentions("\n".join([*parts[::2], arguments])))
 
 
 def _embedded_commands(body: str) -> list[tuple[int, int, str]]:
-    """Return where commands stand, and each command: after `!` or in a block that starts so."""
+    """Return start, end and text of all shell lines: after `!`, or in a block that starts with "```!"."""
     commands: list[tuple[int, int, str]] = []
     block_start: tuple[int, int] | None = None
     offset = 0
@@ -184,7 +184,7 @@ def _embedded_commands(body: str) -> list[tuple[int, int, str]]:
 
 
 class _ArgumentSubstitution:
-    """Puts the arguments in the place of their names."""
+    """Replaces the placeholders of arguments and variables in a text."""
 
     def __init__(self, command: SlashCommand, arguments: str, variables: Mapping[str, str]) -> None:
         self._arguments = arguments
@@ -223,16 +223,16 @@ _SKILL_FILE: Final = "SKILL.md"
 _MAX_LINE: Final = 1536
 _MAX_LISTING: Final = 16_000
 _TOOL_DESCRIPTION: Final = """\
-Open a skill: a set of instructions for one kind of task, listed with its name and what it is for.
+Opens a skill: instructions for one type of task. Available skills are listed with name and description.
 
-When a task fits a skill, open it before you start on the task; its text then follows as a message,
-and you work by it. `skill` is a name from the list, `args` what the skill should know about the
-task at hand. Do not open one that is not on the list, nor one whose text you already have.
+If a task matches a skill, open the skill before you start. Its text follows as a message; work according to it.
+`skill` is a name from the list, `args` are details about the current task. Do not open skills that are not
+listed, or whose text you already have.
 """
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill, as far as it is known before it is opened."""
+    """A skill without its text, which is read when it is opened."""
 
     name: str
     folder: str
@@ -250,7 +250,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
 def discover_skills(
     project: str, *, trusted: bool, env: Mapping[str, str] | None = None
 ) -> tuple[tuple[Skill, ...], tuple[ConfigNote, ...]]:
-    """Return all skills by name; the user's own stands before the project's of that name."""
+    """Return all skills, sorted by name; those of the user override those of the project."""
     notes: list[ConfigNote] = []
     folders: list[tuple[Path, PromptScope]] = [(Path(config_dir(env), "skills"), "user")]
     if trusted:
@@ -275,7 +275,7 @@ def _skill_files(folder: Path) -> list[Path]:
 def _parse_skill(text: str, path: Path, scope: PromptScope, notes: list[ConfigNote]) -> Skill:
     command = parse_command(text, path.parent.name, str(path), scope, notes)
     return Skill(
-        # The folder's name, not the head's: it is what a person sees and types.
+        # The name of the directory, not of the front matter: it is what the user sees and types.
         name=command.name,
         folder=str(path.parent),
         path=str(path),
@@ -291,9 +291,9 @@ def _parse_skill(text: str, path: Path, scope: PromptScope, notes: list[ConfigNo
 
 
 def list_skills(skills: Iterable[Skill], commands: Iterable[SlashCommand] = ()) -> str:
-    """Return a line for everything that the model may open; nothing when there is nothing.
+    """Return one line per skill and command that the model may open; empty if there are none.
 
-    When there are too many, the longest descriptions give way first; no name is ever left out.
+    If the list is too long, the longest descriptions are truncated first; no name is omitted.
     """
     lines = _listing_lines(skills, commands)
     max_line = _MAX_LINE
@@ -325,7 +325,7 @@ def _truncate_line(text: str, max_characters: int) -> str:
 async def expand_skill(
     skill: Skill, arguments: str = "", *, run_shell: RunShell | None = None, variables: Mapping[str, str] | None = None
 ) -> ExpandedPrompt | None:
-    """Read a skill and fill it in; None when its file is gone."""
+    """Read and expand a skill; None if its file no longer exists."""
     text = read_text(Path(skill.path), [])
     if text is None:
         return None
@@ -337,7 +337,7 @@ async def expand_skill(
 
 
 def read_skill_text(skill: Skill) -> str:
-    """Return what a skill says as it is written; nothing when its file is gone."""
+    """Return the unexpanded text of a skill; empty if its file no longer exists."""
     text = read_text(Path(skill.path), [])
     if text is None:
         return ""
@@ -346,14 +346,14 @@ def read_skill_text(skill: Skill) -> str:
 
 
 def take_opened_skills(context: ToolContext) -> tuple[OpenedSkill, ...]:
-    """Return what calls have opened since the last time."""
+    """Return the skills opened since the last call."""
     opened = tuple(context.opened_skills)
     context.opened_skills.clear()
     return opened
 
 
 class SkillTool:
-    """The tool that opens skills, and the commands that the model may call."""
+    """The Skill tool: opens skills and custom commands."""
 
     def __init__(
         self, skills: Iterable[Skill], commands: Iterable[SlashCommand] = (), run_shell: RunShell | None = None
@@ -367,8 +367,8 @@ class SkillTool:
             schema={
                 "type": "object",
                 "properties": {
-                    "skill": {"type": "string", "description": "The name of the skill"},
-                    "args": {"type": "string", "description": "What it should know"},
+                    "skill": {"type": "string", "description": "Name of the skill"},
+                    "args": {"type": "string", "description": "Details about the current task"},
                 },
                 "required": ["skill"],
                 "additionalProperties": False,
@@ -377,11 +377,11 @@ class SkillTool:
 
     @property
     def spec(self) -> ToolSpec:
-        """What it says of itself."""
+        """The declaration of the tool."""
         return self._spec
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Open a skill; its text waits for `take_opened_skills`."""
+        """Open a skill; its text is returned by `take_opened_skills`."""
         name = str(tool_input.get("skill") or "").strip().removeprefix("/")
         arguments = str(tool_input.get("args") or "").strip()
         variables = {"CLAUDE_SESSION_ID": context.session_id}
@@ -397,10 +397,10 @@ class SkillTool:
 
     async def _open_skill(self, skill: Skill, arguments: str, variables: dict[str, str], call: str) -> OpenedSkill:
         if not skill.model_may_call:
-            raise ToolFailure(f"Only the user may open the skill {skill.name}.")
+            raise ToolFailure(f"The skill {skill.name} can only be opened by the user.")
         expanded = await expand_skill(skill, arguments, run_shell=self._run_shell, variables=variables)
         if expanded is None:
-            raise ToolFailure(f"The skill {skill.name} cannot be read: {skill.path} is gone.")
+            raise ToolFailure(f"Cannot read the skill {skill.name}: {skill.path} does not exist.")
         return OpenedSkill(
             call=call,
             name=skill.name,
@@ -414,10 +414,10 @@ class SkillTool:
         command = find_command(self._commands, name)
         if command is None:
             known_names = sorted({*self._skills, *(command.name for command in self._commands)})
-            known_text = f" There are: {', '.join(known_names)[:2000]}." if known_names else ""
-            raise ToolFailure(f"There is no skill {name}.{known_text}")
+            known_text = f" Available: {', '.join(known_names)[:2000]}." if known_names else ""
+            raise ToolFailure(f"Unknown skill: {name}.{known_text}")
         if not command.model_may_call:
-            raise ToolFailure(f"Only the user may call /{command.name}.")
+            raise ToolFailure(f"/{command.name} can only be run by the user.")
         expanded = await expand_prompt(command, arguments, shell=self._run_shell, variables=variables)
         return OpenedSkill(
             call=call,

@@ -1,11 +1,11 @@
-"""Keeps the conversation within the context window: trims old output, then compacts.
+"""Keeps the conversation within the context window: trims old tool results, then compacts.
 
-Output is trimmed in large batches and stays trimmed, so that between two trims the request prefix
-is the same for the prompt cache. A record names the trimmed calls, so that a resumed session
-sends the same.
+Results are trimmed in large batches and stay trimmed, so that between two trims the request prefix stays
+the same for the prompt cache. A record lists the trimmed calls, so that a resumed session sends the same
+messages.
 
-Compaction keeps the last turn verbatim. The summary is made from plain text, in pieces if needed,
-so that no conversation is too long to be compacted.
+Compaction keeps the last turn verbatim. The summary is made from plain text, in several pieces if needed,
+so that no conversation is too long to compact.
 """
 
 import time
@@ -31,26 +31,26 @@ from steno.session.resume.api_rules import is_prompt
 from steno.session.resume.replay import output_size
 
 _TRIM_FROM_SHARE: Final = 0.7
-"""The part of what fits before a compaction from which on output is left out."""
+"""Share of the usable window above which old results are trimmed."""
 _RETAINED_SHARE: Final = 0.2
-"""The part of the window at the end of which all output stays."""
+"""Share of the window at its end in which results are never trimmed."""
 _MIN_SAVED_SHARE: Final = 0.1
-"""The part of the window that a trimming must save: each one costs the cache."""
+"""Share of the window that a trim must save, because each trim invalidates the cache."""
 _MIN_RESULT_CHARACTERS: Final = 2_000
-"""How many characters output has that is worth leaving out."""
+"""Minimum number of characters of a result to be trimmed."""
 
 
 class Trimmer:
-    """Leaves out old output when the window fills up."""
+    """Trims old tool results when the context window fills up."""
 
     def __init__(self) -> None:
         self._skip_below = 0.0
-        """With less in the window than this, there is no use in looking."""
+        """Context size below which another trim cannot save enough."""
 
     def __call__(self, agent: "Agent", context: int, *, window: int, limit: float) -> bool:
-        """Trim if it is time and worth it; whether it was done.
+        """Trim old results if it saves enough; return whether results were trimmed.
 
-        `context` is what the next request takes of the window, `limit` what fits.
+        `context` is the context size of the next request, `limit` the maximum that fits.
         """
         if context < limit * _TRIM_FROM_SHARE:
             self._skip_below = 0.0
@@ -69,17 +69,17 @@ class Trimmer:
 
 
 def next_request_tokens(agent: "Agent") -> int:
-    """Return how much of the window the next request takes: as counted last, and what came since."""
+    """Return the context size of the next request: the last reported size plus later additions."""
     return (agent.meter.context_size or fixed_tokens(agent)) + agent.conversation.uncounted_tokens
 
 
 def fixed_tokens(agent: "Agent") -> int:
-    """Return how much everything takes that is no message."""
+    """Return the estimated tokens of the system prompt and tools."""
     return estimate_blocks([*agent.request_config.system, *agent.executor.tools.to_api()])
 
 
 def _old_results(messages: Sequence[Message], retained_tokens: int) -> tuple[list[str], int]:
-    """Return the calls whose output is large and old, oldest first, and the tokens it takes."""
+    """Return the calls with large, old results, oldest first, and the tokens of these results."""
     tools = {
         str(block.get("id")): str(block.get("name"))
         for message in messages
@@ -106,33 +106,33 @@ def _old_results(messages: Sequence[Message], retained_tokens: int) -> tuple[lis
 
 
 _RESERVED_SHARE: Final = 0.08
-"""The part of the window that is kept free for a summary to be made in."""
+"""Share of the window reserved for making a summary."""
 _TAIL_SHARE: Final = 0.2
-"""The part of the window that the last turn may fill and still stay as it is."""
+"""Share of the window up to which the last turn is kept verbatim."""
 _PIECE_SHARE: Final = 0.5
-"""The part of the window that one piece of a long conversation may fill."""
+"""Share of the window for one piece of a long conversation."""
 _COUNT_FROM_SHARE: Final = 0.5
 _MIN_PIECE: Final = 2_000
-"""A piece of so few letters is not made smaller."""
+"""Number of characters below which a piece is not split further."""
 _MAX_FILES: Final = 5
 _MAX_FILE_CHARACTERS: Final = 20_000
 _FILES_SHARE: Final = 0.1
-"""The part of the window that files which were worked on may fill again."""
+"""Share of the window for the recent files that are added after a compaction."""
 _SUMMARIZER: Final = (
-    "You write down what happened in a session between a user and a coding agent, for the agent to "
-    "go on from without having seen it. Be exact about names, paths, commands, errors, decisions, "
-    "what the user asked for and insisted on, what is done and what is still to do. No preamble."
+    "Summarize a session between a user and a coding agent, so that the agent can continue without "
+    "having seen it. Be precise about names, paths, commands, errors, decisions, the user's requests and "
+    "constraints, completed work and remaining work. Do not write a preamble."
 )
 _SUMMARY_PROMPT: Final = "Summarize this session.{wishes}\n\n<session>\n{text}\n</session>"
 _NEXT_SUMMARY_PROMPT: Final = (
     "This is the summary of a session so far:\n\n<summary>\n{summary}\n</summary>\n\nThe session "
-    "goes on as follows. Write one summary of all of it.{wishes}\n\n<session>\n{text}\n</session>"
+    "continues below. Write one summary of the whole session.{wishes}\n\n<session>\n{text}\n</session>"
 )
-_SUMMARY_HEADER: Final = "This session goes on from an earlier conversation that became too long. What happened in it:"
+_SUMMARY_HEADER: Final = "This session continues an earlier conversation that was too long. Summary:"
 
 
 class ContextCompactor:
-    """Makes room when the window fills up, or when asked to."""
+    """Compacts the conversation automatically or on request."""
 
     def __init__(self, *, window: int | None = None, automatic: bool = True) -> None:
         self._window = window
@@ -140,11 +140,11 @@ class ContextCompactor:
         self._trimmer = Trimmer()
 
     async def __call__(self, agent: Agent) -> None:
-        """Leave out old output, and compact if the next request might still not fit."""
+        """Trim old results, and compact if the next request might not fit."""
         if not self._automatic:
             return
         window = self.window(agent)
-        # A model that may write more than half a window would leave no room for anything.
+        # A large `max_tokens` must not use up the whole window.
         limit = max(window * (1 - _RESERVED_SHARE) - agent.request_config.max_tokens, window // 2)
         if agent.meter.context_size:
             used = next_request_tokens(agent)
@@ -157,11 +157,11 @@ class ContextCompactor:
             await self.compact(agent, "auto")
 
     async def make_room(self, agent: Agent) -> bool:
-        """Compact because the API has refused what was guessed to fit; whether that was done."""
+        """Compact because the API rejected the request as too long; return whether it was compacted."""
         return self._automatic and await self.compact(agent, "auto")
 
     def window(self, agent: Agent) -> int:
-        """Return how many tokens the model takes in."""
+        """Return the context window of the model in tokens."""
         return self._window or context_window(agent.request_config.model)
 
     async def compact(
@@ -171,12 +171,12 @@ class ContextCompactor:
         instructions: str = "",
         after_summary: Callable[[], None] = lambda: None,
     ) -> bool:
-        """Put a summary in the place of everything but the last turn; whether that was done.
+        """Replace everything but the last turn by a summary; return whether it was compacted.
 
-        `after_summary` is done right behind it, before anything else is said.
+        `after_summary` is called right after the summary was recorded.
 
         Raises:
-            ApiError: the model could not be asked for a summary.
+                ApiError: The request for the summary failed.
         """
         messages = agent.conversation.messages()
         if not messages:
@@ -192,7 +192,7 @@ class ContextCompactor:
         head, tail = _split_messages(messages, round(self.window(agent) * _TAIL_SHARE))
         summary = await self._summarize(agent, head or messages, instructions)
         if not summary:
-            agent.emit(Notice("The model gave no summary: nothing was compacted.", "warning"))
+            agent.emit(Notice("The model returned no summary; the conversation was not compacted.", "warning"))
             return False
         last_prompt = "" if tail and is_prompt(tail[0]) else self._last_prompt_text(agent)
         summary_message = "\n\n".join(part for part in (_SUMMARY_HEADER, summary, last_prompt) if part)
@@ -220,7 +220,7 @@ class ContextCompactor:
         return True
 
     async def _summarize(self, agent: Agent, messages: list[Message], instructions: str) -> str:
-        instruction_text = f" Above all: {instructions}" if instructions else ""
+        instruction_text = f" Focus on: {instructions}" if instructions else ""
         piece_size = self._character_budget(agent, _PIECE_SHARE)
         remaining = "\n\n".join(transcript_lines(messages))
         summary = ""
@@ -230,20 +230,20 @@ class ContextCompactor:
             try:
                 response = await ask_model(agent, _SUMMARIZER, prompt)
             except ApiError as error:
-                # Some texts have far more tokens than letters let guess.
+                # Some texts have many more tokens than estimated from their length.
                 if not error.is_context_overflow or piece_size <= _MIN_PIECE:
                     raise
                 piece_size = min(piece_size, len(remaining)) // 2
                 continue
             summary, remaining = message_text(response.blocks).strip(), remaining[piece_size:]
-            # What was said before must not give way to nothing.
+            # Without a summary, the conversation must not be discarded.
             if not summary or response.stop_reason == "refusal":
                 return ""
         return summary
 
     def _last_prompt_text(self, agent: Agent) -> str:
         prompt_text = agent.conversation.last_prompt[: self._character_budget(agent, _PIECE_SHARE)]
-        return f"The user's last words were:\n\n{prompt_text}" if prompt_text else ""
+        return f"The last message of the user was:\n\n{prompt_text}" if prompt_text else ""
 
     def _character_budget(self, agent: Agent, share: float) -> int:
         return round(self.window(agent) * share) * CHARACTERS_PER_TOKEN
@@ -251,16 +251,16 @@ class ContextCompactor:
 
 @runtime_checkable
 class _TokenCounter(Protocol):
-    """A model that can say how many tokens a request has."""
+    """A model client that can count the tokens of a request."""
 
     async def count_tokens(self, request: Request) -> int: ...
 
 
 async def _count_context(agent: Agent, limit: float) -> int:
-    """Return what the next request takes, of a conversation that came without figures.
+    """Return the context size of the next request for a conversation without reported usage.
 
-    A guess will do while it is far from the limit; near it the model is asked, since what does
-    not fit is refused.
+    Far from the limit an estimate is enough; close to it the API counts the tokens, because a request
+    that is too long is rejected.
     """
     estimated = next_request_tokens(agent)
     if estimated < limit * _COUNT_FROM_SHARE or not isinstance(agent.model, _TokenCounter):
@@ -272,12 +272,12 @@ async def _count_context(agent: Agent, limit: float) -> int:
 
 
 def _split_messages(messages: list[Message], budget: int) -> tuple[list[Message], list[Message]]:
-    """Return what is summed up and what stays: the last turn, or as much of its end as has room."""
+    """Return the messages to summarize and those to keep: the last turn, or as much of its end as fits."""
     start = max((index for index, message in enumerate(messages) if is_prompt(message)), default=len(messages))
     if estimate_messages(messages[start:]) <= budget:
-        # Where there is only one turn all of it is summed up: to say it again would be no gain.
+        # A single turn is summarized completely, since keeping it would save nothing.
         return (messages[:start], messages[start:]) if start else (messages, [])
-    # A tail that begins with an answer holds the calls of all results in it.
+    # A tail that begins with a response contains the calls of all its results.
     for place in range(start, len(messages)):
         tail = messages[place:]
         if messages[place]["role"] == "assistant" and estimate_messages(tail) <= budget:
@@ -286,7 +286,7 @@ def _split_messages(messages: list[Message], budget: int) -> tuple[list[Message]
 
 
 def _recent_files(agent: Agent, budget: int) -> str:
-    """Return what the files that were last worked on hold now, as many as have room."""
+    """Return the current content of recently used files, as far as it fits."""
     sections: list[str] = []
     for path in reversed(list(agent.executor.context.file_stamps)[-_MAX_FILES:]):
         try:
@@ -296,5 +296,5 @@ def _recent_files(agent: Agent, budget: int) -> str:
             continue
         if len(text) <= min(_MAX_FILE_CHARACTERS, budget):
             budget -= len(text)
-            sections.append(f"{path} as it is now:\n\n{text}")
+            sections.append(f"Current content of {path}:\n\n{text}")
     return "\n\n".join(sections)

@@ -1,4 +1,4 @@
-"""Token usage: estimates before the API has counted, the limits and the usage meter of a turn, text of messages."""
+"""Token usage: estimates, turn limits, the usage meter, and the text of messages."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,19 +12,19 @@ from steno.llm.messages_api import Block, Message
 
 CHARACTERS_PER_TOKEN: Final = 4
 _IMAGE_TOKENS: Final = 1_600
-"""What the API counts for an image of the largest size that it does not shrink."""
+"""Tokens that the API counts for an image of the maximum size."""
 _TOKENS_PER_DOCUMENT_BYTE: Final = 1 / 20
 _BLOCK_OVERHEAD: Final = 8
-"""What a block takes beside what it says."""
+"""Estimated tokens of a block in addition to its text."""
 
 
 def estimate_messages(messages: Sequence[Message]) -> int:
-    """Return about how many tokens messages take."""
+    """Return the estimated tokens of messages."""
     return sum(estimate_blocks(message["content"]) for message in messages)
 
 
 def estimate_blocks(blocks: list[Block]) -> int:
-    """Return about how many tokens blocks take: rather a few too many than too few."""
+    """Return the estimated tokens of blocks, rather too many than too few."""
     return sum(_BLOCK_OVERHEAD + _estimate_block(block) for block in blocks)
 
 
@@ -55,7 +55,7 @@ _MAX_RESULT_CHARACTERS: Final = 2_000
 
 
 def transcript_lines(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield a conversation as plain text; of what tools printed only the beginning."""
+    """Yield a conversation as plain text with truncated tool results."""
     for message in messages:
         for block in message["content"]:
             match block.get("type"):
@@ -70,7 +70,7 @@ def transcript_lines(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def message_text(content: str | list[Block]) -> str:
-    """Return the words of a message."""
+    """Return the text of a message."""
     if isinstance(content, str):
         return content
     return "\n".join(str(block.get("text", "")) for block in content if block.get("type") == "text")
@@ -83,28 +83,28 @@ def _result_text(content: Any) -> str:
 
 
 PriceResponse: TypeAlias = Callable[[str, dict[str, Any]], int]
-"""What a response cost, in micro-dollars, by its model and usage."""
+"""Returns the cost of a response in micro-dollars, by model and usage."""
 _TOKEN_FIELDS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _DEFAULT_WINDOW: Final = 200_000
 _LARGE_WINDOW: Final = 1_000_000
 
 
 def context_window(model: str) -> int:
-    """Return how many tokens a model takes in; `[1m]` behind its name asks for the large window."""
+    """Return the context window of a model in tokens; the suffix `[1m]` requests the large one."""
     return _LARGE_WINDOW if model.endswith(LARGE_WINDOW_SUFFIX) else _DEFAULT_WINDOW
 
 
 class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn may take at most; None for no limit."""
+    """Limits of a turn; None for no limit."""
 
     requests: int | None = None
     cost: int | None = None
-    """In micro-dollars."""
+    """Cost in micro-dollars."""
     seconds: float | None = None
 
 
 class UsageMeter:
-    """Counts requests, tokens, money and time."""
+    """Measures requests, tokens, cost and time of an agent."""
 
     def __init__(
         self,
@@ -116,42 +116,42 @@ class UsageMeter:
     ) -> None:
         self.limits = limits
         self._parent = parent
-        """Of a sub-agent: the meter of whoever pays for it."""
+        """For a sub-agent, the meter of its parent."""
         self.requests = 0
         self.usage: dict[str, int] = dict.fromkeys(_TOKEN_FIELDS, 0)
         self.cost = 0
         self.usage_by_model: dict[str, dict[str, int]] = {}
-        """The same by model, with what it cost, of everything that is paid from here."""
+        """Tokens and cost by model, including sub-agents."""
         self.api_seconds = 0.0
-        """How many seconds of the turn went by while answers were waited for."""
+        """Seconds of the turn spent waiting for the API."""
         self.context_size = 0
-        """How many tokens the last request and its answer took of the window."""
+        """Tokens of the last request and response."""
         self._price = price
         self._clock = clock
         self._start = clock()
 
     @property
     def seconds(self) -> float:
-        """How long it has been."""
+        """Seconds since the start of the turn."""
         return self._clock() - self._start
 
     @property
     def seconds_left(self) -> float | None:
-        """How many seconds are left; None for as many as it takes. Sub-agents share one clock."""
+        """Seconds until the time limit, None without one; sub-agents share the limit of the session."""
         if self._parent is not None:
             return self._parent.seconds_left
         max_seconds = self.limits.seconds
         return None if max_seconds is None else max(max_seconds - self.seconds, 0)
 
     def begin_turn(self) -> None:
-        """A new turn begins: requests and time are counted anew, tokens and money go on."""
+        """Start a turn: reset requests and time; tokens and cost accumulate."""
         self.requests = 0
         self.api_seconds = 0.0
         self._start = self._clock()
 
     @contextmanager
     def measure_api_time(self) -> Generator[None]:
-        """Count the time that an answer takes."""
+        """Add the duration of the block to the API time."""
         started_at = self._clock()
         try:
             yield
@@ -159,18 +159,18 @@ class UsageMeter:
             self.api_seconds += self._clock() - started_at
 
     def add_response(self, model: str, usage: dict[str, Any]) -> None:
-        """Count a response of the conversation."""
+        """Add the usage of a response of the conversation."""
         self.add_usage(model, usage)
         self.context_size = context_tokens(usage)
 
     def add_usage(self, model: str, usage: dict[str, Any]) -> None:
-        """Count what a response took."""
+        """Add the usage of a response."""
         for name in _TOKEN_FIELDS:
             self.usage[name] += _as_int(usage.get(name))
         self.add_cost(model, usage, self._price(model, usage))
 
     def add_cost(self, model: str, usage: dict[str, Any], cost: int) -> None:
-        """Count money, also for whoever pays."""
+        """Add cost and tokens, also to the parent."""
         self.cost += cost
         model_usage = self.usage_by_model.setdefault(model, dict.fromkeys((*_TOKEN_FIELDS, "cost"), 0))
         for name in _TOKEN_FIELDS:
@@ -181,11 +181,11 @@ class UsageMeter:
 
     @property
     def total_cost(self) -> int:
-        """What all of it cost that is paid from one purse."""
+        """Cost of the session, including all sub-agents."""
         return self.cost if self._parent is None else self._parent.total_cost
 
     def reached_limit(self) -> EndReason | None:
-        """Return the limit that is reached, if one is."""
+        """Return the limit that was reached, or None."""
         limits = self.limits
         if limits.requests is not None and self.requests >= limits.requests:
             return "max_turns"
@@ -197,7 +197,7 @@ class UsageMeter:
 
 
 def context_tokens(usage: Mapping[str, Any]) -> int:
-    """Return how many tokens of the window a request and its answer took."""
+    """Return the context size of a request and its response."""
     return sum(_as_int(usage.get(name)) for name in _TOKEN_FIELDS)
 
 

@@ -1,1 +1,1 @@
-"""Hooks: programs of the user that run at events and may block, change or add to what happens."""
+"""Hooks: programs configured by the user that run at events and can block, change or add to them."""

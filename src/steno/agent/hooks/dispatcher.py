@@ -2,14 +2,13 @@
 
     outcome = await hooks.dispatch(HookEvent("PreToolUse", fields))      # a HookOutcome
 
-At an event every matching hook runs, all at once, with the fields as JSON on its standard input.
-It returns an exit code (0 success, 2 block, anything else an error that blocks nothing) or, with
-0, JSON on its standard output. Hooks of a project run only if the directory is trusted. Some
-hooks get an environment file: lines such as `export NODE_ENV=test` that they append set variables
-for later commands.
+All matching hooks of an event run in parallel, with the fields as JSON on standard input. A hook returns an
+exit code (0 success, 2 block, others an error that does not block) or, with 0, JSON on standard output. Hooks
+of a project run only if its directory is trusted. Some hooks get an environment file: lines such as
+`export NODE_ENV=test` that they append to it set variables for later commands.
 
-What ran before a call is recorded off the main chain, at the call; everything else is a link
-of the chain, with what the model reads of it; what ran at the end of a turn is summarized.
+Hooks that run before a call are recorded at the call, outside the main chain; all others are part of the
+chain, with the text for the model. Hooks at the end of a turn are summarized.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ _STOP_FEEDBACK: Final = "Stop hook feedback:\n{}"
 
 
 class HookRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One hook that ran, and what its exit code and its JSON decide."""
+    """A hook that ran, with the decisions from its exit code and JSON output."""
 
     event: HookEvent
     command: str
@@ -54,39 +53,39 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
     stderr: str = ""
     duration_ms: int = 0
     stdout_text: str = ""
-    """Plain text on its standard output."""
+    """Plain text output."""
     context: str = ""
-    """What its JSON adds for the model to read."""
+    """Additional context for the model from its JSON output."""
     objection: str = ""
-    """Why it blocks; empty if it does not."""
+    """Why the hook blocks; empty if it does not."""
     decision: PermissionChoice = ""
     decision_reason: str = ""
     updated_input: dict[str, Any] | None = None
     updated_output: Any = None
     message: str = ""
-    """For the user."""
+    """Message for the user."""
     stop_reason: str | None = None
-    """Why everything is to end (`continue` is false); None if it is not."""
+    """Why the turn must end (`continue` is false); None if it continues."""
 
     @property
     def name(self) -> str:
-        """Its name in sessions, as `PreToolUse:Read`."""
+        """The name in session records, for example `PreToolUse:Read`."""
         return self.event.label
 
     @property
     def block_reason(self) -> str:
-        """Why it blocks or denies; empty if it does neither."""
+        """Why the hook blocks or denies; empty if it does neither."""
         denial = self.decision_reason or "denied" if self.decision == "deny" else ""
         return self.objection or denial
 
     @property
     def model_text(self) -> str:
-        """What of it the model reads: the added context, and at some events its plain text."""
+        """The text for the model: additional context, or at some events plain text output."""
         return self.context or (self.stdout_text if self.event.spec.reads_stdout else "")
 
     @property
     def reminder(self) -> str:
-        """What the model reads of it, with its name, in the words of sessions; empty for nothing."""
+        """The recorded text for the model, including the hook's name; empty for none."""
         if self.context:
             return f"{self._context_name} hook additional context: {self.context}"
         return f"{self.name} hook success: {self.stdout_text}" if self.model_text else ""
@@ -96,7 +95,7 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
         return self.name if self.event.spec.labels_context else self.event.name
 
     def attachments(self, call_id: str) -> list[dict[str, Any]]:
-        """Return its records; `call_id` is the id of the call, or a new one."""
+        """Return the attachments for the run; `call_id` is the ID of the call, or a new one."""
         location = {"hookName": self.name, "toolUseID": call_id, "hookEvent": self.event.name}
         records = self._end_records(location)
         if self.message and self.status == "success":
@@ -107,7 +106,7 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
         return records
 
     def _end_records(self, location: dict[str, str]) -> list[dict[str, Any]]:
-        """Return the record of how it ended; none for a silent success."""
+        """Return the attachment for the exit status; none for a success without output."""
         exit_fields = {"exitCode": self.exit_code, "command": self.command, "durationMs": self.duration_ms}
         event = self.event
         if self.block_reason and event.name in {"PostToolUse", "PostToolUseFailure"}:
@@ -116,7 +115,7 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
         if self.block_reason and event.name == "PostToolBatch":
             return [{"type": "hook_stopped_continuation", "message": self.block_reason, **location}]
         if self.block_reason and event.spec.can_block:
-            # The denied call or the blocked prompt has a record that says so.
+            # The denied call or blocked prompt is recorded elsewhere.
             return []
         if self.status != "success":
             streams = {"stderr": self.stderr, "stdout": self.stdout}
@@ -128,49 +127,49 @@ class HookRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookOutcome(msgspec.Struct, frozen=True):
-    """What the hooks of an event decided together."""
+    """The combined outcome of the hooks of an event."""
 
     blocked: bool = False
-    """A hook objects. After a tool has run this only means that the model reads the reason."""
+    """Whether a hook blocks. After a tool call, this only adds the reason for the model."""
     reason: str = ""
     verdict: Verdict | None = None
-    """A decision about a call, the strictest of all; a deny rule still applies."""
+    """The strictest decision about a call; deny rules still apply."""
     tool_input: dict[str, Any] | None = None
-    """Another input for a call."""
+    """Changed input of the call."""
     output: Any = None
-    """Another output of a call."""
+    """Changed output of the call."""
     context: tuple[str, ...] = ()
-    """What the model should read, unless it is in `records`."""
+    """Context for the model that is not in `records`."""
     records: tuple[AttachmentRecord, ...] = ()
-    """What the session keeps of it."""
+    """Records about the hooks for the session."""
     notices: tuple[str, ...] = ()
-    """For the user."""
+    """Messages for the user."""
     ends_turn: bool = False
-    """The whole turn is to end."""
+    """Whether the turn must end."""
     runs: tuple[HookRun, ...] = ()
 
 
 class Hooks(Protocol):
-    """Something that runs the hooks of events."""
+    """Runs the hooks of events."""
 
     async def dispatch(self, event: HookEvent, /) -> HookOutcome:
-        """Run the hooks of an event and return what they decided."""
+        """Run the hooks of an event and return their combined outcome."""
         ...
 
 
 class NullHooks:
-    """No hooks: every event passes."""
+    """No hooks."""
 
     async def dispatch(self, event: HookEvent, /) -> HookOutcome:
-        """Return an outcome that changes nothing."""
+        """Return an empty outcome."""
         del event
         return HookOutcome()
 
 
 def parse_run(run: HookRun) -> HookRun:
-    """Return a hook that ran with what its exit code and its output decide."""
+    """Return a run with the decisions from its exit code and output."""
     if run.status == "blocked":
-        return msgspec.structs.replace(run, objection=run.stderr.strip() or f"[{run.command}] said no")
+        return msgspec.structs.replace(run, objection=run.stderr.strip() or f"[{run.command}] blocked the operation")
     if run.status != "success":
         return msgspec.structs.replace(run, message=_failure_message(run))
     stdout_text = run.stdout.strip()
@@ -209,7 +208,7 @@ def _decision_fields(run: HookRun, value: dict[str, Any], specific: dict[str, An
             "updated_input": get_object(request_decision, "updatedInput") or None,
             **({"stop_reason": message} if request_decision.get("interrupt") is True else {}),
         }
-    return {"objection": reason or f"[{run.command}] said no"} if legacy_decision == "block" else {}
+    return {"objection": reason or f"[{run.command}] blocked the operation"} if legacy_decision == "block" else {}
 
 
 def _decode_object(text: str) -> dict[str, Any] | None:
@@ -222,7 +221,7 @@ def _decode_object(text: str) -> dict[str, Any] | None:
 
 
 def _answer_error(value: dict[str, Any], event_name: str) -> str:
-    """Return what is wrong with a hook's JSON; invalid JSON must not count as no answer."""
+    """Return the error in a hook's JSON output; invalid output must not be ignored."""
     specific = as_object(value.get("hookSpecificOutput", {}))
     if specific is None:
         return "`hookSpecificOutput` must be an object"
@@ -249,7 +248,7 @@ def _failure_message(run: HookRun) -> str:
 
 
 def combine_runs(event: HookEvent, runs: Sequence[HookRun]) -> HookOutcome:
-    """Return what the hooks of an event decided together, and the records of it."""
+    """Return the combined outcome of the hooks of an event, with their records."""
     spec = event.spec
     objections = [run.objection for run in runs if run.objection]
     strictest = _strictest({run.decision for run in runs})
@@ -266,7 +265,7 @@ def combine_runs(event: HookEvent, runs: Sequence[HookRun]) -> HookOutcome:
     outcome = HookOutcome(
         blocked=blocked,
         reason=_STOP_FEEDBACK.format(reason) if blocked and event.name in {"Stop", "SubagentStop"} else reason,
-        # This loop cannot ask later: what is deferred is asked now.
+        # Deferring is not supported: the user is asked now.
         verdict="ask" if decision == "defer" else decision or None,
         tool_input=inputs[-1] if inputs else None,
         output=outputs[-1] if outputs else None,
@@ -323,9 +322,9 @@ def _blocked_prompt_record(event: HookEvent, outcome: HookOutcome) -> Attachment
 
 
 def _attachment_record(run: HookRun, fields: dict[str, Any], call_id: str) -> AttachmentRecord:
-    """Return an attachment with what the model reads of it.
+    """Return an attachment with its text for the model.
 
-    What the model reads is always in the chain, so that a resumed session sends the same.
+    Attachments with such text are always part of the chain, so that a resumed session sends it again.
     """
     kind = fields["type"]
     text = ""
@@ -355,13 +354,13 @@ def _stop_summary(outcome: HookOutcome, record_id: str) -> dict[str, Any]:
 
 _READ_SCRIPT: Final = '. "$0" > /dev/null 2>&1; env -0'
 _TIMEOUT_SECONDS: Final = 10.0
-# What every shell sets for itself.
+# Variables that every shell sets.
 _BASH_VARIABLES: Final = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
 _PRIVATE_MODE: Final = 0o700
 
 
 class HookEnvironmentFile(msgspec.Struct):
-    """The environment file of a session, and the variables read from it."""
+    """The environment file of a session and the variables read from it."""
 
     path: str
     variables: dict[str, str] = {}
@@ -397,7 +396,7 @@ _BLOCK_EXIT_CODE: Final = 2
 
 
 class HookContext(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a hook runs: the same for every event."""
+    """The context of hooks, the same for every event."""
 
     session_id: str
     transcript_path: str
@@ -406,21 +405,21 @@ class HookContext(msgspec.Struct, frozen=True, kw_only=True):
     permission_mode: str = "default"
     env: Mapping[str, str] = {}
     env_file: str = ""
-    """A file that a hook may write `export` lines to, for later commands."""
+    """A file to which hooks may write `export` lines for later commands."""
     agent: dict[str, str] = {}
-    """In a sub-agent: its `agent_id` and `agent_type`."""
+    """`agent_id` and `agent_type` of a sub-agent; else empty."""
 
 
 class HookDispatcher:
-    """The hooks of a session.
+    """Runs the hooks of a session.
 
     Args:
-        hooks: those of the settings, in order.
-        get_context: returns where a hook runs now.
-        trusted: whether the project may run its own.
-        matches_rule: whether a tool call matches a permission rule; without it a hook with a
-            condition always runs.
-        emit: receives an event when a hook starts and ends.
+            hooks: The hooks of the settings, in order.
+            get_context: Returns the current context.
+            trusted: Whether hooks of the project may run.
+            matches_rule: Whether a tool call matches a permission rule; without it, hooks with a
+                condition always run.
+            emit: Receives an event when a hook starts and ends.
     """
 
     def __init__(
@@ -439,13 +438,13 @@ class HookDispatcher:
         self._background: set[asyncio.Task[HookRun]] = set()
 
     def for_agent(self, get_context: Callable[[], HookContext]) -> "HookDispatcher":
-        """Return the dispatcher of one agent of the session; background hooks are those of the session."""
+        """Return a dispatcher for one agent of the session, sharing its background hooks."""
         dispatcher = copy(self)
         dispatcher.get_context = get_context
         return dispatcher
 
     def matching_hooks(self, event: HookEvent) -> tuple[HookCommand, ...]:
-        """Return the hooks of an event, each command once."""
+        """Return the matching hooks of an event, without duplicate commands."""
         hooks_by_command: dict[tuple[str, tuple[str, ...] | None], HookCommand] = {}
         for hook in self._hooks:
             if hook.event == event.name and self._applies(hook, event):
@@ -464,7 +463,7 @@ class HookDispatcher:
         return self._matches_rule is None or self._matches_rule(hook.condition, event.matched_value, tool_input)
 
     async def dispatch(self, event: HookEvent, /) -> HookOutcome:
-        """Run the hooks of an event and return what they decided."""
+        """Run the hooks of an event and return their combined outcome."""
         hooks = self.matching_hooks(event)
         if not hooks:
             return HookOutcome()
@@ -479,7 +478,7 @@ class HookDispatcher:
                 task.add_done_callback(self._background.discard)
             else:
                 foreground.append(run)
-        # A cancelled dispatch cancels all of its hooks.
+        # Cancelling the dispatch cancels all hooks.
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(run) for run in foreground]
         return combine_runs(event, [parse_run(task.result()) for task in tasks])
@@ -492,7 +491,7 @@ class HookDispatcher:
             self._emit(HookEnded(event.label, hook.command))
 
     async def close(self) -> None:
-        """Cancel the hooks that run in the background."""
+        """Cancel background hooks."""
         tasks = list(self._background)
         for task in tasks:
             task.cancel()
@@ -500,14 +499,14 @@ class HookDispatcher:
 
 
 def matches(matcher: str, value: str) -> bool:
-    """Whether a matcher matches a value.
+    """Return whether a matcher matches a value.
 
-    Empty and `*` match all; letters, digits, `_`, `-`, spaces, `,` and `|` are names, one or a
-    list; anything else is a regular expression that may match anywhere.
+    Empty and `*` match everything; letters, digits, `_`, `-`, spaces, `,` and `|` form a name or a list of
+    names; anything else is a regular expression that may match anywhere.
     """
     if matcher in {"", "*"}:
         return True
-    # Both names of a renamed tool match, whichever version the settings were written for.
+    # Both names of a renamed tool match, because settings may use either.
     values = AGENT_TOOLS if value in AGENT_TOOLS else {value}
     if _PLAIN_MATCHER.fullmatch(matcher):
         return bool(values & {name.strip() for name in re.split(r"[|,]", matcher)})
@@ -527,7 +526,7 @@ def _hook_input(event: HookEvent, context: HookContext) -> bytes:
         "hook_event_name": event.name,
         **event.fields,
     }
-    # The text of a model may hold a lone surrogate, which only escapes can encode.
+    # Text of a model may contain a lone surrogate, which only JSON escapes can encode.
     return json.dumps(fields, default=str).encode() + b"\n"
 
 

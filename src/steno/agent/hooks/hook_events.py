@@ -1,8 +1,8 @@
-"""Events of the agent at which hooks run, and how each event is handled.
+"""Events at which hooks run, and how each event is handled.
 
     outcome = await hooks.dispatch(HookEvent("PreToolUse", {"tool_name": "Bash", ...}))
 
-A new event is a row of `HOOK_EVENTS` and a `dispatch` where it happens.
+A new event needs a row in `HOOK_EVENTS` and a `dispatch` where it happens.
 """
 
 from collections.abc import Mapping
@@ -12,26 +12,26 @@ import msgspec
 
 
 class EventSpec(msgspec.Struct, frozen=True):
-    """How an event is handled."""
+    """Properties of an event."""
 
     match_field: str = ""
-    """The field that a matcher is compared with; empty if every hook of the event runs."""
+    """The field that matchers are compared with; empty if all hooks of the event run."""
     is_labelled: bool = True
-    """Whether sessions name its hooks with the matched value, as in `PreToolUse:Read`."""
+    """Whether records name its hooks with the matched value, as in `PreToolUse:Read`."""
     has_mode: bool = True
-    """Whether hooks get the permission mode. Some events have none: the session starts, is over, or is compacted."""
+    """Whether hooks get the permission mode, which is not available at some events."""
     has_env_file: bool = False
-    """Whether hooks may write environment variables for later commands."""
+    """Whether hooks may set environment variables for later commands."""
     can_block: bool = True
-    """Whether exit code 2 blocks. Some events have already happened, or happen anyway."""
+    """Whether exit code 2 blocks; some events cannot be prevented."""
     decides: bool = False
     """Whether hooks decide about a tool call."""
     is_recorded: bool = False
-    """Whether its hooks leave records in the session."""
+    """Whether its hooks are recorded in the session."""
     reads_stdout: bool = False
     """Whether plain text on standard output is context for the model."""
     labels_context: bool = True
-    """Whether added context is named with the matched value too."""
+    """Whether additional context is also named with the matched value."""
 
 
 HOOK_EVENTS: Final[Mapping[str, EventSpec]] = {
@@ -74,14 +74,14 @@ _UNKNOWN_EVENT: Final = EventSpec()
 
 
 class HookEvent(msgspec.Struct, frozen=True):
-    """An event, and the fields that hooks get as JSON."""
+    """An event with the fields that hooks get as JSON."""
 
     name: str
     fields: Mapping[str, Any] = {}
 
     @property
     def spec(self) -> EventSpec:
-        """How the event is handled."""
+        """The properties of the event."""
         return HOOK_EVENTS.get(self.name, _UNKNOWN_EVENT)
 
     @property
@@ -91,29 +91,29 @@ class HookEvent(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The name that sessions give to hooks of the event, as `PreToolUse:Read`."""
+        """The name of the event's hooks in records, for example `PreToolUse:Read`."""
         value = self.matched_value if self.spec.is_labelled else ""
         return f"{self.name}:{value}" if value else self.name
 
     @property
     def call_id(self) -> str:
-        """The id of the tool call, empty for an event without one."""
+        """The ID of the tool call; empty for an event without one."""
         return str(self.fields.get("tool_use_id") or "")
 
 
 class TurnEvents(msgspec.Struct, frozen=True, kw_only=True):
-    """The events at the start and the end of turns: of the session, or of a sub-agent."""
+    """The events at the start and end of turns of the session or a sub-agent."""
 
     agent_facts: dict[str, str] = {}
-    """The id, type and transcript of the sub-agent; empty for the session."""
+    """ID, type and transcript path of the sub-agent; empty for the session."""
 
     def start_event(self, prompt: str) -> HookEvent:
-        """Return the event before a prompt is submitted."""
+        """Return the event that precedes a prompt."""
         if not self.agent_facts:
             return HookEvent("UserPromptSubmit", {"prompt": prompt})
         return HookEvent("SubagentStart", {key: self.agent_facts[key] for key in ("agent_id", "agent_type")})
 
     def end_event(self, answer: str, *, already_blocked: bool) -> HookEvent:
-        """Return the event before a turn ends."""
+        """Return the event that precedes the end of a turn."""
         fields = {"stop_hook_active": already_blocked, "last_assistant_message": answer}
         return HookEvent("SubagentStop" if self.agent_facts else "Stop", {**fields, **self.agent_facts})

@@ -1,1 +1,1 @@
-"""Model Context Protocol: configured servers, connections to them, and their tools."""
+"""Model Context Protocol: configured servers, connections and tools."""

@@ -1,12 +1,12 @@
-"""Connections to MCP servers, their tools, and the conversion of their results.
+"""Connections to MCP servers, their tools, and the conversion of results.
 
     connections = McpConnections(find_servers(project, settings, trusted=True)[0], cwd=…, env=…)
     connections.start()                    # returns at once
     connections.tools()                    # tools of the servers that are connected
     await connections.close()
 
-The protocol library is slow to import, so it is imported in a thread, and only if there is a
-server.
+The protocol library is slow to import, so it is imported in a thread, and only if a server is
+configured.
 """
 
 import asyncio
@@ -46,13 +46,13 @@ from steno.tools.protocol import ToolFailure, ToolResult, ToolSpec
 
 ServerScope: TypeAlias = Literal["flags", "local", "project", "user", "settings", "managed"]
 KEY_VARIABLE_PATTERN: Final = re.compile(r"ANTHROPIC_(API_KEY|AUTH_TOKEN|CUSTOM_HEADERS)|CLAUDE_CODE_OAUTH.*")
-"""The names in the environment that hold the user's key."""
+"""Environment variables that contain the user's API key."""
 _MANAGED_FILE: Final = "/etc/claude-code/managed-mcp.json"
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A server, as its configuration describes it."""
+    """The configuration of a server."""
 
     name: str
     kind: Literal["stdio", "http", "sse"]
@@ -63,7 +63,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     headers: dict[str, str] = {}
     timeout: float = 0.0
-    """Seconds for a call; 0 for the common one."""
+    """Seconds before a call is cancelled; 0 for the default."""
 
 
 def find_servers(
@@ -76,16 +76,16 @@ def find_servers(
     env: Mapping[str, str] | None = None,
     managed: str = _MANAGED_FILE,
 ) -> tuple[tuple[ServerConfig, ...], tuple[ConfigNote, ...]]:
-    """Return the servers that may be started; of two with one name the nearest.
+    """Return the configured servers that may be started; the nearest of servers with the same name.
 
     Args:
-        project: the folder of the session.
-        settings: those that count there.
-        trusted: whether the project's own may be started.
-        flags: what `--mcp-config` gave: files or JSON.
-        strict: whether those alone count.
-        env: the environment, for `${NAME}` and the config folder.
-        managed: the file of the machine's manager; where it is, it alone counts.
+            project: The directory of the session.
+            settings: The settings of the session.
+            trusted: Whether servers of the project may be started.
+            flags: Values of `--mcp-config`: paths or JSON.
+            strict: Whether to use only `flags`.
+            env: The environment, for `${NAME}` and the config directory.
+            managed: The managed file; if it exists, all other servers are ignored.
     """
     environment = os.environ if env is None else env
     notes: list[ConfigNote] = []
@@ -119,15 +119,15 @@ def _file_layers(
     project_file = Path(project, PROJECT_SERVERS_FILE)
     text = read_text(project_file, notes)
     if text is not None and not trusted:
-        notes.append(ConfigNote(str(project_file), "left out: the folder is not trusted"))
+        notes.append(ConfigNote(str(project_file), "ignored: the directory is not trusted"))
     elif text is not None:
         layers.append(("project", str(project_file), parse_json(text, str(project_file), notes)))
     layers.append(("user", str(user_file), user_config))
     for name, value in settings.mcp_servers.items():
         layer = settings.origins.get(f"mcpServers.{name}", "user")
-        # A project's own, wherever it wrote them, are agreed to by name.
+        # Servers of a project require approval by name, wherever they are configured.
         scope: ServerScope = "project" if layer in PROJECT_LAYERS else "settings"
-        layers.append((scope, f"the settings ({layer})", {"mcpServers": {name: value}}))
+        layers.append((scope, f"settings ({layer})", {"mcpServers": {name: value}}))
     return layers
 
 
@@ -136,7 +136,7 @@ def _read_flag(flag: str, notes: list[ConfigNote]) -> dict[str, Any]:
         return parse_json(flag, "--mcp-config", notes)
     text = read_text(Path(flag), notes)
     if text is None:
-        notes.append(ConfigNote(flag, "there is no such file for --mcp-config"))
+        notes.append(ConfigNote(flag, "file of --mcp-config not found"))
         return {}
     return parse_json(text, flag, notes)
 
@@ -148,7 +148,7 @@ def _is_approved(name: str, scope: ServerScope, settings: Settings, notes: list[
         return False
     if settings.enable_all_project_mcp or name in settings.enabled_mcpjson:
         return True
-    message = f"the server `{name}` is not started: name it in `enabledMcpjsonServers` to agree to it"
+    message = f"MCP server `{name}` not started: add it to `enabledMcpjsonServers` to approve it"
     notes.append(ConfigNote(path, message))
     return False
 
@@ -156,12 +156,12 @@ def _is_approved(name: str, scope: ServerScope, settings: Settings, notes: list[
 def _resolve_server(
     entry: ServerEntry, scope: ServerScope, env: Mapping[str, str], path: str, notes: list[ConfigNote]
 ) -> ServerConfig | None:
-    """Return a server with its variables replaced; None if it has neither a command nor an address."""
+    """Return a server with its variables expanded; None if it has neither a command nor a URL."""
 
     def fill(text: object) -> str:
         filled_text, missing = expand_variables(str(text), env, hide_keys=scope == "project")
         notes.extend(
-            ConfigNote(path, f"the server `{entry.name}` wants ${{{variable}}}, which is not set")
+            ConfigNote(path, f"MCP server `{entry.name}` uses ${{{variable}}}, which is not set")
             for variable in missing
         )
         return filled_text
@@ -186,15 +186,15 @@ def _resolve_server(
             headers={key: fill(value) for key, value in entry.headers.items()},
             timeout=entry.timeout,
         )
-    notes.append(ConfigNote(path, f"the server `{entry.name}` is left out: no command and no address"))
+    notes.append(ConfigNote(path, f"MCP server `{entry.name}` ignored: no command and no URL"))
     return None
 
 
 def expand_variables(text: str, env: Mapping[str, str], *, hide_keys: bool = False) -> tuple[str, tuple[str, ...]]:
-    """Put values in the place of `${NAME}` and `${NAME:-otherwise}`.
+    """Expand `${NAME}` and `${NAME:-default}`.
 
-    Also returns the names that have no value; they stay as they are written. With `hide_keys` the
-    user's key is no value: a project must not send it anywhere.
+    Also returns the names without a value, which stay unexpanded. With `hide_keys`, variables with the
+    user's API key count as missing, so that a project cannot send it anywhere.
     """
     missing: list[str] = []
 
@@ -222,12 +222,12 @@ _IMAGE_EXTENSIONS: Final = {"image/png": "png", "image/jpeg": "jpg", "image/gif"
 
 
 def take_metadata(context: ToolContext, call: str) -> dict[str, Any] | None:
-    """Return what a call gave besides (`mcpMeta` of the record); None when it gave nothing."""
+    """Return the metadata of a call (`mcpMeta` of the record), or None."""
     return context.mcp_metadata.pop(call, None)
 
 
 def mcp_record_fields(context: ToolContext, call: str) -> dict[str, Any]:
-    """Return what the record of a result has besides, by what its call gave besides."""
+    """Return the additional fields for the record of a result."""
     meta = take_metadata(context, call)
     return {} if meta is None else {"mcpMeta": meta}
 
@@ -235,7 +235,7 @@ def mcp_record_fields(context: ToolContext, call: str) -> dict[str, Any]:
 def convert_result(
     result: "CallToolResult", server: str, context: ToolContext, call: str, env: Mapping[str, str]
 ) -> ToolResult:
-    """Return what a call came to, as one of our own tools would."""
+    """Convert the result of an MCP call to a tool result."""
     meta: dict[str, Any] = {}
     if result.meta:
         meta["_meta"] = dict(result.meta)
@@ -246,7 +246,7 @@ def convert_result(
     max_characters = positive_int_from_env(env, "MAX_MCP_OUTPUT_TOKENS", _MAX_OUTPUT_TOKENS) * CHARACTERS_PER_TOKEN
     if result.is_error:
         error_text = truncate("\n".join(_block_text(block) for block in result.content), max_characters)
-        return ToolResult(error_text or "The tool failed.", f"Error: {error_text}", is_error=True)
+        return ToolResult(error_text or "The tool call failed.", f"Error: {error_text}", is_error=True)
     has_image = any(block.type == "image" for block in result.content)
     if result.structured_content is not None and not has_image:
         text = truncate(msgspec.json.encode(result.structured_content).decode(), max_characters)
@@ -259,7 +259,7 @@ def convert_result(
             block["text"] = truncate(block["text"], max_characters)
             max_characters = max(max_characters - len(block["text"]), 0)
     blocks = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
-    return ToolResult(blocks or "The tool gave no output.", blocks)
+    return ToolResult(blocks or "The tool returned no output.", blocks)
 
 
 def _convert_block(block: "ContentBlock", server: str, context: ToolContext) -> list[dict[str, Any]]:
@@ -279,21 +279,21 @@ def _block_text(block: "ContentBlock") -> str:
     if block.type == "resource":
         text: object = getattr(block.resource, "text", None)
         label = f"[Resource {block.resource.uri}]"
-        return f"{label}\n{text}" if isinstance(text, str) else f"{label} (not text; left out)"
+        return f"{label}\n{text}" if isinstance(text, str) else f"{label} (binary content omitted)"
     if block.type == "resource_link":
         description_text = f": {block.description}" if block.description else ""
         return f"[Resource {block.name} at {block.uri}{description_text}]"
-    return f"[{block.type}, {block.mime_type}; left out]"
+    return f"[{block.type}, {block.mime_type}; omitted]"
 
 
 def _image_blocks(data: str, media_type: str, server: str, context: ToolContext) -> list[dict[str, Any]]:
-    """Return a picture and where it is kept; anything the API would refuse becomes words."""
+    """Return an image and the path of its file; invalid images become text."""
     try:
         image_bytes = b64decode(data, validate=True)
     except (NotBase64, ValueError):
         image_bytes = b""
     if media_type not in _IMAGE_EXTENSIONS or not image_bytes:
-        return [{"type": "text", "text": f"[image, {media_type}; cannot be shown]"}]
+        return [{"type": "text", "text": f"[image, {media_type}; cannot be displayed]"}]
     source = {"type": "base64", "media_type": media_type, "data": data}
     blocks: list[dict[str, Any]] = [{"type": "image", "source": source}]
     path = _save_image(image_bytes, f"mcp-{safe_name(server)}-blob", _IMAGE_EXTENSIONS[media_type], context)
@@ -313,12 +313,12 @@ def _save_image(image_bytes: bytes, stem: str, extension: str, context: ToolCont
 
 
 def safe_name(name: str) -> str:
-    """Return a name with nothing in it that the API or a file system minds."""
+    """Return a name with only characters that are valid in tool names and file names."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)
 
 
 def positive_int_from_env(env: Mapping[str, str], name: str, default: int) -> int:
-    """Return a number above 0 that the environment has, or another one."""
+    """Return a positive integer from the environment, or the default."""
     value = env.get(name, "")
     return int(value) if value.isascii() and value.isdecimal() and int(value) else default
 
@@ -336,7 +336,7 @@ _STDERR_GRACE: Final = 0.2
 
 
 class ServerState(msgspec.Struct, frozen=True):
-    """How it stands with a server."""
+    """The state of a server connection."""
 
     name: str
     status: ServerStatus
@@ -346,28 +346,28 @@ class ServerState(msgspec.Struct, frozen=True):
 
 
 class McpConnections:
-    """The servers of a session: each in a task of its own, which opens and closes it.
+    """The MCP servers of a session; a separate task opens and closes each connection.
 
     Args:
-        servers: those to start.
-        cwd: where the programs run.
-        env: their environment, without the user's key; `MCP_TIMEOUT`, `MCP_TOOL_TIMEOUT` (both
-            in milliseconds) and `MAX_MCP_OUTPUT_TOKENS` are read from it.
+            servers: The servers to start.
+            cwd: Working directory of server programs.
+            env: Environment of server programs, without the API key; sets `MCP_TIMEOUT`, `MCP_TOOL_TIMEOUT`
+                (both in milliseconds) and `MAX_MCP_OUTPUT_TOKENS`.
     """
 
     def __init__(self, servers: Iterable[ServerConfig], *, cwd: str, env: Mapping[str, str]) -> None:
         self._servers = [_ServerConnection(server, cwd, env) for server in servers]
 
     def start(self) -> None:
-        """Begin to connect to all of them; return at once."""
+        """Start connecting to all servers; return at once."""
         for server in self._servers:
             server.start()
 
     async def wait_until_ready(self, seconds: float) -> None:
-        """Wait until every server has answered or failed, but no longer than that."""
+        """Wait until every server is connected or has failed, at most `seconds`."""
         if self._servers and seconds:
-            # What it takes to begin is not theirs to answer for.
-            with suppress(BadRequest):  # which each of them fails with as well
+            # The time to import the library does not count.
+            with suppress(BadRequest):  # each connection reports this error itself
                 await _import_library()
         waiters = [asyncio.ensure_future(server.ready.wait()) for server in self._servers]
         if waiters:
@@ -376,31 +376,31 @@ class McpConnections:
                 waiter.cancel()
 
     def tools(self) -> "tuple[McpTool, ...]":
-        """Return the tools that can be called now, always in the same order."""
+        """Return the tools of all connected servers, sorted by name."""
         tools_by_name = {tool.spec.name: tool for server in self._servers for tool in server.tools}
         return tuple(tools_by_name[name] for name in sorted(tools_by_name))
 
     def states(self) -> tuple[ServerState, ...]:
-        """Return how it stands with each server."""
+        """Return the state of each server."""
         return tuple(server.state() for server in self._servers)
 
     async def close(self) -> None:
-        """Take leave of all servers; a program that does not go is ended."""
+        """Close all connections; server programs that do not end are killed."""
         await asyncio.gather(*(server.close() for server in self._servers))
 
 
 async def _import_library() -> None:
-    """Load the library, which takes a while.
+    """Import the library, which is slow.
 
     Raises:
-        BadRequest: it is not installed.
+            BadRequest: It is not installed.
     """
     require("mcp", "an MCP server")
     await asyncio.to_thread(importlib.import_module, "mcp")
 
 
 class _ServerConnection:
-    """One server."""
+    """The connection to one server."""
 
     def __init__(self, server: ServerConfig, cwd: str, env: Mapping[str, str]) -> None:
         self.server = server
@@ -434,17 +434,17 @@ class _ServerConnection:
         self._task.cancel()
 
     def mark_lost(self, message: str) -> None:
-        """Give up on a server that has gone."""
+        """Record the loss of a connection."""
         self.error = message
         self._close_requested.set()
 
     async def _supervise(self) -> None:
-        """Live, and say what became of it; whatever goes wrong is the server's own affair."""
+        """Run the connection and record its final state; all errors are recorded in `error`."""
         connection_task = asyncio.ensure_future(self._run())
         try:
             await asyncio.wait({connection_task})
         finally:
-            # The library must take its leave in the task that it came in.
+            # The library requires that the same task opens and closes a connection.
             connection_task.cancel()
             await asyncio.wait({connection_task}, timeout=_CLOSE_TIMEOUT)
             self.client, self.tools = None, ()
@@ -457,7 +457,7 @@ class _ServerConnection:
     def _error_message(self, error: BaseException) -> str:
         error = _innermost_error(error)
         if isinstance(error, TimeoutError):
-            return f"no answer within {_timeout_from_env(self.env, 'MCP_TIMEOUT', _START_TIMEOUT):g} s"
+            return f"no response within {_timeout_from_env(self.env, 'MCP_TIMEOUT', _START_TIMEOUT):g} s"
         return str(error) or type(error).__name__
 
     async def _run(self) -> None:
@@ -478,7 +478,7 @@ class _ServerConnection:
         async with (
             asyncio.timeout(seconds) as limit,
             self._transport(log) as transport,
-            # With the older greeting, which every server knows.
+            # The legacy handshake, which every server supports.
             Client(transport, mode="legacy", cache=None) as client,
         ):
             self.tools = await self._list_tools(client)
@@ -532,17 +532,17 @@ class _ServerConnection:
         return tuple(tools_by_name.values())
 
 
-# Calling
+# Tools
 
 
 class McpTool:
-    """A tool of a server."""
+    """A tool of an MCP server."""
 
     def __init__(self, connection: _ServerConnection, server_tool: "TheirTool") -> None:
         self._connection = connection
         self._server_tool_name = server_tool.name
         schema = dict(server_tool.input_schema)
-        # The API refuses a schema that is not one of an object.
+        # The API rejects a schema that is not of type object.
         schema["type"] = "object"
         schema.setdefault("properties", {})
         self._spec = ToolSpec(
@@ -553,26 +553,26 @@ class McpTool:
 
     @property
     def spec(self) -> ToolSpec:
-        """What it says of itself. A server's word that it only reads is not taken."""
+        """The declaration of the tool. `reads_only` hints of servers are not trusted."""
         return self._spec
 
     @property
     def server(self) -> str:
-        """The server's name."""
+        """The name of the server."""
         return self._connection.server.name
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Call it; what it gives besides words and pictures waits for `take_metadata`."""
+        """Call the tool; metadata of the result is available from `take_metadata`."""
         client = self._connection.client
         if client is None:
-            raise ToolFailure(f"The server {self.server} is not connected. {self._connection.error}")
+            raise ToolFailure(f"MCP server {self.server} is not connected. {self._connection.error}")
         env = self._connection.env
         seconds = self._connection.server.timeout or _timeout_from_env(env, "MCP_TOOL_TIMEOUT", _CALL_TIMEOUT)
         task = asyncio.ensure_future(client.call_tool(self._server_tool_name, tool_input))
         try:
             await asyncio.wait({task}, timeout=seconds)
             if not task.done():
-                raise ToolFailure(f"{self._spec.name} gave no answer within {seconds:g} s.")
+                raise ToolFailure(f"{self._spec.name} timed out after {seconds:g} s.")
             error = task.exception()
         finally:
             task.cancel()
@@ -590,7 +590,7 @@ class McpTool:
 
 
 def mcp_tool_name(server: str, tool: str) -> str:
-    """Return the name that a server's tool has here."""
+    """Return the tool name for a tool of a server."""
     return f"mcp__{safe_name(server)}__{safe_name(tool)}"
 
 

@@ -1,4 +1,4 @@
-"""Bash, TaskOutput and TaskStop: run shell commands, and manage those in the background."""
+"""Bash, TaskOutput and TaskStop: run shell commands and manage background tasks."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ _NETWORK_REFUSED: Final = re.compile(
 
 
 def find_missing_access(output: str) -> str:
-    """Return what a confined command seems to need, in plain words; empty when nothing says so.
+    """Return the access that a sandboxed command seems to lack, or an empty string.
 
     >>> find_missing_access("touch: cannot touch 'x': Read-only file system")
     'to write files'
@@ -49,7 +49,7 @@ def find_missing_access(output: str) -> str:
 
 
 def is_access_refused(output: str) -> bool:
-    """Whether a command printed that something was refused to it.
+    """Return whether the output reports that access was refused.
 
     >>> is_access_refused("cat: .env: Permission denied")
     True
@@ -66,8 +66,8 @@ _MS_PER_SECOND: Final = 1000
 _DEFAULT_WAIT_MS: Final = 30_000
 _NO_OUTPUT: Final = "(no output)"
 _CONFINED_NOTE: Final = (
-    "[This command ran without approval, so it was confined: no writes, no network, no files outside "
-    "the working folders.{needs}]"
+    "[This command ran without approval and was therefore sandboxed: no writes, no network access, no files "
+    "outside the working directories.{needs}]"
 )
 
 
@@ -80,7 +80,7 @@ class _BashInput(msgspec.Struct, frozen=True):
 
 
 class _ForegroundRun:
-    """A command in the foreground, and what it has printed."""
+    """A foreground command and its output."""
 
     def __init__(self, context: ToolContext, call: str) -> None:
         self.stdout, self.stderr = OutputCapture(), OutputCapture()
@@ -88,23 +88,23 @@ class _ForegroundRun:
         self._call = call
 
     def add_output(self, stream: str, data: bytes) -> None:
-        """Keep a piece, and show it to whoever watches."""
+        """Store a piece of output and report it as progress."""
         text = (self.stdout if stream == "stdout" else self.stderr).add(data)
         if text:
             self._context.on_progress(self._call, text)
 
     def finish(self) -> None:
-        """Bring out what was held back."""
+        """Flush output that the decoders hold back."""
         for capture in (self.stdout, self.stderr):
             capture.add(b"", last=True)
 
     def close(self) -> None:
-        """Let go of what was printed."""
+        """Release the captured output."""
         self.stdout.close()
         self.stderr.close()
 
     async def build_result(self, error_line: str, *, interrupted: bool) -> ToolResult:
-        """Return what the call came to; `error_line` is said before the output, of a failure."""
+        """Return the tool result; `error_line` precedes the output of a failed command."""
         out, err = (capture.text.rstrip("\n") for capture in (self.stdout, self.stderr))
         combined = "\n".join(filter(None, (out, err)))
         detail: dict[str, Any] = {
@@ -129,39 +129,36 @@ class _ForegroundRun:
 
 
 class Bash:
-    """Runs a command with bash."""
+    """Runs a command in bash."""
 
     spec = builtin_spec(
         "Bash",
         description=(
-            "Runs a command with bash and returns what it prints.\n\n"
-            "- The working directory stays from call to call; variables, functions and options do "
-            "not. Use absolute paths rather than `cd` where you can.\n"
-            "- There is no input: a command that asks for something gets the end of the file.\n"
-            "- Quote paths that have spaces. Join commands with `&&` where one needs the other; "
-            "make several calls where they are independent.\n"
-            "- To read, search or change files, use the tools made for it rather than cat, grep, "
+            "Runs a bash command and returns its output.\n\n"
+            "- The working directory persists between calls; variables, functions and shell options do "
+            "not. Prefer absolute paths to `cd`.\n"
+            "- Standard input is empty: do not run commands that prompt for input.\n"
+            "- Quote paths that contain spaces. Chain dependent commands with `&&`; "
+            "use separate calls for independent commands.\n"
+            "- To read, search or edit files, use the dedicated tools instead of cat, grep, "
             "find or sed.\n"
-            f"- A command is ended after {DEFAULT_TIMEOUT_MS} ms, or after `timeout`, at most {MAX_TIMEOUT_MS} ms.\n"
-            f"- Output of more than {MAX_OUTPUT_LENGTH} characters is saved to a file, and you get its "
+            f"- Commands time out after {DEFAULT_TIMEOUT_MS} ms; set `timeout` for up to {MAX_TIMEOUT_MS} ms.\n"
+            f"- Output longer than {MAX_OUTPUT_LENGTH} characters is saved to a file; the result contains its "
             "beginning.\n"
-            "- For servers, watchers and long work set `run_in_background`: you are told when it "
-            "ends, so do not wait with `sleep`."
+            "- Use `run_in_background` for servers, watchers and long tasks. You are notified when the command "
+            "ends, so do not poll with `sleep`."
         ),
         schema={
             "type": "object",
             "properties": {
                 "command": {"type": "string", "description": "The command to run"},
-                "timeout": {
-                    "type": "number",
-                    "description": f"Milliseconds until it is ended, at most {MAX_TIMEOUT_MS}",
-                },
-                "description": {"type": "string", "description": "What the command does, in a few plain words"},
-                "run_in_background": {"type": "boolean", "description": "Go on at once while the command runs"},
+                "timeout": {"type": "number", "description": f"Timeout in milliseconds, at most {MAX_TIMEOUT_MS}"},
+                "description": {"type": "string", "description": "Short description of what the command does"},
+                "run_in_background": {"type": "boolean", "description": "Run the command in the background"},
                 "dangerouslyDisableSandbox": {
                     "type": "boolean",
-                    "description": "Run it outside the sandbox, if there is one: only when it "
-                    "failed because of the sandbox, and the user is asked first",
+                    "description": "Run outside the sandbox. Use only if the command failed because of the "
+                    "sandbox; the user must approve the call",
                 },
             },
             "required": ["command"],
@@ -170,12 +167,12 @@ class Bash:
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Run it."""
+        """Run the command in the foreground or background."""
         bash_input = parse_input(tool_input, _BashInput)
         if not bash_input.command.strip():
             raise ToolFailure("The command is empty.")
         if not bash_input.timeout > 0:
-            raise ToolFailure("The timeout must be more than 0 milliseconds.")
+            raise ToolFailure("The timeout must be greater than 0 milliseconds.")
         if bash_input.run_in_background:
             return await _start_background(bash_input, context, call)
         run = _ForegroundRun(context, call)
@@ -215,16 +212,16 @@ class Bash:
 
 
 def _explain_confinement(result: ToolResult, missing: str) -> ToolResult:
-    """Tell the model that a failed command was confined, and what it seems to lack."""
+    """Add a note to a failed command that it was sandboxed and which access it seems to lack."""
     note = _CONFINED_NOTE.format(needs=f" It seems to need {missing}." if missing else "")
     content = f"{result.content}\n{note}"
     return ToolResult(content, f"Error: {content}", is_error=True, needs=missing)
 
 
 def _follow_directory(context: ToolContext, shell: ShellProcess) -> bool:
-    """Go where the command went, but not out of the working folders; say whether it left them.
+    """Set the working directory to that of the ended shell; return whether it left the working directories.
 
-    A link that leads to the same place stays as it was said.
+    A path through a link is kept if it leads to the same directory.
     """
     new_directory = shell.final_directory
     if not new_directory or not os.path.isdir(new_directory) or os.path.realpath(context.cwd) == new_directory:
@@ -249,13 +246,13 @@ async def _start_background(bash_input: _BashInput, context: ToolContext, call: 
     }
     content = (
         f"Command running in background with ID: {shell.id}. "
-        f"Output is being written to: {shell.log.path}. You will be told when it ends; "
-        "read that file, or use TaskOutput, to see what it has printed so far."
+        f"Output is being written to: {shell.log.path}. You are notified when the command ends; "
+        "to check its output before, read that file or use TaskOutput."
     )
     return ToolResult(content, detail)
 
 
-# Looking after them
+# Background tasks
 
 
 class _TaskInput(msgspec.Struct, frozen=True):
@@ -269,7 +266,7 @@ class _TaskInput(msgspec.Struct, frozen=True):
 def _find_task(context: ToolContext, *ids: str) -> BackgroundTask:
     task_id = next(filter(None, ids), "")
     if not task_id:
-        raise ToolFailure("The input does not fit this tool: it needs a `task_id`.")
+        raise ToolFailure("Invalid tool input: `task_id` is required.")
     task = context.background.tasks.get(task_id)
     if task is None:
         raise ToolFailure(f"No task found with ID: {escape_controls(task_id)}")
@@ -277,23 +274,23 @@ def _find_task(context: ToolContext, *ids: str) -> BackgroundTask:
 
 
 class TaskOutput:
-    """Reads what a background task has printed since the last time."""
+    """Returns the new output of a background task."""
 
     spec = builtin_spec(
         "TaskOutput",
         description=(
-            "Returns what a background task has printed since you last asked, its status and, "
-            "when it has ended, its exit code. Waits for its end unless `block` is false."
+            "Returns the status of a background task, its output since the last call and, "
+            "if it has ended, its exit code. Waits for the task to end unless `block` is false."
         ),
         schema={
             "type": "object",
             "properties": {
-                "task_id": {"type": "string", "description": "The id of the task"},
-                "block": {"type": "boolean", "description": "Wait for its end; true if not given"},
+                "task_id": {"type": "string", "description": "ID of the task"},
+                "block": {"type": "boolean", "description": "Whether to wait for the task to end (default: true)"},
                 "timeout": {
                     "type": "number",
-                    "description": f"Milliseconds to wait at most: {_DEFAULT_WAIT_MS} if not given, "
-                    f"never more than {MAX_TIMEOUT_MS}",
+                    "description": f"Maximum time to wait in milliseconds (default: {_DEFAULT_WAIT_MS}, "
+                    f"maximum: {MAX_TIMEOUT_MS})",
                 },
             },
             "required": ["task_id"],
@@ -301,10 +298,10 @@ class TaskOutput:
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
-        """Read it."""
+        """Return the new output."""
         task_input = parse_input(tool_input, _TaskInput)
         task = _find_task(context, task_input.task_id, task_input.bash_id)
-        # The older tool, with its own name for the id, never waited.
+        # The older tool, which uses `bash_id`, never waits.
         should_wait = task_input.block and not task_input.bash_id
         if should_wait and task.status == "running":
             await task.wait(max(min(task_input.timeout, MAX_TIMEOUT_MS), 0) / _MS_PER_SECOND)
@@ -333,22 +330,22 @@ class TaskOutput:
 
 
 class TaskStop:
-    """Ends a background task."""
+    """Terminates a background task."""
 
     spec = builtin_spec(
         "TaskStop",
-        description="Ends a background task, with every process it has started.",
+        description="Terminates a background task and all its processes.",
         schema={
             "type": "object",
             "properties": {
-                "task_id": {"type": "string", "description": "The id of the task"},
-                "shell_id": {"type": "string", "description": "An older name for the same"},
+                "task_id": {"type": "string", "description": "ID of the task"},
+                "shell_id": {"type": "string", "description": "Older name of `task_id`"},
             },
         },
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
-        """End it."""
+        """Terminate the task."""
         task_input = parse_input(tool_input, _TaskInput)
         task = _find_task(context, task_input.task_id, task_input.shell_id, task_input.bash_id)
         if task.status != "running":

@@ -1,4 +1,4 @@
-"""Edit and MultiEdit: replace exact pieces of a file's text."""
+"""Edit and MultiEdit: exact string replacements in a file."""
 
 import asyncio
 import re
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.builtin.write import CONTENT_IS_CURRENT, FileDraft, open_draft, save_draft
+from steno.tools.builtin.write import NO_REREAD_NEEDED, FileDraft, open_draft, save_draft
 from steno.tools.context import ToolContext
 from steno.tools.file_content import DecodedText, TextFormat
 from steno.tools.output import json_safe_name, quote_name
@@ -15,22 +15,23 @@ from steno.tools.patch import structured_patch
 from steno.tools.protocol import ToolFailure, ToolResult, builtin_spec, parse_input
 
 _EDIT_DESCRIPTION: Final = """\
-Replaces a piece of a file's text.
+Replaces text in a file.
 
-- The file must have been read with Read in this conversation, and must not have changed since.
-- `old_string` is compared exactly, white space included, without the line numbers that Read puts \
-in front. It must occur once: take in more of what is around it, or set `replace_all`.
-- An empty `old_string` makes a new file of `new_string`.
-- Encoding and line ends of the file are kept.
+- You must have read the file with Read in this conversation, and it must not have changed since.
+- `old_string` must match the text of the file exactly, including whitespace, but without the line numbers \
+that Read shows.
+- `old_string` must be unique in the file: include more context, or set `replace_all`.
+- An empty `old_string` creates a new file with `new_string` as content.
+- Encoding and line endings of the file are kept.
 """
 _MULTI_EDIT_DESCRIPTION: Final = """\
-Makes several replacements in one file, one after the other, as Edit does. Each sees what the ones \
-before it have made. When one of them fails, none is made.
+Makes several replacements in one file, in the given order. Each edit works like Edit, on the result of the \
+previous edits. If one edit fails, no edit is applied.
 """
-_OLD_STRING_SCHEMA: Final = {"type": "string", "description": "The text to replace, exactly as it is in the file"}
-_NEW_STRING_SCHEMA: Final = {"type": "string", "description": "The text to put in its place"}
-_REPLACE_ALL_SCHEMA: Final = {"type": "boolean", "default": False, "description": "Replace it wherever it occurs"}
-_PATH_SCHEMA: Final = {"type": "string", "description": "The path of the file, absolute if possible"}
+_OLD_STRING_SCHEMA: Final = {"type": "string", "description": "The exact text to replace"}
+_NEW_STRING_SCHEMA: Final = {"type": "string", "description": "The replacement text"}
+_REPLACE_ALL_SCHEMA: Final = {"type": "boolean", "default": False, "description": "Replace all occurrences"}
+_PATH_SCHEMA: Final = {"type": "string", "description": "Path of the file, preferably absolute"}
 _CHANGE_SCHEMA: Final[dict[str, Any]] = {
     "old_string": _OLD_STRING_SCHEMA,
     "new_string": _NEW_STRING_SCHEMA,
@@ -81,12 +82,12 @@ class _MultiEditInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Edit:
-    """The tool that makes one replacement."""
+    """The Edit tool: one replacement."""
 
     spec = builtin_spec("Edit", description=_EDIT_DESCRIPTION, schema=_EDIT_SCHEMA)
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Make the replacement."""
+        """Apply the replacement."""
         edit_input = parse_input(tool_input, _EditInput)
         draft, old_text, patch = await _apply_edits(edit_input.file_path, [edit_input], context, call)
         detail = {
@@ -98,17 +99,17 @@ class Edit:
             "userModified": False,
             "replaceAll": edit_input.replace_all,
         }
-        verb = "Made" if draft.status is None else "Changed"
-        return ToolResult(f"{verb} {quote_name(draft.path)}; {CONTENT_IS_CURRENT}.", detail)
+        verb = "Created" if draft.status is None else "Edited"
+        return ToolResult(f"{verb} {quote_name(draft.path)}. {NO_REREAD_NEEDED}", detail)
 
 
 class MultiEdit:
-    """The tool that makes several replacements, or none."""
+    """The MultiEdit tool: several replacements, applied all or not at all."""
 
     spec = builtin_spec("MultiEdit", description=_MULTI_EDIT_DESCRIPTION, schema=_MULTI_SCHEMA)
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Make the replacements."""
+        """Apply the replacements."""
         edit_input = parse_input(tool_input, _MultiEditInput)
         draft, old_text, patch = await _apply_edits(edit_input.file_path, edit_input.edits, context, call)
         detail = {
@@ -119,9 +120,9 @@ class MultiEdit:
             "userModified": False,
         }
         count = len(edit_input.edits)
-        lines = [f"Made {count} change{'s' * (count > 1)} in {quote_name(draft.path)}; {CONTENT_IS_CURRENT}:"]
+        lines = [f"Made {count} edit{'s' * (count > 1)} to {quote_name(draft.path)}. {NO_REREAD_NEEDED}"]
         lines += [
-            f'{number}. "{_shorten(change.old_string)}" is now "{_shorten(change.new_string)}"'
+            f'{number}. Replaced "{_shorten(change.old_string)}" with "{_shorten(change.new_string)}"'
             for number, change in enumerate(edit_input.edits, 1)
         ]
         return ToolResult("\n".join(lines), detail)
@@ -130,18 +131,18 @@ class MultiEdit:
 async def _apply_edits(
     path: str, edits: Sequence[_Replacement], context: ToolContext, call: str
 ) -> tuple[FileDraft, str, list[dict[str, Any]]]:
-    """Make all replacements in a file; return it, its text before, and what changed."""
+    """Apply all replacements; return the draft, the old text and the patch."""
     if not edits:
-        raise ToolFailure("there is nothing to change: `edits` is empty")
+        raise ToolFailure("`edits` is empty.")
     draft = await asyncio.to_thread(open_draft, path, context, call)
     text = draft.text
     if text is None:
-        raise ToolFailure(f"{quote_name(draft.path)} is not a text file")
+        raise ToolFailure(f"{quote_name(draft.path)} is a binary file.")
     if draft.status is None and edits[0].old_string:
-        raise ToolFailure(f"{quote_name(draft.path)} does not exist: to make it, leave `old_string` empty or use Write")
+        raise ToolFailure(f"File not found: {quote_name(draft.path)}. Use Write or an empty `old_string` to create it.")
     new_text = await asyncio.to_thread(_replace_in_order, text, edits, draft)
     if new_text == text.raw_text and draft.status is not None:
-        raise ToolFailure("the file would be the same afterwards: nothing was changed")
+        raise ToolFailure("The edits do not change the file. Nothing was written.")
     await save_draft(draft, new_text, text.text_format, context)
     old_text = text.text
     return (
@@ -161,16 +162,16 @@ def _replace_in_order(text: DecodedText, edits: Sequence[_Replacement], draft: F
 
 
 def replace_text(raw: str, old: str, new: str, text_format: TextFormat, *, replace_all: bool, where: str) -> str:
-    """Return a file's text with one piece of it replaced; all other line ends stay as they are.
+    """Return the text with `old` replaced; all other line endings stay unchanged.
 
     Raises:
-        ToolFailure: the piece is not there, or not only once, or is replaced by itself.
+            ToolFailure: `old` is missing, is not unique, or equals `new`.
     """
     if old == new:
-        raise ToolFailure("`old_string` and `new_string` are the same: there is nothing to change")
+        raise ToolFailure("`old_string` and `new_string` are identical.")
     if not old:
         if raw:
-            raise ToolFailure(f"{where} exists and is not empty: an empty `old_string` only makes a new file")
+            raise ToolFailure(f"{where} is not empty. An empty `old_string` can only create a new file.")
         return text_format.apply_line_ends(new)
     pattern = _match_pattern(old)
     spans = list(_find_spans(pattern, raw, overlapping=not replace_all))
@@ -187,7 +188,7 @@ def replace_text(raw: str, old: str, new: str, text_format: TextFormat, *, repla
 
 
 def _match_pattern(old: str) -> re.Pattern[str]:
-    """Return what finds a piece of the text that was shown in the text as it is."""
+    """Return a pattern that matches the displayed text in the raw text, with any line endings."""
     normalized = old.replace("\r\n", "\n")
     expressions = {"\n": r"\r?\n", "\r": r"\r(?!\n)"}
     return re.compile("".join(expressions.get(part) or re.escape(part) for part in re.split("([\r\n])", normalized)))
@@ -196,7 +197,7 @@ def _match_pattern(old: str) -> re.Pattern[str]:
 def _find_spans(pattern: re.Pattern[str], raw: str, *, overlapping: bool) -> Iterator[tuple[int, int]]:
     index = 0
     while (match := pattern.search(raw, index)) is not None:
-        # A line feed alone would be found again inside of the pair that it is the end of.
+        # Skip a whole CRLF pair: its line feed alone would match again.
         index = match.start() + (2 if raw.startswith("\r\n", match.start()) else 1)
         if not overlapping:
             index = match.end()
@@ -204,7 +205,7 @@ def _find_spans(pattern: re.Pattern[str], raw: str, *, overlapping: bool) -> Ite
 
 
 def _with_line_ends_of(piece: str, text_format: TextFormat) -> TextFormat:
-    """Return the form with the line ends of a piece, which may not be those of the file."""
+    """Return the format with the line endings of the replaced piece, which may differ from the file's."""
     pairs = piece.count("\r\n")
     singles = piece.count("\n") - pairs
     if pairs == singles:
@@ -212,7 +213,7 @@ def _with_line_ends_of(piece: str, text_format: TextFormat) -> TextFormat:
     return TextFormat(text_format.encoding, text_format.bom, "\r\n" if pairs > singles else "\n")
 
 
-# What to say when it does not fit
+# Error messages
 
 
 def _line_number(raw: str, index: int) -> int:
@@ -223,25 +224,23 @@ def _ambiguous_message(raw: str, old: str, spans: list[tuple[int, int]], where: 
     lines = [str(_line_number(raw, start)) for start, _ in spans[:_MAX_NAMED_LINES]]
     more = ", …" if len(spans) > _MAX_NAMED_LINES else ""
     return (
-        f"`old_string` is {len(spans)} times in {where}, in lines {', '.join(lines)}{more}: "
-        f"take in more of what is around it, or set `replace_all`.\nIt was: {_quote(old)}"
+        f"`old_string` occurs {len(spans)} times in {where}, in lines {', '.join(lines)}{more}. "
+        f"Include more context to make it unique, or set `replace_all`.\nold_string: {_quote(old)}"
     )
 
 
 def _not_found_message(raw: str, old: str, where: str) -> str:
-    message = f"`old_string` is not in {where}.\nIt was: {_quote(old)}"
+    message = f"`old_string` was not found in {where}.\nold_string: {_quote(old)}"
     first = next((line.strip() for line in old.splitlines() if line.strip()), "")
     lines = [str(n) for n, line in enumerate(raw.split("\n"), 1) if first and first in line]
     if not lines:
-        return message
+        return f"{message}\nRead the file again and copy the text exactly."
     near_lines = ", ".join(lines[:_MAX_NAMED_LINES]) + (", …" if len(lines) > _MAX_NAMED_LINES else "")
-    return (
-        f"{message}\nIts first words are in line {near_lines}: look there for other white space, quotes or line breaks."
-    )
+    return f"{message}\nIts first line occurs in line {near_lines}: check whitespace, quotes and line breaks there."
 
 
 def _quote(text: str) -> str:
-    # A call can hold halves of characters, which no message can.
+    # A call can contain unpaired surrogates, which cannot be encoded.
     text = text.encode("utf-8", "replace").decode("utf-8")
     return text if len(text) <= _MAX_QUOTED_LENGTH else f"{text[:_MAX_QUOTED_LENGTH]}… ({len(text):,} characters)"
 

@@ -1,7 +1,7 @@
-"""Glob: finds files by name; with the ignore rules and path patterns that Grep shares.
+"""Glob: finds files by name; ignore rules and path patterns, also used by Grep.
 
-Files are listed by ripgrep, which respects git's ignore rules, or without it by `walk_unignored`. Both lists are
-matched here, so that a pattern has the same meaning either way.
+Files are listed by ripgrep, which respects git's ignore rules, or without it by `walk_unignored`. Patterns are
+always matched in Python, so that they have the same meaning either way.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ _MAX_RULES_SIZE: Final = 1 << 20
 
 
 class _IgnoreRules(msgspec.Struct, frozen=True):
-    """What the files named `.gitignore` and `.ignore` in and above a folder leave out."""
+    """The rules of the `.gitignore` and `.ignore` files in a directory and its parents."""
 
     levels: tuple[tuple[str, Any], ...] = ()
-    """Folders and what their files say of the paths in them, outermost first."""
+    """Directories and the rules of their files, outermost first."""
     in_repository: bool = False
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
@@ -41,13 +41,13 @@ class _IgnoreRules(msgspec.Struct, frozen=True):
         return False
 
     def rules_for_folder(self, folder: str) -> "_IgnoreRules":
-        """Return the rules for what is in a folder."""
+        """Return the rules for the entries of a directory."""
         is_top = os.path.lexists(os.path.join(folder, ".git"))
         in_repository = self.in_repository or is_top
         names = [".git/info/exclude"] if is_top else []
         names += [".gitignore", ".ignore"] if in_repository else [".ignore"]
         specs = [_read_ignore_file(os.path.join(folder, name)) for name in names]
-        # What lies above a repository does not count in it.
+        # Rules above a repository do not apply inside it.
         levels = () if is_top else self.levels
         return _IgnoreRules(levels + tuple((folder, spec) for spec in specs if spec is not None), in_repository)
 
@@ -69,7 +69,7 @@ def _read_ignore_file(path: str) -> Any:
 
 
 def walk_unignored(folder: str) -> Iterator[str]:
-    """Give the paths of all files in a folder that git does not ignore, as seen from there."""
+    """Yield the relative paths of all files in a directory that git does not ignore."""
     rules = _IgnoreRules()
     parents = [folder]
     while parents[-1] != os.path.dirname(parents[-1]):
@@ -77,7 +77,7 @@ def walk_unignored(folder: str) -> Iterator[str]:
     for parent in reversed(parents[1:]):
         rules = rules.rules_for_folder(parent)
     if rules.ignores(folder, is_folder=True):
-        # It was asked for by its name, so that what is said of it above does not count.
+        # The call names this directory explicitly, so the rules of its parents do not apply.
         rules = _IgnoreRules()
     stack = [(folder, rules)]
     while stack:
@@ -94,7 +94,7 @@ def walk_unignored(folder: str) -> Iterator[str]:
 
 
 def modification_time(path: str) -> int:
-    """Return when a file was changed, in ns; 0 when that cannot be said."""
+    """Return the modification time of a file in ns; 0 if it cannot be read."""
     try:
         return os.lstat(path).st_mtime_ns
     except OSError:
@@ -102,7 +102,7 @@ def modification_time(path: str) -> int:
 
 
 def display_path(path: str, context: ToolContext) -> str:
-    """Return a path as seen from the working directory, if it is in there."""
+    """Return the path relative to the working directory if it is inside, else the path unchanged."""
     folder = context.cwd.rstrip(os.sep) + os.sep
     return path.removeprefix(folder) or path
 
@@ -114,43 +114,43 @@ _CLASS_RANGE: Final = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
 
 def split_search_folder(pattern: str, path: str | None, context: ToolContext) -> tuple[str, str]:
-    """Return the folder that a pattern is about, and what is left of the pattern inside of it.
+    """Return the directory to search, and the pattern relative to it.
 
     Raises:
-        ToolFailure: there is no such folder.
+            ToolFailure: The directory does not exist.
     """
     if not pattern:
-        raise ToolFailure("the pattern is empty")
+        raise ToolFailure("The pattern is empty.")
     resolve_tool_path(pattern, context)
     folder = resolve_tool_path(path or ".", context)
     folder, pattern = resolve_glob(pattern, folder, context.cwd, context.env.get("HOME", ""))
     if not os.path.isdir(folder):
-        raise ToolFailure(f"there is no folder {quote_name(folder)}")
+        raise ToolFailure(f"Directory not found: {quote_name(folder)}")
     return folder, pattern
 
 
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    r"""Return what fits the paths that a pattern means, as seen from its folder.
+    r"""Return a regular expression for paths relative to the directory of the pattern.
 
     Raises:
-        ToolFailure: it would take too long.
+            ToolFailure: The pattern is too complex.
 
     >>> [bool(compile_glob("src/**/*.{py,pyi}").fullmatch(p)) for p in ("src/a.py", "b.py")]
     [True, False]
     """
     choices = _expand_braces(pattern, [])
     if any(choice.count("**") > _MAX_GLOBSTARS for choice in choices):
-        raise ToolFailure(f"a pattern can hold ** at most {_MAX_GLOBSTARS} times")
+        raise ToolFailure(f"The pattern contains `**` more than {_MAX_GLOBSTARS} times.")
     return re.compile("|".join(f"(?:{_translate_pattern(choice)})" for choice in choices), re.DOTALL)
 
 
 def _expand_braces(pattern: str, expanded: list[str]) -> list[str]:
-    """Return the patterns without braces that a pattern with braces stands for."""
+    """Append all expansions of the braces in a pattern to `expanded`; return it."""
     braces = _innermost_braces(pattern)
     if braces is None:
         expanded.append(pattern)
         if len(expanded) > _MAX_ALTERNATIVES:
-            raise ToolFailure("a pattern cannot hold so many choices in braces")
+            raise ToolFailure(f"The braces of the pattern expand to more than {_MAX_ALTERNATIVES} alternatives.")
         return expanded
     start, end = braces
     for choice in pattern[start + 1 : end].split(","):
@@ -187,10 +187,10 @@ def _translate_pattern(pattern: str) -> str:
 
 
 def _translate_segment(part: str) -> str:
-    """Return the regular expression of one name in a pattern.
+    """Return the regular expression for one path segment of a pattern.
 
-    What stands between two stars is looked for once, from left to right, and never again: that is
-    enough, and no name can make it slow.
+    The text between two stars is matched from left to right without backtracking, which finds every
+    match and keeps the running time linear.
     """
     literals = [""]
     for token in _GLOB_TOKEN.findall(part):
@@ -223,17 +223,17 @@ def _translate_class(inside: str) -> str:
 
 
 _DESCRIPTION: Final = """\
-Finds files by their names.
+Finds files by name.
 
-- The pattern knows `*`, `?`, `[abc]`, `{a,b}` and `**` for any number of folders, as in \
-`src/**/*.ts`. A pattern without a slash fits names in every folder.
-- What git ignores is left out. The newest files come first, 100 at most.
+- Patterns support `*`, `?`, `[abc]`, `{a,b}` and `**` for any number of directories, for example \
+`src/**/*.ts`. A pattern without a slash matches names in all directories.
+- Files that git ignores are skipped. Results are sorted by modification time, newest first, and limited to 100.
 """
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
-        "pattern": {"type": "string", "description": "The pattern that the paths must fit"},
-        "path": {"type": "string", "description": "The folder to look in; leave it out for the working directory"},
+        "pattern": {"type": "string", "description": "The glob pattern to match paths against"},
+        "path": {"type": "string", "description": "The directory to search; defaults to the working directory"},
     },
     "required": ["pattern"],
     "additionalProperties": False,
@@ -247,7 +247,7 @@ class _GlobInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Glob:
-    """The tool."""
+    """The Glob tool: finds files by name."""
 
     spec = builtin_spec("Glob", description=_DESCRIPTION, schema=_SCHEMA)
 
@@ -255,7 +255,7 @@ class Glob:
         self._find_ripgrep = ripgrep_finder or find_ripgrep
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Find files."""
+        """Return the matching files, newest first."""
         glob_input = parse_input(tool_input, _GlobInput)
         start_time = time.monotonic()
         folder, pattern = split_search_folder(glob_input.pattern, glob_input.path, context)
@@ -274,13 +274,15 @@ class Glob:
         }
         lines = [quote_name(path) for path in paths] or ["No files found"]
         if len(matches) > _MAX_FILES:
-            lines.append(f"(The newest {_MAX_FILES} of {len(matches):,} files: narrow the path or the pattern.)")
+            lines.append(
+                f"(Showing the newest {_MAX_FILES} of {len(matches):,} files. Narrow the path or the pattern.)"
+            )
         if not is_complete:
-            lines.append("(There are too many files to look at them all: narrow the path.)")
+            lines.append("(Too many files to search all of them. Narrow the path.)")
         return ToolResult("\n".join(lines), detail)
 
     async def _list_files(self, folder: str, context: ToolContext) -> tuple[list[str], bool]:
-        """Return the paths of all files in a folder, and whether that is all of them."""
+        """Return the paths of all files in a directory, and whether the list is complete."""
         program = self._find_ripgrep(context.project, context.cwd, *context.folders)
         if program is None:
             return await asyncio.to_thread(_walk_with_deadline, folder)

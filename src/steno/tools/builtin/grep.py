@@ -1,7 +1,7 @@
-"""Grep: searches file contents with ripgrep, or without it with a fallback in Python.
+"""Grep: searches file contents with ripgrep, or with a Python fallback.
 
-The fallback is this module run as a program, because a regular expression can keep Python busy
-forever and a process can be ended. Its output has ripgrep's format.
+The fallback runs as a separate process, because a regular expression can take unlimited time in Python
+and only a process can be killed. Its output has ripgrep's format.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from steno.tools.protocol import ToolFailure, ToolResult, builtin_spec, parse_in
 
 OutputMode: TypeAlias = Literal["content", "files_with_matches", "count"]
 MAX_LINE_LENGTH: Final = 1_000
-"""How many characters of a line are shown."""
+"""Maximum number of characters shown of a line."""
 INVALID_SEARCH_CODE: Final = 2
-"""The exit code of a search that makes no sense."""
+"""The exit code of an invalid search."""
 _DEFAULT_LIMIT: Final = 250
 _MAX_CONTEXT_LINES: Final = 1_000
 _GLOB_SEPARATOR: Final = re.compile(r"[\s,]+(?![^{]*\})")
 
 
 class GrepSearch(msgspec.Struct, forbid_unknown_fields=True):
-    """What was asked, as the call says it."""
+    """The input of a Grep call."""
 
     pattern: str
     path: str | None = None
@@ -52,39 +52,39 @@ class GrepSearch(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def context_lines(self) -> tuple[int, int]:
-        """How many lines to show before and after a match."""
+        """Number of lines to show before and after a match."""
         both = self.both or self.context
         before, after = (min(max(n or both, 0), _MAX_CONTEXT_LINES) for n in (self.before, self.after))
         return before, after
 
     @property
     def globs(self) -> list[str]:
-        """The patterns that the paths must fit, or with `!` must not."""
+        """Path patterns to include, or with `!` to exclude."""
         return [pattern for pattern in _GLOB_SEPARATOR.split(self.glob or "") if pattern]
 
 
 class GrepJob(msgspec.Struct, frozen=True):
-    """A search, and where."""
+    """A search and its location."""
 
     search: GrepSearch
     folder: str
     name: str
-    """The one file to search; nothing for all in the folder."""
+    """The only file to search; empty for all files in the directory."""
     real_folder: str
-    """Where the folder really is."""
+    """The directory with all links resolved."""
 
 
 _MAX_RESULT_SIZE: Final = 512 << 10
-# ripgrep says this in between when a file turns out to be no text.
+# ripgrep prints this note between results when it detects a binary file.
 _BINARY_NOTE: Final = re.compile(rb"[^\0]*?: (?:WARNING: stopped searching binary file|binary file matches)[^\n\0]*\n")
 _GROUP_SEPARATOR: Final = re.compile(rb"--\r?\n")
 _LINE_NUMBER: Final = re.compile(r"\d+([:-])")
 _FileLines: TypeAlias = list[tuple[str, list[str]]]
-"""Files and the lines to show of each."""
+"""Files and their lines to show."""
 
 
 def format_lines(out: bytes, job: GrepJob, context: ToolContext) -> ToolResult:
-    """Show the lines that were found."""
+    """Return the result of a search in `content` mode."""
     file_lines = sorted(_filter_visible(_parse_output(out), job, context), key=itemgetter(0))
     lines: list[str] = []
     has_groups = any(job.search.context_lines)
@@ -107,7 +107,7 @@ def format_lines(out: bytes, job: GrepJob, context: ToolContext) -> ToolResult:
 
 
 def _filter_visible(file_lines: _FileLines, job: GrepJob, context: ToolContext) -> _FileLines:
-    """Leave out the files that are kept from being read; a single one was judged by its name."""
+    """Drop files hidden by deny rules; a search in a single file was checked before."""
     if job.name:
         return file_lines
     is_visible = context.visibility_filter(job.folder)
@@ -115,7 +115,7 @@ def _filter_visible(file_lines: _FileLines, job: GrepJob, context: ToolContext) 
 
 
 def _prefix_path(name: str, text: str, search: GrepSearch) -> str:
-    """Put a file's name before a line: with a colon if it matches, else with a dash."""
+    """Prefix a line with its file name: a colon marks a match, a dash a context line."""
     if text == "--":
         return text
     number = _LINE_NUMBER.match(text) if search.numbers else None
@@ -151,13 +151,13 @@ def _parse_output(out: bytes) -> _FileLines:
 
 
 def _drop_trailing_separator(file_lines: _FileLines) -> None:
-    """Take out the mark between two files: it is put back when they are in order."""
+    """Remove the separator between two files; it is added again after sorting."""
     if file_lines and file_lines[-1][1][-1] == "--":
         file_lines[-1][1].pop()
 
 
 def format_counts(out: bytes, job: GrepJob, context: ToolContext) -> ToolResult:
-    """Say how many lines were found in each file."""
+    """Return the result of a search in `count` mode."""
     file_lines = sorted(_filter_visible(_parse_output(out), job, context))
     counts = [(path, int(text)) for path, (text, *_) in file_lines if text.isdigit()]
     paths = [display_path(os.path.join(job.folder, path), context) for path, _ in counts]
@@ -176,12 +176,12 @@ def format_counts(out: bytes, job: GrepJob, context: ToolContext) -> ToolResult:
     }
     if not selected:
         return ToolResult("No matches found" + _omission_note(lines, selected, job.search), detail)
-    message = f"{content}\n\n{matches:,} in {_file_count(len(selected))}"
+    message = f"{content}\n\nFound {matches:,} match{'es' * (matches != 1)} in {_file_count(len(selected))}"
     return ToolResult(message + _omission_note(lines, selected, job.search), detail)
 
 
 def format_files(out: bytes, job: GrepJob, context: ToolContext) -> ToolResult:
-    """Name the files, the newest first."""
+    """Return the result of a search in `files_with_matches` mode, newest files first."""
     all_names = [name.removeprefix("./") for name in os.fsdecode(out).split("\0")[:-1]]
     names = [name for name, _ in _filter_visible([(name, []) for name in all_names], job, context)]
     paths = sorted(os.path.join(job.folder, name) for name in names)
@@ -201,7 +201,7 @@ def _file_count(count: int) -> str:
 
 
 def _select_page(items: list[str], search: GrepSearch) -> tuple[list[str], dict[str, Any]]:
-    """Return what is to be shown of all that was found, and what the session keeps of that."""
+    """Return the items of the requested page, and the limits to record."""
     first = max(search.offset, 0)
     last = first + search.head_limit if search.head_limit > 0 else len(items)
     selected = items[first:last]
@@ -225,20 +225,20 @@ def _omission_note(items: list[str], selected: list[str], search: GrepSearch) ->
     if len(selected) == len(items):
         return ""
     if not selected:
-        return f"\n\n[there are only {len(items):,}]"
-    hint = f"; go on with offset: {after}" if after < len(items) else ""
-    return f"\n\n[{first + 1:,} to {after:,} of {len(items):,} are shown{hint}]"
+        return f"\n\n[The offset is past the last of {len(items):,} results]"
+    hint = f"; use offset: {after} for more" if after < len(items) else ""
+    return f"\n\n[Showing {first + 1:,} to {after:,} of {len(items):,} results{hint}]"
 
 
 _GREP_DESCRIPTION: Final = """\
-Searches the contents of files for a regular expression (ripgrep's syntax).
+Searches file contents with a regular expression (ripgrep syntax).
 
-- `output_mode`: "files_with_matches" (the default) names the files, the newest first; "content" \
-shows the lines; "count" counts them.
-- Narrow it with `path`, `glob` ("*.ts", "src/**/*.{js,jsx}") or `type` ("py", "rust", …). What git \
-ignores is left out.
-- Braces and the like must be escaped to be meant literally: `interface\\{\\}`.
-- To find what goes over several lines, set `multiline`.
+- `output_mode`: "files_with_matches" (default) lists file names, newest first; "content" shows matching lines; \
+"count" shows the number of matches per file.
+- Filter files with `path`, `glob` ("*.ts", "src/**/*.{js,jsx}") or `type` ("py", "rust", …). Files that git \
+ignores are skipped.
+- Escape special characters to match them literally: `interface\\{\\}`.
+- Set `multiline` for patterns that span lines.
 """
 _NUMBER_SCHEMA: Final = {"type": "number"}
 _SWITCH_SCHEMA: Final = {"type": "boolean"}
@@ -251,21 +251,21 @@ def _described(schema: dict[str, Any], description: str) -> dict[str, Any]:
 _GREP_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
-        "pattern": _described({"type": "string"}, "The regular expression to look for"),
-        "path": _described({"type": "string"}, "The file or folder to search; else the working directory"),
-        "glob": _described({"type": "string"}, "Only files whose paths fit this pattern"),
+        "pattern": _described({"type": "string"}, "The regular expression to search for"),
+        "path": _described({"type": "string"}, "The file or directory to search; defaults to the working directory"),
+        "glob": _described({"type": "string"}, "Search only files whose paths match this pattern"),
         "output_mode": {"type": "string", "enum": ["content", "files_with_matches", "count"]},
-        "-B": _described(_NUMBER_SCHEMA, "Lines to show before each match (content)"),
-        "-A": _described(_NUMBER_SCHEMA, "Lines to show after each match (content)"),
-        "-C": _described(_NUMBER_SCHEMA, "Lines to show before and after each match (content)"),
-        "context": _described(_NUMBER_SCHEMA, "The same as -C"),
-        "-n": _described(_SWITCH_SCHEMA, "Show line numbers (content); true unless said otherwise"),
-        "-i": _described(_SWITCH_SCHEMA, "Take capital and small letters for the same"),
-        "-o": _described(_SWITCH_SCHEMA, "Show only what matched, not whole lines (content)"),
-        "type": _described({"type": "string"}, "Only files of this type, as ripgrep knows them"),
-        "head_limit": _described(_NUMBER_SCHEMA, "At most so many lines or files; 250 by default, 0 for all"),
-        "offset": _described(_NUMBER_SCHEMA, "Leave out so many lines or files first"),
-        "multiline": _described(_SWITCH_SCHEMA, "Let the expression go over lines, with . for line ends too"),
+        "-B": _described(_NUMBER_SCHEMA, "Lines to show before each match (content mode)"),
+        "-A": _described(_NUMBER_SCHEMA, "Lines to show after each match (content mode)"),
+        "-C": _described(_NUMBER_SCHEMA, "Lines to show before and after each match (content mode)"),
+        "context": _described(_NUMBER_SCHEMA, "Same as -C"),
+        "-n": _described(_SWITCH_SCHEMA, "Show line numbers (content mode; default: true)"),
+        "-i": _described(_SWITCH_SCHEMA, "Case-insensitive search"),
+        "-o": _described(_SWITCH_SCHEMA, "Show only the matching part of each line (content mode)"),
+        "type": _described({"type": "string"}, "Search only files of this ripgrep type"),
+        "head_limit": _described(_NUMBER_SCHEMA, "Maximum number of lines or files (default: 250; 0 for all)"),
+        "offset": _described(_NUMBER_SCHEMA, "Number of lines or files to skip"),
+        "multiline": _described(_SWITCH_SCHEMA, "Let the pattern span lines; `.` also matches line breaks"),
     },
     "required": ["pattern"],
     "additionalProperties": False,
@@ -273,7 +273,7 @@ _GREP_SCHEMA: Final[dict[str, Any]] = {
 
 
 class Grep:
-    """The tool."""
+    """The Grep tool: searches file contents."""
 
     spec = builtin_spec("Grep", description=_GREP_DESCRIPTION, schema=_GREP_SCHEMA)
 
@@ -281,7 +281,7 @@ class Grep:
         self._find_ripgrep = ripgrep_finder or find_ripgrep
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Search."""
+        """Run the search and return the result of the requested mode."""
         search = parse_input(tool_input, GrepSearch)
         job = await asyncio.to_thread(_make_job, search, context, call)
         program = self._find_ripgrep(context.project, context.cwd, *context.folders)
@@ -295,15 +295,15 @@ class Grep:
         result = await asyncio.to_thread(formatters[search.output_mode], completed.stdout, job, context)
         note = ""
         if completed.timed_out or completed.was_truncated:
-            reason = "it took too long" if completed.timed_out else "there was too much"
-            note = f"\n\n(The search was ended early, as {reason}: narrow it.)"
+            reason = "it took too long" if completed.timed_out else "it had too many results"
+            note = f"\n\n(The search was stopped because {reason}. Narrow it with `path`, `glob` or `type`.)"
         return ToolResult(f"{result.content}{note}", result.detail)
 
 
 def _make_job(search: GrepSearch, context: ToolContext, call: str) -> GrepJob:
     for argument in (search.pattern, search.glob or "", search.type or ""):
         if "\0" in argument or argument.encode("utf-8", "replace").decode("utf-8") != argument:
-            raise ToolFailure(f"{quote_name(argument)} cannot be looked for")
+            raise ToolFailure(f"Cannot search for {quote_name(argument)}: it contains invalid characters.")
     path = resolve_tool_path(search.path or ".", context)
     real_path = approved_real_path(path, context, call)
     if os.path.isdir(real_path):
@@ -312,8 +312,8 @@ def _make_job(search: GrepSearch, context: ToolContext, call: str) -> GrepJob:
         folder, name = os.path.split(real_path)
         return GrepJob(search, folder, name, folder)
     if os.path.lexists(path):
-        raise ToolFailure(f"{quote_name(path)} is neither a file nor a folder")
-    raise ToolFailure(f"{quote_name(path)} does not exist. The working directory is {quote_name(context.cwd)}.")
+        raise ToolFailure(f"{quote_name(path)} is neither a file nor a directory.")
+    raise ToolFailure(f"Path not found: {quote_name(path)}. The working directory is {quote_name(context.cwd)}.")
 
 
 def _ripgrep_command(program: str, job: GrepJob) -> list[str]:
@@ -333,23 +333,23 @@ def _ripgrep_command(program: str, job: GrepJob) -> list[str]:
     command += ["--multiline", "--multiline-dotall"] * search.multiline
     command += [f"--type={search.type}"] * bool(search.type)
     command += [f"--glob={glob}" for glob in search.globs]
-    # The last one counts: a pattern that fits everything must not bring back what belongs to git.
+    # The last --glob wins: a pattern that matches everything must not include .git again.
     command.append("--glob=!.git")
     return [*command, f"--regexp={search.pattern}", "--", f"./{job.name}"]
 
 
 def _raise_search_error(completed: CompletedProgram, search: GrepSearch) -> None:
-    """Say what is wrong with the search, when there is nothing to show for it."""
+    """Raise `ToolFailure` if the search failed without any results."""
     if completed.stdout:
         return
     if completed.timed_out:
-        raise ToolFailure("the search took too long: narrow it with `path`, `glob` or `type`")
+        raise ToolFailure("The search timed out. Narrow it with `path`, `glob` or `type`.")
     if completed.exit_code == INVALID_SEARCH_CODE and completed.stderr:
         message = completed.stderr.strip().removeprefix("rg: ")
         hint = ""
         if not search.multiline and "multiline" in message:
-            message, hint = message.split("\n")[0], " (set `multiline` for that)"
-        raise ToolFailure(f"the search makes no sense: {message}{hint}")
+            message, hint = message.split("\n")[0], " (set `multiline`)"
+        raise ToolFailure(f"Invalid search: {message}{hint}")
 
 
 _TYPE_GLOBS: Final = {
@@ -376,7 +376,7 @@ _TYPE_GLOBS: Final = {
 
 
 def main() -> None:
-    """Search as ripgrep would, and say it in the same form."""
+    """Search like ripgrep and print the results in its format."""
     search = msgspec.json.decode(sys.stdin.buffer.read(), type=GrepSearch)
     folder, name = sys.argv[1:3]
     flags = re.IGNORECASE * search.ignore_case | (re.DOTALL | re.MULTILINE) * search.multiline
@@ -447,14 +447,14 @@ def _print_matches(path_prefix: bytes, text: str, pattern: re.Pattern[str], sear
 
 def _format_row(path_prefix: bytes, line: int, separator: str, text: str, search: GrepSearch) -> bytes:
     number = f"{line + 1}{separator}" if search.numbers else ""
-    shortened = text if len(text) <= MAX_LINE_LENGTH else f"{text[:MAX_LINE_LENGTH]} [... cut]"
+    shortened = text if len(text) <= MAX_LINE_LENGTH else f"{text[:MAX_LINE_LENGTH]} [... truncated]"
     return path_prefix + f"{number}{shortened}\n".encode("utf-8", "replace")
 
 
 def _find_matches(
     text: str, lines: list[str], pattern: re.Pattern[str], search: GrepSearch
 ) -> Iterator[tuple[int, str]]:
-    """Give the numbers of lines, from 0 on, and what matched in them."""
+    """Yield the zero-based line number and text of each match."""
     if not search.multiline:
         for number, line in enumerate(lines):
             yield from ((number, match[0]) for match in pattern.finditer(line))

@@ -1,4 +1,4 @@
-"""NotebookEdit: changes one cell of a notebook; and the cells as Read shows them."""
+"""NotebookEdit, which changes one cell of a notebook, and the cells as Read shows them."""
 
 import asyncio
 import os
@@ -15,26 +15,26 @@ from steno.tools.protocol import ToolFailure, ToolResult, builtin_spec, parse_in
 
 JsonObject: TypeAlias = dict[str, Any]
 _DESCRIPTION: Final = """\
-Changes one cell of a Jupyter notebook (.ipynb), which must have been read with Read before.
+Edits one cell of a Jupyter notebook (.ipynb) that was read with Read before.
 
-- `replace` puts `new_source` in the place of the cell's text, and empties the outputs of code.
-- `insert` makes a new cell behind `cell_id`, or as the first one; it needs `cell_type`.
-- `delete` takes the cell out.
+- `replace` replaces the source of the cell and clears the outputs of a code cell.
+- `insert` adds a new cell after `cell_id`, or at the beginning; requires `cell_type`.
+- `delete` removes the cell.
 """
 _SCHEMA: Final[JsonObject] = {
     "type": "object",
     "properties": {
-        "notebook_path": {"type": "string", "description": "The path of the notebook"},
+        "notebook_path": {"type": "string", "description": "Path of the notebook"},
         "cell_id": {
             "type": "string",
-            "description": "The id of the cell, as Read shows it; for insert, of the one before",
+            "description": "ID of the cell, as shown by Read; for insert, of the preceding cell",
         },
-        "new_source": {"type": "string", "description": "The cell's new text"},
+        "new_source": {"type": "string", "description": "The new source of the cell"},
         "cell_type": {"type": "string", "enum": ["code", "markdown"]},
         "edit_mode": {
             "type": "string",
             "enum": ["replace", "insert", "delete"],
-            "description": "replace, unless said otherwise",
+            "description": "The operation (default: replace)",
         },
     },
     "required": ["notebook_path", "new_source"],
@@ -49,36 +49,36 @@ _IMAGE_TYPES: Final = ("image/png", "image/jpeg")
 
 
 def is_notebook(path: str) -> bool:
-    """Whether a file's name says that it is a notebook."""
+    """Return whether a path has the extension of a notebook."""
     return path.lower().endswith(".ipynb")
 
 
 def parse_notebook(text: str, path: str) -> JsonObject:
-    """Return a notebook.
+    """Parse a notebook.
 
     Raises:
-        ToolFailure: it is none.
+            ToolFailure: The text is not a notebook.
     """
     import json
 
     try:
         notebook = as_object(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise ToolFailure(f"{quote_name(path)} is not a notebook: it is not JSON") from error
+        raise ToolFailure(f"{quote_name(path)} is not a notebook: invalid JSON.") from error
     if notebook is None or as_list(notebook.get("cells")) is None:
-        raise ToolFailure(f"{quote_name(path)} is not a notebook: it has no cells")
+        raise ToolFailure(f"{quote_name(path)} is not a notebook: it has no cells.")
     return notebook
 
 
 def cell_details(notebook: JsonObject) -> list[JsonObject]:
-    """Return the cells in the shape that a session keeps."""
+    """Return the cells in the format of the session record."""
     language = _notebook_language(notebook)
     cells = as_list(notebook["cells"]) or []
     return [_cell_detail(as_object(cell) or {}, index, language) for index, cell in enumerate(cells)]
 
 
 def cell_blocks(cell: JsonObject) -> list[JsonObject]:
-    """Return what a model reads of a cell (one of `cell_details`): its text, then its outputs."""
+    """Return the content blocks of one of `cell_details` for the model: source, then outputs."""
     cell_id, cell_type = cell["cell_id"], cell["cellType"]
     metadata = "" if cell_type == "code" else f"<cell_type>{cell_type}</cell_type>"
     if cell_type == "code" and cell["language"] != "python":
@@ -133,7 +133,7 @@ def _find_image(data: JsonObject) -> JsonObject | None:
     for media_type in _IMAGE_TYPES:
         encoded = "".join(_join_source(data.get(media_type)).split())
         source = {"type": "base64", "media_type": media_type, "data": encoded}
-        # One that the API refuses would spoil the whole conversation.
+        # An invalid image would make the API reject the whole conversation.
         if encoded and not image_flaw(source)[0]:
             return {"image_data": encoded, "media_type": media_type}
     return None
@@ -145,7 +145,7 @@ def _join_source(source: Any) -> str:
 
 
 def _replace_surrogates(text: str) -> str:
-    """Return a text without halves of characters, which JSON can hold and no message can."""
+    """Replace unpaired surrogates, which JSON can contain but a message cannot."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -164,7 +164,7 @@ def _notebook_language(notebook: JsonObject) -> str:
     return "python"
 
 
-# Changing
+# Editing
 
 
 class _NotebookEditInput(msgspec.Struct, forbid_unknown_fields=True):
@@ -176,15 +176,15 @@ class _NotebookEditInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NotebookEdit:
-    """The tool."""
+    """The NotebookEdit tool: edits one cell."""
 
     spec = builtin_spec("NotebookEdit", description=_DESCRIPTION, schema=_SCHEMA)
 
     async def run(self, tool_input: JsonObject, context: ToolContext, call: str) -> ToolResult:
-        """Change one cell."""
+        """Edit the cell and save the notebook."""
         edit_input = parse_input(tool_input, _NotebookEditInput)
         if not is_notebook(edit_input.notebook_path):
-            raise ToolFailure(f"{quote_name(edit_input.notebook_path)} is not a notebook: use Edit")
+            raise ToolFailure(f"{quote_name(edit_input.notebook_path)} is not a notebook. Use Edit instead.")
         draft = await asyncio.to_thread(open_draft, edit_input.notebook_path, context, call)
         text = _notebook_text(draft)
         notebook = parse_notebook(text.text, draft.path)
@@ -193,18 +193,18 @@ class NotebookEdit:
         detail["original_file"] = text.text
         detail["updated_file"] = updated = _serialize(notebook, text.text)
         await save_draft(draft, text.text_format.apply_line_ends(updated), text.text_format, context)
-        verb = {"replace": "Changed", "insert": "Inserted", "delete": "Deleted"}[edit_input.edit_mode]
+        verb = {"replace": "Updated", "insert": "Inserted", "delete": "Deleted"}[edit_input.edit_mode]
         message = f"{verb} cell {quote_name(detail['cell_id'])}"
         if edit_input.edit_mode != "delete":
-            message += f"; its text is now:\n{edit_input.new_source}"
+            message += f". New source:\n{edit_input.new_source}"
         return ToolResult(message, detail)
 
 
 def _notebook_text(draft: FileDraft) -> DecodedText:
     if draft.status is None:
-        raise ToolFailure(f"{quote_name(draft.path)} does not exist")
+        raise ToolFailure(f"File not found: {quote_name(draft.path)}")
     if draft.text is None:
-        raise ToolFailure(f"{quote_name(draft.path)} is not a notebook: it is not text")
+        raise ToolFailure(f"{quote_name(draft.path)} is not a notebook: it is a binary file.")
     return draft.text
 
 
@@ -216,7 +216,7 @@ def _serialize(notebook: JsonObject, original: str) -> str:
 
 
 def _edit_cell(notebook: JsonObject, edit_input: _NotebookEditInput) -> JsonObject:
-    """Change the notebook; return what the session keeps of it."""
+    """Edit the notebook in place; return the details for the session record."""
     cells = as_list(notebook["cells"]) or []
     index = _find_cell(cells, edit_input)
     old_source = ""
@@ -244,24 +244,26 @@ def _edit_cell(notebook: JsonObject, edit_input: _NotebookEditInput) -> JsonObje
 
 
 def _find_cell(cells: list[Any], edit_input: _NotebookEditInput) -> int:
-    """Return where the cell is that a call names; -1 for a place before all."""
+    """Return the index of the cell in the call; -1 to insert at the beginning."""
     if edit_input.cell_id is None:
         if edit_input.edit_mode == "insert":
             return -1
-        raise ToolFailure(f"`cell_id` is needed to {edit_input.edit_mode} a cell")
+        raise ToolFailure(f"`cell_id` is required to {edit_input.edit_mode} a cell.")
     cell_ids = [_cell_id(as_object(cell) or {}, at) for at, cell in enumerate(cells)]
     if edit_input.cell_id in cell_ids:
         return cell_ids.index(edit_input.cell_id)
-    # A cell that has an id may also be named by where it is.
+    # A cell with an ID may also be named by its position.
     number = edit_input.cell_id.removeprefix("cell-")
     if number.isdecimal() and int(number) < len(cells):
         return int(number)
-    raise ToolFailure(f"no cell {quote_name(edit_input.cell_id)}; there are {', '.join(map(quote_name, cell_ids))}")
+    raise ToolFailure(
+        f"No cell with ID {quote_name(edit_input.cell_id)}. Cells: {', '.join(map(quote_name, cell_ids))}"
+    )
 
 
 def _new_cell(notebook: JsonObject, cells: list[Any], edit_input: _NotebookEditInput) -> JsonObject:
     if edit_input.cell_type is None:
-        raise ToolFailure("`cell_type` is needed to insert a cell: code or markdown")
+        raise ToolFailure("`cell_type` (code or markdown) is required to insert a cell.")
     cell: JsonObject = {"cell_type": edit_input.cell_type}
     if (_integer_field(notebook, "nbformat"), _integer_field(notebook, "nbformat_minor")) >= _CELL_ID_VERSION:
         cell["id"] = os.urandom(4).hex()
@@ -277,7 +279,7 @@ def _replace_source(cell: JsonObject, edit_input: _NotebookEditInput) -> None:
     cell["source"] = lines if isinstance(cell.get("source"), list) else edit_input.new_source
     cell["cell_type"] = edit_input.cell_type or cell.get("cell_type", "code")
     if cell["cell_type"] == "code":
-        # What the old text has printed is not what the new one would.
+        # The outputs belong to the old source.
         cell["execution_count"] = None
         cell["outputs"] = []
     else:

@@ -1,7 +1,7 @@
 """PDF files as documents, complete or by page.
 
-This module also runs as a program that splits the PDF, because a hostile file can keep a parser busy
-forever and a process can be ended.
+This module also runs as a separate process that splits the PDF, because a malicious file can keep the
+parser busy forever and only a process can be killed.
 """
 
 import sys
@@ -20,29 +20,29 @@ _PDF_TIMEOUT: Final = 30.0
 
 
 class PdfFile(msgspec.Struct, frozen=True):
-    """A PDF that is still to be looked into."""
+    """A PDF file that was loaded but not parsed."""
 
     path: str
     data: bytes
 
 
 async def pdf_result(pdf: PdfFile, page_range: str | None) -> ToolResult:
-    """Return a PDF as a document, or those of its pages that are named.
+    """Return a PDF, or the pages in `page_range`, as a document.
 
     Raises:
-        ToolFailure: it is damaged, or there are no such pages.
+            ToolFailure: The PDF is damaged, too long, or lacks the pages.
     """
     first, last = _parse_page_range(page_range) if page_range is not None else (0, 0)
     count, data = await _extract_pages(pdf, first, last)
     if not first and count > _MAX_PAGES_WITHOUT_RANGE:
         raise ToolFailure(
-            f'{quote_name(pdf.path)} has {count:,} pages: name some with `pages`, like "1-{_MAX_PAGES_PER_READ}"'
+            f'{quote_name(pdf.path)} has {count:,} pages. Select some with `pages`, such as "1-{_MAX_PAGES_PER_READ}".'
         )
     if first > count:
-        raise ToolFailure(f"{quote_name(pdf.path)} has only {count:,} pages")
-    description = f"{quote_name(pdf.path)}: a PDF of {count:,} pages ({format_size(len(pdf.data))})"
+        raise ToolFailure(f"{quote_name(pdf.path)} has only {count:,} pages.")
+    description = f"{quote_name(pdf.path)}: PDF, {count:,} pages, {format_size(len(pdf.data))}"
     if first:
-        description += f", of which these are {first} to {min(last, count)}"
+        description += f", showing pages {first} to {min(last, count)}"
     encoded = b64encode(data or pdf.data).decode("ascii")
     source = {"type": "base64", "media_type": "application/pdf", "data": encoded}
     file = {"filePath": json_safe_name(pdf.path), "base64": encoded, "originalSize": len(pdf.data)}
@@ -53,31 +53,31 @@ async def pdf_result(pdf: PdfFile, page_range: str | None) -> ToolResult:
 def _parse_page_range(pages: str) -> tuple[int, int]:
     first, dash, last = (part.strip() for part in pages.partition("-"))
     if not first.isdecimal() or (dash and last and not last.isdecimal()):
-        raise ToolFailure(f'{quote_name(pages)} are no pages: say "3" or "1-5"')
+        raise ToolFailure(f'Invalid page range {pages!r}. Use "3" or "1-5".')
     start = int(first)
     end = int(last) if last else start + _MAX_PAGES_PER_READ - 1 if dash else start
     if not 1 <= start <= end:
-        raise ToolFailure(f'{quote_name(pages)} are no pages: say "3" or "1-5"')
+        raise ToolFailure(f'Invalid page range {pages!r}. Use "3" or "1-5".')
     if end - start >= _MAX_PAGES_PER_READ:
-        raise ToolFailure(f"at most {_MAX_PAGES_PER_READ} pages at a time")
+        raise ToolFailure(f"At most {_MAX_PAGES_PER_READ} pages can be read at a time.")
     return start, end
 
 
 async def _extract_pages(pdf: PdfFile, first: int, last: int) -> tuple[int, bytes]:
-    """Return how many pages there are, and a PDF of those that are wanted."""
+    """Return the number of pages, and a PDF of the requested pages."""
     numbers = (str(first), str(last))
     completed = await run_module("steno.tools.builtin.pdf", *numbers, stdin=pdf.data, time_limit=_PDF_TIMEOUT)
     if completed.timed_out:
-        raise ToolFailure(f"{quote_name(pdf.path)} takes too long to be read")
+        raise ToolFailure(f"Reading {quote_name(pdf.path)} timed out.")
     count, _, data = completed.stdout.partition(b"\n")
     if not count.isdigit():
         reason = count.decode("utf-8", "replace") or "it is damaged"
-        raise ToolFailure(f"{quote_name(pdf.path)} cannot be read as a PDF: {reason}")
+        raise ToolFailure(f"Cannot read {quote_name(pdf.path)} as a PDF: {reason}")
     return int(count), data
 
 
 def main() -> None:
-    """Read a PDF, and write the number of its pages and a PDF of some of them."""
+    """Read a PDF from stdin; write its page count and a PDF of the requested pages to stdout."""
     from io import BytesIO
 
     from pypdf import PdfReader, PdfWriter

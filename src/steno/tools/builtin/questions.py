@@ -1,4 +1,4 @@
-"""AskUserQuestion: asks the user questions with answers to choose from."""
+"""AskUserQuestion: asks the user multiple-choice questions."""
 
 from typing import Any, cast
 
@@ -30,19 +30,19 @@ _MIN_OPTIONS = 2
 
 
 class AskUserQuestion:
-    """Asks the user.
+    """Asks the user multiple-choice questions.
 
-    `context.ask("question", {"questions": …, "call": …})` answers with `{"answers": {question:
-    words or a list of them}, "annotations": {…}}`; None, or no answers, when nobody is there.
+    `context.ask("question", {"questions": …, "call": …})` returns `{"answers": {question: text or list of
+    texts}, "annotations": {…}}`; None or no answers if no user is available.
     """
 
     spec = builtin_spec(
         "AskUserQuestion",
         description=(
-            "Asks the user one to four questions, each with two to four answers to choose from; "
-            "the user can always answer in words of their own. Ask where a choice is theirs to "
-            "make or what they want is not clear, not for leave to go on. Put the answer you "
-            "would choose first."
+            "Asks the user one to four multiple-choice questions with two to four options each. "
+            "The user can also answer in free text. Use it for decisions that belong to the user or "
+            "unclear requirements, not to ask for permission to continue. Put the recommended "
+            "option first."
         ),
         schema={
             "type": "object",
@@ -54,8 +54,8 @@ class AskUserQuestion:
                     "items": {
                         "type": "object",
                         "properties": {
-                            "question": {"type": "string", "description": "The whole question"},
-                            "header": {"type": "string", "description": "One or two words for it, at most 12 letters"},
+                            "question": {"type": "string", "description": "The complete question"},
+                            "header": {"type": "string", "description": "Short label, at most 12 characters"},
                             "options": {
                                 "type": "array",
                                 "minItems": _MIN_OPTIONS,
@@ -63,13 +63,13 @@ class AskUserQuestion:
                                 "items": {
                                     "type": "object",
                                     "properties": {
-                                        "label": {"type": "string", "description": "The answer, in one to five words"},
-                                        "description": {"type": "string", "description": "What choosing it means"},
+                                        "label": {"type": "string", "description": "The option, one to five words"},
+                                        "description": {"type": "string", "description": "What the option means"},
                                     },
                                     "required": ["label", "description"],
                                 },
                             },
-                            "multiSelect": {"type": "boolean", "description": "Whether several answers can be chosen"},
+                            "multiSelect": {"type": "boolean", "description": "Allow several options to be chosen"},
                         },
                         "required": ["question", "header", "options", "multiSelect"],
                     },
@@ -80,33 +80,33 @@ class AskUserQuestion:
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Ask."""
+        """Ask the user and return the answers."""
         questions = parse_input(tool_input, _QuestionsInput).questions
         _check_questions(questions)
         question_data: list[dict[str, Any]] = msgspec.to_builtins(questions)
         answer = await context.ask("question", {"questions": question_data, "call": call}) if context.ask else None
         if answer is None:
-            raise ToolFailure("Nobody is there to answer questions. Decide yourself, and say what you decided.")
+            raise ToolFailure("No user is available to answer questions. Decide yourself and report your decision.")
         answers = _format_answers(questions, answer.get("answers"))
         detail = {"questions": question_data, "answers": answers, "annotations": answer.get("annotations") or {}}
         if not answers:
             raise ToolFailure("The user did not answer the questions.")
         answer_list = ", ".join(f'"{question}"="{content}"' for question, content in answers.items())
-        words = f"Your questions have been answered: {answer_list}. Go on with these answers in mind."
+        words = f"Your questions have been answered: {answer_list}. Continue with these answers in mind."
         return ToolResult(words, detail)
 
 
 def _check_questions(questions: list[_Question]) -> None:
     if not 1 <= len(questions) <= _MAX_QUESTIONS:
-        raise ToolFailure(f"Ask one to {_MAX_QUESTIONS} questions at a time.")
+        raise ToolFailure(f"Ask 1 to {_MAX_QUESTIONS} questions at a time.")
     if len({question.question for question in questions}) < len(questions):
-        raise ToolFailure("Each question must be another one.")
+        raise ToolFailure("The questions must be different.")
     for question in questions:
         labels = {option.label for option in question.options}
         if not _MIN_OPTIONS <= len(question.options) <= _MAX_QUESTIONS:
-            raise ToolFailure(f'"{question.question}" needs {_MIN_OPTIONS} to {_MAX_QUESTIONS} answers to choose from.')
+            raise ToolFailure(f'"{question.question}" must have {_MIN_OPTIONS} to {_MAX_QUESTIONS} options.')
         if len(labels) < len(question.options):
-            raise ToolFailure(f'"{question.question}" has the same answer twice.')
+            raise ToolFailure(f'"{question.question}" has duplicate options.')
 
 
 def _format_answers(questions: list[_Question], raw_answers: Any) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Read: shows a file's text with line numbers, or an image, PDF or notebook."""
+"""Read: shows text files with line numbers, images, PDF files and notebooks."""
 
 import asyncio
 import os
@@ -31,23 +31,23 @@ JsonObject: TypeAlias = dict[str, Any]
 _DESCRIPTION: Final = """\
 Reads a file.
 
-- Text comes with line numbers, a tab behind each: up to 2,000 lines at a time. Go on with `offset` \
-and `limit`. Very long lines are cut.
-- PNG, JPEG, GIF and WebP images are shown as images; a PDF as a document (`pages` picks some of \
-its pages, like "3" or "1-5"); a Jupyter notebook as its cells and their outputs.
-- It reads files, not folders: for those use Glob, or ls in Bash.
-- Read several files in one response when you will need them all.
+- Text is returned with line numbers followed by a tab, at most 2,000 lines at a time. Use `offset` \
+and `limit` to read more. Very long lines are truncated.
+- PNG, JPEG, GIF and WebP files are returned as images, PDF files as documents (`pages` selects \
+pages, for example "3" or "1-5"), Jupyter notebooks as cells with outputs.
+- It cannot read directories: use Glob, or ls in Bash.
+- To read several files, make the calls in one response.
 """
 _SCHEMA: Final[JsonObject] = {
     "type": "object",
     "properties": {
-        "file_path": {"type": "string", "description": "The path of the file, absolute if possible"},
-        "offset": {"type": "integer", "description": "The first line to read (of a notebook, the first cell)"},
-        "limit": {"type": "integer", "description": "How many lines (or cells) to read"},
-        "pages": {"type": "string", "description": 'Which pages of a PDF, like "3" or "1-5"; at most 20 at a time'},
+        "file_path": {"type": "string", "description": "Path of the file, preferably absolute"},
+        "offset": {"type": "integer", "description": "First line to read (first cell of a notebook)"},
+        "limit": {"type": "integer", "description": "Number of lines (or cells) to read"},
+        "pages": {"type": "string", "description": 'Pages of a PDF, for example "3" or "1-5"; at most 20'},
         "allow_large": {
             "type": "boolean",
-            "description": "Read much more at a time than usual, if all of it is really needed",
+            "description": "Raise the size limits; use it only if the whole content is needed",
         },
     },
     "required": ["file_path"],
@@ -57,7 +57,7 @@ _DEFAULT_LINES: Final = 2_000
 _DEFAULT_CHARACTERS: Final = 128 << 10
 _LARGE_FACTOR: Final = 8
 _MAX_LINE_LENGTH: Final = 2_000
-# To count the lines of more than this takes longer than anybody wants to wait.
+# Counting the lines of larger files takes too long.
 _MAX_STREAMED_SIZE: Final = 2 << 30
 _CHUNK_SIZE: Final = 1 << 20
 _HEAD_SIZE: Final = 1 << 12
@@ -85,15 +85,15 @@ class _ReadInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Read:
-    """The tool."""
+    """The Read tool: shows the content of a file."""
 
     spec = builtin_spec("Read", description=_DESCRIPTION, schema=_SCHEMA)
 
     async def run(self, tool_input: JsonObject, context: ToolContext, call: str) -> ToolResult:
-        """Read a file."""
+        """Read the file and return its content."""
         read_input = parse_input(tool_input, _ReadInput)
         if (read_input.offset or 0) < 0 or (read_input.limit is not None and read_input.limit < 1):
-            raise ToolFailure("`offset` and `limit` count lines from 1 on")
+            raise ToolFailure("`offset` and `limit` must be positive.")
         path = resolve_tool_path(read_input.file_path, context)
         real_path = await asyncio.to_thread(approved_real_path, path, context, call)
         result = await asyncio.to_thread(_read_file, path, real_path, read_input, context)
@@ -109,7 +109,7 @@ def _read_file(path: str, real_path: str, read_input: _ReadInput, context: ToolC
         elif detect_image_type(head):
             result = image_result(path, _read_all(descriptor, head, MAX_FILE_SIZE, path))
         elif read_input.pages is not None:
-            raise ToolFailure(f"{quote_name(path)} is not a PDF: leave `pages` out")
+            raise ToolFailure(f"{quote_name(path)} is not a PDF. Omit `pages`.")
         elif status.st_size > MAX_FILE_SIZE and not is_notebook(path):
             return _stream_lines(descriptor, head, status, path, read_input, context)
         else:
@@ -124,7 +124,7 @@ def _read_file(path: str, real_path: str, read_input: _ReadInput, context: ToolC
 def _read_all(descriptor: int, head: bytes, max_size: int, path: str) -> bytes:
     data = head + read_up_to(descriptor, max_size + 1 - len(head), path)
     if len(data) > max_size:
-        raise ToolFailure(f"{quote_name(path)} is too big to be read (more than {format_size(max_size)})")
+        raise ToolFailure(f"{quote_name(path)} is too large to read (more than {format_size(max_size)}).")
     return data
 
 
@@ -149,27 +149,24 @@ def _text_result(
 
 
 def _binary_file_error(path: str, size: int) -> ToolFailure:
-    return ToolFailure(
-        f"{quote_name(path)} is not a text file ({format_size(size)} of binary data): "
-        "look at it with a program, in Bash"
-    )
+    return ToolFailure(f"{quote_name(path)} is a binary file ({format_size(size)}). Use Bash to inspect it.")
 
 
 def _stream_lines(
     descriptor: int, head: bytes, status: os.stat_result, path: str, read_input: _ReadInput, context: ToolContext
 ) -> ToolResult:
-    """Show a part of a file that is too big to be taken into memory."""
+    """Return lines of a file that is too large to load into memory."""
     size = status.st_size
     if size > _MAX_STREAMED_SIZE:
         raise ToolFailure(
-            f"{quote_name(path)} is too big to be read ({format_size(size)}): search it with Grep, or "
-            "take a part with head, tail or sed in Bash"
+            f"{quote_name(path)} is too large to read ({format_size(size)}). Search it with Grep, or "
+            "use head, tail or sed in Bash."
         )
     if b"\0" in head:
         raise _binary_file_error(path, size)
     collected = bytearray()
     number, last = 1, read_input.first_line + read_input.max_lines
-    # Each line that is shown is cut anyway, so that what is kept of them has an end as well.
+    # Long lines are truncated anyway, so the collected bytes can be limited as well.
     max_size = 4 * read_input.max_characters
     for chunk in _read_chunks(descriptor, head, path):
         count = chunk.count(b"\n")
@@ -208,7 +205,7 @@ def _read_chunks(descriptor: int, head: bytes, path: str) -> Iterator[bytes]:
 
 
 def _select_lines(chunk: bytes, skip: int, until: int) -> bytes:
-    """Return what a chunk has of some lines, counted by the line ends before them."""
+    """Return the lines of a chunk between two line numbers relative to its start."""
     start = 0
     for _ in range(skip):
         start = chunk.index(b"\n", start) + 1
@@ -234,20 +231,20 @@ def _numbered_result(path: str, lines: list[str], total: int, read_input: _ReadI
         },
     }
     if total == 1 and shown_lines == [""]:
-        return ToolResult(f"{quote_name(path)} exists, but it is empty.", detail)
+        return ToolResult(f"{quote_name(path)} is empty.", detail)
     if not shown_lines:
-        return ToolResult(f"{quote_name(path)} has only {total:,} lines: line {first:,} is behind its end.", detail)
+        return ToolResult(f"{quote_name(path)} has only {total:,} lines; offset {first:,} is past the end.", detail)
     content = "\n".join(f"{number}\t{line}" for number, line in enumerate(shown_lines, first))
     next_line = first + len(shown_lines)
     if next_line <= total:
-        content += f"\n\n(Lines {first:,} to {next_line - 1:,} of {total:,}; go on with offset: {next_line}.)"
+        content += f"\n\n(Showing lines {first:,} to {next_line - 1:,} of {total:,}. Use offset: {next_line} for more.)"
     return ToolResult(content, detail)
 
 
 def _shorten_line(line: str) -> str:
     if len(line) <= _MAX_LINE_LENGTH:
         return line
-    return f"{line[:_MAX_LINE_LENGTH]}… (line cut, {len(line) - _MAX_LINE_LENGTH:,} more characters)"
+    return f"{line[:_MAX_LINE_LENGTH]}… (line truncated, {len(line) - _MAX_LINE_LENGTH:,} more characters)"
 
 
 def _fit_lines(lines: list[str], max_characters: int) -> list[str]:
@@ -268,7 +265,7 @@ def _notebook_result(path: str, text: str, read_input: _ReadInput) -> ToolResult
         blocks_of_cell = cell_blocks(cell)
         size += sum(len(block.get("text", "")) for block in blocks_of_cell)
         if blocks and size > read_input.max_characters:
-            note = f"({len(cells):,} cells in all; go on with offset: {read_input.first_line + count}.)"
+            note = f"(The notebook has {len(cells):,} cells. Use offset: {read_input.first_line + count} for more.)"
             blocks.append({"type": "text", "text": note})
             selected = selected[:count]
             break

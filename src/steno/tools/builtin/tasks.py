@@ -1,7 +1,7 @@
 """Task lists: TodoWrite, and TaskCreate, TaskGet, TaskList and TaskUpdate.
 
-Each task is a file `<n>.json` in `context.tasks.folder` (`tasks/<session>` in the config folder), which
-other clients can read; `.lock` excludes concurrent writers.
+Each task is a file `<n>.json` in `context.tasks.folder` (`tasks/<session>` in the config directory), which
+Claude Code can read; `.lock` excludes concurrent writers.
 """
 
 import asyncio
@@ -24,34 +24,34 @@ class _TodoWriteInput(msgspec.Struct, frozen=True):
 
 
 class TodoWrite:
-    """Writes the list of things to do; the context has it as `todos`."""
+    """Replaces the to-do list in `context.todos`."""
 
     spec = builtin_spec(
         "TodoWrite",
         description=(
-            "Writes your list of things to do, in place of the one before. Use it for work of "
-            "three steps or more, so that you and the user see how far it is. Have one thing in "
-            "progress at a time, and mark it completed as soon as it really is."
+            "Replaces your to-do list. Use it for tasks with three or more steps, so that you and the user "
+            "can follow the progress. Keep exactly one item in progress, and mark an item completed only when "
+            "it is finished."
         ),
         schema={
             "type": "object",
             "properties": {
                 "todos": {
                     "type": "array",
-                    "description": "The whole list",
+                    "description": "The complete list",
                     "items": {
                         "type": "object",
                         "properties": {
                             "content": {
                                 "type": "string",
                                 "minLength": 1,
-                                "description": "What is to be done: Run the tests",
+                                "description": "The item in imperative form, for example: Run the tests",
                             },
                             "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
                             "activeForm": {
                                 "type": "string",
                                 "minLength": 1,
-                                "description": "The same while it is done: Running the tests",
+                                "description": "The item in present continuous form, for example: Running the tests",
                             },
                         },
                         "required": ["content", "status", "activeForm"],
@@ -65,13 +65,13 @@ class TodoWrite:
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
-        """Write it."""
+        """Replace the list."""
         todos = parse_input(tool_input, _TodoWriteInput).todos
         detail = {"oldTodos": msgspec.to_builtins(list(context.todos)), "newTodos": msgspec.to_builtins(list(todos))}
-        # A list that is done is put away: the next one begins with nothing.
+        # A completed list is cleared, so that the next one starts empty.
         all_completed = all(todo.status == "completed" for todo in todos)
         context.todos = () if all_completed else todos
-        content = "The list was written. Keep it up to date, and go on with what is in progress."
+        content = "Updated the to-do list. Keep it current and continue with the item in progress."
         return ToolResult(content, detail)
 
 
@@ -94,7 +94,7 @@ class _TaskRecord(msgspec.Struct, rename="camel", omit_defaults=False):
 
 
 class _TaskFolder:
-    """The tasks of one session, while nobody else writes them."""
+    """The task files of one session, used while its lock is held."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -111,9 +111,9 @@ class _TaskFolder:
             with open(os.path.join(self._path, name), "rb") as file:
                 task = msgspec.json.decode(file.read(_MAX_TASK_SIZE), type=_TaskRecord)
         except (OSError, msgspec.DecodeError):
-            # Somebody else's file that is no task, or not there: as if it were not.
+            # A missing file, or one that is not a task.
             return None
-        # What it says of itself must not lead its next writing elsewhere.
+        # The ID in the file must not determine the path of the next write.
         task.id = number
         return task
 
@@ -151,7 +151,7 @@ def _lock_folder(path: str) -> Generator[_TaskFolder]:
 async def _with_tasks(context: ToolContext, action: Callable[[_TaskFolder], _Result]) -> _Result:
     path = context.tasks.folder
     if not path:
-        raise ToolFailure("There is no place for tasks in this session.")
+        raise ToolFailure("Tasks are not available in this session.")
 
     def run_locked() -> _Result:
         with _lock_folder(path) as folder:
@@ -160,7 +160,7 @@ async def _with_tasks(context: ToolContext, action: Callable[[_TaskFolder], _Res
     try:
         return await asyncio.to_thread(run_locked)
     except OSError as error:
-        raise ToolFailure(f"The tasks cannot be read or written: {error_message(error)}") from error
+        raise ToolFailure(f"Cannot read or write the tasks: {error_message(error)}") from error
 
 
 # Creating
@@ -174,32 +174,35 @@ class _TaskCreateInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TaskCreate:
-    """Adds a task."""
+    """Creates a task."""
 
     spec = builtin_spec(
         "TaskCreate",
         description=(
-            "Adds a task to the list of this session, as pending. Use it for work of three steps "
-            "or more, or when the user names several things to do."
+            "Creates a pending task in the task list of this session. Use it for tasks with three or more "
+            "steps, or when the user requests several things."
         ),
         schema={
             "type": "object",
             "properties": {
-                "subject": {"type": "string", "description": "A short title: Run the tests"},
-                "description": {"type": "string", "description": "What is to be done"},
-                "activeForm": {"type": "string", "description": "The title while it is done: Running the tests"},
-                "metadata": {"type": "object", "description": "Anything else to keep with it"},
+                "subject": {"type": "string", "description": "Short title, for example: Run the tests"},
+                "description": {"type": "string", "description": "What needs to be done"},
+                "activeForm": {
+                    "type": "string",
+                    "description": "Title while in progress, for example: Running the tests",
+                },
+                "metadata": {"type": "object", "description": "Additional data to store with the task"},
             },
             "required": ["subject", "description"],
         },
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
-        """Add it."""
+        """Create the task."""
         task_input = parse_input(tool_input, _TaskCreateInput)
 
         def add_task(folder: _TaskFolder) -> _TaskRecord:
-            # A number is not given twice, even where its task was deleted.
+            # Numbers of deleted tasks are not reused.
             last = max((context.tasks.last_number, *folder.numbers()))
             context.tasks.last_number = last + 1
             task = _TaskRecord(
@@ -218,27 +221,27 @@ class TaskCreate:
         return ToolResult(content, {"task": detail})
 
 
-# Looking
+# Showing
 
 
 class _TaskGetInput(msgspec.Struct, frozen=True, rename="camel"):
     task_id: str
 
 
-_TASK_ID_SCHEMA: Final = {"type": "string", "description": "The number of the task"}
+_TASK_ID_SCHEMA: Final = {"type": "string", "description": "ID of the task"}
 
 
 class TaskGet:
-    """Shows one task."""
+    """Returns one task."""
 
     spec = builtin_spec(
         "TaskGet",
-        description="Returns one task of this session with its description and what it waits for.",
+        description="Returns one task of this session with its description and dependencies.",
         schema={"type": "object", "properties": {"taskId": _TASK_ID_SCHEMA}, "required": ["taskId"]},
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
-        """Show it."""
+        """Return the task."""
         task_input = parse_input(tool_input, _TaskGetInput)
         task = await _with_tasks(context, lambda folder: folder.read_task(task_input.task_id))
         if task is None:
@@ -264,16 +267,16 @@ def _format_numbers(numbers: list[str]) -> str:
 
 
 class TaskList:
-    """Shows all tasks."""
+    """Returns all tasks."""
 
     spec = builtin_spec(
         "TaskList",
-        description="Returns all tasks of this session with status, owner and what they wait for.",
+        description="Returns all tasks of this session with status, owner and dependencies.",
         schema={"type": "object", "properties": {}},
     )
 
     async def run(self, _tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
-        """Show them."""
+        """Return the tasks."""
         tasks = await _with_tasks(context, _TaskFolder.read_all)
         completed_ids = {task.id for task in tasks if task.status == "completed"}
         lines: list[str] = []
@@ -289,7 +292,7 @@ class TaskList:
         return ToolResult(escape_controls("\n".join(lines)) or "No tasks found", {"tasks": rows})
 
 
-# Changing
+# Updating
 
 
 class _TaskUpdateInput(msgspec.Struct, frozen=True, rename="camel"):
@@ -305,13 +308,13 @@ class _TaskUpdateInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TaskUpdate:
-    """Changes a task."""
+    """Updates a task."""
 
     spec = builtin_spec(
         "TaskUpdate",
         description=(
-            "Changes a task: its status (`in_progress` when you begin, `completed` when it is "
-            "wholly done, `deleted` to remove it), its words, its owner, or what it waits for."
+            "Updates a task: its status (`in_progress` when you start, `completed` when it is "
+            "finished, `deleted` to remove it), text, owner or dependencies."
         ),
         schema={
             "type": "object",
@@ -324,22 +327,22 @@ class TaskUpdate:
                 "addBlocks": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "Tasks that wait for this one",
+                    "description": "IDs of tasks that this task blocks",
                 },
                 "addBlockedBy": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "Tasks that this one waits for",
+                    "description": "IDs of tasks that block this task",
                 },
                 "owner": {"type": "string"},
-                "metadata": {"type": "object", "description": "Keys to add; a key with null is taken away"},
+                "metadata": {"type": "object", "description": "Keys to set; null removes a key"},
             },
             "required": ["taskId"],
         },
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, _call: str) -> ToolResult:
-        """Change it."""
+        """Update the task."""
         task_input = parse_input(tool_input, _TaskUpdateInput)
         detail = await _with_tasks(context, lambda folder: _update_task(folder, task_input))
         if not detail["success"]:
@@ -371,7 +374,7 @@ def _update_task(folder: _TaskFolder, task_input: _TaskUpdateInput) -> dict[str,
 
 
 def _set_fields(task: _TaskRecord, task_input: _TaskUpdateInput) -> list[str]:
-    """Set the plain fields that were given and differ; return their names."""
+    """Set the given fields that differ; return their names."""
     changed: list[str] = []
     for field, name in (
         ("subject", "subject"),
@@ -395,7 +398,7 @@ def _set_fields(task: _TaskRecord, task_input: _TaskUpdateInput) -> list[str]:
 def _link_tasks(
     folder: _TaskFolder, task: _TaskRecord, own_numbers: list[str], inverse_field: str, numbers: list[str]
 ) -> bool:
-    """Have a task and others name each other; those that are not there are left out."""
+    """Link tasks in both directions, ignoring missing tasks; return whether anything changed."""
     changed = False
     for number in numbers:
         other = folder.read_task(number)

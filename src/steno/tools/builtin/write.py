@@ -1,4 +1,4 @@
-"""Write: creates a file, or replaces the text of a file that was read before."""
+"""Write: creates a file, or replaces the content of a file that was read before."""
 
 import asyncio
 import os
@@ -25,19 +25,19 @@ from steno.tools.output import file_error, json_safe_name, quote_name
 from steno.tools.patch import structured_patch
 from steno.tools.protocol import ToolFailure, ToolResult, builtin_spec, parse_input
 
-CONTENT_IS_CURRENT: Final = "what you know of it is current, so there is no need to read it again"
+NO_REREAD_NEEDED: Final = "No need to read the file again."
 _DESCRIPTION: Final = """\
-Writes a whole file, and makes its folders.
+Writes a file, creating parent directories as needed.
 
-- A file that exists must have been read with Read in this conversation, and must not have changed \
-since. Its encoding and line ends are kept.
-- To change a part of a file, use Edit: it is safer, and says less.
+- An existing file must have been read with Read in this conversation and must not have changed \
+since. Its encoding and line endings are kept.
+- To change part of a file, use Edit: it needs fewer tokens and is less error-prone.
 """
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
-        "file_path": {"type": "string", "description": "The path of the file, absolute if possible"},
-        "content": {"type": "string", "description": "The whole text of the file"},
+        "file_path": {"type": "string", "description": "Path of the file, preferably absolute"},
+        "content": {"type": "string", "description": "The complete content of the file"},
     },
     "required": ["file_path", "content"],
     "additionalProperties": False,
@@ -45,28 +45,28 @@ _SCHEMA: Final[dict[str, Any]] = {
 
 
 class FileDraft(msgspec.Struct, frozen=True):
-    """A file that is about to be written: where it is and what is in it now."""
+    """A file to be written: its path and current content."""
 
     path: str
-    """As it was asked for."""
+    """The path in the call, made absolute."""
     real_path: str
-    """Where it lies, with all links followed."""
+    """The path with all links resolved."""
     status: os.stat_result | None
-    """None for a file that is to be made."""
+    """None for a new file."""
     text: DecodedText | None
-    """None for what is no text."""
+    """None for a binary file."""
 
     @property
     def text_format(self) -> TextFormat:
-        """How its text is written down."""
+        """Encoding and line endings of the current content."""
         return self.text.text_format if self.text is not None else TextFormat()
 
 
 def open_draft(path_argument: str, context: ToolContext, call: str) -> FileDraft:
-    """Look at a file that is to be written.
+    """Check and load a file that is to be written.
 
     Raises:
-        ToolFailure: it was not read before, has changed since, or is no file to write to.
+            ToolFailure: The file was not read before, has changed since, or is not writable.
     """
     path = resolve_tool_path(path_argument, context)
     real_path = approved_real_path(path, context, call)
@@ -76,23 +76,23 @@ def open_draft(path_argument: str, context: ToolContext, call: str) -> FileDraft
         return FileDraft(path, real_path, None, DecodedText("", TextFormat()))
     except OSError as error:
         raise file_error("write", path, error) from error
-    # A link is only left here where links lead in a circle.
+    # Only links in a cycle remain in a real path.
     data, status = load_file(path, real_path, context)
     known_stamp = context.file_stamps.get(real_path)
     if known_stamp is None:
-        raise ToolFailure(f"{quote_name(path)} exists but was not read yet: read it first with Read")
+        raise ToolFailure(f"{quote_name(path)} exists but was not read yet. Read it first.")
     if known_stamp != file_stamp(status):
-        raise ToolFailure(f"{quote_name(path)} has changed since it was read, by the user or a program: read it again")
+        raise ToolFailure(f"{quote_name(path)} has changed since it was read. Read it again before writing.")
     if not os.access(real_path, os.W_OK):
-        raise ToolFailure(f"{quote_name(path)} is read-only")
+        raise ToolFailure(f"{quote_name(path)} is read-only.")
     return FileDraft(path, real_path, status, decode_text(data, known_text_format(context, real_path, status)))
 
 
 async def save_draft(draft: FileDraft, raw: str, text_format: TextFormat, context: ToolContext) -> None:
-    """Put a text in a file's place.
+    """Replace the content of a file.
 
     Raises:
-        ToolFailure: it cannot be written, or was changed this moment; nothing was changed then.
+            ToolFailure: The file cannot be written or has just changed; it was left unchanged.
     """
     data = encode_text(raw, text_format, draft.path)
     context.before_change(draft.real_path)
@@ -101,7 +101,7 @@ async def save_draft(draft: FileDraft, raw: str, text_format: TextFormat, contex
 
 
 def _replace_file(draft: FileDraft, data: bytes) -> os.stat_result:
-    """Write beside the file and exchange both, so that nobody ever sees half a file."""
+    """Write a temporary file and rename it, so that the file is never incomplete."""
     parent, name = os.path.split(draft.real_path)
     try:
         with Directory(parent, make=True) as folder:
@@ -118,7 +118,7 @@ def _refuse_changed(draft: FileDraft, folder: Directory) -> None:
         current = None
     previous = None if draft.status is None else file_stamp(draft.status)
     if current != previous:
-        raise ToolFailure(f"{quote_name(draft.path)} was changed this very moment: read it again")
+        raise ToolFailure(f"{quote_name(draft.path)} was changed just now. Read it again before writing.")
 
 
 class _WriteInput(msgspec.Struct, forbid_unknown_fields=True):
@@ -127,18 +127,18 @@ class _WriteInput(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Write:
-    """The tool."""
+    """The Write tool: creates or replaces a file."""
 
     spec = builtin_spec("Write", description=_DESCRIPTION, schema=_SCHEMA)
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
-        """Write a file."""
+        """Write the file."""
         write_input = parse_input(tool_input, _WriteInput)
         draft = await asyncio.to_thread(open_draft, write_input.file_path, context, call)
         old_content, text_format = draft.text, draft.text_format
         content = write_input.content.removeprefix("\ufeff") if text_format.bom else write_input.content
         if text_format.encoding == "latin-1" and not _can_encode(content, text_format):
-            # All of it is new, so nothing is lost when it is written in what can hold everything.
+            # The whole content is new, so changing the encoding loses nothing.
             text_format = TextFormat(newline=text_format.newline)
         await save_draft(draft, text_format.apply_line_ends(content), text_format, context)
         old_text = old_content.text if old_content is not None and draft.status is not None else None
@@ -152,8 +152,10 @@ class Write:
         }
         if old_text is not None:
             detail["structuredPatch"] = await asyncio.to_thread(structured_patch, old_text, content)
-        verb = "Made" if draft.status is None else "Wrote"
-        return ToolResult(f"{verb} {quote_name(draft.path)}; {CONTENT_IS_CURRENT}.", detail)
+        verb = "Created" if draft.status is None else "Updated"
+        count = len(write_input.content.splitlines())
+        size = f"{count:,} line{'s' * (count != 1)}"
+        return ToolResult(f"{verb} {quote_name(draft.path)} ({size}). {NO_REREAD_NEEDED}", detail)
 
 
 def _can_encode(text: str, text_format: TextFormat) -> bool:
