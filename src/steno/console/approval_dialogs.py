@@ -268,7 +268,7 @@ def _choices(call: dict[str, Any], decision: Decision) -> list[Choice]:
         command = (as_object(call.get("input")) or {}).get("command")
         # Show a rule in full before the user accepts it; for a long command the rule equals the command.
         is_exact = len(rule) > _MAX_RULE and rule == f"{SHELL}({command})"
-        choices.append(Choice("s", f"Yes, this session: {'this exact command' if is_exact else rule}", "session"))
+        choices.append(Choice("s", "Yes, for this session" if is_exact else f"Yes, this session: {rule}", "session"))
         choices.append(Choice("a", "Always…", "always"))
     choices.append(Choice("n", "No", "no"))
     if call.get("name") == SHELL:
