@@ -283,4 +283,4 @@ def test_the_home_folder_is_not_taken_for_a_folder_of_the_project(house: House) 
 
     asyncio.run(play())
     assert len(asked) == 6
-    assert all("outside the working folders" in reason for reason in asked)
+    assert all("outside the working directories" in reason for reason in asked)

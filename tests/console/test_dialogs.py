@@ -71,7 +71,7 @@ def test_a_refusal_is_told_to_the_model_in_the_users_words(terminal: Make) -> No
     console.say("three")
     console.sees("Permission")
     console.send(ESC)
-    console.sees("interrupted")
+    console.sees("Interrupted")
     console.idle()
     assert "Never." not in console.everything
     assert list(console.project.iterdir()) == []
@@ -157,9 +157,7 @@ def test_an_edit_is_seen_before_it_is_made(terminal: Make) -> None:
     (console.project / "a.py").write_text("".join(f"y{at} = 0\n" for at in range(40)) + "x = 1\n")
     console.open()
     console.say("mend it")
-    console.sees(
-        "Edit: change this file?", "Needs approval: a.py would be changed", "41 \N{MINUS SIGN} x = 1", "41 + x = 2"
-    )
+    console.sees("Edit: change this file?", "Needs approval: changes a.py", "41 \N{MINUS SIGN} x = 1", "41 + x = 2")
     assert str(console.project) not in console.text
     assert "x = 1" in (console.project / "a.py").read_text()
     console.send("d")
@@ -193,7 +191,7 @@ def test_nothing_of_what_is_agreed_to_is_left_out(terminal: Make) -> None:
     console.say("mend it")
     console.sees("Permission", "Ω", "this session: Edit(/a.py)")
     console.resize(40, 30)
-    console.sees("Ω", "esc to cancel")
+    console.sees("Ω", "esc to")
     console.send("y")
     console.told("Mended.")
     console.say("/diff")
@@ -229,7 +227,7 @@ def test_a_folder_is_trusted_only_when_the_user_says_so(terminal: Make) -> None:
     console = terminal(script)
     (console.project / "CLAUDE.md").write_text("Always say please.\n")
     console.open(wait="Trust this directory?")
-    console.sees("CLAUDE.md", "They are ignored until you trust the directory")
+    console.sees("CLAUDE.md", "They are ignored until")
     console.send("n")
     console.say("hello")
     console.told("Yes.")

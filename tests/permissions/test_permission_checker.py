@@ -205,7 +205,7 @@ def test_calls_without_sense_ask(here: Judging, given: dict[str, object]) -> Non
 
 
 def test_a_guard_is_not_made_of_nonsense(here: Judging) -> None:
-    with pytest.raises(BadRequest, match="no permission mode"):
+    with pytest.raises(BadRequest, match="unknown permission mode"):
         PermissionChecker(RuleSet(), cast("PermissionMode", "yolo"), "/p", ("/p",))
     with pytest.raises(BadRequest, match="absolute"):
         PermissionChecker(RuleSet(), "default", "/p", ("p",))

@@ -207,7 +207,7 @@ def test_refusals_of_namespaces_are_told(library: Library) -> None:
         restricted_exec._unshare(ctypes.CDLL(None, use_errno=True), 1)
     library.fails = {"mount"}
     ctypes.set_errno(errno.EACCES)
-    with pytest.raises(restricted_exec.RestrictionError, match="/x cannot be kept: permission denied"):
+    with pytest.raises(restricted_exec.RestrictionError, match="cannot mount /x: permission denied"):
         restricted_exec._mount(ctypes.CDLL(None, use_errno=True), None, "/x", None, 0)
 
 

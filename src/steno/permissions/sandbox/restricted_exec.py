@@ -239,7 +239,7 @@ def _enable_loopback() -> None:
 _CANNOT_RUN = 126
 _NOT_FOUND = 127
 _USAGE = (
-    "usage: confine [--network] [--write FOLDER]… [--hide PATH]… [--show PATH]…"
+    "usage: python -m steno.permissions.sandbox.restricted_exec [--network] [--write DIRECTORY]… [--hide PATH]… [--show PATH]…"
     " [--apart] [--pin PATH]… [--keep PATH]… [--cover PATH]… -- PROGRAM …"
 )
 
