@@ -227,7 +227,7 @@ def test_a_folder_is_trusted_only_when_the_user_says_so(terminal: Make) -> None:
     console = terminal(script)
     (console.project / "CLAUDE.md").write_text("Always say please.\n")
     console.open(wait="Trust this directory?")
-    console.sees("CLAUDE.md", "They are ignored until")
+    console.sees("CLAUDE.md", "ignored until you trust")
     console.send("n")
     console.say("hello")
     console.told("Yes.")

@@ -110,7 +110,7 @@ def test_nothing_is_wrapped_without_a_way_to_confine(base: Path) -> None:
 def test_paths_of_a_policy_are_absolute(base: Path, name: str) -> None:
     policy = WrapperPolicy(project=str(base / "proj"), tmp=str(base / "tmp"))
     policy = msgspec.structs.replace(policy, **{name: ("relative",)})
-    with pytest.raises(BadRequest, match="relative is no path"):
+    with pytest.raises(BadRequest, match="relative is not an absolute path"):
         wrap_command(["ls"], policy, _LANDLOCK)
 
 
@@ -236,8 +236,8 @@ def test_without_bubblewrap_the_words_say_what_is_held_back(
         return
     assert (first.kind, first.apart, first.protects_project_rules) == ("landlock", True, True)
     assert first.summary == (
-        f"commands run under Landlock (version {version}) with files and a network of their"
-        " own: they write only in the project, without network"
+        f"commands run under Landlock (version {version}) with mount and network namespaces:"
+        " writes only in the project, no network"
     )
     assert asked.read_text(encoding="utf-8").split()[:-1] == ["confine", "--apart", "--"]
     alone = tmp_path / "alone"
@@ -248,7 +248,7 @@ def test_without_bubblewrap_the_words_say_what_is_held_back(
     assert (second.kind, second.apart, second.protects_project_rules) == ("landlock", False, False)
     net = "no TCP connections, other network access allowed" if version == 4 else "network access allowed"
     assert second.summary == (
-        f"commands run under Landlock (version {version}): they write only in the project,"
+        f"commands run under Landlock (version {version}): writes only in the project,"
         f" {net}; protected files in the project are writable"
     )
     monkeypatch.setattr(command_wrapper, "_RESTRICTED_EXEC", (fails, "confine"))

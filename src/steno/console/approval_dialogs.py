@@ -43,8 +43,8 @@ def short_path(path: str, cwd: str) -> str:
 def shorten_paths(text: str, cwd: str) -> str:
     """Shorten every path in a sentence.
 
-    >>> shorten_paths("/home/ada/tide/a.py would be changed", "/home/ada/tide")
-    'a.py would be changed'
+    >>> shorten_paths("changes /home/ada/tide/a.py", "/home/ada/tide")
+    'changes a.py'
     """
     shortened = (short_path(word, cwd) if word.startswith(os.sep) else word for word in text.split(" "))
     return " ".join(shortened)
@@ -185,7 +185,7 @@ class PermissionDialogs:
             call_lines = self._call_lines(str(call.get("name")), tool_input, columns)
             self._renderer.print_block([["  ", *line] for line in call_lines], "all")
             return
-        lines = [shorten_paths(decision.reason, self._get_cwd())]
+        lines = [f"Reason: {shorten_paths(decision.reason, self._get_cwd())}"]
         if decision.rule:
             lines.append(f"Matching rule: {decision.rule}")
         else:
@@ -347,8 +347,8 @@ _PLAN_CHOICES: Final = (
 )
 _ENTER_PLAN_CHOICES: Final = (Choice("y", "Yes, enter plan mode", "yes"), Choice("n", "No, start now", "no"))
 _TRUST_EXPLANATION: Final = (
-    "These files contain instructions for the model or settings that can run commands. "
-    "They are ignored until you trust the directory."
+    "This directory contains instructions for the model or settings that can run commands. "
+    "They are ignored until you trust it."
 )
 
 

@@ -159,7 +159,7 @@ class Dialog:
 
     def _choice_lines(self, columns: int, typed: str) -> Iterator[StyledLine]:
         if self.is_typing:
-            yield [(one_line(self._typing_hint(), columns), "dim")]
+            yield from _dim_lines(self._typing_hint(), columns)
             return
         if self.is_search:
             yield from self._list_lines(columns, typed)

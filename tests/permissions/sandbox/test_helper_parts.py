@@ -231,7 +231,7 @@ def test_files_of_the_private_root_are_new_and_have_their_mode(tmp_path: Path) -
 
 def test_the_first_message_says_whether_programs_can_be_confined() -> None:
     mechanisms.check_helper_greeting({"landlock": 0})
-    for reply, words in (({"error": "no Landlock"}, "here: no Landlock"), ({}, "helper ended")):
+    for reply, words in (({"error": "no Landlock"}, "on this machine: no Landlock"), ({}, "helper ended")):
         with pytest.raises(SandboxError, match=words):
             mechanisms.check_helper_greeting(reply)
     assert mechanisms.decode_helper_reply(b"") == {}

@@ -111,7 +111,8 @@ def test_the_end_of_the_helper_ends_all_who_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "words"), [({"error": "no Landlock"}, "here: no Landlock"), (None, "the sandbox helper ended")]
+    ("message", "words"),
+    [({"error": "no Landlock"}, "on this machine: no Landlock"), (None, "the sandbox helper ended")],
 )
 def test_a_helper_that_cannot_confine_says_so(message: dict[str, str] | None, words: str) -> None:
     async def main() -> None:
@@ -195,7 +196,7 @@ def test_only_mounts_of_the_policy_make_a_new_helper(tmp_path: Path, monkeypatch
                 ("landlock-1", "seccomp"),
                 "Agent commands without approval are sandboxed by Landlock 1 and seccomp: no network, no writes"
                 " outside the scratch directory; names and sizes of other files stay visible, and"
-                " folders that contain protected files cannot get new files.",
+                " directories that contain protected files cannot get new files.",
                 usable=True,
             ),
         ),

@@ -61,7 +61,7 @@ def test_options_that_a_rule_does_not_name_ask(here: Judging, rule: str) -> None
             "pytest $X",
             ("`…` after `pytest` depends on a variable, which may contain an option; the rule does not cover it"),
         ),
-        ("sqlite3 a.db:*", "sqlite3 a.db", "`sqlite3 without more words` runs a program; the rule does not cover it"),
+        ("sqlite3 a.db:*", "sqlite3 a.db", "`sqlite3 without arguments` runs a program; the rule does not cover it"),
     ],
 )
 def test_the_decision_names_the_option(here: Judging, rule: str, command: str, reason: str) -> None:

@@ -302,7 +302,7 @@ def _run_test_command(
 def _read_reply(connection: socket.socket) -> dict[str, Any]:
     ready, _, _ = select.select([connection], [], [], _REPLY_TIMEOUT)
     if not ready:
-        raise SandboxError("the helper does not answer")
+        raise SandboxError("the helper does not respond")
     return decode_helper_reply(connection.recv(MAX_REPLY))
 
 
