@@ -113,7 +113,7 @@ def sessions(console: Terminal) -> None:
         console.told(wait)
         console.idle()
     console.say("/rewind")
-    console.sees("Rewind to before a prompt", "axis of its own")
+    console.sees("Rewind to a prompt", "axis of its own")
     console.send(ENTER)
     console.sees("Restore:")
     console.send("c")

@@ -240,7 +240,7 @@ def test_searches_leave_out_what_may_not_be_read(house: House) -> None:
                 assert hidden not in str(found), mode
         denied = await make(caller, "Grep", pattern="x", path="secrets")
         assert denied.is_error
-        assert "forbids" in str(denied.content)
+        assert "denied by rule" in str(denied.content)
 
     asyncio.run(play())
 

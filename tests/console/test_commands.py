@@ -54,7 +54,7 @@ def test_commands_that_tell(terminal: Make) -> None:
         ("/context", "System prompt", "Tools", "Messages", "Free", "Use /compact"),
         ("/todos", "▸ Look"),
         ("/tasks", "running", "Sleeps", "/tasks stop ID to stop a task"),
-        ("/bug", "It contains nothing of the session"),
+        ("/bug", "It contains no session content"),
         ("/agents", "tester", "Tests things"),
         ("/mcp", "No MCP servers"),
         ("/hooks", "Stop", "true # quiet", "user"),

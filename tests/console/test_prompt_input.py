@@ -150,7 +150,7 @@ def test_shell_memory_and_images(terminal: Make) -> None:
     console.told("Attached dot.png", "Yes.")
     console.idle()
     console.say("/rewind")
-    console.sees("Rewind to before a prompt", "▸ what is in dot.png ?", "  !echo out; touch made")
+    console.sees("Rewind to a prompt", "▸ what is in dot.png ?", "  !echo out; touch made")
     assert "<bash" not in console.text
     console.send(ESC)
     console.loses("Rewind to")
@@ -221,7 +221,7 @@ def test_modes_keys_editor_and_vi(terminal: Make) -> None:
     console.say("/vim")
     console.told("Keys: emacs")
     console.send(ESC + ESC)
-    console.sees("Rewind to before a prompt", "written elsewhere")
+    console.sees("Rewind to a prompt", "written elsewhere")
     console.send(DOWN + ESC)
     console.loses("Rewind to")
     console.proves()

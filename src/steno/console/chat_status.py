@@ -271,9 +271,9 @@ class ChatStatus:
         chat, session = self._chat, self._chat.session
         if session is None:
             return
-        place = session.agent.conversation.recorder.composer.context
-        header_left = "  ".join(filter(None, (humanize.project_name(place.cwd), place.git_branch)))
-        header_right = f"session {place.session_id[:SHORT_ID_LENGTH]}"
+        context = session.agent.conversation.recorder.composer.context
+        header_left = "  ".join(filter(None, (humanize.project_name(context.cwd), context.git_branch)))
+        header_right = f"session {context.session_id[:SHORT_ID_LENGTH]}"
         head = clean(f"steno chat  {header_left}  {humanize.model_name(session.agent.request_config.model)}")
         space = chat.screen.width - 1 - display_width(head) - display_width(header_right)
         line: StyledLine = [(head, "dim")]

@@ -224,8 +224,7 @@ def decode_event(sse_event: SseEvent) -> dict[str, Any] | None:
 class ResponseAssembler:
     """Assembles one response.
 
-    `feed` takes decoded events and returns stream events. `started` tells whether any event has arrived,
-    `finished_block_count` the number of finished blocks, `done` whether the response is complete.
+    `feed` takes decoded events and returns stream events. `started` is set by the first event, `done` by the last one.
     """
 
     def __init__(self, request_id: str = "") -> None:
@@ -399,7 +398,7 @@ class _OpenBlock:
         return []
 
     def close(self) -> tuple[Block, str | None]:
-        """Return the block as it is now, and its input text if that is not a JSON object."""
+        """Return the current block, and its input text if that is not a JSON object."""
         block = dict(self._block)
         for key, texts in self._grown.items():
             block[key] = "".join(texts)

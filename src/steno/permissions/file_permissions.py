@@ -27,7 +27,7 @@ class TooManyFiles(StenoError):
 def denied_paths(
     rules: RuleSet, folders: Iterable[str], *, tool: str = "Read", max_entries: int = _MAX_ENTRIES
 ) -> tuple[str, ...]:
-    """Return the real paths in the directories that a tool must not use; a directory stands for its files.
+    """Return the real paths in the directories that a tool must not use; a directory covers all files in it.
 
     Both deny and ask rules count, because a sandboxed command cannot ask before it opens a file. Other hard links to a
     file are not listed.

@@ -69,7 +69,7 @@ class CommandPattern(msgspec.Struct, frozen=True):
         return "*" in self.text
 
     def matches(self, command: str) -> bool:
-        """Whether a command matches, whatever its unknown parts contain."""
+        """Whether a command matches for any value of its unknown parts."""
         return self._wildcard_spans(command) is not None
 
     def wildcard_words(self, words: Sequence[str]) -> dict[int, int] | None:

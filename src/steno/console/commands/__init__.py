@@ -1,6 +1,6 @@
 """The slash commands of the console, one module per group.
 
-All other slash commands are commands and skills of the user and the project; the agent runs them.
+Other slash commands are commands and skills of the user and the project, which the agent runs.
 """
 
 import os

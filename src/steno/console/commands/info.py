@@ -132,7 +132,7 @@ async def _tasks(chat: "Chat", session: "AgentSession", arguments: str) -> None:
 
 
 async def _bug(chat: "Chat", _arguments: str) -> None:
-    """Print the details for a bug report; they contain nothing of the conversation."""
+    """Print details for a bug report, without any content of the session."""
     import platform
 
     from steno._version import __version__
@@ -149,7 +149,7 @@ async def _bug(chat: "Chat", _arguments: str) -> None:
     ]
     _print_table(chat, rows)
     chat.renderer.print_note(
-        "Copy this into your bug report. It contains nothing of the session, and nothing was sent.", "dim"
+        "Copy this into your bug report. It contains no session content, and nothing was sent.", "dim"
     )
 
 

@@ -54,7 +54,7 @@ async def _rewind(chat: "Chat", _arguments: str) -> None:
         Choice("", one_line(text) or "(empty prompt)", prompt_id, f"prompt {index}")
         for index, (prompt_id, text) in reversed(list(enumerate(prompts, 1)))
     ]
-    dialog = Dialog("Rewind to before a prompt", (), choices, is_search=True)
+    dialog = Dialog("Rewind to a prompt", (), choices, is_search=True)
     dialog.preview = lambda name: _plan_lines(chat, checkpointer, name)[:_PREVIEW_ROWS]
     reply = await chat.prompt.ask(dialog)
     if reply is None:
@@ -146,7 +146,7 @@ async def _rewind_conversation(chat: "Chat", prompt: str, text: str) -> None:
     path, cwd = session.agent.conversation.recorder.path, chat.agent_setup.options.cwd
     await chat.switch_session(lambda: rewind_session(path, cwd, prompt), show_history=False)
     chat.prompt.set_text(text)
-    chat.renderer.print_note("Rewound to before that prompt; the later turns are kept as an abandoned branch", "dim")
+    chat.renderer.print_note("Rewound. Later turns are kept as an abandoned branch.", "dim")
 
 
 async def _undo(chat: "Chat", _arguments: str) -> None:
