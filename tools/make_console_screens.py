@@ -99,7 +99,7 @@ def plan(console: Terminal) -> None:
     """Show a plan that waits to be agreed to."""
     console.open("--permission-mode", "plan")
     console.say("Plan how the axis is shared.")
-    console.sees("Go on with this plan?")
+    console.sees("Approve this plan?")
 
 
 def sessions(console: Terminal) -> None:
@@ -113,31 +113,31 @@ def sessions(console: Terminal) -> None:
         console.told(wait)
         console.idle()
     console.say("/rewind")
-    console.sees("Go back to before which prompt?", "axis of its own")
+    console.sees("Rewind to a prompt", "axis of its own")
     console.send(ENTER)
-    console.sees("Take back what?")
+    console.sees("Restore:")
     console.send("c")
-    console.told("kept as a branch")
+    console.told("kept as an abandoned branch")
     console.waits(lambda: console.text.count("› Put the prediction") > 1)
     console.send("\x15Put both on one axis." + ENTER)
     console.told("They share it.")
     console.idle()
     console.say("/rename Charts on one axis")
-    console.told("from now on")
+    console.told("Renamed to")
     for said, wait in (("Why does the test fail?", "off by a day"), ("Tag the release.", "v1.4")):
         console.say("/clear")
-        console.waits(lambda: console.text.rstrip().endswith("? keys"))
+        console.waits(lambda: console.text.rstrip().endswith("? for shortcuts"))
         console.idle()
         console.say(said)
         console.told(wait)
         console.idle()
     console.say("/clear")
-    console.waits(lambda: console.everything.count("a new session") == len(("why", "tag", "end")))
+    console.waits(lambda: console.everything.count("New session.") == len(("why", "tag", "end")))
     console.idle()
     console.say("/resume")
-    console.sees("Go on with which session?")
+    console.sees("Resume a session")
     console.send("\x1b[B\x1b[B")
-    console.sees("1 branch abandoned")
+    console.sees("1 abandoned branch")
 
 
 def script() -> ScriptedResponder:

@@ -259,10 +259,10 @@ def test_why_a_turn_stops(tmp_path: Path) -> None:
 
 def test_without_a_key_or_with_a_wrong_one_it_says_so(tmp_path: Path) -> None:
     async def none(here: Desk) -> None:
-        with pytest.raises(RequestError, match="set ANTHROPIC_API_KEY") as failed:
+        with pytest.raises(RequestError, match="Set ANTHROPIC_API_KEY") as failed:
             await here.begin()
         assert failed.value.code == -32000
-        with pytest.raises(RequestError, match="set ANTHROPIC_API_KEY"):
+        with pytest.raises(RequestError, match="Set ANTHROPIC_API_KEY"):
             await here.conn.authenticate(method_id="environment")
 
     async def wrong(here: Desk) -> None:

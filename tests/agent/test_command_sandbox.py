@@ -246,7 +246,7 @@ def test_where_rules_cannot_be_kept_consent_is_asked_for_and_that_is_told(
     assert (whole.project / "made").exists()
     assert not outside.exists()
     assert len(whole.refused) == 1
-    assert any("protected files inside the project are not held back" in w for w in whole.notices)
+    assert any("protected files in the project are writable" in w for w in whole.notices)
 
 
 def _only_plain(runs: Callable[[list[str]], bool]) -> Callable[[list[str]], bool]:
@@ -305,17 +305,17 @@ def test_excluded_commands_run_outside_alone_and_not_what_is_tied_to_them(tmp_pa
 def test_where_one_is_asked_for_and_there_is_none_nothing_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    none = SandboxBackend(None, "there is no sandbox here")
+    none = SandboxBackend(None, "no sandbox available")
     monkeypatch.setattr("steno.agent.command_sandbox.find_backend", lambda: none)
     whole = _whole(tmp_path, "touch made", allowed=("Bash(touch:*)",))
-    with pytest.raises(BadRequest, match="no sandbox here"):
+    with pytest.raises(BadRequest, match="no sandbox available"):
         whole.say("go")
     assert not (whole.project / "made").exists()
     lax = _whole(tmp_path, "touch made", allowed=("Bash(touch:*)",))
     lax.settings(sandbox={"failIfUnavailable": False})
     lax.say("go")
     assert (whole.project / "made").exists()
-    assert sum("no sandbox here" in words for words in lax.notices) == 1
+    assert sum("no sandbox available" in words for words in lax.notices) == 1
 
 
 def test_nobody_gets_a_sandbox_who_did_not_ask(tmp_path: Path) -> None:

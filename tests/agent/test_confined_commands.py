@@ -236,7 +236,7 @@ def test_without_confinement_reading_asks_but_for_fixed_commands(tmp_path: Path)
     whole.say("go")
     assert [each.is_error for each in whole.results] == [False, True, True]
     assert _said(whole)[0] == "plain words"
-    assert any("confine" in words for words in whole.notices)
+    assert any("sandbox" in words for words in whole.notices)
 
 
 @needs_confinement

@@ -240,7 +240,7 @@ def test_searches_leave_out_what_may_not_be_read(house: House) -> None:
                 assert hidden not in str(found), mode
         denied = await make(caller, "Grep", pattern="x", path="secrets")
         assert denied.is_error
-        assert "forbids" in str(denied.content)
+        assert "denied by rule" in str(denied.content)
 
     asyncio.run(play())
 
@@ -283,4 +283,4 @@ def test_the_home_folder_is_not_taken_for_a_folder_of_the_project(house: House) 
 
     asyncio.run(play())
     assert len(asked) == 6
-    assert all("outside the working folders" in reason for reason in asked)
+    assert all("outside the working directories" in reason for reason in asked)

@@ -53,7 +53,7 @@ def running() -> Moment:
     script = _begun().on("second", [text("I run it."), tool("Bash", command=command)])
 
     def there(console: Terminal) -> None:
-        console.sees("wants to run")
+        console.sees("run this command?")
         console.send("y")
         console.waits((console.project / "began").exists)
 
@@ -68,7 +68,7 @@ def asking() -> Moment:
     """While it asks for permission, with one call of the same answer done already."""
     calls = [tool("Glob", pattern="*"), tool("Bash", command="touch never")]
     script = _begun().on("second", [text("May I?"), *calls])
-    return script, lambda console: console.sees("wants to run", "yes, once"), _nothing
+    return script, lambda console: console.sees("run this command?", "Yes"), _nothing
 
 
 MOMENTS: Final[dict[str, Callable[[], Moment]]] = {

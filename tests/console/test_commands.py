@@ -47,19 +47,19 @@ def test_commands_that_tell(terminal: Make) -> None:
     console.sees("▸ Look")
     console.idle()
     for command, *words in (
-        ("/help", "Say what you want done", "!command", "/export [FILE]", "? shows the keys"),
+        ("/help", "Type a prompt", "!command", "/export [FILE]", "? for shortcuts"),
         ("/keys", "ctrl-x p"),
-        ("/status", "opus-4-5", "asks before writing", "project"),
+        ("/status", "opus-4-5", "default", "project"),
         ("/cost", "total", "$", "opus-4-5"),
-        ("/context", "System prompt", "Tools", "Messages", "Free", "/compact makes room"),
+        ("/context", "System prompt", "Tools", "Messages", "Free", "Use /compact"),
         ("/todos", "▸ Look"),
-        ("/tasks", "running", "Sleeps", "/tasks stop ID ends one"),
-        ("/bug", "nothing of the session is in it"),
+        ("/tasks", "running", "Sleeps", "/tasks stop ID to stop a task"),
+        ("/bug", "It contains no session content"),
         ("/agents", "tester", "Tests things"),
-        ("/mcp", "no servers"),
+        ("/mcp", "No MCP servers"),
         ("/hooks", "Stop", "true # quiet", "user"),
-        ("/permissions", "never", "Read(secret)", "allowed", "Bash(sleep:*)"),
-        ("/memory", "nothing; /init writes"),
+        ("/permissions", "deny", "Read(secret)", "allow", "Bash(sleep:*)"),
+        ("/memory", "No memory files"),
         ("/doctor", "Everything looks sound"),
         ("/init", "I wrote one."),
     ):
@@ -79,17 +79,17 @@ def test_commands_that_change_something(terminal: Make) -> None:
     console.told("Good day")
     console.idle()
     console.say("/copy")
-    console.told("is in the clipboard")
+    console.told("to the clipboard")
     assert base64.b64encode(f"Good day, {key}.".encode()) in console.raw
     console.say("/export")
-    console.told("written to")
+    console.told("Written to")
     (made,) = console.project.glob("session-*.md")
     assert "hello" in made.read_text()
     assert key in made.read_text()
     console.say("/export")
-    console.told("give another name")
+    console.told("Use another file name")
     console.say("/share")
-    console.told("masked, look it over")
+    console.told("Masked 1 value. Review the file")
     (shared,) = console.project.glob("session-*-redacted.md")
     assert key not in shared.read_text()
     assert "Good day" in shared.read_text()
@@ -103,34 +103,34 @@ def test_commands_that_go_another_way(terminal: Make) -> None:
     console = terminal(ScriptedResponder().otherwise("Yes."), rows=40)
     console.open()
     console.say("/model")
-    console.sees("Model, now opus-4-5")
+    console.sees("Model (now opus-4-5)")
     console.send("h")
-    console.told("claude-haiku-4-5-20251001 from now on")
+    console.told("Model: claude-haiku-4-5-20251001")
     console.say("one more")
     console.told("Yes.")
     console.idle()
     assert console.server.requests[-1].body["model"] == "claude-haiku-4-5-20251001"
     console.say("/mode plan")
-    console.sees("plans only")
+    console.sees("plan")
     console.say("/mode bypassPermissions")
-    console.told("there is no mode 'bypassPermissions' here")
+    console.told("unknown mode 'bypassPermissions'")
     console.say("/mode")
-    console.sees("Mode, now plan", "edits freely")
+    console.sees("Permission mode (now plan)", "accept file edits without asking")
     console.send(ESC)
-    console.loses("Mode, now plan")
+    console.loses("Permission mode (now")
     console.say("/theme plain")
-    console.told("plain: no colours")
+    console.told("Theme: plain")
     at = len(console.raw)
     console.say("/transcript")
     console.waits(lambda: b"one more" in console.raw[at:])
     # The line at the bottom comes back when the program has ended.
-    console.waits(lambda: console.raw.rfind(b"? keys") > console.raw.find(b"one more", at))
+    console.waits(lambda: console.raw.rfind(b"? for shortcuts") > console.raw.find(b"one more", at))
     assert b"\x1b[1m" not in console.raw[at:]
     console.say("/clear")
-    console.told("a new session; /resume")
-    console.sees("plans only")
+    console.told("New session. /resume")
+    console.sees("plan")
     console.send(F2)
-    console.told("this session, live: http://127.0.0.1:")
+    console.told("Explorer: http://127.0.0.1:")
     console.idle()
     shown = re.search(r"http://127.0.0.1:(\d+)(/enter\S+)\s?(\S*)", console.everything)
     assert shown is not None
@@ -141,7 +141,7 @@ def test_commands_that_go_another_way(terminal: Make) -> None:
     assert name in line.getresponse().read().decode()
     line.close()
     console.say("/explorer")
-    console.waits(lambda: console.everything.count("this session, live:") == 2)
+    console.waits(lambda: console.everything.count("Explorer:") == 2)
     console.say("/exit")
     assert console.ends() == 0
     console.proves()
@@ -154,11 +154,11 @@ def test_what_was_chosen_lasts_and_stands_in_stenos_own_file(terminal: Make) -> 
     own.write_text("# mine\n[archive]\nlevel = 5  # packs\n")
     console.open()
     console.say("/model haiku")
-    console.told("claude-haiku-4-5-20251001 from now on")
+    console.told("Model: claude-haiku-4-5-20251001")
     console.say("/theme plain")
-    console.told("plain: no colours")
+    console.told("Theme: plain")
     console.say("/vim")
-    console.told("vi keys")
+    console.told("Keys: vi")
     console.say("/exit")
     assert console.ends() == 0
     assert own.read_text().startswith("# mine\n[archive]\nlevel = 5  # packs\n")
@@ -189,7 +189,7 @@ def test_the_end_of_a_task_is_told_when_it_comes(terminal: Make) -> None:
     console.idle()
     at = len(console.raw)
     (console.project / "go").write_text("done\n")
-    console.sees('Background command "Waits" completed (exit code 0); /tasks shows it')
+    console.sees('Background command "Waits" completed (exit code 0) · /tasks to list tasks')
     console.waits(lambda: b"\a" in console.raw[at:], "the bell")
     assert len(console.server.requests) == 2
     console.say("and?")

@@ -30,7 +30,7 @@ def test_a_large_paste_is_one_word_and_is_sent_whole() -> None:
     assert pastes.expand(f"See {word} and [paste 2: x]") == f"See {text} and [paste 2: x]"
     assert pastes.add("short") == "short"
     assert Pastes().add("x\n" * 20) == "[paste 1: 20 lines]"
-    assert pastes.add("x" * 5000) == "[paste 2: 5,000 letters]"
+    assert pastes.add("x" * 5000) == "[paste 2: 5,000 characters]"
 
 
 def test_what_was_typed_is_found_again_newest_first(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_last_line_fits_and_keeps_what_matters(columns: int) -> None:
         assert "turn 5, working 3:10" in line
         assert "context 34%" in line
         assert "$0.54" in line
-        assert "edits freely" in line
+        assert "accept edits" in line
 
 
 def test_a_line_of_a_program_keeps_its_colours_and_nothing_else() -> None:
@@ -154,7 +154,7 @@ def test_the_region_shows_what_would_act() -> None:
 
 def test_a_question_fits_and_is_answered_by_a_key() -> None:
     async def ask() -> None:
-        choices = (Choice("y", "yes, once", "once"), Choice("n", "no", "no"))
+        choices = (Choice("y", "Yes", "once"), Choice("n", "No", "no"))
         body: list[StyledLine] = [["x" * 20] for _ in range(50)]
         dialog = Dialog("Permission", body, choices, is_framed=True)
         for columns in (30, 60, 120):

@@ -75,7 +75,7 @@ def test_an_edit_shows_its_diff_and_a_failure_its_last_lines() -> None:
     assert "exit 2" in output.text
     assert "line 19" in output.text
     assert "line 11" not in output.text
-    assert "the last 8 of 20 lines; ctrl-o shows all" in output.text
+    assert "last 8 of 20 lines · ctrl-o to show all" in output.text
 
 
 def test_what_was_refused_says_so() -> None:
@@ -138,7 +138,7 @@ def test_the_list_of_things_to_do_stays_in_sight_until_it_is_done() -> None:
     write(*["completed"] * 3, "in_progress", *["pending"] * 20)
     lines = words(told.live(80, 8))
     assert len(lines) == 6
-    assert lines[-1].strip() == "3 of 24 done; /todos shows all"
+    assert lines[-1].strip() == "3 of 24 done · /todos to show all"
     write(*["completed"] * 3)
     assert told.live(80, 8) == []
 
@@ -169,12 +169,12 @@ def test_what_comes_again_after_a_broken_answer_is_not_told_twice() -> None:
     told.handle(events.ContentDelta("text", "Half of an ans", 0))
     for attempt in (1, 2):
         told.handle(events.Retrying(attempt, 3, 2.0, ApiError("overloaded", kind="overloaded_error")))
-        assert words(told.live(80, 8)) == ["", f"  ! overloaded; try {attempt} of 3 in 2 s"]
+        assert words(told.live(80, 8)) == ["", f"  ! overloaded; retry {attempt} of 3 in 2 s"]
     assert output.text == ""
     told.handle(events.ContentDelta("text", "A whole answer.", 0))
     told.handle(events.ResponseReceived(Response(), ()))
     assert "Half" not in output.text
-    assert output.text == "  · overloaded; it was asked again\n\n  A whole answer.\n"
+    assert output.text == "  · overloaded; retried\n\n  A whole answer.\n"
     assert told.live(80, 8) == []
 
 
@@ -196,7 +196,7 @@ def test_what_was_being_done_is_told_when_it_is_broken_off() -> None:
     assert first.startswith("  ▸ Bash     make test  interrupted")
     assert first.endswith("5.0 s ◻")
     assert second.startswith("  ▸ reader   look  interrupted")
-    assert output.text.endswith("◻ interrupted; say what to do instead\n")
+    assert output.text.endswith("◻ Interrupted · type what to do instead\n")
     assert told.live(80, 8) == []
 
 
@@ -207,20 +207,20 @@ def test_what_the_model_declines_is_not_said_twice_and_what_a_hook_says_once() -
     told.handle(events.ResponseReceived(Response(stop_reason="refusal"), ()))
     told.handle(events.TurnEnded("refused", "I cannot.", 1, 1.0, {}, 0))
     assert output.text.count("I cannot.") == 1
-    assert "the model declined; say it another way" in output.text
+    assert "The model declined to answer" in output.text
     told.begin_turn()
     told.handle(events.TurnEnded("refused", "No such words here.", 1, 1.0, {}, 0))
     assert output.text.count("No such words here.") == 1
-    assert output.text.count("declined") == 1
+    assert output.text.count("declined to") == 1
 
 
 def test_after_an_error_the_next_thing_to_do_is_told() -> None:
     told, output, _, _ = stream()
     told.handle(events.TurnEnded("error", "cannot connect", 1, 1.0, {}, 0))
     assert "! cannot connect\n" in output.text
-    assert "· up and enter say it again" in output.text
+    assert "· Press up, then enter to retry." in output.text
     told.handle(events.TurnEnded("error", "invalid x-api-key", 1, 1.0, {}, 0))
-    assert "set another ANTHROPIC_API_KEY" in output.text
+    assert "set a valid ANTHROPIC_API_KEY" in output.text
 
 
 def test_a_hook_is_a_line_while_it_runs() -> None:

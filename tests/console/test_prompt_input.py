@@ -64,7 +64,7 @@ def test_lines_pastes_and_history(terminal: Make) -> None:
     console.sees("› See: [paste 1")
     asked = len(console.server.requests)
     console.send(ENTER)
-    console.sees("[paste 1: 2,000 lines] was not kept; enter once more sends it as it stands")
+    console.sees("The content of [paste 1: 2,000 lines] is lost. Press enter again to send the placeholder.")
     assert len(console.server.requests) == asked
     console.send("\x03\x12")
     console.sees("search:")
@@ -87,14 +87,14 @@ def test_completion_of_commands_and_files(terminal: Make) -> None:
     console.open()
     console.idle()
     console.send("/re")
-    console.sees("/resume", "go on with another session", "/rewind", "tab and arrows choose")
+    console.sees("/resume", "Resume a session", "/rewind", "tab and arrows to select")
     console.send(TAB)
     console.sees("› /rename")
     console.send(TAB)
     console.sees("› /resume", "▸ /resume")
     # What is pressed at once is heard in order.
     console.send("\x15/cos" + TAB + ENTER)
-    console.told("› /cost", "nothing was asked yet")
+    console.told("› /cost", "no requests yet")
     console.send("\x15/gree")
     console.sees("/greet", "Greets somebody")
     console.send(TAB)
@@ -108,15 +108,15 @@ def test_completion_of_commands_and_files(terminal: Make) -> None:
     console.send(TAB)
     console.sees("look at @deep/er/station.py")
     console.send("\x15look at @stat")
-    console.sees("  deep/er/station.py", "tab and arrows choose")
+    console.sees("  deep/er/station.py", "tab and arrows to select")
     console.send(DOWN)
     console.sees("▸ deep/er/station.py")
     console.send(ENTER + "closely")
     console.sees("› look at @deep/er/station.py closely")
     asked = len(console.server.requests)
-    for typed, meant in (("/nothing-like-this", "/help lists them"), ("/hepl", "/help?")):
+    for typed, meant in (("/nothing-like-this", "/help"), ("/hepl", "/help?")):
         console.send("\x15" + typed + ENTER)
-        console.told(f"there is no command {typed}; ", meant)
+        console.told(f"Unknown command: {typed}. ", meant)
         console.sees(f"› {typed}")
     assert len(console.server.requests) == asked
     console.proves()
@@ -142,18 +142,18 @@ def test_shell_memory_and_images(terminal: Make) -> None:
     console.told("touch began; sleep 60  interrupted")
     console.idle()
     console.say("#never use tabs")
-    console.sees("Where should this be kept?", "CLAUDE.local.md")
+    console.sees("Save memory in", "CLAUDE.local.md")
     console.send("l")
-    console.told("kept in")
+    console.told("Saved in")
     assert (console.project / "CLAUDE.local.md").read_text() == "- never use tabs\n"
     console.say("what is in dot.png ?")
-    console.told("with the image dot.png", "Yes.")
+    console.told("Attached dot.png", "Yes.")
     console.idle()
     console.say("/rewind")
-    console.sees("Go back to before which prompt?", "▸ what is in dot.png ?", "  !echo out; touch made")
+    console.sees("Rewind to a prompt", "▸ what is in dot.png ?", "  !echo out; touch made")
     assert "<bash" not in console.text
     console.send(ESC)
-    console.loses("Go back to")
+    console.loses("Rewind to")
     sent = json.dumps(console.server.requests[-1].body["messages"])
     assert "<bash-input>echo out; touch made</bash-input>" in sent
     assert "<bash-stdout>out" in sent
@@ -176,12 +176,12 @@ def test_pictures_are_pasted_by_their_path_and_from_the_clipboard(terminal: Make
     console.paste(f"{tmp_path}/my\\ dot.png ")
     console.sees("› [image 1: my dot.png]")
     console.send("\x16")
-    console.told("there is no picture in the clipboard")
+    console.told("the clipboard contains no image")
     (tmp_path / "held.png").write_bytes(DOT)
     console.send("\x16")
     console.sees("[image 1: my dot.png][image 2: ")
     console.send(" what are they?" + ENTER)
-    console.told("with the image my dot.png", "Yes.")
+    console.told("Attached my dot.png", "Yes.")
     console.idle()
     sent = json.dumps(console.server.requests[-1].body["messages"])
     assert sent.count(base64.b64encode(DOT).decode()) == 2
@@ -192,7 +192,7 @@ def test_pictures_are_pasted_by_their_path_and_from_the_clipboard(terminal: Make
 
 def test_without_a_program_for_it_the_clipboard_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NotFound, match="nothing here can read a picture"):
+    with pytest.raises(NotFound, match="no program to read an image"):
         asyncio.run(save_clipboard_image({"DISPLAY": ":9"}))
 
 
@@ -201,27 +201,27 @@ def test_modes_keys_editor_and_vi(terminal: Make) -> None:
     console = terminal(script, EDITOR="sh -c 'printf \"written elsewhere\" > $1' sh", rows=40)
     console.open()
     console.idle()
-    for words in ("edits freely", "plans only", "asks before writing"):
+    for words in ("accept edits", "plan", "default"):
         console.send(SHIFT_TAB)
         console.sees(words)
     console.send("?")
-    console.told("search what was typed before", "shift-tab", "everything that tools said")
+    console.told("search the prompts of all sessions", "shift-tab", "with all tool results")
     console.send("\x07")
     console.sees("› written elsewhere")
     console.send(ENTER)
     console.told("Yes.")
     console.idle()
     console.say("/vim")
-    console.told("vi keys")
+    console.told("Keys: vi")
     console.send("abc" + ESC)
     console.send("0xA!")
     console.sees("› bc!")
     console.send(ESC + "ddi")
     console.loses("bc!")
     console.say("/vim")
-    console.told("emacs keys")
+    console.told("Keys: emacs")
     console.send(ESC + ESC)
-    console.sees("Go back to before which prompt?", "written elsewhere")
+    console.sees("Rewind to a prompt", "written elsewhere")
     console.send(DOWN + ESC)
-    console.loses("Go back to")
+    console.loses("Rewind to")
     console.proves()

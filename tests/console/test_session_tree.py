@@ -26,7 +26,7 @@ def test_branches_stand_behind_the_prompt_that_they_leave() -> None:
     session = Session(load(BytesSource(data)))
     told = words(session_tree_lines(session, 80, max_prompts=3))
     assert told == [
-        "  3 prompts, 2 branches abandoned:",
+        "  3 prompts, 2 abandoned branches:",
         "  │ first",
         "  │ └ second, taken back  2 turns, abandoned",
         "  │   └ on from there  1 turn, abandoned",
@@ -34,9 +34,9 @@ def test_branches_stand_behind_the_prompt_that_they_leave() -> None:
         "  │ third",
     ]
     short = words(session_tree_lines(session, 80, max_prompts=1))
-    assert short == ["  3 prompts, 2 branches abandoned, 2 of them further up; the last ones:", "  │ third"]
+    assert short == ["  3 prompts, 2 abandoned branches (2 above); last:", "  │ third"]
 
 
 def test_a_session_in_which_nobody_said_anything_says_so() -> None:
     told = words(session_tree_lines(Session(load(BytesSource(b""))), 80))
-    assert told == ["  there is no conversation in it"]
+    assert told == ["  Empty session"]

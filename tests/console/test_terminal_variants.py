@@ -29,7 +29,7 @@ def test_a_narrow_terminal_and_one_that_is_resized(terminal: Make) -> None:
     gate.release()
     console.told("the end.", "137 out")
     console.say("run")
-    console.sees("Permission", "yes, once", "xxy  ", "this session: exactly this")
+    console.sees("Permission", "Yes", "xxy  ", "Yes, for this session")
     assert max(len(line) for line in console.text.splitlines()) <= 44
     console.send("y")
     console.told("Ran.", "1 step")
@@ -42,9 +42,9 @@ def test_where_lines_are_broken_anew_nothing_of_the_region_is_left_behind(termin
     console = terminal(script, columns=100, rows=50, TMUX="somewhere")
     console.open()
     console.say("run it")
-    console.sees("Permission", "esc stops")
+    console.sees("Permission", "esc to cancel")
     console.narrow(60)
-    once = ("┌ Permission", "┐", "esc stops", "› run it", "steno chat", "asks before writing")
+    once = ("┌ Permission", "┐", "esc to cancel", "› run it", "steno chat", "default")
     console.waits(
         lambda: max(map(len, console.text.splitlines())) < 60 and all(console.text.count(each) == 1 for each in once),
         "one question",
@@ -79,10 +79,10 @@ def test_for_a_screen_reader_there_are_whole_lines_only(terminal: Make) -> None:
     console = terminal(script)
     console.open("--screen-reader", wait="session")
     console.send("go" + ENTER)
-    console.told("Permission", "touch made", "yes, once")
-    console.sees("Permission? yes, once")
+    console.told("Permission", "touch made", "Yes")
+    console.sees("Permission? Yes")
     console.send(DOWN)
-    console.sees("Permission? this session: Bash(touch made)")
+    console.sees("Permission? Yes, this session: Bash(touch made)")
     assert not re.search("[┌─│└]", console.text)
     console.send("y")
     console.told("▸ Bash     touch made", "Done.", "out")

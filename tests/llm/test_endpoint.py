@@ -49,7 +49,7 @@ def test_a_custom_header_may_be_what_one_signs_with() -> None:
 
 @pytest.mark.parametrize("environment", [{}, {"ANTHROPIC_API_KEY": " "}, {"ANTHROPIC_CUSTOM_HEADERS": "X-Team: blue"}])
 def test_without_a_key_one_is_told_what_to_set(environment: dict[str, str]) -> None:
-    with pytest.raises(MissingKey, match=r"no key for api\.anthropic\.com") as caught:
+    with pytest.raises(MissingKey, match=r"no API key for api\.anthropic\.com") as caught:
         Endpoint.from_environment(environment)
     assert "ANTHROPIC_API_KEY" in caught.value.hint
 

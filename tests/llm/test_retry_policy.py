@@ -135,13 +135,13 @@ def test_any_header_is_a_time_or_nothing(told: str) -> None:
     ("body", "kind", "message"),
     [
         (b'{"error":{"type":"api_error","message":"Oops"}}', "api_error", "Oops"),
-        (b'{"error":{"type":"x_error"}}', "x_error", "h answered 500 and gave no reason"),
+        (b'{"error":{"type":"x_error"}}', "x_error", "h returned status 500 with no error message"),
         (b'{"error":"Oops"}', "api_error", "Oops"),
-        (b'{"error":5}', "api_error", "h answered 500 and gave no reason"),
-        (b"<html>Bad gateway", "api_error", "h answered 500 and gave a page"),
-        (b"[" * 100_000, "api_error", "h answered 500 and gave no reason"),
-        (b"\xff", "api_error", "h answered 500 and gave no reason"),
-        (b"", "api_error", "h answered 500 and gave no reason"),
+        (b'{"error":5}', "api_error", "h returned status 500 with no error message"),
+        (b"<html>Bad gateway", "api_error", "h returned status 500 with an HTML page"),
+        (b"[" * 100_000, "api_error", "h returned status 500 with no error message"),
+        (b"\xff", "api_error", "h returned status 500 with no error message"),
+        (b"", "api_error", "h returned status 500 with no error message"),
     ],
 )
 def test_a_refusal_is_told_whatever_its_body_is(body: bytes, kind: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Where git runs, and each way in which a repository leads outside the working folders."""
+"""Where git runs, and each way in which a repository links outside the working directories."""
 
 import os
 import subprocess
@@ -96,7 +96,7 @@ def test_a_folder_that_only_the_shell_knows(words: tuple[str | Word, ...]) -> No
 
 
 def test_a_folder_that_is_not_known_is_outside(top: Path) -> None:
-    unknown = "the folder that git runs in is not known before it runs"
+    unknown = "the directory that git runs in depends on a variable"
     assert _reached(top, lost=True) == unknown
     assert _reached(top, 'git -C "$x" log') == unknown
     assert _reached(top, "make all", lost=True) == ""
@@ -108,21 +108,21 @@ def test_a_folder_that_is_not_known_is_outside(top: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("git add /etc/passwd", "/etc/passwd is outside the working folders"),
-        ("git add ../outside", "BASE/outside is outside the working folders"),
-        ("git add ~/file", "BASE/home/file is outside the working folders"),
-        ("git diff --output=/etc/passwd", "/etc/passwd is outside the working folders"),
-        ("git commit -F/etc/passwd", "/etc/passwd is outside the working folders"),
-        ("git add ./src /etc/passwd", "/etc/passwd is outside the working folders"),
+        ("git add /etc/passwd", "/etc/passwd is outside the working directories"),
+        ("git add ../outside", "BASE/outside is outside the working directories"),
+        ("git add ~/file", "BASE/home/file is outside the working directories"),
+        ("git diff --output=/etc/passwd", "/etc/passwd is outside the working directories"),
+        ("git commit -F/etc/passwd", "/etc/passwd is outside the working directories"),
+        ("git add ./src /etc/passwd", "/etc/passwd is outside the working directories"),
         ("git add ../missing", ""),
-        ("git add ../dangling", "BASE/dangling is outside the working folders"),
+        ("git add ../dangling", "BASE/dangling is outside the working directories"),
         ("git add . ./src .git", ""),
         ("git diff /dev/null src", ""),
-        ("git log /dev/zero", "/dev/zero is outside the working folders"),
+        ("git log /dev/zero", "/dev/zero is outside the working directories"),
         ('git add "/etc/$x" src', ""),
         ("git log link", ""),
-        ("git log ./link", "BASE/top/link is outside the working folders"),
-        ("timeout 5 git add /etc/passwd", "/etc/passwd is outside the working folders"),
+        ("git log ./link", "BASE/top/link is outside the working directories"),
+        ("timeout 5 git add /etc/passwd", "/etc/passwd is outside the working directories"),
         ("timeout 5 make /etc/passwd", ""),
     ],
 )
@@ -139,7 +139,7 @@ def test_paths_of_the_repository_above_are_inside(top: Path) -> None:
     (read,) = parse_script("git add ../a ../../outside").commands
     where = RunFolders((str(top / "src"),), "")
     said = git_reach_outside(read, where, (str(top / "src"),))
-    assert said == f"{top.parent}/outside is outside the working folders"
+    assert said == f"{top.parent}/outside is outside the working directories"
     (read,) = parse_script("git add ../a").commands
     assert git_reach_outside(read, where, (str(top / "src"),)) == ""
 
@@ -151,7 +151,7 @@ def test_a_folder_made_to_look_like_a_repository_has_no_inside(tmp_path: Path) -
     (tmp_path / "fake" / "in").mkdir()
     (read,) = parse_script("git add ../refs").commands
     said = git_reach_outside(read, RunFolders((str(tmp_path / "fake" / "in"),), ""), ("/w",))
-    assert said == f"{tmp_path}/fake/refs is outside the working folders"
+    assert said == f"{tmp_path}/fake/refs is outside the working directories"
 
 
 # What a repository names
@@ -215,19 +215,19 @@ _PROGRAMS = "BASE/top/.git/rebase-merge/git-rebase-todo names programs to run"
 
 
 def _outside(name: str) -> str:
-    return f"BASE/top/.git/{name} leads outside the working folders"
+    return f"BASE/top/.git/{name} links outside the working directories"
 
 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
         (_unchanged, ""),
-        (_link, "the repository of BASE/top is BASE/outside/moved, outside the working folders"),
-        (_file, "the repository of BASE/top is BASE/outside/moved, outside the working folders"),
+        (_link, "the repository of BASE/top is BASE/outside/moved, outside the working directories"),
+        (_file, "the repository of BASE/top is BASE/outside/moved, outside the working directories"),
         (_inner_file, ""),
-        (_common("../../outside\n"), "the repository of BASE/top is BASE/outside, outside the working folders"),
+        (_common("../../outside\n"), "the repository of BASE/top is BASE/outside, outside the working directories"),
         (_common(" ../src \n"), ""),
-        (_worktree("../outside"), "the work tree of BASE/top is BASE/outside, outside the working folders"),
+        (_worktree("../outside"), "the work tree of BASE/top is BASE/outside, outside the working directories"),
         (_worktree("src"), ""),
         (_worktree("."), ""),
         (_todo("pick 1 x\nexec make\n"), _PROGRAMS),
@@ -269,7 +269,7 @@ def test_the_shared_folder_of_a_work_tree_is_looked_at_too(top: Path) -> None:
     assert git_reach_outside(read, where, (str(tree),)) == ""
     (top / ".git" / "refs" / "a").symlink_to("/etc")
     said = git_reach_outside(read, where, (str(tree),))
-    assert said == f"{top}/.git/refs/a leads outside the working folders"
+    assert said == f"{top}/.git/refs/a links outside the working directories"
 
 
 def test_without_a_repository_nothing_is_reached(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_folder_that_is_given_is_looked_at_as_well(top: Path) -> None:
     _git(other, "init", "-q")
     (other / ".git" / "a").symlink_to("/etc")
     assert _reached(top) == ""
-    said = "BASE/top/src/other/.git/a leads outside the working folders"
+    said = "BASE/top/src/other/.git/a links outside the working directories"
     assert _reached(top, "git -C src/other log") == said
 
 
@@ -292,7 +292,7 @@ def test_a_repository_with_too_many_entries_is_outside(top: Path, monkeypatch: p
     monkeypatch.setattr(git_repository, "_MAX_ENTRIES", count)
     assert _reached(top) == ""
     monkeypatch.setattr(git_repository, "_MAX_ENTRIES", count - 1)
-    assert _reached(top) == "BASE/top/.git leads outside the working folders"
+    assert _reached(top) == "BASE/top/.git links outside the working directories"
 
 
 def test_files_that_cannot_be_read_name_nothing(top: Path) -> None:

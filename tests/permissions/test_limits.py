@@ -42,4 +42,4 @@ def test_a_script_has_a_bounded_number_of_words_variables_and_redirections(part:
     before, after = ([], parts) if part == "a" else (parts, [])
     assert parser.parse_script(" ".join([*before, "echo", *after])).trouble == ""
     too_long = parser.parse_script(" ".join([part, *before, "echo", *after]))
-    assert (too_long.trouble, too_long.commands) == ("it has more than 1000 words", ())
+    assert (too_long.trouble, too_long.commands) == ("more than 1000 words", ())

@@ -205,7 +205,7 @@ def test_calls_without_sense_ask(here: Judging, given: dict[str, object]) -> Non
 
 
 def test_a_guard_is_not_made_of_nonsense(here: Judging) -> None:
-    with pytest.raises(BadRequest, match="no permission mode"):
+    with pytest.raises(BadRequest, match="unknown permission mode"):
         PermissionChecker(RuleSet(), cast("PermissionMode", "yolo"), "/p", ("/p",))
     with pytest.raises(BadRequest, match="absolute"):
         PermissionChecker(RuleSet(), "default", "/p", ("p",))
@@ -229,10 +229,10 @@ def _homeless() -> str:
 
 def test_modes_and_folders_that_make_no_sense_are_refused(here: Judging) -> None:
     rules, cwd = here.guard().rules, str(here.project)
-    with pytest.raises(BadRequest, match="no permission mode 'other'") as caught:
+    with pytest.raises(BadRequest, match="unknown permission mode 'other'") as caught:
         PermissionChecker(rules, cast("PermissionMode", "other"), cwd, (cwd,))
     modes = "default, plan, acceptEdits, bypassPermissions, dontAsk"
-    assert caught.value.hint == f"one of {modes}"
+    assert caught.value.hint == f"Modes: {modes}"
     for folders in (("relative",), (cwd, "relative")):
         with pytest.raises(BadRequest, match="must be absolute"):
             PermissionChecker(rules, "default", cwd, folders)

@@ -1,4 +1,4 @@
-"""Dialogs for permissions, plans, questions of tools, and trust."""
+"""Dialogs for permissions, plans, questions from tools, and trust."""
 
 import os
 import shlex
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def short_path(path: str, cwd: str) -> str:
-    """Return a path as it is said in a folder.
+    """Return a path relative to the working directory, or to home as `~`.
 
     >>> short_path("/home/ada/tide/src/a.py", "/home/ada/tide")
     'src/a.py'
@@ -41,20 +41,19 @@ def short_path(path: str, cwd: str) -> str:
 
 
 def shorten_paths(text: str, cwd: str) -> str:
-    """Return a sentence with the paths in it said so.
+    """Shorten every path in a sentence.
 
-    >>> shorten_paths("/home/ada/tide/a.py would be changed", "/home/ada/tide")
-    'a.py would be changed'
+    >>> shorten_paths("changes /home/ada/tide/a.py", "/home/ada/tide")
+    'changes a.py'
     """
     shortened = (short_path(word, cwd) if word.startswith(os.sep) else word for word in text.split(" "))
     return " ".join(shortened)
 
 
 def _base_folders(cwd: str) -> list[tuple[str, str]]:
-    """Return what paths are said from, and what stands for it: the folder before home."""
+    """Return pairs of a base directory and the prefix that replaces it, the working directory before home."""
     home = os.path.expanduser("~")
     candidates = [(cwd, ""), (os.path.realpath(cwd), ""), (home, "~"), (os.path.realpath(home), "~")]
-    # What is not below anything is not said from there.
     return [(folder, prefix) for folder, prefix in candidates if folder not in ("", os.sep, "~")]
 
 
@@ -62,16 +61,16 @@ _MAX_LINES: Final = 13
 _MAX_PARTS: Final = 8
 _MAX_RULE: Final = 40
 _MAX_FILE_BYTES: Final = 1 << 20
-_REJECTED_MESSAGE: Final = "The user does not want this."
+_REJECTED_MESSAGE: Final = "The user rejected this tool call."
 _SCOPES: Final[tuple[tuple[str, RuleScope, str], ...]] = (
-    ("p", "local", "in this project, for you"),
-    ("t", "project", "in this project, for everybody"),
-    ("u", "user", "in all your projects"),
+    ("p", "local", "This project, only you"),
+    ("t", "project", "This project, shared"),
+    ("u", "user", "All your projects"),
 )
 
 
 class PermissionDialogs:
-    """Asks for permission in a console."""
+    """Asks the user to approve tool calls."""
 
     def __init__(
         self,
@@ -91,16 +90,16 @@ class PermissionDialogs:
         self.is_open = False
 
     async def __call__(self, call: dict[str, Any], decision: Decision) -> Approval:
-        """Ask whether a call may be made."""
+        """Ask the user to approve a tool call."""
         self.is_open = True
-        self.on_waiting(f"{call_label(call)} waits for your permission")
+        self.on_waiting(f"{call_label(call)} needs your approval")
         try:
             return await self._ask(call, decision)
         finally:
             self.is_open = False
 
     async def _ask(self, call: dict[str, Any], decision: Decision) -> Approval:
-        # Judging and comparing is not done again for every frame.
+        # The body is drawn in every frame; permission checks and diffs are computed once per width.
         @lru_cache(2)
         def body(columns: int) -> list[StyledLine]:
             return list(self._dialog_body(call, decision, columns))
@@ -130,22 +129,22 @@ class PermissionDialogs:
             if approval is not None:
                 return approval
 
-    # What is shown
+    # Body
 
     def _dialog_body(self, call: dict[str, Any], decision: Decision, columns: int) -> Iterator[StyledLine]:
         tool_input = as_object(call.get("input")) or {}
         name = str(call.get("name"))
-        yield [f"{one_line(call_label(call), columns - 20)} wants to {_action_verb(name)}"]
+        yield [f"{one_line(call_label(call), columns - 20)}: {_action_question(name)}"]
         yield from _first_lines(self._call_lines(name, tool_input, columns), _MAX_LINES)
-        for line in wrap(f"asks because {shorten_paths(decision.reason, self._get_cwd())}", columns):
+        for line in wrap(f"Needs approval: {shorten_paths(decision.reason, self._get_cwd())}", columns):
             yield [(line, "dim")]
         parts = command_parts(str(tool_input.get("command", ""))) if name == SHELL else []
         if len(parts) > 1:
-            yield [("it runs, one after the other:", "dim")]
+            yield [("Commands:", "dim")]
             yield from _first_lines(self._part_lines(parts, columns), _MAX_PARTS)
 
     def _call_lines(self, name: str, tool_input: dict[str, Any], columns: int) -> Iterator[StyledLine]:
-        """Yield what a call would do, all of it."""
+        """Yield the full effect of a call: its command, its diff or its input."""
         if name == SHELL:
             for line in wrap(str(tool_input.get("command", "")), columns - 2):
                 yield ["  ", (line, "bold")]
@@ -169,7 +168,7 @@ class PermissionDialogs:
             decision = permissions.judge(SHELL, {"command": text}, cwd=self._get_cwd()) if permissions else None
             is_allowed = decision is not None and decision.verdict == "allow"
             displayed = one_line(text, max(columns * 3 // 5, 12))
-            reason = shorten_paths(decision.reason, self._get_cwd()) if decision else "its words are not known yet"
+            reason = shorten_paths(decision.reason, self._get_cwd()) if decision else "depends on a variable"
             mark = ("✓ ", "green") if is_allowed else ("! ", "yellow")
             yield [
                 "  ",
@@ -179,36 +178,36 @@ class PermissionDialogs:
             ]
 
     def _print_explanation(self, call: dict[str, Any], decision: Decision, *, explain: bool) -> None:
-        """Print what does not fit into the question: why it asks, or what it is about."""
+        """Print the reason for asking, or the whole call."""
         columns = self._prompt.screen.width - 4
         if not explain:
             tool_input = as_object(call.get("input")) or {}
             call_lines = self._call_lines(str(call.get("name")), tool_input, columns)
             self._renderer.print_block([["  ", *line] for line in call_lines], "all")
             return
-        lines = [shorten_paths(decision.reason, self._get_cwd())]
+        lines = [f"Reason: {shorten_paths(decision.reason, self._get_cwd())}"]
         if decision.rule:
-            lines.append(f"the rule that decided: {decision.rule}")
+            lines.append(f"Matching rule: {decision.rule}")
         else:
-            lines.append("no rule allows it, and the mode does not either")
-        lines += [f"this rule would allow it: {offer}" for offer in decision.offers]
+            lines.append("Neither a rule nor the permission mode allows it")
+        lines += [f"A rule that allows it: {offer}" for offer in decision.offers]
         if decision.together:
-            lines.append(f"these would together: {', '.join(decision.together)}")
-        lines.append("rules that deny come first, then those that ask, then those that allow")
+            lines.append(f"Rules that together allow it: {', '.join(decision.together)}")
+        lines.append("Order of precedence: deny, ask, allow")
         self._renderer.print_block(
             [["    ", (part, "dim")] for line in lines for part in wrap(line, columns - 1)], "why"
         )
 
-    # What is answered
+    # Answers
 
     async def _choose_rule(self, decision: Decision) -> Approval | None:
-        """Ask which rule is kept and where; both are seen before anything is saved."""
+        """Ask which rule to save and in which settings file."""
         rules = decision.offers[:1] or decision.together
         if len(decision.offers) > 1:
             rows = [
                 Choice(str(index), rule, rule, _rule_reach(rule)) for index, rule in enumerate(decision.offers[:5], 1)
             ]
-            reply = await self._prompt.ask(Dialog("Which rule?", (), rows))
+            reply = await self._prompt.ask(Dialog("Choose a rule", (), rows))
             if reply is None:
                 return None
             rules = (reply.value,)
@@ -217,21 +216,21 @@ class PermissionDialogs:
             return [["  ", (line, "bold")] for rule in rules for line in wrap(rule, columns - 2)]
 
         scope_choices = [Choice(key, label, scope, self._settings_file(scope)) for key, scope, label in _SCOPES]
-        reply = await self._prompt.ask(Dialog("Allow this from now on, and where is it kept?", body, scope_choices))
+        reply = await self._prompt.ask(Dialog("Save this rule in", body, scope_choices))
         if reply is None:
             return None
-        place = cast("RuleScope", reply.value)
-        return Approval(granted=True, rules=rules, scope=place)
+        scope = cast("RuleScope", reply.value)
+        return Approval(granted=True, rules=rules, scope=scope)
 
     def _settings_file(self, scope: RuleScope) -> str:
-        """Return where a rule is kept, as short as it can be said."""
+        """Return the shortened path of the settings file of a scope."""
         return short_path(settings_path(scope, self._get_cwd(), self._env), self._get_cwd())
 
     def _absolute_path(self, path: str) -> str:
         return os.path.normpath(os.path.join(self._get_cwd(), os.path.expanduser(path)))
 
     async def _ask_rejection_reason(self) -> Approval | None:
-        dialog = Dialog("No. What should it do instead?", (), (), text_hint="enter alone: just no")
+        dialog = Dialog("What should be done instead?", (), (), text_hint="enter to reject · esc to skip")
         return self._reject(await self._prompt.ask(dialog))
 
     def _reject(self, reply: Reply | None) -> Approval:
@@ -239,11 +238,11 @@ class PermissionDialogs:
         if not text:
             return Approval(granted=False, message=_REJECTED_MESSAGE)
         self._renderer.print_user_text(text)
-        return Approval(granted=False, message=f"{_REJECTED_MESSAGE} They said: {text}")
+        return Approval(granted=False, message=f"{_REJECTED_MESSAGE} Feedback: {text}")
 
     async def _edit_command(self, call: dict[str, Any]) -> Approval | None:
         tool_input = as_object(call.get("input")) or {}
-        dialog = Dialog("The command to run instead", (), (), text_hint="enter runs it, esc goes back")
+        dialog = Dialog("Edit command", (), (), text_hint="enter to run · esc to go back")
         dialog.initial = str(tool_input.get("command", ""))
         reply = await self._prompt.ask(dialog)
         if reply is None or not reply.text.strip():
@@ -251,54 +250,54 @@ class PermissionDialogs:
         return Approval(granted=True, tool_input={**tool_input, "command": reply.text})
 
 
-_TEXT_HINT: Final = "say what it should do instead"
+_TEXT_HINT: Final = "reject with feedback"
 
 
 def _first_lines(lines: Iterable[StyledLine], max_lines: int) -> list[StyledLine]:
-    """Return the first lines, and how many more there are."""
+    """Return the first lines, and a last line that counts the hidden ones."""
     all_lines = list(lines)
     if len(all_lines) <= max_lines:
         return all_lines
-    return [*all_lines[: max_lines - 1], [(f"  … {len(all_lines) - max_lines + 1} more lines: d shows all", "dim")]]
+    return [*all_lines[: max_lines - 1], [(f"  … {len(all_lines) - max_lines + 1} more lines · d to show all", "dim")]]
 
 
 def _choices(call: dict[str, Any], decision: Decision) -> list[Choice]:
-    choices = [Choice("y", "yes, once", "once")]
+    choices = [Choice("y", "Yes", "once")]
     if decision.offers or decision.together:
         rule = ", ".join(decision.offers[:1] or decision.together)
         command = (as_object(call.get("input")) or {}).get("command")
-        # A rule is seen in full before it holds; that of a long command is the command itself.
+        # Show a rule in full before the user accepts it; for a long command the rule equals the command.
         is_exact = len(rule) > _MAX_RULE and rule == f"{SHELL}({command})"
-        choices.append(Choice("s", f"this session: {'exactly this' if is_exact else rule}", "session"))
-        choices.append(Choice("a", "always…", "always"))
-    choices.append(Choice("n", "no", "no"))
+        choices.append(Choice("s", "Yes, for this session" if is_exact else f"Yes, this session: {rule}", "session"))
+        choices.append(Choice("a", "Always…", "always"))
+    choices.append(Choice("n", "No", "no"))
     if call.get("name") == SHELL:
-        choices.append(Choice("e", "edit the command", "edit"))
+        choices.append(Choice("e", "Edit command", "edit"))
     if call.get("name") in TEXT_EDITING_TOOLS:
-        choices.append(Choice("d", "the whole diff", "all"))
-    choices.append(Choice("?", "why", "why"))
+        choices.append(Choice("d", "Show full diff", "all"))
+    choices.append(Choice("?", "Explain", "why"))
     return choices
 
 
-def _action_verb(name: str) -> str:
+def _action_question(name: str) -> str:
     if name == SHELL:
-        return "run"
-    return "change" if name in TEXT_EDITING_TOOLS else "do this"
+        return "run this command?"
+    return "change this file?" if name in TEXT_EDITING_TOOLS else "proceed?"
 
 
 def _rule_reach(rule: str) -> str:
-    return "and whatever begins so" if rule.endswith((":*)", "**)")) else "exactly this"
+    return "prefix match" if rule.endswith((":*)", "**)")) else "exact match"
 
 
 def command_parts(script: str) -> "list[Command]":
-    """Return the commands that a script runs, as the guard reads it."""
+    """Return the commands in a script, as the permission checker parses them."""
     from steno.permissions.shell.parser import parse_script
 
     return list(parse_script(script).commands)
 
 
 def _command_text(command: "Command") -> str:
-    """Return a command as it runs: what it sets before, and where it reads and writes, with it."""
+    """Return the source text of a command, with its assignments and redirections."""
     assignments = [f"{item.name}={_quote_word(item.value)}" for item in command.assignments]
     files = [f"{'>' if each.writes else '<'} {_quote_word(each.target)}" for each in command.redirections]
     return " ".join([*assignments, *map(_quote_word, command.words), *files])
@@ -306,7 +305,7 @@ def _command_text(command: "Command") -> str:
 
 def _quote_word(word: "Word") -> str:
     if word.literal and word.tilde:
-        # In quotes it would be a name like any other.
+        # A quoted tilde would be a literal file name.
         tilde_prefix, slash, rest = word.text.partition("/")
         return tilde_prefix + slash + (shlex.quote(rest) if rest else "")
     return shlex.quote(word.text) if word.literal else word.text.replace(UNKNOWN_PART, "…")
@@ -318,7 +317,7 @@ def _all_words(command: "Command") -> "list[Word]":
 
 
 def preview_patch(name: str, tool_input: dict[str, Any], cwd: str) -> list[Any]:
-    """Return what a call would change in its file, as far as that can be said beforehand."""
+    """Return the patch that an editing call would apply to its file."""
     path = os.path.join(cwd, os.path.expanduser(str(tool_input.get("file_path", ""))))
     before = _read_text(path)
     if tool_facts(name).file_action == "write":
@@ -342,19 +341,19 @@ def _read_text(path: str) -> str:
 
 
 _PLAN_CHOICES: Final = (
-    Choice("y", "yes, and edit freely", "acceptEdits"),
-    Choice("m", "yes, but ask before each edit", "default"),
-    Choice("n", "no, keep planning", "no"),
+    Choice("y", "Yes, accept edits", "acceptEdits"),
+    Choice("m", "Yes, approve each edit", "default"),
+    Choice("n", "No, keep planning", "no"),
 )
-_ENTER_PLAN_CHOICES: Final = (Choice("y", "yes, plan first", "yes"), Choice("n", "no, go ahead", "no"))
+_ENTER_PLAN_CHOICES: Final = (Choice("y", "Yes, enter plan mode", "yes"), Choice("n", "No, start now", "no"))
 _TRUST_EXPLANATION: Final = (
-    "It brings files of its own: instructions for the model, settings, perhaps commands that run by "
-    "themselves. Without trust they have no effect."
+    "This directory contains instructions for the model or settings that can run commands. "
+    "They are ignored until you trust it."
 )
 
 
 class ToolDialogs:
-    """Answers what tools ask, with the user."""
+    """Asks the user the questions of tools."""
 
     def __init__(self, prompt: "Prompt", renderer: "EventRenderer") -> None:
         self._prompt = prompt
@@ -364,14 +363,14 @@ class ToolDialogs:
         self.is_open = False
 
     async def __call__(self, kind: str, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Ask the user something; None when they leave it."""
+        """Ask the user; return None if they dismiss the dialog."""
         self.is_open = True
         try:
             if kind == "plan":
-                self.on_waiting("a plan waits for you")
+                self.on_waiting("a plan needs your approval")
                 return await self._ask_plan(request)
             if kind == "question":
-                self.on_waiting("a question waits for you")
+                self.on_waiting("a question needs your answer")
                 return await self._ask_questions(request)
             return None
         finally:
@@ -379,12 +378,12 @@ class ToolDialogs:
 
     async def _ask_plan(self, request: dict[str, Any]) -> dict[str, Any]:
         if request.get("step") == "enter":
-            reply = await self._prompt.ask(Dialog("Plan first, before anything is changed?", (), _ENTER_PLAN_CHOICES))
+            reply = await self._prompt.ask(Dialog("Enter plan mode?", (), _ENTER_PLAN_CHOICES))
             return {"approved": reply is not None and reply.value == "yes"}
         plan = request.get("plan")
-        # A plan is as long as it is: it is printed, and only the question stays below.
+        # Plans can be long: print the plan, and keep only the question in the dialog.
         self._renderer.print_markdown(str(plan) if plan else "*The plan is empty.*")
-        dialog = Dialog("Go on with this plan?", (), _PLAN_CHOICES, text_hint="say what should be different")
+        dialog = Dialog("Approve this plan?", (), _PLAN_CHOICES, text_hint="request changes")
         reply = await self._prompt.ask(dialog)
         if reply is None:
             self.on_cancel()
@@ -392,14 +391,14 @@ class ToolDialogs:
         if reply.value in ("no", "words"):
             text = reply.text
             if reply.value == "no":
-                text = await self._ask_text("What should be different?")
+                text = await self._ask_text("What should change?")
             if text.strip():
                 self._renderer.print_user_text(text)
             return {"approved": False, "words": text}
         return {"approved": True, "mode": reply.value}
 
     async def _ask_text(self, title: str) -> str:
-        reply = await self._prompt.ask(Dialog(title, (), (), text_hint="enter sends, esc leaves it"))
+        reply = await self._prompt.ask(Dialog(title, (), (), text_hint="enter to send · esc to skip"))
         return reply.text if reply is not None else ""
 
     async def _ask_questions(self, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -428,7 +427,7 @@ class ToolDialogs:
             str(question.get("header") or "Question"),
             lambda columns: [[line] for line in wrap(question_text, columns)],
             choices,
-            text_hint="an answer in your own words",
+            text_hint="type an answer",
         )
         dialog.is_multiple = is_multiple
         reply = await self._prompt.ask(dialog)
@@ -440,7 +439,7 @@ class ToolDialogs:
 
 
 async def ask_trust_once(prompt: "Prompt", renderer: "EventRenderer", options: "AgentOptions") -> None:
-    """Ask once about a folder that brings files which would have an effect."""
+    """Ask once whether to trust a directory whose files can have an effect."""
     from steno.permissions.project_trust import effective_files, trust_folder
 
     files = effective_files(options.cwd)
@@ -459,7 +458,7 @@ def _answer_text(answer: str | list[str]) -> str:
 
 
 async def _ask_trust(prompt: "Prompt", folder: str, files: list[str]) -> bool:
-    """Ask whether a folder's own files may have an effect; what there is is named."""
+    """Ask whether to trust a directory; list the files in question."""
 
     def body(columns: int) -> list[StyledLine]:
         folder_lines: list[StyledLine] = [["  ", (line, "bold")] for line in wrap(folder, columns - 2)]
@@ -467,6 +466,6 @@ async def _ask_trust(prompt: "Prompt", folder: str, files: list[str]) -> bool:
         names: list[StyledLine] = [["  ", (line, "dim")] for line in wrap(", ".join(files), columns - 2)]
         return [*folder_lines, *explanation, *names]
 
-    choices = (Choice("y", "yes, I trust it", "yes"), Choice("n", "not now", "no"))
-    reply = await prompt.ask(Dialog("Do you trust this folder?", body, choices, is_framed=True))
+    choices = (Choice("y", "Yes, trust it", "yes"), Choice("n", "Not now", "no"))
+    reply = await prompt.ask(Dialog("Trust this directory?", body, choices, is_framed=True))
     return reply is not None and reply.value == "yes"

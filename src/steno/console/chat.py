@@ -35,30 +35,30 @@ if TYPE_CHECKING:
 
 
 class AgentSetup(msgspec.Struct, kw_only=True):
-    """What it takes to start an engine."""
+    """The options, session and model client that an agent needs to start."""
 
     options: "AgentOptions"
     open_session: "Callable[[], WritableSession]"
-    """Returns the session to work in; called once the user has been asked about trust."""
+    """Opens the session; called after the user has answered the trust question."""
     open_model: "Callable[[], AbstractAsyncContextManager[ModelClient]]"
     price_response: "PriceResponse"
 
 
 class ChatConfig(msgspec.Struct, kw_only=True):
-    """What the caller decides."""
+    """Settings and callbacks from the caller."""
 
     prepare: Callable[[], AgentSetup]
-    """Gets everything ready that takes a while; called when the prompt is on the screen."""
+    """Does the slow preparation; called when the prompt is on the screen."""
     render_last_turns: Callable[[str, int, int], Iterator[StyledLine]]
-    """Tells the last turns of a session: its path, how many, in how many columns."""
+    """Renders the last turns of a session: its path, number of turns, columns."""
     use_vi: bool = False
-    """Whether the prompt has the keys of vi."""
+    """Whether the prompt uses vi keys."""
     first_prompt: str = ""
-    """What is said first."""
+    """The prompt to submit first."""
     tour_steps: tuple[tuple[str, str], ...] = ()
-    """A guided tour: what to say, and what it will show; nothing but for a demonstration."""
-    exit_message: str = "steno chat --resume {session}   goes on here"
-    """What is said at the end; `{session}` is the session that was worked in."""
+    """Steps of a guided tour, used for demos: a prompt, and an explanation of what it shows."""
+    exit_message: str = "Resume this session: steno chat --resume {session}"
+    """Printed on exit; `{session}` is replaced by the session ID."""
 
 
 _SIGNAL_NAMES: Final = ("SIGHUP", "SIGTERM")
@@ -66,7 +66,7 @@ _SIGNAL_NAMES: Final = ("SIGHUP", "SIGTERM")
 
 @contextmanager
 def handle_exit_signals(on_signal: Callable[[], None]) -> Generator[None]:
-    """Have something done when one of these signals comes; not all systems have them."""
+    """Call `on_signal` on SIGHUP and SIGTERM, on systems that have them."""
     loop = asyncio.get_running_loop()
     numbers = [getattr(signal, name) for name in _SIGNAL_NAMES if hasattr(signal, name)]
     for number in numbers:
@@ -84,11 +84,11 @@ _REFRESH_SECONDS: Final = 0.25
 _NOTIFY_AFTER_SECONDS: Final = 10.0
 _SHOWN_TURNS: Final = 3
 _CYCLED_MODES: Final = ("default", "acceptEdits", "plan")
-_EXIT_HINT: Final = "once more to leave"
+_EXIT_HINT: Final = "Press again to exit"
 
 
 class Chat:
-    """One console."""
+    """A chat in one console."""
 
     def __init__(self, screen: "TerminalScreen", config: "ChatConfig") -> None:
         self.screen = screen
@@ -97,10 +97,10 @@ class Chat:
         self.prompt.buffer.on_text_changed += self._on_text_changed
         self.status = ChatStatus(self)
         self.queued_prompts: list[str] = []
-        """What was said and is yet to be taken up."""
+        """Prompts that are not submitted yet."""
         self.turns = 0
         self.last_session_id = ""
-        """The session that was worked in last, if anything was said in it."""
+        """ID of the last session that has a file."""
         self.renderer: EventRenderer
         self.agent_setup: AgentSetup
         self.session: AgentSession | None = None
@@ -113,14 +113,14 @@ class Chat:
         self._carried_permissions: tuple[str, tuple[str, ...]] = ("", ())
         self._current_task: asyncio.Task[Any] | None = None
         self._background_tasks: set[asyncio.Task[Any]] = set()
-        # What commands keep from one time to the next, and what they started beside the console.
+        # State of slash commands between calls, and child processes that end with the console.
         self.command_state: dict[str, Any] = {}
         self.child_processes: list[asyncio.subprocess.Process] = []
 
-    # From beginning to end
+    # Life cycle
 
     async def run(self) -> int:
-        """Open the console; return the exit code when the user leaves it."""
+        """Run the console until the user exits; return the exit code."""
         app = self.prompt.app
         draw_task = asyncio.ensure_future(app.run_async(handle_sigint=False))
         queue_task = asyncio.ensure_future(self._run_queue())
@@ -143,7 +143,7 @@ class Chat:
         return 0
 
     async def _run_queue(self) -> None:
-        """Get the engine, and take up what is said until the user leaves."""
+        """Start the agent, then process queued prompts until the user exits."""
         self.agent_setup = await asyncio.to_thread(self._prepare)
         from steno.console import approval_dialogs
         from steno.report.markdown_renderer import preload_renderer
@@ -163,7 +163,7 @@ class Chat:
                 await self._close_session("prompt_input_exit")
 
     def _prepare(self) -> "AgentSetup":
-        """Import what the console needs from here on, while the user may type already."""
+        """Import the modules that the first prompt does not need, while the user can already type."""
         from steno.console.approval_dialogs import PermissionDialogs, ToolDialogs
         from steno.console.commands import CommandTable
         from steno.console.event_renderer import EventRenderer
@@ -186,13 +186,13 @@ class Chat:
         return agent_setup
 
     async def leave_session(self) -> None:
-        """Leave the session; another is entered next."""
+        """Close the session before another one is opened."""
         await self._close_session("other")
 
     async def switch_session(
         self, open_session: "Callable[[], WritableSession]", *, show_history: bool = True
     ) -> "WritableSession":
-        """Leave the session, then enter the one that `open_session` opens; where it fails, a new one."""
+        """Close the session and open another; open a new session if that fails."""
         from steno.agent.writable_session import new_session
 
         options = self.agent_setup.options
@@ -208,7 +208,7 @@ class Chat:
     async def enter_session(
         self, writable_session: "WritableSession", source: str = "", *, show_history: bool = True
     ) -> None:
-        """Work in a session from now on; the one before it is left."""
+        """Make a session the current one; close the previous one."""
         from steno.agent.agent_session import build_session
         from steno.agent.config.agent_options import AgentCallbacks
 
@@ -233,7 +233,7 @@ class Chat:
         if mode:
             context.plan.permission_mode = mode
         if not show_history:
-            # It is the same work, taken up elsewhere.
+            # A fork or a rewind continues the same work, so granted rules stay in effect.
             session.granted_rules.rules = rules
         self.session = session
         self.turns = 0
@@ -244,7 +244,7 @@ class Chat:
             history_lines = await asyncio.to_thread(
                 lambda: list(self.config.render_last_turns(path, _SHOWN_TURNS, width))
             )
-            self.renderer.print_block(history_lines, "told")
+            self.renderer.print_block(history_lines, "history")
         await session.open()
         self.refresh_status()
 
@@ -267,7 +267,7 @@ class Chat:
                 await process.wait()
 
     def exit(self) -> None:
-        """End everything."""
+        """Exit the console."""
         self._is_leaving = True
         if self.prompt.dialog is not None:
             self.prompt.dialog.reply(None)
@@ -275,18 +275,18 @@ class Chat:
         self._wake_up.set()
 
     def session_path(self) -> str:
-        """Return the path of the session; nothing before anything was said in it."""
+        """Return the path of the session file, or an empty string before the first prompt."""
         path = self.session.agent.conversation.recorder.path if self.session is not None else ""
         return path if path and _exists(path) else ""
 
-    # What is said
+    # Prompts
 
     def is_busy(self) -> bool:
-        """Whether there is something to break into."""
+        """Whether a turn or command is running."""
         return self._current_task is not None
 
     def submit(self, text: str) -> None:
-        """Take what was typed: some commands at once, everything else in its turn."""
+        """Accept typed text: run some commands at once, queue everything else."""
         self.prompt.hint = ""
         invocation = self.command_table.parse(text) if self.session is not None else None
         if invocation is not None and invocation[0].runs_anytime and self.is_busy():
@@ -302,17 +302,17 @@ class Chat:
             self.prompt.hint = ""
 
     def run_in_background(self, awaitable: "Awaitable[Any]") -> None:
-        """Do something while other things go on."""
+        """Run an awaitable in the background and print its errors."""
         task = asyncio.ensure_future(self._report_errors(awaitable))
         self._background_tasks.add(task)
         task.add_done_callback(self._background_tasks.discard)
 
     def unqueue(self) -> str:
-        """Return the prompt that was queued last; it waits no longer."""
+        """Remove the last queued prompt and return it."""
         return self.queued_prompts.pop() if self.queued_prompts else ""
 
     def interrupt(self) -> None:
-        """Break into what is done; what was to be done next is the user's again."""
+        """Interrupt the running action; move queued prompts back into the prompt."""
         if self.queued_prompts and not self._is_leaving:
             queued, self.queued_prompts = self.queued_prompts, []
             self.prompt.set_text("\n".join([*queued, *filter(None, [self.prompt.buffer.text])]))
@@ -323,7 +323,7 @@ class Chat:
             self._current_task.cancel()
 
     def perform(self, action: str) -> None:
-        """Do what a key wishes for."""
+        """Perform the action bound to a key."""
         if action == "leave":
             if self.prompt.hint == _EXIT_HINT:
                 self.exit()
@@ -341,13 +341,13 @@ class Chat:
             self.run_in_background(command.run(self, ""))
 
     def set_mode(self, mode: str) -> None:
-        """Go on in another permission mode."""
+        """Set the permission mode."""
         if self.session is not None:
             self.session.agent.executor.context.plan.permission_mode = mode
             self.refresh_status()
 
     async def _run_next(self) -> None:
-        """Take up the next thing that was said, when there is one."""
+        """Process the next queued prompt, or wait for one."""
         if not self.queued_prompts:
             self._wake_up.clear()
             await self._wake_up.wait()
@@ -369,7 +369,7 @@ class Chat:
         self.status.show_tour_step()
 
     async def _report_errors(self, awaitable: "Awaitable[Any]") -> None:
-        """Do something; what goes wrong is told, and the console goes on."""
+        """Await something; print its errors instead of raising them."""
         try:
             await awaitable
         except StenoError as error:
@@ -402,7 +402,7 @@ class Chat:
             await self.run_prompt(text)
 
     async def run_prompt(self, text: str) -> "TurnEnded | None":
-        """Take a prompt to its answer."""
+        """Run a prompt until its turn ends."""
         from steno.console.local_input import attach_images
 
         if self.session is None:
@@ -411,7 +411,7 @@ class Chat:
         self.renderer.print_user_text(text)
         content, image_names = await asyncio.to_thread(attach_images, text, self._get_cwd())
         for name in image_names:
-            self.renderer.print_note(f"with the image {name}", "dim")
+            self.renderer.print_note(f"Attached {name}", "dim")
         self.renderer.begin_turn()
         self.status.begin_turn(text)
         started_at = time.monotonic()
@@ -420,7 +420,7 @@ class Chat:
             self.status.notify("done")
         return turn_ended
 
-    # What happens
+    # Events
 
     def _handle_event(self, event: "Event") -> None:
         from steno.agent.events import ResponseReceived, ToolEnded
@@ -432,7 +432,7 @@ class Chat:
             self.refresh_status()
 
     def _forward_queued_prompts(self) -> None:
-        """Let the model hear at the next chance what was said meanwhile; commands wait."""
+        """Send queued prompts to the model in the running turn; commands stay queued."""
         while self.session is not None and self.queued_prompts and self.queued_prompts[0][:1] not in ("/", "!", "#"):
             text = self.queued_prompts.pop(0)
             self.session.agent.inbox.append((text, False))
@@ -443,13 +443,13 @@ class Chat:
         self.status.note_background_end(notification)
 
     async def _refresh_periodically(self) -> None:
-        """Have what turns turn; where somebody has it read out nothing does."""
+        """Redraw spinners and timers; a screen reader gets no animation."""
         while not self.screen.is_screen_reader:
             await asyncio.sleep(_REFRESH_SECONDS)
             self.screen.refresh()
 
     def refresh_status(self) -> None:
-        """Have everything that is seen brought up to date."""
+        """Redraw the status line."""
         self.status.refresh()
 
     def _get_permissions(self) -> "CallPermissionChecker | None":

@@ -1,7 +1,7 @@
-"""The status of a chat: greeting, queue, status line, window title, notifications.
+"""The status of a chat: header, queue, status line, window title, notifications.
 
-A command of the user may write the status line instead (`statusLine` in the settings), as in
-Claude Code: it gets the state as JSON, and its first line is shown.
+`statusLine` in the settings can name a command that writes the status line, as in Claude Code: it gets the state as
+JSON on standard input, and the first line of its output is shown.
 """
 
 import asyncio
@@ -30,25 +30,33 @@ _MINUTE: Final = 60
 
 
 def spinner_frame(moment: float, *, unicode: bool) -> str:
-    """Return what turns while something goes on."""
+    """Return the spinner frame for a moment in seconds."""
     frames = _UNICODE_FRAMES if unicode else _ASCII_FRAMES
     return frames[int(moment * _FRAMES_PER_SECOND) % len(frames)]
 
 
 def elapsed_text(seconds: float) -> str:
-    """Return how long something has been going on: `0:42`."""
+    """Return an elapsed time such as `0:42`."""
     total_seconds = int(seconds)
     return f"{total_seconds // _MINUTE}:{total_seconds % _MINUTE:02}"
 
 
-MODE_DESCRIPTIONS: Final = {
-    "default": "asks before writing",
-    "acceptEdits": "edits freely",
-    "plan": "plans only",
-    "bypassPermissions": "asks about nothing",
-    "dontAsk": "refuses instead of asking",
+MODE_LABELS: Final = {
+    "default": "default",
+    "acceptEdits": "accept edits",
+    "plan": "plan",
+    "bypassPermissions": "bypass permissions",
+    "dontAsk": "do not ask",
 }
-"""What a permission mode means, in a few words."""
+"""Names of the permission modes in the status line."""
+MODE_DESCRIPTIONS: Final = {
+    "default": "ask before edits and commands",
+    "acceptEdits": "accept file edits without asking",
+    "plan": "read only, then propose a plan",
+    "bypassPermissions": "approve everything",
+    "dontAsk": "deny calls that need approval",
+}
+"""What each permission mode does."""
 _BAR_WIDTH: Final = 10
 _WARNING_PERCENT: Final = 80
 _BAR_MIN_COLUMNS: Final = 90
@@ -65,31 +73,31 @@ _SGR_STYLES: Final = {
 
 
 class StatusState(msgspec.Struct, kw_only=True):
-    """What is known of the session at this moment."""
+    """The values that the status line shows."""
 
     model: str = ""
     branch: str = ""
     turn: int = 0
     is_waiting: bool = False
-    """Whether it waits for the user's answer."""
+    """Whether a dialog waits for the user."""
     seconds: float | None = None
-    """How long the turn has been going on; None when none is."""
+    """Seconds since the turn started; None between turns."""
     context: int = 0
     window: int = 0
     cost: int = 0
-    """In micro-dollars."""
+    """Cost of the session in micro-dollars."""
     mode: str = "default"
     background_tasks: int = 0
-    """What runs in the background."""
+    """Number of running background tasks."""
 
 
 def status_line(state: StatusState, columns: int, moment: float, *, unicode: bool = True) -> StyledLine:
-    """Return the line; where there is little room the less important goes first."""
+    """Return the status line; the least important parts are dropped when it is too wide."""
     if not state.model:
-        return [(" starting", "dim")]
+        return [(" Starting…", "dim")]
     parts: list[tuple[int, StyledLine]] = [(0, [(humanize.model_name(state.model), "bold")])]
     if state.seconds is not None:
-        activity = "waiting for you" if state.is_waiting else "working"
+        activity = "waiting for input" if state.is_waiting else "working"
         mark = "●" if state.is_waiting else spinner_frame(moment, unicode=unicode)
         style = "yellow" if state.is_waiting else "green"
         turn_text = f"turn {state.turn}, {activity} {elapsed_text(state.seconds)}"
@@ -104,10 +112,10 @@ def status_line(state: StatusState, columns: int, moment: float, *, unicode: boo
     parts.append((3, [f"${state.cost / MICRO_DOLLARS_PER_DOLLAR:.2f}"]))
     if state.branch:
         parts.append((6, [(truncate(clean(state.branch), 24), "dim")]))
-    parts.append((1, [(MODE_DESCRIPTIONS.get(state.mode, state.mode), "yellow" if state.mode != "default" else "")]))
+    parts.append((1, [(MODE_LABELS.get(state.mode, state.mode), "yellow" if state.mode != "default" else "")]))
     if state.background_tasks:
         parts.append((4, [humanize.count(state.background_tasks, "task") + " running"]))
-    parts.append((8, [("? keys", "dim")]))
+    parts.append((8, [("? for shortcuts", "dim")]))
     while len(parts) > 1 and _parts_width(parts) > columns:
         parts.remove(max(parts, key=lambda part: part[0]))
     line: StyledLine = [" "]
@@ -122,7 +130,7 @@ def _parts_width(parts: list[tuple[int, StyledLine]]) -> int:
 
 
 def status_command_input(session: "AgentSession") -> dict[str, Any]:
-    """Return what a status line command reads: the facts of a session at this moment."""
+    """Return the JSON input of a status line command."""
     from steno.agent.recorder import VERSION
 
     agent = session.agent
@@ -152,7 +160,7 @@ def status_command_input(session: "AgentSession") -> dict[str, Any]:
 
 
 class StatusCommand:
-    """The user's own command for the line: run when something has changed, never twice at once."""
+    """The user's status line command: runs after changes, one process at a time."""
 
     def __init__(self, command: str, cwd: str, env: dict[str, str]) -> None:
         self._command = command
@@ -163,13 +171,13 @@ class StatusCommand:
         self.line: StyledLine = []
 
     def request_update(self, status_input: dict[str, Any], on_update: Callable[[], None]) -> None:
-        """Have it run, and `on_update` called when its line is there; once more if it runs just now."""
+        """Run the command, once more if it is running already; call `on_update` after each run."""
         self._pending_input = status_input
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._run_pending(on_update))
 
     async def close(self) -> None:
-        """End it if it still runs."""
+        """Cancel the running command."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -204,7 +212,7 @@ class StatusCommand:
 
 
 def parse_colours(text: str) -> StyledLine:
-    """Return a line of a program's with the sixteen colours it has; nothing else of it acts."""
+    """Return one line of program output with its 16 ANSI colours; drop all other control sequences."""
     line: StyledLine = []
     style: list[str] = []
     for number, part in enumerate(_SGR.split(text)):
@@ -221,12 +229,12 @@ def parse_colours(text: str) -> StyledLine:
 
 _BELL: Final = "\a"
 _OSC9_TERMINALS: Final = frozenset({"iTerm.app", "WezTerm", "ghostty", "kitty", "WarpTerminal"})
-"""Terminals that show the message of OSC 9."""
+"""Terminals that show OSC 9 messages as notifications."""
 _MAX_MESSAGE: Final = 120
 
 
 def notification_sequence(message: str, channel: str, env: Mapping[str, str]) -> str:
-    """Return what to send to the terminal; `channel` is `preferredNotifChannel` of the settings."""
+    """Return the sequence for a notification; `channel` is the setting `preferredNotifChannel`."""
     osc9_message = f"\x1b]9;{one_line(message, _MAX_MESSAGE)}\x1b\\"
     match channel:
         case "notifications_disabled":
@@ -244,12 +252,12 @@ def notification_sequence(message: str, channel: str, env: Mapping[str, str]) ->
 _MAX_QUEUED: Final = 3
 _MAX_TITLE: Final = 60
 _HINT_TURNS: Final = 2
-_WORKING_HINT: Final = "esc breaks in; what you type meanwhile is heard between two steps"
-_PROMPT_HINT: Final = "say what you want done; / lists commands, @ names a file, ? shows keys"
+_WORKING_HINT: Final = "esc to interrupt · enter to queue a message"
+_PROMPT_HINT: Final = "Type a prompt · / for commands · @ for files · ? for shortcuts"
 
 
 class ChatStatus:
-    """The looks of one console."""
+    """Shows the status of one chat."""
 
     def __init__(self, chat: "Chat") -> None:
         self._chat = chat
@@ -259,13 +267,13 @@ class ChatStatus:
         chat.prompt.live_lines = self.live
 
     def print_greeting(self) -> None:
-        """Say where one is, and what one can do."""
+        """Print the header line and show the first hint."""
         chat, session = self._chat, self._chat.session
         if session is None:
             return
-        place = session.agent.conversation.recorder.composer.context
-        header_left = "  ".join(filter(None, (humanize.project_name(place.cwd), place.git_branch)))
-        header_right = f"session {place.session_id[:SHORT_ID_LENGTH]}"
+        context = session.agent.conversation.recorder.composer.context
+        header_left = "  ".join(filter(None, (humanize.project_name(context.cwd), context.git_branch)))
+        header_right = f"session {context.session_id[:SHORT_ID_LENGTH]}"
         head = clean(f"steno chat  {header_left}  {humanize.model_name(session.agent.request_config.model)}")
         space = chat.screen.width - 1 - display_width(head) - display_width(header_right)
         line: StyledLine = [(head, "dim")]
@@ -275,11 +283,11 @@ class ChatStatus:
         chat.prompt.hint = "" if self._tour_steps else _PROMPT_HINT
         self.show_tour_step()
         if chat.prompt.buffer.text and not self._chat.config.tour_steps:
-            # What could be meant was not known when it was typed.
+            # Completions were not loaded yet when the text was typed.
             chat.prompt.buffer.start_completion()
 
     def show_tour_step(self) -> None:
-        """On a tour: say what has happened and put the next thing to say into the prompt."""
+        """Print the next explanation of the tour and put its prompt into the input."""
         if not self._tour_steps or self._chat.session is None:
             return
         text, explanation = self._tour_steps.pop(0)
@@ -291,7 +299,7 @@ class ChatStatus:
         )
 
     def live(self, columns: int, rows: int) -> list[StyledLine]:
-        """Return what goes on now, and what waits behind it."""
+        """Return the live view followed by the queued prompts."""
         chat = self._chat
         if chat.session is None:
             return []
@@ -301,18 +309,18 @@ class ChatStatus:
             lines.append([("  ┊ ", "blue"), ("queued  ", "dim"), queued_text])
         if len(chat.queued_prompts) > _MAX_QUEUED:
             lines.append([("  ┊ ", "blue"), (f"and {len(chat.queued_prompts) - _MAX_QUEUED} more", "dim")])
-        # The prompt stands apart from what is above it.
+        # Separate the prompt from the lines above it.
         return [*lines, []] if lines else []
 
     def status(self, columns: int) -> StyledLine:
-        """Return the last line."""
+        """Return the status line."""
         if self._status_command is not None and self._status_command.line:
             return self._status_command.line
         unicode = self._chat.screen.paint.unicode
         return status_line(self.state(), columns, time.monotonic(), unicode=unicode)
 
     def state(self) -> StatusState:
-        """Return what is known at this moment."""
+        """Return the current values for the status line."""
         chat, session = self._chat, self._chat.session
         if session is None:
             return StatusState()
@@ -333,46 +341,46 @@ class ChatStatus:
         )
 
     def set_status_command(self, session: "AgentSession") -> None:
-        """Let a command of the user's write the last line, where the settings name one."""
+        """Use the status line command of the settings, if any."""
         command, context = session.settings.status_line, session.agent.executor.context
         self._status_command = StatusCommand(command, context.project, context.env) if command else None
 
     def refresh(self) -> None:
-        """Bring everything that is seen up to date."""
+        """Update the status line."""
         session = self._chat.session
         if self._status_command is not None and session is not None:
             self._status_command.request_update(status_command_input(session), self._chat.screen.refresh)
         self._chat.screen.refresh()
 
     async def close(self) -> None:
-        """End what still runs for it."""
+        """Stop the status line command."""
         status_command, self._status_command = self._status_command, None
         if status_command is not None:
             await status_command.close()
 
     def begin_turn(self, text: str) -> None:
-        """A turn begins: name the window, and say at first what can be done meanwhile."""
+        """Set the window title to the prompt; show a hint in the first turns."""
         self.set_title(text)
         if self._chat.turns <= _HINT_TURNS:
             self._chat.prompt.hint = _WORKING_HINT
 
     def set_title(self, text: str) -> None:
-        """Name the window."""
+        """Set the window title."""
         self._chat.screen.output.set_title(f"steno: {one_line(text, _MAX_TITLE)}")
 
     def note_background_end(self, notification: str) -> None:
-        """Tell at once what has ended in the background; the model hears of it at its next chance."""
+        """Print a note when a background task ends; the model is notified with its next request."""
         from steno.session.turns.prompts import tag_content
 
         chat = self._chat
-        summary = tag_content(notification, "summary") or "Something in the background has ended"
+        summary = tag_content(notification, "summary") or "Background task ended"
         failed = tag_content(notification, "status") == "failed"
-        chat.renderer.print_note(f"{summary}; /tasks shows it", "yellow" if failed else "dim")
+        chat.renderer.print_note(f"{summary} · /tasks to list tasks", "yellow" if failed else "dim")
         if not chat.is_busy():
-            self.notify("something in the background has ended")
+            self.notify("background task ended")
 
     def notify(self, message: str) -> None:
-        """Let the user know who may look elsewhere."""
+        """Send a desktop notification or a bell."""
         session = self._chat.session
         channel = session.settings.notification_channel if session is not None else ""
         sequence = notification_sequence(f"steno: {message}", channel, os.environ)

@@ -1,6 +1,6 @@
-"""Dialogs: text to read, choices by key, free text, or a searchable list.
+"""Dialogs: text, choices by key, free text, or a searchable list.
 
-reply = await prompt.ask(Dialog("Permission", body, choices=(Choice("y", "yes, once", "once"),)))
+reply = await prompt.ask(Dialog("Permission", body, choices=(Choice("y", "Yes", "once"),)))
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import msgspec
 from steno.sanitize.terminal import StyledLine, StyledText, clean, display_width, one_line, pad, truncate, wrap
 
 Body: TypeAlias = Sequence[StyledLine] | Callable[[int], Sequence[StyledLine]]
-"""Something to read: lines, or what lays them out in so many columns."""
+"""Lines to show, or a function that lays them out for a width in columns."""
 _LIST_ROWS: Final = 8
 _PREVIEW_ROWS: Final = 6
 _MAX_FRAME_WIDTH: Final = 110
@@ -21,27 +21,27 @@ _SHOW_ALL_KEY: Final = "d"
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One answer to choose."""
+    """One choice of a dialog."""
 
     key: str
-    """The key that chooses it; nothing where it is chosen with the arrows."""
+    """The key that selects it; empty if it is selected with the arrow keys."""
     label: str
     value: str
     detail: str = ""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What was answered."""
+    """The answer of the user."""
 
     value: str
     text: str = ""
-    """What was typed with it."""
+    """Text typed as the answer."""
     values: tuple[str, ...] = ()
-    """Where several can be chosen: all of them."""
+    """All selected values, if several can be selected."""
 
 
 class Dialog:
-    """One question."""
+    """One question to the user."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Dialog:
         is_framed: bool = False,
         is_search: bool = False,
     ) -> None:
-        """Take what to ask; `text` is what typing an answer is for, where that is possible."""
+        """Create a dialog; `text_hint` says what typing an answer does, as in "tab to …"."""
         self.title = title
         self.body = body
         self.choices = tuple(choices)
@@ -61,22 +61,22 @@ class Dialog:
         self.is_framed = is_framed
         self.is_search = is_search
         self.is_multiple = False
-        """Whether several can be chosen."""
+        """Whether several choices can be selected."""
         self.preview: Callable[[str], list[StyledLine]] | None = None
-        """Returns what is told of what is pointed at."""
+        """Returns preview lines for the value of the current choice."""
         self.show_all_value = ""
-        """The answer that has everything printed where not all of it fits."""
+        """The reply value that prints the whole body when it does not fit."""
         self.index = 0
         self.selected: set[str] = set()
         self.is_typing = not choices and bool(text_hint)
         self.initial = ""
-        """What stands there to be edited."""
+        """Text to edit."""
         self.answer: asyncio.Future[Reply | None] = asyncio.get_running_loop().create_future()
 
-    # What is chosen
+    # Selection
 
     def visible_choices(self, typed: str) -> list[Choice]:
-        """Return the choices that fit what was typed in a search."""
+        """Return the choices that match the search text."""
         if not self.is_search or not typed.strip():
             return list(self.choices)
         query_words = typed.lower().split()
@@ -87,12 +87,12 @@ class Dialog:
         ]
 
     def move(self, offset: int, typed: str) -> None:
-        """Go up or down in the list."""
+        """Move the selection by `offset` rows."""
         last_index = len(self.visible_choices(typed)) - 1
         self.index = max(0, min(self.index + offset, last_index))
 
     def press_key(self, key: str) -> bool:
-        """Choose by a key; whether one is meant."""
+        """Select the choice bound to a key; return whether the key is bound."""
         for number, choice in enumerate(self.choices):
             if choice.key and choice.key == key:
                 self.index = number
@@ -106,20 +106,22 @@ class Dialog:
         return False
 
     def current_text(self, typed: str) -> str:
-        """Return what is pointed at, in words."""
+        """Return the current choice as text for a screen reader."""
         visible = self.visible_choices(typed)
         if self.is_typing or not visible:
             return ""
         choice = visible[min(self.index, len(visible) - 1)]
-        selection_text = ("chosen, " if choice.value in self.selected else "not chosen, ") if self.is_multiple else ""
+        selection_text = (
+            ("selected, " if choice.value in self.selected else "not selected, ") if self.is_multiple else ""
+        )
         return f"{selection_text}{choice.label}"
 
     def toggle(self) -> None:
-        """Choose one of several, or take it back."""
+        """Select or deselect the current choice."""
         self.selected ^= {self.choices[self.index].value}
 
     def confirm(self, typed: str) -> None:
-        """Answer with what is pointed at."""
+        """Answer with the selected choices."""
         visible = self.visible_choices(typed)
         if not visible:
             return
@@ -128,18 +130,18 @@ class Dialog:
         self.reply(Reply(choice.value, values=values or (choice.value,)))
 
     def reply_text(self, text: str) -> None:
-        """Answer in words."""
+        """Answer with text."""
         self.reply(Reply("words", text))
 
     def reply(self, reply: Reply | None) -> None:
-        """Answer; None leaves the question open."""
+        """Set the answer; None means dismissed."""
         if not self.answer.done():
             self.answer.set_result(reply)
 
-    # What is seen
+    # Drawing
 
     def lines(self, columns: int, rows: int, typed: str, *, plain: bool = False) -> list[StyledLine]:
-        """Return the question as lines, at most so many; `plain` has no frame."""
+        """Return the dialog as at most `rows` lines; `plain` omits the frame."""
         is_framed = self.is_framed and not plain
         inner_width = min(columns - 1, _MAX_FRAME_WIDTH) - 4 if is_framed else columns - 2
         choice_lines = list(self._choice_lines(inner_width, typed))
@@ -147,7 +149,7 @@ class Dialog:
         room = max(rows - len(choice_lines) - (3 if is_framed else 2), 1)
         if len(body) > room:
             hidden_count = len(body) - room + 1
-            key_hint = f": {_SHOW_ALL_KEY} shows all" if self.show_all_value else ""
+            key_hint = f" · {_SHOW_ALL_KEY} to show all" if self.show_all_value else ""
             more: StyledLine = [(f"… {hidden_count} more lines{key_hint}", "dim")]
             body = [*body[: room - 1], more]
         if is_framed:
@@ -157,7 +159,7 @@ class Dialog:
 
     def _choice_lines(self, columns: int, typed: str) -> Iterator[StyledLine]:
         if self.is_typing:
-            yield [(one_line(self.text_hint, columns), "dim")]
+            yield from _dim_lines(self._typing_hint(), columns)
             return
         if self.is_search:
             yield from self._list_lines(columns, typed)
@@ -167,8 +169,11 @@ class Dialog:
         else:
             yield from self._key_lines(columns)
 
+    def _typing_hint(self) -> str:
+        return f"enter to {self.text_hint} · esc to go back" if self.choices else self.text_hint
+
     def _key_lines(self, columns: int) -> Iterator[StyledLine]:
-        """Yield the answers beside each other, as many on a line as fit."""
+        """Yield the choices side by side, as many per line as fit."""
         line: StyledLine = []
         used = 0
         for number, choice in enumerate(self.choices):
@@ -185,10 +190,10 @@ class Dialog:
                 line, used = [" " * (len(choice.key) + 3), (part, style)], columns
         yield line
         if self.text_hint:
-            yield from _dim_lines(f"tab: {self.text_hint}; esc stops", columns)
+            yield from _dim_lines(f"tab to {self.text_hint} · esc to cancel", columns)
 
     def _row_lines(self, columns: int) -> Iterator[StyledLine]:
-        """Yield the answers below each other, with what they mean."""
+        """Yield the choices one per line, each with its detail."""
         prefix_width = 2 + (2 if self.is_multiple else 0) + max(len(choice.key) for choice in self.choices) + 3
         label_width = min(max(display_width(one_line(each.label)) for each in self.choices), columns - prefix_width)
         detail_width = columns - prefix_width - label_width - 2
@@ -202,15 +207,15 @@ class Dialog:
             yield [mark, check_mark, *key, label, (f"  {detail_lines[0]}", "dim")]
             space = " " * (prefix_width + label_width + 2)
             if detail_width < _MIN_DETAIL_WIDTH and each.detail:
-                # Too narrow for two columns: what it means stands below it.
+                # Too narrow for two columns: put the detail below the label.
                 space, detail_lines = (" " * prefix_width, ["", *wrap(one_line(each.detail), columns - prefix_width)])
             yield from ([space, (part, "dim")] for part in detail_lines[1:])
-        key_hint = "space chooses, enter sends" if self.is_multiple else "enter chooses"
-        typing_hint = f", tab: {self.text_hint}" if self.text_hint else ""
-        yield from _dim_lines(f"{key_hint}{typing_hint}, esc leaves", columns)
+        key_hint = "space to select · enter to submit" if self.is_multiple else "enter to select"
+        typing_hint = f" · tab to {self.text_hint}" if self.text_hint else ""
+        yield from _dim_lines(f"{key_hint}{typing_hint} · esc to cancel", columns)
 
     def _list_lines(self, columns: int, typed: str) -> Iterator[StyledLine]:
-        """Yield the part of a long list that is around what is pointed at."""
+        """Yield the rows of a long list around the current one."""
         visible = self.visible_choices(typed)
         self.index = max(0, min(self.index, len(visible) - 1))
         start = max(0, min(self.index - _LIST_ROWS // 2, len(visible) - _LIST_ROWS))
@@ -224,8 +229,8 @@ class Dialog:
                 (label, "bold" if is_current else ""),
                 (f"{space}{detail}", "dim"),
             ]
-        count_text = f"{len(visible)} of {len(self.choices)}" if typed else f"{len(self.choices)}"
-        yield [(truncate(f"{count_text}; type to search, enter chooses, esc leaves", columns), "dim")]
+        count_text = f"{len(visible)} of {len(self.choices)}" if typed else f"{len(self.choices)} total"
+        yield from _dim_lines(f"{count_text} · type to search · enter to select · esc to cancel", columns)
         if self.preview is not None and visible:
             yield from self.preview(visible[self.index].value)[:_PREVIEW_ROWS]
 
@@ -247,7 +252,7 @@ def _frame_lines(title: str, lines: list[StyledLine], inner_width: int) -> list[
 
 
 def _fit_line(line: StyledLine, columns: int) -> tuple[StyledLine, int]:
-    """Return as much of a line as fits, and how many columns that takes."""
+    """Return a line cut to `columns`, and its width."""
     fitted: StyledLine = []
     used = 0
     for bit in line:

@@ -33,7 +33,7 @@ _MIN_OUTCOME_WIDTH: Final = 6
 
 
 class RunningCall:
-    """A call that is being made."""
+    """A running tool call."""
 
     def __init__(self, call: dict[str, Any], started_at: float) -> None:
         self.call = call
@@ -41,11 +41,11 @@ class RunningCall:
         self._output = ""
 
     def add_output(self, text: str) -> None:
-        """Take what it prints; only the last line is shown."""
+        """Append output; only the last line is shown."""
         self._output = (self._output + text)[-_MAX_OUTPUT_TAIL:]
 
     def line(self, columns: int, now: float, subagent: "RunningSubagent | None", *, unicode: bool) -> StyledLine:
-        """Return it on one line."""
+        """Return the call as one line."""
         if subagent is not None:
             return subagent.status_line(columns, now, unicode=unicode)
         last_line = strip_colours(self._output).strip().rpartition("\n")[2]
@@ -53,7 +53,7 @@ class RunningCall:
         return _running_line(step, columns, now, self._started_at, unicode=unicode)
 
     def interrupted_step(self, now: float) -> StepView:
-        """Return it as a step that did not come to its end."""
+        """Return the call as an interrupted step."""
         return StepView(
             label=call_label(self.call),
             subject=call_subject(self.call),
@@ -64,7 +64,7 @@ class RunningCall:
 
 
 class RunningSubagent:
-    """A sub-agent at work."""
+    """A running sub-agent."""
 
     def __init__(self, agent_type: str, description: str, style: str, started_at: float) -> None:
         self._agent_type = agent_type
@@ -77,7 +77,7 @@ class RunningSubagent:
         self.in_background = False
 
     def handle(self, event: Event) -> None:
-        """Take something it did."""
+        """Update the state from an event of the sub-agent."""
         match event:
             case events.ToolStarted(call):
                 self._activity = f"{call_label(call)} {call_subject(call)}"
@@ -92,19 +92,19 @@ class RunningSubagent:
                 pass
 
     def status_line(self, columns: int, now: float, *, unicode: bool) -> StyledLine:
-        """Return it on one line."""
+        """Return the sub-agent as one line."""
         steps = humanize.count(self._steps, "step") if self._steps else ""
         step = StepView(label=self._agent_type, subject=self._description, outcome=steps, style=self._style)
         return _running_line(step, columns, now, self._started_at, unicode=unicode)
 
     def activity_lines(self, columns: int) -> list[StyledLine]:
-        """Return what it is at, below its line."""
+        """Return the current activity, as a line below the status line."""
         if not self._activity:
             return []
         return [[("    └ ", self._style), (one_line(self._activity, max(columns - 7, 8)), "dim")]]
 
     def finished_step(self, step: StepView, now: float) -> StepView:
-        """Return it as a step that is done."""
+        """Return the sub-agent as a finished step."""
         return StepView(
             label=self._agent_type,
             subject=self._description,
@@ -138,14 +138,14 @@ _TAIL_LINES: Final = 6
 _MAX_TODOS: Final = 5
 _AGENT_STYLES: Final = ("magenta", "cyan")
 _END_MESSAGES: Final = {
-    "empty": "the model answered nothing",
-    "max_turns": "not done after as many requests as are allowed",
-    "max_budget": "not done for as much money as is allowed",
-    "max_time": "not done in the time there was",
+    "empty": "The response was empty",
+    "max_turns": "Reached --max-turns",
+    "max_budget": "Reached --max-budget-usd",
+    "max_time": "Reached --max-time",
 }
-_DECLINED_MESSAGE: Final = "the model declined; say it another way, or /rewind"
-_RETRY_HINT: Final = "up and enter say it again"
-_KEY_HINT: Final = "leave, set another ANTHROPIC_API_KEY, and steno chat -c goes on here"
+_DECLINED_MESSAGE: Final = "The model declined to answer. Rephrase the prompt, or use /rewind."
+_RETRY_HINT: Final = "Press up, then enter to retry."
+_KEY_HINT: Final = "Exit, set a valid ANTHROPIC_API_KEY, then run `steno chat -c` to continue."
 _TODO_MARKS: Final = {
     "completed": ("✓", "green", "dim"),
     "in_progress": ("▸", "yellow", "bold"),
@@ -154,7 +154,7 @@ _TODO_MARKS: Final = {
 
 
 class EventRenderer:
-    """Tells one session on one screen."""
+    """Renders the events of one session on one screen."""
 
     def __init__(self, screen: "TerminalScreen", project: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
@@ -162,14 +162,14 @@ class EventRenderer:
         self._clock = clock
         self._markdown: MarkdownStream | None = None
         self._had_line_end = False
-        """Whether the last piece of an answer had the end of a line in it."""
+        """Whether the previous piece of text contained a line end."""
         self._thinking_text = ""
         self._thinking_started_at = 0.0
         self._running_calls: dict[str, RunningCall] = {}
         self._subagents: dict[str, RunningSubagent] = {}
         self._subagent_count = 0
         self._running_hooks: Counter[str] = Counter()
-        """The hooks that run, by the event that they run at."""
+        """Running hooks by event name."""
         self._denied_calls: set[str] = set()
         self._last_kind = ""
         self._step_count = 0
@@ -177,17 +177,17 @@ class EventRenderer:
         self._last_cost = 0
         self.todos: list[dict[str, Any]] = []
         self.turn_started_at = 0.0
-        """When the turn that is under way began; 0 while there is none."""
+        """Start of the current turn; 0 between turns."""
         self._retry_text = ""
-        """Why the model is asked again, and when."""
+        """The error and delay of the next retry."""
         self._failure_text = ""
         self._response_kind = ""
-        """How the model answered last in this turn, if it has."""
+        """How the last response of the turn ended: answered, declined, or empty if none has arrived."""
 
-    # What has happened
+    # Finished lines
 
     def print_block(self, lines: Sequence[Sequence[StyledText]], kind: str) -> None:
-        """Print finished lines, with an empty one before them where another kind of thing begins."""
+        """Print finished lines, after a blank line if the kind of content changes."""
         if not lines:
             return
         separator: list[Sequence[StyledText]] = [[]] if self._last_kind and self._last_kind != kind else []
@@ -195,18 +195,18 @@ class EventRenderer:
         self._screen.print([*separator, *lines])
 
     def print_user_text(self, text: str, *, mark: str = PROMPT_MARK) -> None:
-        """Print what the user said."""
+        """Print the text of the user."""
         lines = wrap(text, max(self._screen.width - 3, 10))
-        visible = lines if len(lines) <= _MAX_PROSE_WIDTH else [*lines[:20], f"… {len(lines):,} lines in all"]
+        visible = lines if len(lines) <= _MAX_PROSE_WIDTH else [*lines[:20], f"… {len(lines):,} lines in total"]
         marked_lines: list[StyledLine] = [
             [(mark if not index else "  ", "bold blue"), line] for index, line in enumerate(visible)
         ]
         self._last_kind = self._last_kind or "start"
-        self.print_block(marked_lines, f"said {len(text)}")
+        self.print_block(marked_lines, f"user {len(text)}")
         self._last_kind = "prompt"
 
     def print_note(self, text: str, style: str = "yellow") -> None:
-        """Print a notice."""
+        """Print a note."""
         lines = wrap(text, max(self._screen.width - 5, 10))
         mark = "!" if style != "dim" else "·"
         self.print_block(
@@ -214,12 +214,12 @@ class EventRenderer:
         )
 
     def print_markdown(self, text: str) -> None:
-        """Print Markdown that is whole."""
-        # It is a thing of its own, whatever the model said before it.
+        """Print a complete Markdown text."""
+        # A separate kind, so that a blank line follows the streamed text before it.
         self.print_block(self._render_markdown(text), "whole prose")
 
     def reset(self) -> None:
-        """Another session begins: what was counted so far was not its own."""
+        """Clear the state of the previous session."""
         self._last_usage, self._last_cost = {}, 0
         self._running_calls.clear()
         self._subagents.clear()
@@ -227,13 +227,13 @@ class EventRenderer:
         self.turn_started_at = 0.0
 
     def begin_turn(self) -> None:
-        """A turn begins."""
+        """Start a turn."""
         self.turn_started_at = self._clock()
         self._step_count = 0
         self._response_kind = ""
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
+        """Handle one event."""
         match event:
             case events.ContentDelta():
                 self._handle_delta(event)
@@ -258,17 +258,17 @@ class EventRenderer:
     def _handle_other(self, event: Event) -> None:
         match event:
             case events.Retrying(attempt, max_attempts, delay, error):
-                # What has come so far comes again.
+                # A retry repeats the text that has already arrived.
                 self._markdown = None
                 self._failure_text = str(error)
-                self._retry_text = f"{error}; try {attempt} of {max_attempts} in {delay:.0f} s"
+                self._retry_text = f"{error}; retry {attempt} of {max_attempts} in {delay:.0f} s"
                 if self._screen.is_screen_reader:
                     self.print_note(self._retry_text)
             case events.Compacted(trigger, tokens_before, tokens_after, _):
                 self._print_seam(f"compacted ({trigger})", tokens_before, tokens_after)
             case events.Trimmed(tokens_before, tokens_after, call_ids):
                 self._print_seam(
-                    f"output of {humanize.count(len(call_ids), 'call')} left out", tokens_before, tokens_after
+                    f"output of {humanize.count(len(call_ids), 'call')} removed", tokens_before, tokens_after
                 )
             case events.Notice(text, level):
                 self.print_note(text, "dim" if level == "info" else "yellow" if level == "warning" else "red")
@@ -279,14 +279,14 @@ class EventRenderer:
             case events.Interrupted():
                 self._finish_text()
                 self.interrupt_running()
-                self.print_block([[("  ◻ ", "yellow"), ("interrupted; say what to do instead", "dim")]], "end")
+                self.print_block([[("  ◻ ", "yellow"), ("Interrupted · type what to do instead", "dim")]], "end")
             case events.TurnEnded():
                 self._finish_turn(event)
             case _:
                 pass
 
     def interrupt_running(self) -> None:
-        """Tell what was being done as broken off."""
+        """Print running calls as interrupted."""
         running, self._running_calls = self._running_calls, {}
         for call_id, running_call in running.items():
             subagent = self._subagents.pop(call_id, None)
@@ -296,7 +296,7 @@ class EventRenderer:
 
     def _handle_delta(self, event: events.ContentDelta) -> None:
         if self._failure_text:
-            self.print_note(f"{self._failure_text}; it was asked again", "dim")
+            self.print_note(f"{self._failure_text}; retried", "dim")
             self._failure_text = self._retry_text = ""
         if event.kind == "thinking":
             self._thinking_started_at = self._thinking_started_at or self._clock()
@@ -307,13 +307,13 @@ class EventRenderer:
             if self._markdown is None:
                 self._markdown = MarkdownStream(self._render_markdown)
             self._markdown.feed(event.text)
-            # Within a line nothing settles; what is above it does with its first word.
+            # Text settles only at a line end, or with the first piece after it.
             had_line_end, self._had_line_end = self._had_line_end, "\n" in event.text
             if had_line_end or self._had_line_end:
                 self.print_settled()
 
     def print_settled(self) -> None:
-        """Print what of the answer will not change any more."""
+        """Print the part of the answer that can no longer change."""
         if self._markdown is not None:
             settled = self._markdown.take_settled(_TAIL_LINES)
             if settled:
@@ -352,7 +352,7 @@ class EventRenderer:
         call_id = str(event.call.get("id"))
         running_call = self._running_calls.pop(call_id, None)
         if running_call is not None:
-            # What was really done: the user may have asked for something else.
+            # The user may have edited the call before approving it.
             event = msgspec.structs.replace(event, call=running_call.call)
         self._step_count += 1
         denied = call_id in self._denied_calls
@@ -405,7 +405,7 @@ class EventRenderer:
         elif event.reason in _END_MESSAGES:
             self.print_note(_END_MESSAGES[event.reason])
         elif event.reason == "refused":
-            # What the model said itself stands there already; what a hook says does not.
+            # The text of a response is already printed; the message of a hook is not.
             if not self._response_kind and event.text:
                 self.print_note(event.text)
             elif self._response_kind == "declined":
@@ -437,10 +437,10 @@ class EventRenderer:
             parts.append(f"${cost / MICRO_DOLLARS_PER_DOLLAR:.2f}")
         return "  ".join(parts)
 
-    # What goes on
+    # Live view
 
     def live(self, columns: int, rows: int) -> list[StyledLine]:
-        """Return what goes on now, in at most so many lines."""
+        """Return the live view in at most `rows` lines."""
         running_lines = self._running_lines(columns)
         needs_separator = bool(running_lines) and (self._markdown is not None or self._last_kind != "steps")
         todos = self.todo_lines(columns, _MAX_TODOS)
@@ -463,7 +463,7 @@ class EventRenderer:
         now, unicode = self._clock(), self._screen.paint.unicode
         lines: list[StyledLine] = []
         for call_id, running_call in self._running_calls.items():
-            # Their question is seen, so they need no line of their own.
+            # Their dialog is visible, so they need no line here.
             if running_call.call.get("name") in ASKING_TOOLS:
                 continue
             subagent = self._subagents.get(call_id)
@@ -479,7 +479,7 @@ class EventRenderer:
         return lines
 
     def todo_lines(self, columns: int, max_rows: int = 100) -> list[StyledLine]:
-        """Return the list of things to do, around what is in progress; nothing once all is done."""
+        """Return the to-do items around the one in progress; empty if all are completed."""
         todos = self.todos
         if not todos or all(todo.get("status") == "completed" for todo in todos):
             return []
@@ -494,5 +494,5 @@ class EventRenderer:
         hidden_count = len(todos) - len(lines)
         if hidden_count > 0 and max_rows < len(todos):
             completed_count = sum(each.get("status") == "completed" for each in todos)
-            lines[-1] = [("    ", ""), (f"{completed_count} of {len(todos)} done; /todos shows all", "dim")]
+            lines[-1] = [("    ", ""), (f"{completed_count} of {len(todos)} done · /todos to show all", "dim")]
         return lines

@@ -1,4 +1,4 @@
-"""Programs that the console starts: editor, other steno commands, the explorer, clipboard tools."""
+"""External programs: the editor, other steno commands, the explorer, clipboard tools."""
 
 import asyncio
 import os
@@ -27,17 +27,17 @@ _EXPLORER_KEY: Final = "explorer"
 
 
 def steno_command(*arguments: str) -> list[str]:
-    """Return how another command of steno is run."""
+    """Return the command line of another steno command."""
     return [sys.executable, "-m", "steno", *arguments]
 
 
 def editor_command() -> list[str]:
-    """Return the user's editor."""
+    """Return the command line of the user's editor."""
     return shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
 
 
 async def run_program(chat: "Chat", command: list[str], env: dict[str, str] | None = None) -> int:
-    """Lend the terminal to a program until it ends."""
+    """Run a program in the foreground of the terminal; return its exit code."""
     async with chat.screen.release_terminal():
         try:
             process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **(env or {})})
@@ -48,29 +48,29 @@ async def run_program(chat: "Chat", command: list[str], env: dict[str, str] | No
 
 
 async def open_explorer(chat: "Chat") -> None:
-    """Open the explorer on this session, once; it follows what is written here."""
+    """Open the explorer on this session."""
     session = chat.session
     if session is None:
         return
     session_id = session.agent.conversation.recorder.session_id
     if not chat.session_path():
-        chat.renderer.print_note("there is nothing to see yet: say something first", "dim")
+        chat.renderer.print_note("This session is empty. Send a prompt first.", "dim")
         return
     explorer_url: Any = chat.command_state.get(_EXPLORER_KEY)
     if explorer_url is None:
         explorer_url = chat.command_state[_EXPLORER_KEY] = await _start_explorer(chat)
     if explorer_url is None:
-        chat.renderer.print_note("the explorer did not start; `steno explore` says why", "red")
+        chat.renderer.print_note("Cannot start the explorer. Run `steno explore` to see the error.", "red")
         return
     address = f"{explorer_url}&to=/s/{session_id}"
-    # Not broken into lines of our own: a terminal opens what it has wrapped itself.
-    chat.renderer.print_block([[("  · this session, live: ", "dim"), address]], "note")
+    # Printed unwrapped, so that the terminal recognises the whole URL as a link.
+    chat.renderer.print_block([[("  · Explorer: ", "dim"), address]], "note")
     chat.command_state.pop(_EXPLORER_KEY, None)
     await asyncio.to_thread(_open_browser, address)
 
 
 async def _start_explorer(chat: "Chat") -> str | None:
-    """Start an explorer that ends with the console; return its address for a first visit."""
+    """Start an explorer that ends with the console; return its URL, or None if it failed."""
     process = await asyncio.create_subprocess_exec(
         *steno_command("explore", "--no-open", "--json"),
         stdin=asyncio.subprocess.DEVNULL,
@@ -92,7 +92,7 @@ async def _start_explorer(chat: "Chat") -> str | None:
 
 
 def _open_browser(address: str) -> None:
-    """Open a browser that has a window of its own; one in this terminal would take it over."""
+    """Open a graphical browser; a text browser would take over this terminal."""
     import webbrowser
 
     names = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -105,7 +105,7 @@ _CLIPBOARD_PROGRAMS: Final = (
     ("DISPLAY", ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")),
     ("", ("pngpaste", "-")),
 )
-"""What asks for it, and the variable without which there is no use in asking."""
+"""Programs that read the clipboard, each with the environment variable that it requires."""
 _TIMEOUT: Final = 5.0
 _MAX_IMAGE_BYTES: Final = 20 << 20
 _PASTED_FOLDER: Final = "pasted"
@@ -113,11 +113,11 @@ _MAX_AGE_SECONDS: Final = 86_400
 
 
 async def save_clipboard_image(env: Mapping[str, str]) -> str:
-    """Return the path of the picture that is in the clipboard, written down for this prompt.
+    """Save the image in the clipboard and return its path.
 
     Raises:
-        NotFound: there is none, or no program that could tell.
-        Unwritable: it cannot be written down.
+        NotFound: the clipboard has no image, or no program can read it.
+        Unwritable: the image cannot be saved.
     """
     programs = [
         command
@@ -126,18 +126,18 @@ async def save_clipboard_image(env: Mapping[str, str]) -> str:
     ]
     if not programs:
         raise NotFound(
-            "nothing here can read a picture from the clipboard",
-            hint="install wl-paste, xclip or pngpaste, or name the file of a picture",
+            "no program to read an image from the clipboard",
+            hint="Install wl-paste, xclip or pngpaste, or type the path of an image.",
         )
     for command in programs:
         data = await _program_output(command)
         if detect_image_type(data[: 1 << 16]):
             return await asyncio.to_thread(_save_image, data)
-    raise NotFound("there is no picture in the clipboard", hint="name the file of one instead")
+    raise NotFound("the clipboard contains no image", hint="Type the path of an image instead.")
 
 
 async def _program_output(command: tuple[str, ...]) -> bytes:
-    """Return what a program prints; nothing where it fails or does not end."""
+    """Return the output of a program, or nothing if it fails or times out."""
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )
@@ -151,7 +151,7 @@ async def _program_output(command: tuple[str, ...]) -> bytes:
 
 
 def _save_image(data: bytes) -> str:
-    """Write a picture down; those of other days are in their sessions, and go."""
+    """Save an image in steno's directory; delete images older than a day, which are stored in their sessions."""
     folder = os.path.join(steno_home(), _PASTED_FOLDER)
     with suppress(OSError):
         for name in os.listdir(folder):
@@ -161,5 +161,5 @@ def _save_image(data: bytes) -> str:
     extension = detect_image_type(data[: 1 << 16]).rpartition("/")[2]
     name = f"{new_uuid()[:8]}.{extension}"
     if not write_private(os.path.join(_PASTED_FOLDER, name), data):
-        raise Unwritable("the picture cannot be written down", hint="is the disk full?")
+        raise Unwritable("cannot save the image", hint="Check the free disk space.")
     return os.path.join(folder, name)

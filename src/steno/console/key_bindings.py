@@ -1,4 +1,4 @@
-"""The key bindings of the prompt. Those of editing are the library's, for emacs and for vi."""
+"""Key bindings of the prompt. Editing keys come from prompt_toolkit, in Emacs or vi style."""
 
 import os
 from collections.abc import Callable
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 KEY_HELP: Final = (
-    ("enter", "send; while it works: say it at the next chance"),
-    ("ctrl-j, alt-enter, \\ enter", "a new line"),
-    ("esc", "break in; esc esc: go back to an earlier prompt"),
-    ("up", "what was typed before; while it works: take a queued prompt back"),
-    ("ctrl-r", "search what was typed before, in all sessions"),
+    ("enter", "send the prompt, or queue it during a turn"),
+    ("ctrl-j, alt-enter, \\ enter", "insert a new line"),
+    ("esc", "interrupt; esc esc: rewind to an earlier prompt"),
+    ("up", "previous prompt; during a turn: edit the last queued prompt"),
+    ("ctrl-r", "search the prompts of all sessions"),
     ("tab", "complete /commands and @files"),
-    ("shift-tab", "another mode: asks, edits freely, plans only"),
-    ("ctrl-o", "the whole transcript, with everything that tools said"),
-    ("ctrl-g", "write the prompt in your editor"),
-    ("ctrl-x p", "show a paste in full"),
-    ("ctrl-v", "paste the picture that is in the clipboard"),
+    ("shift-tab", "switch mode: default, accept edits, plan"),
+    ("ctrl-o", "show the transcript with all tool results"),
+    ("ctrl-g", "edit the prompt in your editor"),
+    ("ctrl-x p", "expand a paste"),
+    ("ctrl-v", "paste the image in the clipboard"),
     ("f2", "open the explorer on this session"),
-    ("ctrl-c, ctrl-d", "clear the line; twice on an empty one: leave"),
+    ("ctrl-c, ctrl-d", "clear the prompt; twice when empty: exit"),
 )
 _ANSWER_KEYS: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789?")
 _PAGE_ROWS: Final = 8
@@ -35,7 +35,7 @@ _ACTION_KEYS: Final = (("s-tab", "mode"), ("c-o", "transcript"), ("f2", "explore
 
 
 def build_key_bindings(prompt: "Prompt") -> KeyBindings:
-    """Return the keys."""
+    """Return the key bindings of the prompt."""
     key_bindings = KeyBindings()
     for group in (_EditingKeys(prompt), _ActionKeys(prompt), _DialogKeys(prompt)):
         for keys, condition, handler in group.bindings():
@@ -48,7 +48,7 @@ _Binding = tuple[tuple[str, ...], Any, Callable[[KeyPressEvent], None]]
 
 class _KeyGroup:
     is_eager = False
-    """Whether Esc does not wait for what might follow it."""
+    """Whether Esc acts at once, without waiting for a second key."""
 
     def __init__(self, prompt: "Prompt") -> None:
         self.prompt = prompt
@@ -81,7 +81,7 @@ class _EditingKeys(_KeyGroup):
         buffer = self.prompt.buffer
         chosen = buffer.complete_state.current_completion if buffer.complete_state else None
         if chosen is not None and chosen.text.startswith("@"):
-            # A name was chosen in the list; what to do with the file is yet to be said.
+            # Enter accepts the completion of a file name; the rest of the prompt is still to be typed.
             buffer.complete_state = None
             buffer.insert_text(" ")
         elif buffer.document.text_before_cursor.endswith("\\"):
@@ -109,7 +109,7 @@ class _EditingKeys(_KeyGroup):
         if state is not None and state.complete_index is not None:
             buffer.complete_next()
             return
-        # The menu may be behind what was typed, and the next key may be there already.
+        # The menu may lag behind the typed text, and the next key may already be in the buffer.
         completions = self.prompt.complete_now(buffer.document)
         if completions is None:
             buffer.start_completion(select_first=True)
@@ -171,7 +171,7 @@ class _ActionKeys(_KeyGroup):
             prompt.actions.perform("leave")
 
     def redraw(self, event: KeyPressEvent) -> None:
-        # Nothing is cleared: what was printed stays where it is.
+        # Redraw only the region; the printed lines stay on the screen.
         event.app.renderer.erase(leave_alternate_screen=False)
 
 
@@ -200,13 +200,13 @@ class _DialogKeys(_KeyGroup):
 
     @property
     def dialog(self) -> "Dialog":
-        """The question; keys come here only where there is one."""
+        """The open dialog; these bindings are only active while there is one."""
         if self.prompt.dialog is None:
-            raise LookupError("nothing is asked")
+            raise LookupError("no dialog is open")
         return self.prompt.dialog
 
     def switch_focus(self, _event: KeyPressEvent) -> None:
-        """Let keys go to the question, or type an answer in words."""
+        """Move the focus to the dialog, or switch between its choices and typing an answer."""
         if not self.prompt.dialog_has_keys:
             self.prompt.dialog_has_keys = True
         elif self.dialog.text_hint:
@@ -238,7 +238,7 @@ class _DialogKeys(_KeyGroup):
             self.dialog.toggle()
 
     def press_key(self, event: KeyPressEvent) -> None:
-        # Any other letter is swallowed: it was not meant for a prompt that nobody looks at.
+        # Other characters are dropped: they were not meant for the prompt below the dialog.
         if event.data in _ANSWER_KEYS:
             self.dialog.press_key(event.data)
             self.prompt.close_answered_dialog()

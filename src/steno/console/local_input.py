@@ -1,4 +1,4 @@
-"""Input that the console handles itself: `!command`, `#memory`, and paths of images."""
+"""Input that the console handles itself: `!command`, `#memory`, and image paths."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ _MAX_OUTPUT_LINES: Final = 30
 
 
 def attach_images(text: str, cwd: str) -> tuple[str | list[Block], list[str]]:
-    """Return a prompt with the images that it names beside its words, and their names."""
+    """Return a prompt with the images it names as content blocks, and the names of these images."""
     images: list[Block] = []
     image_names: list[str] = []
     for match in _IMAGE_PATH.finditer(text):
@@ -40,7 +40,7 @@ def attach_images(text: str, cwd: str) -> tuple[str | list[Block], list[str]]:
             with open(path, "rb") as file:
                 result = image_result(path, file.read(_MAX_IMAGE_BYTES))
         except (OSError, ToolFailure):
-            # The model is told the path all the same, and can say what is wrong with it.
+            # The model still gets the path and can report the problem.
             continue
         if isinstance(result.content, list):
             images += result.content
@@ -51,14 +51,14 @@ def attach_images(text: str, cwd: str) -> tuple[str | list[Block], list[str]]:
 
 
 async def run_shell_command(chat: "Chat", command: str) -> None:
-    """Run a command of the user's, who is not asked for leave; the model reads of it later."""
+    """Run a command of the user without approval; the model sees its output in the next turn."""
     session = chat.session
     if session is None:
         return
     agent = session.agent
     tool = agent.executor.tools.find(SHELL)
     if tool is None:
-        chat.renderer.print_note("there is no shell here")
+        chat.renderer.print_note("No shell is available")
         return
     call: dict[str, Any] = {"name": SHELL, "id": f"toolu_{new_uuid()}", "input": {"command": command}}
     chat.renderer.begin_turn()
@@ -79,7 +79,7 @@ async def run_shell_command(chat: "Chat", command: str) -> None:
     if not result.is_error:
         step = StepView(label=SHELL)
         lines = list(body_lines(call, result, step, chat.screen.width, show_all=True))
-        more_text = f"… {len(lines) - _MAX_OUTPUT_LINES} more lines; the model reads all of them"
+        more_text = f"… {len(lines) - _MAX_OUTPUT_LINES} more lines (the model gets all of them)"
         more_lines: list[StyledLine] = [["       ", (more_text, "dim")]]
         chat.renderer.print_block(
             lines if len(lines) <= _MAX_OUTPUT_LINES else [*lines[:_MAX_OUTPUT_LINES], *more_lines], "steps"
@@ -96,19 +96,21 @@ async def run_shell_command(chat: "Chat", command: str) -> None:
 
 
 async def add_memory(chat: "Chat", text: str) -> None:
-    """Add a line to what the model always knows, where the user says."""
+    """Add a line to a CLAUDE.md that the user selects."""
     session = chat.session
     if session is None:
         return
     options = chat.agent_setup.options
     choices = (
-        Choice("p", "this project, for everybody", os.path.join(options.cwd, "CLAUDE.md"), "CLAUDE.md"),
-        Choice("l", "this project, for you", os.path.join(options.cwd, "CLAUDE.local.md"), "CLAUDE.local.md"),
-        Choice("u", "all your projects", os.path.join(options.config, "CLAUDE.md"), "CLAUDE.md of your own"),
+        Choice("p", "This project, shared", os.path.join(options.cwd, "CLAUDE.md"), "CLAUDE.md"),
+        Choice("l", "This project, only you", os.path.join(options.cwd, "CLAUDE.local.md"), "CLAUDE.local.md"),
+        Choice(
+            "u", "All your projects", os.path.join(options.config, "CLAUDE.md"), "CLAUDE.md in your config directory"
+        ),
     )
-    reply = await chat.prompt.ask(Dialog("Where should this be kept?", [["  ", clean(text)]], choices))
+    reply = await chat.prompt.ask(Dialog("Save memory in", [["  ", clean(text)]], choices))
     if reply is None:
-        chat.renderer.print_note("nothing was kept", "dim")
+        chat.renderer.print_note("Not saved", "dim")
         return
     await asyncio.to_thread(_append_line, reply.value, text)
     agent = session.agent
@@ -116,7 +118,7 @@ async def add_memory(chat: "Chat", text: str) -> None:
         f"<user-memory-input>{text}</user-memory-input>", typed=agent.conversation.last_prompt
     )
     agent.conversation.end_turn()
-    chat.renderer.print_note(f"kept in {reply.value}; the model reads it from the next session on", "dim")
+    chat.renderer.print_note(f"Saved in {reply.value}; takes effect in the next session", "dim")
 
 
 def _append_line(path: str, text: str) -> None:

@@ -1,8 +1,7 @@
-"""The prompt: always available, also while the agent works; history, pastes, completion, layout.
+"""The prompt: history, pastes, completion, layout. It accepts input also during a turn.
 
-Actions of keys go to the chat (`PromptActions`); the prompt itself knows no agent. A large paste
-or an image is shown as a placeholder, and sent in full. History is shared by all sessions: one
-JSON string per line in steno's own directory.
+Key actions go to the chat (`PromptActions`); the prompt does not depend on the agent. A large paste or an image is
+shown as a placeholder and sent in full. All sessions share one history: one JSON string per line in steno's directory.
 """
 
 import asyncio
@@ -57,13 +56,13 @@ IMAGE_SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 
 class Pastes:
-    """What was pasted into the prompt that is being typed."""
+    """The pastes in the current prompt."""
 
     def __init__(self) -> None:
         self._texts: dict[int, str] = {}
 
     def add(self, text: str, cwd: str = "") -> str:
-        """Return what to put into the prompt for a paste: itself, or a word that stands for it."""
+        """Return the text to insert for a paste: the paste, or a placeholder for a large one."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         path = pasted_image_path(text, cwd)
         if path:
@@ -73,24 +72,24 @@ class Pastes:
             return text
         number = len(self._texts) + 1
         self._texts[number] = text
-        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} letters"
+        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
         return f"[paste {number}: {size}]"
 
     def add_image(self, path: str) -> str:
-        """Return the word that stands for a picture; where it is, is said when it is sent."""
+        """Return the placeholder of an image; its path is sent with the prompt."""
         number = len(self._texts) + 1
         self._texts[number] = f'"{path}"'
         name = re.sub(r"[\[\]\n]", "_", os.path.basename(path))
         return f"[image {number}: {name}]"
 
     def expand(self, typed_text: str) -> str:
-        """Return what was typed with every paste in its place."""
+        """Return the typed text with every placeholder replaced by its paste."""
 
         def put(match: re.Match[str]) -> str:
             text = self._texts.get(int(match[1]), match[0])
             if not match[0].startswith("[image"):
                 return text
-            # A path is a word of its own, whatever stands beside it.
+            # A path must be separated from the text around it.
             space_before = typed_text[: match.start()][-1:].strip() and " "
             space_after = typed_text[match.end() :][:1].strip() and " "
             return f"{space_before}{text}{space_after}"
@@ -98,19 +97,19 @@ class Pastes:
         return _PLACEHOLDER.sub(put, typed_text)
 
     def missing_placeholder(self, text: str) -> str:
-        """Return the first word that stands for a paste which is not known here."""
+        """Return the first placeholder without a paste."""
         unknown = (match for match in _PLACEHOLDER.finditer(text) if int(match[1]) not in self._texts)
         return next((found[0] for found in unknown), "")
 
     def clear(self) -> None:
-        """Begin anew: the prompt was sent."""
+        """Forget the pastes after the prompt was sent."""
         self._texts = {}
 
 
 def pasted_image_path(text: str, cwd: str) -> str:
-    """Return the path of the picture that a paste is, as terminals paste a file that is dropped.
+    """Return the path of the image if a paste is the path of one, as terminals paste a dropped file.
 
-    Nothing where it is anything else: several lines, another file, a name of nothing.
+    Return an empty string for anything else: several lines, another kind of file, a path that does not exist.
     """
     path_text = text.strip()
     if not path_text or "\n" in path_text or len(path_text) > _MAX_CHARACTERS or '"' in path_text[1:-1]:
@@ -128,19 +127,19 @@ def pasted_image_path(text: str, cwd: str) -> str:
 _FILE_NAME: Final = "prompts.jsonl"
 _MAX_READ_BYTES: Final = 1 << 20
 MAX_PROMPT_LENGTH: Final = 20_000
-"""How many letters of a prompt are kept at most."""
+"""Maximum characters of a prompt in the history."""
 _FILE_MODE: Final = 0o600
 
 
 class PromptHistory(History):
-    """Prompts of all sessions, the newest first; only the last megabyte is read."""
+    """Prompts of all sessions, newest first; only the last megabyte of the file is read."""
 
     def __init__(self, path: str = "") -> None:
         super().__init__()
         self.path = path or os.path.join(steno_home(), _FILE_NAME)
 
     def load_history_strings(self) -> Iterable[str]:
-        """Yield what was typed, the newest first."""
+        """Yield prompts, newest first."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(max(os.fstat(file.fileno()).st_size - _MAX_READ_BYTES, 0))
@@ -158,7 +157,7 @@ class PromptHistory(History):
                 yield text
 
     def store_string(self, string: str) -> None:
-        """Keep a prompt; where that cannot be done it is only kept in memory."""
+        """Append a prompt to the file; ignore errors, as the prompt is also kept in memory."""
         if len(string) > MAX_PROMPT_LENGTH or not string.strip():
             return
         line = msgspec.json.encode(string.encode("utf-8", "replace").decode()) + b"\n"
@@ -176,11 +175,11 @@ class PromptHistory(History):
 
 
 class HistoryBuffer(Buffer):
-    """What is typed, with what was typed before: read once, not again with every prompt."""
+    """The input buffer; loads the history once, not again for every prompt."""
 
     def reset(self, document: Document | None = None, append_to_history: Any = None) -> None:
-        """Begin anew."""
-        # The library calls this before it has made anything of its own.
+        """Reset the buffer, keeping the loaded history."""
+        # prompt_toolkit calls this before its own attributes exist.
         loading = getattr(self, "_load_history_task", None)
         super().reset(document, bool(append_to_history))
         if loading is None or not loading.done() or loading.cancelled():
@@ -193,11 +192,11 @@ class HistoryBuffer(Buffer):
 
 
 PROMPT_MARK: Final = "› "
-"""What stands before what the user types."""
+"""The mark before the input."""
 _FILE_MENTION: Final = re.compile(r"(?:^|(?<=\s))@([^\s@]*)$")
 _COMMAND_NAME: Final = re.compile(r"/([\w:.-]*)$")
 _SCATTERED_RANK: Final = 3
-"""The rank of names that hold the letters, but not next to each other."""
+"""Rank of names that contain the characters, but not next to each other."""
 _MAX_MATCHES: Final = 40
 _MAX_FILES: Final = 100_000
 _LIST_TIMEOUT: Final = 5
@@ -205,7 +204,7 @@ _CACHE_SECONDS: Final = 10.0
 
 
 class PromptCompleter(Completer):
-    """Knows what can be called, and which files there are."""
+    """Completes slash commands and file names."""
 
     def __init__(self, get_commands: Callable[[], list[tuple[str, str]]], get_cwd: Callable[[], str]) -> None:
         self._get_commands = get_commands
@@ -213,7 +212,7 @@ class PromptCompleter(Completer):
         self._file_cache: tuple[str, float, list[str]] = ("", 0.0, [])
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Return what could stand before the cursor."""
+        """Return the completions before the cursor."""
         del complete_event
         before = document.text_before_cursor
         command = _COMMAND_NAME.fullmatch(before)
@@ -227,7 +226,7 @@ class PromptCompleter(Completer):
         ]
 
     def complete_now(self, document: Document) -> list[Completion] | None:
-        """Return the same; None where files have to be looked for, which may take a while."""
+        """Return the completions, or None if the file list must be loaded first."""
         if _FILE_MENTION.search(document.text_before_cursor) and not self._is_cache_fresh():
             return None
         return list(self.get_completions(document, CompleteEvent(completion_requested=True)))
@@ -235,7 +234,7 @@ class PromptCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield the same; files are looked through in a thread, so that typing goes on."""
+        """Yield the completions; file names are searched in a thread so that typing does not block."""
         if _FILE_MENTION.search(document.text_before_cursor):
             completions = await asyncio.to_thread(self.get_completions, document, complete_event)
         else:
@@ -257,7 +256,7 @@ class PromptCompleter(Completer):
         return cached_cwd == self._get_cwd() and time.monotonic() - cached_at < _CACHE_SECONDS
 
     def _list_files(self) -> list[str]:
-        """Return the files below here, as ripgrep lists them: without what git ignores."""
+        """Return the files below the working directory that git does not ignore."""
         if self._is_cache_fresh():
             return self._file_cache[2]
         cwd = self._get_cwd()
@@ -293,7 +292,7 @@ def _walk_files(cwd: str) -> list[str]:
 
 
 def fuzzy_match(typed: str, names: list[str]) -> list[str]:
-    """Return the names that hold the letters in that order, the best first.
+    """Return the names that contain the typed characters in order, best match first.
 
     >>> fuzzy_match("scr", ["docs/scripts.md", "src/screen.py", "src/core.rs"])
     ['src/screen.py', 'docs/scripts.md', 'src/core.rs']
@@ -310,7 +309,7 @@ def fuzzy_match(typed: str, names: list[str]) -> list[str]:
         base = lowered.rpartition("/")[2]
         position = base.find(typed.lower())
         rank = 0 if position == 0 else 1 if position > 0 else 2 if typed.lower() in lowered else _SCATTERED_RANK
-        # How far its letters lie apart says something only where they do.
+        # The distance between the characters only matters for scattered matches.
         spread = match.end() - match.start() if rank == _SCATTERED_RANK else 0
         ranked.append(((rank, spread, len(name), name), name))
     return [name for _, name in sorted(ranked)[:_MAX_MATCHES]]
@@ -319,7 +318,7 @@ def fuzzy_match(typed: str, names: list[str]) -> list[str]:
 _HIDDEN_CHARACTER: Final = "\N{REPLACEMENT CHARACTER}"
 _MENU_ROWS: Final = 8
 _ROWS_AROUND_DIALOG: Final = 5
-"""How many rows there are around a question: what goes on, what is typed, the status."""
+"""Rows around a dialog: live view, input, status."""
 _MAX_INPUT_ROWS: Final = 12
 _MIN_REDRAW_SECONDS: Final = 0.04
 _ESCAPE_SECONDS: Final = 0.05
@@ -327,31 +326,31 @@ _CHORD_SECONDS: Final = 0.25
 
 
 class PromptActions(Protocol):
-    """What can be wished for by a key."""
+    """Actions that keys can trigger."""
 
     def is_busy(self) -> bool:
-        """Whether there is something to break into."""
+        """Whether a turn or command is running."""
         ...
 
     def submit(self, text: str) -> None:
-        """Say something."""
+        """Submit a prompt."""
         ...
 
     def interrupt(self) -> None:
-        """Break in."""
+        """Interrupt the running action."""
         ...
 
     def unqueue(self) -> str:
-        """Return the prompt that was queued last, which waits no longer; nothing for none."""
+        """Remove the last queued prompt and return it; empty if none is queued."""
         ...
 
     def perform(self, action: str) -> None:
-        """Have something done: `rewind`, `transcript`, `explorer`, `mode`, `keys`, `leave`."""
+        """Perform an action: `rewind`, `transcript`, `explorer`, `mode`, `keys`, `leave`."""
         ...
 
 
 class Prompt:
-    """The prompt, and the region that it stands in."""
+    """The prompt and the region around it."""
 
     def __init__(
         self,
@@ -367,14 +366,14 @@ class Prompt:
         self.pastes = Pastes()
         self.dialog: Dialog | None = None
         self.live_lines: Callable[[int, int], list[StyledLine]] = lambda _columns, _rows: []
-        """Returns what goes on now, in so many columns and rows."""
+        """Returns the live view for a number of columns and rows."""
         self.status_line: Callable[[int], StyledLine] = lambda _columns: []
         self.completer: Completer = DummyCompleter()
         self.complete_now: Callable[[Document], list[Completion] | None] = lambda _typed: []
-        """Returns what could come next; None where that has to be looked for first."""
+        """Returns completions, or None if they must be loaded first."""
         self.hint = ""
         self.dialog_has_keys = True
-        """Whether keys go to the question; not while something else is being typed."""
+        """Whether the dialog receives keys; False while the user is typing a prompt."""
         self.buffer = HistoryBuffer(
             completer=_DeferredCompleter(self),
             complete_while_typing=True,
@@ -384,7 +383,7 @@ class Prompt:
             tempfile_suffix=".md",
         )
         self.answer_buffer = Buffer(multiline=False)
-        """What is typed to a question."""
+        """The text typed as an answer to a dialog."""
         self.search_buffer = Buffer(multiline=False)
         self._dialog_lock = asyncio.Lock()
         self.app = RegionApplication(
@@ -400,19 +399,19 @@ class Prompt:
         )
         self.app.ttimeoutlen = _ESCAPE_SECONDS
         self.app.timeoutlen = _CHORD_SECONDS
-        # A frame may come before the signal that the window has changed.
+        # A frame can be drawn before the resize signal arrives.
         self.app.before_render += RegionApplication.erase_reflowed
         screen.attach(self.app)
 
-    # Asking
+    # Dialogs
 
     async def ask(self, dialog: Dialog) -> Reply | None:
-        """Ask the user; None when they leave it. One question at a time."""
+        """Show a dialog and return the reply; None if it is dismissed. Dialogs are shown one at a time."""
         async with self._dialog_lock:
             self.dialog = dialog
             self.answer_buffer.reset()
             self.answer_buffer.insert_text(dialog.initial)
-            # Whoever is in the middle of a word must not answer with it.
+            # Keys meant for the prompt must not answer the dialog.
             self.dialog_has_keys = not self.buffer.text or dialog.is_search
             self.focus()
             if self.screen.is_screen_reader:
@@ -428,46 +427,46 @@ class Prompt:
                 self.screen.refresh()
 
     def close_answered_dialog(self) -> None:
-        """Let keys go back to the prompt as soon as a question is answered."""
+        """Return the focus to the prompt once the dialog is answered."""
         if self.dialog is not None and self.dialog.answer.done():
             self.dialog = None
             self.dialog_has_keys = True
             self.focus()
 
     def focus(self) -> None:
-        """Let keys go where they are wanted: to the question or to the prompt."""
+        """Focus the dialog or the prompt, whichever receives keys."""
         dialog = self.dialog
         dialog_takes_text = dialog is not None and self.dialog_has_keys and (dialog.is_typing or dialog.is_search)
         self.app.layout.focus(self.answer_buffer if dialog_takes_text else self.buffer)
 
-    # Typing
+    # Input
 
     def full_text(self) -> str:
-        """Return what was typed, with every paste in its place."""
+        """Return the typed text with every paste expanded."""
         return self.pastes.expand(self.buffer.text)
 
     def send(self) -> None:
-        """Take what was typed as said."""
+        """Submit the typed text."""
         text = self.full_text()
         if not text.strip():
             return
         if missing := self.pastes.missing_placeholder(self.buffer.text):
-            warning = f"{missing} was not kept; enter once more sends it as it stands"
+            warning = f"The content of {missing} is lost. Press enter again to send the placeholder."
             if self.hint != warning:
                 self.hint = warning
                 return
-        # What was pasted is there again with the prompt, unless it is very large.
+        # The history keeps the expanded text unless it is very large.
         self.buffer.history.append_string(text if len(text) <= MAX_PROMPT_LENGTH else self.buffer.text)
         self.buffer.reset()
         self.pastes.clear()
         self.actions.submit(text)
 
     def set_text(self, text: str) -> None:
-        """Put something into the prompt to be edited."""
+        """Replace the text of the prompt."""
         self.buffer.text = text
         self.buffer.cursor_position = len(text)
 
-    # The region
+    # Region
 
     def _layout(self) -> Layout:
         has_dialog = Condition(lambda: self.dialog is not None)
@@ -515,7 +514,7 @@ class Prompt:
         return dialog is not None and self.dialog_has_keys and (dialog.is_typing or dialog.is_search)
 
     def _live_fragments(self) -> "StyleAndTextTuples":
-        # What is asked needs its room more than what goes on.
+        # A dialog needs more rows than the live view.
         max_rows = 2 if self.dialog is not None else max(self.screen.rows // 3, 3)
         return self.screen.fragments(self.live_lines(self.screen.width - 1, max_rows))
 
@@ -530,7 +529,7 @@ class Prompt:
             return self.screen.fragments([[one_line(summary, columns - 1)]])
         lines = dialog.lines(columns, rows, self.answer_buffer.text)
         if not self.dialog_has_keys:
-            lines.append([(truncate("tab answers; you were typing", columns), "yellow")])
+            lines.append([(truncate("tab to answer the dialog", columns), "yellow")])
         return self.screen.fragments(lines)
 
     def _has_menu(self) -> bool:
@@ -558,8 +557,8 @@ class Prompt:
                     (f"{space}{meta}", "dim"),
                 ]
             )
-        more_hint = "; there are more" if len(completions) > len(visible) else ""
-        lines.append([(truncate(f"  tab and arrows choose{more_hint}", columns), "dim")])
+        more_hint = " · more below" if len(completions) > len(visible) else ""
+        lines.append([(truncate(f"  tab and arrows to select{more_hint}", columns), "dim")])
         return self.screen.fragments(lines)
 
     def _status_fragments(self) -> "StyleAndTextTuples":
@@ -569,10 +568,10 @@ class Prompt:
 
 
 class _HiddenCharacterProcessor(Processor):
-    """Shows that there is something in a paste that nobody would see, or that turns it around."""
+    """Shows invisible and bidirectional control characters of a paste."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """Return the line with a sign for each such letter, so that the cursor stays right."""
+        """Replace each such character with one visible character, which keeps the cursor position correct."""
         fragments: StyleAndTextTuples = []
         for style, text, *_ in transformation_input.fragments:
             visible = "".join(_HIDDEN_CHARACTER if _is_hidden_character(character) else character for character in text)
@@ -585,17 +584,17 @@ def _is_hidden_character(character: str) -> bool:
 
 
 class _DeferredCompleter(Completer):
-    """Completes by whatever the prompt has by now."""
+    """Delegates to the completer that the prompt currently has."""
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
 
     def get_completions(self, document: Any, complete_event: Any) -> Any:
-        """Return what could come next."""
+        """Return the completions."""
         return self._prompt.completer.get_completions(document, complete_event)
 
     async def get_completions_async(self, document: Any, complete_event: Any) -> AsyncGenerator[Completion, None]:
-        """Yield what could come next, as it is found."""
+        """Yield the completions."""
         async for completion in self._prompt.completer.get_completions_async(document, complete_event):
             yield completion
 

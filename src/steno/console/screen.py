@@ -1,8 +1,7 @@
-"""The terminal: finished lines are printed once, and below them a small region is redrawn.
+"""The terminal: finished lines are printed once, and a small region below them is redrawn.
 
-Scrollback is never touched again. Output is sent in frames (synchronized output), together with
-the region below it, so that nothing flickers; the screen is never cleared. The region is found
-again after the window was made narrower.
+Scrollback is never rewritten and the screen is never cleared. Output is sent in frames (synchronized output) to avoid
+flicker. After the window gets narrower, the region is located again and erased.
 """
 
 import os
@@ -31,7 +30,7 @@ _DEFAULT_COLUMNS: Final = 80
 
 @contextmanager
 def hold_output(output: "Output") -> Generator[None]:
-    """Hold back what is written meanwhile; it goes out with what comes next."""
+    """Hold back output; it is sent with the next frame."""
     if not isinstance(output, FrameOutput):
         yield
         return
@@ -43,24 +42,24 @@ def hold_output(output: "Output") -> Generator[None]:
 
 
 class FrameOutput(Vt100_Output):
-    """An output that holds back what is written until a frame is whole.
+    """An output that sends whole frames.
 
-    Terminals that know synchronized output (mode 2026) then show it at once; others ignore the two
-    marks and get it in one write.
+    Terminals with synchronized output (mode 2026) show a frame at once; others ignore the marks and get it in one
+    write.
     """
 
     is_held = False
-    """While it is set nothing goes out."""
+    """Nothing is sent while this is set."""
 
     def erase_down(self) -> None:
-        """Erase from the cursor on, but never from the corner of the screen.
+        """Erase from the cursor down, but not starting at the top left corner.
 
-        There tmux takes it for a clear, and keeps what was on the screen in its scrollback.
+        There tmux treats the sequence as a clear and copies the screen to its scrollback.
         """
         self.write_raw("\x1b[K\x1b7\x1b[C\x1b[J\x1b8")
 
     def flush(self) -> None:
-        """Send what was written, as one frame."""
+        """Send the buffer as one frame."""
         if self.is_held or not self._buffer:
             return
         self._buffer = [_BEGIN_SYNC, *self._buffer, _END_SYNC]
@@ -68,12 +67,12 @@ class FrameOutput(Vt100_Output):
 
 
 def create_terminal_output(stdout: TextIO) -> "Output":
-    """Return the output for a terminal; on Windows that of the library, which knows its ways."""
+    """Return the output for a terminal; on Windows the one of prompt_toolkit."""
     if sys.platform == "win32":
         from prompt_toolkit.output import create_output
 
         return create_output(stdout)
-    # Where the cursor is need not be asked: whatever is drawn begins where the last line ended.
+    # No cursor position request (CPR): the region always starts where the last line ended.
     return FrameOutput(stdout, lambda: _terminal_size(stdout), term=os.environ.get("TERM"), enable_cpr=False)
 
 
@@ -90,13 +89,13 @@ _REFLOW_PROGRAMS: Final = frozenset({"Apple_Terminal", "WarpTerminal", "WezTerm"
 
 
 class RegionApplication(Application[None]):
-    """A region below what was printed."""
+    """Draws the region below the printed lines."""
 
     _last_columns = 0
-    """How wide the window was when it was drawn last."""
+    """Columns of the window at the last draw."""
 
     def erase_reflowed(self) -> None:
-        """Take away a region that was drawn in a wider window, wherever it is by now."""
+        """Erase a region that was drawn in a wider window and reflowed."""
         columns, previous = self.output.get_size().columns, self._last_columns
         self._last_columns = columns
         last_screen = self.renderer.last_rendered_screen
@@ -115,12 +114,12 @@ class RegionApplication(Application[None]):
 
 
 def terminal_reflows(env: Mapping[str, str]) -> bool:
-    """Whether the terminal breaks long lines anew when it is made narrower; not all say so."""
+    """Whether the terminal reflows long lines when it gets narrower; not all of them can be detected."""
     return any(env.get(name) for name in _REFLOW_VARIABLES) or env.get("TERM_PROGRAM") in _REFLOW_PROGRAMS
 
 
 def _reflowed_rows(last_screen: "Screen", row: int, column: int, columns: int) -> int:
-    """Return by how many rows the cursor has gone down because lines above it were broken."""
+    """Return by how many rows reflowed lines moved the cursor down."""
     extra_rows = column // columns
     for number in range(row):
         cells = last_screen.data_buffer[number]
@@ -144,13 +143,13 @@ _STYLES: Final = {
 
 
 class TerminalScreen:
-    """One terminal, and how to write on it."""
+    """The output of one terminal."""
 
     def __init__(self, output: "Output", paint: TerminalStyler, *, reader: bool = False) -> None:
         self.output = output
         self.paint = paint
         self.is_screen_reader = reader
-        """Whether somebody has it read out: then there are whole lines only, and nothing moves."""
+        """Screen reader mode: print whole lines only, without animation."""
         self.app: Application[Any] | None = None
         self._plain = TerminalStyler(unicode=paint.unicode)
         self._pending_lines: list[str] = []
@@ -158,23 +157,23 @@ class TerminalScreen:
 
     @property
     def width(self) -> int:
-        """How many columns there are to write in."""
+        """Usable columns."""
         return max(_MIN_WIDTH, min(self.output.get_size().columns, _MAX_WIDTH))
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Rows of the terminal."""
         return self.output.get_size().rows
 
     def print(self, lines: Iterable[Sequence[StyledText]]) -> None:
-        """Print finished lines above the region, in order, once and for all."""
+        """Print finished lines above the region, in order."""
         self._pending_lines += [
             self.paint.style_line(map(_without_reverse, strip_trailing_blanks(line))) for line in lines
         ]
         self.refresh()
 
     def refresh(self) -> None:
-        """Have the region drawn again soon."""
+        """Redraw the region soon."""
         if self.app is not None and self.app.is_running:
             self.app.invalidate()
         else:
@@ -182,17 +181,17 @@ class TerminalScreen:
             self.output.flush()
 
     def send(self, raw: str) -> None:
-        """Send a control sequence of our own: a title, a bell."""
+        """Send a control sequence, such as a title or a bell."""
         self.output.write_raw(raw)
         self.output.flush()
 
     def attach(self, app: "Application[Any]") -> None:
-        """Let an application draw the region from now on."""
+        """Use an application to draw the region."""
         self.app = app
         app.before_render += self._before_render
 
     def fragments(self, lines: Iterable[Sequence[StyledText]]) -> "StyleAndTextTuples":
-        """Return lines as the region draws them; every text is cleaned here as well."""
+        """Return lines as prompt_toolkit fragments, with unsafe characters cleaned."""
         fragments: StyleAndTextTuples = []
         for number, line in enumerate(lines):
             if number:
@@ -209,7 +208,7 @@ class TerminalScreen:
 
     @asynccontextmanager
     async def release_terminal(self) -> AsyncGenerator[None, None]:
-        """Lend the terminal to a program; the region comes back behind what it printed."""
+        """Release the terminal to a program; the region is redrawn below its output."""
         from prompt_toolkit.application import in_terminal
 
         if self.app is None or not self.app.is_running:
@@ -221,7 +220,7 @@ class TerminalScreen:
             yield
 
     def _before_render(self, app: "Application[Any]") -> None:
-        """Before the region is drawn: print what waits, and take away what was too high."""
+        """Print pending lines and erase rows that a smaller region no longer covers."""
         size = self.output.get_size()
         preferred = app.layout.container.preferred_height(size.columns, size.rows).preferred
         height, self._height = self._height, min(preferred, size.rows)
@@ -238,12 +237,12 @@ class TerminalScreen:
 
 
 def _without_reverse(bit: StyledText) -> StyledText:
-    """Return words without the style that only what can be chosen has."""
+    """Remove the reverse style, which is reserved for choices."""
     return bit if isinstance(bit, str) else (bit[0], bit[1].replace("reverse", ""))
 
 
 def strip_trailing_blanks(line: Sequence[StyledText]) -> StyledLine:
-    """Return a line without blanks at its end: whoever copies it gets none."""
+    """Remove blanks at the end of a line, so that copied text has none."""
     bits = list(line)
     while bits:
         text, style = last if isinstance(last := bits.pop(), tuple) else (last, "")

@@ -1,4 +1,4 @@
-"""A step on one line, as `steno show` prints it, and the details below it: diffs, output."""
+"""A step as one line, as `steno show` prints it, and the details below it: diffs, output."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -40,7 +40,7 @@ _STATE_MARKS: Final = {"failed": ("✗", "red"), "denied": ("!", "yellow"), "int
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
-    """A step, in words."""
+    """The displayed parts of a step."""
 
     label: str
     subject: str = ""
@@ -49,11 +49,11 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
     seconds: float | None = None
     style: str = ""
-    """The colour of a sub-agent."""
+    """Colour of a sub-agent."""
 
 
 def call_label(call: dict[str, Any]) -> str:
-    """Return what a call is called: its tool, or the kind of its sub-agent."""
+    """Return the label of a call: the tool name, or the type of a sub-agent."""
     name = str(call.get("name"))
     if name in AGENT_TOOLS:
         return str((as_object(call.get("input")) or {}).get("subagent_type") or "agent")
@@ -63,12 +63,12 @@ def call_label(call: dict[str, Any]) -> str:
 
 
 def call_subject(call: dict[str, Any]) -> str:
-    """Return what a call is about."""
+    """Return the subject of a call, such as its path or command."""
     return tool_call_subject(str(call.get("name")), as_object(call.get("input")) or {})
 
 
 def view_step(call: dict[str, Any], result: ToolResult, seconds: float, *, denied: bool) -> StepView:
-    """Return a call and what came of it, in the words that the record of it gets everywhere."""
+    """Return a step for a call and its result, with the same outcome text as for its record."""
     name = str(call.get("name"))
     block: dict[str, Any] = {
         "type": "tool_result",
@@ -95,7 +95,7 @@ def view_step(call: dict[str, Any], result: ToolResult, seconds: float, *, denie
 
 
 def step_line(step: StepView, columns: int, project: str = "", mark: str = "▸") -> StyledLine:
-    """Return a step on one line; its figures go first where there is little room."""
+    """Return a step as one line; narrow terminals omit tokens and duration."""
     sign, sign_style = _STATE_MARKS.get(step.state, ("✓", "green") if step.label == SHELL else ("", ""))
     tokens = humanize.tokens(step.tokens) if step.tokens else ""
     right = f"{tokens:>6} {humanize.duration(step.seconds):>7}" if columns > 3 * _FIGURES_WIDTH else ""
@@ -137,7 +137,7 @@ def _subject_and_outcome(step: StepView, room: int, project: str) -> tuple[Style
 
 
 def _colour_outcome(outcome: str, style: str) -> StyledLine:
-    """Return an outcome; what was added and removed in its colours."""
+    """Colour an outcome; added and removed counts get their own colours."""
     parts = outcome.split(" ")
     if style != "dim" or not all(part[:1] in ("+", MINUS_SIGN) for part in parts):
         return [(outcome, style)]
@@ -148,13 +148,13 @@ def _colour_outcome(outcome: str, style: str) -> StyledLine:
     return line[:-1]
 
 
-# Bodies
+# Details
 
 
 def body_lines(
     call: dict[str, Any], result: ToolResult, step: StepView, columns: int, *, show_all: bool = False
 ) -> Iterator[StyledLine]:
-    """Yield what is worth opening in a step: a diff, the end of what failed."""
+    """Yield the details of a step: a diff, or the last output of a failed call."""
     if str(call.get("name")) in TEXT_EDITING_TOOLS and step.state == "ok":
         detail = as_object(result.detail) or {}
         hunks = as_list(detail.get("structuredPatch")) or _creation_patch(call, detail)
@@ -164,7 +164,7 @@ def body_lines(
 
 
 def _creation_patch(call: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
-    """Return a file that is new as a patch: everything in it was added."""
+    """Return the content of a new file as a patch that adds every line."""
     if detail.get("type") != "create":
         return []
     text = str((as_object(call.get("input")) or {}).get("content", ""))
@@ -174,9 +174,9 @@ def _creation_patch(call: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
 def diff_lines(
     hunks: Sequence[Any], columns: int, max_lines: int | None = _MAX_DIFF_LINES, *, wrapped: bool = False
 ) -> Iterator[StyledLine]:
-    """Yield the lines of a patch with their numbers, with one line around each change.
+    """Yield the lines of a patch with line numbers and one context line around each change.
 
-    Long ones are cut, or `wrapped` where a change must be seen in full.
+    Long lines are cut, or folded if `wrapped`, where a change must be visible in full.
     """
     rows = [row for hunk in hunks for row in _hunk_rows(as_object(hunk) or {})]
     shown = rows if max_lines is None else rows[:max_lines]
@@ -193,7 +193,7 @@ def diff_lines(
 
 
 def _fold_line(text: str, columns: int) -> list[str]:
-    """Return a line of code in pieces; blanks are kept, as they may be what has changed."""
+    """Fold a line of code; keep blanks, which may be part of the change."""
     ends, used = [0], 0
     for index, character in enumerate(text):
         character_width = display_width(character)
@@ -218,7 +218,7 @@ def _output_lines(text: str, columns: int, *, show_all: bool) -> Iterator[Styled
     for line in visible:
         yield ["       ", (truncate(clean(line.expandtabs(4)), max(columns - 8, 8)), "dim")]
     if len(visible) < len(lines):
-        count_text = f"the last {len(visible)} of {humanize.count(len(lines), 'line')}; ctrl-o shows all"
+        count_text = f"last {len(visible)} of {humanize.count(len(lines), 'line')} · ctrl-o to show all"
         yield ["       ", (truncate(count_text, max(columns - 8, 8)), "dim")]
 
 

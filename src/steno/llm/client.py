@@ -5,8 +5,8 @@ async with ApiClient(Endpoint.from_environment(os.environ)) as client:
         async for event in events:
             ...
 
-One `ApiClient` keeps one connection pool and belongs to one event loop. The same request has the
-same bytes every time, so that the prompt cache of the API hits.
+An `ApiClient` has one connection pool and belongs to one event loop. Equal requests have equal bytes, so that the
+prompt cache of the API can be used.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ _VERSION: Final = "2023-06-01"
 
 
 def create_http_client(endpoint: Endpoint, betas: tuple[str, ...]) -> "httpx2.AsyncClient":
-    """Return a client with connections of its own, which signs what it sends."""
+    """Return an HTTP client with its own connection pool, which signs its requests."""
     import ssl
 
     import httpx2
@@ -67,14 +67,14 @@ def create_http_client(endpoint: Endpoint, betas: tuple[str, ...]) -> "httpx2.As
     }
     if betas:
         headers["anthropic-beta"] = ",".join(betas)
-    # Reading the machine's certificates takes longer than a small request does.
+    # Loading the system's certificates takes longer than a small request.
     is_plain_http = endpoint.base_url.startswith("http:")
     return httpx2.AsyncClient(
         auth=sign,
         headers=headers,
         verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain_http else httpx2.create_ssl_context(),
         http2=False,
-        follow_redirects=False,  # the key would go along
+        follow_redirects=False,  # the key must not be sent to another host
         trust_env=not endpoint.local,
         timeout=httpx2.Timeout(endpoint.timeout, connect=endpoint.connect),
         limits=httpx2.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=60.0),
@@ -82,7 +82,7 @@ def create_http_client(endpoint: Endpoint, betas: tuple[str, ...]) -> "httpx2.As
 
 
 async def read_limited(response: "httpx2.Response", max_bytes: int) -> bytes:
-    """Read an answer, at most so much of it."""
+    """Read a response body up to `max_bytes`."""
     raw = bytearray()
     async with aclosing(response.aiter_bytes()) as chunks:
         async for chunk in chunks:
@@ -94,7 +94,7 @@ async def read_limited(response: "httpx2.Response", max_bytes: int) -> bytes:
 
 @contextmanager
 def translate_errors(endpoint: Endpoint, timeout_message: str) -> Generator[None, None, None]:
-    """Turn what goes wrong on the way to the API into an ApiError, without the key."""
+    """Convert network errors to ApiError, without the key in the message."""
     import httpx2
 
     try:
@@ -102,28 +102,30 @@ def translate_errors(endpoint: Endpoint, timeout_message: str) -> Generator[None
     except (httpx2.TimeoutException, TimeoutError):
         raise ApiError(timeout_message, kind="timeout") from None
     except httpx2.InvalidURL:
-        raise ApiError("the address of the API is no URL", kind="bad_url") from None
+        raise ApiError("the API address is not a valid URL", kind="bad_url") from None
     except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
         message_text = endpoint.redact(str(error)) or type(error).__name__
         if "CERTIFICATE_VERIFY_FAILED" in message_text:
-            failure = ApiError(f"{endpoint.host} is not who it says: {message_text}", kind="certificate_error")
-            failure.hint = "behind a proxy with a certificate of its own, set SSL_CERT_FILE"
+            failure = ApiError(
+                f"cannot verify the certificate of {endpoint.host}: {message_text}", kind="certificate_error"
+            )
+            failure.hint = "Behind a proxy with its own certificate, set SSL_CERT_FILE."
             raise failure from None
         if isinstance(error, httpx2.ConnectError | httpx2.ProxyError):
             message = f"cannot connect to {endpoint.place}: {message_text}"
-            # Nobody listens there, and that rarely changes while one waits.
+            # No process listens on the port; retrying rarely helps.
             kind = "connection_refused" if _is_refused(error) else "connection_error"
             raise ApiError(message, kind=kind) from None
-        message = f"the connection to {endpoint.host} broke: {message_text}"
+        message = f"lost the connection to {endpoint.host}: {message_text}"
         raise ApiError(message, kind="connection_error") from None
 
 
 def _is_refused(error: BaseException) -> bool:
-    """Whether nobody listens at an address, which stands among the causes of an error."""
+    """Whether an error was caused by a refused connection."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, BaseExceptionGroup):
-            # One for each address of the host.
+            # One exception per address of the host.
             causes = cast("BaseExceptionGroup[BaseException]", cause).exceptions
             return all(map(_is_refused, causes))
         if isinstance(cause, ConnectionRefusedError):
@@ -132,12 +134,12 @@ def _is_refused(error: BaseException) -> bool:
     return False
 
 
-_MAX_RESPONSE: Final = 256 << 20  # of one answer, so that a server without end does not fill the memory
+_MAX_RESPONSE: Final = 256 << 20  # limits the memory used by one response
 _MAX_ERROR: Final = 64 << 10
 _LINGER_SECONDS: Final = 1.0
 _OK: Final = 200
-# A page of somebody in between, or an error that calls itself a success. Others are looked into:
-# not every server says right what it sends.
+# An HTML page of a proxy, or an error with status 200. Other content types are read, because some servers send wrong
+# ones.
 _UNEXPECTED_TYPES: Final = frozenset({"text/html", "application/json"})
 
 
@@ -146,7 +148,7 @@ class _CountBody(msgspec.Struct):
 
 
 class ApiClient:
-    """Asks the Messages API, and asks again where that may help."""
+    """Sends requests to the Messages API and retries them."""
 
     def __init__(
         self,
@@ -158,7 +160,7 @@ class ApiClient:
         random: Callable[[], float] | None = None,
         api_events: bool = False,
     ) -> None:
-        """Take what to ask; with `api_events` streams also hold the API's events as they came."""
+        """Create a client; with `api_events`, streams also contain the raw API events."""
         self.endpoint = endpoint
         self.retry_policy = retry_policy
         self.betas = tuple(dict.fromkeys((*betas, *endpoint.betas)))
@@ -180,15 +182,14 @@ class ApiClient:
             await client.aclose()
 
     async def stream(self, request: Request) -> AsyncGenerator[StreamEvent, None]:
-        """Ask and give what comes, as it comes; the last event is `Ended`.
+        """Stream the events of a response; the last one is `ResponseFinished`.
 
-        A failure before the first block is whole is made good by asking again: what came since
-        the last `Started` is then void, and `RetryScheduled` says so. To stop, cancel the task or close
-        the generator: the connection is closed at once.
+        Failures before the first finished block are retried: `RetryScheduled` is sent, and events since the last
+        `ResponseStarted` are void. Cancel the task or close the generator to stop; the connection is closed at once.
 
         Raises:
-            StreamInterrupted: the stream failed after that; `partial` has what there was.
-            ApiError: the API refused, or did not answer for longer than patience lasts.
+            StreamInterrupted: the stream failed later; `partial` contains the blocks received.
+            ApiError: the API refused the request, or all retries failed.
         """
         body = encode_request(msgspec.structs.replace(request, stream=True))
         started = _loop_time()
@@ -215,10 +216,10 @@ class ApiClient:
             attempt += 1
 
     async def count_tokens(self, request: Request) -> int:
-        """Return how many tokens a request has as input.
+        """Return the number of input tokens of a request.
 
         Raises:
-            ApiError: the API refused, or did not answer for longer than patience lasts.
+            ApiError: the API refused the request, or all retries failed.
         """
         body = encode_count_request(request)
         started = _loop_time()
@@ -239,7 +240,7 @@ class ApiClient:
     async def _count_once(self, body: bytes) -> int:
         endpoint = self.endpoint
         async with self._open_response(COUNT_PATH, body, "application/json") as response:
-            with translate_errors(endpoint, f"{endpoint.host} stopped in the middle of its answer"):
+            with translate_errors(endpoint, f"timed out reading the response from {endpoint.host}"):
                 async with asyncio.timeout(endpoint.timeout):
                     raw = await read_limited(response, _MAX_RESPONSE)
         request_id = response.headers.get("request-id", "")
@@ -248,10 +249,10 @@ class ApiClient:
         except DECODE_ERRORS as error:
             is_truncated = not isinstance(error, msgspec.ValidationError) and raw[:1] in b"{"
         if is_truncated:
-            message = f"{endpoint.host} stopped in the middle of its answer"
+            message = f"incomplete response from {endpoint.host}"
             raise ApiError(message, kind="connection_error", request_id=request_id)
-        # With its status, a success, so that nobody asks again: the same would come.
-        message = f"{endpoint.host} answered with something that is no answer of the API"
+        # A success status prevents a retry, which would get the same response.
+        message = f"unexpected response from {endpoint.host}"
         raise ApiError(message, status=_OK, kind="bad_answer", request_id=request_id)
 
     async def _stream_once(self, body: bytes, assembler: ResponseAssembler) -> AsyncGenerator[StreamEvent, None]:
@@ -266,11 +267,10 @@ class ApiClient:
                     if assembler.done:
                         break
                     if parser.overflowed:
-                        raise ApiError("an event of the stream is too large", kind=BAD_STREAM)
+                        raise ApiError("an event in the stream is too large", kind=BAD_STREAM)
                 else:
-                    raise ApiError("the stream ended in the middle of it", kind="stream_cut")
-                # The end of the answer is behind its last event; once it is read, the next
-                # request can use the same connection. It is not worth waiting for.
+                    raise ApiError("the stream ended before the response was complete", kind="stream_cut")
+                # Reading the end of the body allows the next request to reuse the connection. Do not wait long for it.
                 with suppress(ApiError, TimeoutError):
                     async with asyncio.timeout(_LINGER_SECONDS):
                         async for _ in chunks:
@@ -294,26 +294,26 @@ class ApiClient:
         size = 0
         async with aclosing(response.aiter_bytes()) as chunks:
             while True:
-                with translate_errors(endpoint, f"{endpoint.host} stopped in the middle of a stream"):
+                with translate_errors(endpoint, f"timed out waiting for the next event from {endpoint.host}"):
                     async with asyncio.timeout(endpoint.silence):
                         chunk = await anext(chunks, None)
                 if chunk is None:
                     return
                 size += len(chunk)
                 if size > _MAX_RESPONSE:
-                    raise ApiError("the answer does not end", kind=BAD_STREAM)
+                    raise ApiError("the response is too large", kind=BAD_STREAM)
                 yield chunk
 
     @asynccontextmanager
     async def _open_response(self, path: str, body: bytes, accept: str) -> "AsyncGenerator[httpx2.Response, None]":
-        """Send a request and give the answer, whose body is still to be read, if it is a good one.
+        """Send a request and yield the response, with its body still unread.
 
         Raises:
-            ApiError: there was no answer, or it is a refusal.
+            ApiError: no response arrived, or it is an error.
         """
         endpoint = self.endpoint
         client = self._get_client()
-        with translate_errors(endpoint, f"{endpoint.host} does not answer"):
+        with translate_errors(endpoint, f"timed out waiting for a response from {endpoint.host}"):
             request = client.build_request("POST", endpoint.base_url + path, content=body, headers={"accept": accept})
             async with asyncio.timeout(endpoint.timeout):
                 response = await client.send(request, stream=True)
@@ -332,7 +332,7 @@ class ApiClient:
 
     async def _refusal_error(self, response: "httpx2.Response") -> ApiError:
         raw = b""
-        # What it says is welcome, but that it says no is what counts.
+        # The body may contain a message, but the status is enough.
         with suppress(ApiError), translate_errors(self.endpoint, ""):
             async with asyncio.timeout(self.endpoint.connect):
                 raw = await read_limited(response, _MAX_ERROR)
@@ -340,7 +340,7 @@ class ApiClient:
         return self._redact_error(error)
 
     def _redact_error(self, error: ApiError) -> ApiError:
-        """Take the key out of what a server said, should it have said it."""
+        """Remove the key from an error message written by the server."""
         error.args = (self.endpoint.redact(str(error)),)
         error.kind = self.endpoint.redact(error.kind)
         error.request_id = self.endpoint.redact(error.request_id)
@@ -348,7 +348,7 @@ class ApiClient:
 
 
 def _without_traceback(error: ApiError) -> ApiError:
-    """Return an error without what it holds in memory, for those who keep it."""
+    """Return an error without references to stack frames, for callers that keep it."""
     error.__context__ = None
     return error.with_traceback(None)
 

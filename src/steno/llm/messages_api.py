@@ -1,4 +1,4 @@
-"""Requests, responses and errors of the Messages API, and the bytes of requests."""
+"""Requests, responses and errors of the Messages API, and the encoding of requests."""
 
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
@@ -13,7 +13,7 @@ Message: TypeAlias = dict[str, Any]
 MESSAGES_PATH: Final = "/v1/messages"
 COUNT_PATH: Final = "/v1/messages/count_tokens"
 RETRY_STATUSES: Final = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-"""The statuses that are worth another try."""
+"""HTTP statuses that are retried."""
 _ERROR_CATEGORIES: Final = {
     "rate_limit_error": "rate_limit",
     "authentication_error": "authentication_failed",
@@ -31,12 +31,12 @@ _OVERFLOW_MESSAGES: Final = ("prompt is too long", "exceed context limit", "exce
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One request, in the order of keys it is sent in: the same request has the same bytes."""
+    """One request; fields are sent in this order, so that equal requests have equal bytes."""
 
     model: str
     max_tokens: int
     messages: Sequence[Message | msgspec.Raw]
-    """As values, or as the bytes they were sent as before."""
+    """Messages as values or as encoded bytes."""
     system: list[Block] = []
     tools: list[Block] = []
     tool_choice: dict[str, Any] | None = None
@@ -49,7 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Response(msgspec.Struct, kw_only=True):
-    """What came of a request: whole, or as much as there was before a stream was cut."""
+    """A response, complete or up to the interruption of its stream."""
 
     id: str = ""
     model: str = ""
@@ -61,16 +61,16 @@ class Response(msgspec.Struct, kw_only=True):
 
 
 class ApiError(StenoError):
-    """The API, or the way to it, refused a request."""
+    """An error response of the API, or a connection error."""
 
     def __init__(
         self, message: str, *, status: int = 0, kind: str = "", request_id: str = "", retry_after: float | None = None
     ) -> None:
         super().__init__(message)
         self.status = status
-        """The HTTP status; 0 when there was no answer."""
+        """HTTP status; 0 without a response."""
         self.kind = kind
-        """The API's own name for it: `overloaded_error`, `invalid_request_error`, …"""
+        """Error type of the API: `overloaded_error`, `invalid_request_error`, …"""
         self.request_id = request_id
         self.retry_after = retry_after
 
@@ -81,12 +81,12 @@ class ApiError(StenoError):
 
     @property
     def category(self) -> str:
-        """The kind of error as hooks and records name it, such as `rate_limit`."""
+        """The error category that hooks and records use, such as `rate_limit`."""
         return _ERROR_CATEGORIES.get(self.kind, "unknown")
 
     @property
     def is_context_overflow(self) -> bool:
-        """Whether the request was refused because it does not fit into the context window."""
+        """Whether the request exceeds the context window."""
         message = str(self).lower()
         return self.status in _REJECTED_STATUSES and any(pattern in message for pattern in _OVERFLOW_MESSAGES)
 
@@ -97,11 +97,11 @@ class StreamInterrupted(ApiError):
     def __init__(self, message: str, *, partial: Response) -> None:
         super().__init__(message, kind="stream_cut", request_id=partial.request_id)
         self.partial = partial
-        """The blocks that were whole, and the beginning of the one that was not."""
+        """The finished blocks, and the start of an unfinished text block."""
 
 
 class _CountRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What counting tokens takes: it refuses whatever only matters to an answer."""
+    """The fields that the token counting endpoint accepts."""
 
     model: str
     messages: Sequence[Message | msgspec.Raw]
@@ -113,21 +113,21 @@ class _CountRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def encode_request(value: msgspec.Struct) -> bytes:
-    """Return the bytes of a request; equal requests have equal ones.
+    """Return the bytes of a request; equal requests have equal bytes.
 
-    `stream` is the last key, so asking for a stream changes nothing before it.
+    `stream` is the last key, so requesting a stream does not change the bytes before it.
 
     Raises:
-        BadRequest: the request holds something that is no JSON.
+        BadRequest: the request cannot be encoded as JSON.
     """
     return _encode(value)
 
 
 def encode_message(message: Message) -> msgspec.Raw:
-    """Return a message as the bytes it has in every request, to be encoded only once.
+    """Encode a message once, to reuse its bytes in every request.
 
     Raises:
-        BadRequest: it holds something that is no JSON.
+        BadRequest: the message cannot be encoded as JSON.
     """
     return msgspec.Raw(_encode(message))
 
@@ -136,23 +136,23 @@ def _encode(value: msgspec.Struct | Message) -> bytes:
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        # Half a surrogate pair cannot be sent; in a conversation it should not stop everything.
+        # A lone surrogate cannot be encoded; replace it instead of failing the conversation.
         import json
 
         builtins_value = msgspec.to_builtins(value, enc_hook=msgspec.json.decode)
         repaired = decode_lenient(json.dumps(builtins_value).encode())
         if repaired is not None:
             return msgspec.json.encode(repaired)
-        raise BadRequest("the request nests too deep to be sent") from None
+        raise BadRequest("the request is nested too deeply") from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadRequest(f"the request cannot be sent as JSON: {error}") from error
+        raise BadRequest(f"cannot encode the request as JSON: {error}") from error
 
 
 def encode_count_request(request: Request) -> bytes:
-    """Return the bytes that ask how many tokens a request has.
+    """Return the bytes of a token counting request.
 
     Raises:
-        BadRequest: the request holds something that is no JSON.
+        BadRequest: the request cannot be encoded as JSON.
     """
     return encode_request(
         _CountRequest(

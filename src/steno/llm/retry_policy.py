@@ -1,7 +1,4 @@
-"""Parses API errors, and decides whether and after what pause a request is made again.
-
-Nothing here waits.
-"""
+"""Parses API errors, and decides whether a request is retried and after what delay."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -24,15 +21,15 @@ ERROR_STATUSES: Final[Mapping[str, int]] = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""The status each kind of error comes with; in a stream, which is 200 by then, it comes without."""
+"""HTTP status of each error type; an error inside a stream comes without it."""
 
-# These come without a status but are the same the next time: nothing has to wait for them.
+# Errors without a status that a retry would repeat.
 _NEVER_RETRIED: Final = frozenset({"bad_url", "cancelled", "certificate_error"})
 _HINTS: Final = {
-    401: "is ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN) the right one for this address?",
-    403: "the key is known, but it is not allowed to do this",
-    404: "is the model's name right, and ANTHROPIC_BASE_URL without /v1?",
-    413: "the request is too large: compact the conversation",
+    401: "Check that ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN) is valid for this address.",
+    403: "The API key is valid but lacks the permission.",
+    404: "Check the model name, and that ANTHROPIC_BASE_URL does not end with /v1.",
+    413: "The request is too large. Use /compact to shorten the conversation.",
 }
 _REDIRECTS: Final = range(300, 400)
 _MAX_RETRY_AFTER: Final = 366 * 86_400.0
@@ -40,20 +37,20 @@ _MAX_DOUBLINGS: Final = 64
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How long one goes on asking. Times are in seconds."""
+    """Limits for retries. Times are in seconds."""
 
     retries: int = 10
-    """How often a request is made again."""
+    """Maximum number of retries."""
     unheard: int = 3
-    """How often where nobody listens at all."""
+    """Maximum number of retries after a refused connection."""
     base: float = 0.5
-    """The first pause is at most this long; each further one at most twice the one before."""
+    """Maximum of the first delay; it doubles with each retry."""
     cap: float = 32.0
-    """No pause is longer, unless the server asks for it."""
+    """Maximum delay, unless the server requests a longer one."""
     asked_cap: float = 120.0
-    """The longest pause that a server gets by asking."""
+    """Maximum delay that a server can request."""
     total: float = 900.0
-    """No new try begins when this much time has passed since the first."""
+    """No retry starts later than this after the first attempt."""
 
 
 DEFAULT_RETRY_POLICY: Final = RetryPolicy()
@@ -65,14 +62,14 @@ class _ErrorDetail(msgspec.Struct):
 
 
 class _Refusal(msgspec.Struct):
-    """What the API says when it refuses; some gateways say it in one text."""
+    """An error body of the API; some gateways send only a string."""
 
     error: _ErrorDetail | str
     request_id: str | None = None
 
 
 def status_for_kind(kind: str) -> int:
-    """Return the status that goes with a kind of error; 0 for a kind nobody knows.
+    """Return the HTTP status of an error type; 0 if it is unknown.
 
     >>> status_for_kind("overloaded_error")
     529
@@ -81,12 +78,12 @@ def status_for_kind(kind: str) -> int:
 
 
 def is_retryable(error: ApiError) -> bool:
-    """Say whether the same request is worth another try after this."""
+    """Whether the same request may be retried after an error."""
     return error.is_transient and error.kind not in _NEVER_RETRIED
 
 
 def max_retries(error: ApiError, policy: RetryPolicy = DEFAULT_RETRY_POLICY) -> int:
-    """Return how often a request that ended in an error is made again."""
+    """Return how often a request is retried after an error."""
     is_refused = error.kind == "connection_refused"
     return min(policy.unheard, policy.retries) if is_refused else policy.retries
 
@@ -99,11 +96,11 @@ def retry_delay(
     random: Callable[[], float],
     elapsed: float = 0.0,
 ) -> float | None:
-    """Return how long to wait before a request is made again, or None when it is not.
+    """Return the delay before a retry, or None if there is none.
 
-    `attempt` counts the tries that are still to come from 1; `elapsed` is the time since the first
-    one began; `random` gives numbers from 0 to 1. What the server asks for goes before what chance
-    says, so that clients that were refused together do not come back together.
+    `attempt` is the number of the retry, from 1; `elapsed` is the time since the first attempt; `random` returns
+    numbers from 0 to 1. A delay requested by the server takes precedence over the random one, which spreads the retries
+    of many clients.
     """
     if not is_retryable(error) or attempt > max_retries(error, policy):
         return None
@@ -116,7 +113,7 @@ def retry_delay(
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds a server asks to wait, told as a number or as a date; None if it does not.
+    """Return the delay in seconds that a server requests, as a number or a date; None if it does not.
 
     >>> parse_retry_after({"retry-after": "7"}, now=0.0)
     7.0
@@ -133,7 +130,7 @@ def parse_retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def error_from_response(status: int, headers: Mapping[str, str], raw: bytes, host: str, now: float) -> ApiError:
-    """Return the error that an answer other than a good one is, whatever its body looks like."""
+    """Return the error for a response with an error status, for any kind of body."""
     try:
         refusal = msgspec.json.decode(raw, type=_Refusal)
     except DECODE_ERRORS:
@@ -142,10 +139,10 @@ def error_from_response(status: int, headers: Mapping[str, str], raw: bytes, hos
     kind, message = detail.type, detail.message
     if status in _REDIRECTS:
         location = headers.get("location", "") or "nowhere"
-        kind, message = "redirect", f"{host} sends on to {location}, and a key does not follow"
+        kind, message = "redirect", f"{host} redirects to {location}; not followed, to protect the API key"
     elif not message:
-        content = "a page" if raw.lstrip().startswith(b"<") else "no reason"
-        message = f"{host} answered {status} and gave {content}"
+        content = "an HTML page" if raw.lstrip().startswith(b"<") else "no error message"
+        message = f"{host} returned status {status} with {content}"
     kinds = (name for name, number in ERROR_STATUSES.items() if number == status)
     error = ApiError(
         message,

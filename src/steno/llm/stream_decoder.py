@@ -1,7 +1,6 @@
-r"""Decodes a streamed response: server-sent events → our events, and the assembled response.
+r"""Decodes a streamed response: server-sent events → stream events, and the assembled response.
 
-Fields of a block that nobody knows stay, and thinking keeps its signature to the byte, because
-blocks are sent back later.
+Unknown fields of blocks are kept, and thinking keeps its exact signature, because blocks are sent back later.
 
 >>> parser = SseParser()
 >>> parser.feed(b"event: ping\r\nda"), parser.feed(b"ta: {}\r"), parser.feed(b"\n\r\n")
@@ -18,7 +17,7 @@ from steno.llm.messages_api import ApiError, Block, Response
 from steno.llm.retry_policy import status_for_kind
 
 MAX_EVENT_BYTES: Final = 32 << 20
-"""The most bytes one event may have; results of the API's own tools come whole in one."""
+"""Maximum bytes of one event; results of server tools arrive in a single event."""
 
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BOM: Final = b"\xef\xbb\xbf"
@@ -26,24 +25,24 @@ _LINE_FEED: Final = 0x0A
 
 
 class SseEvent(msgspec.Struct, frozen=True):
-    """One event: its name (`message` where it has none) and its data."""
+    """One event: its name (`message` by default) and its data."""
 
     event: str
     data: str
 
 
 class SseParser:
-    """Reads a stream of events piece by piece.
+    """Parses a stream of server-sent events incrementally.
 
-    An event that the stream ends in the middle of is never given. When one is larger than `max_bytes`
-    bytes, `overflowed` is set and nothing more is read.
+    An incomplete event at the end of the stream is dropped. If an event exceeds `max_bytes`, `overflowed` is set and
+    parsing stops.
     """
 
     __slots__ = ("_after_cr", "_begun", "_data", "_event", "_held", "_most", "_size", "overflowed")
 
     def __init__(self, *, max_bytes: int = MAX_EVENT_BYTES) -> None:
         self._most = max_bytes
-        self._held = bytearray()  # the beginning of a line
+        self._held = bytearray()  # the start of an unfinished line
         self._after_cr = False
         self._begun = False
         self._event = b""
@@ -52,7 +51,7 @@ class SseParser:
         self.overflowed = False
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """Read some more bytes and return the events that are whole now."""
+        """Parse more bytes and return the events that are complete."""
         events: list[SseEvent] = []
         if not chunk or self.overflowed:
             return events
@@ -91,7 +90,7 @@ class SseParser:
             self._size += len(line)
         elif field == b"event":
             self._event = value
-        # What is left is comments, and fields for those who connect again by themselves.
+        # Comments, and the fields for automatic reconnection, are ignored.
 
     def _emit(self, events: list[SseEvent]) -> None:
         if self._data:
@@ -103,45 +102,44 @@ class SseParser:
 
 
 class ResponseStarted(msgspec.Struct, frozen=True):
-    """The response has begun."""
+    """The response has started."""
 
     id: str
     model: str
 
 
 class BlockStarted(msgspec.Struct, frozen=True):
-    """A block of the response has begun: its kind, and for a call its name and id."""
+    """A block has started: its type, and the name and ID of a tool call."""
 
     index: int
     block: Block
 
 
 class TextDelta(msgspec.Struct, frozen=True):
-    """More of an answer's text."""
+    """More text of a text block."""
 
     index: int
     text: str
 
 
 class ThinkingDelta(msgspec.Struct, frozen=True):
-    """More of what the model thinks."""
+    """More text of a thinking block."""
 
     index: int
     text: str
 
 
 class InputDelta(msgspec.Struct, frozen=True):
-    """More of the JSON of a call's input."""
+    """More JSON of a tool call's input."""
 
     index: int
     text: str
 
 
 class BlockFinished(msgspec.Struct, frozen=True):
-    """A block is whole, as it is recorded and sent back.
+    """A block is complete, as it is recorded and sent back.
 
-    `bad_input` holds the text of a call's input that is no JSON object; the block's `input` is
-    then `{}`.
+    `bad_input` is the input text of a tool call if it is not a JSON object; the block's `input` is then `{}`.
     """
 
     index: int
@@ -150,13 +148,13 @@ class BlockFinished(msgspec.Struct, frozen=True):
 
 
 class ResponseFinished(msgspec.Struct, frozen=True):
-    """The response is whole."""
+    """The response is complete."""
 
     response: Response
 
 
 class RetryScheduled(msgspec.Struct, frozen=True):
-    """A request failed and will be made again after a pause."""
+    """A request failed and will be retried after a delay."""
 
     attempt: int
     of: int
@@ -165,7 +163,7 @@ class RetryScheduled(msgspec.Struct, frozen=True):
 
 
 class ApiEvent(msgspec.Struct, frozen=True):
-    """An event of the API as it came, ahead of what it means; only for those who ask for it."""
+    """A raw API event, sent before its stream events; only with `api_events`."""
 
     event: dict[str, Any]
 
@@ -184,7 +182,7 @@ StreamEvent: TypeAlias = (
 
 
 BAD_STREAM: Final = "bad_stream"
-"""The kind of error for a stream that does not keep to the protocol."""
+"""Error kind of a stream that violates the protocol."""
 
 _Event: TypeAlias = dict[str, Any]
 _KNOWN_EVENTS: Final = frozenset(
@@ -199,16 +197,16 @@ _KNOWN_EVENTS: Final = frozenset(
     }
 )
 RESPONSE_EVENTS: Final = _KNOWN_EVENTS - {"error"}
-"""The events of the API that an answer is made of."""
+"""The API events that a response consists of."""
 _Default = TypeVar("_Default", str, str | None)
 _JSON_DECODER: Final = msgspec.json.Decoder()
 
 
 def decode_event(sse_event: SseEvent) -> dict[str, Any] | None:
-    """Return the API's event in an event of the stream; None when it is nothing to us.
+    """Return the API event in a server-sent event; None if it is irrelevant.
 
     Raises:
-        ApiError: the data is no JSON object although it should be.
+        ApiError: the data is not a JSON object but should be one.
     """
     try:
         value: Any = _JSON_DECODER.decode(sse_event.data)
@@ -216,19 +214,17 @@ def decode_event(sse_event: SseEvent) -> dict[str, Any] | None:
         value = decode_lenient(sse_event.data.encode("utf-8", "replace"))
     if isinstance(value, dict):
         event = cast("dict[str, Any]", value)
-        # Some servers name the event only where the stream does.
+        # Some servers only set the name of the server-sent event.
         return event if "type" in event else {"type": sse_event.event, **event}
     if sse_event.event in _KNOWN_EVENTS or sse_event.event == "message":
-        raise _protocol_error(f"the data of {sse_event.event} is no JSON object")
+        raise _protocol_error(f"the data of {sse_event.event} is not a JSON object")
     return None
 
 
 class ResponseAssembler:
-    """Puts one response together.
+    """Assembles one response.
 
-    `feed` is given the decoded events one by one and returns what they mean. `started` says
-    whether anything has come, `finished_block_count` how many blocks are finished, `done` whether the
-    response is.
+    `feed` takes decoded events and returns stream events. `started` is set by the first event, `done` by the last one.
     """
 
     def __init__(self, request_id: str = "") -> None:
@@ -245,14 +241,14 @@ class ResponseAssembler:
 
     @property
     def finished_block_count(self) -> int:
-        """How many blocks are finished."""
+        """Number of finished blocks."""
         return len(self._finished_blocks)
 
     def feed(self, event: dict[str, Any]) -> list[StreamEvent]:
-        """Take the next event of the API; events of unknown types mean nothing.
+        """Process the next API event; unknown types are ignored.
 
         Raises:
-            ApiError: it is an error, or it does not fit what came before.
+            ApiError: the event is an error, or out of order.
         """
         kind = event.get("type")
         if self.done or not isinstance(kind, str) or kind not in _KNOWN_EVENTS:
@@ -260,7 +256,7 @@ class ResponseAssembler:
         if kind == "error":
             raise self._error(event)
         if self.started == (kind == "message_start"):
-            raise _protocol_error(f"{kind} came {'twice' if self.started else 'before message_start'}")
+            raise _protocol_error(f"{kind} received {'twice' if self.started else 'before message_start'}")
         match kind:
             case "message_start":
                 return self._message_start(event)
@@ -276,10 +272,9 @@ class ResponseAssembler:
                 return self._message_stop()
 
     def partial_response(self) -> Response:
-        """Return what there is so far: whole blocks, and the text of one that is not.
+        """Return the response so far: finished blocks, and the text of unfinished ones.
 
-        A call or a thought that is not whole cannot be sent back and is left out, and so is text
-        of nothing but blanks.
+        Unfinished tool calls and thinking cannot be sent back and are left out, as is blank text.
         """
         blocks = dict(self._finished_blocks)
         for index, open_block in self._open_blocks.items():
@@ -299,7 +294,7 @@ class ResponseAssembler:
             request_id=self.request_id,
         )
 
-    # One function for each type of event
+    # Handlers by event type
 
     def _message_start(self, event: _Event) -> list[StreamEvent]:
         message = _get_object(event, "message")
@@ -312,12 +307,12 @@ class ResponseAssembler:
     def _block_start(self, event: _Event) -> list[StreamEvent]:
         index = _block_index(event)
         if index in self._open_blocks or index in self._finished_blocks:
-            raise _protocol_error(f"block {index} began twice")
+            raise _protocol_error(f"block {index} started twice")
         content_block = _get_object(event, "content_block")
         if not isinstance(content_block.get("type"), str):
             raise _protocol_error(f"block {index} has no type")
         events: list[StreamEvent] = [BlockStarted(index, dict(content_block))]
-        # Most servers begin with an empty text; to those who watch it is the same if not.
+        # Most servers start with empty text; others put the first text here.
         if content_block["type"] == "text" and (text := _get_text_or(content_block, "text", "")):
             events.append(TextDelta(index, text))
         if content_block["type"] == "thinking" and (text := _get_text_or(content_block, "thinking", "")):
@@ -329,14 +324,14 @@ class ResponseAssembler:
         index = _block_index(event)
         open_block = self._open_blocks.get(index)
         if open_block is None:
-            raise _protocol_error(f"block {index} grew but is not open")
+            raise _protocol_error(f"delta for block {index}, which is not open")
         return open_block.apply_delta(index, _get_object(event, "delta"))
 
     def _block_stop(self, event: _Event) -> list[StreamEvent]:
         index = _block_index(event)
         open_block = self._open_blocks.pop(index, None)
         if open_block is None:
-            raise _protocol_error(f"block {index} ended but is not open")
+            raise _protocol_error(f"stop of block {index}, which is not open")
         block, bad_input = open_block.close()
         self._finished_blocks[index] = block
         return [BlockFinished(index, block, bad_input)]
@@ -350,7 +345,7 @@ class ResponseAssembler:
 
     def _message_stop(self) -> list[StreamEvent]:
         if self._open_blocks:
-            raise _protocol_error(f"the response ended but block {min(self._open_blocks)} did not")
+            raise _protocol_error(f"message_stop before the end of block {min(self._open_blocks)}")
         self.done = True
         return [ResponseFinished(self._response(self._finished_blocks))]
 
@@ -358,7 +353,7 @@ class ResponseAssembler:
         error = _get_object(event, "error", {})
         kind = _get_text_or(error, "type", "") or "api_error"
         return ApiError(
-            _get_text_or(error, "message", "") or "the API broke the stream off without a word",
+            _get_text_or(error, "message", "") or "the API ended the stream with an error without a message",
             status=status_for_kind(kind),
             kind=kind,
             request_id=_get_text_or(event, "request_id", "") or self.request_id,
@@ -366,7 +361,7 @@ class ResponseAssembler:
 
 
 class _OpenBlock:
-    """A block that is still growing."""
+    """An unfinished block."""
 
     __slots__ = ("_block", "_grown", "_input")
 
@@ -385,11 +380,11 @@ class _OpenBlock:
                 return [ThinkingDelta(index, text)] if text else []
             case "signature_delta":
                 self._expect_type(index, "thinking")
-                # It comes whole: a second one would be another signature, not the rest of it.
+                # A signature is never split: a second one replaces the first.
                 self._block["signature"] = _get_text(delta, "signature")
             case "input_json_delta":
                 if not self._is_call():
-                    raise _protocol_error(f"block {index} has input but is no call")
+                    raise _protocol_error(f"input for block {index}, which is not a tool call")
                 text = _get_text(delta, "partial_json")
                 self._input.append(text)
                 return [InputDelta(index, text)] if text else []
@@ -403,7 +398,7 @@ class _OpenBlock:
         return []
 
     def close(self) -> tuple[Block, str | None]:
-        """Return the block as it is now, and its input if that is no JSON object."""
+        """Return the current block, and its input text if that is not a JSON object."""
         block = dict(self._block)
         for key, texts in self._grown.items():
             block[key] = "".join(texts)
@@ -417,7 +412,7 @@ class _OpenBlock:
 
     def _expect_type(self, index: int, kind: str) -> None:
         if self._block["type"] != kind:
-            raise _protocol_error(f"block {index} is no {kind} block but grew as one")
+            raise _protocol_error(f"{kind} delta for block {index}, which is not a {kind} block")
 
     def _append_text(self, index: int, delta: _Event, field: str) -> str:
         self._expect_type(index, field)
@@ -429,7 +424,7 @@ class _OpenBlock:
 
 
 def _parse_input(initial_input: object, text: str) -> tuple[dict[str, Any], str | None]:
-    """Return the input of a call, and the text of it if that is no JSON object."""
+    """Return the input of a tool call, and its text if it is not a JSON object."""
     value: Any = initial_input
     if text:
         try:
@@ -444,7 +439,7 @@ def _parse_input(initial_input: object, text: str) -> tuple[dict[str, Any], str 
 
 
 def _merge_usage(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Return figures with newer ones laid over them; a figure that is null says nothing."""
+    """Merge newer usage fields into older ones; null does not replace a value."""
     merged = dict(old)
     for key, value in new.items():
         previous = merged.get(key)
@@ -456,17 +451,17 @@ def _merge_usage(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-# What a server sends is looked at before it is believed
+# Validation of server data
 
 
 def _protocol_error(message: str) -> ApiError:
-    return ApiError(f"the stream is broken: {message}", kind=BAD_STREAM)
+    return ApiError(f"invalid stream: {message}", kind=BAD_STREAM)
 
 
 def _block_index(event: _Event) -> int:
     index = event.get("index")
     if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-        raise _protocol_error("a block has no number")
+        raise _protocol_error("block without a valid index")
     return index
 
 
@@ -475,14 +470,14 @@ def _get_object(event: _Event, key: str, default: dict[str, Any] | None = None) 
     if value is None and default is not None:
         return default
     if not isinstance(value, dict):
-        raise _protocol_error(f"{key} is no object")
+        raise _protocol_error(f"{key} is not an object")
     return cast("dict[str, Any]", value)
 
 
 def _get_text(event: _Event, key: str) -> str:
     value = event.get(key)
     if not isinstance(value, str):
-        raise _protocol_error(f"{key} is no text")
+        raise _protocol_error(f"{key} is not a string")
     return value
 
 

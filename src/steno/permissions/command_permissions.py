@@ -1,4 +1,4 @@
-"""Decides whether a shell command may run: each simple command in it must be allowed."""
+"""Decides whether a shell command may run: every simple command in it must be allowed."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ from steno.permissions.shell.option_effects import why_void
 from steno.permissions.shell.parser import ParsedScript, parse_script
 from steno.permissions.shell.read_only_commands import READ_ONLY_PROGRAMS, ReadAccess, find_repository, read_access
 
-# What accepting edits means for commands: letters of the options that may be given.
+# Commands that acceptEdits mode allows, with the option letters they may have.
 _EDIT_COMMAND_OPTIONS: Final[Mapping[str, str]] = {
     "mkdir": "pv",
     "touch": "acm",
@@ -60,7 +60,7 @@ _EDIT_COMMAND_OPTIONS: Final[Mapping[str, str]] = {
     "mv": "fnvuT",
 }
 _SOURCE_AND_TARGET: Final = frozenset({"cp", "mv"})
-# They have no option or operand that names a file to write.
+# Commands without an option or operand that names a file to write.
 _NEVER_WRITE: Final = word_set(
     "cd cat head tail wc nl tac rev cut tr grep egrep fgrep comm cmp diff paste join fold od ls stat du"
     " echo printf basename dirname realpath readlink md5sum sha1sum sha256sum true false test ["
@@ -68,17 +68,17 @@ _NEVER_WRITE: Final = word_set(
 
 
 TEXT_ONLY_PROGRAMS: Final = frozenset(name for name, plain in READ_ONLY_PROGRAMS.items() if plain.operands == "text")
-"""Programs whose words are only words."""
+"""Programs whose operands are text, not files."""
 
 
 class DeniedFiles(msgspec.Struct, frozen=True):
-    """The files that rules deny, by the commands that name or show them."""
+    """Checks commands against rules that deny files."""
 
     rules: RuleSet
     files: FilePermissions
 
     def check_named_paths(self, parsed_script: ParsedScript, run_folders: RunFolders) -> Decision | None:
-        """Hold the words of commands against rules that forbid files."""
+        """Check the paths in commands against deny rules."""
         tools = [tool for tool in ("Read", "Edit") if self.rules.for_tool("deny", tool)]
         if not tools:
             return None
@@ -91,7 +91,7 @@ class DeniedFiles(msgspec.Struct, frozen=True):
                 if resolved_paths is None or any(
                     is_process_path(resolved_path.path) for resolved_path in resolved_paths
                 ):
-                    possible_decision = Decision("ask", "a rule that forbids files may be about it")
+                    possible_decision = Decision("ask", "a deny rule for files may apply")
                     continue
                 decision = next(
                     filter(None, (self._check_path(candidate, tools) for candidate in resolved_paths)), None
@@ -105,13 +105,13 @@ class DeniedFiles(msgspec.Struct, frozen=True):
     def _check_path(self, resolved_path: ResolvedPath, tools: list[str]) -> Decision | None:
         rule = self.files.denying_path_rule(resolved_path, *tools)
         if rule is not None:
-            return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+            return Decision("deny", f"denied by rule {rule.text}", rule.text)
         if any(self.files.has_denied_hard_link(resolved_path, tool) for tool in tools):
-            return Decision("deny", f"{resolved_path.path} is the same file as one that a rule denies")
+            return Decision("deny", f"{resolved_path.path} is a hard link to a file that a rule denies")
         return None
 
     def _check_word_parts(self, command: Command, run_folders: RunFolders, tools: list[str]) -> Decision | None:
-        """Ask where a part of a word names a file that a rule denies: `git show HEAD:.env`."""
+        """Ask if part of a word names a denied file, as in `git show HEAD:.env`."""
         for word in command.words[1:]:
             for piece in (*path_parts(word), *bundled_values(word)):
                 for resolved_path in run_folders.resolve(piece) or ():
@@ -122,7 +122,7 @@ class DeniedFiles(msgspec.Struct, frozen=True):
         return None
 
     def check_exposed_content(self, command: Command, run_folders: RunFolders) -> str:
-        """Say which denied file a command may show without being given its name."""
+        """Return why a command may show a denied file without naming it, or an empty string."""
         rules_with_paths = [
             deny_rule for deny_rule in self.rules.for_tool("deny", "Read") if not deny_rule.covers_all_calls
         ]
@@ -136,11 +136,11 @@ class DeniedFiles(msgspec.Struct, frozen=True):
             for folder in exposed.folders:
                 resolved_paths = run_folders.resolve(folder)
                 if resolved_paths is None or any(map(self._contains_denied, resolved_paths)):
-                    return f"`{name}` reads a folder with a file that {rules_with_paths[0].text} denies"
+                    return f"`{name}` reads a directory with a file that {rules_with_paths[0].text} denies"
         return ""
 
     def _contains_denied(self, resolved_path: ResolvedPath) -> bool:
-        """Whether a folder has a file in it that must not be read, or too many files to look."""
+        """Whether a directory contains a file that must not be read, or too many files to check."""
         if not os.path.isdir(resolved_path.real):
             return False
         return any(
@@ -150,21 +150,21 @@ class DeniedFiles(msgspec.Struct, frozen=True):
 
 
 class CommandPermissions(msgspec.Struct, frozen=True):
-    """Judges shell commands."""
+    """Decides about shell commands."""
 
     rules: RuleSet
     mode: PermissionMode
     folders: tuple[str, ...]
     files: FilePermissions
     home: str
-    """What bash takes `~` for."""
+    """The directory that bash expands `~` to."""
     read_only: frozenset[str] | None = None
-    """The programs that may run because they only read; None for all that are known here."""
+    """The read-only programs that may run without a rule; None for all known ones."""
     can_sandbox: bool = True
-    """Whether a command can be confined here; otherwise only fixed commands run unasked."""
+    """Whether commands can be sandboxed; if not, only fixed commands run without approval."""
 
     def decide(self, script: str, cwd: str) -> Decision:
-        """Say whether a script may run in a folder."""
+        """Decide whether a script may run in a directory."""
         parsed_script = parse_script(script)
         run_folders = find_run_folders(parsed_script, cwd, self.home)
         path_decision = self._deny_or_ask("deny", parsed_script, script)
@@ -182,18 +182,18 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             deny_rules += self.files.rules.for_tool("deny", "Edit")
             if approval is not None and not deny_rules:
                 return self._check_files(parsed_script, run_folders) or approval
-            return Decision("ask", f"the command is not understood: {parsed_script.trouble}")
+            return Decision("ask", f"cannot parse the command: {parsed_script.trouble}")
         if not tuple(parsed_script.all_commands()) and not parsed_script.tests:
-            return Decision("ask", "there is no command in it")
+            return Decision("ask", "the command is empty")
         return self._decide_each(parsed_script, run_folders, approval)
 
     def commands_without_rule(self, script: str, cwd: str) -> list[Command]:
-        """Return the commands that need a rule, for rules to be offered."""
+        """Return the commands that need a rule, to suggest rules for them."""
         parsed_script = parse_script(script)
         run_folders = find_run_folders(parsed_script, cwd, self.home)
         if parsed_script.trouble:
             return []
-        # Next to a command with a rule, what only reads is not confined and needs one as well.
+        # Next to a command with a rule, a read-only command is not sandboxed and needs a rule as well.
         return [
             command
             for command in parsed_script.commands
@@ -212,7 +212,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
                 if candidate.sealed and not _runs_only_own_code(candidate)
             ]
             if opaque_commands and self.rules.for_tool("deny", SHELL):
-                return Decision("ask", f"a rule may forbid what it runs: {opaque_commands[0].sealed}")
+                return Decision("ask", f"a deny rule may apply: {opaque_commands[0].sealed}")
             return approval
         moves = [each for each in parsed_script.all_commands() if program_name(each.program) == "mv"]
         for command in parsed_script.commands:
@@ -220,34 +220,34 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             if denial_reason:
                 return Decision("ask", denial_reason)
         if moves and len(parsed_script.commands) > 1 and not all(map(self._allowing_rule, parsed_script.commands)):
-            return Decision("ask", "files are moved, so later names may stand for other files")
+            return Decision("ask", "moves files, so later paths may refer to other files")
         isolation = self._isolation(parsed_script, run_folders)
         if isolation is None:
             return Decision("ask", self._why_not_sandboxed(parsed_script, run_folders))
         allowing_rules = [rule for each in parsed_script.commands for rule in self._allowing_rules(each)]
         if allowing_rules:
             rules = sorted({rule.text for rule in allowing_rules})
-            # Behind a wrapper such as `timeout 5`, it is not the very command that a rule gives.
+            # In a wrapper such as `timeout 5`, the command is not exactly the one in the rule.
             all_named = all(self._allowing_rule(each) for each in parsed_script.commands if each.transparent)
             exact = all_named and not any(rule.command and rule.command.has_wildcard for rule in allowing_rules)
-            reason = f"the rules allow it: {', '.join(rules)}"
+            reason = f"allowed by {', '.join(rules)}"
             return Decision("allow", reason, rules[0], isolation=isolation, exact=exact)
-        phrase = "it stays" if isolation == "edit" else "it only reads,"
-        return Decision("allow", f"{phrase} inside the working folders", isolation=isolation)
+        phrase = "edits only" if isolation == "edit" else "reads only"
+        return Decision("allow", f"{phrase} inside the working directories", isolation=isolation)
 
     # Isolation
 
     def _isolation(self, parsed_script: ParsedScript, run_folders: RunFolders) -> Isolation | None:
-        """Return how an allowed script runs; None when it may not run without approval after all.
+        """Return how an allowed script runs; None if it needs approval after all.
 
-        One script is one process: what a rule allows is not confined, so nothing may stand next to
-        it that is only harmless when it is confined.
+        A script runs as one process. A command that a rule allows is not sandboxed, so it must not run next to a
+        command that is only safe in the sandbox.
         """
         commands = tuple(parsed_script.commands)
         without_rule = [candidate for candidate in commands if self._lacks_rule(candidate, run_folders)]
         writes = any(each.writes for command in parsed_script.all_commands() for each in file_redirections(command))
         if self.can_sandbox and any(self._reads_without_rule(each, run_folders) for each in commands):
-            # What git reads without a rule stays confined with one: settings can name other files.
+            # Read-only git commands stay sandboxed even with a rule: git settings can name other files.
             limited = [each for each in commands if each in without_rule or self._reads_without_rule(each, run_folders)]
             without_rule = limited if len(limited) == len(commands) else without_rule
         if commands and not without_rule and not writes:
@@ -272,7 +272,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return ""
 
     def _lacks_rule(self, command: Command, run_folders: RunFolders) -> bool:
-        """Whether a command, or one inside it, is allowed without a rule that names it."""
+        """Whether no rule names a command, or one inside it."""
         if not command.words:
             return True
         rule = self._allowing_rule(command)
@@ -283,13 +283,13 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return any(self._lacks_rule(inner, run_folders) for inner in command.inner)
 
     def _may_show_denied(self, later: tuple[Command, ...]) -> bool:
-        """Whether reading commands may show a denied file that others have put under their names."""
+        """Whether read-only commands may show a denied file that an earlier command moved or linked."""
         if not self.rules.for_tool("deny", "Read"):
             return False
         return any(_is_read_only_program(candidate) and _opens_files(candidate) for candidate in later)
 
     def _reads_without_rule(self, command: Command, run_folders: RunFolders) -> bool:
-        """Whether a git command that a rule with a `*` allows would be allowed without it."""
+        """Whether a git command that a wildcard rule allows would also be allowed without it."""
         rule = self._allowing_rule(command)
         if rule is None and command.transparent and command.inner:
             return all(self._reads_without_rule(inner, run_folders) for inner in command.inner)
@@ -298,7 +298,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return rule.command.has_wildcard and not command.inner and self._only_reads(command, run_folders)
 
     def _writes_only_checked_files(self, command: Command, run_folders: RunFolders) -> bool:
-        """Whether a command, where it may write, writes only the files that it was judged by."""
+        """Whether a command writes no files except those that were checked."""
         if not command.words or command.program in _NEVER_WRITE or self._only_edits(command, run_folders):
             return True
         if read_access(command) is not None or command.inner:
@@ -307,9 +307,9 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return is_literal and command.program in {"sed", "awk"} and self._read_access(command) is not None
 
     def _is_fixed_command(self, command: Command, run_folders: RunFolders) -> bool:
-        """Whether a command is a fixed one, and reads only what may be read."""
+        """Whether a command is a fixed one and reads only permitted files."""
         if not command.words:
-            # A variable of the script's own; what runs in its value is judged by itself.
+            # An assignment; commands in its value are checked separately.
             return True
         if command.transparent and command.inner:
             return all(self._is_fixed_command(inner, run_folders) for inner in command.inner)
@@ -330,7 +330,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return not run_folders.lost or not words
 
     def _why_not_sandboxed(self, parsed_script: ParsedScript, run_folders: RunFolders) -> str:
-        """Say why a script that only reads needs approval all the same."""
+        """Return why a read-only script needs approval."""
         command_text = next(
             (
                 command.text_with_assignments.replace(INNER_SPACE, " ").replace(UNKNOWN_PART, "…")
@@ -341,51 +341,51 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         )
         all_without_rule = all(self._lacks_rule(each, run_folders) for each in parsed_script.commands)
         if not command_text and not all_without_rule:
-            return "a command that a rule allows may change the files next to it"
+            return "a command that a rule allows may change files that another command reads"
         if not self.can_sandbox:
-            phrase = f"`{command_text}` runs" if command_text else "it writes a file"
-            return f"{phrase} unasked only where commands can be confined"
+            phrase = f"`{command_text}` needs" if command_text else "writing a file needs"
+            return f"{phrase} approval because no sandbox is available"
         if all_without_rule:
-            return "it writes a file, and a command in it may write others"
-        return f"no rule allows `{command_text}`, and next to a command that a rule allows it is not confined"
+            return "writes a file, and a command in it may write other files"
+        return f"no rule allows `{command_text}`, and it cannot be sandboxed next to a command that a rule allows"
 
     # Rules
 
     def _blanket_approval(self) -> Decision | None:
-        """Return the decision when every command is allowed that nothing forbids."""
+        """Return the decision if all commands are allowed unless denied."""
         if self.mode == "bypassPermissions":
             return Decision("allow", "permissions are bypassed", exact=True)
         unconditional_rule = next((rule for rule in self.rules.for_tool("allow", SHELL) if rule.covers_all_calls), None)
         if unconditional_rule is None or self.mode == "plan":
             return None
-        return Decision("allow", f"the rule {unconditional_rule.text} allows it", unconditional_rule.text, exact=True)
+        return Decision("allow", f"allowed by rule {unconditional_rule.text}", unconditional_rule.text, exact=True)
 
     def _deny_or_ask(self, kind: RuleKind, parsed_script: ParsedScript, script: str) -> Decision | None:
-        """Return what rules that forbid say; a rule that may fit asks."""
+        """Return the decision of deny or ask rules; a rule that may match asks."""
         possible_decision: Decision | None = None
         for rule in self.rules.for_tool(kind, SHELL):
             if rule.command is None:
-                return Decision(kind, f"the rule {rule.text} {_VERDICT_PHRASES[kind]}", rule.text)
+                return Decision(kind, _RULE_REASONS[kind].format(rule=rule.text), rule.text)
             if rule.command.matches(script):
-                return Decision(kind, f"the rule {rule.text} {_VERDICT_PHRASES[kind]}", rule.text)
+                return Decision(kind, _RULE_REASONS[kind].format(rule=rule.text), rule.text)
             for command in parsed_script.all_commands():
                 texts = tuple(rule_texts(command))
                 if any(map(rule.command.matches, texts)):
-                    return Decision(kind, f"the rule {rule.text} {_VERDICT_PHRASES[kind]}", rule.text)
+                    return Decision(kind, _RULE_REASONS[kind].format(rule=rule.text), rule.text)
                 if possible_decision is None and any(map(rule.command.matches, possible_rule_texts(command))):
-                    reason = f"the rule {rule.text} may be about it; options come before its words"
+                    reason = f"rule {rule.text} may apply: options come before the words it names"
                     possible_decision = Decision("ask", reason, rule.text)
                 if possible_decision is None and any(map(rule.command.may_match, texts)):
-                    reason = f"the rule {rule.text} may be about it; its words are not known yet"
+                    reason = f"rule {rule.text} may apply: the command depends on a variable"
                     possible_decision = Decision("ask", reason, rule.text)
         return possible_decision
 
     def _allowing_rule(self, command: Command) -> PermissionRule | None:
-        """Return the rule that allows a command, and what hides in it where it names that."""
+        """Return the rule that allows a command, including the commands nested in it."""
         return self._match_allow_rules(command)[0]
 
     def _allowing_rules(self, command: Command) -> Iterator[PermissionRule]:
-        """Yield the rules that allow a command, or what runs in a transparent one."""
+        """Yield the rules that allow a command, or the commands inside a transparent one."""
         rule = self._allowing_rule(command)
         if rule is not None:
             yield rule
@@ -394,7 +394,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
                 yield from self._allowing_rules(inner)
 
     def _match_allow_rules(self, command: Command) -> tuple[PermissionRule | None, str]:
-        """Return the rule that allows a command; without one, why a rule that fits is void."""
+        """Return the rule that allows a command, or the reason why a matching rule does not apply."""
         if self.mode == "plan" or not command.words:
             return None, ""
         is_harmless = all(is_harmless_prefix(assignment.name) for assignment in command.assignments)
@@ -421,22 +421,22 @@ class CommandPermissions(msgspec.Struct, frozen=True):
     def _why_void(
         self, command: Command, named_lengths: Mapping[int, int], assignment_count: int, pattern: CommandPattern
     ) -> str:
-        """Say why a rule does not allow the words that its `*` covers; empty when it does."""
+        """Return why a rule does not allow the words that its `*` matches; empty if it does."""
         if not pattern.has_wildcard:
             return ""
         if any(place < assignment_count for place in named_lengths):
-            return f"it sets {command.assignments[0].name}; the rule does not name it"
+            return f"sets {command.assignments[0].name}, which the rule does not name"
         word_lengths = {place - assignment_count: length for place, length in named_lengths.items()}
         return why_void(command, word_lengths, pattern.named - assignment_count)
 
     def _why_not_allowed(self, command: Command, run_folders: RunFolders) -> str:
-        """Say why a command is not allowed; empty when it is."""
+        """Return why a command is not allowed; empty if it is."""
         command_text = command.text_with_assignments.replace(INNER_SPACE, " ").replace(UNKNOWN_PART, "…")
         if not command.words:
             variable = next(
                 (assignment.name for assignment in command.assignments if not is_harmless_variable(assignment.name)), ""
             )
-            return f"it sets {variable}, which changes what other commands do" if variable else ""
+            return f"sets {variable}, which affects other commands" if variable else ""
         rule, void_reason = self._match_allow_rules(command)
         if rule is not None and rule.command is not None and rule.command.has_wildcard:
             exposure = DeniedFiles(self.rules, self.files).check_exposed_content(command, run_folders)
@@ -448,7 +448,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         if void_reason and not self._only_reads(command, run_folders):
             return void_reason
         if command.sealed:
-            return f"nobody can say what `{command_text}` runs: {command.sealed}"
+            return f"cannot determine what `{command_text}` runs: {command.sealed}"
         harmless_assignments = all(is_harmless_prefix(each.name) for each in command.assignments)
         is_allowed = (
             rule is not None
@@ -466,10 +466,10 @@ class CommandPermissions(msgspec.Struct, frozen=True):
     # Files
 
     def _check_files(self, parsed_script: ParsedScript, run_folders: RunFolders) -> Decision | None:
-        """Return what the files that commands are given have to say."""
+        """Return the decision about files that commands redirect or get as operands."""
         files = self.files
         if self._blanket_approval() is not None:
-            # Whatever is not forbidden or protected is allowed then.
+            # Everything that is not denied or protected is allowed then.
             files = msgspec.structs.replace(files, mode="bypassPermissions")
         for command in parsed_script.all_commands():
             refusal = self._check_redirections(command, run_folders, files) or self._check_protected_paths(
@@ -485,7 +485,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             if resolved_paths is None and files.mode == "bypassPermissions" and not files.has_deny_rules():
                 continue
             if resolved_paths is None:
-                return Decision("ask", "a file that it uses is not known before it runs")
+                return Decision("ask", "redirects to or from a path that depends on a variable")
             for resolved_path in resolved_paths:
                 if resolved_path.path in STANDARD_DEVICES:
                     continue
@@ -495,19 +495,19 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return None
 
     def _check_protected_paths(self, command: Command, run_folders: RunFolders) -> Decision | None:
-        """Ask where a command that does more than read is given a protected place."""
+        """Ask if a command that does more than read gets a protected path."""
         if command.program in TEXT_ONLY_PROGRAMS or self._read_access(command) is not None:
             return None
         for word in path_candidates(command):
             for resolved_path in run_folders.resolve(word) or ():
                 protected_reason = why_protected(resolved_path)
                 if protected_reason:
-                    reason = f"{resolved_path.path} is not changed without asking: {protected_reason}"
+                    reason = f"{resolved_path.path} is protected: {protected_reason}"
                     return Decision("ask", reason)
         return None
 
     def _only_reads(self, command: Command, run_folders: RunFolders) -> bool:
-        """Whether a command only reads, and only what may be read."""
+        """Whether a command only reads, and only permitted files."""
         if self.read_only is not None and command.program not in self.read_only:
             return False
         if command.program == "cd":
@@ -537,14 +537,14 @@ class CommandPermissions(msgspec.Struct, frozen=True):
         return read_access(command, sandboxed=self.can_sandbox)
 
     def _is_limited_by_sandbox(self, command: Command) -> bool:
-        """Whether confinement keeps a command from files that must not be read.
+        """Whether the sandbox keeps a command from reading denied files.
 
-        It covers the files, but not what git has committed of them.
+        It hides the files, but not their committed content in git.
         """
         return self.can_sandbox and command.program != "git"
 
     def _only_edits(self, command: Command, run_folders: RunFolders) -> bool:
-        """Whether a command only makes, moves or removes files that may be edited."""
+        """Whether a command only creates, moves or removes files that may be edited."""
         letters = _EDIT_COMMAND_OPTIONS.get(command.program)
         if self.mode != "acceptEdits" or letters is None or command.inner:
             return False
@@ -553,7 +553,7 @@ class CommandPermissions(msgspec.Struct, frozen=True):
             return False
         targets = [word for word in command.words[1:] if word not in options]
         if command.program in _SOURCE_AND_TARGET and len(targets) > 1:
-            # Where the last one is a folder, each of the others gets a name in it.
+            # If the destination is a directory, each source gets a path inside it.
             destination = targets[-1]
             for source in targets[:-1]:
                 name = source.text.rstrip("/").rsplit("/", 1)[-1]
@@ -575,14 +575,14 @@ class CommandPermissions(msgspec.Struct, frozen=True):
 
 
 def _is_read_only_program(command: Command) -> bool:
-    """Whether a command, or one that it does nothing but run, is known to read."""
+    """Whether a command, or the one it wraps, is a known read-only program."""
     if command.transparent and command.inner:
         return any(map(_is_read_only_program, command.inner))
     return program_name(command.program) in READ_ONLY_PROGRAMS
 
 
 def _opens_files(command: Command) -> bool:
-    """Whether a reading command opens files or folders, which may have changed since it was judged."""
+    """Whether a read-only command opens files or directories, which may change after the check."""
     if any(not redirection.writes for redirection in file_redirections(command)) or command.program == "cd":
         return True
     if command.transparent and command.inner:
@@ -593,9 +593,13 @@ def _opens_files(command: Command) -> bool:
     return bool(paths_and_folders[0])
 
 
-_VERDICT_PHRASES: Final[Mapping[RuleKind, str]] = {"deny": "forbids it", "ask": "asks", "allow": "allows it"}
+_RULE_REASONS: Final[Mapping[RuleKind, str]] = {
+    "deny": "denied by rule {rule}",
+    "ask": "rule {rule} requires approval",
+    "allow": "allowed by rule {rule}",
+}
 
 
 def _runs_only_own_code(command: Command) -> bool:
-    """Whether a program runs only what is its own: its code, its subcommands."""
+    """Whether a program runs only its own code and subcommands."""
     return program_name(command.program) in DANGEROUS_OPTIONS

@@ -1,7 +1,7 @@
 """Decides whether a file may be read or written: rules first, then its location.
 
-The kernel knows no patterns, so the files that `Read(.env)` or `Read(**/*.pem)` deny are looked up
-in the working folders before a command runs in the sandbox there.
+The kernel supports no patterns, so files that rules such as `Read(.env)` or `Read(**/*.pem)` deny are looked up in the
+working directories before a command runs in the sandbox.
 """
 
 import os
@@ -21,19 +21,19 @@ _GLOB_CHARACTERS: Final = frozenset("*?[!")
 
 
 class TooManyFiles(StenoError):
-    """The working folders have more files than patterns are looked up in."""
+    """The working directories contain too many files to look up patterns."""
 
 
 def denied_paths(
     rules: RuleSet, folders: Iterable[str], *, tool: str = "Read", max_entries: int = _MAX_ENTRIES
 ) -> tuple[str, ...]:
-    """Return the real paths in the folders that a tool must not use, folders for their files.
+    """Return the real paths in the directories that a tool must not use; a directory covers all files in it.
 
-    Rules that deny and rules that ask both count: nobody is asked about what a confined command
-    opens. Further names of a file (hard links) are not listed.
+    Both deny and ask rules count, because a sandboxed command cannot ask before it opens a file. Other hard links to a
+    file are not listed.
 
     Raises:
-        TooManyFiles: a pattern would have to be looked up in more files than `max_entries`.
+        TooManyFiles: a pattern would require checking more than `max_entries` files.
     """
     roots = tuple(dict.fromkeys(os.path.realpath(folder) for folder in folders))
     patterns = [
@@ -59,7 +59,7 @@ def denied_paths(
 
 
 def _literal_path(pattern: PathPattern) -> str:
-    """Return the path that an anchored pattern without magic means; empty for any other."""
+    """Return the path of an anchored pattern without wildcards; empty for any other pattern."""
     text = pattern.pattern.removesuffix("/**").removesuffix("/")
     is_anchored = text.startswith("/") or "/" in text
     return os.path.join(pattern.base, text.lstrip("/")) if is_anchored and not _GLOB_CHARACTERS & set(text) else ""
@@ -71,11 +71,11 @@ class _Budget(msgspec.Struct):
     def spend(self) -> None:
         self.left -= 1
         if self.left < 0:
-            raise TooManyFiles("the working folders have too many files to look up deny rules in")
+            raise TooManyFiles("the working directories contain too many files to look up deny rules")
 
 
 class _Matcher:
-    """Holds names against patterns: most of them say only what a name looks like."""
+    """Matches names against patterns; most patterns only depend on the file name."""
 
     def __init__(self, patterns: Iterable[PathPattern]) -> None:
         names: list[str] = []
@@ -91,7 +91,7 @@ class _Matcher:
     def matches(self, path: str, name: str) -> bool:
         if self._name_regex.fullmatch(name):
             return True
-        # As the laxest of file systems compares names.
+        # Compare names as the most permissive file system does.
         if not name.isascii() and self._name_regex.fullmatch(fold_name(name)):
             return True
         return any(pattern.matches_any_name(ResolvedPath(path, path)) for pattern in self._path_patterns)
@@ -119,7 +119,7 @@ def _walk_matches(root: str, matcher: _Matcher, budget: _Budget) -> Iterator[str
 
 
 def _real_paths(paths: Iterable[str]) -> Iterator[str]:
-    """Yield what paths lead to; a link itself holds nothing."""
+    """Yield the targets of paths; a symbolic link itself has no content."""
     real_paths: dict[str, None] = {}
     for path in paths:
         real_paths[os.path.realpath(path)] = None
@@ -130,74 +130,74 @@ _MAX_FILES: Final = 1_000_000
 
 
 class FilePermissions(msgspec.Struct, frozen=True):
-    """Judges places."""
+    """Decides about file access."""
 
     rules: RuleSet
     mode: PermissionMode
     folders: tuple[str, ...]
 
     def decide_read(self, resolved_path: ResolvedPath, tool: str = "Read") -> Decision:
-        """Say whether a place may be read."""
+        """Decide whether a path may be read."""
         decision = self._deny_or_ask(resolved_path, tool) or self._deny_hard_link(resolved_path, tool)
         if decision is not None:
             return decision
         secret_reason = why_secret(resolved_path)
         if secret_reason:
-            return Decision("ask", f"{resolved_path.path} is not read without asking: {secret_reason}")
+            return Decision("ask", f"{resolved_path.path} is secret: {secret_reason}")
         rule = self._allowing_rule(resolved_path, tool)
         if rule is not None:
-            return Decision("allow", f"the rule {rule.text} allows it", rule.text)
+            return Decision("allow", f"allowed by rule {rule.text}", rule.text)
         if self.mode == "bypassPermissions":
             return Decision("allow", "permissions are bypassed")
         if is_inside(resolved_path, self.folders):
-            return Decision("allow", "it reads inside the working folders")
-        return Decision("ask", f"{resolved_path.path} is outside the working folders{_link_note(resolved_path)}")
+            return Decision("allow", "reads inside the working directories")
+        return Decision("ask", f"{resolved_path.path} is outside the working directories{_link_note(resolved_path)}")
 
     def decide_write(self, resolved_path: ResolvedPath, tool: str = "Edit") -> Decision:
-        """Say whether a place may be written."""
+        """Decide whether a path may be written."""
         decision = self._deny_or_ask(resolved_path, tool)
         if decision is not None and decision.verdict == "deny":
             return decision
         if self.mode == "plan":
-            return Decision("deny", "while a plan is made, nothing is written")
+            return Decision("deny", "plan mode does not write files")
         if decision is not None:
             return decision
         read_rule = self._first_match(self.rules.for_tool("deny", "Read"), resolved_path)
         if read_rule is not None:
-            return Decision("ask", f"the rule {read_rule.text} keeps it from being read")
+            return Decision("ask", f"rule {read_rule.text} denies reading it")
         protected_reason = why_protected(resolved_path)
         if protected_reason:
-            return Decision("ask", f"{resolved_path.path} is not changed without asking: {protected_reason}")
+            return Decision("ask", f"{resolved_path.path} is protected: {protected_reason}")
         rule = self._allowing_rule(resolved_path, tool)
         if self.mode == "bypassPermissions":
             return Decision("allow", "permissions are bypassed")
         if resolved_path.is_shared:
-            return Decision("ask", f"{resolved_path.path} is the same file as another (a hard link)")
+            return Decision("ask", f"{resolved_path.path} has more than one hard link")
         if rule is not None:
-            return Decision("allow", f"the rule {rule.text} allows it", rule.text)
+            return Decision("allow", f"allowed by rule {rule.text}", rule.text)
         inside = is_inside(resolved_path, self.folders)
         if inside and self.mode == "acceptEdits":
-            return Decision("allow", "edits inside the working folders are accepted")
-        location = "" if inside else f", and outside the working folders{_link_note(resolved_path)}"
-        return Decision("ask", f"{resolved_path.path} would be changed{location}")
+            return Decision("allow", "acceptEdits mode allows edits inside the working directories")
+        location = "" if inside else f", outside the working directories{_link_note(resolved_path)}"
+        return Decision("ask", f"changes {resolved_path.path}{location}")
 
     def denying_rule(self, resolved_path: ResolvedPath, tool: str) -> PermissionRule | None:
-        """Return the rule that forbids a place to a tool, if one does."""
+        """Return the rule that denies a path to a tool, if any."""
         return self._first_match(self.rules.for_tool("deny", tool), resolved_path)
 
     def denying_path_rule(self, resolved_path: ResolvedPath, *tools: str) -> PermissionRule | None:
-        """Return the rule that forbids a place by its path to one of some tools.
+        """Return the rule that denies a path by its pattern to one of the tools.
 
-        A rule that forbids every call of a tool is not about the paths in a command.
+        Rules that deny every call of a tool do not apply to paths in commands.
         """
         rules = (rule for tool in tools for rule in self.rules.for_tool("deny", tool))
         return self._first_match(tuple(rule for rule in rules if rule.paths), resolved_path)
 
     def denied_inodes(self, tool: str) -> frozenset[tuple[int, int]]:
-        """Return the files that rules deny to a tool, by device and number.
+        """Return the files that rules deny to a tool, as pairs of device and inode.
 
         Raises:
-            TooManyFiles: the working folders have too many files to look them up.
+            TooManyFiles: the working directories contain too many files to look them up.
         """
         inodes: set[tuple[int, int]] = set()
         for path in denied_paths(self.rules, self.folders, tool=tool, max_entries=_MAX_FILES):
@@ -208,7 +208,7 @@ class FilePermissions(msgspec.Struct, frozen=True):
         return frozenset(inodes)
 
     def has_denied_hard_link(self, resolved_path: ResolvedPath, tool: str) -> bool:
-        """Whether a file has another name (a hard link) that rules deny to a tool."""
+        """Whether a file has another hard link that rules deny to a tool."""
         if not resolved_path.is_shared or not self.rules.for_tool("deny", tool):
             return False
         try:
@@ -218,33 +218,33 @@ class FilePermissions(msgspec.Struct, frozen=True):
             return True
 
     def has_read_rules(self) -> bool:
-        """Whether there are places that must not be read, or only when asked."""
+        """Whether rules deny reading some paths, or ask first."""
         rules = (*self.rules.for_tool("deny", "Read"), *self.rules.for_tool("ask", "Read"))
         return bool(rules)
 
     def is_hidden(self, resolved_path: ResolvedPath) -> bool:
-        """Whether a place is kept from being read, wherever it is."""
+        """Whether reading a path is denied or needs approval, regardless of its location."""
         return self._deny_or_ask(resolved_path, "Read") is not None or bool(why_secret(resolved_path))
 
     def has_deny_rules(self) -> bool:
-        """Whether there are rules that forbid files."""
+        """Whether rules deny any files."""
         return bool(self.rules.for_tool("deny", "Read") or self.rules.for_tool("deny", "Edit"))
 
     def _deny_or_ask(self, resolved_path: ResolvedPath, tool: str) -> Decision | None:
         rule = self.denying_rule(resolved_path, tool)
         if rule is not None:
-            return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+            return Decision("deny", f"denied by rule {rule.text}", rule.text)
         if resolved_path.broken:
-            return Decision("ask", "it is no path that a file can have")
+            return Decision("ask", "not a valid path")
         rule = self._first_match(self.rules.for_tool("ask", tool), resolved_path)
         if rule is not None:
-            return Decision("ask", f"the rule {rule.text} asks", rule.text)
+            return Decision("ask", f"rule {rule.text} requires approval", rule.text)
         return None
 
     def _deny_hard_link(self, resolved_path: ResolvedPath, tool: str) -> Decision | None:
         if not self.has_denied_hard_link(resolved_path, tool):
             return None
-        return Decision("deny", f"{resolved_path.path} is the same file as one that a rule denies")
+        return Decision("deny", f"{resolved_path.path} is a hard link to a file that a rule denies")
 
     def _first_match(self, rules: tuple[PermissionRule, ...], resolved_path: ResolvedPath) -> PermissionRule | None:
         for rule in rules:
@@ -265,4 +265,4 @@ def _files_below(path: str) -> Iterator[str]:
 
 
 def _link_note(resolved_path: ResolvedPath) -> str:
-    return f" (it leads to {resolved_path.real})" if resolved_path.real != resolved_path.path else ""
+    return f" (a link to {resolved_path.real})" if resolved_path.real != resolved_path.path else ""

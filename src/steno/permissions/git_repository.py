@@ -1,7 +1,7 @@
-"""Git repositories of commands: their folders, and what they reach outside the working folders.
+"""Git repositories of commands: their directories, and locations outside the working directories.
 
-A repository can name other places: a work tree, a shared repository, further objects, symbolic
-links among its own files. Under a rule such as `Bash(git log:*)` git would read or write there.
+A repository can refer to other locations: a work tree, a common directory, alternate object stores, symbolic links.
+With a rule such as `Bash(git log:*)` git would read or write there.
 """
 
 import os
@@ -21,10 +21,10 @@ _MAX_LINE: Final = 4096
 
 
 def git_folders(folder: str) -> Iterator[str]:
-    """Yield the folders that git reads for a folder: `.git` above it, or that of a work tree.
+    """Yield the directories that git reads: `.git` above a directory, or the one of a linked work tree.
 
-    A `.git` file can name any folder. It is followed only to one that points back at it, which
-    nobody can arrange who cannot write there.
+    A `.git` file can name any directory. It is only followed to a directory that points back at it, which requires
+    write access to that directory.
     """
     current = os.path.realpath(folder)
     while True:
@@ -42,7 +42,7 @@ def git_folders(folder: str) -> Iterator[str]:
 
 
 def _linked_git_folders(path: str) -> Iterator[str]:
-    """Yield the folders of a linked work tree, or of a submodule."""
+    """Yield the git directories of a linked work tree or of a submodule."""
     top = os.path.dirname(path)
     gitdir_line = _first_line(path)
     if not gitdir_line.startswith("gitdir: "):
@@ -60,12 +60,12 @@ def _linked_git_folders(path: str) -> Iterator[str]:
 
 
 def _is_repository(folder: str) -> bool:
-    """Whether a folder is a repository: where others write, nobody can make it look like one."""
+    """Whether a directory has the layout of a repository."""
     return all(os.path.exists(os.path.join(folder, name)) for name in ("HEAD", "objects", "refs"))
 
 
 def _worktree(config: str, folder: str) -> str:
-    """Return the work tree that a submodule's settings name; empty if there is none."""
+    """Return the work tree in the settings of a submodule; empty if none is set."""
     try:
         with open(config, encoding="utf-8", errors="replace") as file:
             lines = file.read(1 << 20).splitlines()
@@ -89,22 +89,22 @@ def _first_line(path: str) -> str:
 _MAX_ENTRIES: Final = 20_000
 _MAX_BYTES: Final = 1 << 16
 _FOLDER_OPTIONS: Final = ("-C", "--git-dir", "--work-tree")
-# Subcommands that talk to another repository, and those that make the folder they are given.
+# Subcommands that contact another repository, and those that create the directory in their operand.
 _REMOTE_SUBCOMMANDS: Final = frozenset({"clone", "fetch", "ls-remote", "pull", "push", "remote"})
 _CREATING_SUBCOMMANDS: Final = frozenset({"clone", "init", "worktree"})
-# Their value is the next word, and options may follow it.
+# Options with the value in the next word; more options may follow.
 _VALUE_OPTIONS: Final = ("-c", "--config-env", "--namespace", "--super-prefix", "--attr-source")
 
 
 def git_reach_outside(command: Command, run_folders: RunFolders, working_folders: tuple[str, ...]) -> str:
-    """Say what git would reach outside the working folders; a rule with a `*` does not allow it."""
+    """Return why git would reach outside the working directories, which wildcard rules do not allow."""
     git_commands = [
         git_command for git_command in (command, *command.inner) if program_name(git_command.program) == "git"
     ]
     for each in git_commands:
         folders = None if run_folders.lost else git_run_folders((each,), run_folders.all)
         if folders is None:
-            return "the folder that git runs in is not known before it runs"
+            return "the directory that git runs in depends on a variable"
         roots = tuple(root for root in map(find_repository, folders) if os.path.isabs(root))
         subcommand = _subcommand(each)
         for word in path_candidates(each):
@@ -115,7 +115,7 @@ def git_reach_outside(command: Command, run_folders: RunFolders, working_folders
                     is_inside(resolved_path, (*working_folders, *roots)) or resolved_path.path in STANDARD_DEVICES
                 )
                 if not is_allowed and (subcommand in _CREATING_SUBCOMMANDS or os.path.lexists(resolved_path.path)):
-                    return f"{resolved_path.path} is outside the working folders"
+                    return f"{resolved_path.path} is outside the working directories"
         risks = (_repository_risk(folder, working_folders) for folder in folders)
         reason = next(filter(None, risks), "")
         if not reason and subcommand in _REMOTE_SUBCOMMANDS:
@@ -126,7 +126,7 @@ def git_reach_outside(command: Command, run_folders: RunFolders, working_folders
 
 
 def git_run_folders(commands: Iterable[Command], folders: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the folders that git works in, also by `-C`; None when they are not known."""
+    """Return the directories that git runs in, including `-C`; None if they are unknown."""
     run_folders = dict.fromkeys(folders)
     for command in commands:
         if program_name(command.program) != "git":
@@ -150,7 +150,7 @@ def git_run_folders(commands: Iterable[Command], folders: tuple[str, ...]) -> tu
 
 
 def _subcommand(command: Command) -> str:
-    """Return the subcommand of a git command; empty where there is none."""
+    """Return the subcommand of a git command, or an empty string."""
     rest = iter(command.words[1:])
     for word in rest:
         if not word.text.startswith("-"):
@@ -161,20 +161,20 @@ def _subcommand(command: Command) -> str:
 
 
 def _remote_risk(folder: str, working_folders: tuple[str, ...]) -> str:
-    """Say which remote repository of a folder's repository is a place on this machine outside."""
+    """Return why the remote repositories of a repository are a risk: local ones outside, or with programs."""
     root = repository_root(os.path.realpath(folder))
     if not root:
         return ""
     settings = remote_settings(folder)
     if settings is None:
-        return f"the settings of the repository of {root} cannot be read"
+        return f"cannot read the git settings of {root}"
     addresses, programs = settings
     local_paths = [local_path for local_path in map(_local_path, addresses) if local_path]
     for path in local_paths:
         if not is_inside(ResolvedPath.of(os.path.expanduser(path), root), working_folders):
-            return f"the remote repository {path} is outside the working folders"
+            return f"the remote repository {path} is outside the working directories"
     if local_paths and programs:
-        # git takes the first value of such a setting, so none can be put in its place.
+        # git uses the first value of such a setting, so it cannot be overridden.
         return f"the setting {programs[0]} names a program to run"
     for name in ("remotes", "branches"):
         config_dir = os.path.join(root, ".git", name)
@@ -184,7 +184,7 @@ def _remote_risk(folder: str, working_folders: tuple[str, ...]) -> str:
 
 
 def _local_path(address: str) -> str:
-    """Return the path of a repository on this machine; empty for an address elsewhere."""
+    """Return the path of a local repository; empty for a remote address."""
     scheme, separator, path = address.partition("://")
     if separator:
         return "/" + path.partition("/")[2] if scheme.lower() == "file" else ""
@@ -193,12 +193,11 @@ def _local_path(address: str) -> str:
 
 
 def _repository_risk(folder: str, folders: tuple[str, ...]) -> str:
-    """Say why a rule with a `*` does not cover the repository of a folder; empty when it does.
+    """Return why a wildcard rule does not cover a repository; empty if it does.
 
-    It reaches outside the working folders, or its state names programs that git would run.
+    Reasons: it reaches outside the working directories, or its state names programs that git would run.
 
-    A repository above the folder counts as inside, and so does that of a linked work tree which
-    points back at it.
+    A repository above the directory counts as inside, and so does that of a linked work tree that points back at it.
     """
     root = repository_root(os.path.realpath(folder))
     if not root:
@@ -211,22 +210,22 @@ def _repository_risk(folder: str, folders: tuple[str, ...]) -> str:
     common_dir = os.path.realpath(os.path.join(git_dir, _read_text(os.path.join(git_dir, "commondir")).strip()))
     for path in (git_dir, common_dir):
         if not is_inside(ResolvedPath(path, path), allowed):
-            return f"the repository of {root} is {path}, outside the working folders"
+            return f"the repository of {root} is {path}, outside the working directories"
     tree_path = work_tree(folder)
     if tree_path and tree_path != os.path.realpath(root) and not is_inside(ResolvedPath(tree_path, tree_path), folders):
-        return f"the work tree of {root} is {tree_path}, outside the working folders"
+        return f"the work tree of {root} is {tree_path}, outside the working directories"
     rebase_todo = os.path.join(git_dir, "rebase-merge", "git-rebase-todo")
     if re.search(r"^\s*(?:x|exec)\s", _read_text(rebase_todo), re.MULTILINE):
         return f"{rebase_todo} names programs to run"
     for path in dict.fromkeys((git_dir, common_dir)):
         outside_link = next(_links_outside(path, (*allowed, git_dir, common_dir)), "")
         if outside_link:
-            return f"{outside_link} leads outside the working folders"
+            return f"{outside_link} links outside the working directories"
     return ""
 
 
 def _links_outside(repository: str, allowed: tuple[str, ...]) -> Iterator[str]:
-    """Yield what in a repository leads elsewhere: links, and lists of further objects."""
+    """Yield entries of a repository that refer to outside locations: symbolic links and alternate object lists."""
     objects = os.path.join(repository, "objects")
     for name in ("alternates", "http-alternates"):
         path = os.path.join(objects, "info", name)
@@ -246,7 +245,7 @@ def _links_outside(repository: str, allowed: tuple[str, ...]) -> Iterator[str]:
                 yield repository
             if entry.is_symlink() and not is_inside(ResolvedPath.of(entry.path), allowed):
                 yield entry.path
-            # The folders of single objects hold nothing that git follows.
+            # Directories of loose objects contain nothing that git follows.
             elif entry.is_dir(follow_symlinks=False) and not _holds_objects(entry, objects):
                 pending.append(entry.path)
 

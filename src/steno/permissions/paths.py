@@ -1,9 +1,9 @@
-"""Paths with links followed, compared part by part; which of them are protected or secret.
+"""Resolved paths, compared component by component; checks for protected and secret paths.
 
-place = ResolvedPath.of("src/../link/file", cwd)
-place.real                      # the real path, or what it would be if the file were created
-is_inside(place, folders)       # compares parts: /proj does not contain /proj-evil
-why_protected(place)            # the reason, when writing needs approval
+resolved_path = ResolvedPath.of("src/../link/file", cwd)
+resolved_path.real                      # the real path, or the future one of a new file
+is_inside(resolved_path, folders)       # compares components: /proj does not contain /proj-evil
+why_protected(resolved_path)            # why writing needs approval; empty if it does not
 
 >>> resolve_path("~/notes", "/srv", "/home/ada")
 '/home/ada/notes'
@@ -24,7 +24,7 @@ from steno.errors import BadRequest
 from steno.permissions.shell.command import word_set
 from steno.store.environment import config_dir, home_dir, steno_home
 
-# Names that file systems ignore or change: zero-width characters on some, case on many.
+# Characters that some file systems ignore in names. Many also ignore case.
 _IGNORED_CHARACTERS: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _PROTECTED_FOLDERS: Final = frozenset({".git", ".claude", ".vscode", ".idea", ".husky", ".steno"})
 SECRET_FOLDERS: Final = frozenset({".ssh", ".gnupg", ".aws", ".kube", ".docker"})
@@ -51,18 +51,18 @@ STANDARD_DEVICES: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", 
 
 
 class ResolvedPath(msgspec.Struct, frozen=True):
-    """A path, as it was written and as it really is."""
+    """A path as written and as resolved."""
 
     path: str
-    """Absolute, without `.` and `..`, links not followed."""
+    """Absolute, without `.` and `..`; symbolic links are not followed."""
     real: str
-    """With links followed as far as the path exists."""
+    """With symbolic links followed as far as the path exists."""
     broken: bool = False
-    """Whether it is no path that any file can have."""
+    """Whether no file can have this path."""
 
     @classmethod
     def of(cls, path: str, cwd: str = "") -> "ResolvedPath":
-        """Return the place of a path; `~` is the shell's business and not expanded here."""
+        """Resolve a path. `~` is not expanded here."""
         joined = path if os.path.isabs(path) else os.path.join(cwd or os.getcwd(), path)
         normalized = os.path.normpath(joined).replace("//", "/")
         try:
@@ -72,22 +72,22 @@ class ResolvedPath(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the path as it was written."""
+        """The components of the path as written."""
         return _split_parts(self.path)
 
     @property
     def real_parts(self) -> tuple[str, ...]:
-        """The parts of the path as it is."""
+        """The components of the real path."""
         return _split_parts(self.real)
 
     @property
     def all_parts(self) -> tuple[tuple[str, ...], ...]:
-        """Both, for rules that forbid; one when they are the same."""
+        """Components of both paths, for deny rules; one entry if they are equal."""
         return (self.parts,) if self.path == self.real else (self.parts, self.real_parts)
 
     @property
     def is_shared(self) -> bool:
-        """Whether it is a file that has another name somewhere: a hard link."""
+        """Whether the path is a file with more than one hard link."""
         try:
             status = os.lstat(self.real)
         except (OSError, ValueError):
@@ -102,18 +102,18 @@ def _split_parts(path: str) -> tuple[str, ...]:
 
 
 def fold_name(name: str) -> str:
-    """Return a name as the laxest of file systems compares it."""
+    """Return a name as the most permissive file system compares it."""
     plain = _IGNORED_CHARACTERS.sub("", unicodedata.normalize("NFC", name)).casefold()
     return unicodedata.normalize("NFC", plain).rstrip(" ") or name
 
 
 def relative_parts(parts: tuple[str, ...], folder: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the parts of a path below a folder; None when it is not below it."""
+    """Return the components below a directory; None if the path is not below it."""
     return parts[len(folder) :] if parts[: len(folder)] == folder else None
 
 
 def is_inside(resolved_path: ResolvedPath, folders: tuple[str, ...]) -> bool:
-    """Whether a place really is in one of the folders, or is one of them."""
+    """Whether the real path is one of the directories or below one."""
     return not resolved_path.broken and any(
         relative_parts(resolved_path.real_parts, ResolvedPath.of(folder).real_parts) is not None
         for folder in folders
@@ -122,29 +122,29 @@ def is_inside(resolved_path: ResolvedPath, folders: tuple[str, ...]) -> bool:
 
 
 def why_protected(resolved_path: ResolvedPath) -> str:
-    """Say why a place must not be written without asking; empty when there is no reason."""
+    """Return why writing a path needs approval; empty if it does not."""
     if resolved_path.path in STANDARD_DEVICES:
         return ""
     for parts in resolved_path.all_parts:
         folded_parts = tuple(fold_name(part).rstrip(".") or part for part in parts)
         protected_name = next((name for name in folded_parts if name in _PROTECTED_FOLDERS | SECRET_FOLDERS), "")
         if protected_name:
-            return f"{protected_name} decides what programs do or holds secrets"
+            return f"{protected_name} controls programs or contains secrets"
         if folded_parts and folded_parts[-1] in _PROTECTED_FILES:
-            return f"{folded_parts[-1]} decides what programs do"
+            return f"{folded_parts[-1]} controls programs"
         if any(re.match(r"(?:git|claude|ssh)~[0-9]", name) for name in folded_parts):
-            return "it is a short name of a protected folder"
+            return "a short name of a protected directory"
         if folded_parts and folded_parts[0] in _SYSTEM_FOLDERS:
-            return f"/{folded_parts[0]} belongs to the system"
+            return f"/{folded_parts[0]} is a system directory"
         if _is_in_own_folder(folded_parts):
-            return "sessions and settings are kept there"
+            return "it contains sessions or settings"
         if _is_login_file(folded_parts):
-            return "it is run or read at every login"
+            return "it is used at every login"
     return ""
 
 
 def _is_in_own_folder(folded_parts: tuple[str, ...]) -> bool:
-    """Whether a path is in the session store or in steno's own folder."""
+    """Whether a path is in the config directory or in steno's directory."""
     for folder in _own_folders():
         for parts in ResolvedPath.of(folder).all_parts:
             if relative_parts(folded_parts, tuple(map(fold_name, parts))) is not None:
@@ -153,7 +153,7 @@ def _is_in_own_folder(folded_parts: tuple[str, ...]) -> bool:
 
 
 def _own_folders() -> tuple[str, ...]:
-    """Return where the user's sessions, settings and steno's own files are, as far as it is known."""
+    """Return the config directory and steno's directory, as far as they are known."""
     folders: list[str] = []
     for location in (config_dir, steno_home):
         with suppress(BadRequest):
@@ -162,7 +162,7 @@ def _own_folders() -> tuple[str, ...]:
 
 
 def _home_dir_or_missing() -> str:
-    """Return the home folder; nothing that exists when there is none."""
+    """Return the home directory, or a path that does not exist."""
     with suppress(BadRequest):
         return os.path.abspath(home_dir())
     return "/nonexistent"
@@ -177,25 +177,25 @@ def _is_login_file(folded_parts: tuple[str, ...]) -> bool:
 
 
 def why_secret(resolved_path: ResolvedPath) -> str:
-    """Say why a place must not be read without asking, even inside the working folders."""
+    """Return why reading a path needs approval even inside the working directories; empty if it does not."""
     for parts in resolved_path.all_parts:
         folded_parts = tuple(map(fold_name, parts))
         if folded_parts and folded_parts[0] in {"proc", "sys", "dev"} and resolved_path.path not in STANDARD_DEVICES:
-            return f"/{folded_parts[0]} shows what the system and other programs hold"
+            return f"/{folded_parts[0]} exposes data of the system and of other processes"
         secret_folder = next((name for name in folded_parts if name in SECRET_FOLDERS), "")
         if secret_folder or (folded_parts and folded_parts[-1] in SECRET_FILES):
-            return f"{secret_folder or folded_parts[-1]} holds secrets"
+            return f"{secret_folder or folded_parts[-1]} contains secrets"
     return ""
 
 
 def protected_paths(folder: str) -> tuple[str, ...]:
-    """Return the files and folders at the top of a folder that must not be changed without asking."""
+    """Return the protected paths directly inside a directory."""
     names = sorted({*_PROTECTED_FOLDERS, *SECRET_FOLDERS, *_PROTECTED_FILES})
     return tuple(os.path.join(folder, name) for name in names)
 
 
 def holds_protected(resolved_path: ResolvedPath, folders: tuple[str, ...]) -> bool:
-    """Whether moving or removing a folder would take a protected place or a working folder along."""
+    """Whether moving or removing a directory would affect a protected path or a working directory."""
     protected_folders = (*folders, _home_dir_or_missing(), *_own_folders())
     for folder in protected_folders:
         for parts in ResolvedPath.of(folder).all_parts:
@@ -208,13 +208,13 @@ _GLOB_CHARACTERS: Final = frozenset("*?[{\\")
 
 
 def resolve_path(path_text: str, cwd: str, home: str) -> str:
-    """Return the absolute path that a call means; links are followed only where `..` needs it."""
+    """Return the absolute path of a tool input; links are only followed if `..` requires it."""
     if home and (path_text == "~" or path_text.startswith("~/")):
         path_text = home + path_text[1:]
     path = os.path.join(cwd, path_text)
     if os.pardir not in path.split(os.sep):
         return os.path.normpath(path)
-    # Only the file system knows where `..` leads behind a link.
+    # Only the file system can resolve `..` after a symbolic link.
     folder, name = os.path.split(path)
     if name in {"", os.curdir, os.pardir}:
         return os.path.realpath(path)
@@ -222,7 +222,7 @@ def resolve_path(path_text: str, cwd: str, home: str) -> str:
 
 
 def resolve_glob(pattern: str, path: str | None, cwd: str, home: str) -> tuple[str, str]:
-    """Return the folder that a pattern of names is looked for in, and what is left of it there."""
+    """Return the directory to search for a glob pattern, and the rest of the pattern."""
     folder = resolve_path(path or ".", cwd, home)
     pattern = pattern.removeprefix("./")
     if not pattern.startswith(("/", "~/")) and ".." not in pattern.split("/"):

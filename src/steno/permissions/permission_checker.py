@@ -1,10 +1,10 @@
 """Decides whether a tool call is allowed, denied or needs approval, and suggests rules for it.
 
-checker = PermissionChecker(parse_rules(sources, root=…, cwd=cwd, home=…), "default", cwd, (cwd,))
+checker = PermissionChecker(parse_rules(sources, root=…, cwd=cwd, home=home), "default", cwd, (cwd,))
 checker.judge("Bash", {"command": "git status && rm -rf x"}, cwd=cwd)   # ask, with the reason
 
-Deny rules come before ask rules, and those before allow rules. What cannot be parsed asks. Calls
-of `Bash` are parsed as bash parses them, so they must be run by bash.
+Deny rules take precedence over ask rules, and ask rules over allow rules. Commands that cannot be parsed need approval.
+`Bash` commands are parsed as bash parses them, so bash must run them.
 """
 
 import os
@@ -39,13 +39,13 @@ from steno.permissions.shell.dangerous_options import DANGEROUS_OPTIONS
 from steno.permissions.shell.nested_commands import runs_code
 from steno.store.environment import home_dir
 
-# Programs whose first word says what they do.
+# Programs with subcommands.
 _PROGRAMS_WITH_SUBCOMMANDS: Final = word_set(
     "git npm pnpm yarn cargo go docker podman kubectl gh pip uv poetry bundle mvn gradle dotnet brew"
     " apt apt-get systemctl terraform helm make just task"
 )
 _SCRIPT_RUNNERS: Final = frozenset({"npm", "pnpm", "yarn", "bun", "make", "just", "task"})
-# Nobody should allow these with any words whatever.
+# Programs that are never suggested as a prefix rule, because any argument would be allowed.
 _NEVER_SUGGESTED: Final = word_set(
     "rm rmdir mv cp dd chmod chown chgrp ln kill pkill killall curl wget mkfs mount umount shutdown"
     " reboot truncate shred install tee touch mkdir"
@@ -54,7 +54,7 @@ _SUBCOMMAND: Final = re.compile(r"[a-z][a-z0-9:_-]*")
 
 
 def suggest_command_rules(command: Command) -> Iterator[str]:
-    """Yield rules that would allow a command; whoever asks for them sees whether they do."""
+    """Yield rules that may allow a command; the caller checks whether they do."""
     texts = [word.text for word in command.words]
     if not texts or command.assignments:
         return
@@ -85,7 +85,7 @@ def _quote_word(text: str) -> str:
 
 
 def suggest_path_rules(resolved_path: ResolvedPath, tool: str, root: str) -> Iterator[str]:
-    """Yield rules for a file and for its folder."""
+    """Yield rules for a file and for its directory."""
     name = "Edit" if tool in EDIT_TOOLS else "Read"
     parts_below_root = relative_parts(resolved_path.real_parts, ResolvedPath.of(root).real_parts)
     path = "/" + "/".join(parts_below_root) if parts_below_root is not None else "/" + resolved_path.real
@@ -105,7 +105,7 @@ _NAME_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class PermissionChecker:
-    """Judges tool calls by rules, mode and place."""
+    """Decides about tool calls by rules, permission mode and location."""
 
     def __init__(
         self,
@@ -118,13 +118,12 @@ class PermissionChecker:
         home: str | None = None,
         can_sandbox: bool = True,
     ) -> None:
-        """Take the rules, the mode, the project's folder and all working folders.
+        """Create a checker for the project directory `cwd` and all working directories `folders`.
 
-        `home` is what the tools and bash will take `~` for: that of their environment.
-        `can_sandbox` says whether whoever runs commands can confine them.
+        `home` is the directory that tools and bash expand `~` to. `can_sandbox` says whether commands can be sandboxed.
 
         Raises:
-            BadRequest: there is no such mode, or a folder is not absolute.
+            BadRequest: the mode is unknown, or a directory is not absolute.
         """
         self.rules = rules
         self.mode: PermissionMode = mode
@@ -134,9 +133,9 @@ class PermissionChecker:
         self._home_dir = _home_dir_or_empty() if home is None else home
         if mode not in PERMISSION_MODES:
             modes = ", ".join(PERMISSION_MODES)
-            raise BadRequest(f"there is no permission mode {mode!r}", hint=f"one of {modes}")
+            raise BadRequest(f"unknown permission mode {mode!r}", hint=f"Modes: {modes}")
         if not all(map(os.path.isabs, (cwd, *self.folders))):
-            raise BadRequest("working folders must be absolute")
+            raise BadRequest("working directories must be absolute paths")
         self._file_permissions = FilePermissions(rules, mode, self.folders)
         self.can_sandbox = can_sandbox
         self._command_permissions = CommandPermissions(
@@ -144,13 +143,13 @@ class PermissionChecker:
         )
 
     def judge(self, tool_name: str, tool_input: dict[str, Any], *, cwd: str) -> Decision:
-        """Say whether a tool may be called with what it is given, in a folder."""
+        """Decide whether a tool may be called with an input in a directory."""
         tool = rule_tool_name(tool_name)
         decision = self.decide(tool, tool_input, cwd)
         if decision.verdict != "ask":
             return decision
         if self.mode == "dontAsk":
-            return Decision("deny", f"{decision.reason}; in this mode nobody is asked", decision.rule)
+            return Decision("deny", f"{decision.reason}; dontAsk mode denies it", decision.rule)
         if decision.rule:
             return decision
         suggestions = tuple(self._suggest_rules(tool, tool_input, cwd))
@@ -158,10 +157,9 @@ class PermissionChecker:
         return msgspec.structs.replace(decision, offers=suggestions, together=combined)
 
     def visibility_filter(self, folder: str) -> Callable[[str], bool]:
-        """Return what says whether a search of a folder may show a name that it came upon there.
+        """Return a function that decides whether search results may show a name in a directory.
 
-        Where the folder is, and whether it may be searched, was judged before; what counts here is
-        whether some of what is in it is kept from being read.
+        The directory itself was already checked; the function hides files in it that may not be read.
         """
         real = os.path.realpath(folder)
 
@@ -184,15 +182,15 @@ class PermissionChecker:
         return is_visible
 
     def with_mode(self, mode: PermissionMode) -> "PermissionChecker":
-        """Return the same guard in another mode."""
+        """Return a copy of this checker with another mode."""
         return self._copy(self.rules, mode)
 
     def with_sandbox(self, *, can_sandbox: bool) -> "PermissionChecker":
-        """Return the same guard for commands that can, or cannot, be confined."""
+        """Return a copy of this checker with or without a sandbox."""
         return self._copy(self.rules, self.mode, can_sandbox=can_sandbox)
 
     def with_rules(self, *allow: str) -> "PermissionChecker":
-        """Return the same guard with more rules that allow."""
+        """Return a copy of this checker with more allow rules."""
         added = parse_rules([RuleSource(allow=allow)], root=self.cwd, cwd=self.cwd, home=self._home_dir)
         rules = RuleSet(
             (*self.rules.allow, *added.allow), self.rules.ask, self.rules.deny, (*self.rules.problems, *added.problems)
@@ -211,7 +209,7 @@ class PermissionChecker:
         )
 
     def matches_rule(self, rule: str, tool: str, tool_input: dict[str, Any]) -> bool:
-        """Whether a rule names a call, or something that it runs."""
+        """Whether a rule matches a call, or a command that it runs."""
         source = RuleSource(deny=(rule,))
         rules = parse_rules([source], root=self.cwd, cwd=self.cwd, home=home_dir())
         checker = PermissionChecker(rules, "default", self.cwd, self.folders, self._read_only_commands)
@@ -220,16 +218,16 @@ class PermissionChecker:
     # Tools
 
     def decide(self, tool: str, tool_input: dict[str, Any], cwd: str) -> Decision:
-        """Judge without offers, and before the mode has made a refusal of a question."""
+        """Decide without suggestions, before dontAsk mode turns approval into a denial."""
         if tool == SHELL:
             command = tool_input.get("command")
             if not isinstance(command, str):
-                return Decision("ask", "there is no command in it")
+                return Decision("ask", "the command is missing")
             return self._command_permissions.decide(command, cwd)
         if tool in EDIT_TOOLS:
             if not _first_path(tool_input):
-                return Decision("ask", "it does not say which file it changes")
-            # All that are given are judged: which one counts is for the tool to say.
+                return Decision("ask", "the file path is missing")
+            # Check every given path, because the tool decides which one it uses.
             resolved_paths = [self._resolve(path, cwd) for path in _input_paths(tool_input)]
             return _strictest(
                 resolved_paths,
@@ -239,18 +237,18 @@ class PermissionChecker:
             return self._decide_read(tool, tool_input, cwd)
         if tool == "WebFetch":
             host = _url_host(tool_input.get("url"))
-            return self._decide_by_name(tool, host, f"it fetches {host or 'an address that is unclear'}")
+            return self._decide_by_name(tool, host, f"fetches {host or 'an unclear address'}")
         name = next(
             (str(tool_input[key]) for key in _NAME_FIELDS.get(tool, ()) if isinstance(tool_input.get(key), str)), ""
         )
         return self._decide_by_name(
-            tool, name.removeprefix("/"), "" if tool_facts(tool).permission == "free" else f"it calls {tool}"
+            tool, name.removeprefix("/"), "" if tool_facts(tool).permission == "free" else f"calls {tool}"
         )
 
     def _decide_read(self, tool: str, tool_input: dict[str, Any], cwd: str) -> Decision:
         path = _first_path(tool_input)
         if not path and tool == "Read":
-            return Decision("ask", "it does not say which file it reads")
+            return Decision("ask", "the file path is missing")
         resolved_paths = [self._resolve(each, cwd) for each in _input_paths(tool_input) or ["."]]
         pattern = tool_input.get("pattern")
         if tool == "Glob" and isinstance(pattern, str):
@@ -261,7 +259,7 @@ class PermissionChecker:
         )
 
     def _glob_targets(self, pattern: str, paths: list[str], cwd: str) -> Iterator[ResolvedPath]:
-        """Yield the folders that a pattern is looked for in, and what it names in them."""
+        """Yield the directories that a pattern searches, and the literal paths in it."""
         for path in paths:
             try:
                 folder, rest_pattern = resolve_glob(pattern, path, cwd, self._home_dir)
@@ -281,42 +279,42 @@ class PermissionChecker:
                 yield ResolvedPath.of(literal_path, folder)
 
     def _resolve(self, path: str, cwd: str) -> ResolvedPath:
-        """Return the place that a tool will take a path for."""
+        """Resolve a path as the tool does."""
         try:
             return ResolvedPath.of(resolve_path(path, cwd, self._home_dir))
         except (OSError, ValueError):
             return ResolvedPath(path, path, broken=True)
 
     def _decide_by_name(self, tool: str, name: str, ask_reason: str) -> Decision:
-        """Judge by name alone; without words to ask with, it is allowed."""
+        """Decide by name only; allow the call if `ask_reason` is empty."""
         include_subdomains = tool == "WebFetch"
         for rule in self.rules.for_tool("deny", tool):
             if rule.matches_name(name, include_subdomains=include_subdomains):
-                return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+                return Decision("deny", f"denied by rule {rule.text}", rule.text)
         for rule in self.rules.for_tool("ask", tool):
             if rule.matches_name(name, include_subdomains=include_subdomains):
-                return Decision("ask", f"the rule {rule.text} asks", rule.text)
+                return Decision("ask", f"rule {rule.text} requires approval", rule.text)
         for rule in self.rules.for_tool("allow", tool):
             if self._rule_allows(rule, name):
-                return Decision("allow", f"the rule {rule.text} allows it", rule.text)
+                return Decision("allow", f"allowed by rule {rule.text}", rule.text)
         if self.mode == "bypassPermissions":
             return Decision("allow", "permissions are bypassed")
-        return Decision("ask", ask_reason) if ask_reason else Decision("allow", "it changes nothing by itself")
+        return Decision("ask", ask_reason) if ask_reason else Decision("allow", "has no side effects")
 
     @staticmethod
     def _rule_allows(rule: PermissionRule, name: str) -> bool:
         return bool(name or not rule.name) and rule.matches_name(name)
 
-    # Offers
+    # Suggestions
 
     def _suggest_rules(self, tool: str, tool_input: dict[str, Any], cwd: str) -> Iterator[str]:
-        """Yield the rules under which this very call would be allowed."""
+        """Yield the rules that would allow this call."""
         for rule in dict.fromkeys(self._candidate_rules(tool, tool_input, cwd)):
             if self.with_rules(rule).decide(tool, tool_input, cwd).verdict == "allow":
                 yield rule
 
     def _combine_rules(self, tool_input: dict[str, Any], cwd: str) -> list[str]:
-        """Return the narrowest rules under which all parts of a command would be allowed."""
+        """Return the narrowest rules that together allow all parts of a command."""
         narrowest = [next(offers, "") for offers in self._suggest_by_part(tool_input, cwd)]
         rules = list(dict.fromkeys(narrowest))
         if len(rules) < len(("one", "another")) or "" in rules:
@@ -325,7 +323,7 @@ class PermissionChecker:
         return rules if allowed else []
 
     def _suggest_by_part(self, tool_input: dict[str, Any], cwd: str) -> Iterator[Iterator[str]]:
-        """Yield the rules for each part of a command that nothing allows."""
+        """Yield the suggested rules for each part of a command that is not allowed."""
         script = tool_input.get("command")
         for command in self._command_permissions.commands_without_rule(script, cwd) if isinstance(script, str) else []:
             inner = command
@@ -359,7 +357,7 @@ def _input_paths(tool_input: dict[str, Any]) -> list[str]:
 
 
 def _strictest(resolved_paths: list[ResolvedPath], decisions: list[Decision]) -> Decision:
-    """Return the strictest of decisions, with all the places that were judged."""
+    """Return the strictest decision, with the real paths of all checked files."""
     order = {"deny": 0, "ask": 1, "allow": 2}
     strictest = min(decisions, key=lambda decision: order[decision.verdict])
     return msgspec.structs.replace(strictest, paths=tuple(resolved_path.real for resolved_path in resolved_paths))
@@ -372,7 +370,7 @@ def _home_dir_or_empty() -> str:
 
 
 def _url_host(url: object) -> str:
-    """Return the host that an address leads to; nothing where readers of it could disagree."""
+    """Return the host of a URL; empty if URL parsers could disagree about it."""
     if not isinstance(url, str) or re.search(r"[\\\s\x00-\x1f\x7f@]", url):
         return ""
     from urllib.parse import urlsplit

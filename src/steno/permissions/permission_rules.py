@@ -2,7 +2,7 @@
 
 sources = [RuleSource(allow=("Bash(git status)",), deny=("Read(.env)",))]
 rules = parse_rules(sources, root=…, cwd=…, home=…)
-rules.problems          # rules that cannot be parsed; such deny and ask rules ask for every call
+rules.problems          # rules that cannot be parsed; for deny and ask rules every call needs approval
 """
 
 import re
@@ -23,60 +23,59 @@ if TYPE_CHECKING:
 PermissionMode: TypeAlias = Literal["default", "plan", "acceptEdits", "bypassPermissions", "dontAsk"]
 PERMISSION_MODES: tuple[PermissionMode, ...] = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
 ASKING_MODES: Final = frozenset({"default", "acceptEdits"})
-"""The modes in which the user is asked."""
+"""The modes in which the user is asked for approval."""
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 Isolation: TypeAlias = Literal["", "read", "edit", "fixed"]
 """How an allowed command runs.
 
-`read`: confined, without writes. `edit`: confined, with writes in the working folders. `fixed`: a
-built-in with a fixed argument shape, not confined. Empty: not confined, because a rule, a mode or
-the user allows it.
+`read`: sandboxed, without writes. `edit`: sandboxed, with writes in the working directories. `fixed`: a built-in
+command with a fixed form, not sandboxed. Empty: not sandboxed, because a rule, the mode or the user allows it.
 """
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether a call may be made, and why."""
+    """The decision about a call, and its reason."""
 
     verdict: Verdict
     reason: str
-    """In plain words, for the person who is asked and the model that is refused."""
+    """A phrase for the user who is asked and for the model."""
     rule: str = ""
-    """The rule that decided, as it is written in the settings; empty when none did."""
+    """The rule that decided, as written in the settings; empty if none did."""
     paths: tuple[str, ...] = ()
-    """Where the files that it names really lay when it was judged; only those may be opened."""
+    """Real paths of the checked files; the call may open only these."""
     offers: tuple[str, ...] = ()
-    """For `ask`: rules that would allow this and its like, the narrowest first."""
+    """For `ask`: rules that would allow this call, narrowest first."""
     isolation: Isolation = ""
-    """For an allowed command: how it must be confined."""
+    """How an allowed command must be sandboxed."""
     exact: bool = False
-    """Whether this very command was allowed, and not only a prefix of it."""
+    """Whether the whole command was allowed, not only a prefix of it."""
     together: tuple[str, ...] = ()
-    """Where no rule alone would allow it: those that do together, one for each part."""
+    """Rules that together allow the command, one per part, if no single rule does."""
 
 
 _ALL_WORDS: Final = 4000
 
 
 class CommandPattern(msgspec.Struct, frozen=True):
-    """A pattern over the text of a command; `*` stands for anything."""
+    """A pattern for the text of a command; `*` matches any text."""
 
     text: str
     named: int
-    """How many words it gives in full before its first `*`; all of them counts as very many."""
+    """Number of complete words before the first `*`; a very large number without `*`."""
 
     @property
     def has_wildcard(self) -> bool:
-        """Whether it leaves words open: it has a `*`."""
+        """Whether the pattern contains a `*`."""
         return "*" in self.text
 
     def matches(self, command: str) -> bool:
-        """Whether a command fits, whatever its holes stand for."""
+        """Whether a command matches for any value of its unknown parts."""
         return self._wildcard_spans(command) is not None
 
     def wildcard_words(self, words: Sequence[str]) -> dict[int, int] | None:
-        """Return the words that `*` covers at least in part; None when the command does not fit.
+        """Return the words that `*` matches at least in part; None if the command does not match.
 
-        The value is how many characters of the word the rule names before the first `*` in it.
+        The value is the number of characters before the first `*` in the word.
         """
         spans = self._wildcard_spans(" ".join(words))
         if spans is None:
@@ -93,12 +92,12 @@ class CommandPattern(msgspec.Struct, frozen=True):
         return named_lengths
 
     def _wildcard_spans(self, command: str) -> list[tuple[int, int]] | None:
-        """Return the parts of a command's text that each `*` stands for, as early as possible."""
+        """Return the span that each `*` matches, as early as possible."""
         prefix, *middle = self.text.split("*")
         if not middle:
             return [] if command == prefix else None
         suffix = middle.pop()
-        # `ls *` covers a bare `ls` too, and never `lsof`.
+        # `ls *` also matches a bare `ls`, but never `lsof`.
         if not middle and not suffix and prefix.endswith(" ") and command == prefix[:-1]:
             return []
         if not command.startswith(prefix):
@@ -117,7 +116,7 @@ class CommandPattern(msgspec.Struct, frozen=True):
         return [span for span in (*spans, (position, end)) if span[0] < span[1]]
 
     def may_match(self, command: str) -> bool:
-        """Whether something that a command may turn out to be fits."""
+        """Whether any possible value of a command with unknown parts matches."""
         if UNKNOWN_PART not in command:
             return self.matches(command)
         for pattern in (self.text, self.text.removesuffix(" *")):
@@ -127,7 +126,7 @@ class CommandPattern(msgspec.Struct, frozen=True):
 
 
 def parse_command_pattern(specifier: str) -> CommandPattern:
-    """Read the inside of a `Bash(…)` rule: exact, `words:*`, or with `*` anywhere."""
+    """Parse the specifier of a `Bash(…)` rule: exact, `words:*`, or with `*` anywhere."""
     text = specifier.strip()
     if text.endswith(":*"):
         text = text[:-2] + " *"
@@ -140,7 +139,7 @@ def parse_command_pattern(specifier: str) -> CommandPattern:
 
 
 def _unquote(text: str) -> str:
-    """Take quotes off as the shell does, so that a rule and a command look alike."""
+    """Remove quotes as the shell does, so that rules and commands can be compared."""
     if not re.search(r"['\"\\]", text):
         return " ".join(text.split())
     import shlex
@@ -153,7 +152,7 @@ def _unquote(text: str) -> str:
 
 
 def _patterns_overlap(pattern: str, other_pattern: str) -> bool:
-    """Whether any text fits both of two patterns."""
+    """Whether a text exists that matches both patterns."""
     positions = {0}
     positions = _skip_wildcards(pattern, positions)
     for char in other_pattern:
@@ -173,7 +172,7 @@ def _patterns_overlap(pattern: str, other_pattern: str) -> bool:
 
 
 def _skip_wildcards(pattern: str, positions: set[int]) -> set[int]:
-    """Add the places that are reached by letting a `*` stand for nothing."""
+    """Add the positions reached when a `*` matches nothing."""
     result = set(positions)
     for position in sorted(positions):
         next_position = position
@@ -184,19 +183,19 @@ def _skip_wildcards(pattern: str, positions: set[int]) -> set[int]:
 
 
 class PathPattern(msgspec.Struct, frozen=True):
-    """A gitignore pattern below a folder."""
+    """A gitignore pattern relative to a directory."""
 
     base: str
-    """The folder it is below, absolute."""
+    """The absolute directory that the pattern is relative to."""
     pattern: str
 
     def matches_real_path(self, resolved_path: ResolvedPath) -> bool:
-        """Whether a rule that allows fits: the resolved path, exactly."""
+        """Whether an allow rule matches: only the real path, exactly."""
         rest = relative_parts(resolved_path.real_parts, ResolvedPath.of(self.base).real_parts)
         return rest is not None and _matches_gitignore(self.pattern, "/".join(rest))
 
     def matches_any_name(self, resolved_path: ResolvedPath) -> bool:
-        """Whether a rule that forbids fits: any of the path's names, however it is spelled."""
+        """Whether a deny or ask rule matches: any name of the path, regardless of spelling."""
         base = ResolvedPath.of(self.base)
         pattern = fold_name(self.pattern)
         for parts in resolved_path.all_parts:
@@ -211,7 +210,7 @@ class PathPattern(msgspec.Struct, frozen=True):
 
 
 def parse_path_pattern(specifier: str, root: str, cwd: str, home: str) -> PathPattern | None:
-    """Read the inside of a `Read(…)` or `Edit(…)` rule; None when it makes no sense."""
+    """Parse the specifier of a `Read(…)` or `Edit(…)` rule; None if it is invalid."""
     text = specifier.strip()
     if not text or text.startswith("!") or "\n" in text or "\0" in text:
         return None
@@ -250,7 +249,7 @@ _TOOLS_WITH_NAMES: Final = frozenset({AGENT, SKILL})
 
 
 class RuleSource(msgspec.Struct, frozen=True):
-    """The rules of one settings file or flag."""
+    """The rules of one settings file or command-line option."""
 
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
@@ -258,26 +257,26 @@ class RuleSource(msgspec.Struct, frozen=True):
 
 
 class PermissionRule(msgspec.Struct, frozen=True):
-    """One rule, read."""
+    """One parsed rule."""
 
     text: str
-    """As it is written in the settings."""
+    """The rule as written in the settings."""
     tool: str
-    """The tool it is about; `*` for all."""
+    """The tool that the rule applies to; `*` for all."""
     name: str = ""
-    """The domain, agent, skill or tool of a server it names, with `*` for anything."""
+    """The domain, agent, skill or server tool, with `*` as a wildcard."""
     command: CommandPattern | None = None
     paths: tuple[PathPattern, ...] = ()
     broken: bool = False
-    """Whether it could not be read: it then is about everything of its tool, and asks."""
+    """Whether the rule cannot be parsed; it then requires approval for every call of its tool."""
 
     @property
     def covers_all_calls(self) -> bool:
-        """Whether it is about every call of its tool."""
+        """Whether the rule applies to every call of its tool."""
         return not self.name and self.command is None and not self.paths
 
     def applies_to(self, tool: str) -> bool:
-        """Whether it is about a tool, whatever the call."""
+        """Whether the rule applies to a tool."""
         if self.tool in {"*", tool}:
             return True
         if self.tool.startswith("mcp__") and tool.startswith("mcp__"):
@@ -289,7 +288,7 @@ class PermissionRule(msgspec.Struct, frozen=True):
         return self.tool == "Read" and tool in READ_TOOLS
 
     def matches_name(self, name: str, *, include_subdomains: bool = False) -> bool:
-        """Whether it is about a domain, agent or skill; `include_subdomains` takes subdomains as well."""
+        """Whether the rule matches a domain, agent or skill; `include_subdomains` also matches subdomains."""
         if not self.name:
             return True
         if re.fullmatch(_glob_regex(self.name), name):
@@ -302,22 +301,22 @@ def _glob_regex(text: str) -> str:
 
 
 class RuleSet(msgspec.Struct, frozen=True):
-    """All rules that hold, of every layer."""
+    """All rules in effect, from all settings layers."""
 
     allow: tuple[PermissionRule, ...] = ()
     ask: tuple[PermissionRule, ...] = ()
     deny: tuple[PermissionRule, ...] = ()
     problems: tuple[str, ...] = ()
-    """What could not be read, in plain words."""
+    """Messages about rules that cannot be parsed."""
 
     def for_tool(self, kind: RuleKind, tool: str) -> tuple[PermissionRule, ...]:
-        """Return the rules of a kind that are about a tool."""
+        """Return the rules of a kind that apply to a tool."""
         rules: tuple[PermissionRule, ...] = getattr(self, kind)
         return tuple(rule for rule in rules if rule.applies_to(tool))
 
 
 def parse_rules(sources: Iterable[RuleSource], *, root: str, cwd: str, home: str) -> RuleSet:
-    """Put the rules of all layers together; none takes one of another away."""
+    """Parse the rules of all layers; no layer overrides another."""
     rules_by_kind: dict[RuleKind, list[PermissionRule]] = {"allow": [], "ask": [], "deny": []}
     problems: list[str] = []
     for source in sources:
@@ -328,8 +327,8 @@ def parse_rules(sources: Iterable[RuleSource], *, root: str, cwd: str, home: str
                 if rule is not None and not rule.broken:
                     rules.append(rule)
                     continue
-                consequence = "" if kind == "allow" else "; until it is mended, all of its tool asks"
-                problems.append(f"the {kind} rule {text!r} cannot be read{consequence}")
+                consequence = "" if kind == "allow" else "; until it is fixed, every call of its tool needs approval"
+                problems.append(f"cannot parse the {kind} rule {text!r}{consequence}")
                 if kind != "allow":
                     tool_name = _TOOL_NAME.match(text)
                     tool = rule_tool_name(tool_name[1]) if tool_name else "*"
@@ -343,7 +342,7 @@ def parse_rules(sources: Iterable[RuleSource], *, root: str, cwd: str, home: str
 
 
 def rule_tool_name(name: str) -> str:
-    """Return a tool's name as rules are kept under it."""
+    """Return the tool name that rules use."""
     return rule_name(name)
 
 
@@ -355,7 +354,7 @@ def _parse_rule(text: str, kind: RuleKind, base_folders: tuple[str, str, str]) -
     if "*" in tool and not (tool.startswith("mcp__") or (tool == "*" and kind != "allow")):
         return None
     if tool.startswith("mcp__"):
-        # Every tool of every server is more than anybody means to allow.
+        # Allowing every tool of every server is too broad.
         allows_every_server = not tool.removeprefix("mcp__").strip("*_") and kind == "allow"
         return None if specifier is not None or allows_every_server else PermissionRule(text, tool)
     if specifier is None or specifier.strip() in {"*", "**"}:
@@ -378,7 +377,7 @@ def _parse_path_rule(
     text: str, tool: str, specifier: str, kind: RuleKind, base_folders: tuple[str, str, str]
 ) -> PermissionRule | None:
     root, cwd, home = base_folders
-    # What forbids holds in the project as well, wherever the session was started in it.
+    # Deny and ask rules apply in the whole project, wherever the session was started in it.
     folders = (cwd,) if kind == "allow" else dict.fromkeys((cwd, root))
     candidates = [parse_path_pattern(specifier, root, folder, home) for folder in folders]
     patterns = tuple(dict.fromkeys(pattern for pattern in candidates if pattern is not None))

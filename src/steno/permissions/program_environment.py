@@ -1,15 +1,14 @@
-"""Environment of the programs that an agent runs: without secrets, git running no programs.
+"""Environment of the programs that an agent runs: without secrets, and with git running no programs.
 
-sandbox_environment(env, scratch_dir)   a short list of variables, for commands nobody approved
-approved_environment(env)               everything but secrets, for commands the user approved
-git_settings(folders)                   variables that stop git from running programs
-work_tree(folder)                       the folder whose files git compares and writes
-remote_settings(folder)                 the addresses and programs of its remote repositories
+sandbox_environment(env, scratch_dir)   a short list of variables, for commands without approval
+approved_environment(env)               all variables except secrets, for approved commands
+git_settings(folders)                   variables that keep git from running programs
+work_tree(folder)                       the work tree of a repository
+remote_settings(folder)                 addresses and programs of the remote repositories
 scrub_environment(names)                overwrites secrets in the environment of this process
 
-Programs that the agent starts could look at the environment of the process that started them,
-which Linux shows to every program of the same user as it was at the start (`/proc/PID/environ`).
-So it is overwritten in memory.
+Linux shows the initial environment of a process to every program of the same user (`/proc/PID/environ`). Programs that
+the agent starts could read it, so it is overwritten in memory.
 """
 
 import os
@@ -25,11 +24,11 @@ from steno.permissions.shell.command import word_set
 _STAT_FILE: Final = "/proc/self/stat"
 _START_FIELD: Final = 50 - 3
 _END_FIELD: Final = 51 - 3
-"""Where the environment begins and ends: fields 50 and 51, of which the first two are cut off."""
+"""Start and end of the environment: fields 50 and 51, without the first two fields."""
 
 
 def scrub_environment(names: Iterable[str]) -> None:
-    """Take variables out of the environment of this process; whoever needs them has read them."""
+    """Remove variables from the environment of this process, after they have been read."""
     removed = [name for name in names if os.environ.pop(name, None) is not None]
     start, end = _environment_range() if removed else (0, 0)
     if not start:
@@ -47,10 +46,10 @@ def scrub_environment(names: Iterable[str]) -> None:
 
 
 def _environment_range() -> tuple[int, int]:
-    """Return where the environment lies in memory; zeros where the system does not say."""
+    """Return the address range of the environment in memory; zeros if it is unknown."""
     try:
         with open(_STAT_FILE, "rb") as file:
-            # The second field is a name in brackets, which may hold blanks and brackets itself.
+            # The second field is the program name in brackets, which may contain blanks and brackets.
             fields = file.read().rpartition(b")")[2].split()
         return int(fields[_START_FIELD]), int(fields[_END_FIELD])
     except (OSError, ValueError, IndexError):
@@ -58,7 +57,7 @@ def _environment_range() -> tuple[int, int]:
 
 
 _EXTRA_VARIABLES_NAME: Final = "STENO_PASS_ENV"
-"""Names of variables, separated by commas, that approved programs get although they look secret."""
+"""Comma-separated names of variables that approved programs get although they look secret."""
 _SANDBOX_VARIABLES: Final = word_set(
     "USER LOGNAME SHELL HOME LANG LANGUAGE LC_ALL LC_CTYPE LC_COLLATE LC_MESSAGES LC_NUMERIC LC_TIME"
     " TZ TERM COLORTERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI"
@@ -70,7 +69,7 @@ _SECRET_NAME: Final = re.compile(
     r"|CONNSTR|HEADERS|WEBHOOKS?)(?:$|[_-])|(?:TOKEN|SECRET|PASSWORD|PASSWD|APIKEY|[A-Z]PASS)S?$",
     re.IGNORECASE,
 )
-# Their names look like secrets, but they hold a number, a name or the place of something.
+# Names that look secret, but hold a number, a name or a path.
 _NOT_SECRET: Final = word_set(
     "PWD OLDPWD SSH_AUTH_SOCK XAUTHORITY GPG_TTY SSH_ASKPASS SUDO_ASKPASS GIT_ASKPASS SESSION_MANAGER"
     " DESKTOP_SESSION GDMSESSION XDG_SESSION_ID XDG_SESSION_TYPE XDG_SESSION_CLASS XDG_SESSION_DESKTOP"
@@ -97,7 +96,7 @@ _GIT_DEFAULTS: Final = (
     ("safe.bareRepository", "explicit"),
     ("protocol.ext.allow", "never"),
     ("log.showSignature", "false"),
-    # The repositories of submodules have settings of their own.
+    # Submodule repositories have separate settings.
     ("diff.ignoreSubmodules", "dirty"),
     ("diff.submodule", "short"),
     ("push.recurseSubmodules", "no"),
@@ -107,12 +106,12 @@ _GIT_DEFAULTS: Final = (
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
 )
-# Compares two files as git would; git runs it in place of the program that a repository names.
+# Compares two files in git's format; replaces the diff program that a repository names.
 _PLAIN_DIFF: Final = (
     """f() { echo "diff --git a/$1 b/$1"; """
     """diff -u --label "a/$1" --label "b/$1" "$2" "$5"; true; }; f"""
 )
-# Settings that name a program, and what is put in their place where a repository has them.
+# Settings that name a program, and the value that replaces them.
 _PROGRAM_SETTINGS: Final = tuple(
     (re.compile(form, re.IGNORECASE | re.DOTALL), value)
     for form, value in (
@@ -133,18 +132,18 @@ _PROGRAM_SETTINGS: Final = tuple(
         (r"interactive\.difffilter|gpg\.ssh\.defaultkeycommand|uploadpack\.packobjectshook", ""),
     )
 )
-# Settings that name a file, which git may show or write.
+# Settings that name a file which git may show or write.
 _FILE_SETTING: Final = re.compile(r".*(?:file|template|path|list|dir)", re.IGNORECASE | re.DOTALL)
-# A list of files: another value is added to it and replaces none.
+# A list of files: another value extends the list instead of replacing it.
 _LIST_SETTING: Final = "blame.ignorerevsfile"
 _MAX_SETTINGS: Final = 2000
 _GIT_TIMEOUT: Final = 5.0
 
 
 def sandbox_environment(env: Mapping[str, str], *, scratch: str = "", folders: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return a short list of variables: no key, token, socket, or setting that runs a program.
+    """Return a short list of variables: no keys, tokens, sockets, or settings that run a program.
 
-    PATH is left with its absolute folders outside the working folders.
+    PATH keeps only absolute directories outside the working directories.
 
     >>> sandbox_environment({"PATH": "bin:/usr/bin", "LANG": "C", "GH_TOKEN": "x", "LD_PRELOAD": "y"})
     {'LANG': 'C', 'PATH': '/usr/bin'}
@@ -152,13 +151,13 @@ def sandbox_environment(env: Mapping[str, str], *, scratch: str = "", folders: t
     variables = {name: value for name, value in env.items() if name in _SANDBOX_VARIABLES}
     variables["PATH"] = os.pathsep.join(program_folders(env, folders))
     if scratch:
-        # Programs look for settings of the user there, which they could not read.
+        # Programs look for user settings there; they could not read the real ones.
         variables |= {"TMPDIR": scratch, "XDG_CONFIG_HOME": scratch, "XDG_CACHE_HOME": scratch}
     return variables
 
 
 def program_and_library_folders(env: Mapping[str, str], folders: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the folders of PATH, and the libraries that lie next to a `bin` among them."""
+    """Return the directories of PATH, and the library directories next to each `bin`."""
     program_dirs = program_folders(env, folders)
     library_dirs = [
         os.path.join(os.path.dirname(path), name)
@@ -173,16 +172,16 @@ _LIBRARY_FOLDERS: Final = ("lib", "lib64", "libexec", "Cellar", "opt")
 
 
 def program_folders(env: Mapping[str, str], folders: tuple[str, ...] = ()) -> list[str]:
-    """Return the absolute folders of PATH that are not inside the given folders."""
+    """Return the absolute directories of PATH outside the given directories."""
     path = env.get("PATH") or os.defpath
     absolute = [entry for entry in dict.fromkeys(path.split(os.pathsep)) if os.path.isabs(entry)]
     return [each for each in absolute if not is_inside(ResolvedPath.of(each), folders)] or ["/usr/bin", "/bin"]
 
 
 def approved_environment(env: Mapping[str, str], passed: Iterable[str] = ()) -> dict[str, str]:
-    """Return an environment without what looks like a key, a token or a password.
+    """Return an environment without variables that look like keys, tokens or passwords.
 
-    `passed` are variables that the user gave to programs on purpose.
+    `passed` names variables that the user passes to programs on purpose.
 
     >>> approved_environment({"GH_TOKEN": "gho_x", "EDITOR": "vi", "DB": "pg://ada:pw@host/db"})
     {'EDITOR': 'vi'}
@@ -196,7 +195,7 @@ def approved_environment(env: Mapping[str, str], passed: Iterable[str] = ()) -> 
 def _is_secret(name: str, value: str) -> bool:
     if _URL_WITH_PASSWORD.search(value):
         return True
-    # `API_KEY2` is one key of several.
+    # `API_KEY2`: ignore a trailing number.
     if name in _NOT_SECRET or not _SECRET_NAME.search(name.rstrip("0123456789")):
         return False
     return not _HARMLESS_VALUE.fullmatch(value)
@@ -205,19 +204,17 @@ def _is_secret(name: str, value: str) -> bool:
 def git_settings(
     folders: Iterable[str], *, isolated: bool = False, strict: bool = False, pushes: bool = False
 ) -> dict[str, str]:
-    """Return variables under which git runs no program that a repository's settings name.
+    """Return variables that keep git from running programs named in repository settings.
 
     Args:
-        folders: Where git may be run; names in the settings of their repositories are read.
-        isolated: Whether the settings of user and system are left out as well, but for the folders
-            that they call safe.
-        strict: Whether nothing else keeps git in check, so that settings which cannot be read are
-            an error.
-        pushes: Whether it pushes: git runs the hooks of a repository on this machine without these
-            variables, so pushing to one is not possible.
+        folders: Directories that git may run in; the settings of their repositories are read.
+        isolated: Whether to ignore user and system settings as well, except their safe directories.
+        strict: Whether settings that cannot be read are an error, because git runs without a sandbox.
+        pushes: Whether the command pushes. Git runs hooks of a local target repository without these
+            variables, so pushing to a local repository is disabled.
 
     Raises:
-        StenoError: the settings of a repository cannot be read, or there are too many.
+        StenoError: the settings of a repository cannot be read, or are too many.
     """
     pairs = [*_GIT_DEFAULTS]
     variables = dict(_GIT_VARIABLES)
@@ -232,7 +229,7 @@ def git_settings(
     if strict and len(overrides) > _MAX_SETTINGS:
         raise StenoError(f"the repository has more than {_MAX_SETTINGS} settings that name programs")
     if strict and _LIST_SETTING in overrides:
-        raise StenoError(f"the setting {_LIST_SETTING} names a file outside the working folder")
+        raise StenoError(f"the setting {_LIST_SETTING} names a file outside the working directory")
     pairs += list(overrides.items())[:_MAX_SETTINGS]
     variables["GIT_CONFIG_COUNT"] = str(len(pairs))
     for index, (name, value) in enumerate(pairs):
@@ -242,7 +239,7 @@ def git_settings(
 
 
 def work_tree(folder: str) -> str:
-    """Return the real path of the folder whose files git compares and writes; empty if none."""
+    """Return the real path of the work tree; empty if there is none."""
     output = _run_git(folder, "-c", "core.fsmonitor=false", "rev-parse", "--show-toplevel")
     text = os.fsdecode((output or b"").removesuffix(b"\n"))
     return os.path.realpath(text) if text else ""
@@ -251,7 +248,7 @@ def work_tree(folder: str) -> str:
 def remote_settings(folder: str) -> tuple[list[str], list[str]] | None:
     """Return the addresses of remote repositories, and the settings that name their programs.
 
-    None where the settings of the folder's repository cannot be read.
+    Return None if the settings cannot be read.
     """
     output = _run_git(folder, "config", "--list", "-z")
     if output is None:
@@ -272,16 +269,16 @@ def remote_settings(folder: str) -> tuple[list[str], list[str]] | None:
 
 
 def _repository_settings(folder: str, *, strict: bool) -> dict[str, str]:
-    """Return the settings of a folder's repository that name a program, with harmless values."""
+    """Return harmless values for the repository settings that name a program."""
     settings: dict[str, str] = {}
     output = _run_git(folder, "config", "--list", "--show-scope", "-z")
     if output is None and strict:
-        raise StenoError(f"the settings of the repository of {folder} cannot be read")
+        raise StenoError(f"cannot read the git settings of {folder}")
     entries = (output or b"").split(b"\0")
     for scope, entry in zip(entries[::2], entries[1::2], strict=False):
         if scope not in _USER_SCOPES:
             settings |= _neutralize(entry, folder)
-    # What it says of submodules holds as if it stood in the settings.
+    # git merges `.gitmodules` into the settings of submodules.
     gitmodules = os.path.join(work_tree(folder), ".gitmodules")
     if os.path.isfile(gitmodules):
         output = _run_git(folder, "config", "-f", gitmodules, "--list", "-z")
@@ -291,7 +288,7 @@ def _repository_settings(folder: str, *, strict: bool) -> dict[str, str]:
 
 
 def _neutralize(entry: bytes, folder: str) -> dict[str, str]:
-    """Return a harmless value for a setting that names a program, or a file outside the folder."""
+    """Return a harmless value for a setting that names a program or a file outside the directory."""
     name, _, path_text = os.fsdecode(entry).partition("\n")
     value = next((value for pattern, value in _PROGRAM_SETTINGS if pattern.fullmatch(name)), None)
     if value is None and _FILE_SETTING.fullmatch(name):
@@ -305,13 +302,13 @@ _USER_SCOPES: Final = frozenset({b"system", b"global"})
 
 @lru_cache(maxsize=1)
 def _safe_folders() -> tuple[str, ...]:
-    """Return the folders whose repositories the user trusts although they belong to others."""
+    """Return the directories in the user's `safe.directory` setting."""
     output = _run_git(os.sep, "config", "--get-all", "-z", "safe.directory") or b""
     return tuple(os.fsdecode(entry) for entry in output.split(b"\0") if entry)
 
 
 def _run_git(folder: str, *arguments: str) -> bytes | None:
-    """Return what git prints for words that run no program; None where it fails."""
+    """Return the output of git; None if it fails."""
     import shutil
     import subprocess
 

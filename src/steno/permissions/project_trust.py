@@ -1,7 +1,7 @@
-"""Trusted project folders, and which settings of a project take effect.
+"""Trusted project directories, and the project settings that take effect.
 
-Before its folder is trusted, a project's settings may only restrict what is allowed. After that
-they may do more, but never choose where requests and keys go, or which programs are found.
+Settings of an untrusted project may only restrict permissions. Those of a trusted project may do more, but never choose
+the API endpoint, keys, or the programs that are found.
 """
 
 import os
@@ -33,9 +33,9 @@ _EFFECTIVE_FILES: Final = (
     ".claude/skills",
     ".claude/rules",
 )
-"""What of a project has an effect once its folder is trusted."""
+"""Project files that take effect once the directory is trusted."""
 _RESTRICTING_KEYS: Final = frozenset({"deny", "ask"})
-# These run something, or say who is talked to with which key: never a project's business.
+# Keys that run programs or choose the endpoint and its key: never taken from a project.
 _NEVER_FROM_PROJECT: Final = word_set(
     "apiKeyHelper awsAuthRefresh awsCredentialExport gcpAuthRefresh otelHeadersHelper"
     " forceLoginMethod forceLoginOrgUUID skipDangerousModePermissionPrompt"
@@ -43,12 +43,12 @@ _NEVER_FROM_PROJECT: Final = word_set(
     " allowManagedHooksOnly proxyAuthHelper"
 )
 _NEVER_IN_PERMISSIONS: Final = frozenset({"additionalDirectories", "skipDangerousModePermissionPrompt", "defaultMode"})
-# Values with which a project may only forbid something.
+# Values with which a project only restricts permissions.
 _RESTRICTING_VALUES: Final = {
     "defaultMode": frozenset({"default", "plan"}),
     "disableBypassPermissionsMode": frozenset({"disable"}),
 }
-# Variables with which a project would choose programs, keys, hosts or folders of ours.
+# Variables with which a project could choose programs, keys, hosts or directories.
 _PROTECTED_PREFIXES: Final = (
     *("ANTHROPIC_", "CLAUDE_", "STENO_", "AWS_", "GOOGLE_", "VERTEX_", "LD_", "DYLD_", "GIT_"),
     *("BASH_", "OTEL_", "NODE_OPTIONS", "NODE_PATH", "NODE_TLS", "NODE_EXTRA", "PYTHON", "PERL"),
@@ -56,7 +56,7 @@ _PROTECTED_PREFIXES: Final = (
     *("NPM_CONFIG", "XDG_", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "LESSOPEN", "LESSCLOSE"),
     *("SSH_", "GCONV_PATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA", "RUSTC", "CARGO_"),
 )
-# A model's name is a choice, not a place or a key.
+# A model name is neither a location nor a key.
 _MODEL_VARIABLE: Final = re.compile(r"ANTHROPIC_(DEFAULT_\w+_|SMALL_FAST_)?MODEL")
 _PROTECTED_VARIABLES: Final = word_set(
     "PATH HOME USERPROFILE SHELL IFS ENV PS4 EDITOR VISUAL PAGER MANPAGER BROWSER TMPDIR TMP TEMP"
@@ -65,15 +65,15 @@ _PROTECTED_VARIABLES: Final = word_set(
 
 
 class TrustedSettings(msgspec.Struct, frozen=True):
-    """What of a settings file takes effect."""
+    """The effective part of a settings file."""
 
     settings: dict[str, Any]
     held: tuple[str, ...] = ()
-    """The names of what does not, as `permissions.allow` or `env.PATH`."""
+    """Names of the ignored settings, such as `permissions.allow` or `env.PATH`."""
 
 
 def trusted_folders() -> tuple[str, ...]:
-    """Return the folders that were trusted; none where the record cannot be read."""
+    """Return the trusted directories; none if the file cannot be read."""
     try:
         value = msgspec.json.decode(read_private(_FILE) or b"{}")
     except msgspec.DecodeError:
@@ -87,18 +87,18 @@ def trusted_folders() -> tuple[str, ...]:
 
 
 def effective_files(folder: str) -> list[str]:
-    """Return what of a folder would have an effect if it was trusted."""
+    """Return the files of a directory that take effect once it is trusted."""
     return [name for name in _EFFECTIVE_FILES if os.path.exists(os.path.join(folder, name))]
 
 
 def is_trusted(folder: str) -> bool:
-    """Whether a folder, or one above it, was trusted; the home folder never is."""
+    """Whether a directory, or one above it, is trusted; never true for the home directory."""
     resolved_path = ResolvedPath.of(folder)
     if resolved_path.broken or _holds_home(resolved_path):
         return False
     for trusted in trusted_folders():
         trusted_path = ResolvedPath.of(trusted)
-        # A folder that has since become a link to elsewhere is not the one that was trusted.
+        # A directory that has become a symbolic link is not the one that was trusted.
         if trusted_path.real != trusted or _holds_home(trusted_path):
             continue
         if relative_parts(resolved_path.real_parts, trusted_path.real_parts) is not None:
@@ -107,20 +107,20 @@ def is_trusted(folder: str) -> bool:
 
 
 def trust_folder(folder: str) -> None:
-    """Record that a folder is trusted.
+    """Record a directory as trusted.
 
     Raises:
-        BadRequest: it is the home folder, or above it: everything would be trusted.
-        Unwritable: it could not be recorded.
+        BadRequest: it is the home directory or above it, so everything would be trusted.
+        Unwritable: the record cannot be written.
     """
     resolved_path = ResolvedPath.of(folder)
     if resolved_path.broken or _holds_home(resolved_path):
-        raise BadRequest(f"{folder} holds everything you have, so it is not trusted as a whole")
+        raise BadRequest(f"cannot trust {folder}: it contains your home directory")
     _write_folders((*trusted_folders(), resolved_path.real))
 
 
 def revoke_trust(folder: str) -> None:
-    """Take trust in a folder back."""
+    """Remove the trust in a directory."""
     real = ResolvedPath.of(folder).real
     _write_folders(tuple(trusted for trusted in trusted_folders() if trusted != real))
 
@@ -128,7 +128,7 @@ def revoke_trust(folder: str) -> None:
 def _write_folders(folders: tuple[str, ...]) -> None:
     body = {"version": 1, "folders": {name: {"time": now()} for name in dict.fromkeys(folders)}}
     if not write_private(_FILE, msgspec.json.encode(body) + b"\n"):
-        raise Unwritable("which folders are trusted cannot be recorded")
+        raise Unwritable("cannot save the trusted directories")
 
 
 def _holds_home(resolved_path: ResolvedPath) -> bool:
@@ -136,7 +136,7 @@ def _holds_home(resolved_path: ResolvedPath) -> bool:
 
 
 def filter_settings(settings: Mapping[str, Any], source: SettingsLayer, *, trusted: bool) -> TrustedSettings:
-    """Return what of a settings file takes effect, by where it lies and whether that is trusted."""
+    """Return the effective part of a settings file, by its layer and whether the project is trusted."""
     if source not in PROJECT_LAYERS:
         return TrustedSettings(dict(settings))
     effective: dict[str, Any] = {}
@@ -159,7 +159,7 @@ def _filter_permissions(value: object, ignored: list[str], *, trusted: bool) -> 
         is_restricting = key in _RESTRICTING_KEYS or (
             isinstance(item, str) and item in _RESTRICTING_VALUES.get(key, ())
         )
-        # Whoever trusts a folder has not thereby agreed that it may lift all limits.
+        # Trusting a directory does not mean that it may lift all limits.
         is_accept_edits = key == "defaultMode" and item == "acceptEdits"
         if is_restricting or (trusted and (is_accept_edits or key not in _NEVER_IN_PERMISSIONS)):
             effective[key] = item

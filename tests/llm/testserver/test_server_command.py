@@ -122,7 +122,7 @@ def test_a_script_answers_instead(tmp_path: Path) -> None:
     [
         ((), 2, "name sessions to replay"),
         (("--script", "nowhere.toml"), 3, "cannot read nowhere.toml"),
-        (("--script", "bad.toml"), 2, "bad.toml is no script"),
+        (("--script", "bad.toml"), 2, "bad.toml is not a valid script"),
         (("no-such-session",), 1, "no-such-session"),
         (("empty.jsonl",), 1, "no answer of a model is recorded there"),
     ],

@@ -82,7 +82,7 @@ def test_an_answer_may_be_made_from_the_request() -> None:
 
 
 def test_then_needs_a_scene() -> None:
-    with pytest.raises(BadRequest, match="none has begun"):
+    with pytest.raises(BadRequest, match="requires a scene"):
         ScriptedResponder().then("x")
 
 
@@ -142,11 +142,11 @@ def test_a_script_can_be_a_file() -> None:
 @pytest.mark.parametrize(
     ("data", "about"),
     [
-        (b"{", "is no script"),
-        (b"scene = 4", "is no script"),
-        (b"\xff", "is no script"),
+        (b"{", "is not a valid script"),
+        (b"scene = 4", "is not a valid script"),
+        (b"\xff", "is not a valid script"),
         (b'{"scenes": []}', "unknown field"),
-        (b'{"scene": [{"on": "x", "answer": [{"blocks": [{}]}]}]}', "is nothing"),
+        (b'{"scene": [{"on": "x", "answer": [{"blocks": [{}]}]}]}', "empty block"),
         (b'{"scene": [{"regex": "(", "answer": [{"text": "x"}]}]}', "regex"),
     ],
 )

@@ -75,7 +75,7 @@ def test_messages_reach_the_command_that_they_are_about() -> None:
     ("messages", "started", "ended"),
     [
         ([{"id": 1, "error": "no"}], "Not run: no", None),
-        ([{"id": 1, "ended": True}], "Not run: its supervisor ended", -9),
+        ([{"id": 1, "ended": True}], "Not run: the supervisor ended", -9),
         ([{"id": 1, "pid": 5}, {"id": 1, "ended": True}], 5, -9),
         ([{"id": 1, "pid": 5}, {"id": 1, "status": 0}, {"id": 1, "ended": True}], 5, 0),
         ([{"id": 1, "pid": 5}, {"id": 1, "pid": 6}], 5, None),
@@ -107,11 +107,12 @@ def test_the_end_of_the_helper_ends_all_who_wait() -> None:
         wire.process.wait()
         return found
 
-    assert asyncio.run(main()) == ["Not run: the confinement helper ended", -9, True]
+    assert asyncio.run(main()) == ["Not run: the sandbox helper ended", -9, True]
 
 
 @pytest.mark.parametrize(
-    ("message", "words"), [({"error": "no Landlock"}, "here: no Landlock"), (None, "the confinement helper ended")]
+    ("message", "words"),
+    [({"error": "no Landlock"}, "on this machine: no Landlock"), (None, "the sandbox helper ended")],
 )
 def test_a_helper_that_cannot_confine_says_so(message: dict[str, str] | None, words: str) -> None:
     async def main() -> None:
@@ -173,8 +174,8 @@ def test_only_mounts_of_the_policy_make_a_new_helper(tmp_path: Path, monkeypatch
             SandboxSupport(
                 "linux",
                 ("landlock-6", "seccomp", "user", "mount", "pid", "net", "ipc"),
-                "Agent commands without approval are confined by Landlock 6, namespaces and seccomp: no network,"
-                " no writes outside the scratch folder.",
+                "Agent commands without approval are sandboxed by Landlock 6, namespaces and seccomp: no network,"
+                " no writes outside the scratch directory.",
                 usable=True,
             ),
         ),
@@ -183,8 +184,8 @@ def test_only_mounts_of_the_policy_make_a_new_helper(tmp_path: Path, monkeypatch
             SandboxSupport(
                 "linux",
                 ("seccomp", "user", "mount", "pid", "net", "ipc"),
-                "Agent commands without approval are confined by namespaces and seccomp: no network,"
-                " no writes outside the scratch folder.",
+                "Agent commands without approval are sandboxed by namespaces and seccomp: no network,"
+                " no writes outside the scratch directory.",
                 usable=True,
             ),
         ),
@@ -193,9 +194,9 @@ def test_only_mounts_of_the_policy_make_a_new_helper(tmp_path: Path, monkeypatch
             SandboxSupport(
                 "linux",
                 ("landlock-1", "seccomp"),
-                "Agent commands without approval are confined by Landlock 1 and seccomp: no network, no writes"
-                " outside the scratch folder; names and sizes of other files stay visible, and"
-                " folders that contain protected files cannot get new files.",
+                "Agent commands without approval are sandboxed by Landlock 1 and seccomp: no network, no writes"
+                " outside the scratch directory; names and sizes of other files stay visible, and"
+                " directories that contain protected files cannot get new files.",
                 usable=True,
             ),
         ),
@@ -225,6 +226,6 @@ def test_mechanisms_are_tried_in_order(choice: str, candidates: list[tuple[int, 
         assert support == SandboxSupport(
             "none",
             (),
-            f"Agent commands cannot be confined: STENO_CONFINEMENT={choice} names no mechanism.",
+            f"Agent commands cannot be sandboxed: STENO_CONFINEMENT={choice} is not a known mechanism.",
             usable=False,
         )

@@ -280,7 +280,7 @@ def test_long_commands_and_bad_requests(mechanisms: Mechanisms, policy: SandboxP
             await start(["echo", "a\0b"])
         with pytest.raises(SandboxError, match="above 2"):
             await start(["echo"], fds=(1,))
-        with pytest.raises(SandboxError, match="folder cannot be passed"):
+        with pytest.raises(SandboxError, match="directory cannot be passed"):
             await start(["echo"], fds=(folder,))
         assert await start(["true"]) == 0
         os.close(null)

@@ -88,7 +88,7 @@ def test_the_root_folder_stands_for_the_rest_of_the_system(tmp_path: Path, monke
     _mounted(monkeypatch)
     found = path_plan.plan_paths(_policy(tmp_path, readable=["/"]), PathPlan())
     assert found.readable == {"/srv", "/data", "/opt"}
-    with pytest.raises(SandboxSetupError, match="the root folder cannot be made writable"):
+    with pytest.raises(SandboxSetupError, match="the root directory cannot be writable"):
         path_plan.plan_paths(_policy(tmp_path, writable=["/"]), PathPlan())
 
 
@@ -97,7 +97,7 @@ def test_the_root_folder_stands_for_the_rest_of_the_system(tmp_path: Path, monke
 def test_folders_of_the_kernel_are_no_working_folders(tmp_path: Path, path: str) -> None:
     with pytest.raises(SandboxSetupError) as caught:
         path_plan.plan_paths(_policy(tmp_path, readable=[path]), PathPlan())
-    assert str(caught.value) == f"{path!r} shows what the kernel and other programs hold"
+    assert str(caught.value) == f"{path!r} exposes data of the kernel and of other processes"
 
 
 @pytest.mark.usefixtures("every_path")

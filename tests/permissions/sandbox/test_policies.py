@@ -134,9 +134,9 @@ def test_a_denied_path_in_a_writable_folder_is_neither_read_nor_replaced(box: Bo
 def test_a_rule_behind_a_link_that_can_be_replaced_is_refused(box: Box, world: World) -> None:
     (world.work / "rules").symlink_to("sub")
     done = box.bash("true", _writing(world, read_only=("rules",)))
-    assert "symbolic link in a writable folder" in done.error
+    assert "symbolic link in a writable directory" in done.error
     done = box.bash("true", _writing(world, read_only=("rules/missing",)))
-    assert "symbolic link in a writable folder" in done.error
+    assert "symbolic link in a writable directory" in done.error
 
 
 def test_a_folder_works_under_the_name_that_the_user_wrote(box: Box, world: World) -> None:
@@ -246,7 +246,7 @@ def test_the_home_folder_as_working_folder_keeps_its_secrets(box: Box) -> None:
     for name in (".ssh", ".aws", "gh/hosts", ".netrc"):
         assert f"content of {name}" not in done.out.replace(".config/", ""), name
     inside = SandboxPolicy(cwd=str(home / ".ssh"), readable=(str(home / ".ssh"),), scratch=str(home / "scratch"))
-    assert "holds secrets" in box.bash("true", inside).error
+    assert "contains secrets" in box.bash("true", inside).error
 
 
 def test_the_root_folder_as_working_folder_gives_nothing_of_the_system(box: Box, world: World) -> None:

@@ -129,7 +129,7 @@ def test_a_placeholder_that_changes_meanwhile_stops_the_command(
     monkeypatch.setattr(fcntl, "flock", move)
     wanted = PathPlan()
     wanted.read_only = {str(path)}
-    with pytest.raises(SandboxSetupError, match="changed meanwhile"):
+    with pytest.raises(SandboxSetupError, match="changed during setup"):
         _supervisor()._make_placeholders(wanted)
 
 

@@ -203,11 +203,11 @@ def test_users_of_a_program_apart(library: Library, monkeypatch: pytest.MonkeyPa
 def test_refusals_of_namespaces_are_told(library: Library) -> None:
     library.fails = {"unshare"}
     ctypes.set_errno(errno.EPERM)
-    with pytest.raises(restricted_exec.RestrictionError, match="gives no namespaces: operation not perm"):
+    with pytest.raises(restricted_exec.RestrictionError, match="refused namespaces: operation not perm"):
         restricted_exec._unshare(ctypes.CDLL(None, use_errno=True), 1)
     library.fails = {"mount"}
     ctypes.set_errno(errno.EACCES)
-    with pytest.raises(restricted_exec.RestrictionError, match="/x cannot be kept: permission denied"):
+    with pytest.raises(restricted_exec.RestrictionError, match="cannot mount /x: permission denied"):
         restricted_exec._mount(ctypes.CDLL(None, use_errno=True), None, "/x", None, 0)
 
 

@@ -47,25 +47,21 @@ def test_options_that_a_rule_does_not_name_ask(here: Judging, rule: str) -> None
         (
             "npm run test:*",
             "npm run test -C x",
-            "`-C` after `npm run test` changes the directory; the rule does not name it",
+            "`-C` after `npm run test` changes the directory; the rule does not cover it",
         ),
         (
             "go test:*",
             "go test ./... --exec=x",
-            "`--exec` after `go test ./...` runs a program; the rule does not name it",
+            "`--exec` after `go test ./...` runs a program; the rule does not cover it",
         ),
-        (
-            "mytool:*",
-            "mytool --log-file=x",
-            "`--log-file` after `mytool` names a file to write; the rule does not name it",
-        ),
-        ("git:*", "git nonesuch", "`nonesuch` after `git` is not known to be harmless; the rule does not name it"),
+        ("mytool:*", "mytool --log-file=x", "`--log-file` after `mytool` writes a file; the rule does not cover it"),
+        ("git:*", "git nonesuch", "`nonesuch` after `git` has an unknown effect; the rule does not cover it"),
         (
             "pytest:*",
             "pytest $X",
-            ("`…` after `pytest` depends on a variable, which may be an option; the rule does not name it"),
+            ("`…` after `pytest` depends on a variable, which may contain an option; the rule does not cover it"),
         ),
-        ("sqlite3 a.db:*", "sqlite3 a.db", "`sqlite3 without more words` runs a program; the rule does not name it"),
+        ("sqlite3 a.db:*", "sqlite3 a.db", "`sqlite3 without arguments` runs a program; the rule does not cover it"),
     ],
 )
 def test_the_decision_names_the_option(here: Judging, rule: str, command: str, reason: str) -> None:

@@ -1,6 +1,6 @@
-"""The slash commands of the console; one module per group.
+"""The slash commands of the console, one module per group.
 
-Other slash commands belong to the agent: commands and skills of the user and the project.
+Other slash commands are commands and skills of the user and the project, which the agent runs.
 """
 
 import os
@@ -25,20 +25,20 @@ _COMMAND_MODULES: Final = ("configuration", "conversation", "rewind", "session_c
 
 
 class ConsoleCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """One command."""
+    """A slash command of the console."""
 
     name: str
     help: str
     run: RunCommand
     arguments: str = ""
-    """What stands behind its name."""
+    """Arguments as shown in the help."""
     aliases: tuple[str, ...] = ()
     runs_anytime: bool = False
-    """Whether it can be done while the engine works."""
+    """Whether it can run during a turn."""
 
 
 def with_session(run: "Callable[[Chat, AgentSession, str], Awaitable[None]]") -> RunCommand:
-    """Return a command that passes the session on, and does nothing while there is none."""
+    """Wrap a command so that it gets the session; it does nothing while no session is open."""
 
     async def run_in_session(chat: "Chat", arguments: str) -> None:
         if chat.session is not None:
@@ -48,7 +48,7 @@ def with_session(run: "Callable[[Chat, AgentSession, str], Awaitable[None]]") ->
 
 
 class CommandTable:
-    """Every command of the console."""
+    """All slash commands of the console."""
 
     def __init__(self) -> None:
         self.commands: tuple[ConsoleCommand, ...] = tuple(
@@ -59,39 +59,39 @@ class CommandTable:
         self._by_name = {name: command for command in self.commands for name in (command.name, *command.aliases)}
 
     def by_name(self, name: str) -> ConsoleCommand:
-        """Return a command by its name."""
+        """Return a command by name or alias."""
         return self._by_name[name]
 
     def parse(self, text: str) -> tuple[ConsoleCommand, str] | None:
-        """Return the command that a prompt calls, and its arguments; None for any other prompt."""
+        """Return the command and arguments of a slash command prompt; None for any other prompt."""
         invocation = parse_invocation(text)
         if invocation is None or invocation[0] not in self._by_name:
             return None
         return self._by_name[invocation[0]], invocation[1]
 
     def descriptions(self) -> list[tuple[str, str]]:
-        """Return names with a word on each."""
+        """Return name and help of each command."""
         return [(command.name, command.help) for command in self.commands]
 
 
 def unknown_command_message(text: str, descriptions: list[tuple[str, str]]) -> str:
-    """Return what to say of a call of nothing that is offered; nothing where it may be a path."""
+    """Return an error message for an unknown slash command; empty if the text may be a path."""
     from difflib import get_close_matches
 
     invocation = parse_invocation(text)
     if invocation is None or os.path.lexists(f"/{invocation[0]}"):
         return ""
     names = [name for name, _ in descriptions]
-    # The last part of a name is enough.
+    # The last part of a qualified name is enough.
     if any(name == invocation[0] or name.endswith(f":{invocation[0]}") for name in names):
         return ""
     close_matches = get_close_matches(invocation[0], names, 1)
-    suggestion = f"do you mean /{close_matches[0]}?" if close_matches else "/help lists them"
-    return f"there is no command /{invocation[0]}; {suggestion}"
+    suggestion = f"Did you mean /{close_matches[0]}?" if close_matches else "Use /help to list commands."
+    return f"Unknown command: /{invocation[0]}. {suggestion}"
 
 
 def description_rows(rows: Sequence[tuple[str, str]], columns: int, style: str = "bold") -> list[StyledLine]:
-    """Return names, and beside them what is said of each, on as many lines as that takes."""
+    """Return names and descriptions in two columns, with descriptions wrapped."""
     name_rows = [(one_line(name), description) for name, description in rows]
     name_width = min(max((display_width(name) for name, _ in name_rows), default=0), _MAX_NAME_WIDTH, columns // 2)
     lines: list[StyledLine] = []

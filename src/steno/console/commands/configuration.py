@@ -1,4 +1,4 @@
-"""Commands about the configuration of a session: agents, servers, hooks, rules, memory, checks."""
+"""Commands about the configuration: sub-agents, MCP servers, hooks, rules, memory, checks."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 _INIT_PROMPT: Final = """\
-Look at this project and write a CLAUDE.md for it: what a newcomer must know to work here and cannot \
-see at a glance. Commands to build, test and lint, one test alone among them; how the parts hang \
-together; rules that people keep. Read README, the configuration of tools and what is there of \
-CLAUDE.md, AGENTS.md or rules of other tools first. Keep it short; leave out what anybody would do \
-anyway. If there is a CLAUDE.md, propose what to make better in it."""
+Analyze this project and write a CLAUDE.md for it: what a new contributor must know to work here and \
+cannot see at a glance. Include the commands to build, test and lint, how to run a single test, the \
+high-level architecture, and project conventions. Read the README, tool configuration and any existing \
+CLAUDE.md, AGENTS.md or rules for other tools first. Keep it short; leave out generic development \
+practices. If a CLAUDE.md exists, suggest improvements to it."""
 
 
 @with_session
 async def _agents(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     types = [(agent_type.name, agent_type.description) for agent_type in session.agent_tool.types]
     lines = description_rows(types, chat.screen.width - 1)
-    hint: StyledLine = [("  one file each in .claude/agents or in agents of your config folder", "dim")]
+    hint: StyledLine = [("  Defined in .claude/agents and in agents/ of your config directory", "dim")]
     chat.renderer.print_block([*lines, hint], "agents")
 
 
@@ -47,7 +47,9 @@ async def _mcp(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
                 one_line(tool_text, width),
             ]
         )
-    chat.renderer.print_block(lines or [[("  no servers; .mcp.json or --mcp-config names some", "dim")]], "mcp")
+    chat.renderer.print_block(
+        lines or [[("  No MCP servers. Add them in .mcp.json or with --mcp-config.", "dim")]], "mcp"
+    )
 
 
 @with_session
@@ -64,7 +66,7 @@ async def _hooks(chat: "Chat", session: "AgentSession", _arguments: str) -> None
         ]
         for hook in session.settings.hooks
     ]
-    chat.renderer.print_block(lines or [[("  no hooks", "dim")]], "hooks")
+    chat.renderer.print_block(lines or [[("  No hooks", "dim")]], "hooks")
 
 
 @with_session
@@ -72,10 +74,10 @@ async def _permissions(chat: "Chat", session: "AgentSession", _arguments: str) -
     rules = session.settings.permissions
     lines: list[StyledLine] = []
     groups: tuple[tuple[str, tuple[LayeredRule, ...]], ...] = (
-        ("never", rules.deny),
-        ("asks", rules.ask),
-        ("allowed", rules.allow),
-        ("folders", rules.directories),
+        ("deny", rules.deny),
+        ("ask", rules.ask),
+        ("allow", rules.allow),
+        ("dirs", rules.directories),
     )
     for name, group in groups:
         lines += [
@@ -87,27 +89,27 @@ async def _permissions(chat: "Chat", session: "AgentSession", _arguments: str) -
             ]
             for index, rule in enumerate(group)
         ]
-    granted_note = ("  since this session began", "dim")
+    granted_note = ("  this session", "dim")
     lines += [["  ", (pad("granted", 9), "bold"), rule, granted_note] for rule in session.granted_rules.rules]
-    mode: StyledLine = [("  mode ", "dim"), session.permission_mode(), ("; /mode changes it", "dim")]
-    chat.renderer.print_block([*(lines or [[("  no rules", "dim")]]), mode], "permissions")
+    mode: StyledLine = [("  mode ", "dim"), session.permission_mode(), (" · /mode to change", "dim")]
+    chat.renderer.print_block([*(lines or [[("  No rules", "dim")]]), mode], "permissions")
 
 
 @with_session
 async def _memory(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
-    """Show what the model always knows, and open one of the files in the editor."""
+    """Show the loaded memory files and open one in the editor."""
     files = session.memory.files
     if not files:
-        chat.renderer.print_note("nothing; /init writes a CLAUDE.md, #words adds to one", "dim")
+        chat.renderer.print_note("No memory files. Use /init to write a CLAUDE.md, or # to add a line.", "dim")
         return
     choices = [
         Choice(str(index), file.path, file.path, f"{file.kind}, {humanize.count(file.text.count(chr(10)) + 1, 'line')}")
         for index, file in enumerate(files[:9], 1)
     ]
-    reply = await chat.prompt.ask(Dialog("What the model always knows; enter opens one", (), choices))
+    reply = await chat.prompt.ask(Dialog("Memory files", (), choices))
     if reply is not None:
         await run_program(chat, [*editor_command(), reply.value])
-        chat.renderer.print_note("what was changed counts from the next session on", "dim")
+        chat.renderer.print_note("Changes take effect in the next session", "dim")
 
 
 async def _init(chat: "Chat", arguments: str) -> None:
@@ -115,7 +117,7 @@ async def _init(chat: "Chat", arguments: str) -> None:
 
 
 async def _doctor(chat: "Chat", _arguments: str) -> None:
-    """Look after this session and the config folder, as the commands of that name do."""
+    """Run `steno check` on this session and `steno doctor` on the config directory."""
     chat.screen.print([[]])
     path = chat.session_path()
     if path:
@@ -124,17 +126,19 @@ async def _doctor(chat: "Chat", _arguments: str) -> None:
 
 
 async def _explorer(chat: "Chat", _arguments: str) -> None:
-    """Open the explorer on this session; it follows it."""
+    """Open this session in the explorer, which follows it live."""
     await open_explorer(chat)
 
 
 COMMANDS: Final = (
-    ConsoleCommand(name="agents", help="kinds of sub-agents", run=_agents, runs_anytime=True),
-    ConsoleCommand(name="mcp", help="servers and their tools", run=_mcp, runs_anytime=True),
-    ConsoleCommand(name="hooks", help="hooks that run", run=_hooks, runs_anytime=True),
-    ConsoleCommand(name="permissions", help="rules, and where each is written", run=_permissions, runs_anytime=True),
-    ConsoleCommand(name="memory", help="what the model always knows", run=_memory),
-    ConsoleCommand(name="init", help="have a CLAUDE.md written", run=_init),
-    ConsoleCommand(name="doctor", help="check this session and the config folder", run=_doctor),
-    ConsoleCommand(name="explorer", help="this session in a browser (f2)", run=_explorer, runs_anytime=True),
+    ConsoleCommand(name="agents", help="List sub-agent types", run=_agents, runs_anytime=True),
+    ConsoleCommand(name="mcp", help="List MCP servers", run=_mcp, runs_anytime=True),
+    ConsoleCommand(name="hooks", help="List hooks", run=_hooks, runs_anytime=True),
+    ConsoleCommand(
+        name="permissions", help="List permission rules and their source", run=_permissions, runs_anytime=True
+    ),
+    ConsoleCommand(name="memory", help="Show and edit memory files", run=_memory),
+    ConsoleCommand(name="init", help="Write a CLAUDE.md for this project", run=_init),
+    ConsoleCommand(name="doctor", help="Check this session and the config directory", run=_doctor),
+    ConsoleCommand(name="explorer", help="Open this session in a browser (f2)", run=_explorer, runs_anytime=True),
 )

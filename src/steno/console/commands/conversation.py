@@ -32,7 +32,9 @@ async def _clear(chat: "Chat", _arguments: str) -> None:
     await chat.enter_session(new_session(options.config, options.cwd), "clear")
     if chat.session is not None:
         await chat.session.slash_dispatcher.record_clear()
-    chat.renderer.print_note(f"a new session; /resume {previous_id[:SHORT_ID_LENGTH]} goes back", "dim")
+    chat.renderer.print_note(
+        f"New session. /resume {previous_id[:SHORT_ID_LENGTH]} returns to the previous one.", "dim"
+    )
 
 
 @with_session
@@ -50,7 +52,7 @@ async def _model(chat: "Chat", session: "AgentSession", arguments: str) -> None:
     if not requested:
         choices = [Choice(key, name, name, resolve_model(name)) for key, name in _MODEL_CHOICES]
         dialog = Dialog(
-            f"Model, now {humanize.model_name(current_model)}", (), choices, text_hint="another one by its name"
+            f"Model (now {humanize.model_name(current_model)})", (), choices, text_hint="enter another name"
         )
         reply = await chat.prompt.ask(dialog)
         if reply is None:
@@ -58,11 +60,11 @@ async def _model(chat: "Chat", session: "AgentSession", arguments: str) -> None:
         requested = (reply.text if reply.value == "words" else reply.value).strip()
     name = resolve_model(requested)
     if not name:
-        raise BadRequest("there is no model without a name", hint="such as /model sonnet")
+        raise BadRequest("model name is empty", hint="Example: /model sonnet")
     agent = session.agent
     agent.request_config = msgspec.structs.replace(agent.request_config, model=name)
     chat.agent_setup.options.model = requested
-    chat.renderer.print_note(f"{name} from now on{await _save_preference('model', requested)}", "dim")
+    chat.renderer.print_note(f"Model: {name}{await _save_preference('model', requested)}", "dim")
 
 
 @with_session
@@ -72,29 +74,29 @@ async def _mode(chat: "Chat", session: "AgentSession", arguments: str) -> None:
     if not requested:
         keys = {"default": "d", "acceptEdits": "e", "plan": "p", "dontAsk": "n", "bypassPermissions": "b"}
         choices = [Choice(keys[mode], mode, mode, MODE_DESCRIPTIONS[mode]) for mode in allowed]
-        reply = await chat.prompt.ask(Dialog(f"Mode, now {session.permission_mode()}", (), choices))
+        reply = await chat.prompt.ask(Dialog(f"Permission mode (now {session.permission_mode()})", (), choices))
         if reply is None:
             return
         requested = reply.value
     if requested not in allowed:
-        raise BadRequest(f"there is no mode {requested!r} here", hint=f"one of {', '.join(allowed)}")
+        raise BadRequest(f"unknown mode {requested!r}", hint=f"Modes: {', '.join(allowed)}")
     chat.set_mode(requested)
-    chat.renderer.print_note(f"{requested}: {MODE_DESCRIPTIONS[requested]}", "dim")
+    chat.renderer.print_note(f"Mode: {requested} ({MODE_DESCRIPTIONS[requested]})", "dim")
 
 
 def _may_bypass(chat: "Chat") -> bool:
-    """Whether nothing has to be asked about: only where the program was started so."""
+    """Return whether steno was started in bypassPermissions mode."""
     return chat.agent_setup.options.mode == "bypassPermissions"
 
 
 async def _save_preference(key: str, value: str) -> str:
-    """Keep a choice for the next time; return a word on it where that cannot be done."""
+    """Save a preference; return a note if that fails."""
     from steno.store.config import set_config
 
     try:
         await asyncio.to_thread(set_config, "console", key, value)
     except StenoError as error:
-        return f"; until you leave, for {error}"
+        return f" (not saved: {error})"
     return ""
 
 
@@ -105,25 +107,29 @@ async def _vim(chat: "Chat", _arguments: str) -> None:
     use_vi = app.editing_mode != EditingMode.VI
     app.editing_mode = EditingMode.VI if use_vi else EditingMode.EMACS
     keys = "vi" if use_vi else "emacs"
-    chat.renderer.print_note(f"{keys} keys{await _save_preference('keys', keys)}", "dim")
+    chat.renderer.print_note(f"Keys: {keys}{await _save_preference('keys', keys)}", "dim")
 
 
 async def _theme(chat: "Chat", arguments: str) -> None:
-    """Choose how it looks; which colours there are is the terminal's own affair."""
+    """Choose colours, no colours, or the screen reader mode."""
     screen = chat.screen
-    themes = {"colour": "the colours of your terminal", "plain": "no colours", "reader": "plain lines, nothing moves"}
+    themes = {
+        "colour": "colours of your terminal",
+        "plain": "no colours",
+        "reader": "for screen readers: plain lines, no animation",
+    }
     requested = arguments.strip()
     if not requested:
         choices = [Choice(name[0], name, name, description) for name, description in themes.items()]
-        reply = await chat.prompt.ask(Dialog("Look", (), choices))
+        reply = await chat.prompt.ask(Dialog("Theme", (), choices))
         if reply is None:
             return
         requested = reply.value
     if requested not in themes:
-        raise BadRequest(f"there is no look {requested!r}", hint=f"one of {', '.join(themes)}")
+        raise BadRequest(f"unknown theme {requested!r}", hint=f"Themes: {', '.join(themes)}")
     screen.paint.colour = requested == "colour"
     screen.is_screen_reader = requested == "reader"
-    chat.renderer.print_note(f"{requested}: {themes[requested]}{await _save_preference('theme', requested)}", "dim")
+    chat.renderer.print_note(f"Theme: {requested}{await _save_preference('theme', requested)}", "dim")
 
 
 async def _paste(chat: "Chat", _arguments: str) -> None:
@@ -139,14 +145,16 @@ async def _exit(chat: "Chat", _arguments: str) -> None:
 
 
 COMMANDS: Final = (
-    ConsoleCommand(name="clear", help="begin a new session", run=_clear, aliases=("new", "reset")),
+    ConsoleCommand(name="clear", help="Start a new session", run=_clear, aliases=("new", "reset")),
     ConsoleCommand(
-        name="compact", help="a summary in place of the conversation", arguments="[what matters]", run=_compact
+        name="compact", help="Replace the conversation with a summary", arguments="[INSTRUCTIONS]", run=_compact
     ),
-    ConsoleCommand(name="model", help="ask another model", arguments="[NAME]", run=_model),
-    ConsoleCommand(name="mode", help="what is allowed without asking", arguments="[MODE]", run=_mode),
-    ConsoleCommand(name="paste", help="the clipboard's picture into the prompt", run=_paste, runs_anytime=True),
-    ConsoleCommand(name="vim", help="vi keys, or emacs keys again", run=_vim, runs_anytime=True),
-    ConsoleCommand(name="theme", help="colours, none, or for a screen reader", arguments="[LOOK]", run=_theme),
-    ConsoleCommand(name="exit", help="leave", run=_exit, aliases=("quit",), runs_anytime=True),
+    ConsoleCommand(name="model", help="Switch the model", arguments="[NAME]", run=_model),
+    ConsoleCommand(name="mode", help="Switch the permission mode", arguments="[MODE]", run=_mode),
+    ConsoleCommand(name="paste", help="Paste the image in the clipboard", run=_paste, runs_anytime=True),
+    ConsoleCommand(name="vim", help="Switch between vi and Emacs keys", run=_vim, runs_anytime=True),
+    ConsoleCommand(
+        name="theme", help="Switch the theme: colours, plain, screen reader", arguments="[THEME]", run=_theme
+    ),
+    ConsoleCommand(name="exit", help="Exit", run=_exit, aliases=("quit",), runs_anytime=True),
 )

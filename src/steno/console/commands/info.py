@@ -20,11 +20,11 @@ _BAR_WIDTH: Final = 30
 
 async def _help(chat: "Chat", _arguments: str) -> None:
     columns = chat.screen.width - 1
-    lines: list[StyledLine] = [[("  Say what you want done, in your own words. Besides:", "")], []]
+    lines: list[StyledLine] = [[("  Type a prompt, or:", "")], []]
     rows = [
-        ("@file", "names a file; tab completes it"),
-        ("!command", "runs a command yourself; the model reads what it printed"),
-        ("#words", "keeps something that the model should always know"),
+        ("@file", "Mention a file; tab completes the name"),
+        ("!command", "Run a shell command; the model sees its output"),
+        ("#text", "Add a line to memory"),
     ]
     rows += [(f"/{command.name} {command.arguments}".strip(), command.help) for command in chat.command_table.commands]
     session = chat.session
@@ -36,7 +36,7 @@ async def _help(chat: "Chat", _arguments: str) -> None:
             if name not in console_names
         ]
     lines += description_rows(rows, columns)
-    chat.renderer.print_block([*lines, [], [("  ? shows the keys", "dim")]], "help")
+    chat.renderer.print_block([*lines, [], [("  ? for shortcuts", "dim")]], "help")
 
 
 async def _keys(chat: "Chat", _arguments: str) -> None:
@@ -48,19 +48,19 @@ async def _status(chat: "Chat", session: "AgentSession", _arguments: str) -> Non
     from steno._version import __version__
 
     agent, state = session.agent, chat.status.state()
-    place = agent.conversation.recorder.composer.context
+    context = agent.conversation.recorder.composer.context
     rows = [
         ("steno", f"{__version__}, Python {sys.version.split()[0]}"),
-        ("session", place.session_id),
+        ("session", context.session_id),
         ("file", agent.conversation.recorder.path),
-        ("folder", place.cwd + ("" if chat.agent_setup.options.trusted else "  (not trusted)")),
-        ("branch", place.git_branch or "no git here"),
+        ("directory", context.cwd + ("" if chat.agent_setup.options.trusted else "  (not trusted)")),
+        ("branch", context.git_branch or "none"),
         ("model", agent.request_config.model),
-        ("mode", f"{state.mode}: {MODE_DESCRIPTIONS.get(state.mode, '')}"),
-        ("sandbox", "on" if session.sandbox is not None else "off"),
-        ("confinement", session.command_runner.support.summary),
+        ("mode", f"{state.mode} ({MODE_DESCRIPTIONS.get(state.mode, '')})"),
+        ("sandbox setting", "on" if session.sandbox is not None else "off"),
+        ("sandbox", session.command_runner.support.summary),
         ("context", f"{humanize.tokens(state.context)} of {humanize.tokens(state.window)} tokens"),
-        ("spent", f"${state.cost / MICRO_DOLLARS_PER_DOLLAR:.4f}"),
+        ("cost", f"${state.cost / MICRO_DOLLARS_PER_DOLLAR:.4f}"),
         ("memory", ", ".join(part.path for part in session.memory.files) or "none"),
     ]
     _print_table(chat, rows)
@@ -77,11 +77,11 @@ async def _cost(chat: "Chat", session: "AgentSession", _arguments: str) -> None:
     for model, usage in meter.usage_by_model.items():
         cached_tokens = usage["cache_read_input_tokens"]
         input_tokens = usage["input_tokens"] + usage["cache_creation_input_tokens"] + cached_tokens
-        summary = f"{humanize.tokens(input_tokens)} in, {humanize.tokens(cached_tokens)} of it cached, "
+        summary = f"{humanize.tokens(input_tokens)} in, {humanize.tokens(cached_tokens)} cached, "
         summary += f"{humanize.tokens(usage['output_tokens'])} out, ${usage['cost'] / MICRO_DOLLARS_PER_DOLLAR:.4f}"
         rows.append((humanize.model_name(model), summary))
     if len(rows) == 1:
-        rows.append(("", "nothing was asked yet"))
+        rows.append(("", "no requests yet"))
     _print_table(chat, rows)
 
 
@@ -107,12 +107,12 @@ async def _context(chat: "Chat", session: "AgentSession", _arguments: str) -> No
         row: StyledLine = ["  ", pad(name, 17), f"{humanize.tokens(size):>8} ", (share, "dim"), "  "]
         lines.append([*row, ("█" * filled, style)])
     chat.renderer.print_block(lines, "context")
-    chat.renderer.print_note("estimated; /compact makes room, /clear begins anew", "dim")
+    chat.renderer.print_note("Estimated. Use /compact to free space, or /clear to start a new session.", "dim")
 
 
 async def _todos(chat: "Chat", _arguments: str) -> None:
     lines = chat.renderer.todo_lines(chat.screen.width)
-    chat.renderer.print_block(lines or [[("  nothing is left to do", "dim")]], "todos")
+    chat.renderer.print_block(lines or [[("  No open to-do items", "dim")]], "todos")
 
 
 @with_session
@@ -126,13 +126,13 @@ async def _tasks(chat: "Chat", session: "AgentSession", arguments: str) -> None:
         style = {"running": "green", "failed": "red"}.get(task.status, "dim")
         description = one_line(task.description or task.command, max(chat.screen.width - 34, 10))
         lines.append(["  ", (pad(task.id, 12), "bold"), " ", (pad(task.status, 10), style), " ", description])
-    body = lines or [[("  nothing runs in the background", "dim")]]
-    hint: list[StyledLine] = [[("  /tasks stop ID ends one", "dim")]] if lines else []
+    body = lines or [[("  No background tasks", "dim")]]
+    hint: list[StyledLine] = [[("  /tasks stop ID to stop a task", "dim")]] if lines else []
     chat.renderer.print_block([*body, *hint], "tasks")
 
 
 async def _bug(chat: "Chat", _arguments: str) -> None:
-    """Tell what a report needs, without a word of what was said."""
+    """Print details for a bug report, without any content of the session."""
     import platform
 
     from steno._version import __version__
@@ -149,24 +149,26 @@ async def _bug(chat: "Chat", _arguments: str) -> None:
     ]
     _print_table(chat, rows)
     chat.renderer.print_note(
-        "copy this beside what happened; nothing of the session is in it, and nothing was sent", "dim"
+        "Copy this into your bug report. It contains no session content, and nothing was sent.", "dim"
     )
 
 
 COMMANDS: Final = (
-    ConsoleCommand(name="help", help="what can be typed here", run=_help, runs_anytime=True),
-    ConsoleCommand(name="keys", help="the keys", run=_keys, runs_anytime=True),
-    ConsoleCommand(name="status", help="this session, its folder, model, mode", run=_status, runs_anytime=True),
-    ConsoleCommand(name="cost", help="what was spent, by model", run=_cost, aliases=("usage",), runs_anytime=True),
-    ConsoleCommand(name="context", help="where the tokens went", run=_context, runs_anytime=True),
-    ConsoleCommand(name="todos", help="the list of things to do", run=_todos, runs_anytime=True),
+    ConsoleCommand(name="help", help="List commands", run=_help, runs_anytime=True),
+    ConsoleCommand(name="keys", help="List keyboard shortcuts", run=_keys, runs_anytime=True),
+    ConsoleCommand(name="status", help="Show session, directory, model and mode", run=_status, runs_anytime=True),
+    ConsoleCommand(
+        name="cost", help="Show token usage and cost by model", run=_cost, aliases=("usage",), runs_anytime=True
+    ),
+    ConsoleCommand(name="context", help="Show context usage", run=_context, runs_anytime=True),
+    ConsoleCommand(name="todos", help="List to-do items", run=_todos, runs_anytime=True),
     ConsoleCommand(
         name="tasks",
-        help="what runs in the background",
+        help="List and stop background tasks",
         arguments="[stop ID]",
         run=_tasks,
         aliases=("bashes",),
         runs_anytime=True,
     ),
-    ConsoleCommand(name="bug", help="what to put into a report", run=_bug, runs_anytime=True),
+    ConsoleCommand(name="bug", help="Print details for a bug report", run=_bug, runs_anytime=True),
 )

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 _RESTORE_CHOICES: Final = (
-    Choice("c", "conversation", "conversation", "files stay as they are"),
-    Choice("f", "files", "files", "the conversation goes on"),
-    Choice("b", "both", "both", "as if it had never been said"),
+    Choice("c", "Conversation", "conversation", "files stay unchanged"),
+    Choice("f", "Files", "files", "the conversation stays unchanged"),
+    Choice("b", "Both", "both", "conversation and files"),
 )
 _MAX_ROWS: Final = 14
 _PREVIEW_ROWS: Final = 5
@@ -44,23 +44,23 @@ def _list_prompts(chat: "Chat") -> list[tuple[str, str]]:
 
 
 async def _rewind(chat: "Chat", _arguments: str) -> None:
-    """Go back to before a prompt: the conversation, the files, or both."""
+    """Restore the conversation, the files or both to the state before a prompt."""
     prompts = await asyncio.to_thread(_list_prompts, chat)
     checkpointer = _checkpointer(chat)
     if not prompts or checkpointer is None:
-        chat.renderer.print_note("there is nothing to go back to yet", "dim")
+        chat.renderer.print_note("No checkpoints yet", "dim")
         return
     choices = [
-        Choice("", one_line(text) or "(nothing typed)", prompt_id, f"prompt {index}")
+        Choice("", one_line(text) or "(empty prompt)", prompt_id, f"prompt {index}")
         for index, (prompt_id, text) in reversed(list(enumerate(prompts, 1)))
     ]
-    dialog = Dialog("Go back to before which prompt?", (), choices, is_search=True)
+    dialog = Dialog("Rewind to a prompt", (), choices, is_search=True)
     dialog.preview = lambda name: _plan_lines(chat, checkpointer, name)[:_PREVIEW_ROWS]
     reply = await chat.prompt.ask(dialog)
     if reply is None:
         return
     body = _plan_lines(chat, checkpointer, reply.value)
-    target = await chat.prompt.ask(Dialog("Take back what?", body, _RESTORE_CHOICES))
+    target = await chat.prompt.ask(Dialog("Restore:", body, _RESTORE_CHOICES))
     if target is None:
         return
     if target.value in ("files", "both"):
@@ -70,21 +70,21 @@ async def _rewind(chat: "Chat", _arguments: str) -> None:
 
 
 def _plan_lines(chat: "Chat", checkpointer: FileCheckpointer, prompt: str) -> list[StyledLine]:
-    """Return what taking files back to a prompt would change, as a diff."""
+    """Return the diff of restoring the files to a prompt."""
     try:
         plan = [file_restore for file_restore in checkpointer.plan(prompt) if file_restore.action != "unchanged"]
     except StenoError:
-        return [[("  no files are kept of it", "dim")]]
+        return [[("  No checkpoint of files for this prompt", "dim")]]
     lines: list[StyledLine] = []
     for each in plan:
-        note = each.obstacle or ("changed by somebody else since" if each.changed_externally else "")
+        note = each.obstacle or ("changed outside this session" if each.changed_externally else "")
         lines.append(
             ["  ", (one_line(os.path.relpath(each.path, checkpointer.project)), "bold"), (f"  {note}", "yellow")]
         )
         lines += _file_diff(checkpointer, prompt, each.path, chat.screen.width - 4, reverse=True)
     if len(lines) > _MAX_ROWS:
         lines = [*lines[:_MAX_ROWS], [(f"    … {len(lines) - _MAX_ROWS} more lines", "dim")]]
-    return lines or [[("  no file has changed since", "dim")]]
+    return lines or [[("  No file changes since", "dim")]]
 
 
 def _file_diff(
@@ -96,7 +96,7 @@ def _file_diff(
         return []
     before, current = _decode_text(saved), _decode_text(_read_file(path))
     if before is None or current is None:
-        return [[("    not a text", "dim")]]
+        return [[("    Binary file", "dim")]]
     patch = structured_patch(current, before) if reverse else structured_patch(before, current)
     max_rows = _MAX_ROWS if reverse else None
     return list(diff_lines(cast("list[object]", patch), columns, max_lines=max_rows, wrapped=not reverse))
@@ -124,17 +124,17 @@ async def _restore(chat: "Chat", checkpointer: FileCheckpointer, prompt: str) ->
     ]
     if foreign:
         body: list[StyledLine] = [["  ", one_line(path)] for path in foreign[:_MAX_ROWS]]
-        choices = (Choice("y", "yes, take them back as well", "yes"), Choice("n", "no", "no"))
-        reply = await chat.prompt.ask(Dialog("Changed by somebody else since. Go on?", body, choices))
+        choices = (Choice("y", "Yes, restore them too", "yes"), Choice("n", "No", "no"))
+        reply = await chat.prompt.ask(Dialog("Changed outside this session. Restore anyway?", body, choices))
         if reply is None or reply.value != "yes":
             return
         force = True
     result = await asyncio.to_thread(lambda: checkpointer.restore(prompt, force=force))
     for each in result.skipped:
-        chat.renderer.print_note(f"left as it is: {each.path} ({each.obstacle})")
+        chat.renderer.print_note(f"Not restored: {each.path} ({each.obstacle})")
     chat.command_state["undo"] = result.undo_prompt or chat.command_state.get("undo", "")
-    undo_hint = " /undo takes that back" if result.undo_prompt else ""
-    chat.renderer.print_note(f"{humanize.count(len(result.restored), 'file')} taken back.{undo_hint}", "dim")
+    undo_hint = " · /undo to revert" if result.undo_prompt else ""
+    chat.renderer.print_note(f"Restored {humanize.count(len(result.restored), 'file')}{undo_hint}", "dim")
 
 
 async def _rewind_conversation(chat: "Chat", prompt: str, text: str) -> None:
@@ -146,20 +146,20 @@ async def _rewind_conversation(chat: "Chat", prompt: str, text: str) -> None:
     path, cwd = session.agent.conversation.recorder.path, chat.agent_setup.options.cwd
     await chat.switch_session(lambda: rewind_session(path, cwd, prompt), show_history=False)
     chat.prompt.set_text(text)
-    chat.renderer.print_note("back before that prompt; what came after it is kept as a branch", "dim")
+    chat.renderer.print_note("Rewound. Later turns are kept as an abandoned branch.", "dim")
 
 
 async def _undo(chat: "Chat", _arguments: str) -> None:
-    """Take back what the last prompt changed; once more, and it is there again."""
+    """Undo the file changes of the last prompt; a second call redoes them."""
     checkpointer = _checkpointer(chat)
     last_undo = str(chat.command_state.pop("undo", "") or "")
     if checkpointer is None or not (last_undo or checkpointer.prompts):
-        chat.renderer.print_note("there is nothing to take back", "dim")
+        chat.renderer.print_note("Nothing to undo", "dim")
         return
     prompt = last_undo or checkpointer.prompts[-1]
     body = _plan_lines(chat, checkpointer, prompt)
-    choices = (Choice("y", "yes", "yes"), Choice("n", "no", "no"))
-    reply = await chat.prompt.ask(Dialog("Take the files back to this?", body, choices))
+    choices = (Choice("y", "Yes", "yes"), Choice("n", "No", "no"))
+    reply = await chat.prompt.ask(Dialog("Restore these files?", body, choices))
     if reply is not None and reply.value == "yes":
         await _restore(chat, checkpointer, prompt)
 
@@ -167,7 +167,7 @@ async def _undo(chat: "Chat", _arguments: str) -> None:
 async def _diff(chat: "Chat", _arguments: str) -> None:
     checkpointer = _checkpointer(chat)
     lines = _session_diff(checkpointer, chat.screen.width - 2) if checkpointer is not None else []
-    chat.renderer.print_block(lines or [[("  nothing was changed", "dim")]], "diff")
+    chat.renderer.print_block(lines or [[("  No changes", "dim")]], "diff")
 
 
 def _session_diff(checkpointer: FileCheckpointer, columns: int) -> list[StyledLine]:
@@ -184,11 +184,8 @@ def _session_diff(checkpointer: FileCheckpointer, columns: int) -> list[StyledLi
 
 COMMANDS: Final = (
     ConsoleCommand(
-        name="rewind",
-        help="go back to an earlier prompt: conversation, files, both",
-        run=_rewind,
-        aliases=("checkpoint",),
+        name="rewind", help="Restore conversation or files to an earlier prompt", run=_rewind, aliases=("checkpoint",)
     ),
-    ConsoleCommand(name="diff", help="what was changed since the session began", run=_diff, runs_anytime=True),
-    ConsoleCommand(name="undo", help="take back what the last prompt changed in files", run=_undo),
+    ConsoleCommand(name="diff", help="Show file changes of this session", run=_diff, runs_anytime=True),
+    ConsoleCommand(name="undo", help="Undo file changes of the last prompt", run=_undo),
 )

@@ -33,17 +33,17 @@ _SHOWN_ORIGINS: Final = frozenset(("human", "command", "shell"))
 
 
 def session_tree_lines(session: Session, columns: int, max_prompts: int = 4) -> list[StyledLine]:
-    """Return the last prompts of a session, each with the branches that leave the talk behind it."""
+    """Return the last prompts of a session, with the abandoned branches that fork off after each."""
     turns = [turn for turn in session.turns() if turn.prompt and turn.prompt.origin in _SHOWN_ORIGINS]
     if not turns:
-        return [[("  there is no conversation in it", "yellow")]]
+        return [[("  Empty session", "yellow")]]
     branches = [branch for branch in session.branches if _first_prompt(branch)]
     last_turns = turns[-max_prompts:]
     tree = _BranchTree(branches, columns)
     lines: list[StyledLine] = []
     for turn in last_turns:
         prompt_text = turn.prompt.text if turn.prompt else ""
-        # What was taken back before anything else stands above what took its place.
+        # Branches without a fork point come first.
         if turn is turns[0]:
             lines += tree.branch_lines([None])
         lines.append([("  │ ", "blue"), one_line(prompt_text, max(columns - 4, 10))])
@@ -51,14 +51,14 @@ def session_tree_lines(session: Session, columns: int, max_prompts: int = 4) -> 
     header = f"  {humanize.count(len(turns), 'prompt')}"
     if branches:
         earlier_count = len(branches) - tree.shown_count
-        earlier_note = f", {earlier_count} of them further up" if earlier_count else ""
-        header += f", {humanize.count(len(branches), 'branch', 'branches')} abandoned{earlier_note}"
-    header_end = "; the last ones:" if len(turns) > len(last_turns) else ":"
+        earlier_note = f" ({earlier_count} above)" if earlier_count else ""
+        header += f", {humanize.count(len(branches), 'abandoned branch', 'abandoned branches')}{earlier_note}"
+    header_end = "; last:" if len(turns) > len(last_turns) else ":"
     return [[(header + header_end, "dim")], *lines]
 
 
 class _BranchTree:
-    """The branches of a session, by the record that they leave it behind."""
+    """The branches of a session, grouped by the record they fork from."""
 
     def __init__(self, branches: list[Branch], columns: int) -> None:
         self._columns = columns
@@ -69,7 +69,7 @@ class _BranchTree:
             self._branches_by_fork.setdefault(fork_id, []).append(branch)
 
     def branch_lines(self, node_ids: list[str | None], depth: int = 0) -> Iterator[StyledLine]:
-        """Yield what leaves the talk behind some records, and what leaves that."""
+        """Yield the branches that fork off at the given records, with their own branches indented."""
         for node_id in node_ids:
             for branch in self._branches_by_fork.pop(node_id, []):
                 self.shown_count += 1
@@ -89,7 +89,7 @@ def _turn_node_ids(turn: Turn) -> list[str | None]:
 
 
 def _first_prompt(branch: Branch) -> str:
-    """Return the prompt that a branch begins with; nothing where nobody said anything in it."""
+    """Return the first prompt of a branch, or an empty string."""
     for node in branch.nodes:
         prompt_text = _typed_prompt(branch, node)
         if prompt_text:
@@ -110,7 +110,7 @@ _PREVIEW_PROMPTS: Final = 4
 
 
 async def _resume(chat: "Chat", arguments: str) -> None:
-    """Go on with another session: by its name, or picked from a list that can be searched."""
+    """Resume a session named by an argument or picked from a searchable list."""
     from steno.agent.writable_session import resume_session
 
     path = await _pick_session(chat, arguments.strip())
@@ -126,14 +126,14 @@ async def _resume(chat: "Chat", arguments: str) -> None:
         for note in notes:
             chat.renderer.print_note(note)
     elif recorder.save_error is None:
-        chat.renderer.print_note("that is this session", "dim")
+        chat.renderer.print_note("This session is already open", "dim")
     else:
-        # What another program has written to it is loaded with it.
+        # Load records that another program has appended.
         await chat.switch_session(partial(resume_session, path, cwd))
 
 
 def _unsent_summary_notes(path: str) -> list[str]:
-    """Return what to say of a session whose summary is not sent."""
+    """Return a note if the summary of a session is not sent."""
     from steno.check.rules.compaction import UNSENT_SUMMARY, has_unsent_summary
     from steno.session.transcript import load
     from steno.store.file_source import FileSource
@@ -151,7 +151,7 @@ async def _pick_session(chat: "Chat", name: str) -> str:
     summaries = await asyncio.to_thread(_project_sessions, options.config, options.cwd)
     summaries = [pair for pair in summaries if pair[0].path != current_path]
     if not summaries:
-        chat.renderer.print_note("there are no other sessions of this folder", "dim")
+        chat.renderer.print_note("No other sessions in this directory", "dim")
         return ""
     current_time = environment.now()
     choices = [
@@ -165,7 +165,7 @@ async def _pick_session(chat: "Chat", name: str) -> str:
             cache[path] = _session_preview(path, chat.screen.width - 3)
         return cache[path]
 
-    dialog = Dialog("Go on with which session?", (), choices, is_search=True)
+    dialog = Dialog("Resume a session", (), choices, is_search=True)
     dialog.preview = preview
     reply = await chat.prompt.ask(dialog)
     return reply.value if reply is not None else ""
@@ -190,7 +190,7 @@ def _time_text(summary: "SessionSummary", current_time: float) -> str:
 
 
 def _session_preview(path: str, columns: int) -> list[StyledLine]:
-    """Return what was said last in a session, and what was begun beside it and left."""
+    """Return the last prompts and the abandoned branches of a session."""
     from steno.session.session import Session
     from steno.session.transcript import load
     from steno.store.file_source import FileSource
@@ -199,11 +199,11 @@ def _session_preview(path: str, columns: int) -> list[StyledLine]:
         with Session(load(FileSource(path))) as session:
             return session_tree_lines(session, columns, _PREVIEW_PROMPTS)
     except OSError:
-        return [[("  it cannot be read", "yellow")]]
+        return [[("  Cannot read the session", "yellow")]]
 
 
 async def _fork(chat: "Chat", arguments: str) -> None:
-    """Go on in a copy of this session, or of another one."""
+    """Continue in a copy of this session or of another one."""
     from steno.agent.writable_session import fork_session
 
     session = chat.session
@@ -212,20 +212,21 @@ async def _fork(chat: "Chat", arguments: str) -> None:
     options = chat.agent_setup.options
     path = await _pick_session(chat, arguments.strip()) if arguments.strip() else chat.session_path()
     if not path:
-        chat.renderer.print_note("there is nothing to copy yet", "dim")
+        chat.renderer.print_note("Nothing to fork yet", "dim")
         return
     previous_id = os.path.splitext(os.path.basename(path))[0]
     forked = await chat.switch_session(partial(fork_session, options.config, path, options.cwd), show_history=False)
     chat.renderer.print_note(
-        f"in a copy, {forked.id[:SHORT_ID_LENGTH]}; /resume {previous_id[:SHORT_ID_LENGTH]} goes back", "dim"
+        f"Forked to {forked.id[:SHORT_ID_LENGTH]}. /resume {previous_id[:SHORT_ID_LENGTH]} returns to the original.",
+        "dim",
     )
 
 
 def _require_argument(arguments: str, argument_name: str, example: str) -> str:
-    """Return the words behind a command that cannot do without them."""
+    """Return the argument of a command that requires one."""
     argument = " ".join(arguments.split())
     if not argument:
-        raise BadRequest(f"a {argument_name} is missing", hint=f"such as {example}")
+        raise BadRequest(f"missing {argument_name}", hint=f"Example: {example}")
     return argument
 
 
@@ -235,7 +236,7 @@ async def _rename(chat: "Chat", arguments: str) -> None:
         recorder = chat.session.agent.conversation.recorder
         recorder.write(recorder.composer.title(title))
         chat.status.set_title(title)
-        chat.renderer.print_note(f"called {title!r} from now on", "dim")
+        chat.renderer.print_note(f"Renamed to {title!r}", "dim")
 
 
 async def _tag(chat: "Chat", arguments: str) -> None:
@@ -243,7 +244,7 @@ async def _tag(chat: "Chat", arguments: str) -> None:
     if chat.session is not None:
         recorder = chat.session.agent.conversation.recorder
         recorder.write({"type": "tag", "tag": tag, "sessionId": recorder.session_id})
-        chat.renderer.print_note(f"tagged {tag!r}", "dim")
+        chat.renderer.print_note(f"Tagged {tag!r}", "dim")
 
 
 async def _export(chat: "Chat", arguments: str) -> None:
@@ -251,31 +252,31 @@ async def _export(chat: "Chat", arguments: str) -> None:
 
 
 async def _share(chat: "Chat", arguments: str) -> None:
-    """Write the same with everything masked that looks like a secret; nothing is sent anywhere."""
+    """Export with secrets masked; nothing is sent anywhere."""
     await _export_session(chat, arguments.strip(), redacted=True)
 
 
 async def _export_session(chat: "Chat", name: str, *, redacted: bool) -> None:
     session, path = chat.session, chat.session_path()
     if session is None or not path:
-        chat.renderer.print_note("there is nothing to write yet", "dim")
+        chat.renderer.print_note("Nothing to export yet", "dim")
         return
     suffix = "-redacted" if redacted else ""
     name = name or f"session-{session.agent.conversation.recorder.session_id[:SHORT_ID_LENGTH]}{suffix}.md"
     target = os.path.join(chat.agent_setup.options.cwd, name)
     masked_count = await asyncio.to_thread(_export_markdown, path, target, redacted=redacted)
-    masked_note = f"; {humanize.count(masked_count, 'place')} masked, look it over before you pass it on"
-    chat.renderer.print_note(f"written to {target}{masked_note if redacted else ''}", "dim")
+    masked_note = f". Masked {humanize.count(masked_count, 'value')}. Review the file before you share it."
+    chat.renderer.print_note(f"Written to {target}{masked_note if redacted else ''}", "dim")
 
 
 def _export_markdown(path: str, target: str, *, redacted: bool) -> int:
-    """Write a session as Markdown, as `steno export` does; return how much was masked."""
+    """Write a session as Markdown, as `steno export` does; return the number of masked values."""
     from steno.report.export.session_export import ExportJob, export_chunks, write_output_file
     from steno.sanitize.secret_masker import Masker
     from steno.store.discovery import discover_file
 
     if os.path.lexists(target):
-        raise BadRequest(f"{target} is there already", hint="give another name")
+        raise BadRequest(f"'{target}' already exists", hint="Use another file name.")
     masker = Masker() if redacted else None
     job = ExportJob(format="markdown", level="low", masker=masker)
     write_output_file(target, export_chunks(discover_file(path), job), force=False)
@@ -283,7 +284,7 @@ def _export_markdown(path: str, target: str, *, redacted: bool) -> int:
 
 
 async def _copy(chat: "Chat", _arguments: str) -> None:
-    """Put the last answer into the clipboard, as it was written; the terminal does it (OSC 52)."""
+    """Copy the last answer to the clipboard, using the OSC 52 sequence of the terminal."""
     session = chat.session
     answers = [
         message_text(message["content"])
@@ -291,40 +292,38 @@ async def _copy(chat: "Chat", _arguments: str) -> None:
         if message["role"] == "assistant" and message_text(message["content"]).strip()
     ]
     if not answers:
-        chat.renderer.print_note("there is no answer yet", "dim")
+        chat.renderer.print_note("No answer to copy yet", "dim")
         return
     chat.screen.send(f"\x1b]52;c;{b64encode(answers[-1].encode()).decode()}\a")
-    size = humanize.count(len(answers[-1]), "letter")
-    chat.renderer.print_note(f"the last answer, {size}, is in the clipboard if your terminal lets it", "dim")
+    size = humanize.count(len(answers[-1]), "character")
+    chat.renderer.print_note(
+        f"Sent the last answer ({size}) to the clipboard; your terminal must support OSC 52", "dim"
+    )
 
 
 async def _transcript(chat: "Chat", _arguments: str) -> None:
-    """Show everything that was said and done, in the pager."""
+    """Show the transcript with all tool calls and results in the pager."""
     path = chat.session_path()
     if not path:
-        chat.renderer.print_note("there is nothing to show yet", "dim")
+        chat.renderer.print_note("Nothing to show yet", "dim")
         return
     color_options = () if chat.screen.paint.colour else ("--color", "never")
-    # What was done last is looked for most often: `less` begins there.
+    # Start at the end, where the latest turn is.
     pager_env = {"LESS": f"{os.environ.get('LESS', '-R')} +G"}
     await run_program(chat, steno_command("show", path, "--thinking", "--all", *color_options), pager_env)
 
 
 COMMANDS: Final = (
+    ConsoleCommand(name="resume", help="Resume a session", arguments="[SESSION]", run=_resume, aliases=("continue",)),
     ConsoleCommand(
-        name="resume", help="go on with another session", arguments="[SESSION]", run=_resume, aliases=("continue",)
+        name="fork", help="Continue in a copy of this session", arguments="[SESSION]", run=_fork, aliases=("branch",)
     ),
+    ConsoleCommand(name="rename", help="Rename this session", arguments="TITLE", run=_rename, runs_anytime=True),
+    ConsoleCommand(name="tag", help="Tag this session", arguments="TAG", run=_tag, runs_anytime=True),
     ConsoleCommand(
-        name="fork", help="go on in a copy of this session", arguments="[SESSION]", run=_fork, aliases=("branch",)
+        name="export", help="Export this session as Markdown", arguments="[FILE]", run=_export, runs_anytime=True
     ),
-    ConsoleCommand(name="rename", help="give this session a title", arguments="TITLE", run=_rename, runs_anytime=True),
-    ConsoleCommand(name="tag", help="tag this session", arguments="TAG", run=_tag, runs_anytime=True),
-    ConsoleCommand(name="export", help="write it as Markdown", arguments="[FILE]", run=_export, runs_anytime=True),
-    ConsoleCommand(
-        name="share", help="the same, with secrets masked", arguments="[FILE]", run=_share, runs_anytime=True
-    ),
-    ConsoleCommand(name="copy", help="the last answer into the clipboard", run=_copy, runs_anytime=True),
-    ConsoleCommand(
-        name="transcript", help="everything that was said and done (ctrl-o)", run=_transcript, runs_anytime=True
-    ),
+    ConsoleCommand(name="share", help="Export with secrets masked", arguments="[FILE]", run=_share, runs_anytime=True),
+    ConsoleCommand(name="copy", help="Copy the last answer to the clipboard", run=_copy, runs_anytime=True),
+    ConsoleCommand(name="transcript", help="Show the full transcript (ctrl-o)", run=_transcript, runs_anytime=True),
 )

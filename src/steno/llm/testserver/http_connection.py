@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection of a client: h11 over asyncio streams."""
+"""One HTTP/1.1 connection from a client: h11 over asyncio streams."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 _CHUNK_SIZE: Final = 1 << 16
 _MAX_HEADERS: Final = 1 << 16
 _CONTINUE: Final = 100
-# A client that is still sending does not listen: what is too long is read, and thrown away.
+# A client that is still sending does not read: a longer body is read and discarded first.
 _DISCARD_FACTOR: Final = 4
 
 Headers = Iterable[tuple[str, str]]
 
 
 class InvalidHttp(StenoError):
-    """What came is no HTTP."""
+    """The received data is not valid HTTP."""
 
 
 class BodyTooLarge(StenoError):
-    """More came than is taken."""
+    """The request body exceeds the limit."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
@@ -39,12 +39,12 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The path without what is asked behind the question mark."""
+        """The path without the query string."""
         return self.target.partition("?")[0]
 
 
 class HttpConnection:
-    """Requests come out of it one after the other, and answers go in."""
+    """Reads requests and sends responses, one after the other."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, max_body: int) -> None:
         import h11
@@ -56,14 +56,14 @@ class HttpConnection:
         self._max_body = max_body
         self._asks_for_body = True
         self.is_aborted = False
-        """Whether the connection was ended before its time."""
+        """Whether the connection was closed early."""
 
     async def read_request(self) -> HttpRequest | None:
-        """Return the next request; None when the client has left.
+        """Return the next request; None if the client has disconnected.
 
         Raises:
-            InvalidHttp: it is none.
-            BodyTooLarge: its body is too long.
+            InvalidHttp: the data is not a valid request.
+            BodyTooLarge: the body is too long.
         """
         head: h11.Request | None = None
         parts: list[bytes] = []
@@ -100,7 +100,7 @@ class HttpConnection:
             raise InvalidHttp(str(error)) from error
 
     async def send_response(self, status: int, headers: Headers, body: bytes, *, cut: int = -1) -> int:
-        """Send an answer in one piece, or only so many bytes of its body; return how many went."""
+        """Send a response, or only the first `cut` bytes of its body; return the number of body bytes sent."""
         all_headers = [*headers, ("content-length", str(len(body)))]
         await self._send(self._h11.Response(status_code=status, headers=_encode_headers(all_headers)))
         asks_for_body = self._asks_for_body
@@ -114,15 +114,15 @@ class HttpConnection:
         return len(sent) if asks_for_body else 0
 
     async def send_head(self, status: int, headers: Headers) -> None:
-        """Begin an answer that goes out in pieces."""
+        """Start a streamed response."""
         await self._send(self._h11.Response(status_code=status, headers=_encode_headers(headers)))
 
     async def send_chunk(self, data: bytes) -> None:
-        """Send a piece of the answer."""
+        """Send a piece of a streamed response."""
         await self._send(self._h11.Data(data=data))
 
     async def send_end(self) -> None:
-        """End the answer."""
+        """End a streamed response."""
         await self._send(self._h11.EndOfMessage())
 
     async def _send(self, event: Any) -> None:
@@ -132,7 +132,7 @@ class HttpConnection:
             await self._writer.drain()
 
     def start_next_request(self) -> bool:
-        """Make ready for the next request; say whether there can be one."""
+        """Prepare for the next request; return whether there can be one."""
         done_state = self._h11.DONE
         if self.is_aborted or self._connection.our_state is not done_state:
             return False
@@ -142,12 +142,12 @@ class HttpConnection:
         return True
 
     def abort(self) -> None:
-        """End the connection where it is; what was written still goes out."""
+        """Close the connection early; data already written is still sent."""
         self.is_aborted = True
         self._writer.close()
 
     async def close(self) -> None:
-        """End the connection and see it gone."""
+        """Close the connection and wait until it is closed."""
         self._writer.close()
         try:
             await self._writer.wait_closed()
@@ -155,7 +155,7 @@ class HttpConnection:
             return
 
     async def run_while_connected(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do some work for as long as the client is there; say whether it was to the end."""
+        """Run a coroutine until it ends or the client disconnects; return whether it ended."""
         working = asyncio.ensure_future(work)
         listening = asyncio.ensure_future(self._read_until_closed())
         try:
@@ -172,7 +172,7 @@ class HttpConnection:
             await asyncio.gather(working, listening, return_exceptions=True)
 
     async def _read_until_closed(self) -> None:
-        """Take in what the client sends ahead, until it has left."""
+        """Buffer data until the client disconnects."""
         try:
             while data := await self._reader.read(_CHUNK_SIZE):
                 self._connection.receive_data(data)

@@ -1,4 +1,4 @@
-"""The replay responder: recorded sessions answer again, and differences are reported."""
+"""The replay responder: replays the responses of recorded sessions and reports differences."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -21,41 +21,41 @@ _Block = dict[str, Any]
 
 
 class RecordedReply(msgspec.Struct, kw_only=True):
-    """One recorded answer of the model."""
+    """One recorded response."""
 
     thread: str
-    """The session's name, or the sub-agent's."""
+    """Session ID, or name of the sub-agent."""
     number: int
-    """Which answer of its thread it is, from 1 on."""
+    """Number of the response in its thread, from 1."""
     id: str
     model: str
     words: tuple[str, ...] = ()
-    """What the user had said since the answer before."""
+    """Prompts since the previous response."""
     results: dict[str, str] = {}
-    """The texts of the tool results since then, by the ids of their calls."""
+    """Texts of the tool results since then, by tool call ID."""
     blocks: list[_Block] = []
     stop_reason: str = ""
     stop_sequence: str | None = None
     usage: dict[str, Any] = {}
     is_summary: bool = False
-    """Whether it is the summary of a compaction, for which no answer is recorded."""
+    """Whether it is the summary of a compaction, for which no response is recorded."""
     recap: str = ""
-    """The summary that stands before what the user said, where it is the first after one."""
+    """The summary before the prompt, for the first response after a compaction."""
     served: int = 0
 
     @property
     def user_text(self) -> str:
-        """What the user had said, in one text."""
+        """The prompts as one text."""
         return normalize_text("\n".join(self.words))
 
 
 def normalize_text(text: str) -> str:
-    """Return a text without reminders, and with every gap a single blank."""
+    """Return a text without reminders and with single blanks."""
     return " ".join(_REMINDERS.sub("\n", text).split())
 
 
 def result_text(block: _Block) -> str:
-    """Return what a tool result says, whatever else it holds."""
+    """Return the text of a tool result."""
     content = block.get("content")
     if isinstance(content, str):
         return normalize_text(content)
@@ -65,20 +65,20 @@ def result_text(block: _Block) -> str:
 
 
 def recorded_replies(session: Session) -> Iterator[RecordedReply]:
-    """Yield the answers of a session's conversation in order, then those of its sub-agents."""
+    """Yield the responses of a session's conversation in order, then those of its sub-agents."""
     yield from _thread_replies(session.transcript, session.conversation(), session.id)
     for agent in session.all_agents:
         name = agent.agent_id or agent.call_id or "sub-agent"
         yield from _thread_replies(agent.transcript, agent.nodes, name)
     if session.leaf is None:
-        # A sub-agent's own file, served alone.
+        # The file of a sub-agent, replayed on its own.
         yield from _thread_replies(session.transcript, session.transcript.nodes, session.name)
 
 
 def recorded_searches(session: Session) -> Iterator[tuple[str, tuple[ReplyBlock, ...]]]:
-    """Yield the searches of the web that a session made, and what each was answered with.
+    """Yield the web searches of a session with their results.
 
-    The request beside the conversation is not recorded, but what it came to is.
+    The side query for a search is not recorded, but its results are.
     """
     threads = [(session.transcript, session.transcript.nodes)]
     threads += [(agent.transcript, agent.nodes) for agent in session.all_agents]
@@ -115,7 +115,7 @@ def _thread_replies(transcript: Transcript, nodes: Iterable[Node], thread: str) 
         message = as_object(fields.get("message")) or {}
         if node.type == "user" and fields.get("isCompactSummary"):
             replies.append(_summary_reply(message, user_input, thread, len(replies) + 1))
-            # Results may be kept behind the summary, and are then answered once more.
+            # Results may be kept after the summary, and are then sent again.
             user_input.words, user_input.recap = [], user_text(message)
         elif node.type == "user":
             user_input.add(message)
@@ -132,7 +132,7 @@ def _thread_replies(transcript: Transcript, nodes: Iterable[Node], thread: str) 
 
 
 class _UserInput:
-    """What came from the user since the last answer."""
+    """User input since the previous response."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
@@ -163,7 +163,7 @@ def _new_reply(message: dict[str, Any], user_input: _UserInput, thread: str, num
 
 def _summary_reply(message: dict[str, Any], user_input: _UserInput, thread: str, number: int) -> RecordedReply:
     reply = _new_reply({}, user_input, thread, number)
-    # What the client put around the words of the model, it will put around them again.
+    # The client adds the same text around the summary again.
     summary = user_text(message).rpartition("\nSummary:\n")[2].partition(_SUMMARY_SUFFIX)[0].strip()
     reply.blocks = [{"type": "text", "text": f"<summary>\n{summary}\n</summary>"}]
     reply.is_summary = True
@@ -177,15 +177,15 @@ def _extend_reply(reply: RecordedReply, message: dict[str, Any]) -> None:
     else:
         blocks = [as_object(item) for item in as_list(content) or ()]
         reply.blocks = [*reply.blocks, *(block for block in blocks if block)]
-    # Only the last line of a response has the final figures; older clients leave the reason out.
+    # Only the last record of a response has the final usage; older clients omit the stop reason.
     reply.usage = as_object(message.get("usage")) or reply.usage
     reason, sequence = message.get("stop_reason"), message.get("stop_sequence")
     reply.stop_reason = reason if isinstance(reason, str) else reply.stop_reason
     reply.stop_sequence = sequence if isinstance(sequence, str) else reply.stop_sequence
 
 
-NO_REPLY: Final = "(nothing recorded answers this)"
-"""What is answered where no recorded answer fits."""
+NO_REPLY: Final = "(no recorded response matches this request)"
+"""The reply if no recorded response matches."""
 DifferenceKind: TypeAlias = Literal["prompt", "result", "order", "tool", "unknown"]
 _SEARCH: Final = "web_search_"
 _MAX_TEXT: Final = 400
@@ -193,22 +193,23 @@ _MAX_DIFFERENCES: Final = 1_000
 
 
 class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that came otherwise than it was recorded."""
+    """A difference between a request and the recorded session."""
 
     what: DifferenceKind
-    """`prompt` and `result`: other words than recorded; `order`: not the answer that was next;
-    `tool`: an answer calls a tool that the request does not offer; `unknown`: nothing fits."""
+    """`prompt` and `result`: text differs from the recording; `order`: not the next response; `tool`: the response
+    calls a tool that the request does not offer; `unknown`: nothing matches.
+    """
     expected: str
     came: str
     request: int
     thread: str = ""
     take: int = 0
     call: str = ""
-    """The tool call that it is about."""
+    """The ID of the tool call concerned."""
 
 
 class ReplayResponder:
-    """A mind that says what was said before."""
+    """Answers requests with recorded responses."""
 
     def __init__(
         self, sessions: Iterable[Session], on_difference: Callable[[ReplayDifference], None] | None = None
@@ -216,7 +217,7 @@ class ReplayResponder:
         sessions = tuple(sessions)
         self.replies: list[RecordedReply] = [reply for session in sessions for reply in recorded_replies(session)]
         self.differences: list[ReplayDifference] = []
-        """What came otherwise than it was recorded, the last of it."""
+        """The last differences from the recording."""
         self._on_difference = on_difference
         self._by_call: dict[str, list[RecordedReply]] = {}
         self._by_text: dict[str, list[RecordedReply]] = {}
@@ -240,15 +241,15 @@ class ReplayResponder:
 
     @property
     def unused_replies(self) -> list[RecordedReply]:
-        """The recorded answers that nobody has asked for."""
+        """The recorded responses that were not requested."""
         return [reply for reply in self.replies if not reply.served and not reply.is_summary]
 
     def accepts_thinking(self, thinking: str, signature: str) -> bool:
-        """Vouch for the thinking that was recorded."""
+        """Whether the thinking was recorded."""
         return (thinking, signature) in self._genuine
 
     def answer(self, request: ResponderRequest) -> Answer:
-        """Return the recorded answer to what the request asks."""
+        """Return the recorded response for a request."""
         search_reply = self._search_reply(request)
         if search_reply is not None:
             return search_reply
@@ -269,14 +270,14 @@ class ReplayResponder:
         )
 
     def _search_reply(self, request: ResponderRequest) -> Reply | None:
-        """Return what a search found, where the request is one that was made then."""
+        """Return the results of a recorded search, if the request is one."""
         tools = [as_object(tool) or {} for tool in as_list(request.body.get("tools")) or ()]
         if len(tools) != 1 or not str(tools[0].get("type")).startswith(_SEARCH):
             return None
         matches = [query for query in self._searches if query and query in request.prompt]
         return Reply(content=self._searches[max(matches, key=len)]) if matches else None
 
-    # Which answer it is
+    # Matching
 
     def _find_reply(self, request: ResponderRequest) -> RecordedReply | None:
         results = request.results
@@ -291,7 +292,7 @@ class ReplayResponder:
         return self._similar_reply(prompt, request) if prompt else None
 
     def _similar_reply(self, prompt: str, request: ResponderRequest) -> RecordedReply | None:
-        """Return an answer to nearly the same words, or the one behind the last that was given."""
+        """Return the response to a similar prompt, or the one after the last response in the request."""
         similar = [take for take in self.replies if take.words and normalize_text(take.words[-1]) in prompt]
         if similar:
             return self._best_match(similar, request)
@@ -302,7 +303,7 @@ class ReplayResponder:
         return following or self._due_summary()
 
     def _due_summary(self) -> RecordedReply | None:
-        """Return a summary that is next in its thread: a client asks for it in its own words."""
+        """Return the summary that is next in its thread; clients word the request for it differently."""
         due = (reply for reply in self.replies if reply.is_summary and not reply.served)
         return next((take for take in due if take.number == self._next.get(take.thread)), None)
 
@@ -311,7 +312,7 @@ class ReplayResponder:
         return next((each for each in following if each.number == reply.number + 1), None)
 
     def _best_match(self, replies: list[RecordedReply], request: ResponderRequest, offset: int = 0) -> RecordedReply:
-        """Return the one at the same place of the conversation, else the first not yet given."""
+        """Return the response at the same position of the conversation, else the first unused one."""
         before = sum(message.get("role") == "assistant" for message in request.messages)
         position = before + 1 - offset
 
@@ -321,7 +322,7 @@ class ReplayResponder:
 
         return min(replies, key=rank)
 
-    # What is different
+    # Comparison
 
     def _compare(self, reply: RecordedReply, request: ResponderRequest) -> None:
         context: dict[str, Any] = {"request": request.number, "thread": reply.thread, "take": reply.number}
@@ -331,7 +332,7 @@ class ReplayResponder:
         self._compare_results(reply, request, context)
         prompt = normalize_text(request.prompt) if request.prompt_is_last else ""
         last = normalize_text(reply.words[-1]) if reply.words else ""
-        # A client may say more around the words, and notes of its own commands it may leave out.
+        # A client may add text around a prompt, and omit notes about its own commands.
         differs = last not in prompt if last else bool(prompt) and not reply.recap
         if differs and not reply.is_summary:
             self._report(what="prompt", expected=last, came=prompt, **context)
@@ -362,7 +363,7 @@ class ReplayResponder:
 
 
 def _block_ids(message: dict[str, Any]) -> list[str]:
-    """Return what an answer is known again by: the ids of its calls, and its texts."""
+    """Return the values that identify a response: tool call IDs and texts."""
     blocks = [as_object(content_block) or {} for content_block in as_list(message.get("content")) or ()]
     ids = [each.get("id") or each.get("text") for each in blocks]
     return [name for name in ids if isinstance(name, str)]

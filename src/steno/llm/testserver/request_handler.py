@@ -1,7 +1,7 @@
-"""Handles requests: a refusal, a token count, a model list, or the reply of a responder.
+"""Handles requests: returns a refusal, a token count, a model list, or the reply of a responder.
 
-Ids and thinking signatures come from a seed. Token figures are computed from sizes, with a
-simulated prompt cache: plausible, not those of any real model, and the same for the same requests.
+IDs and thinking signatures are derived from a seed. Token counts are computed from sizes with a simulated prompt cache:
+plausible, not those of a real model, and reproducible.
 """
 
 import asyncio
@@ -39,30 +39,30 @@ SignatureVerdict = Literal["genuine", "modified", "foreign"]
 
 
 class IdGenerator:
-    """Names in the API's form, the same ones for the same seed and order."""
+    """Generates IDs in the API's format, reproducible for a seed."""
 
     def __init__(self, seed: str = "") -> None:
         self._seed = seed
         self._counts: dict[str, int] = {}
 
     def message(self) -> str:
-        """Return the next name of a message."""
+        """Return the next message ID."""
         return f"msg_01{self._next_id('message')}"
 
     def call(self) -> str:
-        """Return the next name of a tool call."""
+        """Return the next tool call ID."""
         return f"toolu_01{self._next_id('call')}"
 
     def server_call(self) -> str:
-        """Return the next name of a call that the server itself carries out."""
+        """Return the next ID of a server tool call."""
         return f"srvtoolu_01{self._next_id('server call')}"
 
     def request(self) -> str:
-        """Return the next name of a request."""
+        """Return the next request ID."""
         return f"req_011C{self._next_id('request')}"
 
     def nonce(self) -> bytes:
-        """Return the next bytes that make a signature different from every other."""
+        """Return the next nonce for a signature."""
         return self._digest("nonce")[:_NONCE_LENGTH]
 
     def _next_id(self, kind: str) -> str:
@@ -79,17 +79,17 @@ class IdGenerator:
 
 
 class ThinkingSigner:
-    """Signs thinking, and knows its own signatures again without keeping any."""
+    """Signs thinking and verifies its own signatures without storing them."""
 
     def __init__(self, seed: str = "") -> None:
         self._key = hashlib.sha256(f"{seed}:signature".encode()).digest()
 
     def sign(self, thinking: str, nonce: bytes) -> str:
-        """Return the signature of some thinking."""
+        """Return the signature of a thinking text."""
         return b64encode(nonce + self._seal(nonce) + self._mac(nonce, thinking)).decode("ascii")
 
     def verify(self, thinking: str, signature: str) -> SignatureVerdict:
-        """Say whether a signature is ours, and whether it is that of this thinking."""
+        """Return whether a signature is genuine, belongs to other thinking, or is foreign."""
         try:
             signature_bytes = b64decode(signature, validate=True)
         except (Error, ValueError):
@@ -119,13 +119,13 @@ _DIGEST_SEED: Final = b"steno"
 
 
 class TokenMeter:
-    """Counts tokens, and remembers which beginnings of requests were marked for the cache."""
+    """Counts tokens and simulates the prompt cache."""
 
     def __init__(self) -> None:
         self._cached_prefixes: dict[bytes, None] = {}
 
     def usage(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the figures of a request as the API begins an answer with them."""
+        """Return the usage at the start of a response."""
         total = read = written = 0
         is_hourly = False
         digest = _DIGEST_SEED
@@ -159,17 +159,17 @@ class TokenMeter:
 
     @staticmethod
     def count(body: dict[str, Any]) -> int:
-        """Return how many tokens a request is."""
+        """Return the number of input tokens of a request."""
         return max(1, sum(size for _, size in _request_blocks(body)))
 
 
 def output_tokens(content: list[dict[str, Any]]) -> int:
-    """Return how many tokens an answer is; even an empty one is some."""
+    """Return the number of output tokens of a response; never zero."""
     return 3 + sum(_count_tokens(block) for block in content)
 
 
 def _request_blocks(body: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield what a request holds in the order the API reads it, with the tokens of each."""
+    """Yield the blocks of a request in the order of the API, with their tokens."""
     for tool in _block_list(body.get("tools")):
         yield tool, _count_tokens(tool)
     for block in _block_list(body.get("system")):
@@ -201,55 +201,55 @@ def _count_tokens(block: dict[str, Any]) -> int:
 
 
 def _extend_digest(digest: bytes, block: dict[str, Any]) -> bytes:
-    """Return the digest of a beginning that is one block longer."""
+    """Return the digest of a prefix extended by one block."""
     return hashlib.blake2b(digest + _encode_block(block), digest_size=16).digest()
 
 
 def _encode_block(block: dict[str, Any]) -> bytes:
-    """Return a block as bytes; marks for the cache make no difference."""
+    """Return a block as bytes, without cache control."""
     return msgspec.json.encode({key: value for key, value in block.items() if key != "cache_control"})
 
 
 HOST: Final = "127.0.0.1"
 MAX_BODY_BYTES: Final = 32 << 20
-"""The most bytes of a request."""
+"""Maximum bytes of a request."""
 DEFAULT_MODELS: Final = ("claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-4-5")
-"""The models that are listed where none are given."""
+"""The models listed by default."""
 _MODELS_PATH: Final = "/v1/models"
 _RELEASED: Final = "2026-01-01T00:00:00Z"
 _NOT_JSON: Final = "The request body is not valid JSON: {}"
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server behaves."""
+    """Settings of a server."""
 
     strict: bool = True
-    """Refuse what the API refuses; otherwise only what cannot be understood."""
+    """Refuse what the API refuses; otherwise only refuse invalid requests."""
     signed: bool = True
-    """Refuse thinking that neither the server signed nor the mind vouches for."""
+    """Refuse thinking that neither the server signed nor the responder accepts."""
     alternating: bool = False
-    """Refuse two messages of one role in a row; the API itself joins them."""
+    """Refuse consecutive messages of one role; the API joins them."""
     key: str = ""
-    """The key that a client must show; any, or none, where this is empty."""
+    """The API key that clients must send; empty accepts any or none."""
     seed: str = "steno"
-    """What the names and signatures are made from."""
+    """Seed for IDs and signatures."""
     port: int = 0
     window: int | None = None
-    """The most tokens of a request."""
+    """Context window in tokens."""
     models: tuple[str, ...] = ()
-    """The models there are; every name is one where this is empty."""
+    """The available models; empty accepts every name."""
     keep: int = 200
-    """How many requests are kept to look at."""
+    """Number of requests kept for inspection."""
     most: int = MAX_BODY_BYTES
-    """The most bytes of a request."""
+    """Maximum bytes of a request."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """The clock that waits go by."""
+    """The sleep function."""
     on_request: "Callable[[ReceivedRequest], None] | None" = None
-    """Is told of each request when it has been answered."""
+    """Called after each request was answered."""
 
 
 class ReceivedRequest(msgspec.Struct, kw_only=True):
-    """A request, and what became of it."""
+    """A request and its outcome."""
 
     method: str
     path: str
@@ -259,13 +259,13 @@ class ReceivedRequest(msgspec.Struct, kw_only=True):
     status: int = 0
     refusal: Refusal | None = None
     sent: int = 0
-    """How many bytes of the answer's body went out."""
+    """Body bytes of the response that were sent."""
     finished: bool = False
-    """Whether the whole answer went out; a cut, or a client that left, ends it before."""
+    """Whether the whole response was sent; False after a cut or a disconnect."""
 
 
 class JsonAnswer(msgspec.Struct, frozen=True):
-    """An answer that is one JSON value."""
+    """A response with one JSON value."""
 
     body: dict[str, Any]
 
@@ -274,7 +274,7 @@ HandlerResult = JsonAnswer | ReplyMessage | ErrorReply | Refusal
 
 
 class RequestHandler:
-    """Where requests are read and answers are made ready; it sends nothing itself."""
+    """Decides on the response to each request; sends nothing itself."""
 
     def __init__(self, responder: Responder, settings: ServerSettings) -> None:
         self.responder = responder
@@ -288,7 +288,7 @@ class RequestHandler:
         self._request_count = 0
 
     def record_request(self, request: HttpRequest) -> ReceivedRequest:
-        """Take a request down."""
+        """Record a request."""
         received = ReceivedRequest(
             method=request.method, path=request.path, headers=request.headers, request_id=self._ids.request()
         )
@@ -296,13 +296,13 @@ class RequestHandler:
         return received
 
     def record_unreadable(self) -> ReceivedRequest:
-        """Take down that a request came which could not be read."""
+        """Record a request that could not be read."""
         received = ReceivedRequest(method="", path="", headers={}, request_id=self._ids.request())
         self.requests.append(received)
         return received
 
     def handle(self, request: HttpRequest, received: ReceivedRequest) -> HandlerResult:
-        """Return what is to be answered."""
+        """Return the response to a request."""
         decision = self._handle(request, received)
         if isinstance(decision, Refusal):
             received.refusal = decision
@@ -311,9 +311,9 @@ class RequestHandler:
 
     def _handle(self, request: HttpRequest, received: ReceivedRequest) -> HandlerResult:
         if _is_foreign_host(request.headers.get("host", "")):
-            return ErrorReply(status=403, message="this server answers on loopback only")
+            return ErrorReply(status=403, message="this server only accepts requests on loopback")
         if _is_from_browser(request.headers):
-            return ErrorReply(status=403, message="this server answers no web pages")
+            return ErrorReply(status=403, message="this server does not accept requests from web pages")
         if not self._is_authorized(request.headers):
             return Refusal("invalid x-api-key", 401)
         if request.path == _MODELS_PATH or request.path.startswith(f"{_MODELS_PATH}/"):
@@ -427,7 +427,7 @@ class RequestHandler:
 
 
 def _pair_server_results(items: Iterable[ReplyItem]) -> tuple[ReplyItem, ...]:
-    """Return items in which a nameless result of the server's is about the call before it."""
+    """Give each server tool result without an ID that of the preceding call."""
     paired: list[ReplyItem] = []
     call_id = ""
     for item in items:
@@ -450,12 +450,12 @@ def _model_info(name: str) -> dict[str, Any]:
 
 
 def _is_from_browser(headers: dict[str, str]) -> bool:
-    """Whether a page in a browser has sent it: programs name no origin, nor where they come from."""
+    """Whether a web page sent the request: other programs send no origin."""
     site = headers.get("sec-fetch-site", "none")
     return "origin" in headers or site not in ("none", "same-origin")
 
 
 def _is_foreign_host(host: str) -> bool:
-    """Whether a request was meant for another name: a page that had its name point here."""
+    """Whether the host name is foreign, as in a DNS rebinding attack."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
     return name not in ("", HOST, "localhost")

@@ -1,6 +1,6 @@
 """JSON schema checks for blocks, tools and tool choice, with the error messages of the API.
 
-A check is called with a value and its path, and yields one line for each problem.
+A check takes a value and its path, and yields one message per problem.
 """
 
 import re
@@ -25,13 +25,13 @@ _NOT_A_LIST: Final = "Input should be a valid list"
 
 
 def any_value(value: Any, path: str) -> Iterator[str]:
-    """Take whatever comes."""
+    """Accept any value."""
     _ = value, path
     yield from ()
 
 
 def text_value(pattern: str = "", *, min_length: int = 0) -> Check:
-    """Return a check for text, of that form."""
+    """Return a check for strings that match a pattern."""
     regex = re.compile(pattern)
 
     def check(value: Any, path: str) -> Iterator[str]:
@@ -47,7 +47,7 @@ def text_value(pattern: str = "", *, min_length: int = 0) -> Check:
 
 
 def integer_value(minimum: int) -> Check:
-    """Return a check for a whole number that is not below `minimum`."""
+    """Return a check for integers not below `minimum`."""
 
     def check(value: Any, path: str) -> Iterator[str]:
         is_whole = isinstance(value, float) and value.is_integer()
@@ -60,7 +60,7 @@ def integer_value(minimum: int) -> Check:
 
 
 def number_value(minimum: float, maximum: float) -> Check:
-    """Return a check for a number between two others."""
+    """Return a check for numbers in a range."""
 
     def check(value: Any, path: str) -> Iterator[str]:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -72,13 +72,13 @@ def number_value(minimum: float, maximum: float) -> Check:
 
 
 def boolean_value(value: Any, path: str) -> Iterator[str]:
-    """Yield what is wrong with a truth value."""
+    """Check for a boolean."""
     if not isinstance(value, bool):
         yield f"{path}: Input should be a valid boolean"
 
 
 def enum_value(*values: str) -> Check:
-    """Return a check for one of some words."""
+    """Return a check for one of some strings."""
     quoted = [f"'{value}'" for value in values]
     alternatives = " or ".join((", ".join(quoted[:-1]), quoted[-1]) if quoted[1:] else quoted)
 
@@ -90,7 +90,7 @@ def enum_value(*values: str) -> Check:
 
 
 def nullable(check: Check) -> Check:
-    """Return the same check, which takes null as well."""
+    """Return a check that also accepts null."""
 
     def checked(value: Any, path: str) -> Iterator[str]:
         if value is not None:
@@ -100,7 +100,7 @@ def nullable(check: Check) -> Check:
 
 
 def list_of(check: Check) -> Check:
-    """Return a check for a list of such values."""
+    """Return a check for lists whose items pass a check."""
 
     def checked(value: Any, path: str) -> Iterator[str]:
         items = as_list(value)
@@ -113,7 +113,7 @@ def list_of(check: Check) -> Check:
 
 
 def text_or(plain: type[str], check: Check) -> Check:
-    """Return a check for plain text or something else."""
+    """Return a check for a plain type or a value that passes another check."""
 
     def checked(value: Any, path: str) -> Iterator[str]:
         if not isinstance(value, plain):
@@ -123,7 +123,7 @@ def text_or(plain: type[str], check: Check) -> Check:
 
 
 def any_object(value: Any, path: str) -> Iterator[str]:
-    """Yield what is wrong with an object of any keys."""
+    """Check for an object with any keys."""
     if as_object(value) is None:
         yield f"{path}: {_NOT_AN_OBJECT}"
 
@@ -131,7 +131,7 @@ def any_object(value: Any, path: str) -> Iterator[str]:
 def object_with(
     required: Mapping[str, Check], optional: Mapping[str, Check] | None = None, *, allow_extra: bool = False
 ) -> Check:
-    """Return a check for an object with these keys; others are refused unless it is loose."""
+    """Return a check for objects with these keys; other keys are refused unless `allow_extra`."""
     checks = {**required, **(optional or {})}
 
     def check(value: Any, path: str) -> Iterator[str]:
@@ -153,7 +153,7 @@ def object_with(
 
 
 def tagged_union(shapes: Mapping[str, Check], *, default: str = "") -> Check:
-    """Return a check for an object whose `type` says which of the shapes it has."""
+    """Return a check for objects whose `type` selects one of the shapes."""
     expected = ", ".join(f"'{name}'" for name in shapes)
 
     def check(value: Any, path: str) -> Iterator[str]:
@@ -182,10 +182,10 @@ _TEXT: Final = object_with(
     {"type": any_value, "text": text_value()}, {**_WITH_CACHE_CONTROL, "citations": nullable(list_of(any_object))}
 )
 SYSTEM_PROMPT: Final = text_or(str, list_of(tagged_union({"text": _TEXT})))
-"""A system prompt."""
+"""Check for a system prompt."""
 _URL: Final = object_with({"type": any_value, "url": text_value(min_length=1)})
 _FILE: Final = object_with({"type": any_value, "file_id": text_value(min_length=1)})
-_PDF: Final = "JVBER"  # what `%PDF` is in base64
+_PDF: Final = "JVBER"  # base64 of `%PDF`
 
 
 def _check_image_data(value: Any, path: str) -> Iterator[str]:
@@ -337,11 +337,11 @@ _BLOCKS: Final[dict[str, Check]] = {
     "tool_removal": object_with({"type": any_value}, allow_extra=True),
 }
 MESSAGE_CONTENT: Final = text_or(str, list_of(tagged_union(_BLOCKS)))
-"""What a message may hold."""
+"""Check for the content of a message."""
 
 
 def message_blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the blocks of a message; empty text is no block."""
+    """Return the blocks of a message; an empty string has none."""
     return [] if message.get("content") == "" else blocks_of(message)
 
 
@@ -352,7 +352,7 @@ _ERROR_RESULT_FLAWS: Final = {
 
 
 def check_text(block: dict[str, Any], path: str) -> Iterator[str]:
-    """Yield what is wrong with the words of a block whose shape is right."""
+    """Yield the problems with the text of a valid block."""
     if block.get("type") == "tool_result":
         if flaw := error_result_flaw(block):
             yield f"{path}.tool_result: {_ERROR_RESULT_FLAWS[flaw]}"
@@ -369,7 +369,7 @@ def check_text(block: dict[str, Any], path: str) -> Iterator[str]:
 
 
 def check_images(images: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
-    """Yield what is wrong with the pictures of a request, each given with its path."""
+    """Yield the problems with the images of a request, given with their paths."""
     max_side = max_image_side(len(images))
     for path, block in images:
         source = as_object(block.get("source")) or {}
@@ -447,7 +447,7 @@ TOOL_CHOICE: Final = tagged_union(
         "none": object_with({"type": any_value}),
     }
 )
-"""How the model chooses among the tools."""
+"""Check for the tool choice."""
 _THINKING_OPTIONS: Final = {
     "display": nullable(enum_value("summarized", "omitted", "updates")),
     "block_binding": nullable(any_object),
@@ -460,11 +460,11 @@ THINKING_CONFIG: Final = tagged_union(
         "disabled": object_with({"type": any_value}),
     }
 )
-"""How the model is to think."""
+"""Check for the thinking configuration."""
 
 
 def check_tool_shapes(value: Any, path: str) -> Iterator[str]:
-    """Yield what is wrong with the shapes of the tools."""
+    """Yield the problems with the shapes of tools."""
     yield from list_of(_check_tool)(value, path)
 
 
@@ -489,13 +489,13 @@ def _check_web_search(value: Any, path: str) -> Iterator[str]:
     if all(as_list(fields.get(key)) for key in _DOMAINS):
         yield f"{path}: Only one of `allowed_domains` and `blocked_domains` can be specified"
     for domain in domains:
-        # A path may follow; a scheme, or anything that is no name of a host, may not.
+        # A path is allowed after the host; a scheme is not.
         if not re.fullmatch(r"[a-zA-Z0-9*-]+(\.[a-zA-Z0-9*-]+)+(/\S*)?", domain):
             yield f"{path}: Invalid domain: {domain}"
 
 
 def check_tools(body: dict[str, Any]) -> Iterator[str]:
-    """Yield what is wrong between the tools, the choice among them and thinking."""
+    """Yield the problems between tools, tool choice and thinking."""
     tool_list = [as_object(tool_value) or {} for tool_value in as_list(body.get("tools")) or ()]
     names = [str(tool["name"]) for tool in tool_list if tool.get("name")]
     if len(set(names)) < len(names):

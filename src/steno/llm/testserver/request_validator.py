@@ -1,7 +1,7 @@
-"""Validates a request as the Messages API does, and returns the refusal with the API's message.
+"""Validates a request as the Messages API does, and returns its error message.
 
-Shapes are checked first, then roles, tool results and thinking between messages, then what only
-the request as a whole can break; the first problem is returned.
+Shapes are checked first, then roles, tool results and thinking across messages, then rules for the whole request; the
+first problem is returned.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ _ROLE_OF_BLOCK: Final = {
     },
     **dict.fromkeys(("tool_addition", "tool_removal"), "system"),
 }
-"""The kinds of block that are refused in a message of another role than this."""
+"""The role that messages with a type of block must have."""
 _EMPTY_CONTENT: Final = (
     "messages.{}: all messages must have non-empty content except for the optional final assistant message"
 )
@@ -82,15 +82,15 @@ _MAX_CALLS: Final = 4_096
 
 
 class ThinkingHistory:
-    """What a server knows of the answers it gave: which thinking is its own, which had none."""
+    """Remembers which thinking the server produced, and which responses had none."""
 
     def __init__(self, verdict: Callable[[str, str], str] | None = None) -> None:
         self.verdict = verdict
-        """Says of thinking and its signature `genuine`, `modified` or `foreign`."""
+        """Returns `genuine`, `modified` or `foreign` for thinking and its signature."""
         self._calls_without_thinking: dict[str, None] = {}
 
     def record_without_thinking(self, blocks: list[_Block]) -> None:
-        """Remember that these calls were made without thinking first."""
+        """Record tool calls of a response without thinking."""
         for block in blocks:
             if block.get("type") == "tool_use":
                 self._calls_without_thinking[str(block.get("id"))] = None
@@ -98,12 +98,12 @@ class ThinkingHistory:
             self._calls_without_thinking.pop(next(iter(self._calls_without_thinking)))
 
     def had_no_thinking(self, blocks: list[_Block]) -> bool:
-        """Whether a message is an answer that was given without thinking."""
+        """Whether a message is a response without thinking."""
         return any(str(block.get("id")) in self._calls_without_thinking for block in blocks)
 
 
 def check_turns(body: dict[str, Any], history: ThinkingHistory, *, alternating: bool) -> Iterator[str]:
-    """Yield what is wrong between the messages of a request whose shapes are right."""
+    """Yield the problems across the messages of a request with valid shapes."""
     messages: list[_Message] = body["messages"]
     yield from _check_roles(messages, alternating=alternating)
     blocks = [message_blocks(message) for message in messages]
@@ -160,13 +160,13 @@ def _check_tool_pairs(messages: list[_Message], blocks: list[list[_Block]]) -> I
                 yield _RESULT_AFTER_CONTENT.format(position, result.index)
         if pairing.repeated_calls:
             yield f"messages.{position}: `tool_use` ids must be unique"
-        # At the very end, a server that paused goes on with its call.
+        # At the end of the request, a paused server tool call may still be open.
         if position < len(messages) - 1 and messages[position]["role"] == "assistant":
             yield from _check_server_tools(position, blocks[position])
 
 
 def _check_server_tools(position: int, message_content: list[_Block]) -> Iterator[str]:
-    """Yield the calls of the server's own tools without a result in the message, and the reverse."""
+    """Yield the unpaired server tool calls and results of a message."""
     unpaired = [(index, message_content[index]) for index in unpaired_server_blocks(message_content)]
     for index, block in unpaired:
         if block.get("type") == "web_search_tool_result":
@@ -210,7 +210,7 @@ def _check_last_message(messages: list[_Message], blocks: list[list[_Block]]) ->
 
 
 MAX_CACHE_CONTROLS: Final = 4
-"""The most blocks that are marked for the cache."""
+"""Maximum number of blocks with cache control."""
 MAX_MESSAGES: Final = 100_000
 _SYSTEM_MESSAGE_BETAS: Final = ("mid-conversation-", "per-turn-control-")
 _UNEXPECTED_SYSTEM: Final = (
@@ -262,7 +262,7 @@ _BETA_FIELDS: Final[dict[str, tuple[str, Check]]] = {
     "thread": ("message-threads-", nullable(any_object)),
     "output_format": ("structured-outputs-", nullable(any_object)),
 }
-"""Fields that are known only to who names the beginning of a beta."""
+"""Fields that require a beta whose name has the given prefix."""
 
 
 def validate_request(
@@ -273,14 +273,14 @@ def validate_request(
     history: ThinkingHistory | None = None,
     alternating: bool = False,
 ) -> Refusal | None:
-    """Return why the API would refuse a request, None for one that it takes.
+    """Return why the API would refuse a request; None if it accepts the request.
 
     Args:
-        body: What was sent.
-        betas: The betas that its headers name.
-        count_only: Whether only its tokens are to be counted.
-        history: What the server knows of thinking; without it no signature is looked into.
-        alternating: Refuse two messages of one role in a row, which the API itself joins.
+        body: The request body.
+        betas: The betas in its headers.
+        count_only: Whether it is a token counting request.
+        history: The thinking of earlier responses; without it, signatures are not checked.
+        alternating: Refuse consecutive messages of one role, which the API joins.
     """
     for problem in _shape_problems(body, betas, count_only=count_only):
         return Refusal(problem)
@@ -373,7 +373,7 @@ def _images(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _all_blocks(body: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every block with its path, also those inside tool results."""
+    """Yield every block with its path, including those inside tool results."""
     for message_index, message in enumerate(body["messages"]):
         for index, block in enumerate(message_blocks(message)):
             path = f"messages.{message_index}.content.{index}"

@@ -1,4 +1,4 @@
-"""What a responder receives and returns, and replies and errors as the API sends them."""
+"""Requests and replies of responders, and the encoding of replies and errors as the API sends them."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ ERROR_KINDS: Final = {
     405: "invalid_request_error",
     409: "conflict_error",
 }
-"""The kind of error that goes with a status."""
+"""Error types by HTTP status."""
 _SERVER_ERRORS: Final = 500
 _DEFAULT_MESSAGES: Final = {
     401: "invalid x-api-key",
@@ -32,24 +32,24 @@ _DEFAULT_MESSAGES: Final = {
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a request is refused."""
+    """The reason why a request is refused."""
 
     message: str
     status: int = 400
     kind: str = ""
 
     def body(self, request_id: str) -> dict[str, Any]:
-        """Return it as the API sends it."""
+        """Return the error body that the API sends."""
         return error_body(self.status, self.kind, self.message, request_id)
 
 
 def error_kind(status: int) -> str:
-    """Return the kind of error that goes with a status."""
+    """Return the error type of an HTTP status."""
     return ERROR_KINDS.get(status) or ("invalid_request_error" if status < _SERVER_ERRORS else "api_error")
 
 
 def error_body(status: int, kind: str, message: str, request_id: str) -> dict[str, Any]:
-    """Return an error as the API sends it; what is not said goes by the status."""
+    """Return an error body; missing fields are derived from the status."""
     text = message or _DEFAULT_MESSAGES.get(status, "Error")
     error = {"type": kind or error_kind(status), "message": text}
     return {"type": "error", "error": error, "request_id": request_id}
@@ -59,33 +59,33 @@ _REMINDER_TAG: Final = "<system-reminder>"
 
 
 class ResponderRequest(msgspec.Struct, frozen=True):
-    """One request as a mind sees it."""
+    """One request to a responder."""
 
     body: dict[str, Any]
     number: int = 1
-    """Which request to the messages endpoint it is, from 1 on."""
+    """Number of the request to the messages endpoint, from 1."""
     headers: dict[str, str] = {}
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The conversation so far."""
+        """The messages of the request."""
         return [as_object(message) or {} for message in as_list(self.body.get("messages")) or ()]
 
     @property
     def prompt(self) -> str:
-        """The last thing the user said, reminders and tool results left out."""
+        """The last prompt, without reminders and tool results."""
         index = self._prompt_index
         return user_text(self.messages[index]) if index >= 0 else ""
 
     @property
     def reply_count(self) -> int:
-        """How many answers there have been to that prompt."""
+        """Number of responses after that prompt."""
         messages_after = self.messages[self._prompt_index + 1 :]
         return sum(message.get("role") == "assistant" for message in messages_after)
 
     @property
     def prompt_is_last(self) -> bool:
-        """Whether the user said something in their last message, beside any results."""
+        """Whether the last user message contains a prompt."""
         return all(message.get("role") != "user" for message in self.messages[self._prompt_index + 1 :])
 
     @property
@@ -97,7 +97,7 @@ class ResponderRequest(msgspec.Struct, frozen=True):
 
     @property
     def results(self) -> list[dict[str, Any]]:
-        """The tool results in the last message of the user."""
+        """The tool results in the last user message."""
         user_messages = [message for message in self.messages if message.get("role") == "user"]
         blocks = as_list(user_messages[-1].get("content")) if user_messages else None
         content_blocks = [as_object(each) or {} for each in blocks or ()]
@@ -105,7 +105,7 @@ class ResponderRequest(msgspec.Struct, frozen=True):
 
 
 def user_text(message: dict[str, Any]) -> str:
-    """Return what somebody says in a message, without the reminders put beside it."""
+    """Return the text of a message, without reminders."""
     content = message.get("content")
     if isinstance(content, str):
         texts: list[Any] = [content]
@@ -117,47 +117,47 @@ def user_text(message: dict[str, Any]) -> str:
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A wait by the server's clock."""
+    """A wait in seconds of the server's clock."""
 
     seconds: float
 
 
 class Ping(msgspec.Struct, frozen=True):
-    """A sign of life in the middle of a stream."""
+    """A ping event in a stream."""
 
 
 PING: Final = Ping()
 
 
 class ReleaseEvent:
-    """A place where an answer waits until somebody opens it, from whatever thread or loop."""
+    """A point where a reply waits until it is released, from any thread or event loop."""
 
     def __init__(self) -> None:
         self._reached: Future[None] = Future()
         self._opened: Future[None] = Future()
 
     def release(self) -> None:
-        """Let the answer go on, now or whenever it comes here."""
+        """Release the reply, now or when it gets here."""
         if not self._opened.done():
             self._opened.set_result(None)
 
     def wait_reached(self, timeout: float = 30) -> None:
-        """Block until an answer waits here.
+        """Block until a reply waits here.
 
         Raises:
-            TimeoutError: none came in so many seconds.
+            TimeoutError: no reply arrived in `timeout` seconds.
         """
         self._reached.result(timeout)
 
     async def wait_until_reached(self) -> None:
-        """Wait, in a loop, until an answer waits here."""
+        """Wait asynchronously until a reply waits here."""
         await asyncio.shield(asyncio.wrap_future(self._reached))
 
     async def wait_for_release(self) -> None:
-        """Wait here; the server calls it."""
+        """Wait for the release; called by the server."""
         if not self._reached.done():
             self._reached.set_result(None)
-        # Shielded: whoever stops waiting must not close the gate for others.
+        # Shielded: cancelling one waiter must not release the others.
         await asyncio.shield(asyncio.wrap_future(self._opened))
 
 
@@ -165,37 +165,37 @@ Wait: TypeAlias = Pause | ReleaseEvent | Ping
 
 
 class ReplyBlock(msgspec.Struct, frozen=True):
-    """One block of an answer, and the pieces it is sent in; waits may stand between them."""
+    """One block of a reply, and the pieces in which it is streamed, with waits between them."""
 
     block: dict[str, Any]
     pieces: tuple[str | Wait, ...] = ()
-    """Of text, of thinking or of the JSON of an input; of the whole when there are none."""
+    """Pieces of text, thinking or input JSON; empty to split the block automatically."""
 
 
 ReplyItem: TypeAlias = ReplyBlock | Wait
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer of the model, and how it goes over the wire."""
+    """A reply of the model, and how it is sent."""
 
     content: tuple[ReplyItem, ...] = ()
     stop_reason: str = ""
-    """`tool_use` where a tool is called, else `end_turn`, unless it is said here."""
+    """Defaults to `tool_use` if a tool is called, else `end_turn`."""
     stop_sequence: str | None = None
     usage: dict[str, Any] = {}
-    """Figures that are used instead of the counted ones."""
+    """Usage fields that replace the computed ones."""
     model: str = ""
     id: str = ""
     after: Wait | None = None
-    """What is waited for before anything is sent, headers included."""
+    """A wait before anything is sent, including headers."""
     cut_after: int | None = None
-    """The connection ends after so many bytes of the body."""
+    """Number of body bytes after which the connection is closed."""
     breaks: "ErrorReply | None" = None
-    """An error that the stream ends in, instead of a stop."""
+    """An error that ends the stream."""
 
 
 class ErrorReply(msgspec.Struct, frozen=True, kw_only=True):
-    """An error instead of an answer; with status 0 the connection ends without a word."""
+    """An error instead of a reply; with status 0 the connection is closed without a response."""
 
     status: int = 500
     kind: str = ""
@@ -208,40 +208,40 @@ Answer: TypeAlias = Reply | ErrorReply
 
 
 class Responder(Protocol):
-    """Whoever thinks for the server."""
+    """Produces the replies of the server."""
 
     def answer(self, request: ResponderRequest) -> Answer:
-        """Return what to answer; called once for each request that was not refused."""
+        """Return the reply to a request; called once for each accepted request."""
         ...
 
     def accepts_thinking(self, thinking: str, signature: str) -> bool:
-        """Whether thinking that the server did not sign is genuine all the same."""
+        """Whether to accept thinking that the server did not sign."""
         ...
 
 
 def text(*pieces: str | Wait) -> ReplyBlock:
-    """Return words of the model; each piece is sent on its own, waits between them are kept."""
+    """Return a text block; each piece is sent separately, with the waits between them."""
     return ReplyBlock({"type": "text", "text": _joined_text(pieces)}, pieces if len(pieces) > 1 else ())
 
 
 def thinking(*pieces: str | Wait, signature: str = "") -> ReplyBlock:
-    """Return thinking; the server signs it when no signature is given."""
+    """Return a thinking block; the server signs it if no signature is given."""
     block = {"type": "thinking", "thinking": _joined_text(pieces), "signature": signature}
     return ReplyBlock(block, pieces if len(pieces) > 1 else ())
 
 
 def redacted_thinking(data: str = "EmwKAhgBEgy3va3pzix/LafPsn4=") -> ReplyBlock:
-    """Return thinking that only the API can read."""
+    """Return a redacted thinking block."""
     return ReplyBlock({"type": "redacted_thinking", "data": data})
 
 
 def tool(name: str, /, tool_id: str = "", **arguments: object) -> ReplyBlock:
-    """Return a tool call; the server names it when no id is given."""
+    """Return a tool call; the server assigns an ID if none is given."""
     return ReplyBlock({"type": "tool_use", "id": tool_id, "name": name, "input": arguments})
 
 
 def invalid_tool_call(name: str, raw: str, /, tool_id: str = "") -> ReplyBlock:
-    """Return a tool call whose input is that text, JSON or not; `{}` where nothing streams."""
+    """Return a tool call with raw input text, valid JSON or not; without streaming the input is `{}`."""
     call = {"type": "tool_use", "id": tool_id, "name": name, "input": dict[str, object]()}
     return ReplyBlock(call, (raw,))
 
@@ -249,9 +249,9 @@ def invalid_tool_call(name: str, raw: str, /, tool_id: str = "") -> ReplyBlock:
 def search(
     query: str, /, *found_pages: tuple[str, str], tool_id: str = "", error_code: str = ""
 ) -> tuple[ReplyBlock, ReplyBlock]:
-    """Return a search that the server makes itself, and what it found: titles and addresses.
+    """Return a server-side web search and its results, as pairs of title and URL.
 
-    Both blocks stand in one answer: `[*search("tides", ("Tides", "https://…")), "They turn."]`.
+    Both blocks belong to one reply: `[*search("tides", ("Tides", "https://…")), "They turn."]`.
     """
     from base64 import b64encode
 
@@ -268,7 +268,7 @@ def search(
     ]
     if error_code:
         results = {"type": "web_search_tool_result_error", "error_code": error_code}
-    # Without a name it is about the call before it, and gets that one's.
+    # A result without an ID gets that of the preceding call.
     result = {"type": "web_search_tool_result", "tool_use_id": tool_id, "content": results}
     return ReplyBlock({**call, "input": {"query": query}}), ReplyBlock(result)
 
@@ -284,7 +284,7 @@ def error_reply(
     retry_after: float | None = None,
     after: Wait | None = None,
 ) -> ErrorReply:
-    """Return an error by its status or by the API's name for it."""
+    """Return an error by its HTTP status or error type."""
     if isinstance(status, str):
         kind, status = status, _STATUS.get(status, 500)
     headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
@@ -292,12 +292,12 @@ def error_reply(
 
 
 def cut_reply(content: Iterable[ReplyItem], after: int) -> Reply:
-    """Return an answer whose connection ends after so many bytes of its body."""
+    """Return a reply whose connection is closed after some bytes of its body."""
     return Reply(content=tuple(content), cut_after=after)
 
 
 def refusal_reply(refusal_text: str = "") -> Reply:
-    """Return an answer in which the model declines."""
+    """Return a reply with stop reason `refusal`."""
     return Reply(content=(text(refusal_text),) if refusal_text else (), stop_reason="refusal")
 
 
@@ -311,25 +311,25 @@ _FINAL_USAGE_FIELDS: Final = ("input_tokens", "cache_creation_input_tokens", "ca
 
 
 class ReplyMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A reply with everything the server adds to it."""
+    """A reply with the fields that the server adds."""
 
     id: str
     model: str
     content: tuple[ReplyBlock | Wait, ...]
     stop_reason: str
     usage: dict[str, Any]
-    """The figures at the end."""
+    """The final usage."""
     reply: Reply
     request_id: str
 
     @property
     def blocks(self) -> list[dict[str, Any]]:
-        """The blocks as they are when they are whole."""
+        """The complete blocks."""
         return [item.block for item in self.content if isinstance(item, ReplyBlock)]
 
 
 def message_body(message: ReplyMessage) -> dict[str, Any]:
-    """Return the message of a request that does not stream."""
+    """Return the body of a response without streaming."""
     return {
         "model": message.model,
         "id": message.id,
@@ -343,7 +343,7 @@ def message_body(message: ReplyMessage) -> dict[str, Any]:
 
 
 def stream_events(message: ReplyMessage) -> Iterator[bytes | Wait]:
-    """Yield the events of a stream, and the waits between them."""
+    """Yield the events of a streamed response, and the waits between them."""
     initial_fields: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
     usage = {**message.usage, "output_tokens": 1}
     yield encode_event("message_start", message={**message_body(message), **initial_fields, "usage": usage})
@@ -365,7 +365,7 @@ def stream_events(message: ReplyMessage) -> Iterator[bytes | Wait]:
 
 
 def encode_event(name: str, **fields: Any) -> bytes:
-    """Return one event of a stream."""
+    """Return one encoded server-sent event."""
     data = encode({"type": name, **fields})
     return b"event: %b\ndata: %b\n\n" % (name.encode("ascii"), data)
 

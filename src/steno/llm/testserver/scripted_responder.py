@@ -1,10 +1,10 @@
-"""The scripted responder: answers a prompt with given blocks; from Python, JSON or TOML.
+"""The scripted responder: replies to prompts from a script in Python, JSON or TOML.
 
     script = ScriptedResponder()
     script.on("fix the bug", [text("I look."), tool("Read", file_path="a.py")]).then("Fixed.")
 
-A scene starts with the last user prompt and goes on with each answer to it, so that the same
-request always gets the same answer, whoever else is asking, and a retry gets it again. As a file:
+A scene starts with the last user prompt and continues with each reply to it. Equal requests get equal replies, also
+when retried or sent in parallel. As a file:
 
 otherwise = { text = "I have no answer to this." }
 
@@ -44,19 +44,19 @@ from steno.llm.testserver.responders import (
     tool,
 )
 
-DEFAULT_REPLY: Final = "(the script has no answer to this)"
-"""What is answered where nothing fits."""
+DEFAULT_REPLY: Final = "(the script has no reply for this prompt)"
+"""The reply if nothing matches."""
 _MAX_UNMATCHED: Final = 100
 
 PlainReply: TypeAlias = str | ReplyItem | Sequence[str | ReplyItem] | Answer
 ReplySource: TypeAlias = PlainReply | Callable[[ResponderRequest], PlainReply]
-"""An answer: words, a block, several, a whole reply, an error, or what makes one of these."""
+"""A reply: text, one or several blocks, a complete reply, an error, or a function that returns one."""
 PromptMatcher: TypeAlias = str | int | re.Pattern[str] | Callable[[ResponderRequest], bool]
-"""What a scene is for: words in the prompt, the number of the request, or what decides."""
+"""Condition of a scene: text in the prompt, the number of the request, or a function."""
 
 
 class ReplyOptions(TypedDict, total=False):
-    """How an answer goes over the wire; see `Reply`."""
+    """How a reply is sent; see `Reply`."""
 
     stop_reason: str
     stop_sequence: str | None
@@ -67,11 +67,11 @@ class ReplyOptions(TypedDict, total=False):
     cut_after: int | None
     breaks: ErrorReply | None
     first: Sequence[ReplySource]
-    """What is answered instead, once each, before the answer itself: errors, cuts."""
+    """Replies sent instead, once each, before the reply itself: errors, cut connections."""
 
 
 class _ScriptedReply:
-    """One answer, and what comes before it the first few times."""
+    """One reply, and the replies sent before it."""
 
     def __init__(self, source: ReplySource, options: ReplyOptions) -> None:
         self._first = list(options.pop("first", ()))
@@ -85,7 +85,7 @@ class _ScriptedReply:
 
 
 class _Scene(msgspec.Struct):
-    """What it is for, and the answers in turn."""
+    """A condition and its replies in order."""
 
     matcher: PromptMatcher
     steps: list[_ScriptedReply]
@@ -102,43 +102,43 @@ class _Scene(msgspec.Struct):
 
 
 class ScriptedResponder:
-    """A mind that says what it was told to say."""
+    """Answers requests from a script."""
 
     def __init__(self, *answers: ReplySource) -> None:
         self._scenes: list[_Scene] = []
         self._queue = [_ScriptedReply(answer, {}) for answer in answers]
         self._default = _ScriptedReply(DEFAULT_REPLY, {})
         self.unmatched: list[str] = []
-        """The prompts that nothing was written for, the last of them."""
+        """The last prompts without a matching scene."""
 
     def on(self, matcher: PromptMatcher, source: ReplySource, **options: Unpack[ReplyOptions]) -> Self:
-        """Begin a scene: the first answer to a prompt, or to the request of that number."""
+        """Start a scene with the first reply to a prompt, or to the request with that number."""
         self._scenes.append(_Scene(matcher, [_ScriptedReply(source, options)]))
         return self
 
     def then(self, source: ReplySource, **options: Unpack[ReplyOptions]) -> Self:
-        """Go on with the scene: the answer to the results of the calls before it.
+        """Continue the scene with the reply to the tool results.
 
         Raises:
-            BadRequest: no scene has begun.
+            BadRequest: there is no scene yet.
         """
         if not self._scenes:
-            raise BadRequest("`then` goes on with a scene, and none has begun", hint="use `on`")
+            raise BadRequest("`then` requires a scene", hint="Call `on` first.")
         self._scenes[-1].steps.append(_ScriptedReply(source, options))
         return self
 
     def queue(self, *answers: ReplySource) -> Self:
-        """Answer so, one after the other, where no scene fits."""
+        """Add replies that are used in order if no scene matches."""
         self._queue += [_ScriptedReply(answer, {}) for answer in answers]
         return self
 
     def otherwise(self, source: ReplySource, **options: Unpack[ReplyOptions]) -> Self:
-        """Answer so where nothing else fits."""
+        """Set the reply if nothing else matches."""
         self._default = _ScriptedReply(source, options)
         return self
 
     def answer(self, request: ResponderRequest) -> Answer:
-        """Return the answer of the first scene that fits, else the next one in line."""
+        """Return the reply of the first matching scene, else the next queued one."""
         scripted_reply = self._next_reply(request)
         if scripted_reply is None:
             self.unmatched = [*self.unmatched, request.prompt][-_MAX_UNMATCHED:]
@@ -147,20 +147,20 @@ class ScriptedResponder:
     def _next_reply(self, request: ResponderRequest) -> _ScriptedReply | None:
         for scene in self._scenes:
             if scene.matches(request):
-                # The number of a request says which one is meant; a prompt goes on for several.
+                # A request number identifies one request; a prompt can have several replies.
                 index = 0 if isinstance(scene.matcher, int) else request.reply_count
                 if index < len(scene.steps):
                     return scene.steps[index]
         return self._queue.pop(0) if self._queue else None
 
     def accepts_thinking(self, thinking: str, signature: str) -> bool:
-        """Vouch for nothing: what the server did not sign is not genuine."""
+        """Accept only thinking signed by the server."""
         _ = thinking, signature
         return False
 
 
 def to_reply(source: ReplySource, request: ResponderRequest, **options: Unpack[ReplyOptions]) -> Answer:
-    """Return the reply of a source, with `options` applied to it."""
+    """Convert a source to a reply with `options` applied."""
     reply = source(request) if callable(source) else source
     changes = {key: value for key, value in options.items() if key != "first"}
     if isinstance(reply, ErrorReply):
@@ -212,7 +212,7 @@ class _BlockTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return Pause(self.pause)
         if self.ping:
             return PING
-        raise BadRequest("a block of the script is nothing", hint="say text, thinking, tool, …")
+        raise BadRequest("empty block in the script", hint="Set text, thinking, tool, …")
 
 
 class _ErrorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -271,7 +271,7 @@ class _SceneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return re.compile(self.regex)
         except re.error as regex_error:
-            raise BadRequest(f"the script's regex {self.regex!r} is none: {regex_error}") from regex_error
+            raise BadRequest(f"invalid regex {self.regex!r} in the script: {regex_error}") from regex_error
 
 
 class _ScriptFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -281,16 +281,16 @@ class _ScriptFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_script_file(data: bytes, name: str = "the script") -> ScriptedResponder:
-    """Return the script in a file; what begins with a brace is JSON, anything else TOML.
+    """Parse a script file; it is JSON if it starts with a brace, else TOML.
 
     Raises:
-        BadRequest: it is none.
+        BadRequest: the file is not a valid script.
     """
     decode = msgspec.json.decode if data.lstrip().startswith(b"{") else msgspec.toml.decode
     try:
         file = decode(data, type=_ScriptFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as decode_error:
-        raise BadRequest(f"{name} is no script: {decode_error}") from decode_error
+        raise BadRequest(f"{name} is not a valid script: {decode_error}") from decode_error
     script = ScriptedResponder(*(reply.to_reply_value() for reply in file.queue))
     for scene in file.scene:
         _add_scene(script, scene)

@@ -1,4 +1,4 @@
-"""A Messages API server on loopback: validates requests, and answers what a responder returns.
+"""A Messages API server on loopback: validates requests and sends the replies of a responder.
 
 async with Server(ScriptedResponder().on("hello", "Good day.")) as server:
     ...  # ANTHROPIC_BASE_URL=server.url
@@ -43,7 +43,7 @@ _OK: Final = 200
 
 
 class ResponseWriter:
-    """Sends the answer to one request, and notes how far it came."""
+    """Sends the response to one request and records its progress."""
 
     def __init__(
         self, connection: HttpConnection, received: ReceivedRequest, pause: Callable[[float], Awaitable[None]]
@@ -53,7 +53,7 @@ class ResponseWriter:
         self._pause = pause
 
     async def send(self, decision: HandlerResult) -> None:
-        """Send an answer of whatever kind."""
+        """Send a response of any kind."""
         match decision:
             case ReplyMessage():
                 await self._send_message(decision)
@@ -121,7 +121,7 @@ class ResponseWriter:
 
 
 class Server:
-    """The server, for as long as the `async with` block lasts.
+    """The server; runs during its `async with` block.
 
     `changes` are fields of `ServerSettings`: `strict`, `signed`, `key`, `seed`, `window`, …
     """
@@ -134,7 +134,7 @@ class Server:
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: asyncio.Server | None = None
         self.connections = 0
-        """How many were made to it so far."""
+        """Number of connections so far."""
         self._errors: list[BaseException] = []
 
     @property
@@ -144,7 +144,7 @@ class Server:
 
     @property
     def refused(self) -> deque[ReceivedRequest]:
-        """The last requests that broke a rule of the API."""
+        """The last refused requests."""
         return self._handler.refused
 
     async def __aenter__(self) -> Self:
@@ -155,10 +155,10 @@ class Server:
         await self.stop()
 
     async def start(self) -> None:
-        """Begin to listen, on loopback only.
+        """Start listening on loopback.
 
         Raises:
-            Unwritable: the port is taken.
+            Unwritable: the port is in use.
         """
         port = self.settings.port
         try:
@@ -166,11 +166,11 @@ class Server:
         except (OSError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) else ""
             message = f"cannot listen on {HOST}:{port}: {(reason or str(error)).lower()}"
-            raise Unwritable(message, hint="another port may be free") from error
+            raise Unwritable(message, hint="Use another port.") from error
         self.url = f"http://{HOST}:{self._listener.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
-        """End the listening and every connection; what went wrong in the mind is raised here."""
+        """Stop listening and close all connections; raise the first error of the responder."""
         if self._listener is None:
             return
         self._listener.close()
@@ -188,7 +188,7 @@ class Server:
         self._tasks.add(task)
         self.connections += 1
         task.add_done_callback(self._connection_ended)
-        # One that is ended before it began has closed nothing.
+        # A task that was cancelled before it started has not closed its connection.
         task.add_done_callback(lambda _task: writer.close())
 
     def _connection_ended(self, task: "asyncio.Task[None]") -> None:
@@ -202,13 +202,13 @@ class Server:
             while await self._handle_next(connection):
                 pass
         except OSError:
-            # The client is gone, which is its own affair.
+            # The client has disconnected.
             return
         finally:
             await connection.close()
 
     async def _handle_next(self, connection: HttpConnection) -> bool:
-        """Answer the next request; say whether there may be another one."""
+        """Answer the next request; return whether another one may follow."""
         try:
             request = await connection.read_request()
         except InvalidHttp as error:
@@ -218,7 +218,7 @@ class Server:
         if request is None:
             return False
         received = self._handler.record_request(request)
-        # Decided at once, in the order of coming, so that names do not hang on the clock.
+        # Decided immediately, in order of arrival, so that IDs do not depend on timing.
         decision = self._handler.handle(request, received)
         response_writer = ResponseWriter(connection, received, self.settings.pause)
         try:
@@ -238,10 +238,10 @@ class Server:
 def run_server_in_thread(
     responder: Responder, settings: ServerSettings | None = None, **changes: Any
 ) -> Generator[Server]:
-    """Run a server in a thread of its own, for as long as the `with` block lasts."""
+    """Run a server in a thread during the `with` block."""
     server = Server(responder, settings, **changes)
     loop = asyncio.new_event_loop()
-    # The loop's own thread: whoever tests a client that blocks has no loop to run it in.
+    # A separate event loop, because callers that test a blocking client have none.
     thread = threading.Thread(target=_run_loop, args=(loop,), name="steno-server", daemon=True)
     thread.start()
     try:

@@ -1,7 +1,7 @@
-"""Wraps commands in a sandbox: bubblewrap if installed, else Landlock, else reports none.
+"""Wraps commands in a sandbox: bubblewrap if installed, else Landlock, else none.
 
 backend = find_backend()
-backend.summary                              # what it restricts and what not
+backend.summary                              # what it restricts
 argv = wrap_command(["bash", "-c", "…"], WrapperPolicy(project="/home/me/project"))
 """
 
@@ -16,7 +16,7 @@ import msgspec
 from steno.errors import BadRequest
 
 BackendKind: TypeAlias = Literal["bwrap", "landlock"]
-# Folders of a project that say what programs do there; those that are missing count as well.
+# Project directories that configure programs; they are protected even if missing.
 _PROTECTED_FOLDERS: Final = (".claude", ".git/hooks", ".vscode", ".idea", ".husky", ".steno")
 _PROTECTED_FILES: Final = (
     ".git/config",
@@ -28,7 +28,7 @@ _PROTECTED_FILES: Final = (
     ".pre-commit-config.yaml",
 )
 _CREATED_FOLDERS: Final = frozenset({".claude", ".git/hooks"})
-# Through these, others run what they are told to, outside of any sandbox.
+# Services that run programs outside the sandbox on request.
 _SERVICE_SOCKETS: Final = (
     "/run/docker.sock",
     "/run/podman/podman.sock",
@@ -41,67 +41,69 @@ _TCP_VERSION: Final = 4
 
 
 class WrapperPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a confined program may do."""
+    """What a sandboxed program may read and write."""
 
     project: str
-    """The folder it may write in."""
+    """The project directory, which is writable."""
     cwd: str = ""
-    """Where it begins; in the project when this is empty."""
+    """The initial directory; the project if empty."""
     writable: tuple[str, ...] = ()
-    """Further files and folders that it may write."""
+    """Further writable files and directories."""
     kept: tuple[str, ...] = ()
-    """What it may not change all the same, besides the project's own rules."""
+    """Paths that stay read-only, in addition to the protected files of the project."""
     hidden: tuple[str, ...] = ()
-    """What it may not read; what is not there is left out."""
+    """Paths that must not be read; missing paths are ignored."""
     shown: tuple[str, ...] = ()
-    """What it may read of that all the same."""
+    """Readable paths inside `hidden`."""
     network: bool = False
     tmp: str = ""
-    """The folder for temporary files; the system's own when it is empty."""
+    """The directory for temporary files; the system's default if empty."""
 
 
 class SandboxBackend(msgspec.Struct, frozen=True):
-    """A way to confine programs that works on this machine."""
+    """A sandbox mechanism that works on this machine."""
 
     kind: BackendKind | None
     summary: str
-    """What it holds back and what not, in plain words."""
+    """Description of what it restricts."""
     program: str = ""
     apart: bool = False
-    """For Landlock: whether programs get files and a network of their own besides."""
+    """For Landlock: whether programs also get mount and network namespaces."""
 
     @property
     def protects_project_rules(self) -> bool:
-        """Whether a project's own rules, which others act on, are kept from being changed."""
+        """Whether the configuration files of the project are protected from changes."""
         return self.kind == "bwrap" or self.apart
 
 
 def find_backend() -> SandboxBackend:
-    """Look for a way to confine programs, and try it."""
-    # Never one that the project or the path of the moment brings along.
+    """Find a sandbox mechanism and test it."""
+    # Fixed paths, so that neither the project nor PATH can provide the program.
     program = next((path for path in _BWRAP_PATHS if os.access(path, os.X_OK)), "")
     if program and _works([program, "--ro-bind", "/", "/", "--unshare-net", "--unshare-pid", "--"]):
-        summary = "commands run under bubblewrap: they write only in the project, without network"
+        summary = "commands run under bubblewrap: writes only in the project, no network"
         return SandboxBackend("bwrap", summary, program)
     version = _landlock_version()
     if version and _works([*_RESTRICTED_EXEC, "--apart", "--"]):
         summary = (
-            f"commands run under Landlock (version {version}) with files and a network of their"
-            " own: they write only in the project, without network"
+            f"commands run under Landlock (version {version}) with mount and network namespaces:"
+            " writes only in the project, no network"
         )
         return SandboxBackend("landlock", summary, apart=True)
     if version and _works([*_RESTRICTED_EXEC, "--"]):
-        network_note = "no TCP connections, but other network" if version >= _TCP_VERSION else "with network"
+        network_note = (
+            "no TCP connections, other network access allowed" if version >= _TCP_VERSION else "network access allowed"
+        )
         summary = (
-            f"commands run under Landlock (version {version}): they write only in the project,"
-            f" {network_note}; protected files inside the project are not held back"
+            f"commands run under Landlock (version {version}): writes only in the project,"
+            f" {network_note}; protected files in the project are writable"
         )
         return SandboxBackend("landlock", summary)
-    return SandboxBackend(None, "there is no sandbox here: commands can do all that you can do")
+    return SandboxBackend(None, "no sandbox available: commands run with all your permissions")
 
 
 def _landlock_version() -> int:
-    """Return the version of Landlock that this system has; 0 when it has none."""
+    """Return the Landlock version of this system; 0 if it has none."""
     if sys.platform != "linux":
         return 0
     from steno.permissions.sandbox.landlock_rules import abi_version
@@ -109,12 +111,12 @@ def _landlock_version() -> int:
     return abi_version()
 
 
-# Isolated, so that no module of the project is taken for one of ours.
+# Isolated mode, so that modules of the project cannot replace steno's.
 _RESTRICTED_EXEC: Final = (sys.executable, "-I", "-m", "steno.permissions.sandbox.restricted_exec")
 
 
 def _works(argv: list[str]) -> bool:
-    """Whether a way to confine works: many containers forbid what it needs."""
+    """Whether a mechanism works; many containers forbid the required system calls."""
     import shutil
     import subprocess
 
@@ -129,10 +131,10 @@ def _works(argv: list[str]) -> bool:
 
 
 def wrap_command(argv: list[str], policy: WrapperPolicy, sandbox: SandboxBackend | None = None) -> list[str] | None:
-    """Return the arguments that run a program confined; None when nothing here can confine it.
+    """Return the arguments that run a program in the sandbox; None if no mechanism is available.
 
     Raises:
-        BadRequest: a folder of the policy is not absolute, or not there.
+        BadRequest: a directory of the policy is not absolute or does not exist.
     """
     backend = find_backend() if sandbox is None else sandbox
     folders = _writable_folders(policy)
@@ -144,9 +146,9 @@ def wrap_command(argv: list[str], policy: WrapperPolicy, sandbox: SandboxBackend
 
 
 def find_replaceable_link(project: str) -> str:
-    """Return a name of the project's own rules that cannot be kept from changes, if there is one.
+    """Return the name of a protected file that is a symbolic link, if there is one.
 
-    What a link leads to is kept, but the link itself is a name like any other.
+    The target of the link is protected, but the link itself could be replaced.
     """
     names = (".git", *_PROTECTED_FOLDERS, *_PROTECTED_FILES)
     return next((name for name in names if os.path.islink(os.path.join(project, name))), "")
@@ -157,11 +159,11 @@ def _writable_folders(policy: WrapperPolicy) -> tuple[str, ...]:
 
     for folder in (policy.project, policy.tmp or tempfile.gettempdir()):
         if not os.path.isabs(folder) or not os.path.isdir(folder):
-            raise BadRequest(f"{folder} is no folder that a program can be confined to")
+            raise BadRequest(f"{folder} is not an absolute path of a directory")
     for path in (*policy.writable, *policy.kept, *policy.hidden, *policy.shown):
         if not os.path.isabs(path):
-            raise BadRequest(f"{path} is no path that a program can be confined by")
-    # What is not there could be made by nobody, but for the folders above.
+            raise BadRequest(f"{path} is not an absolute path")
+    # Missing paths are left out: only a writable directory could contain them later.
     existing = (path for path in policy.writable if os.path.exists(path))
     writable = (policy.project, *existing, policy.tmp or tempfile.gettempdir())
     return tuple(dict.fromkeys(map(os.path.realpath, writable)))
@@ -203,7 +205,7 @@ def _landlock_options(policy: WrapperPolicy, folders: tuple[str, ...], *, isolat
 
 
 def _contains_any(path: str, folders: Iterable[str]) -> bool:
-    """Whether one of the folders is a path, or in it."""
+    """Whether a directory is the path or inside it."""
     return any(f"{folder}/".startswith(f"{path}/") for folder in folders)
 
 
@@ -212,7 +214,7 @@ def _bwrap_arguments(program: str, policy: WrapperPolicy, folders: tuple[str, ..
     hidden = _existing_real_paths(policy.hidden)
     covered = [path for path in _service_paths() if not _contains_any(path, folders)]
     hidden_parents = [path for path in hidden if _contains_any(path, folders)]
-    # What lies in another must come after it, or would be covered by it again.
+    # Sorted, because the mount of a parent would cover an earlier mount inside it.
     for path in sorted((*hidden_parents, *covered)):
         argv += _cover_arguments(path)
     for folder in folders:
@@ -229,12 +231,12 @@ def _bwrap_arguments(program: str, policy: WrapperPolicy, folders: tuple[str, ..
         argv += _cover_arguments(path)
     for path in _existing_real_paths(policy.shown):
         argv += ["--ro-bind", path, path]
-    # At last: until then, what is shown inside of them gets a place there.
+    # At the end, because mount points for readable paths inside them must be created first.
     for path in filter(os.path.isdir, (*covered, *hidden)):
         argv += ["--remount-ro", path]
     argv += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--new-session"]
     argv += [] if policy.network else ["--unshare-net"]
-    # As an administrator it would keep powers that lead out again.
+    # A root user would keep capabilities that lead out of the sandbox.
     argv += ["--cap-drop", "ALL", "--die-with-parent"]
     return [*argv, "--chdir", os.path.realpath(policy.cwd or policy.project)]
 
@@ -246,16 +248,16 @@ def _cover_arguments(path: str) -> list[str]:
 
 
 def _used_folders(policy: WrapperPolicy, folders: tuple[str, ...]) -> list[str]:
-    """Return the folders that are worked in; in the one for temporary files nobody reads rules."""
+    """Return the directories with protected files; temporary directories have none."""
     candidates = (policy.project, *policy.writable)
     real = dict.fromkeys(map(os.path.realpath, candidates))
     return [folder for folder in real if folder in folders and os.path.isdir(folder)]
 
 
 def _protected_paths(folder: str, *, create_missing: bool) -> tuple[list[str], list[str]]:
-    """Return what must not be moved away, and what must not be changed: a project's own rules.
+    """Return the paths that must not be moved, and the protected paths that must not be changed.
 
-    With `create_missing`, some folders that are missing are created, so that nobody else does.
+    With `create_missing`, some missing directories are created, so that the program cannot create them.
     """
     git = os.path.join(folder, ".git")
     pins = [git] if os.path.isdir(git) and not os.path.islink(git) else []
@@ -263,7 +265,7 @@ def _protected_paths(folder: str, *, create_missing: bool) -> tuple[list[str], l
     for name in (*_PROTECTED_FOLDERS, *_PROTECTED_FILES):
         path = os.path.join(folder, name)
         if create_missing and name in _CREATED_FOLDERS and not os.path.lexists(path):
-            # Without a repository there is no place for hooks.
+            # Fails for hooks if there is no repository.
             with suppress(OSError):
                 os.mkdir(path)
         if os.path.exists(path):

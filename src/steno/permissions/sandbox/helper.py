@@ -1,11 +1,11 @@
 """The helper process that starts sandboxed commands. Imports only the standard library.
 
-The helper is started isolated (`python -I -S`), with an empty environment, and receives requests
-through a socket: one message for each command, with descriptors; the command itself is in a memory
-file. It forks a supervisor, which starts one command and ends all of it.
+The helper runs isolated (`python -I -S`) with an empty environment and receives requests through a socket: one message
+per command, with file descriptors; the command itself is in a memory file. For each command it forks a supervisor,
+which starts the command and ends all of its processes.
 
-With namespaces: supervisor → first process of a PID namespace → the command. Without: supervisor →
-the command, and the supervisor adopts and ends what the command leaves behind.
+With namespaces: supervisor → first process of a PID namespace → the command. Without: supervisor → the command; the
+supervisor adopts and ends the processes that remain.
 """
 
 import fcntl
@@ -42,7 +42,7 @@ _PLACEHOLDER_TIME: Final = 1
 
 
 class CommandRequest:
-    """One command to start, as the helper received it."""
+    """One command to start, as received."""
 
     def __init__(self, fields: dict[str, Any], descriptors: list[int]) -> None:
         self.number = int(fields["id"])
@@ -54,19 +54,19 @@ class CommandRequest:
 
 
 class ActiveMechanisms:
-    """What the helper may use."""
+    """The mechanisms that the helper uses."""
 
     def __init__(self, *, landlock: int, namespaces: bool, accounts: dict[str, str]) -> None:
         self.landlock = landlock
         self.namespaces = namespaces
         self.accounts = accounts
         self.system_plan = path_plan.system_paths(accounts=not namespaces)
-        # Assembled here, so that it is not done again for each command.
+        # Assembled and cached here, so that commands start faster.
         for writes in (False, True):
             seccomp.assemble_filter(self.filter_options(writes=writes))
 
     def filter_options(self, *, writes: bool) -> seccomp.FilterOptions:
-        """Return what the seccomp filter has to do besides the other mechanisms."""
+        """Return what the seccomp filter must do in addition to the other mechanisms."""
         return seccomp.FilterOptions(
             metadata=not self.namespaces,
             touch=writes,
@@ -77,12 +77,12 @@ class ActiveMechanisms:
 
     @property
     def filter_signals(self) -> bool:
-        """Whether only the seccomp filter can keep signals from other processes."""
+        """Whether only the seccomp filter can block signals to other processes."""
         return not self.namespaces and self.landlock < landlock_rules.SCOPES_VERSION
 
 
 class Supervisor:
-    """The process that starts one command, waits for it and ends what it started."""
+    """The process that starts one command, waits for it and ends its processes."""
 
     def __init__(
         self, request: CommandRequest, mechanisms: ActiveMechanisms, send: Callable[[dict[str, Any]], None]
@@ -94,7 +94,7 @@ class Supervisor:
         self._placeholders: list[tuple[str, int]] = []
 
     def run(self) -> NoReturn:
-        """Run the command to its end, then end this process."""
+        """Run the command to its end, then exit."""
         number = self._request.number
         try:
             self._start()
@@ -158,7 +158,7 @@ class Supervisor:
             os._exit(1)
 
     def _wait(self) -> int:
-        """Return the command's exit status when everything that it started has ended."""
+        """Return the exit status of the command after all its processes have ended."""
         status = os.waitpid(self._child, 0)[1]
         if self._mechanisms.namespaces:
             # The first process ended, so the kernel has ended all others of its namespace.
@@ -169,7 +169,7 @@ class Supervisor:
         return os.waitstatus_to_exitcode(status)
 
     def _end_processes(self) -> None:
-        """End all processes that descend from this one, and wait for them."""
+        """End all descendants of this process and wait for them."""
         signals_isolated = self._mechanisms.landlock >= landlock_rules.SCOPES_VERSION
         signals_isolated = signals_isolated and not self._mechanisms.namespaces and _signals_are_isolated()
         while True:
@@ -184,7 +184,7 @@ class Supervisor:
                 return
 
     def _make_placeholders(self, plan: PathPlan) -> None:
-        """Create empty folders where nothing may be created, to mount over and remove later.
+        """Create empty directories at paths that must not be created, to mount over and remove later.
 
         They are locked while in use: removing one would also remove the mounts over it.
         """
@@ -212,12 +212,12 @@ class Supervisor:
                     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
                     fcntl.flock(lock, fcntl.LOCK_SH)
                     if not _is_same_file(lock, path):
-                        raise SandboxSetupError(f"{path!r} changed meanwhile")
+                        raise SandboxSetupError(f"{path!r} changed during setup")
                     self._placeholders.append((path, lock))
 
     def _remove_placeholders(self) -> None:
         for path, lock in self._placeholders:
-            # Somebody else who uses it will remove it.
+            # If another supervisor uses it, that one will remove it.
             with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.rmdir(path)
@@ -225,7 +225,7 @@ class Supervisor:
 
 
 def _prefer_for_oom_kill() -> None:
-    """Let the kernel end this process and what it starts before others when memory is used up."""
+    """Make the kernel kill this process and its children first when memory runs out."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("1000")
 
@@ -248,7 +248,7 @@ def _signals_are_isolated() -> bool:
 
 
 def end_children(keep: set[int]) -> None:
-    """Kill the children of this process and their descendants, except some children."""
+    """Kill the descendants of this process, except the children in `keep`."""
     pairs: list[tuple[int, int]] = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -265,10 +265,10 @@ def end_children(keep: set[int]) -> None:
 
 
 def _receive_pid(report: socket.socket) -> int:
-    """Return the command's process number once it is executed.
+    """Return the process ID of the command after it was executed.
 
     Raises:
-        SandboxSetupError: it was not.
+        SandboxSetupError: it was not executed.
     """
     pid = 0
     while True:
@@ -282,7 +282,7 @@ def _receive_pid(report: socket.socket) -> int:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
                 pid = _CREDENTIALS.unpack(data)[0]
     if not pid:
-        raise SandboxSetupError("the process ended while it was being confined")
+        raise SandboxSetupError("the process ended during sandbox setup")
     return pid
 
 
@@ -299,7 +299,7 @@ def _run_as_init(command_process: "CommandProcess", plan: PathPlan, report: sock
     command = os.fork()
     if not command:
         command_process.execute(report)
-    # Inside, others of the same user could look at what this process holds.
+    # Other processes of the same user in the namespace could inspect this process.
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     syscalls.close_other_descriptors({status})
     while True:
@@ -310,7 +310,7 @@ def _run_as_init(command_process: "CommandProcess", plan: PathPlan, report: sock
 
 
 class CommandProcess:
-    """Becomes the command."""
+    """The process that turns into the command."""
 
     def __init__(self, request: CommandRequest, mechanisms: ActiveMechanisms, plan: PathPlan) -> None:
         self._request = request
@@ -323,7 +323,7 @@ class CommandProcess:
         return self._mechanisms.accounts
 
     def execute(self, report: socket.socket) -> NoReturn:
-        """Confine this process and execute the command; report an error and end if that fails."""
+        """Restrict this process and execute the command; report an error and exit if that fails."""
         self._report = report
         try:
             self._execute()
@@ -364,8 +364,7 @@ class CommandProcess:
         writes = len(self._plan.writable) > 1
         kept_capabilities: set[int] = set()
         if os.geteuid() == 0:
-            # Files of others stay readable for an administrator; where they may be written is
-            # up to mounts and Landlock.
+            # Files of other users stay readable for root; mounts and Landlock limit where they may be written.
             kept_capabilities = {_DAC_OVERRIDE, _DAC_READ_SEARCH} | ({_FOWNER} if writes else set())
         syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
         syscalls.drop_capabilities(frozenset(kept_capabilities))
@@ -383,7 +382,7 @@ class CommandProcess:
             _lower_limit(resource.RLIMIT_NPROC, _MAX_PROCESSES)
 
     def _place_descriptors(self) -> None:
-        """Give the descriptors their numbers and close all others."""
+        """Duplicate the descriptors to their numbers and close all others."""
         descriptors = dict(self._request.descriptors)
         descriptors[0] = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         above = max(descriptors) + 1
@@ -404,7 +403,7 @@ def _lower_limit(limit: int, value: int) -> None:
 
 
 def _reset_signals() -> None:
-    """Undo ignored and blocked signals; handlers end with this program."""
+    """Reset ignored and blocked signals; handlers end with this program."""
     for number in signal.valid_signals():
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -416,16 +415,16 @@ _MAX_COMMANDS: Final = 64
 
 
 class HelperServer:
-    """Receives requests, starts a supervisor for each, and reports which of them ended."""
+    """Receives requests, starts a supervisor for each, and reports when they end."""
 
     def __init__(self, connection: socket.socket, mechanisms: ActiveMechanisms) -> None:
         self._connection = connection
         self._mechanisms = mechanisms
         self._commands: dict[int, int] = {}
-        """Supervisor process to request number."""
+        """Request numbers by supervisor process ID."""
 
     def serve(self) -> None:
-        """Serve until the other end of the socket is closed, then end everything."""
+        """Serve until the other end closes the socket, then end all commands."""
         wakeup, wake = socket.socketpair()
         wakeup.setblocking(False)
         wake.setblocking(False)
@@ -446,7 +445,7 @@ class HelperServer:
         self._end_all_commands()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send a message to the process that started this one; it may have ended."""
+        """Send a message to the parent process, which may have ended."""
         with suppress(OSError):
             self._connection.send(json.dumps(message).encode())
 
@@ -469,7 +468,7 @@ class HelperServer:
 
     def _fork(self, request: CommandRequest) -> None:
         if len(self._commands) >= _MAX_COMMANDS:
-            raise SandboxSetupError(f"{_MAX_COMMANDS} confined commands are running already")
+            raise SandboxSetupError(f"{_MAX_COMMANDS} sandboxed commands are already running")
         pid = os.fork()
         if pid:
             self._commands[pid] = request.number
@@ -489,12 +488,12 @@ class HelperServer:
             number = self._commands.pop(pid, None)
             if number is not None:
                 if os.WIFSIGNALED(status):
-                    # A killed supervisor leaves its command's processes to this one.
+                    # The processes of a killed supervisor's command are now children of this process.
                     end_children(set(self._commands))
                 self.send({"id": number, "ended": True})
 
     def _end_all_commands(self) -> None:
-        """End all commands, and wait for them."""
+        """End all commands and wait for them."""
         for pid in self._commands:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
@@ -509,7 +508,7 @@ class HelperServer:
 
 
 def _ignore_signal(_number: int, _frame: FrameType | None) -> None:
-    """Only wake the loop: an ignored signal would not."""
+    """Do nothing; a handler is needed to wake the loop."""
 
 
 def _read_request(number: int, length: int, descriptors: list[int]) -> CommandRequest:
@@ -523,14 +522,14 @@ def _read_request(number: int, length: int, descriptors: list[int]) -> CommandRe
         body += part
     for descriptor in descriptors[1:]:
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise SandboxSetupError("a folder cannot be passed as a descriptor")
+            raise SandboxSetupError("a directory cannot be passed as a descriptor")
     fields = json.loads(body)
     fields["id"] = number
     return CommandRequest(fields, descriptors[1:])
 
 
 def _account_files() -> dict[str, str]:
-    """Return the short files of a private /etc."""
+    """Return the minimal account files of a private /etc."""
     user, group = os.geteuid(), os.getegid()
     name = _account_name("/etc/passwd", user) or "user"
     group_name = _account_name("/etc/group", group) or name
@@ -567,12 +566,12 @@ def _prepare_mechanisms(landlock: int, *, namespaces: bool) -> ActiveMechanisms:
     if namespaces:
         mount_namespace.enter_namespaces()
     if not landlock and not namespaces:
-        raise SandboxSetupError("no mechanism was chosen")
+        raise SandboxSetupError("no mechanism selected")
     return ActiveMechanisms(landlock=abi, namespaces=namespaces, accounts=accounts)
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Serve on a descriptor: DESCRIPTOR LANDLOCK-VERSION NAMESPACES."""
+    """Serve on a descriptor; arguments: DESCRIPTOR LANDLOCK-VERSION NAMESPACES."""
     connection = socket.socket(fileno=int(arguments[0]))
     connection.set_inheritable(False)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)

@@ -1,8 +1,8 @@
-"""Requests to the sandbox helper, as both ends know them. Imports only the standard library."""
+"""The request header of the sandbox helper, used by both ends. Imports only the standard library."""
 
 import struct
 from typing import Final
 
 HEADER: Final = struct.Struct("=QQ")
-"""The number of a request, and the length of its body."""
+"""Number of the request, and length of its body."""
 MAX_REQUEST_BYTES: Final = 16 << 20

@@ -1,4 +1,4 @@
-"""Landlock rules for sandboxed programs. Imports nothing outside the standard library."""
+"""Landlock rules for sandboxed programs. Imports only the standard library."""
 
 import ctypes
 import errno
@@ -29,7 +29,7 @@ _RESOLVE_UNIX: Final = 1 << 16
 READ_RIGHTS: Final = _EXECUTE | _READ_FILE | READ_DIR
 FILE_RIGHTS: Final = _EXECUTE | WRITE_FILE | _READ_FILE | _TRUNCATE | IOCTL_DEV
 _NEVER_GRANTED: Final = MAKE_CHAR | MAKE_BLOCK | _MAKE_SOCK | IOCTL_DEV | _RESOLVE_UNIX
-# How many rights over files each version of the interface has; later ones have 16 at least.
+# Number of file rights by version of the interface; later versions have at least 16.
 _RIGHTS_BY_VERSION: Final = {1: 13, 2: 14, 3: 15, 4: 15}
 TCP: Final = 0b11
 SCOPES: Final = 0b11
@@ -38,7 +38,7 @@ TRUNCATION_VERSION: Final = 3
 NETWORK_VERSION: Final = 4
 SCOPES_VERSION: Final = 6
 _PUBLIC_PROC: Final = ("cpuinfo", "filesystems", "loadavg", "meminfo", "uptime", "version")
-# Where mounts cover denied paths, this many names beside them are worth a second wall.
+# Limit of names for adding Landlock rules on top of mounts that already cover denied paths.
 _MAX_NAMES: Final = 2000
 
 
@@ -52,35 +52,35 @@ class _PathBeneath(ctypes.Structure):
 
 
 def abi_version() -> int:
-    """Return the version of the kernel's Landlock interface; 0 when it has none."""
+    """Return the kernel's Landlock version; 0 if it has none."""
     return max(0, syscalls.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG))
 
 
 def file_rights(abi: int) -> int:
-    """Return all rights over files that a version of the interface knows; at most 16."""
+    """Return all file rights that a version supports; at most 16."""
     return (1 << _RIGHTS_BY_VERSION.get(abi, 16)) - 1
 
 
 def create_ruleset(abi: int, *, files: int, network: int, scopes: int) -> int:
-    """Return a ruleset that handles some rights; negative when the kernel refuses."""
+    """Return a ruleset that handles some rights; negative if the kernel refuses."""
     rules = _Ruleset(files=files, network=network, scopes=scopes)
     size = 8 if abi < NETWORK_VERSION else 16 if abi < SCOPES_VERSION else 24
     return syscalls.syscall(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), 0)
 
 
 def add_path_rule(ruleset: int, descriptor: int, rights: int) -> int:
-    """Grant rights below an open file or folder; not 0 when the kernel refuses."""
+    """Grant rights below an open file or directory; return nonzero if the kernel refuses."""
     rule = _PathBeneath(allowed=rights, parent=descriptor)
     return syscalls.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0)
 
 
 def restrict_self(ruleset: int) -> int:
-    """Apply a ruleset to this process; not 0 when the kernel refuses."""
+    """Apply a ruleset to this process; return nonzero if the kernel refuses."""
     return syscalls.syscall(_RESTRICT_SELF, ruleset, 0)
 
 
 def _create_ruleset(abi: int) -> tuple[int, int]:
-    """Return a new ruleset and the rights it handles, with the newest that this kernel knows."""
+    """Return a new ruleset and the rights it handles, as many as the kernel supports."""
     files = file_rights(abi)
     scopes = SCOPES if abi >= SCOPES_VERSION else 0
     if abi > max(_RIGHTS_BY_VERSION) + 4:
@@ -94,7 +94,7 @@ def _create_ruleset(abi: int) -> tuple[int, int]:
 
 
 def limit_signals() -> None:
-    """Limit the signals of this process to itself and its later children; needs no_new_privs."""
+    """Limit the signals of this process to itself and later children; requires no_new_privs."""
     ruleset = create_ruleset(SCOPES_VERSION, files=0, network=0, scopes=_SCOPE_SIGNAL)
     if ruleset < 0 or restrict_self(ruleset):
         raise SandboxSetupError("the kernel refused to limit signals")
@@ -109,15 +109,15 @@ class LandlockRuleset:
         self._root = os.open("/", os.O_PATH | os.O_CLOEXEC)
 
     def add_rules(self, plan: PathPlan, *, has_mounts: bool, list_denied: bool) -> None:
-        """Add the rules for some trees.
+        """Add the rules of a path plan.
 
         Args:
-            plan: The trees, by real paths.
-            has_mounts: Whether mounts already hold the exceptions of the trees.
-            list_denied: Whether names inside of denied folders may be listed.
+            plan: The real paths.
+            has_mounts: Whether mounts already enforce the exceptions inside the trees.
+            list_denied: Whether names inside denied directories may be listed.
 
         Raises:
-            SandboxSetupError: a rule was refused.
+            SandboxSetupError: the kernel refused a rule.
         """
         for path in plan.readable:
             self._grant_rights(path, READ_RIGHTS, plan, has_mounts=has_mounts, list_denied=list_denied)
@@ -137,7 +137,7 @@ class LandlockRuleset:
                 self._add_rule(f"/proc/{name}", _READ_FILE, may_be_missing=True)
 
     def apply(self) -> None:
-        """Restrict this process and all it starts; needs no_new_privs.
+        """Restrict this process and its children; requires no_new_privs.
 
         Raises:
             SandboxSetupError: the kernel refused.
@@ -148,10 +148,10 @@ class LandlockRuleset:
         os.close(self._root)
 
     def _grant_rights(self, tree: str, rights: int, plan: PathPlan, *, has_mounts: bool, list_denied: bool) -> None:
-        """Grant rights over a tree except for what is denied or read-only in it.
+        """Grant rights over a tree except for denied and read-only paths in it.
 
-        Rights hold for everything below a folder and cannot be taken back there, so everything
-        beside the way to an exception is named.
+        Rights apply to everything below a directory and cannot be revoked there, so every path next to the parents of
+        an exception gets its own rule.
         """
         writes = bool(rights & WRITE_FILE)
         exceptions = {path for path in plan.denied if path_plan.is_inside(path, tree)}
@@ -170,7 +170,7 @@ class LandlockRuleset:
         for folder in listable:
             self._add_rule(folder, READ_DIR)
         for path in _paths_beside(parent_folders, exceptions):
-            # What was removed meanwhile, or cannot be opened, cannot be read either.
+            # A path that was removed or cannot be opened cannot be read either.
             self._add_rule(path, rights, may_be_missing=True)
         for path in exceptions & plan.read_only:
             self._add_rule(path, READ_RIGHTS)
@@ -199,7 +199,7 @@ def _count_names(folders: set[str]) -> int:
 
 
 def _paths_beside(folders: set[str], exceptions: set[str]) -> Iterator[str]:
-    """Yield everything in some folders but those folders and the exceptions."""
+    """Yield the paths in some directories except those directories and the exceptions."""
     for folder in folders:
         try:
             names = os.listdir(folder)

@@ -28,11 +28,11 @@ _EXIT_TIMEOUT = 10
 
 
 class SandboxedProcess:
-    """A confined command that was started."""
+    """A running sandboxed command."""
 
     def __init__(self, pid: int, exit_future: "asyncio.Future[int]") -> None:
         self.pid = pid
-        """Its process number, which is also its session and process group."""
+        """Process ID, which is also its session ID and process group."""
         self.returncode: int | None = None
         self._exit_future = exit_future
         exit_future.add_done_callback(self._set_returncode)
@@ -42,24 +42,24 @@ class SandboxedProcess:
             self.returncode = exit_future.result()
 
     async def wait(self) -> int:
-        """Return the exit code, negative for a signal, when all its processes have ended."""
+        """Return the exit code, negative for a signal, after all its processes have ended."""
         code = await asyncio.shield(self._exit_future)
         self.returncode = code
         return code
 
 
 def _ignore_exception(future: "asyncio.Future[Any]") -> None:
-    """Keep asyncio from complaining about an error that nobody was left to see."""
+    """Mark the exception of a future as retrieved, so that asyncio does not log it."""
     if not future.cancelled():
         future.exception()
 
 
 class _HelperConnection:
-    """The helper process as one event loop sees it."""
+    """The connection of one event loop to the helper process."""
 
     def __init__(self, process: subprocess.Popen[bytes], connection: socket.socket, mounts: bytes) -> None:
         self.mounts = mounts
-        """The mounts of this machine when the helper got a copy of them; empty if it has none."""
+        """The mount table when the helper copied it; empty without mount namespaces."""
         self.process = process
         self.connection = connection
         self.loop = asyncio.get_running_loop()
@@ -100,7 +100,7 @@ class _HelperConnection:
             elif "error" in reply:
                 start_future.set_exception(SandboxError(f"Not run: {reply['error']}"))
             elif "ended" in reply:
-                start_future.set_exception(SandboxError("Not run: its supervisor ended"))
+                start_future.set_exception(SandboxError("Not run: the supervisor ended"))
         if exit_future and not exit_future.done():
             if "status" in reply:
                 exit_future.set_result(reply["status"])
@@ -111,7 +111,7 @@ class _HelperConnection:
             self.exit_futures.pop(number, None)
 
     def stop(self) -> None:
-        """Close the socket, on which the helper ends everything; answer all who wait."""
+        """Close the socket, which ends all commands of the helper, and complete all futures."""
         if self.is_stopped:
             return
         self.is_stopped = True
@@ -120,7 +120,7 @@ class _HelperConnection:
         self.connection.close()
         if self.loop.is_closed():
             return
-        error = SandboxError("Not run: the confinement helper ended")
+        error = SandboxError("Not run: the sandbox helper ended")
         if not self.greeting.done():
             self.greeting.set_exception(error)
         for future in self.start_futures.values():
@@ -132,13 +132,13 @@ class _HelperConnection:
 
 
 class SandboxLauncher:
-    """Owns the helper process; it is started at first use, and again if it dies."""
+    """Owns the helper process, which is started on first use and restarted if it dies."""
 
     def __init__(self, mechanisms: Mechanisms | None = None) -> None:
         self._mechanisms = mechanisms
         self._helper: _HelperConnection | None = None
         self._replaced_helpers: list[_HelperConnection] = []
-        """Helpers that still run commands and get no more."""
+        """Helpers that still run commands but get no new ones."""
         self._request_count = 0
         self._start_lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
@@ -152,10 +152,10 @@ class SandboxLauncher:
         stderr: int,
         pass_fds: Sequence[int] = (),
     ) -> SandboxedProcess:
-        """Start a command confined, in a session of its own, with nothing on its input.
+        """Start a sandboxed command in a new session, with empty standard input.
 
         Raises:
-            SandboxError: it could not be confined or executed; nothing was run.
+            SandboxError: it could not be sandboxed or executed, and was not run.
         """
         policy.check()
         policy_without_secrets = deny_secrets(policy)
@@ -167,7 +167,7 @@ class SandboxLauncher:
         try:
             return await self._start(command)
         except HelperExited:
-            # It got nothing of the command, so a new one can run it.
+            # The helper did not receive the command, so a new helper can run it.
             return await self._start(command)
 
     async def _start(self, command: SandboxCommand) -> SandboxedProcess:
@@ -188,19 +188,19 @@ class SandboxLauncher:
                 helper.stop()
             raise
         except asyncio.CancelledError:
-            # Nobody will own the process, so it must not go on.
+            # The process would have no owner, so it is killed.
             start_future.add_done_callback(_kill_started)
             raise
         return SandboxedProcess(pid, exit_future)
 
     async def _ensure_helper(self, policy: SandboxPolicy) -> _HelperConnection:
-        """Return a helper of this event loop that sees the mounts of a policy as they are now."""
+        """Return a helper of this event loop with the current mounts of the policy's directories."""
         loop = asyncio.get_running_loop()
         if self._start_lock is None or self._start_lock[0] is not loop:
             self._start_lock = (loop, asyncio.Lock())
         async with self._start_lock[1]:
             helper = self._helper
-            # A supervisor may still hold the socket open, so the process itself is asked, too.
+            # A supervisor may still hold the socket open, so also check the process.
             has_exited = helper and (helper.is_stopped or helper.process.poll() is not None)
             if helper and (has_exited or helper.loop is not loop):
                 self._helper = None
@@ -220,7 +220,7 @@ class SandboxLauncher:
             return helper
 
     async def close(self) -> None:
-        """End the helper and everything it started."""
+        """End the helper and all its processes."""
         helpers = [*self._replaced_helpers, *([self._helper] if self._helper else [])]
         self._replaced_helpers, self._helper = [], None
         for helper in helpers:
@@ -235,7 +235,7 @@ def _wait_for_helper(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(_EXIT_TIMEOUT)
     except subprocess.TimeoutExpired:
-        # A file system that does not answer holds it up; the kernel ends the commands.
+        # A file system that does not respond can block it; the kernel ends the commands.
         process.kill()
         process.wait()
 
@@ -246,7 +246,7 @@ def _read_mounts() -> bytes:
 
 
 def _mounts_differ(before: bytes, policy: SandboxPolicy) -> bool:
-    """Whether mounts on the way to, or inside, the folders of a policy have changed."""
+    """Whether mounts above or inside the directories of a policy have changed."""
     after = _read_mounts()
     if after == before:
         return False
@@ -261,7 +261,7 @@ def _mounts_differ(before: bytes, policy: SandboxPolicy) -> bool:
 
 def _affects_folders(line: bytes, folders: set[bytes]) -> bool:
     mount_point = line.split(b" ")[MOUNT_POINT].rstrip(b"/") + b"/"
-    # An escaped name never equals a plain one, so it counts for every folder.
+    # An escaped name never equals a plain one, so it counts as inside.
     return b"\\" in mount_point or any(
         mount_point.startswith(folder.rstrip(b"/") + b"/") or folder.startswith(mount_point) for folder in folders
     )
@@ -293,7 +293,7 @@ async def _start_seatbelt(command: SandboxCommand) -> SandboxedProcess:
 
     async def finish() -> int:
         code = await process.wait()
-        # Other systems have no PID namespace; what left the group is not found.
+        # Without a PID namespace, processes that left the group are not found.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         return code

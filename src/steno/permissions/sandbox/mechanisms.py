@@ -1,6 +1,6 @@
-"""Sandbox mechanisms of this machine: the Linux helper's protocol, Seatbelt, and a probe.
+"""Sandbox mechanisms of this machine: the protocol of the Linux helper, Seatbelt, and a probe.
 
-The Seatbelt profile text is tested; it has not been tried on a Mac.
+The text of Seatbelt profiles is tested, but not on a Mac.
 """
 
 import json
@@ -22,29 +22,29 @@ from steno.permissions.sandbox.policy import SandboxError, SandboxPolicy
 
 _STANDARD_ERROR: Final = 2
 MAX_REPLY: Final = 65536
-# The package is the last place to look for modules, and the folder at hand is none.
+# The package is searched last, and the current directory not at all.
 _HELPER_CODE: Final = (
     "import sys; sys.path.append({root!r});from steno.permissions.sandbox.helper import main; main(sys.argv[1:])"
 )
 
 
 class HelperExited(SandboxError):
-    """The helper ended before it got the command."""
+    """The helper ended before it received the command."""
 
 
 class Mechanisms(msgspec.Struct, frozen=True):
-    """What the helper confines programs with, besides seccomp."""
+    """The mechanisms of the helper, in addition to seccomp."""
 
     landlock: int
-    """The highest version of the Landlock interface to use; 0 for none."""
+    """Highest Landlock version to use; 0 for none."""
     namespaces: bool
 
 
 def start_helper(mechanisms: Mechanisms) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start the helper; return it and the socket to it.
+    """Start the helper and return the process and a socket to it.
 
     Raises:
-        SandboxError: it does not start.
+        SandboxError: the helper cannot be started.
     """
     connection, helper_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     root = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
@@ -66,25 +66,25 @@ def start_helper(mechanisms: Mechanisms) -> tuple[subprocess.Popen[bytes], socke
         )
     except OSError as error:
         connection.close()
-        raise SandboxError(f"The confinement helper did not start: {error}") from error
+        raise SandboxError(f"Cannot start the sandbox helper: {error}") from error
     finally:
         helper_end.close()
     return process, connection
 
 
 def check_helper_greeting(reply: Mapping[str, Any]) -> None:
-    """Check the helper's first message.
+    """Check the first message of the helper.
 
     Raises:
-        SandboxError: it cannot confine programs.
+        SandboxError: it cannot sandbox programs.
     """
     if "landlock" not in reply:
         reason = reply.get("error", "the helper ended")
-        raise SandboxError(f"Programs cannot be confined here: {reason}")
+        raise SandboxError(f"Cannot sandbox programs on this machine: {reason}")
 
 
 def decode_helper_reply(text: bytes) -> dict[str, Any]:
-    """Return a message of the helper; an empty one when it ended."""
+    """Return a message of the helper; empty if it ended."""
     return json.loads(text) if text else {}
 
 
@@ -109,7 +109,7 @@ def send_command(connection: socket.socket, number: int, command: SandboxCommand
     env = {**command.env, "TMPDIR": command.policy.scratch}
     words = (*command.argv, *env, *env.values())
     if not command.argv or any("\0" in word for word in words):
-        raise SandboxError("The command is empty, or has a NUL character")
+        raise SandboxError("The command is empty or contains a NUL character")
     if any(number <= _STANDARD_ERROR for number in command.pass_fds):
         raise SandboxError("Only descriptors above 2 can be passed")
     body = json.dumps(
@@ -121,7 +121,7 @@ def send_command(connection: socket.socket, number: int, command: SandboxCommand
         }
     ).encode()
     if len(body) > MAX_REQUEST_BYTES:
-        raise SandboxError("The command is too long to be confined")
+        raise SandboxError("The command is too long for the sandbox")
     memory = os.memfd_create("steno-command")
     try:
         view = memoryview(body)
@@ -130,13 +130,13 @@ def send_command(connection: socket.socket, number: int, command: SandboxCommand
         descriptors = [memory, command.stdout, command.stderr, *command.pass_fds]
         socket.send_fds(connection, [HEADER.pack(number, len(body))], descriptors)
     except OSError as error:
-        raise HelperExited(f"The confinement helper cannot be reached: {error}") from error
+        raise HelperExited(f"Cannot reach the sandbox helper: {error}") from error
     finally:
         os.close(memory)
 
 
 def _to_utf8(text: str) -> str:
-    """Return a file name or argument as a Python in UTF-8 mode decodes its bytes."""
+    """Return a file name or argument as Python in UTF-8 mode decodes it."""
     return os.fsencode(text).decode("utf-8", "surrogateescape")
 
 
@@ -151,7 +151,7 @@ def _to_utf8_value(value: object) -> object:
 _CHOICE_VARIABLE: Final = "STENO_CONFINEMENT"
 _REPLY_TIMEOUT: Final = 20
 _NEWEST_LANDLOCK: Final = 99
-# Exit codes say which promise does not hold.
+# The exit codes identify the restriction that does not work.
 _TEST_SCRIPT: Final = """
 (read -r line < "$1/inside/open") 2>/dev/null || exit 11
 (read -r line < "$1/inside/denied") 2>/dev/null && exit 12
@@ -165,31 +165,31 @@ exit 0
 
 
 class SandboxSupport(msgspec.Struct, frozen=True):
-    """How programs can be confined on this machine."""
+    """How programs can be sandboxed on this machine."""
 
     kind: Literal["none", "linux", "macos"]
     layers: tuple[str, ...]
-    """Of landlock-N, seccomp, user, mount, pid, net, ipc, seatbelt."""
+    """Some of landlock-N, seccomp, user, mount, pid, net, ipc, seatbelt."""
     summary: str
-    """One sentence for people."""
+    """One sentence for the user."""
     usable: bool
-    """Whether everything that is promised about confined programs holds."""
+    """Whether all restrictions work."""
 
 
 _probe_results: dict[str, tuple[SandboxSupport, Mechanisms | None]] = {}
 
 
 def probe_sandbox(env: Mapping[str, str] = os.environ) -> SandboxSupport:
-    """Return how programs can be confined here; tried once per process.
+    """Return how programs can be sandboxed; tested once per process.
 
-    `STENO_CONFINEMENT` restricts it: `off`, `landlock` (or `landlock-4` for an older version of
-    its interface) or `namespaces`.
+    `STENO_CONFINEMENT` restricts the mechanisms: `off`, `landlock` (or `landlock-4` for an older version of the
+    interface) or `namespaces`.
     """
     return _probe_cached(env.get(_CHOICE_VARIABLE, ""))[0]
 
 
 def find_mechanisms(env: Mapping[str, str] = os.environ) -> Mechanisms | None:
-    """Return what the helper has to use here; None where programs cannot be confined."""
+    """Return the mechanisms for the helper; None if programs cannot be sandboxed."""
     return _probe_cached(env.get(_CHOICE_VARIABLE, ""))[1]
 
 
@@ -201,12 +201,12 @@ def _probe_cached(choice: str) -> tuple[SandboxSupport, Mechanisms | None]:
 
 def _probe_choice(choice: str) -> tuple[SandboxSupport, Mechanisms | None]:
     if choice == "off":
-        return _unsupported(f"Agent commands cannot be confined: {_CHOICE_VARIABLE} is off."), None
+        return _unsupported(f"Agent commands cannot be sandboxed: {_CHOICE_VARIABLE} is off."), None
     if sys.platform == "darwin":
         return probe_seatbelt(), None
     if not sys.platform.startswith("linux"):
-        return _unsupported("Agent commands cannot be confined on this system."), None
-    reason = f"{_CHOICE_VARIABLE}={choice} names no mechanism"
+        return _unsupported("Agent commands cannot be sandboxed on this system."), None
+    reason = f"{_CHOICE_VARIABLE}={choice} is not a known mechanism"
     for mechanisms in _candidate_mechanisms(choice):
         try:
             working_mechanisms = _test_mechanisms(mechanisms)
@@ -214,7 +214,7 @@ def _probe_choice(choice: str) -> tuple[SandboxSupport, Mechanisms | None]:
             reason = str(error)
         else:
             return _linux_support(working_mechanisms), working_mechanisms
-    return _unsupported(f"Agent commands cannot be confined: {reason}."), None
+    return _unsupported(f"Agent commands cannot be sandboxed: {reason}."), None
 
 
 def _unsupported(summary: str) -> SandboxSupport:
@@ -242,22 +242,22 @@ def _linux_support(mechanisms: Mechanisms) -> SandboxSupport:
     else:
         description = f"Landlock {mechanisms.landlock} and seccomp"
         limitation = (
-            "; names and sizes of other files stay visible, and folders that contain protected"
+            "; names and sizes of other files stay visible, and directories that contain protected"
             " files cannot get new files"
         )
-    summary = f"Agent commands without approval are confined by {description}: no network, no writes outside the scratch folder{limitation}."
+    summary = f"Agent commands without approval are sandboxed by {description}: no network, no writes outside the scratch directory{limitation}."
     return SandboxSupport("linux", layers, summary, usable=True)
 
 
 def _test_mechanisms(mechanisms: Mechanisms) -> Mechanisms:
-    """Run a program that tries what it must not be able to do.
+    """Run a program that attempts forbidden accesses.
 
     Raises:
-        SandboxError: it could, or was not run.
+        SandboxError: an access succeeded, or the program was not run.
     """
     shell = shutil.which("sh", path="/bin:/usr/bin")
     if shell is None:
-        raise SandboxError("there is no sh to try it with")
+        raise SandboxError("no sh to test the sandbox with")
     with tempfile.TemporaryDirectory(prefix="steno-probe-") as folder:
         for name in ("inside", "scratch"):
             os.mkdir(f"{folder}/{name}")
@@ -295,14 +295,14 @@ def _run_test_command(
         if "pid" not in reply:
             raise SandboxError(reply.get("error", "the helper ended"))
     if reply["status"]:
-        raise SandboxError(f"a trial program was not confined ({reply['status']})")
+        raise SandboxError(f"the sandbox test failed ({reply['status']})")
     return Mechanisms(greeting["landlock"], namespaces=mechanisms.namespaces)
 
 
 def _read_reply(connection: socket.socket) -> dict[str, Any]:
     ready, _, _ = select.select([connection], [], [], _REPLY_TIMEOUT)
     if not ready:
-        raise SandboxError("the helper does not answer")
+        raise SandboxError("the helper does not respond")
     return decode_helper_reply(connection.recv(MAX_REPLY))
 
 
@@ -330,7 +330,7 @@ _TEST_TIMEOUT: Final = 10
 
 
 def build_seatbelt_profile(policy: SandboxPolicy) -> str:
-    """Return the profile text of a policy; the last rule that matches an access decides.
+    """Return the Seatbelt profile of a policy; the last matching rule decides.
 
     Raises:
         SandboxError: a path cannot be written in a profile.
@@ -344,7 +344,7 @@ def seatbelt_argv(argv: Iterable[str], policy: SandboxPolicy) -> list[str]:
 
 
 def probe_seatbelt() -> "SandboxSupport":
-    """Try a confined program."""
+    """Test the sandbox with a program."""
     policy = SandboxPolicy(cwd="/usr", readable=("/usr",), scratch="/private/var/empty")
     try:
         process = subprocess.run(
@@ -355,10 +355,8 @@ def probe_seatbelt() -> "SandboxSupport":
     else:
         code = process.returncode
     if code:
-        return SandboxSupport("none", (), "Agent commands cannot be confined: sandbox-exec failed.", False)
-    summary = (
-        "Agent commands without approval are confined by Seatbelt: no network, no writes outside the scratch folder."
-    )
+        return SandboxSupport("none", (), "Agent commands cannot be sandboxed: sandbox-exec failed.", False)
+    summary = "Agent commands without approval are sandboxed by Seatbelt: no network, no writes outside the scratch directory."
     return SandboxSupport("macos", ("seatbelt",), summary, usable=True)
 
 
@@ -377,10 +375,10 @@ def _profile_rules(policy: SandboxPolicy) -> Iterator[str]:
     yield '(allow file-read* file-write-data (subpath "/dev/fd"))'
     yield from _profile_rule("allow file-write*", "subpath", _path_and_real_path(write))
     yield from _profile_rule("deny file-write*", "subpath", _path_and_real_path(policy.read_only))
-    # Renaming a folder above would move a protected path away.
+    # Renaming a parent directory would move a protected path.
     yield from _profile_rule("deny file-write-unlink", "literal", _folders_between(policy))
     yield from _profile_rule("deny file-read* file-write* process-exec*", "subpath", _path_and_real_path(policy.denied))
-    # A scratch folder inside a read-only folder stays writable.
+    # A scratch directory inside a read-only directory stays writable.
     yield from _profile_rule("allow file-read* file-write*", "subpath", _path_and_real_path([policy.scratch]))
     yield "(deny network*)"
     yield "(deny file-write-setugid)"
@@ -393,7 +391,7 @@ def _profile_rule(action: str, kind: str, paths: Iterable[str]) -> Iterator[str]
 
 
 def _path_and_real_path(paths: Iterable[str]) -> list[str]:
-    """Return paths as written and as they are: profiles are matched against real paths."""
+    """Return paths as written and resolved; profiles match real paths."""
     return [name for path in paths for name in (os.path.normpath(path), os.path.realpath(path))]
 
 
@@ -412,10 +410,10 @@ def _folders_between(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def quote_path(path: str) -> str:
-    """Return a path as a string of the profile language.
+    """Return a path as a string literal of the profile language.
 
     Raises:
-        SandboxError: it has a NUL or is not valid Unicode, so no file on a Mac has that name.
+        SandboxError: it contains NUL or is not valid Unicode, so no file on a Mac has that name.
     """
     try:
         path.encode()

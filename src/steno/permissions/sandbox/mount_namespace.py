@@ -1,4 +1,4 @@
-"""Namespaces with a private root of mounts. Imports nothing outside the standard library."""
+"""Namespaces with a private mount tree. Imports only the standard library."""
 
 import os
 import stat
@@ -41,12 +41,12 @@ def enter_namespaces() -> None:
         _write_file("/proc/self/gid_map", f"{group} {group} 1")
     else:
         _enter_as_root(flags)
-    # Later mounts of the machine arrive here, and none of ours there.
+    # Later mounts of the machine propagate here, but not the other way.
     syscalls.mount(None, "/", None, syscalls.MS_REC | syscalls.MS_SLAVE)
 
 
 def _enter_as_root(flags: int) -> None:
-    """Keep all users, so that files of others stay readable: only the parent may map them."""
+    """Map all users, so that files of other users stay readable; only a process outside may do that."""
     maps = {name: _identity_map(f"/proc/self/{name}") for name in ("uid_map", "gid_map")}
     process = os.getpid()
     read_end, write_end = os.pipe()
@@ -68,7 +68,7 @@ def _enter_as_root(flags: int) -> None:
         os.close(write_end)
         status = os.waitpid(writer, 0)[1]
     if status:
-        raise OSError("the users of this machine cannot be mapped in a user namespace")
+        raise OSError("cannot map the users of this machine in a user namespace")
 
 
 def _identity_map(path: str) -> str:
@@ -86,13 +86,13 @@ def _write_file(path: str, text: str) -> None:
 
 
 def enter_private_root(plan: PathPlan, accounts: dict[str, str]) -> None:
-    """Replace the root folder of this process by one that holds some trees only.
+    """Replace the root directory of this process with one that contains only some trees.
 
-    The process must be alone in its PID namespace, and own its user namespace.
+    The process must be alone in its PID namespace and own its user namespace.
 
     Args:
-        plan: The trees, by real paths; none of `missing` may be left.
-        accounts: The text of files in /etc.
+        plan: The real paths; `missing` must be empty.
+        accounts: Contents of files in /etc.
 
     Raises:
         OSError: the kernel refused.
@@ -108,7 +108,7 @@ def enter_private_root(plan: PathPlan, accounts: dict[str, str]) -> None:
     }
     denied_folders = {path: os.path.isdir(path) for path, change in changes.items() if change == "deny"}
     devices = {name: _clone_path(old, f"/dev/{name}", _DEVICE_ATTRIBUTES) for name in DEVICES}
-    # Any folder would do; the trees were copied before this hides it.
+    # Any directory works; the trees were cloned before this one is covered.
     new_root = plan.scratch
     flags = syscalls.MS_NOSUID | syscalls.MS_NODEV
     syscalls.mount("tmpfs", new_root, "tmpfs", flags, "mode=0755,size=4m")
@@ -122,7 +122,7 @@ def enter_private_root(plan: PathPlan, accounts: dict[str, str]) -> None:
     _fill_root(new_root, plan, accounts)
     os.mkdir(f"{new_root}/proc")
     with suppress(OSError):
-        # Containers with a masked /proc refuse; there is none inside then.
+        # Containers with a masked /proc refuse; then the sandbox has none.
         syscalls.mount(
             "proc", f"{new_root}/proc", "proc", flags | syscalls.MS_NOEXEC | syscalls.MS_RDONLY, "subset=pid"
         )
@@ -134,10 +134,10 @@ def enter_private_root(plan: PathPlan, accounts: dict[str, str]) -> None:
 
 
 def _mount_plan(plan: PathPlan) -> dict[str, str]:
-    """Return what is mounted where: read, write, pin (write, but not renamed), deny."""
+    """Return the type of each mount: read, write, pin (write, but not renamed), deny."""
     changes: dict[str, str] = dict.fromkeys(plan.readable, "read")
     changes |= dict.fromkeys(plan.writable, "write")
-    # A mount point cannot be renamed; the folders above it could be.
+    # A mount point cannot be renamed, but its parent directories can.
     for path in plan.read_only | plan.denied:
         for tree in plan.writable:
             if path != tree and is_inside(path, tree):
@@ -169,7 +169,7 @@ def _clone_path(root: int, path: str, attributes: int) -> int:
 
 
 def _create_covers(root: int, new_root: str, denied_folders: dict[str, bool]) -> dict[str, int]:
-    """Return an empty file or folder without any permission for each denied path."""
+    """Return an empty file or directory without permissions for each denied path."""
     os.mkdir(f"{new_root}/dev")
     os.mkdir(f"{new_root}/dev/.denied", 0o700)
     os.mkdir(f"{new_root}/dev/.denied/folder", 0o000)
@@ -209,7 +209,7 @@ def _attach_tree(root: int, new_root: str, path: str, tree: int) -> None:
 def _fill_root(new_root: str, plan: PathPlan, accounts: dict[str, str]) -> None:
     for name, target in _DEV_LINKS.items():
         os.symlink(target, f"{new_root}/dev/{name}")
-    # Below a denied folder nothing can be made, and nothing has to be.
+    # Fails below a denied directory, where nothing is needed.
     with suppress(OSError):
         os.makedirs(f"{new_root}/etc", exist_ok=True)
     if not is_inside_any("/etc", plan.readable | plan.writable):

@@ -1,8 +1,7 @@
-"""Resolves a policy to real paths. Imports nothing outside the standard library.
+"""Resolves a policy to real paths. Imports only the standard library.
 
-The result holds readable, writable, read-only and denied paths, without symbolic links, so that
-mounts and Landlock rules can be made from it without another lookup of names that somebody might
-change meanwhile.
+The result contains readable, writable, read-only and denied paths without symbolic links. Mounts and Landlock rules are
+made from it without looking up names again, which another process could change.
 """
 
 import os
@@ -11,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-# Programs and libraries of the system; none of them holds data of a user.
+# Programs and libraries of the system, without user data.
 _SYSTEM_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
-# Files of /etc that programs need to start and to print text.
+# Files in /etc that programs need to start and to format text.
 _ETC_FILES: Final = (
     "ld.so.cache",
     "ld.so.conf",
@@ -32,14 +31,14 @@ _ETC_FILES: Final = (
     "pki/tls/openssl.cnf",
     "crypto-policies/back-ends",
 )
-# With a private root these are replaced by short ones.
+# Replaced by short versions in a private root.
 ACCOUNT_FILES: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
-# A working folder "/" does not include these.
+# Not included if a working directory is "/".
 _EXCLUDED_FROM_ROOT: Final = frozenset(
     {"boot", "dev", "etc", "home", "lost+found", "media", "mnt", "proc", "root", "run", "sys", "tmp", "var"}
 )
-# File systems that show what the kernel and other programs hold.
+# File systems that expose data of the kernel and of other processes.
 _KERNEL_FILE_SYSTEMS: Final = frozenset(
     {
         "binfmt_misc",
@@ -65,17 +64,17 @@ _KERNEL_FILE_SYSTEMS: Final = frozenset(
 )
 _KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
 MOUNT_POINT: Final = 4
-"""The field of a line of mountinfo."""
+"""Index of the mount point in a line of mountinfo."""
 _MAX_LINKS: Final = 40
 _MAX_ENTRIES: Final = 500_000
 
 
 class SandboxSetupError(Exception):
-    """The policy cannot be enforced here; the message says why."""
+    """The policy cannot be enforced; the message contains the reason."""
 
 
 class PathPlan:
-    """The files of a confined program, by real paths."""
+    """The real paths that a sandboxed program may access."""
 
     def __init__(self) -> None:
         self.links: dict[str, str] = {}
@@ -83,18 +82,18 @@ class PathPlan:
         self.readable: set[str] = set()
         self.writable: set[str] = set()
         self.denied: set[str] = set()
-        """Files and folders inside the trees that may not be read."""
+        """Files and directories inside the trees that must not be read."""
         self.read_only: set[str] = set()
-        """Files and folders inside the writable trees that may not be changed."""
+        """Files and directories inside the writable trees that must not be changed."""
         self.missing: set[str] = set()
-        """Paths inside the writable trees that do not exist and may not be created."""
+        """Missing paths inside the writable trees that must not be created."""
         self.cwd = "/"
         self.scratch = "/"
 
     def resolve(self, path: str) -> str | None:
-        """Return the real path, recording the links on the way; None if nothing is there.
+        """Return the real path and record the links on the way; None if the path does not exist.
 
-        Behind too many links, or links in a circle, the kernel finds nothing either.
+        Too many links, or a loop of links, count as a missing path, as in the kernel.
         """
         remaining = [part for part in path.split("/") if part not in {"", "."}][::-1]
         real = "/"
@@ -124,27 +123,27 @@ class PathPlan:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether a real path is a folder, or below it."""
+    """Whether a real path is a directory or below it."""
     return folder in {path, "/"} or path.startswith(f"{folder}/")
 
 
 def is_inside_any(path: str, folders: Iterable[str]) -> bool:
-    """Whether a real path is one of some folders, or below one."""
+    """Whether a real path is one of the directories or below one."""
     return any(is_inside(path, folder) for folder in folders)
 
 
 def parent_folders(path: str, root: str) -> Iterator[str]:
-    """Yield the folders strictly between a root and a path below it, and the root at last."""
+    """Yield the parents of a path up to and including the root."""
     while path not in {root, os.path.dirname(path)}:
         path = os.path.dirname(path)
         yield path
 
 
 def system_paths(*, accounts: bool) -> PathPlan:
-    """Return what every confined program may read: programs, libraries, a few settings.
+    """Return the paths that every sandboxed program may read: programs, libraries, a few settings.
 
     Args:
-        accounts: Whether the system's own list of users is readable.
+        accounts: Whether the system's account files are readable.
     """
     plan = PathPlan()
     _add_system_paths(plan, accounts=accounts)
@@ -152,11 +151,11 @@ def system_paths(*, accounts: bool) -> PathPlan:
 
 
 def plan_paths(policy: dict[str, Any], system_plan: PathPlan) -> PathPlan:
-    """Return the trees of a policy.
+    """Return the real paths of a policy.
 
     Args:
-        policy: The fields of a `Confinement`.
-        system_plan: What every program may read.
+        policy: The fields of a `SandboxPolicy`.
+        system_plan: The paths that every program may read.
 
     Raises:
         SandboxSetupError: the policy contradicts itself or cannot be enforced.
@@ -178,12 +177,12 @@ def plan_paths(policy: dict[str, Any], system_plan: PathPlan) -> PathPlan:
         user_paths = {path for path in user_paths if not os.path.islink(path)}
     for path in user_paths:
         if is_inside_any(path, _KERNEL_FOLDERS):
-            raise SandboxSetupError(f"{path!r} shows what the kernel and other programs hold")
+            raise SandboxSetupError(f"{path!r} exposes data of the kernel and of other processes")
     paths.readable |= user_paths
     for path in policy["writable"]:
         _add_path(paths.writable, paths.resolve(path))
     if "/" in paths.writable:
-        raise SandboxSetupError("the root folder cannot be made writable")
+        raise SandboxSetupError("the root directory cannot be writable")
     _add_exceptions(paths, policy, system_plan.readable)
     paths.writable.add(paths.scratch)
     paths.readable -= paths.writable
@@ -235,15 +234,15 @@ def _add_exceptions(plan: PathPlan, policy: dict[str, Any], system_readable: set
             _add_path(plan.missing, _topmost_missing(plan, path))
     everything = plan.readable | plan.writable
     plan.denied |= set(_kernel_mounts(everything))
-    # Users cannot link their files into the folders of the system.
+    # Users cannot hard link their files into system directories.
     user_paths = {path for path in everything if not is_inside_any(path, system_readable)}
     plan.denied |= set(_hard_links(plan.denied, user_paths))
     plan.read_only |= set(_hard_links(plan.read_only, plan.writable))
     plan.writable = {path for path in plan.writable if not is_inside_any(path, plan.read_only)}
     if is_inside_any(plan.scratch, plan.denied):
-        raise SandboxSetupError(f"the scratch folder {plan.scratch!r} is inside a denied folder")
+        raise SandboxSetupError(f"the scratch directory {plan.scratch!r} is inside a denied directory")
     if is_inside_any(plan.cwd, plan.denied):
-        raise SandboxSetupError(f"the current folder {plan.cwd!r} is inside a denied folder")
+        raise SandboxSetupError(f"the current directory {plan.cwd!r} is inside a denied directory")
     for name in ("readable", "writable"):
         remaining = {path for path in getattr(plan, name) if not is_inside_any(path, plan.denied)}
         setattr(plan, name, remaining)
@@ -262,17 +261,19 @@ def _add_exceptions(plan: PathPlan, policy: dict[str, Any], system_readable: set
 
 
 def _resolve_exception(plan: PathPlan, path: str) -> str | None:
-    """Return the real path of an exception, refusing links that a program could replace."""
+    """Return the real path of an exception; raise an error for links that a program could replace."""
     resolved = PathPlan()
     real = resolved.resolve(path)
     for link in resolved.links:
         if is_inside_any(link, plan.writable):
-            raise SandboxSetupError(f"{path!r} cannot be protected: {link!r} is a symbolic link in a writable folder")
+            raise SandboxSetupError(
+                f"{path!r} cannot be protected: {link!r} is a symbolic link in a writable directory"
+            )
     return real
 
 
 def _topmost_missing(plan: PathPlan, name: str) -> str | None:
-    """Return the topmost part of a path that does not exist, below its real parent."""
+    """Return the topmost missing part of a path, below the real path of its parent."""
     path = os.path.normpath(name)
     while path != "/":
         parent: str = os.path.dirname(path)
@@ -295,7 +296,7 @@ def _outermost_paths(paths: Iterable[str]) -> set[str]:
 
 
 def _kernel_mounts(folders: set[str]) -> Iterator[str]:
-    """Yield mount points below the trees whose files come from the kernel."""
+    """Yield mount points of kernel file systems below the trees."""
     with open("/proc/self/mountinfo", "rb") as file:
         lines = file.read().split(b"\n")
     for line in lines:
@@ -314,10 +315,10 @@ def _unescape_mount(text: bytes) -> bytes:
 
 
 def _hard_links(paths: set[str], folders: set[str]) -> Iterator[str]:
-    """Yield further names inside the trees of files that have several (hard links).
+    """Yield other hard links inside the trees to some files.
 
     Raises:
-        SandboxSetupError: there are too many files to look at.
+        SandboxSetupError: there are too many files to check.
     """
     budget = [_MAX_ENTRIES]
     links_by_inode: dict[tuple[int, int], int] = {}
@@ -346,10 +347,10 @@ def _files(folder: str, budget: list[int]) -> Iterator[str]:
 
 
 def _entries(folder: str, budget: list[int]) -> Iterator[os.DirEntry[str]]:
-    """Yield everything below a folder.
+    """Yield all entries below a directory except directories.
 
     Raises:
-        SandboxSetupError: there is more than the budget.
+        SandboxSetupError: there are more than the budget.
     """
     pending = [folder]
     while pending:
@@ -359,7 +360,7 @@ def _entries(folder: str, budget: list[int]) -> Iterator[os.DirEntry[str]]:
             continue
         budget[0] -= len(entry_list)
         if budget[0] < 0:
-            raise SandboxSetupError("too many files to search for other names of denied files")
+            raise SandboxSetupError("too many files to search for hard links to denied files")
         for entry in entry_list:
             if entry.is_dir(follow_symlinks=False):
                 pending.append(entry.path)

@@ -1,4 +1,4 @@
-"""The policy of a sandboxed program, and the well-known secrets that it denies by default."""
+"""The policy of a sandboxed program, and the well-known secrets that are denied by default."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -13,34 +13,34 @@ from steno.store.environment import config_dir, home_dir
 
 
 class SandboxError(StenoError):
-    """The program could not be confined, so it was not run."""
+    """The program could not be sandboxed and was not run."""
 
 
 class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a confined program may read and write; everything else is denied."""
+    """What a sandboxed program may read and write; everything else is denied."""
 
     cwd: str
     readable: tuple[str, ...]
-    """Working folders: absolute, as the user wrote them, symbolic links allowed."""
+    """Working directories: absolute, as the user wrote them; symbolic links are allowed."""
     scratch: str
-    """An existing private folder: writable, and the value of `TMPDIR`."""
+    """An existing private directory: writable, and the value of `TMPDIR`."""
     writable: tuple[str, ...] = ()
-    """Further folders that may be written, and read."""
+    """Further directories that may be read and written."""
     read_only: tuple[str, ...] = ()
-    """Paths inside `writable` that may not be changed, nor created if they do not exist."""
+    """Paths inside `writable` that must not be changed or created."""
     denied: tuple[str, ...] = ()
-    """Files and folders that may not be read, listed or written."""
+    """Files and directories that must not be read, listed or written."""
     programs: tuple[str, ...] = ()
-    """Folders whose programs may be run."""
+    """Directories with programs that may be run."""
     list_denied_names: bool = False
-    """Allow listing the names (not the contents) inside denied folders under Landlock alone.
+    """Allow listing the names (not the contents) inside denied directories with Landlock alone.
 
-    Landlock grants rights over whole trees: without this, a folder that contains a denied folder
-    cannot be listed either. It has no effect where namespaces are used.
+    Landlock grants rights over whole trees: without this option, a directory that contains a denied directory cannot be
+    listed either. It has no effect with namespaces.
     """
 
     def check(self) -> None:
-        """Reject paths that are not absolute or that no file can have.
+        """Reject paths that are not absolute or not valid.
 
         Raises:
             SandboxError: a path is invalid, or `cwd` or `scratch` is not a directory.
@@ -54,7 +54,7 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 raise SandboxError(f"Not a directory: {path!r}")
 
 
-# Below a home folder.
+# Relative to a home directory.
 _SECRETS_IN_HOME: Final = (
     ".azure",
     ".bash_history",
@@ -115,17 +115,17 @@ _SYSTEM_SECRETS: Final = (
 
 
 def deny_secrets(policy: SandboxPolicy) -> SandboxPolicy:
-    """Return a policy that also denies well-known places of secrets.
+    """Return a policy that also denies well-known locations of secrets.
 
     Raises:
-        SandboxError: a working folder is itself such a place.
+        SandboxError: a working directory is inside such a location.
     """
     roots = {root: ResolvedPath.of(root) for root in (*policy.readable, *policy.writable)}
     for root, resolved_path in roots.items():
         for parts in resolved_path.all_parts:
             name = next((part for part in parts if part in SECRET_FOLDERS), "")
             if name:
-                raise SandboxError(f"{root!r} is inside {name}, which holds secrets")
+                raise SandboxError(f"{root!r} is inside {name}, which contains secrets")
     denied = dict.fromkeys(policy.denied)
     for path in (*_secret_candidates(roots), *_secrets_in_programs(policy.programs)):
         if os.path.lexists(path):
@@ -134,7 +134,7 @@ def deny_secrets(policy: SandboxPolicy) -> SandboxPolicy:
 
 
 def _secret_candidates(roots: dict[str, ResolvedPath]) -> Iterator[str]:
-    """Yield places of secrets that may be inside the working folders."""
+    """Yield locations of secrets that may be inside the working directories."""
     for root in roots:
         for name in sorted(SECRET_FOLDERS | SECRET_FILES):
             yield os.path.join(root, name)
@@ -162,7 +162,7 @@ def _paths_overlap(path: ResolvedPath, other_path: ResolvedPath) -> bool:
 
 
 def _home_folders(roots: Iterable[ResolvedPath]) -> Iterator[str]:
-    """Yield the home folders that may have to do with some working folders."""
+    """Yield the home directories that may overlap the working directories."""
     with suppress(BadRequest):
         yield home_dir()
     yield "/root"

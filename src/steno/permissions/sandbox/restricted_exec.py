@@ -2,12 +2,11 @@
 
     python -m steno.permissions.sandbox.restricted_exec … -- argv
 
-It never runs the program with more rights than requested: when they cannot be given up, it prints
-the reason and exits with 126, as a shell does for what it cannot run.
+The program never runs with more rights than requested: if they cannot be dropped, this prints the reason and exits with
+126, as a shell does for a command that it cannot run.
 
-Landlock grants rights over a folder with all that is in it. What must not be changed inside such a
-folder is mounted over itself read-only in a namespace, and the network is one without machines.
-Landlock, which comes afterwards, prevents undoing a mount.
+Landlock grants rights over whole directories. Read-only paths inside a writable directory are bind-mounted read-only in
+a namespace, and the network namespace has no connections. Landlock is applied last and prevents undoing a mount.
 """
 
 import ctypes
@@ -48,29 +47,29 @@ from steno.permissions.sandbox.syscalls import (
 )
 
 _CAPABILITY_COUNT: Final = 64
-# Over files alone: changing owners, and writing what belongs to others.
+# Capabilities for files: changing owners, and writing files of other users.
 _KEPT_CAPABILITIES: Final = frozenset({0, 1, 3, 4, 5, 6, 7})
-# Not the whole of /dev: for an administrator it has the disks.
+# Not all of /dev, where root could access the disks.
 _DEVICES: Final = (*DEVICES, "tty", "ptmx", "pts")
 
 
 class RestrictionError(StenoError):
-    """The program could not give up its rights."""
+    """The process could not drop its rights."""
 
 
 def restrict_process(
     writable: Iterable[str], *, network: bool, hidden: Iterable[str] = (), readable: Iterable[str] = ()
 ) -> None:
-    """Take from this program the right to write anywhere but below some folders.
+    """Remove the right of this process to write outside some directories.
 
     Args:
-        writable: Where it may write; it may read there as well.
-        network: Whether it may connect, and be connected to, as before.
-        hidden: What it may not read; names of files in there can still be listed.
-        readable: What it may read of that all the same.
+        writable: Directories that it may read and write.
+        network: Whether network access is unrestricted.
+        hidden: Paths that it may not read; names inside them can still be listed.
+        readable: Readable paths inside `hidden`.
 
     Raises:
-        SandboxSetupError: the kernel does not let it; nothing is promised then.
+        RestrictionError: the kernel refused; the restrictions may be incomplete.
     """
     version = landlock_rules.abi_version()
     if version < 1:
@@ -83,15 +82,15 @@ def restrict_process(
         scopes=SCOPES if version >= SCOPES_VERSION else 0,
     )
     if ruleset < 0:
-        raise RestrictionError("the kernel refuses a set of Landlock rules")
+        raise RestrictionError("the kernel refused a Landlock ruleset")
     try:
         _add_rules(ruleset, handled, writable, (tuple(hidden), tuple(readable)))
         libc = ctypes.CDLL(None, use_errno=True)
         _drop_capabilities(libc)
         if libc.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-            raise RestrictionError("the kernel does not let rights be given up")
+            raise RestrictionError("the kernel refused no_new_privs")
         if landlock_rules.restrict_self(ruleset):
-            raise RestrictionError("the kernel does not apply Landlock rules")
+            raise RestrictionError("the kernel refused to apply Landlock rules")
     finally:
         os.close(ruleset)
 
@@ -104,7 +103,7 @@ def _add_rules(
     if hidden:
         _add_rule(ruleset, "/", READ_DIR & handled)
         for path in _paths_beside(hidden):
-            # What cannot be opened, or is gone by now, could not be read either.
+            # A path that cannot be opened, or is gone, cannot be read either.
             with suppress(RestrictionError):
                 _add_rule(ruleset, path, read_rights if os.path.isdir(path) else read_rights & FILE_RIGHTS)
     else:
@@ -120,10 +119,9 @@ def _add_rules(
 
 
 def _drop_capabilities(libc: ctypes.CDLL) -> None:
-    """Keep an administrator from what is none of a command's business: devices, other programs.
+    """Drop the capabilities of root that commands do not need, such as devices and other processes.
 
-    Some of these powers lead around Landlock, into the memory of whoever started the program.
-    Others than an administrator have none to give up.
+    Some of them bypass Landlock, through the memory of the parent process. Other users have none to drop.
     """
     for number in range(_CAPABILITY_COUNT):
         if number not in _KEPT_CAPABILITIES:
@@ -131,10 +129,10 @@ def _drop_capabilities(libc: ctypes.CDLL) -> None:
 
 
 def _paths_beside(hidden: tuple[str, ...]) -> Iterator[str]:
-    """Yield paths below which everything is, but for what is hidden.
+    """Yield paths that together contain everything except the hidden paths.
 
-    Rights are given downwards and never taken back, so everything beside the way to a hidden
-    place is named. Links are not: what they lead to is named where it is.
+    Rights apply to everything below a directory and cannot be revoked, so every path next to the parents of a hidden
+    path is included. Symbolic links are not: their targets are included where they are.
     """
     parents = {folder for path in hidden for folder in parent_folders(path, "/")}
     for folder in parents:
@@ -152,15 +150,15 @@ def _add_rule(ruleset: int, path: str, rights: int) -> None:
     try:
         descriptor = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
     except OSError as error:
-        raise RestrictionError(f"{path} cannot be opened: {os.strerror(error.errno or 0)}") from error
+        raise RestrictionError(f"cannot open {path}: {os.strerror(error.errno or 0)}") from error
     try:
         if landlock_rules.add_path_rule(ruleset, descriptor, rights):
-            raise RestrictionError(f"no Landlock rule can be made for {path}")
+            raise RestrictionError(f"cannot add a Landlock rule for {path}")
     finally:
         os.close(descriptor)
 
 
-# What a mount has and must keep: without its owner's rights nobody may take these off.
+# Mount flags that must be kept: an unprivileged user cannot remove them.
 _LOCKED_MOUNT_FLAGS: Final = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 _GET_FLAGS: Final = 0x8913
 _SET_FLAGS: Final = 0x8914
@@ -168,16 +166,16 @@ _INTERFACE_UP: Final = 1
 
 
 def enter_namespaces(pinned: Iterable[str], read_only: Iterable[str], covered: Iterable[str], *, network: bool) -> None:
-    """Give this program files and a network of its own.
+    """Move this process to new mount and network namespaces.
 
     Args:
-        pinned: Folders that cannot be moved away.
-        read_only: Files and folders that cannot be changed.
-        covered: Files and folders that are as if they were empty.
-        network: Whether the network stays as it is.
+        pinned: Directories that cannot be moved.
+        read_only: Files and directories that cannot be changed.
+        covered: Files and directories that appear empty.
+        network: Whether to keep the network.
 
     Raises:
-        SandboxSetupError: the kernel does not let it; nothing is promised then.
+        RestrictionError: the kernel refused; the restrictions may be incomplete.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     _unshare(libc, CLONE_NEWNS | (0 if network else CLONE_NEWNET))
@@ -199,19 +197,19 @@ def enter_namespaces(pinned: Iterable[str], read_only: Iterable[str], covered: I
 
 
 def _unshare(libc: ctypes.CDLL, flags: int) -> None:
-    # The machine's own administrator needs no other users, and would lose files of theirs.
+    # Root needs no user namespace, and would lose access to files of other users in one.
     if not libc.unshare(flags):
         return
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(flags | CLONE_NEWUSER):
         message = os.strerror(ctypes.get_errno()).lower()
-        raise RestrictionError(f"the kernel gives no namespaces: {message}")
+        raise RestrictionError(f"the kernel refused namespaces: {message}")
     try:
         _write_file("/proc/self/setgroups", "deny")
         _write_file("/proc/self/uid_map", f"{user} {user} 1")
         _write_file("/proc/self/gid_map", f"{group} {group} 1")
     except OSError as error:
-        raise RestrictionError(f"no user can be had in a namespace: {error.strerror}") from error
+        raise RestrictionError(f"cannot map the user in a namespace: {error.strerror}") from error
 
 
 def _write_file(path: str, text: str) -> None:
@@ -224,11 +222,11 @@ def _mount(libc: ctypes.CDLL, source: str | None, path: str, kind: str | None, f
     if libc.mount(*names, ctypes.c_ulong(flags), None):
         number = ctypes.get_errno()
         message = os.strerror(number or errno.EPERM).lower()
-        raise RestrictionError(f"{path} cannot be kept: {message}")
+        raise RestrictionError(f"cannot mount {path}: {message}")
 
 
 def _enable_loopback() -> None:
-    """Let programs talk to themselves; where that fails, they have no network at all."""
+    """Enable the loopback interface; if that fails, programs have no network at all."""
     import fcntl
     import socket
 
@@ -241,23 +239,23 @@ def _enable_loopback() -> None:
 _CANNOT_RUN = 126
 _NOT_FOUND = 127
 _USAGE = (
-    "usage: confine [--network] [--write FOLDER]… [--hide PATH]… [--show PATH]…"
+    "usage: python -m steno.permissions.sandbox.restricted_exec [--network] [--write DIRECTORY]… [--hide PATH]… [--show PATH]…"
     " [--apart] [--pin PATH]… [--keep PATH]… [--cover PATH]… -- PROGRAM …"
 )
 
 
 def main(arguments: list[str]) -> int:
-    """Restrict this process and run what stands behind `--`; return only when that fails."""
+    """Restrict this process and run the command after `--`; return only if that fails."""
     if "--" not in arguments:
         return _print_error(_USAGE)
     separator = arguments.index("--")
     options, argv = arguments[:separator], arguments[separator + 1 :]
     if not argv:
-        return _print_error("there is nothing to run")
+        return _print_error("no command given")
     try:
         _apply_options(options)
     except RestrictionError as error:
-        return _print_error(f"not run, because it cannot be confined: {error}")
+        return _print_error(f"not run, because it cannot be sandboxed: {error}")
     try:
         os.execvp(argv[0], argv)
     except OSError as error:
@@ -273,7 +271,7 @@ def _apply_options(options: list[str]) -> None:
     if "--apart" in options:
         folder = os.getcwd()
         enter_namespaces(option_values("--pin"), option_values("--keep"), option_values("--cover"), network=network)
-        # Through the new mounts, not under them.
+        # Enter the directory through the new mounts.
         _change_directory(folder)
         network = True
     restrict_process(
@@ -285,7 +283,7 @@ def _change_directory(folder: str) -> None:
     try:
         os.chdir(folder)
     except OSError as error:
-        raise RestrictionError(f"{folder} cannot be entered") from error
+        raise RestrictionError(f"cannot enter {folder}") from error
 
 
 def _print_error(message: str) -> int:

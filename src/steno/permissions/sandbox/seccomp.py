@@ -1,8 +1,8 @@
-"""The seccomp filter of confined programs. Imports nothing outside the standard library.
+"""The seccomp filter of sandboxed programs. Imports only the standard library.
 
-The filter denies system calls that reach around the file rules: sockets, namespaces, mounts,
-other processes, kernel interfaces with a history of holes. Where no mount namespace makes files
-read-only, it also denies what Landlock does not cover: modes, owners, times, attributes.
+The filter denies system calls that bypass the file rules: sockets, namespaces, mounts, other processes, kernel
+interfaces with a history of vulnerabilities. Without a mount namespace that makes files read-only, it also denies
+changes that Landlock does not cover: modes, owners, times, attributes.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from steno.permissions.sandbox import syscalls
 
-# Numbers of system calls on x86_64 and on aarch64.
+# System call numbers on x86_64 and aarch64.
 _SYSCALL_NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "socket": (41, 198),
     "socketpair": (53, 199),
@@ -160,7 +160,7 @@ _SYSCALL_NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
 }
 _AUDIT_ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32: Final = 0x40000000
-# Linux 6.17 ends with 469; a later call is unknown to this filter, so it does not exist here.
+# Linux 6.17 ends with 469; later calls are unknown to this filter and fail with ENOSYS.
 _LAST_KNOWN: Final = 469
 _NAMESPACES: Final = (
     syscalls.CLONE_NEWNS
@@ -174,7 +174,7 @@ _NAMESPACES: Final = (
 )
 
 _SOCKET_CALLS: Final = "socket connect bind listen accept accept4"
-# Their flags are behind a pointer, or they go around this filter; programs fall back to others.
+# The filter cannot check their flags, or they bypass it; programs fall back to other calls.
 _UNAVAILABLE_CALLS: Final = "clone3 openat2 io_uring_setup io_uring_enter io_uring_register"
 _DENIED_CALLS: Final = (
     "unshare setns mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen"
@@ -194,13 +194,13 @@ _METADATA_CALLS: Final = (
 )
 _ATTRIBUTE_READS: Final = "getxattr lgetxattr listxattr llistxattr getxattrat listxattrat"
 _SIGNAL_CALLS: Final = "tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal pidfd_open"
-# Calls whose first argument is a process; 0 is the caller.
+# Calls whose first argument is a process ID; 0 is the caller.
 _PROCESS_CALLS: Final = "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
 _AF_UNIX: Final = 1
 _STREAM_TYPES: Final = (1, 5)
-# F_SETOWN, F_SETSIG, F_SETOWN_EX: they make the kernel send signals to other processes.
+# F_SETOWN, F_SETSIG, F_SETOWN_EX make the kernel send signals to other processes.
 _SIGNAL_OWNERS: Final = (8, 10, 15)
-# What programs ask of files and terminals: window size, flags, bytes to read, extents, clones.
+# Requests for files and terminals: window size, flags, bytes to read, extents, clones.
 _ALLOWED_IOCTLS: Final = (
     0x5401, 0x540F, 0x5413, 0x541B, 0x5421, 0x5429, 0x5450, 0x5451, 0x802C542A, 0x80086601,
     0xC020660B, 0x40049409, 0x4020940D, 0x80081272, 0x80087601, 0x801C581F,
@@ -239,7 +239,7 @@ class _FilterProgram(ctypes.Structure):
 
 
 class FilterOptions(NamedTuple):
-    """What the rest of the confinement leaves to the filter."""
+    """What the filter must deny because the other mechanisms do not."""
 
     metadata: bool
     """Deny changes of modes, owners, times and attributes: no mount makes files read-only."""
@@ -255,19 +255,19 @@ class FilterOptions(NamedTuple):
 
 @cache
 def assemble_filter(options: FilterOptions) -> bytes:
-    """Return the filter as the kernel takes it.
+    """Return the filter in the kernel's format.
 
     Raises:
-        OSError: the architecture has no table.
+        OSError: the architecture is not supported.
     """
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in build_filter(options, syscalls.machine()))
 
 
 def install_filter(options: FilterOptions) -> None:
-    """Install the filter for this process and all it starts; needs no_new_privs.
+    """Install the filter for this process and its children; requires no_new_privs.
 
     Raises:
-        OSError: the kernel refused, or the architecture has no table.
+        OSError: the kernel refused, or the architecture is not supported.
     """
     code = assemble_filter(options)
     program = _FilterProgram(length=len(code) // 8, filter=code)
@@ -278,7 +278,7 @@ def build_filter(options: FilterOptions, architecture: str) -> list[Instruction]
     """Return the filter program for an architecture.
 
     Raises:
-        OSError: there is no table for the architecture.
+        OSError: the architecture is not supported.
     """
     if architecture not in _AUDIT_ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no seccomp table for {architecture}")
@@ -329,7 +329,7 @@ def _limited_calls(options: FilterOptions, column: int) -> Iterator[Instruction]
     if options.metadata:
         bodies["utimensat"] = _utimensat(touch=options.touch)
     if options.signals:
-        # Signals to the own process group (0) stay; the program leads a session of its own.
+        # Signals to its own process group (0) stay allowed; the program leads its own session.
         bodies["kill"] = own_process_only
     if options.processes:
         bodies |= dict.fromkeys(_PROCESS_CALLS.split(), own_process_only)
@@ -340,7 +340,7 @@ def _limited_calls(options: FilterOptions, column: int) -> Iterator[Instruction]
 
 
 def _for_syscall(name: str, column: int, body: list[Instruction]) -> Iterator[Instruction]:
-    """Yield a body that runs for one system call only; it must end by returning."""
+    """Yield a body for one system call; it must end with a return."""
     number = _SYSCALL_NUMBERS[name][column]
     if number is not None:
         yield Instruction(_JEQ, 0, len(body), number)
@@ -383,7 +383,7 @@ def _no_namespaces() -> list[Instruction]:
 
 
 def _stream_pairs() -> list[Instruction]:
-    """Allow pairs of connected Unix sockets that cannot be sent to another address."""
+    """Allow pairs of connected Unix sockets, which cannot be connected to another address."""
     return [
         _load(_argument(0)),
         Instruction(_JEQ, 1, 0, _AF_UNIX),
@@ -395,9 +395,9 @@ def _stream_pairs() -> list[Instruction]:
 
 
 def _utimensat(*, touch: bool) -> list[Instruction]:
-    """Deny all but setting the times of an open file (no path) to now (no times).
+    """Deny all calls except setting the times of an open file (no path) to now (no times).
 
-    Without `touch` that call does nothing and succeeds, so that `touch` can create files.
+    Without `touch` that call succeeds without effect, so that the `touch` command can create files.
     """
     return [
         _load(_argument(1)),
@@ -417,12 +417,12 @@ def _utimensat(*, touch: bool) -> list[Instruction]:
 
 
 def _no_set_user_bits(index: int) -> list[Instruction]:
-    """Deny modes that let others run a file as its owner."""
+    """Deny set-user-ID and set-group-ID modes."""
     return [_load(_argument(index)), Instruction(_JSET, 0, 1, _SET_ID_BITS), _fail(errno.EPERM), _permit()]
 
 
 def _open_flags(index: int, *, truncation: bool) -> list[Instruction]:
-    """Deny files created with such modes and, if asked to, truncation without write access."""
+    """Deny creating files with such modes and, with `truncation`, truncation without write access."""
     instructions = [
         _load(_argument(index)),
         Instruction(_JSET, 0, 3, _O_CREAT | _O_TMPFILE),

@@ -1,4 +1,4 @@
-"""Linux system calls that the standard library lacks. Imports nothing outside of it."""
+"""Linux system calls that the standard library lacks. Imports only the standard library."""
 
 import ctypes
 import errno
@@ -89,7 +89,7 @@ def machine() -> str:
 
 
 def syscall(number: int, *arguments: object) -> int:
-    """Make a system call; return -1 and keep errno when it fails."""
+    """Make a system call; return -1 and set errno if it fails."""
     return int(_libc.syscall(ctypes.c_long(number), *arguments))
 
 
@@ -133,9 +133,9 @@ def pivot_to_current_directory() -> None:
 
 
 def clone_mount_tree(location: int, attributes: int) -> int:
-    """Return a detached copy of the mounts at a descriptor's place, with attributes added.
+    """Return a detached copy of the mounts at a descriptor, with attributes added.
 
-    Attributes are only added, so flags that the kernel locked in a user namespace stay.
+    Attributes are only added, so flags that the kernel locked in a user namespace stay set.
     """
     flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE | _AT_EMPTY_PATH
     descriptor = _check_result(syscall(_OPEN_TREE, location, b"", ctypes.c_uint(flags)), "open_tree")
@@ -157,13 +157,13 @@ def set_attributes(descriptor: int, attributes: int, *, recursive: bool) -> None
 
 
 def move_mount(tree: int, target: int) -> None:
-    """Attach a detached tree to the file or folder that a descriptor refers to."""
+    """Attach a detached tree to the file or directory that a descriptor refers to."""
     flags = _MOVE_FROM_EMPTY | _MOVE_TO_EMPTY
     _check_result(syscall(_MOVE_MOUNT, tree, b"", target, b"", ctypes.c_uint(flags)), "move_mount")
 
 
 def open_in_root(root: int, path: str) -> int:
-    """Open a path below a root with O_PATH, refusing symbolic links in all of its parts."""
+    """Open a path below a root with O_PATH; refuse symbolic links in any component."""
     how = _OpenHow(
         flags=os.O_PATH | os.O_CLOEXEC, resolve=_RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS | _RESOLVE_IN_ROOT
     )
@@ -173,7 +173,7 @@ def open_in_root(root: int, path: str) -> int:
 
 
 def close_other_descriptors(keep: set[int]) -> None:
-    """Close every file descriptor except some."""
+    """Close all file descriptors except some."""
     first = 0
     for descriptor in [*sorted(keep), -1]:
         last = 0xFFFFFFFF if descriptor < 0 else descriptor - 1
@@ -190,7 +190,7 @@ def _close_range(first: int, last: int) -> None:
 
 
 def drop_capabilities(keep: frozenset[int]) -> None:
-    """Reduce the capabilities of this process, and of what it executes, to a set.
+    """Reduce the capabilities of this process, and of programs it executes, to a set.
 
     Raises:
         OSError: the kernel refused.

@@ -1,1 +1,1 @@
-"""Parses and analyses shell commands: what they run, read and write."""
+"""Parses and analyzes shell commands: what they run, read and write."""

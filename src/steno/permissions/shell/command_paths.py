@@ -1,9 +1,8 @@
-"""Paths that a command may name, files it may print, and folders it may run in.
+"""Paths that a command may name, files it may print, and directories it may run in.
 
-With a rule that denies reading a file, a rule such as `Bash(grep:*)` must not print that file:
-`grep -r` and `git log -p` print the content of files that they are not given by name. What a
-command may print is either everything (git prints old versions of any file) or the files below
-some folders.
+With a rule that denies reading a file, a rule such as `Bash(grep:*)` must not print that file: `grep -r` and `git log
+-p` print files that they do not name. A command may print either everything (git prints old versions of any file) or
+the files below some directories.
 """
 
 import os
@@ -29,17 +28,17 @@ from steno.permissions.shell.parser import ParsedScript
 
 
 def file_redirections(command: Command) -> Iterator[Redirection]:
-    """Yield the redirections of a command to files that are none of the standard devices."""
+    """Yield redirections to and from files, without the standard devices."""
     return (redirection for redirection in command.redirections if redirection.target.text not in STANDARD_DEVICES)
 
 
 def is_plain_file(path: str, *, folders: bool) -> bool:
-    """Whether a path is missing, a regular file, or with `folders` a folder: none that can block."""
+    """Whether reading a path cannot block: missing, a regular file, or with `folders` a directory."""
     return os.path.isfile(path) or (folders and os.path.isdir(path)) or not os.path.lexists(path)
 
 
 def rule_texts(command: Command) -> Iterator[str]:
-    """Yield the texts under which a rule that forbids may know a command."""
+    """Yield the texts of a command that deny and ask rules are matched with."""
     if not command.words:
         return
     by_program_name = msgspec.structs.replace(
@@ -53,7 +52,7 @@ def rule_texts(command: Command) -> Iterator[str]:
 
 
 def _without_options(command: Command) -> Command:
-    """Leave out the options between a program and its first operand: `git -P push` is a push."""
+    """Remove the options before the first operand: `git -P push` is a push."""
     index = 1
     while index < len(command.words) and command.words[index].text.startswith("-"):
         index += 1
@@ -61,7 +60,7 @@ def _without_options(command: Command) -> Command:
 
 
 def possible_rule_texts(command: Command) -> Iterator[str]:
-    """Yield a command without options that may take a value: `git -C x push` may be a push."""
+    """Yield the text without options and their possible values: `git -C x push` may be a push."""
     index = 1
     while index < len(command.words) and command.words[index].text.startswith("-"):
         index += 1 if "=" in command.words[index].text else 2
@@ -70,7 +69,7 @@ def possible_rule_texts(command: Command) -> Iterator[str]:
 
 
 def path_candidates(command: Command) -> Iterator[Word]:
-    """Yield the words of a command that may be paths, and parts of options that may be."""
+    """Yield the words and option values of a command that may be paths."""
     for word in command.words[1:]:
         yield word
         _, separator, value = word.text.partition("=")
@@ -87,25 +86,25 @@ _MAX_BUNDLED_LETTERS: Final = 12
 
 
 class ExposedContent(msgspec.Struct, frozen=True):
-    """What a command shows besides the files that its words name."""
+    """The directories whose files a command may print, or everything."""
 
     folders: tuple[Word, ...] = ()
     everything: bool = False
 
 
 def exposed_content(command: Command) -> ExposedContent:
-    """Return what a command may show of files it is not given by name."""
+    """Return what a command may print of files that it does not name."""
     if not command.words:
         return ExposedContent()
     analyse = _EXPOSURE_BY_PROGRAM.get(program_name(command.program))
     return analyse(command.words[1:]) if analyse is not None else ExposedContent()
 
 
-# Searching and copying
+# Search and copy programs
 
 
 def _operands(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return the words that may be folders; options and their values are looked at as well."""
+    """Return the words that may be directories; option values are included."""
     return tuple(word for word in words if not word.text.startswith("-"))
 
 
@@ -113,7 +112,7 @@ def _all_operands(words: tuple[Word, ...]) -> ExposedContent:
     return ExposedContent(_operands(words))
 
 
-# Letters of options without a value, by program; the word after any other option may be its value.
+# Option letters without a value, by program; the word after any other option may be its value.
 _GREP_FLAGS: Final = "EFGPiyvwxcLlqsobHhnTZzaIrRUu"
 _RG_FLAGS: Final = "acFhHiIlLnNoPpqsSuUvVwxz0."
 _LONG_FLAGS: Final = word_set(
@@ -128,7 +127,7 @@ _PATTERN_OPTION: Final = re.compile(r"-[^-]*[ef]|--(?:regexp|file)(?:=|$)")
 
 
 def _search(words: tuple[Word, ...], flags: str) -> ExposedContent:
-    """`rg x`: the folder it runs in, unless it is given files or folders after the pattern."""
+    """Return the operands; `rg x` without a directory searches the current one."""
     certain_operands = 0
     is_value = False
     for word in words:
@@ -148,7 +147,7 @@ def _may_take_value(text: str, flags: str) -> bool:
     if text.startswith("--"):
         return text != "--" and "=" not in text and text not in _LONG_FLAGS
     value_index = next((index for index, letter in enumerate(text[1:], 1) if letter not in flags), 0)
-    # What follows such a letter in the same word is its value: `-m5`.
+    # The rest of a word after such a letter is its value: `-m5`.
     return value_index == len(text) - 1 and not text[value_index].isdigit()
 
 
@@ -206,7 +205,7 @@ def _git(words: tuple[Word, ...]) -> ExposedContent:
     if subcommand == "mv":
         return ExposedContent(_operands(rest))
     if subcommand == "clone":
-        # A copy of a repository on this machine has the files of it under other names.
+        # A clone of a local repository contains its files under other names.
         is_local = any(re.match(r"[^:]*(?:/|$)|file:", word.text) for word in _operands(rest)[:1])
         return ExposedContent(everything=is_local)
     if subcommand in _GIT_REFERENCES:
@@ -216,7 +215,7 @@ def _git(words: tuple[Word, ...]) -> ExposedContent:
             subcommand == "stash" and (not rest or rest[0].text != "show")
         )
         if subcommand == "show":
-            # Of a name that is not a commit's, the content is shown whatever the options are.
+            # If the operand is not a commit, its content is shown regardless of the options.
             hides_content = hides_content and all(_HEAD.fullmatch(word.text) for word in _operands(rest))
         shows_patch = any(map(_PATCH.fullmatch, options))
         return ExposedContent() if hides_content and not shows_patch else _git_paths(rest)
@@ -229,13 +228,13 @@ def _git(words: tuple[Word, ...]) -> ExposedContent:
 
 
 def prints_raw_objects(words: tuple[Word, ...]) -> bool:
-    """Whether a format may print the object that a reference names, which may be a file."""
+    """Whether a format may print the raw object of a reference, which may be a file."""
     has_format = any(word.text.startswith("--f") for word in words)
     return has_format and any("raw" in word.text or UNKNOWN_PART in word.text for word in words)
 
 
 def _git_paths(rest: tuple[Word, ...]) -> ExposedContent:
-    """Return the paths after `--` or in `REVISION:path`; everything when there are none."""
+    """Return the paths after `--` or in `REVISION:path`; everything if there are none."""
     separator = next((at for at, word in enumerate(rest) if word.text == "--"), None)
     paths: tuple[Word, ...] = rest[separator + 1 :] if separator is not None else ()
     if separator is None:
@@ -263,7 +262,7 @@ _EXPOSURE_BY_PROGRAM: Final[Mapping[str, Callable[[tuple[Word, ...]], ExposedCon
 
 
 def files_below(folder: str) -> Iterator[ResolvedPath | None]:
-    """Yield the places below a folder, a bounded number of them; None when there are more."""
+    """Yield the paths below a directory, up to a limit; None when the limit is exceeded."""
     seen = 0
     folders = [folder]
     while folders:
@@ -282,7 +281,7 @@ def files_below(folder: str) -> Iterator[ResolvedPath | None]:
 
 
 def path_parts(word: Word) -> Iterator[Word]:
-    """Yield the parts of a word that a program may take for a path: `HEAD:.env`, `x=@.env`."""
+    """Yield the parts of a word that a program may use as a path: `HEAD:.env`, `x=@.env`."""
     text = word.text
     if re.search(r"\s", text) or not word.literal:
         return
@@ -297,13 +296,13 @@ def path_parts(word: Word) -> Iterator[Word]:
 
 
 def bundled_values(word: Word) -> Iterator[Word]:
-    """Yield what may be the value of a short option in the same word: `-bf.env`."""
+    """Yield possible values of a short option in the same word: `-bf.env`."""
     if word.literal and re.match(r"-[a-zA-Z0-9]", word.text):
         yield from map(literal_word, filter(None, (word.text[index:] for index in range(2, _MAX_BUNDLED_LETTERS))))
 
 
 def is_process_path(path: str) -> bool:
-    """Whether a path leads through `/proc` or `/dev/fd`, where names depend on who looks."""
+    """Whether a path goes through `/proc` or `/dev/fd`, where names depend on the process."""
     parts = [part for part in path.split("/") if part]
     current = "/"
     links = 0
@@ -326,20 +325,20 @@ def is_process_path(path: str) -> bool:
 
 _MAX_MOVES: Final = 3
 _MAX_PATH_LENGTH: Final = 8192
-"""Twice what the kernel takes for a path; patterns are slow on longer ones."""
+"""Twice the kernel's limit for paths; patterns are slow on longer ones."""
 
 
 class RunFolders(msgspec.Struct, frozen=True):
-    """The folders that a script's commands may run in."""
+    """The directories that the commands of a script may run in."""
 
     all: tuple[str, ...]
     home: str
-    """What `~` stands for."""
+    """The directory that `~` expands to."""
     lost: bool = False
-    """Whether there may be others."""
+    """Whether there may be other directories."""
 
     def resolve(self, word: Word) -> tuple[ResolvedPath, ...] | None:
-        """Return all places that a word may name; None when that cannot be said."""
+        """Return all paths that a word may refer to; None if they are unknown."""
         if not word.literal or len(word.text) > _MAX_PATH_LENGTH:
             return None
         if word.tilde and not self.home:
@@ -351,7 +350,7 @@ class RunFolders(msgspec.Struct, frozen=True):
 
 
 def find_run_folders(parsed_script: ParsedScript, cwd: str, home: str) -> RunFolders:
-    """Return where the commands of a script may run, in whatever order it moves."""
+    """Return the directories that the commands of a script may run in, for any order of its `cd` commands."""
     targets: list[str] = []
     for command in parsed_script.all_commands():
         texts = [word.text for word in command.words]
@@ -370,7 +369,7 @@ def find_run_folders(parsed_script: ParsedScript, cwd: str, home: str) -> RunFol
             current = cwd
             for target in order:
                 resolved_path = ResolvedPath.of(target, current)
-                # `cd` goes by names: `link/..` leads back, and not to what is above the target.
+                # `cd` resolves `..` by name: `link/..` is the directory of the link, not of its target.
                 folders[os.path.realpath(resolved_path.path)] = None
                 current = resolved_path.real
                 folders[current] = None
@@ -378,7 +377,7 @@ def find_run_folders(parsed_script: ParsedScript, cwd: str, home: str) -> RunFol
 
 
 def cd_target(command: Command, home: str) -> str | None:
-    """Return where a `cd` goes; None when that is not known before it runs."""
+    """Return the target of a `cd` command; None if it is unknown."""
     words = [word for word in command.words[1:] if word.text not in {"-P", "-L", "--"}]
     if len(words) != 1 or not words[0].literal:
         return None

@@ -10,26 +10,26 @@ from steno.permissions.shell.command import UNKNOWN_PART, Word, literal_word
 
 
 class DangerousOptions(msgspec.Struct, frozen=True):
-    """What to look for among the words of a program."""
+    """The dangerous options of one program."""
 
     short: str = ""
     """Letters of options that run something."""
     long: str = ""
-    """Names of options that run something; beginnings of them count too."""
+    """Names of options that run something, including their abbreviations."""
     runs: str = ""
-    """Options whose value is a program that is run."""
+    """Options whose value is a program to run."""
     writes: str = ""
-    """Options whose value is a file that is written."""
+    """Options whose value is a file to write."""
     code: str = ""
-    """A pattern: a word that fits it runs something."""
+    """Regular expression for words that run something."""
     values: str = ""
-    """Options whose value is nothing but text."""
+    """Options whose value is only text."""
     first: str = ""
-    """Subcommands that run what they are given, or what a file says."""
+    """Subcommands that run their operands or the content of a file."""
 
 
 class DangerousUse(msgspec.Struct, frozen=True):
-    """What was found."""
+    """The programs and files that the options of a command name."""
 
     runs: tuple[tuple[Word, ...], ...] = ()
     writes: tuple[Word, ...] = ()
@@ -159,7 +159,7 @@ DANGEROUS_OPTIONS: Final[Mapping[str, DangerousOptions]] = {
     "openvpn": DangerousOptions(code=r".*"),
     "ansible": DangerousOptions(code=r".*"),
 }
-# How many operands after a subcommand say what it runs: `uv run pytest`, `docker exec web ls`.
+# Number of operands after a subcommand that decide what it runs: `uv run pytest`, `docker exec web ls`.
 _OPERANDS_AFTER_SUBCOMMAND: Final[Mapping[tuple[str, str], int]] = {
     ("uv", "run"): 1,
     ("poetry", "run"): 1,
@@ -184,7 +184,7 @@ _OPERANDS_AFTER_SUBCOMMAND: Final[Mapping[tuple[str, str], int]] = {
 }
 _GIT_SHORT_OPTIONS: Final = {"": "c", "clone": "cu", "rebase": "x", "difftool": "x", "grep": "O", "init": "c"}
 _SED_PROGRAMS: Final = frozenset({"sed", "gsed"})
-# Scripts of sed that print, delete and replace, and nothing else. `e` runs, `w` and `r` use files.
+# sed scripts that only print, delete and replace. `e` runs commands, `w` and `r` access files.
 _SED_STEP: Final = (
     r"(?:(?:[0-9]+|\$|/[^/\\\n]*/)(?:,(?:\+?[0-9]+|\$|/[^/\\\n]*/))?!?)?\s*"
     r"(?:[pdq=]|s(?P<d{0}>[/|,#:@!])(?:(?!(?P=d{0}))[^\\\n]|\\[^\n])*(?P=d{0})"
@@ -214,7 +214,7 @@ def find_dangerous_use(words: tuple[Word, ...], options: DangerousOptions) -> Da
 
 
 class _OptionScanner:
-    """Goes over the words of a command."""
+    """Scans the words of a command."""
 
     def __init__(self, words: tuple[Word, ...], options: DangerousOptions) -> None:
         self.words = words
@@ -227,29 +227,29 @@ class _OptionScanner:
         self.subcommand = ""
 
     def mark_opaque(self, index: int, reason: str) -> int:
-        """Note why nobody can say what is run; the words after that do not matter."""
+        """Record why the command is opaque, and skip the remaining words."""
         self.index = index
         self.reason = reason
         return len(self.words)
 
     def scan_word(self, index: int) -> int:
-        """Look at a word; return where to go on."""
+        """Scan a word; return the index of the next one."""
         word, options = self.words[index], self.options
         text = word.text
         previous = self.words[index - 1].text
         if previous in options.values.split() and not word.splits:
             return index + 1
         if word.splits or text.startswith(UNKNOWN_PART):
-            return self.mark_opaque(index, "its options are not known before it runs")
+            return self.mark_opaque(index, "its options depend on a variable")
         if options.code and re.fullmatch(options.code, text):
-            return self.mark_opaque(index, f"{text!r} may make it run something")
+            return self.mark_opaque(index, f"{text!r} may run a program")
         if self.words[0].text.endswith("git") and self.is_dangerous_git_option(text):
-            return self.mark_opaque(min(index + 1, len(self.words) - 1), f"{text!r} may run something")
+            return self.mark_opaque(min(index + 1, len(self.words) - 1), f"{text!r} may run a program")
         if not text.startswith("-") or text == "-":
             self.subcommand = self.subcommand or text
             self.operands += 1
             if self.operands == 1 and text in options.first.split():
-                return self.mark_opaque(self.last_naming_word(index, text), f"{text!r} runs what it is given")
+                return self.mark_opaque(self.last_naming_word(index, text), f"{text!r} runs its arguments")
             name, separator, value = text.partition("=")
             if separator and name in options.writes.split():
                 self.writes.append(Word(value))
@@ -257,7 +257,7 @@ class _OptionScanner:
         return self.scan_option(index, text)
 
     def last_naming_word(self, index: int, subcommand: str) -> int:
-        """Return the last word that a rule must name to say what a subcommand runs."""
+        """Return the last word that a rule must name to determine what a subcommand runs."""
         operand_count = _OPERANDS_AFTER_SUBCOMMAND.get((self.words[0].text.rsplit("/", 1)[-1], subcommand))
         if operand_count is None:
             return len(self.words) - 1
@@ -267,7 +267,7 @@ class _OptionScanner:
         return [index, *operands][operand_count] if operand_count <= len(operands) else len(self.words) - 1
 
     def is_dangerous_git_option(self, text: str) -> bool:
-        """Whether a short option of git runs something: that hangs on the word before it."""
+        """Whether a short option of git runs something, which depends on the subcommand."""
         letters = _GIT_SHORT_OPTIONS.get(self.subcommand, "")
         return re.match(rf"-[{letters}]", text) is not None if letters else False
 
@@ -275,16 +275,16 @@ class _OptionScanner:
         options = self.options
         name, separator, value = text.partition("=")
         if any(_abbreviates(name, dangerous_name) for dangerous_name in options.long.split()):
-            return self.mark_opaque(index + (0 if separator else 1), f"{name!r} runs something")
+            return self.mark_opaque(index + (0 if separator else 1), f"{name!r} runs a program")
         if not text.startswith("--") and any(letter in options.short for letter in text[1:]):
-            return self.mark_opaque(min(index + 1, len(self.words) - 1), f"{text!r} runs something")
+            return self.mark_opaque(min(index + 1, len(self.words) - 1), f"{text!r} runs a program")
         if any(_abbreviates(name, each) for each in options.runs.split()):
             program = Word(value) if separator else self.words[index + 1] if index + 1 < len(self.words) else None
             if program is None or not program.literal:
-                return self.mark_opaque(index, f"{name!r} runs something")
+                return self.mark_opaque(index, f"{name!r} runs a program")
             self.index = index if separator else index + 1
             if program.text:
-                # The preprocessor is given a path, and the other nothing.
+                # The preprocessor gets a path as its argument, the hostname program none.
                 given_path = () if name.startswith("--hostname") else (Word(UNKNOWN_PART),)
                 self.runs.append((program, *given_path))
             return self.index + 1
@@ -301,21 +301,21 @@ def _has_bundled_letter(text: str, letter: str) -> bool:
 
 
 def _abbreviates(option: str, name: str) -> bool:
-    """Whether a long option is another, cut short as many programs allow."""
+    """Whether a long option is a name or an abbreviation of it."""
     if not name.startswith("--"):
         return option == name
     return len(option) > len("--") and name.startswith(option)
 
 
 def _sed_use(words: tuple[Word, ...]) -> DangerousUse:
-    """Look for scripts that run or write, and for files that are changed in place."""
+    """Find scripts that run or write something, and files that are edited in place."""
     scripts: list[tuple[int, Word]] = []
     operands: list[tuple[int, Word]] = []
     in_place = False
     for index, word in enumerate(words[1:], 1):
         text = word.text
         if word.splits or text.startswith(UNKNOWN_PART):
-            return DangerousUse(at=index, why="its options are not known before it runs")
+            return DangerousUse(at=index, why="its options depend on a variable")
         if words[index - 1].text in {"-e", "--expression"}:
             scripts.append((index, word))
         elif text.startswith("--expression="):
@@ -325,10 +325,10 @@ def _sed_use(words: tuple[Word, ...]) -> DangerousUse:
         elif re.match(r"-[nErzu]*i|--in-pl", text):
             in_place = True
         elif not _SED_FLAG.fullmatch(text):
-            return DangerousUse(at=index, why=f"{text!r} may make it run something")
+            return DangerousUse(at=index, why=f"{text!r} may run a program")
     if not scripts and operands:
         scripts.append(operands.pop(0))
     unsafe_scripts = [at for at, script in scripts if not script.literal or not _SED_SCRIPT.fullmatch(script.text)]
     if unsafe_scripts:
-        return DangerousUse(at=unsafe_scripts[0], why="its script may run something or write files")
+        return DangerousUse(at=unsafe_scripts[0], why="its script may run programs or write files")
     return DangerousUse(writes=tuple(word for _, word in operands) if in_place else ())

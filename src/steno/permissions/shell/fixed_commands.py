@@ -1,4 +1,4 @@
-"""Commands that run without the sandbox and without approval: fixed programs with fixed options."""
+"""Commands that run without sandbox and approval: fixed programs with fixed options."""
 
 import re
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ _NUMBER_RANGES: Final = re.compile(r"[0-9,-]+")
 
 
 class _FixedShape(msgspec.Struct, frozen=True):
-    """The options and operands of one program."""
+    """The allowed options and operands of one program."""
 
     flags: str = ""
     """Letters of options without a value."""
     numbered: str = ""
-    """Letters of options whose value is a number or a list of numbers."""
+    """Letters of options with a number or a list of numbers as value."""
     single: str = ""
-    """Letters of options whose value is one character."""
+    """Letters of options with one character as value."""
     operands: _FixedOperands = "paths"
     folders: bool = False
-    """Whether an operand may be a folder."""
+    """Whether operands may be directories."""
 
 
 _FIXED_COMMANDS: Final[Mapping[str, _FixedShape]] = {
@@ -53,7 +53,7 @@ _FIXED_COMMANDS: Final[Mapping[str, _FixedShape]] = {
 
 
 def fixed_paths(command: Command) -> tuple[tuple[Word, ...], bool] | None:
-    """Return the paths a command reads and whether folders are meant; None for any other command.
+    """Return the paths that a command reads and whether they may be directories; None for any other command.
 
     >>> from steno.permissions.shell.command import Command, literal_word
     >>> words = tuple(map(literal_word, "head -n 5 a.txt".split()))
@@ -74,7 +74,7 @@ def fixed_paths(command: Command) -> tuple[tuple[Word, ...], bool] | None:
             break
         if not word.text.startswith("-") or word.text == "-":
             operands.append(word)
-            # An option behind an operand is taken for one by some programs and not by others.
+            # Programs disagree about whether an option after an operand is an option.
             continue
         if operands and shape.operands != "text":
             return None
@@ -87,7 +87,7 @@ def fixed_paths(command: Command) -> tuple[tuple[Word, ...], bool] | None:
 
 
 def _fixed_option(text: str, shape: _FixedShape) -> str | None:
-    """Return the letter whose value is the next word, empty if none; None for an unlisted option."""
+    """Return the letter of an option with its value in the next word, or an empty string; None if unlisted."""
     if shape.operands == "text" and not shape.flags:
         return None
     if _NUMBER.fullmatch(text) and "n" in shape.numbered:

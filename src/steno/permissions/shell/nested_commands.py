@@ -1,8 +1,7 @@
 """Commands nested in the words of others: `sudo rm`, `find -exec`, `bash -c`, `rg --pre`.
 
-Programs are looked up by the last part of their name. Nested commands are checked like any
-command; where it is not known what is run, the command is opaque, and only a rule that names the
-words in question allows it.
+Programs are looked up by the last part of their name. Nested commands are checked like any other command. If it is
+unknown what a command runs, the command is opaque, and only a rule that names the words in question allows it.
 """
 
 import re
@@ -25,7 +24,7 @@ from steno.permissions.shell.dangerous_options import DANGEROUS_OPTIONS, Dangero
 
 
 class NestedCommands(msgspec.Struct, frozen=True):
-    """What a command runs besides itself; what hides in the inner ones is not unfolded yet."""
+    """The commands nested in a command, one level deep."""
 
     inner: tuple[Command, ...] = ()
     scripts: tuple[str, ...] = ()
@@ -37,14 +36,14 @@ class NestedCommands(msgspec.Struct, frozen=True):
 
 
 class Wrapper(msgspec.Struct, frozen=True):
-    """A program whose words end in another command."""
+    """A program whose last words are another command."""
 
     flags: str = ""
-    """Options that stand alone, by their letters or, with dashes, by their names."""
+    """Options without a value, as letters or as names with dashes."""
     values: str = ""
-    """Options that take a value."""
+    """Options with a value."""
     skip: int = 0
-    """How many words stand before the command."""
+    """Number of operands before the command."""
     transparent: bool = False
 
 
@@ -71,32 +70,32 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = {
     "cmd": Wrapper(),
 }
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
-_UNKNOWN_WORDS: Final = "its words are not known before it runs"
+_UNKNOWN_WORDS: Final = "its arguments depend on a variable"
 
 
 def program_name(program: str) -> str:
-    """Return the last part of a program's name, as tables know it."""
+    """Return the last part of a program's path, in lower case and without `.exe`."""
     name = re.split(r"[/\\]", program)[-1].lower()
     return name.removesuffix(".exe")
 
 
 def opaque(index: int, reason: str) -> NestedCommands:
-    """Say that nobody knows what a command runs, unless a rule names it up to a word."""
+    """Mark a command as opaque unless a rule names its words up to an index."""
     return NestedCommands(reach=index, sealed=reason)
 
 
 def opaque_command(command: Command) -> NestedCommands:
-    """Say that only a rule which names every word knows what a command runs."""
+    """Mark a command as opaque unless a rule names all of its words."""
     return opaque(len(command.words) - 1, _UNKNOWN_WORDS)
 
 
 def nested_command(words: tuple[Word, ...], assignments: tuple[Assignment, ...] = ()) -> Command:
-    """Return a command that another runs."""
+    """Return a nested command."""
     return Command(words=words, assignments=assignments)
 
 
 def skip_options(words: tuple[Word, ...], wrapper: Wrapper) -> int | None:
-    """Return where the words after the options begin; None when an option is not known."""
+    """Return the index of the first word after the options; None for an unknown option."""
     index = 1
     while index < len(words):
         text = words[index].text
@@ -117,7 +116,7 @@ def skip_options(words: tuple[Word, ...], wrapper: Wrapper) -> int | None:
 
 
 def _option_length(text: str, wrapper: Wrapper) -> int | None:
-    """Return how many words an option takes with its value."""
+    """Return the number of words of an option with its value."""
     flags, values = wrapper.flags.split(), wrapper.values.split()
     if text.startswith("--"):
         name, separator, _ = text.partition("=")
@@ -133,7 +132,7 @@ def _option_length(text: str, wrapper: Wrapper) -> int | None:
 
 
 def unwrap(command: Command, wrapper: Wrapper) -> NestedCommands:
-    """Return the command at the end of the words of another."""
+    """Return the command that a wrapper runs."""
     words = command.words
     name = program_name(words[0].text)
     if name == "command" and len(words) > 1 and words[1].text in {"-v", "-V"}:
@@ -165,7 +164,7 @@ def _to_assignment(word: Word) -> Assignment:
 
 
 def unwrap_env(command: Command) -> NestedCommands:
-    """`env NAME=value program …`."""
+    """Return the command in `env NAME=value program …`."""
     words = command.words
     index = skip_options(words, Wrapper("i 0 v --ignore-environment --null --debug", "u --unset C --chdir"))
     if index is None or any(word.splits for word in words[:index]):
@@ -190,7 +189,7 @@ _XARGS_OPTIONS: Final = Wrapper(
 
 
 def unwrap_xargs(command: Command) -> NestedCommands:
-    """`xargs program …`: more words follow that nobody knows."""
+    """Return the command in `xargs program …`, which gets more arguments from its input."""
     words = list(command.words)
     replacement = ""
     for option_index, word in enumerate(words[1:-1], 1):
@@ -204,7 +203,7 @@ def unwrap_xargs(command: Command) -> NestedCommands:
     if index is None or any(word.splits for word in words[:index]) or UNKNOWN_PART in replacement:
         return opaque_command(command)
     nested_words = words[index:] or [literal_word("echo")]
-    # Without -I a word may still be replaced under another name by an option that was not read.
+    # Without -I, another option that was not parsed may still define a replacement string.
     if replacement:
         nested_words = [
             Word(nested_word.text.replace(replacement, UNKNOWN_PART), splits=nested_word.splits)
@@ -218,7 +217,7 @@ def unwrap_xargs(command: Command) -> NestedCommands:
 
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "rbash"})
 _OTHER_SHELLS: Final = frozenset({"zsh", "fish", "csh", "tcsh", "pwsh", "nu", "xonsh", "elvish"})
-# Whatever they are given, they run it, or something that a file or a server says.
+# Programs that run their arguments, or commands from a file or server.
 _OPAQUE_PROGRAMS: Final = word_set(
     "parallel entr at batch crontab su runuser pkexec script expect screen tmux unshare nsenter"
     " systemd-run gdb lldb strace ltrace perf valgrind rlwrap unbuffer socat nc ncat hash enable"
@@ -236,14 +235,14 @@ def is_shell(program: str) -> bool:
 
 
 def runs_code(program: str) -> bool:
-    """Whether a program runs what it is given: no rule over all its words is ever offered."""
+    """Whether a program runs its arguments; such programs are never suggested as prefix rules."""
     name = re.sub(r"(?<=[a-z])[0-9.]+$", "", program_name(program))
     is_known = name in WRAPPERS or name in _OPAQUE_PROGRAMS or name in DANGEROUS_OPTIONS or name in _PROGRAM_PARSERS
     return is_known or name in {"source", "."} or is_shell(name)
 
 
 def find_nested_commands(command: Command) -> NestedCommands:
-    """Return what hides in a command."""
+    """Return the commands nested in a command."""
     words = command.words
     if not words or not words[0].literal:
         return NestedCommands()
@@ -257,17 +256,17 @@ def find_nested_commands(command: Command) -> NestedCommands:
     if name in WRAPPERS:
         return unwrap(command, WRAPPERS[name])
     if (name in _OPAQUE_PROGRAMS or unversioned in _OPAQUE_PROGRAMS) and len(words) > 1:
-        return opaque(len(words) - 1, f"{name} runs what it is given")
+        return opaque(len(words) - 1, f"{name} runs its arguments")
     if name in _OPAQUE_PROGRAMS and name in _OTHER_SHELLS:
-        return opaque(0, "it reads commands from elsewhere")
+        return opaque(0, "it reads commands from a file or standard input")
     dangerous_options = DANGEROUS_OPTIONS.get(name) or DANGEROUS_OPTIONS.get(unversioned)
     return _from_dangerous_options(command, dangerous_options) if dangerous_options is not None else NestedCommands()
 
 
 def _shell(command: Command) -> NestedCommands:
-    """`bash -c script`; a script file is judged as a word; anything else is read from elsewhere."""
+    """Return the script in `bash -c script`; a script file counts as a word, anything else is opaque."""
     words = command.words
-    external_script = opaque(len(words) - 1, "it reads commands from elsewhere")
+    external_script = opaque(len(words) - 1, "it reads commands from a file or standard input")
     if [word.text for word in words[1:]] in (["--version"], ["--help"]):
         return NestedCommands()
     for index, word in enumerate(words[1:], 1):
@@ -281,7 +280,7 @@ def _shell(command: Command) -> NestedCommands:
                 return opaque_command(command)
             return NestedCommands(scripts=(script.text,), reach=index + 1)
         if not word.text.startswith(("-", "+")):
-            # A bare name may be looked up in the path, or not be a script at all.
+            # A bare name may be looked up in PATH, or may not be a script.
             return NestedCommands(reach=index) if "/" in word.text or "." in word.text else external_script
         if not _SHELL_FLAGS.fullmatch(word.text):
             return external_script
@@ -313,7 +312,7 @@ def _alias(command: Command) -> NestedCommands:
 
 
 def _ssh(command: Command) -> NestedCommands:
-    """`ssh host words`: the far shell reads the words once more."""
+    """Return the command in `ssh host words`; the remote shell parses the words again."""
     words = command.words
     index = skip_options(words, Wrapper("4 6 A a C f G g K k M N n q s T t V v X x Y y", "p l i b c e m"))
     if index is None or any(word.splits for word in words):
@@ -322,7 +321,7 @@ def _ssh(command: Command) -> NestedCommands:
     if not all(word.literal for word in rest):
         return opaque_command(command)
     if not rest:
-        return opaque(len(words) - 1, "it opens a shell on another machine")
+        return opaque(len(words) - 1, "it opens a remote shell")
     return NestedCommands(scripts=(" ".join(word.text for word in rest),), reach=len(words) - 1)
 
 
@@ -350,7 +349,7 @@ def _find(command: Command) -> NestedCommands:
         if word.splits or word.text.startswith(UNKNOWN_PART):
             return opaque_command(command)
         if word.text in _FIND_EXEC_OPTIONS:
-            # In the folder of the file, its path begins with `./`.
+            # -execdir runs in the directory of the file, where its path starts with `./`.
             path_prefix = f"./{UNKNOWN_PART}" if word.text.endswith("dir") else start
             end = _find_end(words, index + 1)
             nested_words = tuple(Word(argument.text.replace("{}", path_prefix)) for argument in words[index + 1 : end])
@@ -369,7 +368,7 @@ def _find(command: Command) -> NestedCommands:
 
 
 def _find_start(words: tuple[Word, ...]) -> str:
-    """Return how the paths that find comes upon begin: as its only folder is written."""
+    """Return the common start of the paths that find prints."""
     folders: list[str] = []
     for word in words[1:]:
         if word.text in {"-H", "-L", "-P"}:
@@ -383,7 +382,7 @@ def _find_start(words: tuple[Word, ...]) -> str:
 
 
 def _find_end(words: tuple[Word, ...], start: int) -> int:
-    """Return where the command of an `-exec` ends; as late as it can."""
+    """Return the index of the end of an `-exec` command, as late as possible."""
     for index in range(start, len(words)):
         if words[index].text == ";":
             return index
@@ -423,7 +422,7 @@ def _test(command: Command) -> NestedCommands:
 
 
 def _declaration(command: Command) -> NestedCommands:
-    """`export NAME=value`, `read NAME`: a name may be a subscript that runs something."""
+    """`export NAME=value`, `read NAME`: a subscript in a name can run commands."""
     for word in command.words[1:]:
         name = word.text.partition("=")[0]
         if not re.fullmatch(r"-[a-zA-Z]*|[A-Za-z_]\w*", name, re.ASCII):

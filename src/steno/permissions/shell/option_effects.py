@@ -1,14 +1,14 @@
-"""Effects of program options, and which options void a prefix rule.
+"""Effects of program options, and the options that void a prefix rule.
 
 For example, `-C` after `Bash(npm run test:*)` changes the directory.
 
-A rule allows the words it names. The words that its `*` covers are examined here: an option that
-runs a program, names a configuration, script or output file, changes the directory, loads code or
-connects elsewhere voids the match. The facts about tools are in `rule_options.toml`; options of
-unknown tools, and options that the file does not list, are classified by their names.
+A rule allows the words it names. The words that its `*` matches are checked here: an option that runs a program, names
+a configuration, script or output file, changes the directory, loads code or opens a connection voids the match. Known
+programs are described in `rule_options.toml`; options of other programs, and options not listed there, are classified
+by name.
 
 option_table().tools["make"].void       # effects, and the options that have them
-effect_by_name("--log-file=x")          # ("writes", "--log-file"), for a tool that is not listed
+effect_by_name("--log-file=x")          # ("writes", "--log-file"), for an unknown program
 """
 
 import re
@@ -31,26 +31,26 @@ _LONGEST_NAME: Final = 100
 
 
 class ToolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of the words of a tool, or of one of its subcommands."""
+    """The known options and operands of a program or of one of its subcommands."""
 
     source: str = ""
-    """The manual page or help text that the facts were taken from."""
+    """The manual page or help text that documents the options."""
     also: str = ""
-    """Other names of the tool."""
+    """Other names of the program."""
     style: _OptionStyle = "gnu"
-    """`gnu`: `-abc` bundles, `--name` abbreviates; `dash`: `-name`; `nopt`: both, as npm reads."""
+    """`gnu`: `-abc` bundles, `--name` abbreviates; `dash`: `-name`; `nopt`: both, as npm parses them."""
     strict: bool = False
-    """Whether a long option that is not listed voids, whatever its name."""
+    """Whether every unlisted long option voids the match."""
     harmless: bool = False
-    """Whether no option of it can do more than change what is printed."""
+    """Whether all options only change the output."""
     short: str | None = None
-    """Letters of harmless options; with it, letters that are not listed void."""
+    """Letters of harmless options; if set, unlisted letters void the match."""
     values: str = ""
-    """Harmless options that take a value, which may be the next word."""
+    """Harmless options whose value may be the next word."""
     ok: str = ""
-    """Other harmless options; `-W*` stands for all that begin so."""
+    """Other harmless options; `-W*` covers all options with that prefix."""
     paths: str = ""
-    """Options that load code when their value is a path."""
+    """Options that load code if their value is a path."""
     void: dict[str, str] = {}
     """Options that void the match, by effect."""
     operands: dict[str, list[str]] = {}
@@ -58,35 +58,35 @@ class ToolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     void_values: dict[str, list[str]] = {}
     """Patterns of option values that void the match, by effect."""
     settings: str = ""
-    """For tools that take `NAME=value` operands: the names that are harmless with a plain value."""
+    """Names of harmless settings, for programs with `NAME=value` operands; the value must be plain."""
     most: int = 0
-    """How many operands are read; one more is written. Zero for any number."""
+    """Maximum number of operands that are read; further ones are written. Zero for no limit."""
     rest: _RestKind = "operands"
-    """What the words after `--` are."""
+    """How the words after `--` are interpreted."""
     subs: str = ""
-    """Harmless subcommands; with it, a subcommand that is not listed voids."""
+    """Harmless subcommands; if set, unlisted subcommands void the match."""
     void_subs: dict[str, str] = {}
     """Subcommands that void the match unless the rule names them, by effect."""
     sub: dict[str, "ToolOptions"] = {}
-    """Subcommands with options that are not those of the tool."""
+    """Subcommands with their own options."""
     each: "ToolOptions | None" = None
-    """The options after any subcommand; without it, those of the tool hold there too."""
+    """Options of all subcommands; without it, the options of the program apply."""
     script: int = 0
-    """The operand after which all words go to the user's own script."""
+    """Number of the operand after which all words are arguments of the user's script."""
     inner: int = 0
-    """The operand that is a program, which gets the words after it."""
+    """Number of the operand that is a program; the following words are its arguments."""
     module: str = ""
-    """The option whose value is a program, which gets the words after it."""
+    """The option whose value is a program; the following words are its arguments."""
     stdin: int = 0
     """With fewer operands than this, commands are read from standard input."""
     alone: str = ""
-    """Options with which no operand is needed."""
+    """Options that need no operand."""
     bundled_first: bool = False
     """Whether the first operand may be options without a dash: `tar xzf`."""
 
 
 class _GenericOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How options are classified by their names alone."""
+    """Classification of options by name."""
 
     short: str
     ok: str
@@ -102,7 +102,7 @@ class _OptionTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def option_table() -> _OptionTable:
-    """Return the facts about tools, read on first use."""
+    """Return the option table, which is loaded on first use."""
     from importlib.resources import files
 
     text = files("steno.permissions").joinpath("rule_options.toml").read_text(encoding="utf-8")
@@ -118,7 +118,7 @@ def _tools_by_name() -> dict[str, ToolOptions]:
 
 
 def tool_options(program: str) -> ToolOptions:
-    """Return what is known of a program; nothing for an unknown one."""
+    """Return the options of a program; empty options for an unknown one."""
     tools = _tools_by_name()
     name = program_name(program)
     options = tools.get(name) or tools.get(re.sub(r"(?<=[a-z+])-?[0-9.]+$", "", name))
@@ -129,12 +129,12 @@ UNKNOWN_TOOL: Final = ToolOptions(rest="generic")
 
 
 class OptionLookup(msgspec.Struct, frozen=True):
-    """The options of a tool or subcommand, ready to be looked up."""
+    """The options of a program or subcommand, prepared for lookup."""
 
     exact: dict[str, str]
-    """The effect of each listed option; empty for harmless ones."""
+    """Effect of each listed option; empty for harmless ones."""
     starts: tuple[tuple[str, str], ...]
-    """Beginnings of options and their effects, the longest first."""
+    """Option prefixes and their effects, longest first."""
     valued: frozenset[str]
     letters: str | None
     paths: frozenset[str]
@@ -147,7 +147,7 @@ _lookups: Final[dict[int, tuple[ToolOptions, OptionLookup]]] = {}
 
 
 def option_lookup(options: ToolOptions) -> OptionLookup:
-    """Return the options of a tool or subcommand, ready to be looked up."""
+    """Return the prepared options of a program or subcommand."""
     entry = _lookups.get(id(options))
     if entry is None:
         entry = _lookups[id(options)] = (options, _build_lookup(options))
@@ -184,11 +184,11 @@ def _compile_patterns(by_effect: Mapping[str, list[str]]) -> tuple[tuple[re.Patt
     )
 
 
-# Options that are not listed
+# Unlisted options
 
 
 def effect_by_name(text: str) -> tuple[str, str]:
-    """Classify an option of an unknown tool by its name."""
+    """Classify an option of an unknown program by its name."""
     generic = option_table().generic
     name, separator, value = text.partition("=")
     bare_name = name.lstrip("-")
@@ -210,7 +210,7 @@ def effect_by_name(text: str) -> tuple[str, str]:
 
 
 def _effect_of_name(name: str) -> str:
-    """Return the effect that an option's name speaks of; empty when it speaks of none."""
+    """Return the effect that an option name suggests, or an empty string."""
     generic = option_table().generic
     parts = [part.lower() for part in _NAME_PART.findall(name)]
     for part in parts:
@@ -220,12 +220,12 @@ def _effect_of_name(name: str) -> str:
         for effect, words in generic.endings.items():
             if any(_is_compound_word(part, word) for word in words.split()):
                 return effect
-    # The last part may be cut short, as many programs allow.
+    # Many programs accept an abbreviated last part.
     return _effect_of_abbreviation(parts[-1]) if parts else UNKNOWN_EFFECT
 
 
 def _is_compound_word(part: str, word: str) -> bool:
-    """`outfile`, `configdir`, `logfiles`: two words written as one."""
+    """Whether a part is a compound such as `outfile`, `configdir`, `logfiles`."""
     return part.startswith(word) or part.endswith((word, f"{word}s"))
 
 
@@ -238,30 +238,30 @@ def _effect_of_abbreviation(part: str) -> str:
 
 _EFFECT_PHRASES: Final[Mapping[str, str]] = {
     "runs": "runs a program",
-    "config": "names a configuration or script",
-    "writes": "names a file to write",
-    "reads": "names a file to read",
+    "config": "names a configuration or script file",
+    "writes": "writes a file",
+    "reads": "reads a file",
     "directory": "changes the directory",
     "loads": "loads code",
-    "connects": "connects elsewhere",
+    "connects": "opens a connection",
     "settings": "changes settings",
     "deletes": "removes data",
     "program": "is the program to run",
-    "variable": "depends on a variable, which may be an option",
-    UNKNOWN_EFFECT: "is not known to be harmless",
+    "variable": "depends on a variable, which may contain an option",
+    UNKNOWN_EFFECT: "has an unknown effect",
 }
-# `-v` is none of them: Python and the clients of databases go on to read their input after it.
+# Without `-v`: after it, Python and database clients still read their input.
 _VERSION_OPTIONS: Final = frozenset({"--version", "--help", "-V", "-h"})
 
 
-# The examination
+# Check
 
 
 def why_void(command: Command, named_lengths: Mapping[int, int], literal_words: int) -> str:
-    """Say which word that a rule's `*` covers voids the match; empty when none does.
+    """Return which word matched by a rule's `*` voids the match; empty if none does.
 
-    `named_lengths` has the places of those words, and how much of each the rule names; `literal_words` is how
-    many words the rule names before its first `*`.
+    `named_lengths` maps the index of each such word to the number of its characters that the rule names;
+    `literal_words` is the number of words before the first `*` of the rule.
     """
     voiding_word = _find_voiding_word(command, named_lengths, literal_words)
     if voiding_word is None:
@@ -269,7 +269,7 @@ def why_void(command: Command, named_lengths: Mapping[int, int], literal_words: 
     index, text, effect = voiding_word
     preceding = " ".join(word.text for word in command.words[:index] if UNKNOWN_PART not in word.text)
     location = f" after `{_shorten(preceding)}`" if preceding else ""
-    return f"`{_shorten(text)}`{location} {_EFFECT_PHRASES[effect]}; the rule does not name it"
+    return f"`{_shorten(text)}`{location} {_EFFECT_PHRASES[effect]}; the rule does not cover it"
 
 
 def _shorten(text: str, max_length: int = 60) -> str:
@@ -285,21 +285,21 @@ def _find_voiding_word(command: Command, named_lengths: Mapping[int, int], liter
     end = len(words)
     inner: Command | None = None
     if command.inner and _runs_rest_as_command(command):
-        # What is wrapped is judged on its own unless the rule goes so far as to name it.
+        # A wrapped command is checked separately unless the rule names it.
         end = command.reach
         inner = command.inner[0] if literal_words > command.reach else None
     voiding_word = _OptionCheck(words[:end], named_lengths).run()
     if voiding_word is not None or inner is None:
         return voiding_word
     inner_lengths = {index - end: length for index, length in named_lengths.items() if index >= end}
-    # The words that xargs adds come from elsewhere, and no rule names them.
+    # Arguments that xargs adds are unknown, and no rule can name them.
     inner_lengths |= dict.fromkeys(range(len(words) - end, len(inner.words)), 0)
     nested = _find_voiding_word(inner, inner_lengths, literal_words - end)
     return (nested[0] + end, *nested[1:]) if nested is not None else None
 
 
 def _runs_rest_as_command(command: Command) -> bool:
-    """Whether the words from `reach` on are those of another command."""
+    """Whether the words from `reach` on are another command."""
     name = program_name(command.program)
     rest = command.words[command.reach :]
     is_same = command.inner[0].words[: len(rest)] == rest
@@ -308,7 +308,7 @@ def _runs_rest_as_command(command: Command) -> bool:
 
 
 class _OptionCheck:
-    """Goes over the words of one command and stops at the first that voids."""
+    """Checks the words of one command until one voids the match."""
 
     def __init__(self, words: Sequence[Word], named_lengths: Mapping[int, int]) -> None:
         self.words = words
@@ -316,20 +316,20 @@ class _OptionCheck:
         self.tool = tool_options(words[0].text) if words else UNKNOWN_TOOL
         self.option_sets: tuple[ToolOptions, ...] = (self.tool,)
         self.operands = 0
-        """How many operands the current tool or subcommand was given."""
+        """Number of operands of the current program or subcommand."""
         self.total_operands = 0
-        """How many operands the whole command has."""
+        """Number of operands of the whole command."""
         self.options_ended = False
-        """Whether options have ended, so that only operands follow."""
+        """Whether only operands follow."""
         self.in_script = False
-        """Whether the words go to a script of the user's own."""
+        """Whether the words are arguments of the user's script."""
         self.expects_value = ""
-        """The option before, when it takes this word as its value."""
+        """The previous option, if this word is its value."""
         self.needs_input = True
-        """Whether no option was given with which the tool reads no commands from its input."""
+        """Whether the program may read commands from its input."""
 
     def run(self) -> _VoidingWord | None:
-        """Return the first word that voids: its place, what to show, and its effect."""
+        """Return the first word that voids the match: its index, the text to show, and its effect."""
         if 0 in self.named_lengths and (voiding_word := self._check_program()):
             return voiding_word
         for index in range(1, len(self.words)):
@@ -339,7 +339,7 @@ class _OptionCheck:
         return self._check_standard_input()
 
     def _check_program(self) -> _VoidingWord | None:
-        """Refuse a program that the rule leaves open, unless it gives all the other words."""
+        """Reject a program that the rule does not name, unless the rule names all other words."""
         text = self.words[0].text
         leaves_more_open = any(length == 0 for index, length in self.named_lengths.items() if index)
         if leaves_more_open or "/" in text or "\\" in text or not self.words[0].literal:
@@ -350,10 +350,10 @@ class _OptionCheck:
         min_operands = max(options.stdin for options in self.option_sets)
         if self.in_script or self.total_operands >= min_operands or not self.needs_input:
             return None
-        return 0, f"{self.words[0].text} without more words", "runs"
+        return 0, f"{self.words[0].text} without arguments", "runs"
 
     def _check_word(self, index: int) -> tuple[str, str]:
-        """Return the effect of a word, empty for a harmless one, and the part to show."""
+        """Return the effect of a word, empty for a harmless one, and the text to show."""
         word = self.words[index]
         text = word.text
         option, self.expects_value = self.expects_value, ""
@@ -384,7 +384,7 @@ class _OptionCheck:
         return self._check_operand(text, index)
 
     def _note_version_option(self, text: str, option: str) -> None:
-        """Remember an option after which the tool says something of itself and ends."""
+        """Note an option such as --version, after which the program exits."""
         version_options = _VERSION_OPTIONS.union(*(options.alone.split() for options in self.option_sets))
         if text in version_options and not option:
             self.needs_input = False
@@ -399,7 +399,7 @@ class _OptionCheck:
         return length is None or "=" in text[:length]
 
     def _end_options(self, index: int, option: str) -> None:
-        # `--` may be the value of the option before it.
+        # `--` may be the value of the previous option.
         previous = self.words[index - 1].text
         if option or (previous.startswith("-") and self._effect_of(previous) is None):
             return
@@ -467,7 +467,7 @@ class _OptionCheck:
         return UNKNOWN_EFFECT if self._is_strict() else effect_by_name(name)[0]
 
     def _check_letters(self, text: str, *, whole_word: bool = False) -> tuple[str, str]:
-        """Classify bundled short options; `whole_word` where values do not end the bundle."""
+        """Classify bundled short options; `whole_word` if values do not end the bundle."""
         if NUMBER.fullmatch(text):
             return "", text
         for index, letter in enumerate(text[1:], 2):
@@ -525,7 +525,7 @@ class _OptionCheck:
         return any(name == options.module for options in self.option_sets if options.module)
 
     def _note_value(self, text: str) -> None:
-        """Remember an option whose value is the next word."""
+        """Note an option whose value is the next word."""
         name, separator, _ = text.partition("=")
         if separator:
             return
@@ -565,7 +565,7 @@ class _OptionCheck:
         return ""
 
     def _count_operand(self, text: str, index: int) -> tuple[str, str]:
-        """Follow subcommands, scripts and programs that operands name."""
+        """Follow subcommands, scripts and programs named by operands."""
         self.operands += 1
         self.total_operands += 1
         current = self.option_sets[0]
@@ -597,7 +597,7 @@ class _OptionCheck:
         self.option_sets = (options or _NO_OPTIONS, *remaining)
 
     def _switch_tool(self, program: str) -> None:
-        """Go on with the options of another program."""
+        """Continue with the options of another program."""
         self.tool = tool_options(program)
         self.option_sets = (self.tool,)
         self.operands = 0

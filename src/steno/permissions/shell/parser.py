@@ -1,11 +1,10 @@
 """Parses a shell script into the simple commands that it runs.
 
 script = parse_script("cd src && rg --pre rm x | head")
-[command.program for command in script.commands]    # cd, rg (with an inner rm), head
-script.problem                                      # why it is not understood; empty if it is
+[command.program for command in script.commands]    # cd, rg (with a nested rm), head
+script.trouble                                      # why it cannot be parsed; empty if it can
 
-One parser reads everything, and only syntax that is known to mean the same to it and to bash
-counts as understood. A script with a problem needs approval.
+Only syntax that this parser and bash interpret in the same way is supported. Any other script needs approval.
 """
 
 import re
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 
-# Nodes that only hold others.
+# Nodes that only contain other nodes.
 CONTAINER_NODES: Final = frozenset(
     {
         "program",
@@ -52,11 +51,11 @@ TOKEN_NODES: Final = frozenset(
         *("case", "esac", "function", "select", "$(", "`", "<(", ">("),
     }
 )
-# What bash reads as part of its grammar: no program goes by these names.
+# Words of the bash grammar, which cannot be program names.
 RESERVED_WORDS: Final = word_set(
     "if then elif else fi for while until do done case esac select function coproc { } [[ ]] ! in"
 )
-# What is only itself where blanks follow.
+# Words that are keywords only if white space follows.
 SEPARATED_WORDS: Final = frozenset(
     {*("{", "!", "if", "then", "elif", "else", "while", "until", "for", "in", "do", "case")}
 )
@@ -92,17 +91,17 @@ _DUPLICATIONS: Final = frozenset({">&", "<&"})
 
 
 class UnsupportedSyntax(StenoError):
-    """A piece of shell that is not understood."""
+    """Shell syntax that is not supported."""
 
 
 def parse_word(node: "Node", substitutions: "list[Node]") -> Word:
-    """Return what a node of a word stands for; substitutions in it are added to `substitutions`.
+    """Return the word of a node; append the substitutions in it to `substitutions`.
 
     Raises:
-        UnsupportedSyntax: it may mean something else to the shell than it seems.
+        UnsupportedSyntax: bash may interpret the word differently.
     """
     if node.is_error or node.is_missing or node.has_error:
-        raise UnsupportedSyntax("it is no complete shell command")
+        raise UnsupportedSyntax("incomplete shell command")
     kind = node.type
     if kind in {"concatenation", "array"}:
         return (
@@ -121,92 +120,91 @@ def parse_word(node: "Node", substitutions: "list[Node]") -> Word:
         return Word(UNKNOWN_PART, splits=kind == "command_substitution")
     if kind == "arithmetic_expansion" and _ARITHMETIC.fullmatch(_node_text(node)):
         return Word(UNKNOWN_PART)
-    raise UnsupportedSyntax(f"it has a word that is not judged here ({kind})")
+    raise UnsupportedSyntax(f"unsupported word ({kind})")
 
 
 def parse_assignment(node: "Node") -> "tuple[str, Node | None]":
-    """Return the name that is set, and the node of its value.
+    """Return the name of the variable and the node of its value.
 
     Raises:
-        UnsupportedSyntax: what is set is no plain variable.
+        UnsupportedSyntax: the target is not a plain variable.
     """
     name = node.child_by_field_name("name")
     if node.has_error or name is None or not _NAME.fullmatch(_node_text(name)):
-        raise UnsupportedSyntax("it sets something that is no plain variable")
+        raise UnsupportedSyntax("assignment to something other than a plain variable")
     _, equals, *rest = node.children
     value = rest[0] if rest else None
     if value is not None and value.start_byte != equals.end_byte:
-        raise UnsupportedSyntax("it sets a variable in a way that is not judged here")
+        raise UnsupportedSyntax("unsupported assignment")
     return _node_text(name), value
 
 
 def parse_redirection(node: "Node", source: bytes) -> "tuple[Node, bool] | None":
-    """Return the file that is redirected to or from and whether it is written; None for no file.
+    """Return the target of a redirection and whether it is written; None if it is not a file.
 
     Raises:
-        UnsupportedSyntax: it is no plain redirection.
+        UnsupportedSyntax: the redirection is not a plain one.
     """
     parts = [child for child in node.children if child.type != "file_descriptor"]
     if source[node.end_byte : node.end_byte + 1].strip(b" \t\n;&|)`"):
-        raise UnsupportedSyntax("it has a redirection that is not judged here")
+        raise UnsupportedSyntax("unsupported redirection")
     if not node.text or not _REDIRECTION_START.match(node.text):
-        raise UnsupportedSyntax("it has a redirection that is not judged here")
+        raise UnsupportedSyntax("unsupported redirection")
     if node.text[:1].isdigit() and source[: node.start_byte][-1:].strip(b" \t\n;&|({"):
-        raise UnsupportedSyntax("it has a redirection that is not judged here")
+        raise UnsupportedSyntax("unsupported redirection")
     if not node.text[:1].isdigit() and _DESCRIPTOR.search(source[: node.start_byte]):
-        # The parser takes the 0 of `cat 0<a` for a word, and bash for a file descriptor.
-        raise UnsupportedSyntax("it has a redirection that is not judged here")
+        # The parser reads the 0 of `cat 0<a` as a word, bash as a file descriptor.
+        raise UnsupportedSyntax("unsupported redirection")
     if re.fullmatch(rb"[0-9]*[<>]&-", node.text):
         return None
     if len(parts) != _OPERATOR_AND_TARGET or node.has_error:
-        raise UnsupportedSyntax("it has a redirection that is not judged here")
+        raise UnsupportedSyntax("unsupported redirection")
     operator, target = parts
     if operator.type in _DUPLICATIONS and re.fullmatch(r"[0-9]+|-", _node_text(target)):
         return None
     # bash expands other words after `>&` twice, even in single quotes.
     if operator.type not in _WRITING_OPERATORS:
-        raise UnsupportedSyntax("it has a redirection that is not judged here")
+        raise UnsupportedSyntax("unsupported redirection")
     return target, _WRITING_OPERATORS[operator.type]
 
 
 def check_heredoc(node: "Node", source: bytes, substitution_end: int | None) -> None:
-    """See that a here-document ends where bash ends it, and that its text hides nothing.
+    """Check that a here-document ends where bash ends it, and that its text contains no expansion.
 
-    `substitution_end` is where the substitution ends that it stands in: bash loses separators behind a
-    here-document in there.
+    `substitution_end` is the end of the substitution around it: bash ignores separators after a here-document there.
 
     Raises:
-        UnsupportedSyntax: bash may read it in another way.
+        UnsupportedSyntax: bash may interpret it differently.
     """
     parts = {child.type: child for child in node.children}
     start, body, end = (parts.get(f"heredoc_{name}") for name in ("start", "body", "end"))
     if node.has_error or start is None or end is None or "<<" not in parts:
-        raise UnsupportedSyntax("it has a here-document that is not judged here")
+        raise UnsupportedSyntax("unsupported here-document")
     delimiter_match = _DELIMITER.fullmatch(_node_text(start))
     preceding = source[: node.start_byte][-1:]
     operator = source[node.start_byte : start.start_byte].rstrip(b" \t")
     if delimiter_match is None or operator != b"<<" or preceding.strip(b" \t\n"):
-        raise UnsupportedSyntax("it has a here-document that is not judged here")
+        raise UnsupportedSyntax("unsupported here-document")
     if [child.type for child in node.children].count("heredoc_redirect"):
-        raise UnsupportedSyntax("it has several here-documents in one line")
+        raise UnsupportedSyntax("several here-documents on one line")
     line_end = source.find(b"\n", start.end_byte)
     lines = source[line_end + 1 : end.start_byte].split(b"\n")
     delimiter = delimiter_match[2].encode()
     following = source[end.end_byte : end.end_byte + 1]
     if delimiter in lines or lines[-1] or following not in {b"", b"\n"}:
-        raise UnsupportedSyntax("it has a here-document that may end elsewhere")
+        raise UnsupportedSyntax("here-document with an ambiguous end")
     if source[end.start_byte : end.end_byte] != delimiter:
-        raise UnsupportedSyntax("it has a here-document that may end elsewhere")
+        raise UnsupportedSyntax("here-document with an ambiguous end")
     if substitution_end is not None and source[end.end_byte : substitution_end].strip(b" \t\n"):
-        raise UnsupportedSyntax("it has a here-document that may end elsewhere")
+        raise UnsupportedSyntax("here-document with an ambiguous end")
     rest_of_line = source[start.end_byte : line_end]
     if b"<<" in rest_of_line or re.search(rb"[\\#`'\"]", rest_of_line):
-        raise UnsupportedSyntax("it has a here-document whose first line is not judged here")
+        raise UnsupportedSyntax("unsupported text on the line of a here-document operator")
     if body is not None and body.start_byte < line_end:
-        raise UnsupportedSyntax("it has a here-document that may begin elsewhere")
+        raise UnsupportedSyntax("here-document with an ambiguous start")
     text = source[line_end + 1 : end.start_byte]
     if not delimiter_match[1] and re.search(rb"[\\`]|\$[({\[]", text):
-        raise UnsupportedSyntax("it has a here-document that runs or expands things")
+        raise UnsupportedSyntax("here-document with expansions")
 
 
 def _node_text(node: "Node") -> str:
@@ -219,11 +217,11 @@ def _parse_concatenation(node: "Node", substitutions: "list[Node]") -> Word:
     bare_texts: list[str] = []
     for child in node.children:
         if child.start_byte != position:
-            raise UnsupportedSyntax("it has a word with something in it that the parser passes over")
+            raise UnsupportedSyntax("word with unparsed text")
         position = child.end_byte
-        # A lone `$` before a quote is a node of its own, and changes what the quotes mean.
+        # A lone `$` before a quote is a separate node and changes the meaning of the quotes.
         if child.type == "$":
-            raise UnsupportedSyntax("it has quotes that are not judged here")
+            raise UnsupportedSyntax("unsupported quotes")
         parts.append(parse_word(child, substitutions))
         if child.type in {"word", "number"}:
             bare_texts.append(_node_text(child))
@@ -244,20 +242,20 @@ def _parse_array(node: "Node", substitutions: "list[Node]") -> Word:
 
 def _refuse_braces(text: str) -> None:
     if "{" in text and ("," in text or ".." in text):
-        raise UnsupportedSyntax("it has braces that become several words")
+        raise UnsupportedSyntax("brace expansion")
     if re.fullmatch(r"\{\w+\}", text):
-        raise UnsupportedSyntax("it has braces that may name a file descriptor")
+        raise UnsupportedSyntax("braces that may name a file descriptor")
 
 
 def _parse_bare_word(text: str) -> Word:
     if not _PLAIN_WORD.fullmatch(text) or text.startswith("#"):
-        raise UnsupportedSyntax("it has a word with characters that are not judged here")
+        raise UnsupportedSyntax("unsupported characters in a word")
     _refuse_braces(re.sub(r"\\.", "", text))
     if re.search(r"[=:]~", text):
-        raise UnsupportedSyntax("it has a ~ that may stand for a folder")
+        raise UnsupportedSyntax("unsupported tilde expansion")
     tilde = text == "~" or text.startswith("~/")
     if text.startswith("~") and not tilde:
-        raise UnsupportedSyntax("it has a ~ that may stand for a folder")
+        raise UnsupportedSyntax("unsupported tilde expansion")
     if re.search(r"(?<!\\)(?:\\\\)*[*?\[]", text):
         return Word(_SPECIAL_CHARACTERS.sub(_replace_special, text), splits=True, tilde=tilde, glob=True)
     return Word(re.sub(r"\\(.)", r"\1", text), tilde=tilde)
@@ -270,14 +268,14 @@ def _replace_special(match: "re.Match[str]") -> str:
 def _parse_parameter(node: "Node") -> Word:
     text = _node_text(node)
     if not _PARAMETER.fullmatch(text):
-        raise UnsupportedSyntax("it has an expansion that is not judged here")
+        raise UnsupportedSyntax("unsupported parameter expansion")
     if re.match(r"\$\{?#?IFS\b", text):
-        raise UnsupportedSyntax("it uses IFS, which can put words together")
+        raise UnsupportedSyntax("use of IFS, which can join words")
     return Word(UNKNOWN_PART, splits=True)
 
 
 def _parse_string(node: "Node", substitutions: "list[Node]") -> Word:
-    """Return the value of a double-quoted string, made of its bytes and not only of its nodes."""
+    """Return the value of a double-quoted string, built from its bytes as nodes can omit some."""
     source = node.text or b""
     expansions = [child for child in node.children if child.type not in {'"', "string_content", "$"}]
     position = 1
@@ -287,7 +285,7 @@ def _parse_string(node: "Node", substitutions: "list[Node]") -> Word:
         parts += [_unescape_string(source[position:start]), parse_word(child, substitutions).text]
         position = child.end_byte - node.start_byte
         if child.type == "simple_expansion" and source[position : position + 1] in {b"(", b"{", b"["}:
-            raise UnsupportedSyntax("it has a quoted word that is not judged here")
+            raise UnsupportedSyntax("unsupported quoted string")
     parts.append(_unescape_string(source[position:-1]))
     return Word("".join(parts), splits="$@" in parts or _expands_to_list(expansions))
 
@@ -305,7 +303,7 @@ def _unescape_string(raw: bytes) -> str:
         or "`" in unescaped
         or re.search(r"\$[A-Za-z_0-9({\[?#!@*$-]", unescaped)
     ):
-        raise UnsupportedSyntax("it has a quoted word that is not judged here")
+        raise UnsupportedSyntax("unsupported quoted string")
     return _IN_STRING.sub(r"\1", text)
 
 
@@ -319,20 +317,20 @@ _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Z
 
 
 class ParsedScript(msgspec.Struct, frozen=True):
-    """The commands of a script, and why there may be more to it."""
+    """The commands of a script, and the reason if it cannot be parsed completely."""
 
     commands: tuple[Command, ...] = ()
     trouble: str = ""
     tests: bool = False
-    """Whether there are tests in it, which say something of files and words and do nothing."""
+    """Whether the script contains tests such as `[ -f x ]`."""
 
     def all_commands(self) -> "Iterator[Command]":
-        """Yield all commands, those inside others too."""
+        """Yield all commands, including nested ones."""
         yield from _all_commands(self.commands)
 
 
 def parse_script(script: str) -> ParsedScript:
-    """Return what a script runs."""
+    """Parse a script into its commands."""
     return _parse(script, 0)
 
 
@@ -345,28 +343,28 @@ def _all_commands(commands: tuple[Command, ...]) -> "Iterator[Command]":
 def _parse(script: str, depth: int, *, repeated: bool = False) -> ParsedScript:
     problems: list[str] = []
     if not _PRINTABLE.fullmatch(script) and any(_is_invisible(character) for character in script):
-        problems.append("it has characters that cannot be seen")
+        problems.append("invisible characters")
     source = script.encode("utf-8", "replace")
     if len(source) > _MAX_BYTES:
-        return ParsedScript(trouble="it is too long to be judged")
+        return ParsedScript(trouble=f"longer than {_MAX_BYTES >> 10} KiB")
     if depth > _MAX_NESTED_SCRIPTS:
-        return ParsedScript(trouble="scripts run scripts too many times over")
+        return ParsedScript(trouble="too many levels of nested scripts")
     reader = _TreeReader(source, depth, repeated=repeated)
     root = _bash_parser().parse(source).root_node
     if (source[: root.start_byte] + source[root.end_byte :]).strip(b" \t\n"):
-        problems.append("it has something in it that the parser passes over")
+        problems.append("unparsed text")
     reader.read_statement(root, 0)
     problems += reader.problems
     if sum(1 for _ in _all_commands(tuple(reader.commands))) > MAX_COMMANDS:
-        problems.append(f"it has more than {MAX_COMMANDS} commands")
+        problems.append(f"more than {MAX_COMMANDS} commands")
     if sum(map(_word_count, reader.commands)) > _MAX_WORDS:
-        # Each word is looked up on disk several times, so no command is judged at all.
-        return ParsedScript(trouble=f"it has more than {_MAX_WORDS} words")
+        # Each word requires several file system lookups, so no command is checked.
+        return ParsedScript(trouble=f"more than {_MAX_WORDS} words")
     return ParsedScript(tuple(reader.commands), problems[0] if problems else "", reader.has_tests)
 
 
 def _word_count(command: Command) -> int:
-    """Return how many words, variables and redirections a command has."""
+    """Return the number of words, assignments and redirections of a command."""
     return len(command.words) + len(command.assignments) + len(command.redirections)
 
 
@@ -387,7 +385,7 @@ def _bash_parser() -> "Parser":
 
 
 class _TreeReader:
-    """Walks one tree; what it does not know becomes a trouble, and it goes on to find the rest."""
+    """Walks a syntax tree; records unsupported syntax as a problem and continues."""
 
     def __init__(self, source: bytes, depth: int, *, repeated: bool) -> None:
         self.source = source
@@ -399,13 +397,13 @@ class _TreeReader:
         self.has_tests = False
 
     def read_statement(self, node: "Node", depth: int) -> None:
-        """Read a statement, or anything that holds statements."""
+        """Read a statement, or any node that contains statements."""
         if depth > _MAX_DEPTH:
-            self.problems.append("it is nested too deep")
+            self.problems.append("nested too deeply")
             return
         kind = node.type
         if node.is_error or node.is_missing:
-            self.problems.append("it is no complete shell command")
+            self.problems.append("incomplete shell command")
         read_node = _NODE_READERS.get(kind)
         if read_node is not None:
             read_node(self, node, depth)
@@ -414,13 +412,13 @@ class _TreeReader:
         else:
             following = self.source[node.end_byte : node.end_byte + 1]
             if kind in SEPARATED_WORDS and following.strip(b" \t\n;"):
-                self.problems.append("it has something that may be a word or not")
+                self.problems.append("ambiguous keyword")
             if kind not in CONTAINER_NODES and kind not in TOKEN_NODES and not node.is_error:
-                self.problems.append(f"it has syntax that is not judged here ({kind})")
+                self.problems.append(f"unsupported syntax ({kind})")
             self.read_children(node, depth)
 
     def read_loop(self, node: "Node", depth: int) -> None:
-        """Read what may run more than once."""
+        """Read statements that may run more than once."""
         self.loop_depth += 1
         if node.type == "for_statement":
             name = node.child_by_field_name("variable")
@@ -430,44 +428,44 @@ class _TreeReader:
         self.loop_depth -= 1
 
     def read_redirect(self, node: "Node", depth: int) -> None:
-        """Read a redirection that is of no simple command: of a group, a loop, or nothing."""
+        """Read a redirection that belongs to a group, a loop, or no command."""
         self.add_command(Command(redirections=self.read_redirections([node], depth)))
 
     def read_children(self, node: "Node", depth: int) -> None:
-        """Read the children, and see that nothing but blanks lies between them."""
+        """Read the children of a node; only white space may be between them."""
         self.check_gaps(node)
         if node.type == "redirected_statement" and node.children[0].type == "command":
             self.read_command(node.children[0], depth + 1, node.children[1:])
             return
         if node.type == "command_substitution" and ODD_BACKQUOTES.match(node.text or b""):
-            self.problems.append("it has backquotes with quotes or comments in them")
+            self.problems.append("quotes or comments inside backquotes")
         for child in node.children:
             self.read_statement(child, depth + 1)
 
     def check_gaps(self, node: "Node", blanks: bytes = b" \t\n") -> None:
-        """Note what the parser has passed over."""
+        """Record text that the parser skipped."""
         position = node.start_byte if node.children else node.end_byte
         for child in node.children:
             if self.source[position : child.start_byte].strip(blanks):
-                self.problems.append("it has something in it that the parser passes over")
+                self.problems.append("unparsed text")
             position = child.end_byte
         if self.source[position : node.end_byte].strip(blanks):
-            self.problems.append("it has something in it that the parser passes over")
+            self.problems.append("unparsed text")
 
     def check_separation(self, node: "Node") -> None:
-        """See that words stand apart: what the parser takes for two words is one to bash."""
+        """Check that adjacent nodes are separated; otherwise bash would read them as one word."""
         for previous, child in pairwise(node.children):
             if previous.end_byte == child.start_byte:
-                self.problems.append("it has words that the parser cuts in two")
+                self.problems.append("ambiguous word boundaries")
 
     def check_comment(self, node: "Node", _depth: int = 0) -> None:
-        """See that a comment is one to bash as well."""
+        """Check that bash also treats a comment node as a comment."""
         preceding = self.source[node.start_byte - 1 : node.start_byte]
         if preceding not in {b"", b" ", b"\t", b"\n", b";"}:
-            self.problems.append("it has a # that may not begin a comment")
+            self.problems.append("ambiguous comment")
 
     def read_word(self, node: "Node", depth: int) -> Word:
-        """Read a word, and the commands that run to make it."""
+        """Read a word and the command substitutions in it."""
         substitutions: list[Node] = []
         try:
             result = parse_word(node, substitutions)
@@ -479,14 +477,14 @@ class _TreeReader:
         return result
 
     def read_substitutions(self, nodes: "Iterable[Node]", depth: int) -> None:
-        """Read what runs to make a word."""
+        """Read the commands of substitutions."""
         for node in nodes:
             outer_end, self.substitution_end = self.substitution_end, node.end_byte - 1
             self.read_children(node, depth + 1)
             self.substitution_end = outer_end
 
     def read_command(self, node: "Node", depth: int, trailing_redirects: "list[Node] | None" = None) -> None:
-        """Read a simple command and what follows it in its statement."""
+        """Read a simple command and the redirections after it."""
         self.check_gaps(node, b" \t")
         words: list[Word] = []
         assignments: list[Assignment] = []
@@ -504,13 +502,13 @@ class _TreeReader:
             elif child.type == "comment":
                 self.check_comment(child)
             else:
-                self.problems.append(f"it has syntax that is not judged here ({child.type})")
+                self.problems.append(f"unsupported syntax ({child.type})")
                 self.read_statement(child, depth + 1)
         redirections = self.read_redirections(redirects, depth)
         self.add_command(Command(words=tuple(words), assignments=tuple(assignments), redirections=redirections))
 
     def read_redirections(self, nodes: "list[Node]", depth: int) -> tuple[Redirection, ...]:
-        """Read redirections; a here-document's node also holds what stands behind it."""
+        """Read redirections; the node of a here-document also contains the rest of its line."""
         redirections: list[Redirection] = []
         for node in nodes:
             try:
@@ -523,7 +521,7 @@ class _TreeReader:
                     self.check_gaps(node, b" \t")
                     _, *parts = node.children
                     if len(parts) != 1 or node.children[0].type != "<<<":
-                        self.problems.append("it has a here-string that is not judged here")
+                        self.problems.append("unsupported here-string")
                     for part in parts:
                         self.read_word(part, depth)
                 elif node.type == "heredoc_redirect":
@@ -545,15 +543,15 @@ class _TreeReader:
             elif child.type == "file_redirect":
                 redirections += self.read_redirections([child], depth)
             elif child.type in WORD_NODES:
-                # More words of the command itself, which was read without them.
-                self.problems.append("it has words behind a here-document")
+                # Further words of the command, which was read without them.
+                self.problems.append("words after a here-document")
                 self.read_word(child, depth)
             elif child.type not in {"<<", "<<-", "heredoc_start", "heredoc_end"}:
                 self.read_statement(child, depth + 1)
         return redirections
 
     def read_nested_substitutions(self, node: "Node", depth: int) -> None:
-        """Read the commands that run to make something that is no word."""
+        """Read the command substitutions in a node that is not a word."""
         self.read_substitutions(_substitutions(node), depth)
 
     def read_assignment(self, node: "Node", depth: int) -> Assignment:
@@ -585,14 +583,14 @@ class _TreeReader:
         self.add_command(Command(words=tuple(words)))
 
     def read_test(self, node: "Node", depth: int) -> None:
-        """Read `[ … ]` and `[[ … ]]`: some of their operators run what a variable holds."""
+        """Read `[ … ]` and `[[ … ]]`; some of their operators evaluate variables as code."""
         self.has_tests = True
         self.check_gaps(node, b" \t")
         opening, closing = node.children[0], node.children[-1]
         splits_matter = opening.type == "["
         edges = (self.source[opening.end_byte :][:1], self.source[: closing.start_byte][-1:])
         if closing.type not in {"]", "]]"} or any(edge_byte not in {b" ", b"\t"} for edge_byte in edges):
-            self.problems.append("it has a test that is not judged here")
+            self.problems.append("unsupported test")
         for child in node.children:
             self.read_test_expression(child, depth, splits_matter=splits_matter)
 
@@ -603,26 +601,26 @@ class _TreeReader:
                 self.read_test_expression(child, depth, splits_matter=splits_matter)
         elif node.type in WORD_NODES:
             if self.read_word(node, depth).splits and splits_matter:
-                self.problems.append("it has a test whose words are not known")
+                self.problems.append("test that depends on an unquoted variable")
         elif node.type == "test_operator":
             if (node.text or b"").decode() not in TEST_OPERATORS:
-                self.problems.append("it has a test that may run what a variable holds")
+                self.problems.append("test operator that may run code in a variable")
         elif node.type not in COMPARISON_OPERATORS:
-            self.problems.append(f"it has a test that is not judged here ({node.type})")
+            self.problems.append(f"unsupported test ({node.type})")
             self.read_nested_substitutions(node, depth)
 
     def add_command(self, command: Command) -> None:
-        """Keep a command, with what hides in it."""
+        """Add a command with its nested commands."""
         self.commands.append(self.with_nested_commands(command, 0, repeated=self.loop_depth > 0))
 
     def with_nested_commands(self, command: Command, depth: int, *, repeated: bool) -> Command:
-        """Return a command with the commands that hide in it, and with those that hide in them."""
+        """Return a command with its nested commands at all levels."""
         if command.words and (not command.words[0].literal):
-            self.problems.append("the name of a program is not known before it runs")
+            self.problems.append("the program name depends on a variable")
         if command.program in RESERVED_WORDS:
-            self.problems.append(f"it has syntax that is not judged here ({command.program})")
+            self.problems.append(f"unsupported syntax ({command.program})")
         if depth > _MAX_NESTED_SCRIPTS:
-            self.problems.append("commands run commands too many times over")
+            self.problems.append("too many levels of nested commands")
             return command
         nested_commands = find_nested_commands(command)
         is_repeated = repeated or nested_commands.repeated
@@ -659,7 +657,7 @@ _NODE_READERS: "Final[Mapping[str, Callable[[_TreeReader, Node, int], None]]]" =
 
 
 def _substitutions(node: "Node") -> "Iterator[Node]":
-    """Yield the outermost command substitutions under a node."""
+    """Yield the outermost command substitutions in a node."""
     if node.type in {"command_substitution", "process_substitution"}:
         yield node
         return

@@ -1,14 +1,12 @@
 """Commands that only read: programs, and their options that neither write nor run anything.
 
-An option that is not listed is not known to be harmless, and long options count only in full.
+Unlisted options are not considered harmless, and long options only count in full.
 
-A command that runs in the sandbox may have words whose value is not known (`cat *.md`): the kernel
-decides what they can reach. What the tables decide then is only what is worth a try without
-approval.
+Commands in the sandbox may have words with unknown values (`cat *.md`), because the kernel limits what they can access.
+For them the tables only decide what to try without approval.
 
-Fixed commands may run without sandbox and without approval: where the kernel offers no sandbox,
-and next to a command that a rule allows. Every word is literal, every option is listed, and every
-other word names a file that the caller checks.
+Fixed commands may run without sandbox and approval: if no sandbox is available, and next to a command that a rule
+allows. All their words are literal, all options are listed, and every other word names a file that the caller checks.
 """
 
 import os
@@ -26,23 +24,23 @@ _OperandKind: TypeAlias = Literal["paths", "text", "none", "pattern"]
 
 
 class ReadOnlyOptions(msgspec.Struct, frozen=True):
-    """A program that reads, and what may be given to it."""
+    """The options and operands with which a program only reads."""
 
     short: str = ""
-    """Letters of options that stand alone."""
+    """Letters of options without a value."""
     valued: str = ""
-    """Letters of options that take a value."""
+    """Letters of options with a value."""
     long: str = ""
     """Names of options, with or without a value after `=`."""
     long_valued: str = ""
     """Names of options whose value may be the next word."""
     operands: _OperandKind = "paths"
     most: int = 1000
-    """How many operands there may be."""
+    """Maximum number of operands."""
     numbers: bool = False
     """Whether `-5` is an option."""
     deep: str = ""
-    """Options that make it read whole folders; `*` when it always does."""
+    """Options that read directories recursively; `*` if the program always does."""
 
 
 _SUM: Final = ReadOnlyOptions("bctwz", long="--check --tag --text --binary --zero --quiet --status --strict")
@@ -253,17 +251,17 @@ READ_ONLY_GIT: Final[Mapping[str, ReadOnlyOptions]] = {
 
 
 class ReadAccess(msgspec.Struct, frozen=True):
-    """What a command reads."""
+    """The files that a command reads."""
 
     paths: tuple[Word, ...] = ()
     deep: bool = False
-    """Whether it reads what is in files it was not given by name."""
+    """Whether it reads the content of files that it does not name."""
 
 
 def read_access(command: Command, *, sandboxed: bool = False) -> ReadAccess | None:
-    """Return what a command reads; None when it is not known only to read.
+    """Return the files that a command reads; None if it may do more than read.
 
-    `sandboxed` says that it will run where it can do nothing but read.
+    `sandboxed` means that it will run in a read-only sandbox.
     """
     if not command.words or not command.words[0].literal:
         return None
@@ -286,12 +284,12 @@ def read_access(command: Command, *, sandboxed: bool = False) -> ReadAccess | No
 
 
 def _literal_words(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return the words whose value is known; the kernel decides what the others can reach."""
+    """Return the words with a known value; the kernel limits what the others can access."""
     return tuple(word for word in words if word.literal)
 
 
 def _sandboxed_access(command: Command) -> ReadAccess | None:
-    """Return what a command reads that only reads because it is confined."""
+    """Return the files of a command that only reads because of the sandbox."""
     name, words = command.program, _literal_words(command.words)
     texts = [word.text for word in words[1:]]
     if name in _SCRIPT_PROGRAMS:
@@ -315,7 +313,7 @@ def _sandboxed_access(command: Command) -> ReadAccess | None:
     return None
 
 
-# Programs that list what is in an archive, and the options with which they do nothing else.
+# Programs that list archives, and the options with which they only do that.
 _ARCHIVE_LISTINGS: Final[Mapping[str, re.Pattern[str]]] = {
     "tar": re.compile(r"-?t[vzjJ]*f?|-?[zjJv]*tf|--list"),
     "unzip": re.compile(r"-[lZ]1?"),
@@ -334,12 +332,12 @@ _FIND_CHANGES: Final = frozenset(
 _XARGS_FILE: Final = re.compile(r"(?:^| )(?:-[a-zA-Z0-9]*a|--arg-file)")
 _VERSION_OPTIONS: Final = frozenset({"--version", "-V", "--help", "version"})
 _PROGRAM_NAME: Final = re.compile(r"[A-Za-z0-9][\w.+-]*")
-# They tell of other processes, which a confined program does not see.
+# They show other processes, which a sandboxed program cannot see.
 _PROCESS_VIEWERS: Final = frozenset({"ps", "lsof"})
 
 
 def _without_exec(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return the words of `find` without the commands it runs, which are judged by themselves."""
+    """Return the words of `find` without its `-exec` commands, which are checked separately."""
     result: list[Word] = []
     inside = False
     for index, word in enumerate(words):
@@ -353,7 +351,7 @@ def _without_exec(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def _check_options(words: tuple[Word, ...], options: ReadOnlyOptions) -> ReadAccess | None:
-    """Hold words against what a program may be given."""
+    """Check words against the options of a program."""
     if options.operands == "text" and not options.short and not options.valued and not options.long:
         return ReadAccess()
     operands: list[Word] = []
@@ -396,7 +394,7 @@ def _operands(
 
 
 def _takes_next_word(text: str, options: ReadOnlyOptions) -> bool | None:
-    """Return whether an option takes the next word; None when it is not listed."""
+    """Return whether an option takes the next word; None if it is unlisted."""
     if text.startswith("--"):
         name, separator, _ = text.partition("=")
         if name in options.long_valued.split():
@@ -436,7 +434,7 @@ def _find(words: tuple[Word, ...]) -> ReadAccess | None:
 
 
 def _git(words: tuple[Word, ...]) -> ReadAccess | None:
-    """`git` with a subcommand that reads; options before it only where they change nothing."""
+    """Return the files of a read-only `git` subcommand; only harmless global options are accepted."""
     rest = list(words[1:])
     paths: list[Word] = [literal_word(".")]
     while rest and rest[0].text.startswith("-"):
@@ -463,9 +461,9 @@ def _git(words: tuple[Word, ...]) -> ReadAccess | None:
 
 
 def _is_listing(name: str, texts: tuple[str, ...]) -> bool:
-    """Whether a git command lists things, by words that mean something else in other places."""
+    """Whether a git command only lists tags, stashes or work trees."""
     if name == "tag" and texts[:1] in {("-l",), ("--list",)}:
-        # What follows are patterns; without the option a word would be the name of a new tag.
+        # Patterns follow; without the option a word would be the name of a new tag.
         return all(_PLAIN_PATTERN.fullmatch(text) for text in texts[1:])
     return (name, *texts) in {("stash", "list"), ("worktree", "list")}
 
@@ -475,7 +473,7 @@ _UNTRACKED_OPTIONS: Final = frozenset({"-uall", "-uno", "-unormal"})
 
 
 def _shows_content(name: str, arguments: tuple[Word, ...]) -> bool:
-    """Whether a git command may print what is in files, also in ones that were committed once."""
+    """Whether a git command may print file contents, including committed ones."""
     options = [word.text for word in arguments if word.text.startswith("-") and word.text != "--"]
     if name in {"log", "diff"}:
         is_summary = all(_SUMMARY_OPTIONS.fullmatch(option) for option in options)
@@ -502,7 +500,7 @@ _SUMMARY_OPTIONS: Final = re.compile(
 
 
 def _sed(words: tuple[Word, ...]) -> ReadAccess | None:
-    """`sed -n 1,5p file`."""
+    """Return the files of `sed -n 1,5p file`."""
     arguments = words[1:]
     if any(not word.literal for word in arguments):
         return None
@@ -534,12 +532,12 @@ def _declaration(words: tuple[Word, ...]) -> ReadAccess | None:
 def _jq(words: tuple[Word, ...]) -> ReadAccess | None:
     access = _check_options(words[1:], READ_ONLY_PROGRAMS["jq"])
     texts = " ".join(word.text for word in words[1:])
-    # A filter may read the environment and files of its own.
+    # A filter may read the environment and files.
     return access if not re.search(r"\benv\b|ENV|import|include|input_|getpath|\$__", texts) else None
 
 
 def _date(words: tuple[Word, ...]) -> ReadAccess | None:
-    # Anything but a format would set the clock.
+    # Any operand other than a format would set the clock.
     formats = [word for word in words[1:] if not word.text.startswith("-")]
     is_format = all(
         word.text.startswith("+") or before.text in {"-d", "--date"}
@@ -572,7 +570,7 @@ _PROGRAM_CHECKS: Final[Mapping[str, Callable[[tuple[Word, ...]], ReadAccess | No
 
 
 def find_repository(folder: str) -> str:
-    """Return the folder whose `.git` git would use; `?` when it might be one made to look so."""
+    """Return the directory whose `.git` git would use; `?` if a directory only imitates a bare repository."""
     current = os.path.realpath(folder)
     while True:
         if os.path.lexists(os.path.join(current, ".git")):
