@@ -261,7 +261,7 @@ class Action:
         return as_object(decode_lenient(raw)) or {}
 
     @property
-    def told_status(self) -> str:
+    def reported_status(self) -> str:
         """Status of the started sub-agent, from the call and the notification alone."""
         stated = self.client_result.get("status")
         if self.notice is not None and self.notice.status:
@@ -273,7 +273,7 @@ class Action:
         return "running" if self.step.state == "open" else self.step.state
 
     @property
-    def told_report(self) -> str:
+    def reported_text(self) -> str:
         """Report of the started sub-agent, from the call and the notification alone."""
         if self.notice is not None:
             return self.notice.report
@@ -282,7 +282,7 @@ class Action:
         return self.output_text if self.step.state == "ok" else self.step.outcome
 
     @property
-    def spoken_text(self) -> str:
+    def assistant_text(self) -> str:
         """Text of an assistant step."""
         if self.step.call is None:
             return ""
