@@ -1,7 +1,7 @@
-"""Write the reference of findings from the rules themselves: `docs/reference/findings/`.
+"""Write the reference of findings from the rules: `docs/reference/findings/`.
 
-python -m tools.make_findings_docs            write it
-python -m tools.make_findings_docs --check    exit 1 when it is out of date
+python -m tools.make_findings_docs            write the pages
+python -m tools.make_findings_docs --check    exit 1 if they are out of date
 """
 
 import sys
@@ -20,23 +20,22 @@ INTRO: Final = f"""\
 
 {MARK}
 
-Every rule of `steno check`, by family. Ids do not change. How to use them stands in
-[check sessions](../../howto/check-sessions.md).
+All rules of `steno check`, by family. IDs do not change. [Check sessions](../../howto/check-sessions.md) explains how to
+use them.
 
 | severity | meaning |
 |---|---|
-| error | something is lost, or refused by the newest client or the API |
-| warning | a client has to guess, or an older one fails |
-| info | odd and harmless; `steno check --all` shows it |
+| error | data is lost, or rejected by the newest Claude Code or the API |
+| warning | Claude Code has to guess, or an older version fails |
+| info | unusual but harmless; shown by `steno check --all` |
 
-Where a record is no part of the current conversation (compacted away, abandoned, of a sub-agent),
-many findings weigh only as info. What a rule weighs, and whether it says anything at all, can be
-set: see [configuration](../configuration.md).
+For a record outside the current conversation (compacted, abandoned, of a sub-agent), many findings have the severity
+info. You can change the severity of a rule or silence it: see [configuration](../configuration.md).
 """
 
 
 def build() -> dict[str, str]:
-    """Return every page by its name."""
+    """Return every page by name."""
     families = [family for family in FAMILIES if family.rules]
     made = {f"{_name(family)}.md": _family(family) for family in families}
     return {"index.md": "\n".join([INTRO, *map(_listing, families)]), **made}
@@ -74,12 +73,12 @@ def _rule(rule: Rule) -> str:
 
 
 def _anchor(rule: Rule) -> str:
-    """Return the name that a page gives to the heading of a rule."""
+    """Return the anchor of the heading of a rule."""
     return rule.id.replace(".", "")
 
 
 def _text(text: str) -> str:
-    """Return words as Markdown; what looks like a tag outside of code would vanish."""
+    """Return a text as Markdown, with text that resembles a tag outside code escaped."""
     parts = text.split("`")
     return "`".join(part if at % 2 else part.replace("<", "&lt;") for at, part in enumerate(parts))
 
@@ -89,9 +88,9 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: list[str], folder: Path = FOLDER) -> int:
-    """Write the pages, or with `--check` say whether one is out of date."""
+    """Write the pages, or check whether they are up to date."""
     if not RULES:
-        print("there are no rules")
+        print("no rules found")
         return 1
     pages = build()
     there = {path.name for path in folder.glob("*.md")} if folder.is_dir() else set[str]()
