@@ -58,7 +58,7 @@ ITEMS: Final[tuple[Item, ...]] = (
         "tests/session/test_replay.py::test_a_million_links_are_walked_without_recursion",
     ),
     _size("A5", 400, "The tables of the index are built at reading speed.", _MANY),
-    _size("A6", 400, "The text index is built at reading speed.", _MANY),
+    _size("A6", 400, "The tables and the text index are built together at reading speed.", _MANY),
     _size("A7", 300, "A record appended to a large session is indexed quickly.", _LARGE),
     _size("A8", 400, "A search is fast enough for search as you type.", _MANY),
     _time(
