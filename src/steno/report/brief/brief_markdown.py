@@ -1,7 +1,7 @@
 """A brief as Markdown, for a new conversation, a CLAUDE.md or a pull request.
 
-Text written by steno is plain; all text from a session is in a code span or a fenced block, and the introduction says
-so.
+Text written by steno is plain; all text from a session is in a code span or a fenced block, as stated in the
+introduction.
 """
 
 import json

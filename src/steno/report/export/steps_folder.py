@@ -6,8 +6,8 @@ A session is changed if the SHA-256 of its file differs from the one in `metadat
 modification time is therefore unchanged, and a file rewritten with the same size is changed. After a sync the
 directory has the same content as an export into an empty one, even if earlier runs were interrupted.
 
-steno owns a session directory if its metadata says so and contains its name. Other directories are not modified. A
-cache in steno's directory saves reading unchanged files; without it every file is read once more.
+steno owns a session directory if its metadata names steno as writer and matches the directory name. Other directories
+are not modified. A cache in steno's directory saves reading unchanged files; without it every file is read once more.
 """
 
 import errno
